@@ -12,7 +12,7 @@ export function createReloadableModeration(first: Moderation): ReloadableModerat
   return {
     screen: text => current.screen(text),
     screenData: text => current.screenData(text),
-    screenEmbedded: text => current.screenEmbedded(text),
+    embeddedSteps: text => current.embeddedSteps(text),
     screenSteps: part => current.screenSteps(part),
     screenMessages: messages => current.screenMessages(messages),
     screenDefinition: definition => current.screenDefinition(definition),

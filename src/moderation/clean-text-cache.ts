@@ -12,8 +12,9 @@ import { createRecentMap, type RecentMap } from '../core/text/recent-map.ts'
 export type CleanTextCache = CleanMessages & {
   /** The same for outputs, which return as messages of the next turn. */
   readonly answers: CleanOutputs
-  /** Returns the kinds of secrets in a message, from `find`. Messages without secrets are not searched again. */
-  secretsIn(message: Said, find: (message: Said) => readonly string[]): readonly string[]
+  /** Returns the kinds of secrets that were found in a message; null = not known. */
+  secretsOf(message: Said): readonly string[] | null
+  keepSecrets(message: Said, kinds: readonly string[]): void
 }
 
 type Said = Message | PromptDefinition
@@ -25,7 +26,7 @@ export function createKnown(digests: KeyedDigests, listsVersion: () => number): 
   let scores: RecentMap<number> = createRecentMap(maximumMessages)
   let version = listsVersion()
   // Blocklists do not affect secrets, so this cache has no version.
-  const spotless = createRecentMap<true>(maximumMessages)
+  const secrets = createRecentMap<readonly string[]>(maximumMessages)
 
   const current = (): RecentMap<number> => {
     if (version !== listsVersion()) {
@@ -45,13 +46,8 @@ export function createKnown(digests: KeyedDigests, listsVersion: () => number): 
       const message = turn(text)
       return { isClean: scoreOf(message) !== null, keep: () => keep(message, allowVerdict.score) }
     },
-    secretsIn(message, find) {
-      const digest = digests.of(message)
-      if (spotless.has(digest)) return none
-      const kinds = find(message)
-      if (kinds.length === 0) spotless.set(digest, true)
-      return kinds
-    },
+    secretsOf: message => secrets.get(digests.of(message)) ?? null,
+    keepSecrets: (message, kinds) => secrets.set(digests.of(message), kinds),
   }
 }
 
@@ -59,5 +55,3 @@ export function createKnown(digests: KeyedDigests, listsVersion: () => number): 
 function turn(text: string): Message {
   return { role: 'assistant', text, reasoning: null, toolCalls: [], name: null }
 }
-
-const none: readonly string[] = []

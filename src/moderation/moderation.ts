@@ -5,11 +5,13 @@ import type { Message, PromptDefinition, StreamMode } from '../core/chat/chat.ts
 import { createHarmClassifier } from '../core/moderation/harm-classifier.ts'
 import { type OutputModerationRules, OutputModerator } from '../core/moderation/output-moderator.ts'
 import { compileRules, rulesForData, type SafetyRules, safetyRules } from '../core/moderation/pattern-rules.ts'
-import { type DetectedSecret, detectSecretKinds, detectSecrets } from '../core/moderation/secret-detection.ts'
+import { type DetectedSecret, detectSecrets, secretKindSteps } from '../core/moderation/secret-detection.ts'
 import {
   allowVerdict,
   containsBlockedHost,
   createTextModerator,
+  resultOf,
+  type Steps,
   type Verdict,
 } from '../core/moderation/text-moderator.ts'
 import type { KeyedDigests } from '../core/text/keyed-digests.ts'
@@ -23,10 +25,10 @@ export type Moderation = {
   screen(text: string): Verdict
   /** Moderates text that the model reads (a document, a fetched page) in process. */
   screenData(text: string): Verdict
-  /** Moderates text that is only embedded, in process and by rules only. */
-  screenEmbedded(text: string): Verdict
-  /** Moderates one part of a request in steps, as `TextModerator.steps`. */
-  screenSteps(part: Message | PromptDefinition): Generator<number, Verdict, void>
+  /** Moderates text that is only embedded, in process, in steps and by rules only. */
+  embeddedSteps(text: string): Steps
+  /** Moderates one part of a request in steps, as `TextModerator.steps`, and searches it for secrets. */
+  screenSteps(part: Message | PromptDefinition): Steps
   /** Moderates a conversation in process. */
   screenMessages(messages: readonly Message[]): Verdict
   /** Moderates a definition in process. */
@@ -98,13 +100,24 @@ export function createSafety(deps: SafetyDeps, settings: SafetySettings): Modera
     answer: text => verdictOfAnswer(answerRules, text),
     known,
   })
+  function* secretSteps(part: Message | PromptDefinition): Generator<number, readonly string[], void> {
+    const found = known.secretsOf(part)
+    if (found !== null) return found
+    const kinds = yield* secretKindSteps(part)
+    known.keepSecrets(part, kinds)
+    return kinds
+  }
   const moderation = settings.moderation === null ? null : createExternalModeration(deps, settings.moderation)
   return {
     screen: screen.text,
     screenData: screen.data,
-    screenEmbedded: screen.embedded,
+    embeddedSteps: screen.embedded,
     screenMessages: screen.messages,
-    screenSteps: screen.steps,
+    *screenSteps(part) {
+      const verdict = yield* screen.steps(part)
+      yield* secretSteps(part)
+      return verdict
+    },
     screenDefinition: screen.definition,
     read(messages) {
       const { verdict, layer, category, score } = screen.messages(messages)
@@ -114,7 +127,7 @@ export function createSafety(deps: SafetyDeps, settings: SafetySettings): Modera
     moderation,
     secrets: settings.secrets,
     leaksIn: detectSecrets,
-    secretsIn: message => known.secretsIn(message, detectSecretKinds),
+    secretsIn: part => resultOf(secretSteps(part)),
     screenAnswer: mode => (settings.screenAnswers ? new OutputModerator(shownRules, mode) : null),
     ready: blocklist.ready,
     figures: () => ({
@@ -129,7 +142,8 @@ const unknown: CleanTextCache = {
   scoreOf: () => null,
   keep() {},
   answers: () => ({ isClean: false, keep() {} }),
-  secretsIn: (message, find) => find(message),
+  secretsOf: () => null,
+  keepSecrets() {},
 }
 
 /** Moderates a complete output, as found in the conversation history. */

@@ -75,14 +75,19 @@ type Param = string
 function checkPart(
   safety: ModerateDeps['safety'],
   param: Param,
-  { verdict, layer, category, rule }: Verdict,
+  verdict: Verdict,
   parts: readonly (Message | PromptDefinition)[],
 ): ReadonlySet<string> {
-  if (verdict === 'block') throw refusal(param, layer ?? 'patterns', category ?? 'illegal', rule)
+  if (verdict.verdict === 'block') throw blockedBy(param, verdict)
   const found = new Set<string>()
   for (const one of parts) for (const kind of safety.secretsIn(one)) found.add(kind)
   if (found.size > 0 && safety.secrets === 'block') throw secretsFound(param, found)
   return found
+}
+
+/** Returns the error of a blocking verdict on a field of the request. */
+export function blockedBy(param: Param, { layer, category, rule }: Verdict): GatewayError {
+  return refusal(param, layer ?? 'patterns', category ?? 'illegal', rule)
 }
 
 /** Starts the external moderation without waiting for it. */

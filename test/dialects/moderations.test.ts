@@ -109,4 +109,15 @@ describe('POST /v1/moderations', () => {
     expect(statuses.filter(status => status === 200).length).toBeWithin(60, 66)
     expect(statuses.filter(status => status === 429).length).toBeGreaterThan(0)
   })
+
+  test('returns 429 when an account exceeds its characters, also with requests to spare', async () => {
+    const { headers } = await newAccount(gateway)
+    await gateway.deps.keys.look()
+    const input = 'The river runs past an old stone bridge. '.repeat(100_000)
+    const statuses: number[] = []
+    while (statuses.length < 4 && !statuses.includes(429)) statuses.push((await moderate({ input }, headers)).status)
+    expect(statuses[0]).toBe(200)
+    expect(statuses.at(-1)).toBe(429)
+    expect((await moderate({ input: 'a' }, headers)).status).toBe(200)
+  })
 })

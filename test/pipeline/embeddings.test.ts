@@ -39,8 +39,10 @@ describe('moderateInputs', () => {
     const safety = {
       secrets,
       leaksIn: detectSecrets,
-      screenEmbedded: (text: string) =>
-        text.includes('bad') ? blockVerdict('patterns', 'prompt_injection', 0) : allowVerdict,
+      *embeddedSteps(text: string) {
+        yield text.length
+        return text.includes('bad') ? blockVerdict('patterns', 'prompt_injection', 0) : allowVerdict
+      },
     }
     const log = { warn: (event: string, fields: object) => void logged.push([event, fields]) }
     return moderateInputs({ safety, log }, prepared(texts, inputs), 'req_1').then(result => ({ ...result, logged }))

@@ -20,7 +20,7 @@ function screening() {
           const text = part.role === 'tool' ? part.text : part.role === 'definition' ? part.texts.join('') : ''
           asked.push(`${part.role === 'definition' ? 'd' : text[0]}${text.length}`)
           if (text.startsWith('!')) return blockVerdict('patterns', 'illegal', 0)
-          for (let at = 0; at < text.length; at += 32_768) yield Math.min(32_768, text.length - at)
+          for (let at = 0; at < text.length; at += 16_384) yield Math.min(16_384, text.length - at)
           return allowVerdict
         },
       },
@@ -34,23 +34,23 @@ const never = createRequestAbort().signal
 describe('screenAhead', () => {
   test('leaves a short request to the screening of the whole', async () => {
     const { deps, asked } = screening()
-    await screenAhead(deps, chatRequestWithDefaults([said(10)], { bodyCharacters: 32_768 }), never)
+    await screenAhead(deps, chatRequestWithDefaults([said(10)], { bodyCharacters: 16_384 }), never)
     expect(asked).toEqual([])
   })
 
-  test('lets others run after each 32 KB of a long one', async () => {
+  test('lets others run after each 16 KB of a long one', async () => {
     const { deps, asked, sleeps } = screening()
     const messages = Array.from({ length: 100 }, () => said(4_096))
     await screenAhead(deps, chatRequestWithDefaults(messages, { bodyCharacters: 500_000 }), never)
     expect(asked).toHaveLength(100)
-    expect(sleeps()).toBe(Math.floor(100 / 8))
+    expect(sleeps()).toBe(Math.floor(100 / 4))
   })
 
   test('lets other requests run within a single long text', async () => {
     const { deps, asked, sleeps } = screening()
     await screenAhead(deps, chatRequestWithDefaults([said(8_388_608)], { bodyCharacters: 8_400_000 }), never)
     expect(asked).toEqual(['x8388608'])
-    expect(sleeps()).toBe(256)
+    expect(sleeps()).toBe(512)
   })
 
   test('screens the definitions of tools too', async () => {
@@ -60,19 +60,21 @@ describe('screenAhead', () => {
     expect(asked).toEqual(['d19'])
   })
 
-  test('ends at the first part that is refused', async () => {
+  test('throws the error of the first part that is blocked', async () => {
     const { deps, asked } = screening()
     const messages = [said(10), said(10, '!'), said(10)]
-    await screenAhead(deps, chatRequestWithDefaults(messages, { bodyCharacters: 40_000 }), never)
+    const blocked = screenAhead(deps, chatRequestWithDefaults(messages, { bodyCharacters: 40_000 }), never)
+    expect(await blocked.catch(cause => cause)).toMatchObject({ code: 'content_blocked', param: 'messages' })
     expect(asked).toEqual(['x10', '!10'])
   })
 
-  test('ends when the request is aborted', async () => {
+  test('throws the reason of an abort', async () => {
     const { deps, asked } = screening()
     const abort = createRequestAbort()
     abort.abort()
     const messages = [said(40_000), said(10)]
-    await screenAhead(deps, chatRequestWithDefaults(messages, { bodyCharacters: 40_000 }), abort.signal)
+    const aborted = screenAhead(deps, chatRequestWithDefaults(messages, { bodyCharacters: 40_000 }), abort.signal)
+    expect(await aborted.catch(cause => cause)).toMatchObject({ code: 'service_unavailable' })
     expect(asked).toEqual(['x40000'])
   })
 })

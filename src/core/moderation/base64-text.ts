@@ -1,15 +1,12 @@
 /** Decodes words written in base64. */
 
 const base64Run = /[A-Za-z0-9+/]{32,8192}={0,2}/g
-const maximumRuns = 8
 const shareOfPrintable = 0.95
 
-/** Returns the decoded text of the first base64 runs that decode to words, one per line; null if there is none. */
+/** Returns the decoded text of all base64 runs that decode to words, one per line; null if there is none. */
 export function textInBase64(text: string): string | null {
   const decoded: string[] = []
-  let runs = 0
   for (const [run] of text.matchAll(base64Run)) {
-    if (++runs > maximumRuns) break
     const plain = decodedText(run)
     if (plain !== null) decoded.push(plain)
   }

@@ -7,49 +7,45 @@ import { textInBase64 } from './base64-text.ts'
 import { loadUnits, units } from './code-units.ts'
 import { replaceConfusables } from './confusables.ts'
 import { normalizeLeetspeak } from './leetspeak.ts'
+import { windowsOf } from './pieces.ts'
 import { parted, unscrambled } from './scrambled.ts'
 
 /**
- * Returns deobfuscated variants of a text; empty if nothing looks obfuscated. One pass over the characters decides. The
- * size of decoded text is bounded, so that obfuscated text costs at most twice as much as plain text.
+ * Yields deobfuscated variants of a text; none if nothing looks obfuscated. A longer text is searched in windows, so that a
+ * disguise counts the same at any place, and base64 as a whole, since its runs are long. Each variant is the work of one step.
  */
-export function deobfuscatedVariants(text: string): readonly string[] {
-  const signs = signsIn(text)
-  const scrambled = unscrambled(text)
-  if (signs === 0) return scrambled
-  const readings: string[] = [...scrambled]
-  let seen = text.slice(0, longestReading)
-  if ((signs & hiding) !== 0) {
-    seen = replaceConfusables(seen)
-    readings.push(seen)
+export function* deobfuscatedVariants(text: string): Generator<string, void, void> {
+  let mayHoldRun = false
+  for (const window of windowsOf(text, longestWindow, text.length > longestWindow ? sharedByWindows : 0)) {
+    const signs = signsIn(window)
+    if ((signs & longRun) !== 0) mayHoldRun = true
+    yield* unscrambled(window)
+    if (signs !== 0) yield* plainVariants(window, signs)
   }
-  if ((signs & leet) !== 0 || (seen !== text && (signsIn(seen) & leet) !== 0)) {
-    const spelt = normalizeLeetspeak(seen)
-    if (spelt !== null) {
-      readings.push(spelt)
-      // A long word that is in the original text was not joined from spaced letters.
-      const asWords = spelt.replace(longWords, run => (seen.includes(run) ? run : parted(run)))
-      if (asWords !== spelt) readings.push(asWords)
-    }
-  }
-  const hidden = (signs & longRun) === 0 ? null : textInBase64(text)
-  if (hidden !== null) readings.push(hidden)
-  return readings
+  const hidden = mayHoldRun ? textInBase64(text) : null
+  if (hidden !== null) yield hidden
 }
 
-/**
- * Returns the variants of a later piece of a long text. Only the beginning of a text is read for hidden letters and leetspeak, which
- * cost a hundred times as much as the rest.
- */
-export function variantsOfRest(piece: string): readonly string[] {
-  const hidden = textInBase64(piece)
-  return hidden === null ? unscrambled(piece) : [...unscrambled(piece), hidden]
+function* plainVariants(text: string, signs: number): Generator<string, void, void> {
+  let seen = text
+  if ((signs & hiding) !== 0) {
+    seen = replaceConfusables(seen)
+    yield seen
+  }
+  if ((signs & leet) === 0 && (seen === text || (signsIn(seen) & leet) === 0)) return
+  const spelt = normalizeLeetspeak(seen)
+  if (spelt === null) return
+  yield spelt
+  // A long word that is in the original text was not joined from spaced letters.
+  const asWords = spelt.replace(longWords, run => (seen.includes(run) ? run : parted(run)))
+  if (asWords !== spelt) yield asWords
 }
+
+const longestWindow = 1_000
+const sharedByWindows = 250
 
 /** Too long for one word: spaced-out words separated only by blanks, now joined. */
 const longWords = /[a-z]{10,64}/gi
-
-const longestReading = 32_768
 
 /** Invisible characters, stylistic letter variants, or Cyrillic or Greek beside Latin. */
 const hiding = 1

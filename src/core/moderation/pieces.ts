@@ -3,9 +3,9 @@
  * so that a phrase at a border is whole in one of them.
  */
 
-/** A text up to this length is judged in one piece: about 20 ms of work. */
-const longestWhole = 65_536
-const pieceLength = 32_768
+/** A text up to this length is judged in one piece. */
+const longestWhole = 8_192
+const pieceLength = 8_192
 const overlap = 512
 /** A run without a place to cut, such as base64, is kept whole up to this length. */
 const longestRun = 8_192
@@ -15,18 +15,35 @@ export function isLong({ length }: string): boolean {
   return length > longestWhole
 }
 
-/** Yields the text itself, or its pieces. */
+/** Yields the text itself, or its pieces: at least `pieceLength` characters, except the last, and one run more at most. */
 export function* piecesOf(text: string): Generator<string, void, void> {
   if (!isLong(text)) {
     yield text
     return
   }
   for (let from = 0; ; ) {
-    const to = from + pieceLength + overlap >= text.length ? text.length : cutBefore(text, from + pieceLength)
-    yield text.slice(from, to)
-    if (to === text.length) return
-    from = cutBefore(text, to - overlap)
+    const to = cutAfter(text, from + pieceLength)
+    const isLast = to + overlap >= text.length
+    yield text.slice(from, isLast ? text.length : to)
+    if (isLast) return
+    from = Math.max(cutBefore(text, to - overlap), from + overlap)
+    if (splitsPair(text, from)) from--
   }
+}
+
+/** Yields parts of at most `length` characters, each of which begins with the end of the part before. */
+export function* windowsOf(text: string, length: number, shared: number): Generator<string, void, void> {
+  for (let from = 0; ; from += length - shared) {
+    yield text.slice(from, from + length)
+    if (from + length >= text.length) return
+  }
+}
+
+/** Returns the first place at or after `start` that is not within a word or a run of base64. */
+function cutAfter(text: string, start: number): number {
+  const most = Math.min(text.length, start + longestRun)
+  for (let at = start; at < most; at++) if (!isInRun(text.charCodeAt(at - 1))) return at
+  return splitsPair(text, most) ? most - 1 : most
 }
 
 /** Returns the last place at or before `end` that is not within a word or a run of base64. */

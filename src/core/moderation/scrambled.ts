@@ -177,18 +177,25 @@ function orderedOf(word: string): string {
 
 /** Splits joined letters into known words as far as possible; unknown parts stay unchanged. */
 export function parted(run: string): string {
-  const { spelt } = vocabulary()
+  const { words: hashes, sieve, spelt } = vocabulary()
   const low = run.toLowerCase()
-  /** By position: number of letters outside of words, number of words, and start of the last word. */
-  const cost = [0]
-  const from = [0]
-  for (let end = 1; end <= low.length; end++) {
-    cost[end] = (cost[end - 1] ?? 0) + lonely
-    from[end] = end - 1
-    for (let start = Math.max(0, end - mostLetters); start <= end - leastLetters; start++) {
-      const total = (cost[start] ?? 0) + 1
-      if (total >= (cost[end] ?? 0) || !spelt.has(low.slice(start, end))) continue
-      cost[end] = total
+  /** By position: number of letters outside of words plus number of words, and start of the last word. */
+  const cost = new Float64Array(low.length + 1).fill(Number.POSITIVE_INFINITY)
+  const from = new Int32Array(low.length + 1)
+  cost[0] = 0
+  for (let start = 0; start < low.length; start++) {
+    const before = cost[start] ?? 0
+    if (before + lonely <= (cost[start + 1] ?? 0)) {
+      cost[start + 1] = before + lonely
+      from[start + 1] = start
+    }
+    let hash = 0
+    for (let end = start + 1; end <= Math.min(low.length, start + mostLetters); end++) {
+      hash = (Math.imul(hash, base) + low.charCodeAt(end - 1) - firstLetter + 1) | 0
+      if (end - start < leastLetters || before + 1 >= (cost[end] ?? 0)) continue
+      // The hash excludes nearly all strings without a copy of their letters.
+      if (sieve[hash & sieveMask] !== 1 || !hashes.has(hash) || !spelt.has(low.slice(start, end))) continue
+      cost[end] = before + 1
       from[end] = start
     }
   }

@@ -3,6 +3,7 @@
 import type { Message, PromptDefinition } from '../chat/chat.ts'
 import { partTexts } from '../chat/request-texts.ts'
 import { createSignReader, type PrefilterPosition } from './obfuscation-prefilter.ts'
+import { piecesOf } from './pieces.ts'
 
 export type DetectedSecret = { readonly kind: string; readonly from: number; readonly to: number }
 
@@ -111,10 +112,14 @@ function* cardsIn(text: string): Generator<DetectedSecret> {
   }
 }
 
-/** Returns the kinds of all secrets in a message or definition. */
-export function detectSecretKinds(message: Message | PromptDefinition): readonly string[] {
+/** Returns the kinds of all secrets in a message or definition, piece by piece; yields the characters of each piece. */
+export function* secretKindSteps(message: Message | PromptDefinition): Generator<number, readonly string[], void> {
   const kinds = new Set<string>()
-  for (const text of partTexts(message)) for (const { kind } of detectSecrets(text)) kinds.add(kind)
+  for (const text of partTexts(message))
+    for (const piece of piecesOf(text)) {
+      for (const { kind } of detectSecrets(piece)) kinds.add(kind)
+      yield piece.length
+    }
   return [...kinds]
 }
 

@@ -3,7 +3,7 @@ import type { Message, PromptDefinition } from '../chat/chat.ts'
 import { jsonTexts, messageNames, messageTexts } from '../chat/request-texts.ts'
 import type { Digested } from '../text/keyed-digests.ts'
 import { parseUntrustedJson } from '../validation/untrusted-json.ts'
-import { deobfuscatedVariants, variantsOfRest } from './deobfuscate.ts'
+import { deobfuscatedVariants } from './deobfuscate.ts'
 import { extractHosts } from './extract-hosts.ts'
 import type { HarmClassifier } from './harm-classifier.ts'
 import { findBlockingRule, firstBrokenByData, type SafetyRule, type SafetyRules } from './pattern-rules.ts'
@@ -25,6 +25,9 @@ export type Verdict = {
 /** Lookup of hosts that texts must not link to. */
 export type BlockedHosts = { isBlocked(host: string): boolean }
 
+/** Yields the characters of each reading that was judged; no step reads more than a piece. Returns the verdict. */
+export type Steps = Generator<number, Verdict, void>
+
 type TextModerator = {
   /** Judges a user's text. */
   text(text: string): Verdict
@@ -34,12 +37,12 @@ type TextModerator = {
    * Judges a text that is only embedded, by the rules of `data` only: an embedding is not a response, and a corpus is a
    * thousand times as long as a prompt.
    */
-  embedded(text: string): Verdict
+  embedded(text: string): Steps
   /**
    * Judges one message or definition piece by piece: yields the characters of each piece that was read, and returns the verdict. What
    * was found clean is known afterwards.
    */
-  steps(part: Message | PromptDefinition): Generator<number, Verdict, void>
+  steps(part: Message | PromptDefinition): Steps
   /** Judges a conversation: returns the first block, or the highest score. */
   messages(messages: readonly Message[]): Verdict
   /**
@@ -81,26 +84,38 @@ export function createTextModerator(options: {
   }
 
   /** Judges a text by rules and hosts, in pieces if it is long. */
-  function* ruleSteps(text: string, kind: Kind): Generator<number, Verdict, void> {
-    let isFirst = true
+  function* ruleSteps(text: string, kind: Kind): Steps {
     for (const piece of piecesOf(text)) {
-      for (const reading of [piece, ...(isFirst ? deobfuscatedVariants(piece) : variantsOfRest(piece))]) {
-        const one = byRules(reading, kind)
-        if (one.verdict === 'block') return one
-        if (containsBlockedHost(hosts, reading)) return blockVerdict('urls', 'malicious_url', 0)
-      }
-      isFirst = false
+      const one = byRules(piece, kind)
+      if (one.verdict === 'block') return one
       yield piece.length
+      const other = yield* variantSteps(piece, kind, 0)
+      if (other.verdict === 'block') return other
     }
     return allowVerdict
   }
 
+  /** Judges the variants of a piece: those up to `longestRead` characters by all layers, the others by rules and hosts. */
+  function* variantSteps(piece: string, kind: Kind, longestRead: number): Steps {
+    let verdict: Verdict = allowVerdict
+    for (const reading of deobfuscatedVariants(piece)) {
+      const one = reading.length <= longestRead ? read(reading, kind) : byRules(reading, kind)
+      if (one.verdict === 'block') return one
+      verdict = louder(verdict, one)
+      yield reading.length
+    }
+    return verdict
+  }
+
   /** Judges a text by all layers. The classifier reads a bounded part of a long one. */
-  function* textSteps(text: string, kind: Kind): Generator<number, Verdict, void> {
+  function* textSteps(text: string, kind: Kind): Steps {
     if (!isLong(text)) {
-      const verdict = screenText(text, kind)
+      const verdict = read(text, kind)
+      if (verdict.verdict === 'block') return verdict
       yield text.length
-      return verdict
+      // For a long text, usually code that only looks obfuscated, rules and hosts suffice.
+      const other = yield* variantSteps(text, kind, text.length <= longestReread ? longestReread : 0)
+      return other.verdict === 'block' ? other : louder(verdict, other)
     }
     const { category, score } = classify[kind](text)
     if (category !== null) return blockVerdict('classifier', category, score)
@@ -109,7 +124,7 @@ export function createTextModerator(options: {
   }
 
   /** Judges an output in the history of a conversation. */
-  function* outputSteps(text: string): Generator<number, Verdict, void> {
+  function* outputSteps(text: string): Steps {
     for (const piece of piecesOf(text)) {
       const one = options.answer(piece)
       if (one.verdict === 'block') return one
@@ -123,24 +138,22 @@ export function createTextModerator(options: {
 
   const byRules = (text: string, kind: Kind): Verdict => {
     const rule = brokenBy(text, kind)
-    return rule === null ? allowVerdict : blockVerdict('patterns', rule.category, 0, rule)
+    if (rule !== null) return blockVerdict('patterns', rule.category, 0, rule)
+    return containsBlockedHost(hosts, text) ? blockVerdict('urls', 'malicious_url', 0) : allowVerdict
   }
 
-  const screenText = (text: string, kind: Kind): Verdict => {
-    let verdict = read(text, kind)
-    if (verdict.verdict === 'block') return verdict
-    for (const reading of deobfuscatedVariants(text)) {
-      // A short variant is judged by all layers. For a long one, usually code that only looks obfuscated, the patterns
-      // suffice.
-      const other = reading.length <= longestReread ? read(reading, kind) : byRules(reading, kind)
-      if (other.verdict === 'block') return other
-      verdict = louder(verdict, other)
-    }
-    return verdict
+  function* embeddedSteps(text: string): Steps {
+    for (const piece of piecesOf(text))
+      for (const reading of [piece, ...deobfuscatedVariants(piece)]) {
+        const rule = brokenBy(reading, 'data')
+        if (rule !== null) return blockVerdict('patterns', rule.category, 0, rule)
+        yield reading.length
+      }
+    return allowVerdict
   }
 
   /** Judges one message without the turns around it, which `joinedTurns` covers. */
-  function* messageSteps(message: Message): Generator<number, Verdict, void> {
+  function* messageSteps(message: Message): Steps {
     const score = known.scoreOf(message)
     if (score !== null) return { ...allowVerdict, score }
     let verdict: Verdict = allowVerdict
@@ -156,7 +169,7 @@ export function createTextModerator(options: {
     return verdict
   }
 
-  function* definitionSteps(definition: PromptDefinition): Generator<number, Verdict, void> {
+  function* definitionSteps(definition: PromptDefinition): Steps {
     if (known.scoreOf(definition) !== null) return allowVerdict
     for (const text of definition.texts) {
       const one = yield* definition.kind === 'data' ? textSteps(text, 'data') : ruleSteps(text, 'prompt')
@@ -167,17 +180,11 @@ export function createTextModerator(options: {
   }
 
   return {
-    text: text => screenText(text, 'prompt'),
-    data: text => screenText(text, 'data'),
+    text: text => resultOf(textSteps(text, 'prompt')),
+    data: text => resultOf(textSteps(text, 'data')),
     definition: definition => resultOf(definitionSteps(definition)),
     steps: part => (part.role === 'definition' ? definitionSteps(part) : messageSteps(part)),
-    embedded(text) {
-      for (const reading of [text, ...deobfuscatedVariants(text)]) {
-        const one = byRules(reading, 'data')
-        if (one.verdict === 'block') return one
-      }
-      return allowVerdict
-    },
+    embedded: embeddedSteps,
     messages(messages) {
       let verdict: Verdict = allowVerdict
       for (const message of messages) {
@@ -198,7 +205,7 @@ export function createTextModerator(options: {
 }
 
 /** Runs all steps at once. */
-function resultOf(steps: Generator<number, Verdict, void>): Verdict {
+export function resultOf<Result>(steps: Generator<number, Result, void>): Result {
   let step = steps.next()
   while (step.done !== true) step = steps.next()
   return step.value

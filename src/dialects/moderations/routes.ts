@@ -1,4 +1,5 @@
 import { Elysia } from 'elysia'
+import type { Message } from '../../core/chat/chat.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import type { RateLimiterFactory } from '../../core/limits/rate-limits.ts'
 import { checker, parseJson } from '../../core/validation/validate.ts'
@@ -8,15 +9,19 @@ import type { BodyBudget } from '../../http/body-budget.ts'
 import { policies } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
 import type { Moderation } from '../../moderation/moderation.ts'
+import { createPacer, nextTurn } from '../../moderation/pacing.ts'
 import { toModerationResult } from './reply.ts'
 import { type ModerationsBody, moderationsResponseSchema, moderationsSchema } from './schema.ts'
 
 /** Moderation is free and does not count toward the account's limits, so it has its own rate limit. */
 const limit = { perMinute: 120, burst: 60 }
+/** A request may have this many characters; each further share of as many counts, so that the longest request fits into the burst. */
+const charactersPerShare = 65_536
+const shares = { perMinute: 64, burst: 128 }
 
 type ModerationsRouteDeps = {
   readonly callerOf: (request: Request) => Caller | Promise<Caller>
-  readonly safety: Pick<Moderation, 'screen' | 'secrets' | 'leaksIn'>
+  readonly safety: Pick<Moderation, 'screenSteps' | 'secrets' | 'secretsIn'>
   readonly limits: RateLimiterFactory
   readonly bodies: BodyBudget
   readonly clock: Timer
@@ -26,6 +31,12 @@ type ModerationsRouteDeps = {
 /** `POST /v1/moderations`: the gateway's own moderation, in process. Nothing is billed, recorded or sent to a provider. */
 export function moderations(deps: ModerationsRouteDeps) {
   const limiter = deps.limits('moderations', limit)
+  const shareLimiter = deps.limits('moderated_characters', shares)
+  const countShare = (accountId: string) =>
+    enforceAccountLimit(shareLimiter, accountId, {
+      perMinute: shares.perMinute * charactersPerShare,
+      what: 'characters of moderations',
+    })
 
   return new Elysia({ name: 'moderations' }).post(
     '/v1/moderations',
@@ -41,7 +52,8 @@ export function moderations(deps: ModerationsRouteDeps) {
         if (known === null) hold.assign(caller.accountId)
         await enforceAccountLimit(limiter, caller.accountId, { ...limit, what: 'moderations' })
         checkContentType(request.headers)
-        const results = await moderate(deps.safety, textsOf(check(parseJson(await read()))))
+        const texts = textsOf(check(parseJson(await read())))
+        const results = await moderate(deps.safety, texts, () => countShare(caller.accountId))
         const id = deps.newRequestId().replace('req_', 'modr-')
         const body = { id, model: 'gateway-moderation', results }
         return Response.json(body, { headers: { 'cache-control': 'no-store' } })
@@ -77,13 +89,23 @@ function textsOf({ input }: ModerationsBody): readonly string[] {
   return parts.length > 0 ? [parts.join('\n')] : input.filter(part => typeof part === 'string')
 }
 
-const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
-
-async function moderate({ screen, secrets, leaksIn }: ModerationsRouteDeps['safety'], texts: readonly string[]) {
+/** Calls `countShare` before each further share of characters, so that a rejected text is not read to its end. */
+async function moderate(
+  { screenSteps, secrets, secretsIn }: ModerationsRouteDeps['safety'],
+  texts: readonly string[],
+  countShare: () => Promise<void>,
+) {
+  const verdictOf = createPacer(nextTurn)
   const results = []
+  let characters = 0
+  let counted = charactersPerShare
   for (const text of texts) {
-    if (results.length > 0) await nextTurn()
-    results.push(toModerationResult(screen(text), secrets === 'block' && leaksIn(text).length > 0))
+    characters += text.length
+    for (; counted < characters; counted += charactersPerShare) await countShare()
+    const message: Message = { role: 'user', content: [{ type: 'text', text }], name: null }
+    const verdict = await verdictOf(screenSteps(message))
+    const holdsSecrets = secrets === 'block' && secretsIn(message).length > 0
+    results.push(toModerationResult(verdict, holdsSecrets))
   }
   return results
 }

@@ -4,10 +4,11 @@ import { placeOf } from '../../core/embeddings/embeddings-request.ts'
 import { maskSecrets } from '../../core/moderation/secret-detection.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import type { Moderation } from '../../moderation/moderation.ts'
+import { createPacer, nextTurn } from '../../moderation/pacing.ts'
 import type { PreparedEmbeddings } from './prepare.ts'
 
 export type ModerateInputsDeps = {
-  readonly safety: Pick<Moderation, 'screenEmbedded' | 'secrets' | 'leaksIn'>
+  readonly safety: Pick<Moderation, 'embeddedSteps' | 'secrets' | 'leaksIn'>
   readonly log: { warn(event: string, fields: Readonly<Record<string, string | number>>): void }
 }
 
@@ -19,11 +20,6 @@ export type ModeratedInputs = {
   readonly secrets: readonly string[]
 }
 
-/** Characters checked per turn of the event loop: a corpus must not delay other requests. */
-const charactersPerTurn = 131_072
-
-const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
-
 /** Throws `content_blocked` with the input's index. Masks secrets if the operator configured it. */
 export async function moderateInputs(
   { safety, log }: ModerateInputsDeps,
@@ -33,10 +29,11 @@ export async function moderateInputs(
   const kinds = new Set<string>()
   const inputs: EmbeddingInput[] = []
   const clean: string[] = []
-  let characters = 0
+  // A corpus must not delay other requests.
+  const verdictOf = createPacer(nextTurn)
   for (const [index, text] of texts.entries()) {
     const place = placeOf(request, index)
-    const { verdict, category, rule } = safety.screenEmbedded(text)
+    const { verdict, category, rule } = await verdictOf(safety.embeddedSteps(text))
     if (verdict === 'block') throw blocked(place, category ?? 'illegal', rule)
     const leaks = safety.leaksIn(text)
     if (leaks.length > 0 && safety.secrets === 'block') {
@@ -48,10 +45,6 @@ export async function moderateInputs(
     const sent = isMasked ? maskSecrets(text, leaks) : text
     clean.push(sent)
     inputs.push(isMasked ? sent : (request.inputs[index] ?? sent))
-    characters += text.length
-    if (characters < charactersPerTurn) continue
-    characters = 0
-    await nextTurn()
   }
   const secrets = [...kinds]
   if (secrets.length > 0)

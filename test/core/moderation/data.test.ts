@@ -1,6 +1,8 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Message } from '../../../src/core/chat/chat.ts'
 import { safetyFor } from '../../moderation/support.ts'
+
+setDefaultTimeout(60_000)
 
 const safety = safetyFor({}, { digests: null })
 const categoryOf = (text: string) => safety.screenData(text).category
