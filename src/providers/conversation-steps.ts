@@ -10,7 +10,7 @@ export type ToolExchange = {
   readonly call: ToolCall
   readonly result: string | null
   readonly isError?: boolean
-  readonly cache?: CacheMark
+  readonly cache?: CacheMark | undefined
 }
 
 type Assistant = Extract<Message, { role: 'assistant' }>

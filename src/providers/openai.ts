@@ -4,6 +4,7 @@
  */
 
 import { readFailure } from './openai/failure.ts'
+import { isClaude } from './openai/marked-prompt.ts'
 import { toRequest } from './openai/request.ts'
 import { ResponseReader } from './openai/response.ts'
 import { needsResponses, openaiResponses } from './openai-responses.ts'
@@ -21,7 +22,7 @@ export function openai({ official }: { readonly official: boolean }): Provider {
     streamReader: choices => guardStream(new ResponseReader(official, choices)),
     readFailure,
   }
-  if (!official) return chatCompletions
+  if (!official) return { ...chatCompletions, cachesMarkedInput: isClaude }
   const formFor = (ask: ProviderAsk) => (needsResponses(ask) ? openaiResponses : chatCompletions)
   return { ...chatCompletions, formFor, takesSource: () => ['responses'] }
 }

@@ -46,7 +46,7 @@ test('sampling fields: -1, which older releases of LangChain send, means absent'
 describe('system', () => {
   test.each<readonly [string, unknown, string | null]>([
     ['a text', 'Be brief.', 'Be brief.'],
-    ['blocks', [text('A'), { ...text('B'), cache_control: { type: 'ephemeral' } }], 'A\n\nB'],
+    ['blocks', [text('A'), text('B')], 'A\n\nB'],
     ['a missing value', null, null],
     ['an empty list', [], null],
     [
@@ -64,12 +64,44 @@ describe('system', () => {
     expect(first).toEqual(expected === null ? said(part('Hi')) : { role: 'system', text: expected })
   })
 
+  test('ends a message at each cache mark', () => {
+    const marked = (value: string, ttl?: string) => ({ ...text(value), cache_control: { type: 'ephemeral', ttl } })
+    expect(asked({ system: [text('A'), marked('B', '1h'), text('C')] }).messages.slice(0, -1)).toEqual([
+      { role: 'system', text: 'A\n\nB', cache: '1h' },
+      { role: 'system', text: 'C' },
+    ])
+    expect(asked({ system: [text('A'), marked('B')] }).messages[0]).toEqual({
+      role: 'system',
+      text: 'A\n\nB',
+      cache: '5m',
+    })
+  })
+
   test('keeps its position within the conversation', () => {
     const roles = messagesOf(user(text('A')), { role: 'system', content: 'Now French.' }, user(text('B'))).map(
       ({ role }) => role,
     )
     expect(roles).toEqual(['user', 'system', 'user'])
   })
+})
+
+test('cache marks: stay with the block, the result and the tool that the client marked', () => {
+  const cache_control = { type: 'ephemeral' }
+  const { messages, tools } = asked({
+    messages: [
+      user({ ...text('A'), cache_control }, text('B')),
+      assistant({ ...use('t'), cache_control }),
+      user({ ...result({ content: 'R' }), cache_control }, { type: 'image', source: png, cache_control }),
+    ],
+    tools: [
+      { name: 'f', input_schema: { type: 'object' }, cache_control },
+      { name: 'g', input_schema: {} },
+    ],
+  })
+  expect(
+    messages.map(message => (message.role === 'user' ? message.content : [message]).map(({ cache }) => cache)),
+  ).toEqual([['5m', undefined], ['5m'], ['5m'], ['5m']])
+  expect(tools.map(({ cache }) => cache)).toEqual(['5m', undefined])
 })
 
 describe('user turn', () => {

@@ -10,7 +10,7 @@ import type { FallbackPolicy } from '../validation/fallback-policy.ts'
  */
 export type CacheMark = '5m' | '1h'
 
-type TextPart = { readonly type: 'text'; readonly text: string; readonly cache?: CacheMark }
+type TextPart = { readonly type: 'text'; readonly text: string; readonly cache?: CacheMark | undefined }
 export const imageDetails = ['auto', 'low', 'high', 'original'] as const
 export type ImageDetail = (typeof imageDetails)[number]
 /** `url` is an http(s) or a `data:` URL. */
@@ -18,14 +18,14 @@ export type ImagePart = {
   readonly type: 'image'
   readonly url: string
   readonly detail: ImageDetail | null
-  readonly cache?: CacheMark
+  readonly cache?: CacheMark | undefined
 }
 /** A PDF document. `url` is a `data:` URL with base64 content. */
 export type FilePart = {
   readonly type: 'file'
   readonly url: string
   readonly name: string | null
-  readonly cache?: CacheMark
+  readonly cache?: CacheMark | undefined
 }
 export type ContentPart = TextPart | ImagePart | FilePart
 
@@ -62,7 +62,7 @@ export type ReasoningItem = {
 }
 
 export type Message =
-  | { readonly role: 'system'; readonly text: string; readonly cache?: CacheMark }
+  | { readonly role: 'system'; readonly text: string; readonly cache?: CacheMark | undefined }
   | { readonly role: 'user'; readonly content: readonly ContentPart[]; readonly name: string | null }
   | {
       readonly role: 'assistant'
@@ -73,7 +73,7 @@ export type Message =
       readonly reasoningItems?: readonly ReasoningItem[]
       readonly toolCalls: readonly ToolCall[]
       readonly name: string | null
-      readonly cache?: CacheMark
+      readonly cache?: CacheMark | undefined
     }
   /** `isError`: the tool failed, and `text` describes the failure. */
   | {
@@ -81,7 +81,7 @@ export type Message =
       readonly callId: string
       readonly text: string
       readonly isError?: boolean
-      readonly cache?: CacheMark
+      readonly cache?: CacheMark | undefined
     }
 
 /** `parameters` is a JSON schema; null = the function takes no arguments. */
@@ -90,7 +90,7 @@ export type Tool = {
   readonly description: string | null
   readonly parameters: Readonly<Record<string, unknown>> | null
   readonly strict: boolean | null
-  readonly cache?: CacheMark
+  readonly cache?: CacheMark | undefined
 }
 
 export type ToolChoice = 'auto' | 'none' | 'required' | { readonly name: string }

@@ -1,5 +1,5 @@
 /** Parses content blocks of Messages requests into message parts. */
-import type { ContentPart, ReasoningItem } from '../../core/chat/chat.ts'
+import type { CacheMark, ContentPart, ReasoningItem } from '../../core/chat/chat.ts'
 import { isImageBase64, isPdfBase64, type ReadValues } from '../../core/chat/request-texts.ts'
 import type { GatewayError } from '../../core/validation/errors.ts'
 import { forwardableAddress } from '../../core/validation/public-address.ts'
@@ -31,6 +31,11 @@ export function textField(block: BlockFields, name: string, param: string): stri
   throw invalidField(`${param}.${name}`, value == null ? 'is required: a string' : 'must be a string')
 }
 
+/** Returns the cache mark of a block or a tool as a field of its part; an empty object = none. Anthropic checks its fields. */
+export function markOf({ cache_control: mark }: BlockFields): { readonly cache?: CacheMark } {
+  return isBlockFields(mark) ? { cache: mark.ttl === '1h' ? '1h' : '5m' } : {}
+}
+
 /** Facts that the parser collects besides the messages. */
 export type Findings = {
   /** The features for which only an Anthropic model can serve the request. */
@@ -39,8 +44,17 @@ export type Findings = {
   readonly values: ReadValues
 }
 
-/** Returns the provider-independent parts of a block of a user's turn or of a tool result; null = unknown block type. */
+/**
+ * Returns the provider-independent parts of a block of a user's turn or of a tool result, of which the last has the block's mark;
+ * null = unknown block type.
+ */
 export function contentParts(block: BlockFields, param: string, findings: Findings): readonly ContentPart[] | null {
+  const parts = unmarkedParts(block, param, findings)
+  const last = parts?.at(-1)
+  return parts == null || last === undefined ? parts : [...parts.slice(0, -1), { ...last, ...markOf(block) }]
+}
+
+function unmarkedParts(block: BlockFields, param: string, findings: Findings): readonly ContentPart[] | null {
   switch (block.type) {
     case 'text':
       return [{ type: 'text', text: readField(block, 'text', param, findings.values) }]

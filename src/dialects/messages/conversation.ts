@@ -11,6 +11,7 @@ import {
   contentParts,
   type Findings,
   isBlockFields,
+  markOf,
   readField,
   reasoningOf,
   textField,
@@ -66,11 +67,20 @@ export function readConversation(
 const attribution = /^x-anthropic-billing-header:(?: ?[\w-]{1,32}=[\w.:-]{1,64};?){1,8}\s?$/
 
 function systemMessage(content: unknown, param: string, values: ReadValues): readonly Message[] {
-  const texts = blocksOf(content)
-    .map((block, index) => textField(block, 'text', `${param}.${index}`))
-    .filter(text => text !== '' && !attribution.test(text))
-  values.add(...texts)
-  return texts.length === 0 ? [] : [{ role: 'system', text: texts.join('\n\n') }]
+  const parts = blocksOf(content)
+    .map((block, index) => ({ text: textField(block, 'text', `${param}.${index}`), ...markOf(block) }))
+    .filter(({ text }) => text !== '' && !attribution.test(text))
+  values.add(...parts.map(({ text }) => text))
+  const messages: Message[] = []
+  let texts: string[] = []
+  // A message ends at each mark, so that the mark keeps its place.
+  for (const [at, { text, cache }] of parts.entries()) {
+    texts.push(text)
+    if (cache === undefined && at < parts.length - 1) continue
+    messages.push({ role: 'system', text: texts.join('\n\n'), ...(cache && { cache }) })
+    texts = []
+  }
+  return messages
 }
 
 /** Puts results first, as every provider requires. Their images and documents follow in the user's turn. */
@@ -112,11 +122,12 @@ function toolResult(
   const callId = readField(block, 'tool_use_id', param, findings.values)
   const isError = block.is_error === true
   const text = texts.join('\n')
+  const mark = markOf(blocksOf(block.content).findLast(one => markOf(one).cache !== undefined) ?? block)
   return {
     // Only Anthropic has an error flag. For other providers the text reports the error.
     message: isError
-      ? { role: 'tool', callId, text: /^\W*error/i.test(text) ? text : `Error: ${text}`, isError }
-      : { role: 'tool', callId, text },
+      ? { role: 'tool', callId, text: /^\W*error/i.test(text) ? text : `Error: ${text}`, isError, ...mark }
+      : { role: 'tool', callId, text, ...mark },
     attachments:
       files.length === 0 ? [] : [{ type: 'text', text: `From the result of the tool call ${callId}:` }, ...files],
   }
@@ -180,6 +191,7 @@ function assistantMessage(content: unknown, message: number, reading: Reading): 
     ...(items.length === 0 ? {} : { reasoningItems: items }),
     toolCalls: calls.map(call => ({ ...call, signature: signatures.get(call.id) ?? null })),
     name: null,
+    ...markOf(blocksOf(content).findLast(block => markOf(block).cache !== undefined) ?? {}),
   }
 }
 

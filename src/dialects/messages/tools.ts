@@ -3,7 +3,7 @@ import type { Tool, ToolChoice } from '../../core/chat/chat.ts'
 import { isMessagesTool } from '../../core/chat/provider-features.ts'
 import type { ReadValues } from '../../core/chat/request-texts.ts'
 import { invalidField } from '../../core/validation/validate.ts'
-import { type BlockFields, isBlockFields } from './blocks.ts'
+import { type BlockFields, isBlockFields, markOf } from './blocks.ts'
 
 type ToolFields = {
   readonly tools: readonly Tool[]
@@ -71,7 +71,7 @@ function readTool(tool: WireTool, param: string, values: ReadValues): Tool | nul
         'is the type of a tool whose cost the gateway cannot bound. Remove it',
         'unsupported_parameter',
       )
-    return clientTool(type, name)
+    return clientTool(tool, type)
   }
   if (typeof name !== 'string' || !toolName.test(name))
     throw invalidField(`${param}.name`, 'must be a name of 1 to 128 letters, digits, `_` or `-`')
@@ -82,6 +82,7 @@ function readTool(tool: WireTool, param: string, values: ReadValues): Tool | nul
     description: typeof description === 'string' ? description : null,
     parameters: schema,
     strict: typeof strict === 'boolean' ? strict : null,
+    ...markOf(tool),
   }
 }
 
@@ -137,7 +138,8 @@ const clientTools: readonly {
   },
 ]
 
-function clientTool(type: string, name: unknown): Tool | null {
+function clientTool(tool: WireTool, type: string): Tool | null {
+  const { name } = tool
   const known = clientTools.find(one => one.type.test(type))
   if (known === undefined) return null
   const { description, parameters } = known
@@ -146,5 +148,6 @@ function clientTool(type: string, name: unknown): Tool | null {
     description,
     parameters,
     strict: null,
+    ...markOf(tool),
   }
 }

@@ -1,4 +1,5 @@
 import type { Message } from '../../core/chat/chat.ts'
+import type { MarkedBlocks } from '../cache-marks.ts'
 import {
   isVisible,
   type PartWriter,
@@ -10,7 +11,6 @@ import {
 import { inlineImage } from '../images.ts'
 import { type Json, objectIn } from '../json.ts'
 import { uniqueNames } from '../names.ts'
-import type { MarkedBlocks } from './cache-marks.ts'
 
 /** Returns the conversation in the wire format, without system texts. */
 export function anthropicTurnsFor(

@@ -1,8 +1,8 @@
 import type { Message, Tool, ToolChoice } from '../../core/chat/chat.ts'
+import type { MarkedBlocks } from '../cache-marks.ts'
 import { isVisible } from '../conversation-steps.ts'
 import type { Json } from '../json.ts'
 import type { ProviderAsk } from '../provider.ts'
-import type { MarkedBlocks } from './cache-marks.ts'
 import { type JsonAnswer, jsonAnswerTool } from './json-answer.ts'
 import { closed, isClosable, objectSchema } from './schema.ts'
 

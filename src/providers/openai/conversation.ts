@@ -1,5 +1,6 @@
-import type { ContentPart, ImageDetail, Message, ToolCall } from '../../core/chat/chat.ts'
+import type { CacheMark, ContentPart, ImageDetail, Message, ToolCall } from '../../core/chat/chat.ts'
 import type { ParameterRules } from '../../core/models/models.ts'
+import { cacheControl } from '../cache-marks.ts'
 import { type ConversationStep, placeholderTexts, stepsOf, type ToolExchange } from '../conversation-steps.ts'
 import type { Json } from '../json.ts'
 import type { Dialect } from './dialects.ts'
@@ -13,6 +14,8 @@ type Writing = {
   readonly official: boolean
   readonly dialect: Dialect
   readonly instruction: Instruction | null
+  /** True if the server reads marks, which then keep the parts of a message apart. */
+  readonly marksCache: boolean
 }
 
 /** Returns the conversation in the wire format. */
@@ -26,11 +29,12 @@ export function messagesFor(messages: readonly Message[], writing: Writing): rea
 function messageFor(step: ConversationStep, writing: Writing, toolId: (id: string) => string): readonly Json[] {
   switch (step.role) {
     case 'system':
-      return [{ role: writing.rules.systemRole, content: step.text }]
+      return [{ role: writing.rules.systemRole, content: textContent(step.text, step.cache, writing) }]
     case 'user':
-      return [{ role: 'user', content: userContent(step.content, writing.official), name: nameFor(step.name, writing) }]
+      return [{ role: 'user', content: userContent(step.content, writing), name: nameFor(step.name, writing) }]
     case 'assistant': {
-      const { text, reasoning, reasoningItems, exchanges, name } = step
+      const { reasoning, reasoningItems, exchanges, name } = step
+      const text = step.text ? textContent(step.text, step.cache, writing) : step.text
       const replayed = reasoning !== null && !writing.official && writing.rules.passExtras
       const calls = exchanges.map(({ call }) => toolCallFor(call, writing.dialect, toolId))
       const message = {
@@ -41,7 +45,7 @@ function messageFor(step: ConversationStep, writing: Writing, toolId: (id: strin
         tool_calls: calls.length > 0 ? calls : undefined,
         name: nameFor(name, writing),
       }
-      return [message, ...exchanges.map(exchange => resultFor(exchange, toolId))]
+      return [message, ...exchanges.map(exchange => resultFor(exchange, writing, toolId))]
     }
   }
 }
@@ -57,28 +61,45 @@ function toolCallFor(call: ToolCall, { signatures }: Dialect, toolId: (id: strin
   }
 }
 
-function resultFor({ call, result }: ToolExchange, toolId: (id: string) => string): Json {
-  return { role: 'tool', tool_call_id: toolId(call.id), content: result ?? placeholderTexts.missingResult }
+function resultFor({ call, result, cache }: ToolExchange, writing: Writing, toolId: (id: string) => string): Json {
+  const content = textContent(result ?? placeholderTexts.missingResult, cache, writing)
+  return { role: 'tool', tool_call_id: toolId(call.id), content }
+}
+
+/** A mark needs a part, and a part needs a text. */
+function textContent(text: string, cache: CacheMark | undefined, writing: Writing): string | readonly Json[] {
+  const mark = text === '' ? undefined : markFor(cache, writing)
+  return mark === undefined ? text : [{ type: 'text', text, cache_control: mark }]
+}
+
+function markFor(cache: CacheMark | undefined, { marksCache }: Writing): Json | undefined {
+  return cache !== undefined && marksCache ? cacheControl(cache) : undefined
 }
 
 /** Many compatible servers accept only plain text, so text parts are joined for them. */
-function userContent(content: Extract<Message, { role: 'user' }>['content'], official: boolean): unknown {
+function userContent(content: Extract<Message, { role: 'user' }>['content'], writing: Writing): unknown {
+  const { official, marksCache } = writing
   const [first] = content
-  if (first?.type === 'text' && content.length === 1) return first.text
+  if (first?.type === 'text' && content.length === 1) return textContent(first.text, first.cache, writing)
   const texts = content.flatMap(part => (part.type === 'text' ? [part.text] : []))
-  if (texts.length === content.length && (!official || texts.length < 2)) return texts.join('\n')
-  return content.map(part => wirePart(part, official))
+  if (texts.length === content.length && ((!official && !marksCache) || texts.length < 2)) return texts.join('\n')
+  return content.map(part => wirePart(part, writing))
 }
 
-function wirePart(part: ContentPart, official: boolean): Json {
+function wirePart(part: ContentPart, writing: Writing): Json {
+  const cache_control = markFor(part.cache, writing)
   switch (part.type) {
     case 'text':
-      return { type: 'text', text: part.text }
+      return { type: 'text', text: part.text, cache_control: part.text === '' ? undefined : cache_control }
     case 'image':
-      return { type: 'image_url', image_url: { url: part.url, detail: detailFor(part.detail, official) } }
+      return {
+        type: 'image_url',
+        image_url: { url: part.url, detail: detailFor(part.detail, writing.official) },
+        cache_control,
+      }
     case 'file':
       // OpenAI answers 400 without a name.
-      return { type: 'file', file: { filename: part.name || 'document.pdf', file_data: part.url } }
+      return { type: 'file', file: { filename: part.name || 'document.pdf', file_data: part.url }, cache_control }
   }
 }
 
@@ -114,7 +135,11 @@ function withInstruction(
   if (instruction === null || (instruction.unlessJsonIsNamed && messages.some(namesJson))) return wire
   const [first, ...rest] = wire
   if (first?.role !== role) return [{ role, content: instruction.text }, ...wire]
-  return [{ ...first, content: `${first.content}\n\n${instruction.text}` }, ...rest]
+  const { content } = first
+  const added = Array.isArray(content)
+    ? [...content, { type: 'text', text: instruction.text }]
+    : `${content}\n\n${instruction.text}`
+  return [{ ...first, content: added }, ...rest]
 }
 
 export function namesJson(message: Message): boolean {

@@ -1,21 +1,25 @@
 import type { ReasoningEffort, ResponseFormat, Tool, ToolChoice } from '../../core/chat/chat.ts'
 import type { Model, ParameterRules } from '../../core/models/models.ts'
+import { cacheControl } from '../cache-marks.ts'
 import { sortExtras } from '../extras.ts'
 import { encoded, type Json } from '../json.ts'
 import { droppedNames, isDemanding, mayForce, nearestEffort, parametersFor } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { type Instruction, messagesFor } from './conversation.ts'
 import { type Dialect, dialectOf } from './dialects.ts'
+import { isClaude, withJoinedSystem, withPromptMarks } from './marked-prompt.ts'
 import { isStrict } from './strict.ts'
 
 /** Builds the request. A model only receives parameters that its `ParameterRules` allow. */
 export function toRequest(
-  { ask, model, outputCap, stream }: ProviderAsk,
+  { ask, model, outputCap, stream, cacheMarks }: ProviderAsk,
   access: Access,
   official: boolean,
 ): ProviderRequest {
   const rules = model.parameters
   const { url, dialect } = addressOf(access, official)
+  const marksCache = !official && (dialect.cacheMarks || isClaude(model))
+  const prompt = marksCache ? withPromptMarks(ask, cacheMarks ?? null) : withJoinedSystem(ask)
   const withTools = ask.tools.length > 0
   const effort = effortFor(ask.reasoningEffort, rules, withTools)
   const parameters = parametersFor(ask, rules, effort === null ? null : effort !== 'none')
@@ -34,7 +38,7 @@ export function toRequest(
   const body: Json = {
     ...extras.sent,
     model: model.id,
-    messages: messagesFor(ask.messages, { rules, official, dialect, instruction }),
+    messages: messagesFor(prompt.messages, { rules, official, dialect, instruction, marksCache }),
     stream: stream || undefined,
     stream_options: stream && rules.streamOptions ? { include_usage: true } : undefined,
     [rules.outputCapField]: outputCap,
@@ -49,7 +53,7 @@ export function toRequest(
     stop: parameters.stops,
     n: parameters.choices,
     // Without tools OpenAI answers 400 to any of the three.
-    tools: withTools ? ask.tools.map(toolFor) : undefined,
+    tools: withTools ? prompt.tools.map(tool => toolFor(tool, marksCache)) : undefined,
     tool_choice: withTools ? toolChoiceFor(unforced ? 'auto' : ask.toolChoice) : undefined,
     parallel_tool_calls: withTools && rules.parallelToolCalls ? (ask.parallelToolCalls ?? undefined) : undefined,
     response_format: field,
@@ -58,13 +62,21 @@ export function toRequest(
   }
   return {
     url,
-    headers: {
-      'content-type': 'application/json',
-      accept: stream ? 'text/event-stream' : 'application/json',
-      ...(access.apiKey !== null && dialect.keyHeader(access.apiKey)),
-    },
+    headers: headersFor(access, dialect, stream),
     body: encoded(body),
-    droppedParameters: droppedNames(dropped, [...extras.dropped, ...looseTools(ask.tools)], ask.source),
+    droppedParameters: droppedNames(
+      dropped,
+      [...extras.dropped, ...looseTools(ask.tools), ...prompt.droppedMarks],
+      ask.source,
+    ),
+  }
+}
+
+function headersFor({ apiKey }: Access, dialect: Dialect, stream: boolean): ProviderRequest['headers'] {
+  return {
+    'content-type': 'application/json',
+    accept: stream ? 'text/event-stream' : 'application/json',
+    ...(apiKey !== null && dialect.keyHeader(apiKey)),
   }
 }
 
@@ -107,7 +119,7 @@ function toolChoiceFor(choice: ToolChoice | null): unknown {
     : (choice ?? undefined)
 }
 
-function toolFor({ name, description, parameters, strict }: Tool): Json {
+function toolFor({ name, description, parameters, strict, cache }: Tool, marksCache: boolean): Json {
   return {
     type: 'function',
     function: {
@@ -116,6 +128,7 @@ function toolFor({ name, description, parameters, strict }: Tool): Json {
       parameters: parameters ?? undefined,
       strict: strict === true ? isStrict(strict, parameters ?? {}) || undefined : (strict ?? undefined),
     },
+    cache_control: marksCache && cache !== undefined ? cacheControl(cache) : undefined,
   }
 }
 

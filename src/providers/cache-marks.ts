@@ -3,10 +3,10 @@
  * Anthropic read the prompt up to there from its cache, or write it. Without marks it caches nothing.
  */
 
-import type { AutomaticCacheMarks } from '../../core/chat/cache-marks.ts'
-import type { CacheMark } from '../../core/chat/chat.ts'
-import type { WireTurn } from '../conversation-steps.ts'
-import type { Json } from '../json.ts'
+import type { AutomaticCacheMarks } from '../core/chat/cache-marks.ts'
+import type { CacheMark } from '../core/chat/chat.ts'
+import type { WireTurn } from './conversation-steps.ts'
+import type { Json } from './json.ts'
 
 /** The blocks of a request, in the order in which the cache reads them. */
 export type MarkableBlocks = {
@@ -21,31 +21,45 @@ export type MarkedBlocks = Map<Json, CacheMark>
 /** More marks are refused with status 400. */
 const maximumMarks = 4
 
-/** Returns the blocks with their marks, and whether some of the client's were too many: the last four count. */
+/** Returns the marks to send, and whether some of the client's were too many: the last four count. */
+export function chosenMarks(
+  { tools, system, turns }: MarkableBlocks,
+  own: MarkedBlocks,
+  automatic: AutomaticCacheMarks | null,
+): { readonly marks: MarkedBlocks; readonly dropsMarks: boolean } {
+  const marks = own.size > 0 || automatic === null ? own : automaticMarks({ tools, system, turns }, automatic)
+  if (marks.size <= maximumMarks) return { marks, dropsMarks: false }
+  const inOrder = [...tools, ...system, ...turns.flatMap(({ parts }) => parts)]
+  const kept = inOrder.flatMap(block => {
+    const mark = marks.get(block)
+    return mark === undefined ? [] : [[block, mark] as const]
+  })
+  return { marks: new Map(kept.slice(-maximumMarks)), dropsMarks: kept.length > maximumMarks }
+}
+
+/** Returns the blocks with their marks, and whether some of the client's were too many. */
 export function withCacheMarks(
   blocks: MarkableBlocks,
   own: MarkedBlocks,
   automatic: AutomaticCacheMarks | null,
 ): MarkableBlocks & { readonly dropsMarks: boolean } {
-  const marks = own.size > 0 || automatic === null ? own : automaticMarks(blocks, automatic)
-  if (marks.size === 0) return { ...blocks, dropsMarks: false }
+  const { marks, dropsMarks } = chosenMarks(blocks, own, automatic)
+  if (marks.size === 0) return { ...blocks, dropsMarks }
   const { tools, system, turns } = blocks
-  const inOrder = [...tools, ...system, ...turns.flatMap(({ parts }) => parts)].filter(block => marks.has(block))
-  const kept = new Set(inOrder.slice(-maximumMarks))
   const marked = (block: Json): Json => {
-    const mark = kept.has(block) ? marks.get(block) : undefined
+    const mark = marks.get(block)
     return mark === undefined ? block : { ...block, cache_control: cacheControl(mark) }
   }
   return {
     tools: tools.map(marked),
     system: system.map(marked),
     turns: turns.map(({ role, parts }) => ({ role, parts: parts.map(marked) })),
-    dropsMarks: inOrder.length > maximumMarks,
+    dropsMarks,
   }
 }
 
 /** Five minutes is the default, which older hosts do not know by name. */
-function cacheControl(mark: CacheMark): Json {
+export function cacheControl(mark: CacheMark): Json {
   return mark === '5m' ? { type: 'ephemeral' } : { type: 'ephemeral', ttl: mark }
 }
 
