@@ -18,7 +18,6 @@ CREATE TABLE "accounts" (
 	"hedge" boolean DEFAULT false NOT NULL,
 	"balance_microcents" bigint DEFAULT 0 NOT NULL,
 	"balance_at" timestamp with time zone,
-	"shortfall_microcents" bigint DEFAULT 0 NOT NULL,
 	"requires_totp" boolean DEFAULT false NOT NULL,
 	"stripe_customer_id" text,
 	"created_at" timestamp with time zone NOT NULL,
@@ -28,7 +27,6 @@ CREATE TABLE "accounts" (
 	CONSTRAINT "accounts_cycle" CHECK ("accounts"."cycle_started_at" < "accounts"."cycle_ends_at"),
 	CONSTRAINT "accounts_soft_cap" CHECK ("accounts"."soft_cap_microcents" >= 0),
 	CONSTRAINT "accounts_balance" CHECK ("accounts"."balance_microcents" >= 0),
-	CONSTRAINT "accounts_shortfall" CHECK ("accounts"."shortfall_microcents" >= 0),
 	CONSTRAINT "accounts_version" CHECK ("accounts"."version" >= 0),
 	CONSTRAINT "accounts_plan" CHECK ("accounts"."plan" in ('evaluation', 'usage')),
 	CONSTRAINT "accounts_requests_per_minute" CHECK ("accounts"."requests_per_minute" >= 0),
@@ -75,8 +73,13 @@ CREATE TABLE "api_keys" (
 	"fallback" text,
 	"hedge" boolean,
 	"project_id" text,
+	"shortfall_day" date,
+	"shortfall_microcents" bigint DEFAULT 0 NOT NULL,
+	"shortfall_request_id" text,
+	"shortfall_request_microcents" bigint DEFAULT 0 NOT NULL,
 	CONSTRAINT "api_keys_public_id" UNIQUE("public_id"),
-	CONSTRAINT "api_keys_digest" UNIQUE("digest")
+	CONSTRAINT "api_keys_digest" UNIQUE("digest"),
+	CONSTRAINT "api_keys_shortfall" CHECK ("api_keys"."shortfall_microcents" >= "api_keys"."shortfall_request_microcents")
 );
 --> statement-breakpoint
 CREATE TABLE "audit_log" (
@@ -719,7 +722,7 @@ CREATE TRIGGER append_only BEFORE UPDATE ON audit_log FOR EACH ROW EXECUTE FUNCT
 CREATE TRIGGER append_only_recent BEFORE DELETE ON audit_log FOR EACH ROW
 	WHEN (OLD.at > clock_timestamp() - interval '365 days') EXECUTE FUNCTION gateway_refuse();--> statement-breakpoint
 CREATE TRIGGER append_only_whole BEFORE TRUNCATE ON audit_log FOR EACH STATEMENT EXECUTE FUNCTION gateway_refuse();--> statement-breakpoint
--- Archives the row that was replaced, and subtracts it from the daily totals, those of its tags, and the shortfall of its account. Runs
+-- Archives the row that was replaced, and subtracts it from the daily totals, those of its tags, and the shortfall of its key. Runs
 -- after the statement that replaced it, which adds the new row as any other. Checkpoints have no latency counts.
 CREATE FUNCTION gateway_usage_replaced() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -754,8 +757,11 @@ BEGIN
 		WHERE account_id = OLD.account_id AND day = (OLD.at AT TIME ZONE 'UTC')::date AND key_id = OLD.key_id AND model = named
 			AND tag IN (SELECT key || '=' || value FROM jsonb_each_text(OLD.tags)) AND requests = 0;
 	END IF;
-	UPDATE accounts SET shortfall_microcents = greatest(0, shortfall_microcents - OLD.shortfall_microcents), updated_at = clock_timestamp()
-	WHERE id = OLD.account_id AND OLD.shortfall_microcents > 0;
+	UPDATE api_keys SET
+		shortfall_microcents = greatest(0, shortfall_microcents - OLD.shortfall_microcents),
+		shortfall_request_microcents = least(shortfall_request_microcents, greatest(0, shortfall_microcents - OLD.shortfall_microcents)),
+		updated_at = clock_timestamp()
+	WHERE id = OLD.key_id AND shortfall_day = (OLD.at AT TIME ZONE 'UTC')::date AND OLD.shortfall_microcents > 0;
 	RETURN NULL;
 END $$;--> statement-breakpoint
 CREATE TRIGGER replaced AFTER UPDATE ON usage_records FOR EACH ROW EXECUTE FUNCTION gateway_usage_replaced();--> statement-breakpoint

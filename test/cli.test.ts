@@ -245,13 +245,13 @@ describe('CLI beside a running gateway', () => {
     expect(keys).toEqual({ valid: 1, total: 1 })
   })
 
-  test('accounts resume: sets the shortfall to zero when an account is paused', async () => {
+  test('accounts resume: sets the shortfall to zero and prints what it was', async () => {
     const { password } = await asJson('accounts create short@example.com --plan usage')
     const { key } = await asJson('keys create short@example.com')
     expect(await status(String(key))).toBe(200)
     expect(String(password)).not.toBe('')
-    expect(await asJson('accounts show short@example.com')).toMatchObject({ shortfall_usd: 0, paused: false })
-    expect(await done('accounts show short@example.com')).toContain('$0.00 of $1.00')
+    expect(await asJson('accounts show short@example.com')).toMatchObject({ shortfall_usd: 0, paused_keys: [] })
+    expect(await done('accounts show short@example.com')).toMatch(/shortfall today +\$0\.00/)
     expect(await asJson('accounts resume short@example.com')).toMatchObject({ shortfall_usd: 0, before_usd: 0 })
     expect(await done('accounts resume short@example.com')).toContain('shortfall $0.00')
   })

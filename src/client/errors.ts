@@ -64,7 +64,7 @@ export class AuthenticationError extends ApiError {
   override readonly name = 'AuthenticationError'
 }
 
-/** 402: an invoice is unpaid, there is no payment method, or an operator must resume the account. */
+/** 402: an invoice is unpaid, there is no payment method, or the key is paused until the end of the UTC day. */
 export class PaymentRequiredError extends ApiError {
   override readonly name = 'PaymentRequiredError'
 }

@@ -5,10 +5,10 @@ import { maximumShortfallOf, readPlans } from '../config.ts'
 import { randomBase62 } from '../core/accounts/api-keys.ts'
 import {
   highestLimits,
-  isPausedFor,
   type Limits,
   limitsText,
   type PlanName,
+  pauseOf,
   plans as publishedPlans,
 } from '../core/limits/plans.ts'
 import { formatDay } from '../core/text/utc-days.ts'
@@ -22,11 +22,11 @@ import {
   limitsOf,
 } from '../database/repositories/accounts.ts'
 import { changeBilling, manualMethod } from '../database/repositories/billing.ts'
-import { listKeys } from '../database/repositories/keys.ts'
+import { listKeys, resumeKeys } from '../database/repositories/keys.ts'
 import { removeTotp } from '../database/repositories/totp.ts'
-import { changePassword } from '../database/repositories/users.ts'
+import { changePassword, findUser } from '../database/repositories/users.ts'
 import { releaseUnverified } from '../database/repositories/verifications.ts'
-import type { Account } from '../database/tables.ts'
+import type { Account, ApiKey } from '../database/tables.ts'
 import { dailyUsageOf } from '../ledger/ledger.ts'
 import { shellCommand } from '../server/shell-command.ts'
 import { CommandFailure, choice, columns, command, json, print, printJson, UsageError } from './command.ts'
@@ -102,9 +102,9 @@ const show = command({
     withAccount(operands.email, async (database, { account, user }) => {
       const plans = readPlans()
       const limits = limitsOf(account, plans)
-      const maximumShortfall = maximumShortfallOf()
       const today = await dailyUsageOf(database, account.id, formatDay(Date.now()))
       const keys = await listKeys(database, account.id)
+      const paused = await pausedKeys(database, account, keys)
       const valid = keys.filter(key => key.revokedAt === null && (key.expiresAt === null || key.expiresAt > new Date()))
       if (options.json)
         return printJson({
@@ -114,8 +114,14 @@ const show = command({
           limits: limitsForJson(limits),
           own_limits: ownLimits(account),
           today: { tokens: today.tokens, cost_usd: toUsd(today.microcents) },
-          shortfall_usd: toUsd(account.shortfallMicrocents),
-          paused: isPausedFor(account, maximumShortfall),
+          shortfall_usd: toUsd(sumOf(keys)),
+          paused_keys: paused.map(({ key, until, requestId, member }) => ({
+            id: key.id,
+            name: key.name,
+            email: member,
+            request_id: requestId,
+            until: new Date(until).toISOString(),
+          })),
           keys: { valid: valid.length, total: keys.length },
           created_at: account.createdAt.toISOString(),
         })
@@ -135,7 +141,11 @@ const show = command({
           ['concurrent requests', `${limits.concurrentRequests}${own('concurrentRequests')}`],
           ['tokens today', `${count(today.tokens)} of ${count(limits.dailyTokens)}${own('dailyTokens')}`],
           ['cost today', `${shownUsd(today.microcents)} of ${shownUsd(limits.dailyCostMicrocents)}${ownCost}`],
-          ['shortfall', shortfallText(account, maximumShortfall)],
+          ['shortfall today', shownUsd(sumOf(keys))],
+          ...paused.map(({ key, until, requestId, member }) => [
+            'paused key',
+            `${key.name} (${key.id}) of ${member} until ${new Date(until).toISOString()}, for ${requestId}: accounts resume`,
+          ]),
           ['keys', `${valid.length} valid of ${keys.length}`],
         ]),
       )
@@ -189,13 +199,12 @@ const limits = command({
 
 const resume = command({
   name: 'accounts resume',
-  about: 'Set the shortfall of an account to 0, so that it may chat again; takes effect within 5 s',
+  about: 'Set the shortfall of the keys of an account to 0, so that they may chat again; takes effect within 5 s',
   operands: { email },
   options: { json },
   run: ({ operands, options }) =>
     withAccount(operands.email, async (database, { account, user }) => {
-      await changeAccount(database, account.id, { shortfallMicrocents: 0 })
-      const before = account.shortfallMicrocents
+      const before = await resumeKeys(database, account.id)
       if (options.json) printJson({ id: account.id, email: user.email, shortfall_usd: 0, before_usd: toUsd(before) })
       else print(`${user.email}: shortfall ${shownUsd(0)}, was ${shownUsd(before)}.`)
     }),
@@ -245,10 +254,25 @@ const resetTwoFactor = command({
 
 export const accountCommands = [create, listing, show, plan, limits, resume, resetPassword, resetTwoFactor]
 
-/** Describes the account's unbilled usage beyond reservations. */
-function shortfallText(account: Account, maximum: number): string {
-  const limit = `${shownUsd(account.shortfallMicrocents)} of ${shownUsd(maximum)}`
-  return isPausedFor(account, maximum) ? `${limit}  (paused: accounts resume)` : limit
+/** Returns today's unbilled usage beyond reservations. */
+function sumOf(keys: readonly ApiKey[]): number {
+  const today = new Date().toISOString().slice(0, 10)
+  return keys.reduce((sum, key) => sum + (key.shortfallDay === today ? key.shortfallMicrocents : 0), 0)
+}
+
+/** Returns the keys that are paused now, each with the email of the member who owns it. */
+async function pausedKeys(database: Database, { id, plan }: Account, keys: readonly ApiKey[]) {
+  const maximumShortfall = maximumShortfallOf()
+  const paused = keys.flatMap(key => {
+    const pause = pauseOf(plan, key, maximumShortfall)
+    return pause === null || pause.until <= Date.now() ? [] : [{ key, ...pause }]
+  })
+  return Promise.all(
+    paused.map(async one => ({
+      ...one,
+      member: (await findUser(database, id, one.key.userId))?.email ?? one.key.userId,
+    })),
+  )
 }
 
 const planLimits: AccountChange = {

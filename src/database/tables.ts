@@ -70,8 +70,6 @@ export const accounts = pgTable(
     /** Total amount ever billed to the account, as of `balanceAt`. */
     balanceMicrocents: whole('balance_microcents').notNull().default(0),
     balanceAt: time('balance_at'),
-    /** Unbilled usage beyond reservations since an operator last resumed the account. */
-    shortfallMicrocents: whole('shortfall_microcents').notNull().default(0),
     /** Whether users who sign in with a password must set up two-factor sign-in. */
     requiresTotp: boolean('requires_totp').notNull().default(false),
     stripeCustomerId: text('stripe_customer_id').unique('accounts_stripe_customer'),
@@ -85,7 +83,6 @@ export const accounts = pgTable(
     check('accounts_cycle', sql`${table.cycleStartedAt} < ${table.cycleEndsAt}`),
     check('accounts_soft_cap', sql`${table.softCapMicrocents} >= 0`),
     check('accounts_balance', sql`${table.balanceMicrocents} >= 0`),
-    check('accounts_shortfall', sql`${table.shortfallMicrocents} >= 0`),
     check('accounts_version', sql`${table.version} >= 0`),
     check('accounts_plan', sql`${table.plan} in ('evaluation', 'usage')`),
     check('accounts_requests_per_minute', sql`${table.requestsPerMinute} >= 0`),
@@ -165,12 +162,19 @@ export const apiKeys = pgTable(
     hedge: boolean('hedge'),
     /** Project of its requests; null = none. */
     projectId: text('project_id').references(() => projects.id),
+    /** UTC day of the newest unbilled usage beyond reservations; null = none. */
+    shortfallDay: date('shortfall_day', { mode: 'string' }),
+    /** Sum of that day, and the request with the largest part of it. */
+    shortfallMicrocents: whole('shortfall_microcents').notNull().default(0),
+    shortfallRequestId: text('shortfall_request_id'),
+    shortfallRequestMicrocents: whole('shortfall_request_microcents').notNull().default(0),
   },
   table => [
     index('api_keys_account').on(table.accountId),
     index('api_keys_project').on(table.projectId).where(sql`${table.projectId} is not null`),
     index('api_keys_user').on(table.userId),
     index('api_keys_updated_at').on(table.updatedAt),
+    check('api_keys_shortfall', sql`${table.shortfallMicrocents} >= ${table.shortfallRequestMicrocents}`),
   ],
 )
 

@@ -179,7 +179,7 @@ export function createShipper({
 }
 
 /**
- * Inserts records, one per request, and adds new usage to the daily totals and the accounts' shortfalls. A truer record
+ * Inserts records, one per request, and adds new usage to the daily totals and the keys' shortfalls. A truer record
  * replaces a checkpoint in the order of `core/usage/usage-truth.ts`; a trigger archives the old row and subtracts it
  * from the totals. Also ends the requests' reservations. Rows are ordered, so that two instances cannot deadlock. Of
  * two records that name both sides of a midnight, the day of the first counts.
@@ -236,21 +236,31 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
           false, usage_records.billed_microcents, usage_records.input_tokens + usage_records.output_tokens,
           usage_records.latency_ms
         )
-        returning account_id, at, key_id, provider, model, status, input_tokens, cached_input_tokens, output_tokens,
+        returning request_id, account_id, at, key_id, provider, model, status, input_tokens, cached_input_tokens, output_tokens,
           reasoning_tokens, billed_microcents, shortfall_microcents, tags, ${durationSlotOf(sql, 'latency_ms')} as latency_slot, ${durationSlotOf(sql, 'first_token_ms')} as first_token_slot),
       -- Limits count a request here or there: never twice, never not at all.
       ended as (
         update limit_reservations set is_open = false, tokens = 0, microcents = 0
         where request_id in (select request_id from record)),
       short as (
-        select account_id, sum(shortfall_microcents) as microcents from inserted where shortfall_microcents > 0 group by 1),
+        select distinct on (key_id)
+          key_id, (at at time zone 'UTC')::date as day, sum(shortfall_microcents)::bigint as microcents,
+          max(shortfall_microcents) as most, (array_agg(request_id order by shortfall_microcents desc, request_id))[1] as request_id
+        from inserted where shortfall_microcents > 0
+        group by 1, 2
+        order by 1, 2 desc),
       locked as materialized (
-        select id from accounts where id in (select account_id from short) order by id for update),
+        select id from api_keys where id in (select key_id from short) order by id for update),
       held as (
-        update accounts set
-          shortfall_microcents = accounts.shortfall_microcents + short.microcents, updated_at = clock_timestamp()
-        from short join locked on locked.id = short.account_id
-        where accounts.id = short.account_id),
+        update api_keys set
+          shortfall_day = short.day,
+          shortfall_microcents = case when shortfall_day = short.day then shortfall_microcents else 0 end + short.microcents,
+          shortfall_request_microcents = greatest(case when shortfall_day = short.day then shortfall_request_microcents else 0 end, short.most),
+          shortfall_request_id = case
+            when shortfall_day = short.day and shortfall_request_microcents >= short.most then shortfall_request_id else short.request_id end,
+          updated_at = clock_timestamp()
+        from short join locked on locked.id = short.key_id
+        where api_keys.id = short.key_id and (shortfall_day is null or shortfall_day <= short.day)),
       tagged as (
         insert into usage_tags_daily (tag, ${daily(sql)})
         select key || '=' || value, ${dailySums(sql)}

@@ -1,17 +1,17 @@
 import type { ChatRequest } from '../core/chat/chat.ts'
-import { highestAddedInput } from '../core/chat/provider-features.ts'
 import type { OmittedSource } from '../core/chat/web-sources.ts'
 import type { Caller, Limits } from '../core/limits/plans.ts'
 import { type ScopeLimits, unlimitedScope } from '../core/limits/scopes.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import { isProjectScope } from '../core/request/project-tag.ts'
 import { scopesOf, tagsOf } from '../core/request/tags.ts'
-import { estimateOpaqueTokens, tokensSpared } from '../core/tokens/tokens.ts'
-import { highestCostOf, priceTable, toUsd } from '../core/usage/money.ts'
+import { tokensSpared } from '../core/tokens/tokens.ts'
+import { priceTable, toUsd } from '../core/usage/money.ts'
 import { highestSourceCharges } from '../core/usage/source-charges.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { noWeb, type WebPlan, type WebUse } from '../core/web/web-plan.ts'
 import type { Admission, AdmissionRequest, LimitErrorCode, LimitReached, Meter, Reservation } from '../limits/meter.ts'
+import { highestUsage } from './affordable.ts'
 import type { Route } from './routing/route.ts'
 
 /** A request with its plan and its ID. */
@@ -63,18 +63,13 @@ async function withAddedInput(
   { ask, plan }: Pick<AdmissionInput, 'ask' | 'plan'>,
   { seat, standing }: Admission & { readonly admitted: true },
 ): Promise<Reservation> {
-  const { model } = plan.first
-  const inputTokens = plan.inputTokens - tokensSpared(ask, model.provider)
-  const room = Math.max(0, model.contextWindow - inputTokens)
-  const added = Math.min(room, highestAddedInput(ask, room) + estimateOpaqueTokens(ask, model.provider))
-  if (added === 0) return seat
-  const { reservedTokens, reservedMicrocents, outputCap } = seat
-  const highest = inputTokens + added
-  const cost =
-    highestCostOf(model, highest, outputCap * ask.choices) +
-    plan.web.microcents +
-    highestSourceCharges(ask, plan.first, highest)
-  const more = { tokens: added, microcents: Math.max(0, cost - reservedMicrocents) }
+  const { addedTokens, microcents: highest } = highestUsage({ ask, plan }, plan.first, seat)
+  if (addedTokens === 0) return seat
+  const { reservedTokens, reservedMicrocents } = seat
+  const more = {
+    tokens: addedTokens,
+    microcents: Math.max(0, highest + plan.web.microcents - reservedMicrocents),
+  }
   const left = {
     tokens: Math.min(more.tokens, standing.tokens.remaining),
     microcents: Math.min(more.microcents, standing.costMicrocents.remaining),
@@ -141,16 +136,19 @@ function isDaily(code: LimitErrorCode): boolean {
   return code === 'daily_tokens_exceeded' || code === 'daily_cost_exceeded' || code === 'monthly_cost_exceeded'
 }
 
-function checkPaid({ clock }: Pick<AdmitDeps, 'clock'>, { isPaused, refusedFrom }: Caller): void {
-  if (isPaused) throw accountPaused()
+function checkPaid({ clock }: Pick<AdmitDeps, 'clock'>, { pause, refusedFrom }: Caller): void {
+  if (pause !== undefined && pause.until > clock.now()) throw accountPaused(pause, pause.until - clock.now())
   if (refusedFrom === undefined || refusedFrom > clock.now()) return
   const message = 'Payment required: the account has an unpaid invoice or no payment method.'
   throw new GatewayError('payment_required', message, { shouldRetry: false })
 }
 
-function accountPaused(): GatewayError {
-  const message = 'This account is paused: its requests used more than was reserved and billed for them.'
-  return new GatewayError('account_paused', message, { shouldRetry: false })
+/** The code is older than the pause of single keys. */
+function accountPaused({ until, requestId, userId }: NonNullable<Caller['pause']>, retryAfterMs: number): GatewayError {
+  const message =
+    `This API key of the member ${userId} is paused until ${new Date(until).toISOString()}: its requests of today, most of all ` +
+    `${requestId}, used more than was reserved and billed for them. Other keys of the account work.`
+  return new GatewayError('account_paused', message, { retryAfterMs, shouldRetry: false })
 }
 
 function refusal({ code, scope, retryAfterMs }: LimitReached, caller: Caller): GatewayError {

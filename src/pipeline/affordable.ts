@@ -1,10 +1,18 @@
-import { tokensSpared } from '../core/tokens/tokens.ts'
+import type { ChatRequest } from '../core/chat/chat.ts'
+import { highestAddedInput } from '../core/chat/provider-features.ts'
+import { estimateOpaqueTokens, tokensSpared } from '../core/tokens/tokens.ts'
 import { highestCostOf } from '../core/usage/money.ts'
 import { highestSourceCharges } from '../core/usage/source-charges.ts'
 import type { Meter, Reservation } from '../limits/meter.ts'
 import type { CallRequest } from './attempt-run.ts'
 import type { Progress } from './progress.ts'
 import type { Candidate } from './routing/candidate.ts'
+import type { Route } from './routing/route.ts'
+
+type AffordableRequest = {
+  readonly plan: Pick<Route, 'inputTokens' | 'choices' | 'first' | 'web'>
+  readonly prepared: Pick<CallRequest['prepared'], 'ask'>
+}
 
 /**
  * Enlarges the reservation if this candidate costs or counts more. If the remaining daily tokens do not suffice, lowers
@@ -12,19 +20,23 @@ import type { Candidate } from './routing/candidate.ts'
  */
 export function affordable(
   meter: Pick<Meter, 'raise'>,
-  { plan, prepared }: Pick<CallRequest, 'plan' | 'prepared'>,
+  { plan, prepared }: AffordableRequest,
   candidate: Candidate,
   progress: Progress,
 ): Reservation | Promise<Reservation | null> {
   const { reservation, hedge } = progress
-  const { outputCap, inputTokens, microcents } = highestUsage({ plan, prepared }, candidate, reservation)
+  const { ask } = prepared
+  const { outputCap, inputTokens, microcents } = highestUsage({ plan, ask }, candidate, reservation)
   // A canceled hedge is billed too.
   const beside = hedge === null || hedge.other === null ? nothing : hedge
   const worst = microcents + plan.web.microcents + beside.microcents
   const tokens = inputTokens + outputCap * plan.choices + beside.tokens
   const isEnough = worst <= reservation.reservedMicrocents && tokens <= reservation.reservedTokens
-  // The reservation was made for the first candidate.
+  // The reservation was made for the first candidate, also if it is less than what that can add.
   if (isEnough || candidate === plan.first) return reservation
+  const first = highestUsage({ plan, ask }, plan.first, reservation)
+  if (microcents <= first.microcents && tokens - beside.tokens <= first.inputTokens + first.outputCap * plan.choices)
+    return reservation
   const raise = async (toTokens: number, cap: number): Promise<Reservation | null> => {
     const raised = await meter.raise(reservation, toTokens, worst)
     if (raised !== null) progress.reservation = raised
@@ -41,13 +53,14 @@ const nothing = { tokens: 0, microcents: 0 }
 /** Enlarges the reservation by the whole cost of a hedge and returns its part; null = the account cannot pay for both. */
 export async function affordableHedge(
   meter: Pick<Meter, 'raise'>,
-  request: Pick<CallRequest, 'plan' | 'prepared'>,
+  request: AffordableRequest,
   candidate: Candidate,
   progress: Progress,
 ): Promise<{ readonly tokens: number; readonly microcents: number } | null> {
   const { reservation } = progress
-  const { outputCap, inputTokens, microcents } = highestUsage(request, candidate, reservation)
-  const tokens = inputTokens + outputCap * request.plan.choices
+  const { plan, prepared } = request
+  const { outputCap, inputTokens, microcents } = highestUsage({ plan, ask: prepared.ask }, candidate, reservation)
+  const tokens = inputTokens + outputCap * plan.choices
   const { reservedTokens, reservedMicrocents } = reservation
   const raised = await meter.raise(reservation, reservedTokens + tokens, reservedMicrocents + microcents)
   if (raised === null) return null
@@ -55,15 +68,22 @@ export async function affordableHedge(
   return { tokens, microcents }
 }
 
-/** Returns the largest usage of one attempt, without the gateway's own web access. */
-function highestUsage(
-  { plan, prepared }: Pick<CallRequest, 'plan' | 'prepared'>,
+/** Returns the largest usage of one attempt, with the input that the provider may add, without the gateway's own web access. */
+export function highestUsage(
+  { plan, ask }: { readonly plan: Pick<Route, 'inputTokens' | 'choices'>; readonly ask: ChatRequest },
   candidate: Candidate,
   reservation: Reservation,
 ) {
-  const { model } = candidate
+  const { model, endpoint } = candidate
   const outputCap = Math.min(reservation.outputCap, model.maxOutputTokens)
-  const inputTokens = plan.inputTokens - tokensSpared(prepared.ask, model.provider)
-  const charges = highestSourceCharges(prepared.ask, candidate, inputTokens)
-  return { outputCap, inputTokens, microcents: highestCostOf(model, inputTokens, outputCap * plan.choices) + charges }
+  const shown = plan.inputTokens - tokensSpared(ask, model.provider)
+  const room = Math.max(0, model.contextWindow - shown)
+  // A provider of another form does not receive the client's own body.
+  const isOwn = ask.source !== null && endpoint.provider.takesSource?.(model).includes(ask.source.dialect) === true
+  const sent = isOwn ? ask : { ...ask, source: null }
+  const addedTokens = Math.min(room, highestAddedInput(sent, room) + estimateOpaqueTokens(sent, model.provider))
+  const inputTokens = shown + addedTokens
+  const charges = highestSourceCharges(ask, candidate, inputTokens)
+  const microcents = highestCostOf(model, inputTokens, outputCap * plan.choices) + charges
+  return { outputCap, inputTokens, addedTokens, microcents }
 }

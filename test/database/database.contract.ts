@@ -2,7 +2,8 @@
 import { describe, expect } from 'bun:test'
 import { join } from 'node:path'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
-import { plans } from '../../src/core/limits/plans.ts'
+import { type PlanName, plans } from '../../src/core/limits/plans.ts'
+import { dayMs } from '../../src/core/text/utc-days.ts'
 import { durationBoundsMs } from '../../src/core/usage/latency-histogram.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
@@ -13,7 +14,7 @@ import {
   findAccountByEmail,
   hasAccounts,
 } from '../../src/database/repositories/accounts.ts'
-import { createKey, createKeyDirectory, listKeys, revokeKey } from '../../src/database/repositories/keys.ts'
+import { createKey, createKeyDirectory, listKeys, resumeKeys, revokeKey } from '../../src/database/repositories/keys.ts'
 import { openJournal } from '../../src/ledger/journal.ts'
 import { createUsageSeed, dailyUsageOf } from '../../src/ledger/ledger.ts'
 import type { RequestFilters } from '../../src/ledger/request-filters.ts'
@@ -30,12 +31,12 @@ let last = 0
 const fresh = (prefix: string) => `${prefix}_${Date.now().toString(36)}${String(++last).padStart(6, '0')}`
 
 /** Creates an account per test, so that the tests share one database. */
-export async function newAccount(database: Database) {
+export async function newAccount(database: Database, plan: PlanName = 'usage') {
   const accountId = fresh('acc')
   const email = `${accountId}@Example.test`
   const at = new Date()
   const owner = { id: fresh('usr'), accountId, email, passwordHash: 'argon2id', role: 'owner' as const, createdAt: at }
-  await createAccount(database, { id: accountId, name: 'Test', plan: 'usage', createdAt: at }, owner)
+  await createAccount(database, { id: accountId, name: 'Test', plan, createdAt: at }, owner)
   return { accountId, userId: owner.id, email }
 }
 
@@ -56,6 +57,12 @@ export async function newKey(
     expiresAt,
   })
   return { ...minted, keyId }
+}
+
+/** Returns the shortfall of a key, and the request with the largest part of it. */
+async function shortfallOf(database: Database, { accountId }: { accountId: string }, keyId: string) {
+  const key = (await listKeys(database, accountId)).find(({ id }) => id === keyId)
+  return [key?.shortfallMicrocents, key?.shortfallRequestId]
 }
 
 /** Ships records like a gateway. */
@@ -397,31 +404,58 @@ export function databaseContract(name: string, open: () => Database | null): voi
       ])
     })
 
-    onDatabase('shipper: adds the shortfall to its account once when records arrive twice', async database => {
-      const { accountId, email } = await newAccount(database)
-      const records = [0, 700, 11].map((shortfall_microcents, index) =>
-        usageRecord({
-          request_id: `${accountId}_${index}`,
-          account_id: accountId,
-          ...(shortfall_microcents === 0 ? {} : { shortfall_microcents }),
-        }),
-      )
+    onDatabase('shipper: adds the shortfall to its key once when records arrive twice', async database => {
+      const owner = await newAccount(database)
+      const [{ keyId }, other] = [await newKey(database, owner), await newKey(database, owner)]
+      const records = [0, 700, 11].map((shortfall_microcents, index) => ({
+        ...usageRecord({ request_id: `${owner.accountId}_${index}`, account_id: owner.accountId, key_id: keyId }),
+        ...(shortfall_microcents === 0 ? {} : { shortfall_microcents }),
+      }))
       for (const shipped of [records, records.toReversed(), records.slice(1)]) await shipAll(database, shipped)
-      expect((await findAccountByEmail(database, email))?.account.shortfallMicrocents).toBe(711)
-      expect((await findRequest(database, `${accountId}_1`))?.shortfallMicrocents).toBe(700)
-      await changeAccount(database, accountId, { shortfallMicrocents: 0 })
+      const largest = `${owner.accountId}_1`
+      expect(await shortfallOf(database, owner, keyId)).toMatchObject([711, largest])
+      expect(await shortfallOf(database, owner, other.keyId)).toEqual([0, null])
+      expect((await findRequest(database, largest))?.shortfallMicrocents).toBe(700)
+      expect(await resumeKeys(database, owner.accountId)).toBe(711)
       // Usage settled before the account was resumed is not counted again.
       await shipAll(database, records)
-      expect((await findAccountByEmail(database, email))?.account.shortfallMicrocents).toBe(0)
+      expect(await shortfallOf(database, owner, keyId)).toEqual([0, null])
     })
 
-    onDatabase('shipper: raises shortfalls of many accounts when two gateways ship at once', async database => {
-      const accounts = await Promise.all(Array.from({ length: 8 }, () => newAccount(database)))
+    onDatabase('shipper: counts the shortfall of a key by UTC day, and only that of the newest day', async database => {
+      const owner = await newAccount(database)
+      const { keyId } = await newKey(database, owner)
+      const noon = Math.floor(Date.now() / dayMs) * dayMs - dayMs / 2
+      const used = (id: string, at_ms: number, shortfall_microcents: number) =>
+        usageRecord({ request_id: fresh(id), account_id: owner.accountId, key_id: keyId, at_ms, shortfall_microcents })
+      await shipAll(database, [used('older', noon - dayMs, 900), used('newer', noon, 30)])
+      expect(await shortfallOf(database, owner, keyId)).toEqual([30, expect.stringContaining('newer')])
+      await shipAll(database, [used('late', noon - dayMs, 5_000)])
+      expect(await shortfallOf(database, owner, keyId)).toEqual([30, expect.stringContaining('newer')])
+      await shipAll(database, [used('small', noon, 2)])
+      expect(await shortfallOf(database, owner, keyId)).toEqual([32, expect.stringContaining('newer')])
+      await shipAll(database, [used('next', noon + dayMs, 4)])
+      expect(await shortfallOf(database, owner, keyId)).toEqual([4, expect.stringContaining('next')])
+    })
+
+    onDatabase('shipper: replaces the shortfall of a checkpoint when the final record arrives', async database => {
+      const owner = await newAccount(database)
+      const { keyId } = await newKey(database, owner)
+      const record = usageRecord({ request_id: fresh('req'), account_id: owner.accountId, key_id: keyId })
+      await shipAll(database, [{ ...record, truth: 'checkpoint', shortfall_microcents: 500 }])
+      await shipAll(database, [{ ...record, shortfall_microcents: 40 }])
+      expect(await shortfallOf(database, owner, keyId)).toEqual([40, record.request_id])
+    })
+
+    onDatabase('shipper: raises shortfalls of many keys when two gateways ship at once', async database => {
+      const owners = await Promise.all(Array.from({ length: 8 }, () => newAccount(database)))
+      const keys = await Promise.all(owners.map(owner => newKey(database, owner)))
       const batchOf = (gateway: number) =>
-        accounts.map(({ accountId }) =>
+        owners.map(({ accountId }, index) =>
           usageRecord({
             request_id: `${accountId}_${gateway}`,
             account_id: accountId,
+            key_id: keys[index]?.keyId ?? '',
             shortfall_microcents: 10 ** gateway,
           }),
         )
@@ -433,26 +467,46 @@ export function databaseContract(name: string, open: () => Database | null): voi
           ),
         ),
       )
-      const found = await Promise.all(accounts.map(({ email }) => findAccountByEmail(database, email)))
-      expect(found.map(one => one?.account.shortfallMicrocents)).toEqual(accounts.map(() => 111))
+      const found = await Promise.all(owners.map((one, at) => shortfallOf(database, one, keys[at]?.keyId ?? '')))
+      expect(found).toEqual(owners.map(({ accountId }) => [111, `${accountId}_2`]))
     })
 
-    onDatabase('key directory: marks known keys as paused while the shortfall is above the limit', async database => {
+    onDatabase(
+      'key directory: pauses one key of an evaluation account until the end of the UTC day',
+      async database => {
+        const owner = await newAccount(database, 'evaluation')
+        const [{ key, keyId }, other] = [await newKey(database, owner), await newKey(database, owner)]
+        const keys = createKeyDirectory({ database, clock, plans, maximumShortfall: 100, random: () => 0.5 })
+        const pauseOf = async (one: string) => (await keys.find(one))?.pause
+        expect(await pauseOf(key)).toBeUndefined()
+        const at_ms = Date.now()
+        const used = (request_id: string, shortfall_microcents: number) =>
+          usageRecord({ request_id, account_id: owner.accountId, key_id: keyId, at_ms, shortfall_microcents })
+        const [most, above] = [fresh('at_the_limit'), fresh('above')]
+        await shipAll(database, [used(most, 100)])
+        await keys.look()
+        await keys.look()
+        expect(await pauseOf(key)).toBeUndefined()
+        await shipAll(database, [used(above, 1)])
+        await eventually(async () => (await pauseOf(key)) !== undefined, 5_000)
+        const until = (Math.floor(at_ms / dayMs) + 1) * dayMs
+        expect(await pauseOf(key)).toEqual({ until, requestId: most, userId: owner.userId })
+        expect(await pauseOf(other.key)).toBeUndefined()
+        await resumeKeys(database, owner.accountId)
+        await eventually(async () => (await pauseOf(key)) === undefined, 5_000)
+        await keys.close()
+      },
+    )
+
+    onDatabase('key directory: does not pause the keys of an account on the usage plan', async database => {
       const owner = await newAccount(database)
-      const { key } = await newKey(database, owner)
+      const { key, keyId } = await newKey(database, owner)
+      const account_id = owner.accountId
+      await shipAll(database, [
+        usageRecord({ request_id: fresh('req'), account_id, key_id: keyId, shortfall_microcents: 1e9 }),
+      ])
       const keys = createKeyDirectory({ database, clock, plans, maximumShortfall: 100, random: () => 0.5 })
-      const isPaused = async () => (await keys.find(key))?.isPaused === true
-      expect(await isPaused()).toBe(false)
-      const used = (id: string, shortfall_microcents: number) =>
-        usageRecord({ request_id: fresh(id), account_id: owner.accountId, shortfall_microcents })
-      await shipAll(database, [used('at_the_limit', 100)])
-      await keys.look()
-      await keys.look()
-      expect(await isPaused()).toBe(false)
-      await shipAll(database, [used('above', 1)])
-      await eventually(isPaused, 5_000)
-      await changeAccount(database, owner.accountId, { shortfallMicrocents: 0 })
-      await eventually(async () => !(await isPaused()), 5_000)
+      expect((await keys.find(key))?.pause).toBeUndefined()
       await keys.close()
     })
 

@@ -144,13 +144,13 @@ describe('user turn', () => {
 
   test.each<readonly [string, object]>([
     ['document.source.url', { type: 'document', source: { type: 'url', url: 'https://e.test/a.pdf' } }],
-    ['hologram', { type: 'hologram', say: 'secret words' }],
+    ['mcp_tool_listing', { type: 'mcp_tool_listing', tools: 'secret words' }],
   ])('requires an Anthropic model for %s and keeps its text for moderation', (what, block) => {
     const { source, enhance, web } = asked({ messages: [user(text('A'), block)], enhance_prompt: true })
     expect(source?.needs).toEqual([what])
     const unread = (source?.unread ?? []).flatMap(({ kind, texts }) => texts.map(own => `${kind} ${own}`))
     expect(unread.filter(own => own.startsWith('data '))).toEqual([
-      what === 'hologram' ? 'data say\nhologram\nsecret words' : 'data https://e.test/a.pdf',
+      what === 'mcp_tool_listing' ? 'data mcp_tool_listing\nsecret words' : 'data https://e.test/a.pdf',
     ])
     // The gateway must not change a body that goes upstream unchanged.
     expect({ enhance, web }).toEqual({ enhance: false, web: 'off' })
@@ -202,11 +202,6 @@ describe('tool result', () => {
       'a tool that was found',
       { content: [{ type: 'tool_reference', tool_name: 'x' }] },
       { role: 'tool', callId: 't', text: 'Tool: x' },
-    ],
-    [
-      'a block of an unknown kind',
-      { content: [{ type: 'odd' }] },
-      { role: 'tool', callId: 't', text: '{"type":"odd"}' },
     ],
   ])('reads %s', (_name, fields, expected) => {
     expect(messagesOf(user(text('A')), assistant(use('t')), user(result(fields))).slice(2)).toEqual([expected])

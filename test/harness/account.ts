@@ -7,7 +7,12 @@ import { changeAccount, createAccount } from '../../src/database/repositories/ac
 import { createKey } from '../../src/database/repositories/keys.ts'
 import type { Gateway, GatewayLimits } from './gateway.ts'
 
-export type TestAccount = { readonly id: string; readonly key: string; readonly headers: Record<string, string> }
+export type TestAccount = {
+  readonly id: string
+  readonly userId: string
+  readonly key: string
+  readonly headers: Record<string, string>
+}
 
 /** Creates an account; `limits` override those of plan `usage`. */
 export function newAccount({ deps }: Gateway, limits: GatewayLimits = {}, plan: PlanName = 'usage') {
@@ -32,5 +37,5 @@ export async function newAccountOn(
   await changeAccount(database, id, { ...plans.usage, ...limits })
   const key = { id: `key_${userId}`, accountId: id, userId, name: 'test', createdAt }
   await createKey(database, { ...key, publicId: minted.id, digest: minted.digest })
-  return { id, key: minted.key, headers: { authorization: `Bearer ${minted.key}` } }
+  return { id, userId, key: minted.key, headers: { authorization: `Bearer ${minted.key}` } }
 }

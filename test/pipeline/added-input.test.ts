@@ -51,6 +51,11 @@ test.each<readonly [string, number, object]>([
   ['a server of the client', window, { tools: [{ type: 'mcp', server_label: 'x', server_url: 'https://a.test' }] }],
   ['a summary of the conversation', window, { context_management: [{ type: 'compaction' }] }],
   [
+    'an item that asks for a summary',
+    window,
+    { input: [{ role: 'user', content: 'Hi' }, { type: 'compaction_trigger' }] },
+  ],
+  [
     'a file by URL',
     window,
     { input: [{ role: 'user', content: [{ type: 'input_file', file_url: 'https://a.test/a.pdf' }] }] },
@@ -58,3 +63,59 @@ test.each<readonly [string, number, object]>([
 ])('highestAddedInput: Responses with %s can add %d tokens', (_name, most, fields) => {
   expect(addedHere(fields)).toBe(most)
 })
+
+const unknown = { code: 'unsupported_parameter' }
+const said = { type: 'text', text: 'Hi' }
+
+test.each<readonly [string, string, object]>([
+  ['a block', 'messages.0.content.1.type', { messages: [{ role: 'user', content: [said, { type: 'hologram' }] }] }],
+  [
+    'a block that declares a tool',
+    'messages.1.content.0.type',
+    {
+      messages: [
+        { role: 'user', content: 'Hi' },
+        { role: 'system', content: [{ type: 'tool_addition', text: 'x', tool: { type: 'web_search_20250305' } }] },
+      ],
+    },
+  ],
+  [
+    'a block of an answer',
+    'messages.1.content.0.type',
+    {
+      messages: [
+        { role: 'user', content: 'Hi' },
+        { role: 'assistant', content: [{ type: 'tool_addition', tool: {} }] },
+      ],
+    },
+  ],
+  [
+    'a block of a document',
+    'messages.0.content.0.source.content.0.type',
+    {
+      messages: [
+        { role: 'user', content: [{ type: 'document', source: { type: 'content', content: [{ type: 'new' }] } }] },
+      ],
+    },
+  ],
+  [
+    'a block of a result',
+    'messages.1.content.0.content.0.type',
+    {
+      messages: [
+        { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: {} }] },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: [{ type: 'container_upload' }] }] },
+      ],
+    },
+  ],
+])('readMessages: refuses %s of an unknown type by name', (_name, param, fields) => {
+  expect(() => added(fields)).toThrow(expect.objectContaining({ ...unknown, param }))
+})
+
+test.each(['program', 'code_interpreter_call', 'configuration_update', 'hologram', 7])(
+  'readResponses: refuses an item of type %p by name',
+  type => {
+    const refused = { ...unknown, param: 'input.0.type' }
+    expect(() => addedHere({ input: [{ type }] })).toThrow(expect.objectContaining(refused))
+  },
+)

@@ -1,6 +1,7 @@
 /** Steps of a request for embeddings that need no process. */
 import { describe, expect, test } from 'bun:test'
 import { encodeVector } from '../../src/core/embeddings/vectors.ts'
+import type { PlanName } from '../../src/core/limits/plans.ts'
 import { publishedEmbeddingModels, toEmbeddingModel } from '../../src/core/models/embedding-models.ts'
 import { detectSecrets } from '../../src/core/moderation/secret-detection.ts'
 import { allowVerdict, blockVerdict } from '../../src/core/moderation/text-moderator.ts'
@@ -85,25 +86,30 @@ describe('moderateInputs', () => {
 
 describe('computeEmbeddingsBill', () => {
   const seat = { requestId: 'r', accountId: 'a', outputCap: 1, reservedTokens: 21, reservedMicrocents: 40, day: 1 }
-  const bill = (inputTokens: number, isOwed = true, reservedMicrocents = seat.reservedMicrocents) => {
+  const bill = (inputTokens: number, { isOwed = true, plan: name = 'evaluation' as PlanName } = {}) => {
     const plan = prepared(['a', 'b'])
     const progress = {
-      requestId: 'r',
-      attempts: [],
-      seat: { ...seat, reservedMicrocents },
+      seat,
       host: plan.hosts[0],
       inputTokens,
       estimated: false,
-      callCompleted: () => {},
     }
-    const { owed, billed, inputTokens: counted } = computeEmbeddingsBill(plan, progress, isOwed)
+    const {
+      owed,
+      billed,
+      inputTokens: counted,
+    } = computeEmbeddingsBill(plan, progress, {
+      isOwed,
+      caller: { plan: name },
+    })
     return { owed, billed, counted }
   }
 
   test.each([
     ['what was used', bill(20), { owed: 40, billed: 40, counted: 20 }],
-    ['at most what was reserved', bill(30), { owed: 60, billed: 40, counted: 30 }],
-    ['nothing of a failed request', bill(20, false), { owed: 0, billed: 0, counted: 0 }],
+    ['at most what was reserved on evaluation', bill(30), { owed: 60, billed: 40, counted: 30 }],
+    ['all that was used on usage', bill(30, { plan: 'usage' }), { owed: 60, billed: 60, counted: 30 }],
+    ['nothing of a failed request', bill(20, { isOwed: false, plan: 'usage' }), { owed: 0, billed: 0, counted: 0 }],
     ['an absurd count cut to what the inputs can hold', bill(10 ** 9), { owed: 32_768, billed: 40, counted: 16_384 }],
   ])('bills %s', (_, actual, expected) => {
     expect(actual).toEqual(expected)

@@ -144,17 +144,17 @@ describe('Messages to Anthropic', () => {
     ],
     ['a title', user({ type: 'document', title: words, source: { type: 'text', data: 'x' } })],
     [
-      'a part of a document',
-      user({ type: 'document', source: { type: 'content', content: [{ type: 'new', say: words }] } }),
+      'another field of a part of a document',
+      user({ type: 'document', source: { type: 'content', content: [{ type: 'text', text: 'x', say: words }] } }),
     ],
     [
-      'an unknown block of a result',
+      'another field of a block of a result',
       {
         messages: [
           { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: {} }] },
           {
             role: 'user',
-            content: [{ type: 'tool_result', tool_use_id: 't', content: [{ type: 'new', say: words }] }],
+            content: [{ type: 'tool_result', tool_use_id: 't', content: [{ type: 'text', text: 'x', say: words }] }],
           },
         ],
       },

@@ -25,6 +25,7 @@ import { createProgress } from '../../src/pipeline/progress.ts'
 import type { Route } from '../../src/pipeline/routing/route.ts'
 import { checkpoint, settle } from '../../src/pipeline/settle.ts'
 import { createUpstreamResponse } from '../../src/pipeline/upstream-response.ts'
+import { anthropic } from '../../src/providers/anthropic.ts'
 import { candidateOf } from './support.ts'
 
 const readers = openReaders()
@@ -368,7 +369,8 @@ test.each([
   const body = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content }] }
   const source = { headers: new Headers(), text: JSON.stringify(body), accountId: 'a' }
   const { ask } = readMessages(body, source, createReasoningSeal('a secret of the tests', null))
-  const plan = planFor(sample, { ask, inputTokens: 100 })
+  const named = planFor(sample, { ask, inputTokens: 100 })
+  const plan = { ...named, first: { ...named.first, endpoint: { ...named.first.endpoint, provider: anthropic } } }
   const account: Caller = { ...evaluation, limits: { ...limits, dailyCostMicrocents, dailyTokens } }
   const deps = { meter, clock: systemClock, config: readConfig({}) }
   const { reservation } = await admit(deps, { requestId: 'req_1', caller: account, ask, plan })

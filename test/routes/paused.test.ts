@@ -1,6 +1,8 @@
-/** Accounts whose requests use more than their reservations. */
+/** Keys whose requests use more than their reservations. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { changeAccount } from '../../src/database/repositories/accounts.ts'
+import { randomBytes } from 'node:crypto'
+import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
+import { createKey, resumeKeys } from '../../src/database/repositories/keys.ts'
 import { newAccount, type TestAccount } from '../harness/account.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
@@ -29,23 +31,32 @@ afterAll(async () => {
   upstream?.stop()
 })
 
-const ask = ({ headers }: TestAccount) =>
+const ask = ({ headers }: Pick<TestAccount, 'headers'>) =>
   gateway.post(
     '/api/v1/chat',
     { prompt: 'Is it so?', model: 'gpt-5.5', max_output_tokens: 20, fallback: false },
     headers,
   )
 
+/** Creates another key of the same member. */
+async function secondKey({ id, userId }: TestAccount): Promise<Pick<TestAccount, 'headers'>> {
+  const minted = mintApiKey(randomBytes)
+  const key = { id: `key_2_${userId}`, accountId: id, userId, name: 'second', createdAt: new Date() }
+  await createKey(gateway.deps.database, { ...key, publicId: minted.id, digest: minted.digest })
+  return { headers: { authorization: `Bearer ${minted.key}` } }
+}
+
 // Each look is a request with a row in the ledger: too many would delay what is waited for.
 const until = (holds: () => Promise<boolean>) => eventually(holds, 60_000, 200)
 
 describe('account with upstream counts above its reservations', () => {
-  test('chat: answers 402 account_paused when an evaluation account has a shortfall above the limit', async () => {
+  test('chat: answers 402 account_paused to the one key of an evaluation account with a shortfall above the limit', async () => {
     const account = await newAccount(gateway, {}, 'evaluation')
     counted = 5
     for (let asked = 0; asked < 3; asked++) expect((await ask(account)).status).toBe(200)
     counted = 200_000
-    expect((await ask(account)).status).toBe(200)
+    const costly = await ask(account)
+    expect(costly.status).toBe(200)
     counted = 5
     const requests = upstream.ledger().length
     await until(async () => (await ask(account)).status === 402)
@@ -54,12 +65,17 @@ describe('account with upstream counts above its reservations', () => {
     expect(await refused.json()).toMatchObject({
       error: { type: 'billing_error', code: 'account_paused', param: null },
     })
+    const told = await (await ask(account)).text()
+    expect(told).toContain(costly.headers.get('x-request-id') ?? 'no ID')
+    expect(told).toContain(account.userId)
+    expect(told).toContain('T00:00:00.000Z')
+    expect((await ask(await secondKey(account))).status).toBe(200)
     // Requests before the pause took effect: a rejection calls no model.
     expect(upstream.ledger().length - requests).toBeLessThan(500)
     const asked = upstream.ledger().length
     await ask(account)
     expect(upstream.ledger().length).toBe(asked)
-    await changeAccount(gateway.deps.database, account.id, { shortfallMicrocents: 0 })
+    expect(await resumeKeys(gateway.deps.database, account.id)).toBeGreaterThan(1e7)
     await until(async () => (await ask(account)).status === 200)
   }, 240_000)
 
@@ -82,7 +98,11 @@ describe('account with upstream counts above its reservations', () => {
     const reply = await ask(account)
     expect(await reply.json()).toMatchObject({ usage: { cost_usd: expect.closeTo(0.5, 1) } })
     // In the ledger, which the poll of changed accounts reads.
-    await changeAccount(gateway.deps.database, account.id, { shortfallMicrocents: 1e12 })
+    await gateway.deps.database.run(
+      ({ sql }) => sql`
+        update api_keys set shortfall_day = '9999-01-01', shortfall_microcents = 1000000000000, shortfall_request_id = 'req_1',
+          updated_at = clock_timestamp() where account_id = ${account.id}`,
+    )
     counted = 5
     for (let asked = 0; asked < 5; asked++) expect((await ask(account)).status).toBe(200)
   }, 60_000)

@@ -3,6 +3,8 @@
  * add. A provider charges for more than the body shows: pages, search results, rounds of tools. The gateway drops or rejects other
  * ones by name, so that nothing unknown is charged.
  */
+
+import { invalidField } from '../validation/validate.ts'
 import type { ChatRequest, SourceBody } from './chat.ts'
 import { isTokenPricedTool } from './tool-names.ts'
 
@@ -31,6 +33,29 @@ const fields: Readonly<Record<Dialect, ReadonlyMap<string, Bound>>> = {
     ...bounded('none', 'safety_identifier service_tier prompt_cache_key prompt_cache_retention prompt_cache_options'),
     ...bounded('none', 'moderation truncation max_tool_calls client_metadata'),
     ...bounded('window', 'context_management'),
+  ]),
+}
+
+/**
+ * Types of items and blocks of a conversation. A summary reads the conversation once more. Not here: those that declare tools or
+ * run programs at the provider, and those that name files or containers, which are the operator's.
+ */
+const parts: Readonly<Record<Dialect, ReadonlyMap<string, Bound>>> = {
+  messages: new Map([
+    ...bounded('none', 'text image document search_result thinking redacted_thinking compaction fallback'),
+    ...bounded('none', 'tool_use tool_result tool_reference server_tool_use web_search_tool_result'),
+    ...bounded('none', 'web_fetch_tool_result code_execution_tool_result bash_code_execution_tool_result'),
+    ...bounded('none', 'text_editor_code_execution_tool_result tool_search_tool_result advisor_tool_result'),
+    ...bounded('none', 'mcp_tool_use mcp_tool_result mcp_tool_listing'),
+  ]),
+  responses: new Map([
+    ...bounded('none', 'message reasoning compaction compaction_summary agent_message agent_reasoning item_reference'),
+    ...bounded('none', 'function_call function_call_output custom_tool_call custom_tool_call_output'),
+    ...bounded('none', 'tool_search_call tool_search_output additional_tools web_search_call file_search_call'),
+    ...bounded('none', 'image_generation_call computer_call computer_call_output local_shell_call'),
+    ...bounded('none', 'local_shell_call_output shell_call shell_call_output apply_patch_call apply_patch_call_output'),
+    ...bounded('none', 'mcp_list_tools mcp_call mcp_approval_request mcp_approval_response'),
+    ...bounded('window', 'compaction_trigger context_compaction'),
   ]),
 }
 
@@ -67,6 +92,15 @@ export function isSendableField(dialect: Dialect, name: string, value: unknown):
 /** Returns the fields that may go to a provider of the same form. */
 export function sendableFields(dialect: Dialect, body: Fields): Fields {
   return Object.fromEntries(Object.entries(body).filter(([name, value]) => isSendableField(dialect, name, value)))
+}
+
+/** Throws `unsupported_parameter` for an item or a block whose type is not in the table; a missing type is that of a message. */
+export function refuseUnknownPart(dialect: Dialect, type: unknown, place: string): void {
+  const name = type ?? 'message'
+  if (typeof name === 'string' && parts[dialect].has(name)) return
+  const named = typeof name === 'string' && /^[\w.-]{1,64}$/.test(name) ? `"${name}"` : 'This'
+  const rule = `must be a known type: ${named} is one whose cost the gateway cannot bound. Remove it`
+  throw invalidField(`${place}.type`, rule, 'unsupported_parameter')
 }
 
 /** Returns whether Anthropic's tools have this type; `custom` and a missing type are functions of the client. */
@@ -130,7 +164,13 @@ function measuredBound({ dialect, fields: body, headers }: SourceBody): number {
   const tools: readonly unknown[] = Array.isArray(body.tools) ? body.tools : []
   let sum = 0
   for (const tool of tools) if (isFields(tool)) sum += dialect === 'messages' ? addedByTool(tool) : addedByMcp(tool)
-  return sum + (readsFile(dialect === 'messages' ? body.messages : body.input) ? unbounded : 0)
+  if (dialect === 'messages') return sum + (readsFile(body.messages) ? unbounded : 0)
+  return sum + (readsFile(body.input) || readsAgain(body.input) ? unbounded : 0)
+}
+
+function readsAgain(input: unknown): boolean {
+  const items: readonly unknown[] = Array.isArray(input) ? input : []
+  return items.some(item => isFields(item) && parts.responses.get(String(item.type)) === 'window')
 }
 
 /** An empty list of edits or servers adds nothing. */

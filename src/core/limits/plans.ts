@@ -1,6 +1,7 @@
 /** The plans as data. Money is an integer of 1e-8 USD. */
 import { type Static, Type } from '@sinclair/typebox'
 import type { Strategy } from '../chat/chat.ts'
+import { dayMs } from '../text/utc-days.ts'
 import { fromUsd, shownUsd } from '../usage/money.ts'
 import type { FallbackPolicy } from '../validation/fallback-policy.ts'
 import type { ScopeLimits } from './scopes.ts'
@@ -55,12 +56,34 @@ export function limitsText(limits: Limits): string {
 
 export type PlanName = keyof typeof plans
 
-/** Returns whether an account is paused for its shortfall. Accounts on `usage` pay for all that they use. */
-export function isPausedFor(
-  { plan, shortfallMicrocents }: { readonly plan: PlanName; readonly shortfallMicrocents: number },
+/** Usage of a key beyond what was reserved and billed for it, on one UTC day. */
+export type Shortfall = {
+  /** `YYYY-MM-DD`; null = none yet. */
+  readonly shortfallDay: string | null
+  readonly shortfallMicrocents: number
+  /** The request with the largest part of it. */
+  readonly shortfallRequestId: string | null
+}
+
+/** Why a key may not chat, and for how long. */
+export type Pause = {
+  /** Epoch milliseconds: the end of the UTC day. */
+  readonly until: number
+  readonly requestId: string
+}
+
+/**
+ * Returns the pause of a key for its shortfall, which can be over; null = there is none. Accounts on `usage` pay for all that they
+ * use.
+ */
+export function pauseOf(
+  plan: PlanName,
+  { shortfallDay, shortfallMicrocents, shortfallRequestId }: Shortfall,
   maximumShortfall: number,
-): boolean {
-  return plan === 'evaluation' && shortfallMicrocents > maximumShortfall
+): Pause | null {
+  if (plan !== 'evaluation' || shortfallMicrocents <= maximumShortfall) return null
+  if (shortfallDay === null || shortfallRequestId === null) return null
+  return { until: Date.parse(shortfallDay) + dayMs, requestId: shortfallRequestId }
 }
 
 /** The limits of both plans, with the operator's overrides applied. */
@@ -112,8 +135,8 @@ export type Caller = {
   readonly limits: Limits
   /** Epoch milliseconds from which chat requires a payment first; absent = never. */
   readonly refusedFrom?: number
-  /** True if the account's usage exceeded its billed amount too far. It may not chat until an operator resumes it. */
-  readonly isPaused?: boolean
+  /** Set if the key's usage exceeded its billed amount too far, with the member who owns the key; absent = never. */
+  readonly pause?: Pause & { readonly userId: string }
   /** Soft cap of one period (`budget-period.ts`), an integer of 1e-8 USD; absent = none. */
   readonly softCapMicrocents?: number
   /** Start of a billing cycle, in epoch milliseconds; absent = nothing is billed, or there is no soft cap. */

@@ -238,8 +238,8 @@ const codes: Readonly<Record<ErrorCode, Row>> = {
   },
   account_paused: {
     decidedBy: 'billing',
-    summary: 'The account is paused, because its requests used more than was reserved.',
-    nextStep: 'Ask the operator of this gateway to resume the account.',
+    summary: 'The key is paused until the end of the UTC day, because its requests used more than was reserved.',
+    nextStep: 'Use another key, wait, or ask the operator of this gateway to resume the account.',
   },
   forbidden: {
     decidedBy: 'validation',

@@ -71,15 +71,12 @@ export async function hasAccounts(database: Database): Promise<boolean> {
 }
 
 export type AccountChange = Partial<
-  Pick<
-    Account,
-    'requestsPerMinute' | 'concurrentRequests' | 'dailyTokens' | 'dailyCostMicrocents' | 'shortfallMicrocents'
-  >
+  Pick<Account, 'requestsPerMinute' | 'concurrentRequests' | 'dailyTokens' | 'dailyCostMicrocents'>
 >
 
 /**
- * Changes limits (null = the plan's; `changeBilling` changes the plan) or the shortfall. Takes effect in all instances
- * within 1 s. Returns false if there is no such account.
+ * Changes limits (null = the plan's; `changeBilling` changes the plan). Takes effect in all instances within 1 s. Returns
+ * false if there is no such account.
  */
 export async function changeAccount(database: Database, accountId: string, change: AccountChange): Promise<boolean> {
   return database.run(({ orm }) =>
@@ -97,7 +94,6 @@ export async function changeAccount(database: Database, accountId: string, chang
 }
 
 function recordOf(change: AccountChange): Pick<AuditEntry, 'action' | 'details'> {
-  if (change.shortfallMicrocents !== undefined) return { action: 'account.resumed' }
   const { dailyCostMicrocents: cost } = change
   return {
     action: 'limits.changed',

@@ -265,12 +265,15 @@ export function rotateKey(
         returning id`)
     if (ended.length === 0) return 'not_valid'
     const { userId, name, expiresAt, web, limits, models, tags, strategy, fallback, hedge, projectId } = old
+    const { shortfallDay, shortfallMicrocents, shortfallRequestId, shortfallRequestMicrocents } = old
+    // Rotation does not end a pause.
+    const shortfall = { shortfallDay, shortfallMicrocents, shortfallRequestId, shortfallRequestMicrocents }
     // The order of a lineage is that of its times, also if the clocks of two instances differ.
     const createdAt = new Date(Math.max(fresh.createdAt.getTime(), old.createdAt.getTime() + 1))
     const rules = { web, limits, models, tags, strategy, fallback, hedge, projectId }
     const rows = await step
       .insert(apiKeys)
-      .values({ ...fresh, createdAt, accountId, userId, name, expiresAt, lineId, ...rules })
+      .values({ ...fresh, createdAt, accountId, userId, name, expiresAt, lineId, ...rules, ...shortfall })
       .returning()
     await recordAudit(step, database, {
       accountId,

@@ -8,7 +8,7 @@ import { and, desc, eq, inArray, isNotNull, isNull, type SQL, sql } from 'drizzl
 import { digestOf, hasKeyLength, parseApiKey } from '../../core/accounts/api-keys.ts'
 import { paymentRequiredFrom } from '../../core/billing/grace.ts'
 import { startFollowing, whenNeeded } from '../../core/jobs/repeating.ts'
-import { type Caller, isPausedFor, type Plans } from '../../core/limits/plans.ts'
+import { type Caller, type Plans, pauseOf } from '../../core/limits/plans.ts'
 import type { ScopeLimits } from '../../core/limits/scopes.ts'
 import { setBounded } from '../../core/text/bounded-map.ts'
 import { strictestPolicy } from '../../core/validation/fallback-policy.ts'
@@ -71,6 +71,27 @@ export async function revokeKey(database: Database, accountId: string, keyId: st
   })
 }
 
+/** Sets the shortfall of an account's keys to zero, which ends their pauses. Returns the sum. Takes effect within 1 s. */
+export function resumeKeys(database: Database, accountId: string): Promise<number> {
+  return withAccountRls(database, accountId).orm(async step => {
+    const of = and(eq(apiKeys.accountId, accountId), isNotNull(apiKeys.shortfallDay))
+    const held = await step.select({ owed: apiKeys.shortfallMicrocents }).from(apiKeys).where(of).for('update')
+    await step
+      .update(apiKeys)
+      .set({ ...noShortfall, updatedAt: sql`clock_timestamp()` })
+      .where(of)
+    await recordAudit(step, database, { accountId, action: 'account.resumed' })
+    return held.reduce((sum, { owed }) => sum + owed, 0)
+  })
+}
+
+const noShortfall = {
+  shortfallDay: null,
+  shortfallMicrocents: 0,
+  shortfallRequestId: null,
+  shortfallRequestMicrocents: 0,
+} as const
+
 export type KeyDirectory = {
   /**
    * Like `find`, but returns null at once for a key that is not in memory: the database is only queried for keys that
@@ -96,7 +117,7 @@ type KeyDirectoryOptions = {
   readonly database: Database
   readonly clock: { now(): number }
   readonly plans: Plans
-  /** Integer of 1e-8 USD: accounts with a larger shortfall are paused; absent = none is. */
+  /** Integer of 1e-8 USD: keys with a larger shortfall on one day are paused; absent = none is. */
   readonly maximumShortfall?: number
   /** 0 ≤ x < 1, for the jitter of expiries. */
   readonly random: () => number
@@ -143,13 +164,14 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
     unknown.delete(digest)
     expired.delete(digest)
     if (existing.size < maximumExisting) existing.add(digest)
+    const pause = pauseOf(row.plan, row, maximumShortfall)
     const caller: Caller = {
       accountId: row.accountId,
       keyId: row.keyId,
       plan: row.plan,
       limits: limitsOf(row, plans),
       ...paymentOf(row),
-      ...(isPausedFor(row, maximumShortfall) ? { isPaused: true } : {}),
+      ...(pause === null ? {} : { pause: { ...pause, userId: row.userId } }),
       ...(row.keyWeb && row.accountWeb ? {} : { webOff: true }),
       ...rulesOf(row),
       ...((row.keyHedge ?? row.accountHedge) ? { hedges: true } : {}),
@@ -319,7 +341,10 @@ function keyRows(database: Database, condition: SQL, limit: number) {
         unpaidSince: accounts.unpaidSince,
         softCapMicrocents: accounts.softCapMicrocents,
         cycleStartedAt: accounts.cycleStartedAt,
-        shortfallMicrocents: accounts.shortfallMicrocents,
+        userId: apiKeys.userId,
+        shortfallDay: apiKeys.shortfallDay,
+        shortfallMicrocents: apiKeys.shortfallMicrocents,
+        shortfallRequestId: apiKeys.shortfallRequestId,
         keyWeb: apiKeys.web,
         accountWeb: accounts.web,
         lineId: apiKeys.lineId,

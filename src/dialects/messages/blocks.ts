@@ -71,6 +71,17 @@ function unmarkedParts(block: BlockFields, param: string, findings: Findings): r
   }
 }
 
+/** Returns the parts of a block inside of another one. Throws for a type that cannot be there, as Anthropic does. */
+export function innerParts(block: BlockFields, param: string, findings: Findings): readonly ContentPart[] {
+  const parts = contentParts(block, param, findings)
+  if (parts !== null) return parts
+  throw invalidField(
+    `${param}.type`,
+    'must be "text", "image", "document", "search_result" or "tool_reference"',
+    'unsupported_parameter',
+  )
+}
+
 function imageParts(block: BlockFields, param: string, findings: Findings): readonly ContentPart[] {
   const source = sourceOf(block, param)
   switch (source.type) {
@@ -108,9 +119,7 @@ function documentParts(block: BlockFields, param: string, findings: Findings): r
     case 'content': {
       values.add(title, about)
       const blocks = blocksOf(source.content)
-      const parts = blocks.flatMap(
-        (one, index) => contentParts(one, `${param}.source.content.${index}`, findings) ?? [],
-      )
+      const parts = blocks.flatMap((one, index) => innerParts(one, `${param}.source.content.${index}`, findings))
       return [...context, ...(heading === '' ? [] : [{ type: 'text' as const, text: heading }]), ...parts]
     }
     case 'url':

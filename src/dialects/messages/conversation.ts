@@ -1,5 +1,6 @@
 /** Parses the turns of a Messages request into messages. */
 import type { ContentPart, Message, ReasoningItem, ToolCall } from '../../core/chat/chat.ts'
+import { refuseUnknownPart } from '../../core/chat/provider-features.ts'
 import type { ReadValues } from '../../core/chat/request-texts.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField } from '../../core/validation/validate.ts'
@@ -10,6 +11,7 @@ import {
   blocksOf,
   contentParts,
   type Findings,
+  innerParts,
   isBlockFields,
   markOf,
   readField,
@@ -68,7 +70,11 @@ const attribution = /^x-anthropic-billing-header:(?: ?[\w-]{1,32}=[\w.:-]{1,64};
 
 function systemMessage(content: unknown, param: string, values: ReadValues): readonly Message[] {
   const parts = blocksOf(content)
-    .map((block, index) => ({ text: textField(block, 'text', `${param}.${index}`), ...markOf(block) }))
+    .map((block, index) => {
+      // Others could declare tools.
+      if (block.type !== 'text') throw invalidField(`${param}.${index}.type`, 'must be "text"', 'unsupported_parameter')
+      return { text: textField(block, 'text', `${param}.${index}`), ...markOf(block) }
+    })
     .filter(({ text }) => text !== '' && !attribution.test(text))
   values.add(...parts.map(({ text }) => text))
   const messages: Message[] = []
@@ -114,9 +120,8 @@ function toolResult(
 ): { readonly message: Extract<Message, { role: 'tool' }>; readonly attachments: readonly ContentPart[] } {
   const texts: string[] = []
   const files: ContentPart[] = []
-  // The JSON of an unknown block is better than no text.
   for (const [index, one] of blocksOf(block.content).entries())
-    for (const part of contentParts(one, `${param}.content.${index}`, findings) ?? [jsonPart(one, findings)])
+    for (const part of innerParts(one, `${param}.content.${index}`, findings))
       if (part.type === 'text') texts.push(part.text)
       else files.push(part)
   const callId = readField(block, 'tool_use_id', param, findings.values)
@@ -146,12 +151,8 @@ function orphanResult(place: string): GatewayError {
 function ownBlock(block: BlockFields, place: string, findings: Findings): readonly ContentPart[] {
   if (block.type === 'container_upload')
     throw invalidField(`${place}.type`, 'refers to a stored file. Files are not stored here', 'unsupported_parameter')
+  refuseUnknownPart('messages', block.type, place)
   return anthropicOnly(String(block.type), findings)
-}
-
-function jsonPart(block: BlockFields, { values }: Findings): ContentPart {
-  values.add(block)
-  return { type: 'text', text: JSON.stringify(block) }
 }
 
 function assistantMessage(content: unknown, message: number, reading: Reading): Message {
@@ -166,6 +167,7 @@ function assistantMessage(content: unknown, message: number, reading: Reading): 
   reading.isAnswering = false
   for (const [part, block] of blocksOf(content).entries()) {
     const param = `messages.${message}.content.${part}`
+    refuseUnknownPart('messages', block.type, param)
     const reasoning = reasoningOf(block)
     if (reasoning !== null) {
       const item = replayed(reasoning, [message, part], reading)

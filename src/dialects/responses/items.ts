@@ -1,6 +1,7 @@
 /** Parses the items of a Responses input into messages. */
 import { Type } from '@sinclair/typebox'
 import type { Message, ReasoningItem } from '../../core/chat/chat.ts'
+import { refuseUnknownPart } from '../../core/chat/provider-features.ts'
 import type { ReadValues } from '../../core/chat/request-texts.ts'
 import { flatToolName } from '../../core/chat/tool-names.ts'
 import { bodyText, callId } from '../../core/request/part-schemas.ts'
@@ -103,6 +104,7 @@ function isUserText(item: unknown): boolean {
 
 function readItem(reading: Reading, item: unknown, place: string): void {
   if (!isFields(item)) throw invalidField(place, 'must be an object')
+  refuseUnknownPart('responses', item.type, place)
   const { turns } = reading
   switch (item.type ?? 'message') {
     case 'message':

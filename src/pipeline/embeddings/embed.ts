@@ -18,6 +18,7 @@ import type { Meter, Reservation } from '../../limits/meter.ts'
 import { checkPaid, limitReachedError } from '../admit.ts'
 import { createProgress, failureOf, type Progress } from '../progress.ts'
 import type { SettledRequest } from '../settle.ts'
+import { paysInFull } from '../settled-cost.ts'
 import { type CallHostsDeps, callHosts, type EmbeddingsProgress } from './call-hosts.ts'
 import { type ModerateInputsDeps, moderateInputs } from './moderate-inputs.ts'
 import { type PreparedEmbeddings, type PrepareEmbeddingsDeps, prepareEmbeddings } from './prepare.ts'
@@ -110,7 +111,7 @@ export async function embed(
     progress.outcome = 'completed'
     active.answered?.()
     const overheadMs = Math.max(0, calledAt - admitted.startedMonotonic - progress.upstreamMs)
-    const { inputTokens, estimated, billed } = computeEmbeddingsBill(prepared, calls, true)
+    const { inputTokens, estimated, billed } = computeEmbeddingsBill(prepared, calls, { isOwed: true, caller })
     return {
       requestId: active.id,
       createdAt: Math.floor(admitted.startedAt / 1000),
@@ -200,7 +201,7 @@ async function settleEmbeddings(
   progress.reservation = calls.seat
   const { outcome, errorCode } = progress
   const isOwed = outcome === 'completed' || outcome === 'client_closed'
-  const bill = computeEmbeddingsBill(prepared, calls, isOwed)
+  const bill = computeEmbeddingsBill(prepared, calls, { isOwed, caller: admitted.caller })
   if (bill.owed > bill.billed)
     deps.log.warn('bill_capped_at_reservation', {
       request_id: admitted.requestId,
@@ -214,7 +215,13 @@ async function settleEmbeddings(
   const record = toEmbeddingsRecord(admitted, prepared, calls, { ...end, bill })
   record.trace = toEmbeddingsTrace(prepared, calls, progress)
   try {
-    await deps.meter.settle({ seat: calls.seat, tokens: bill.inputTokens, microcents: bill.billed, record })
+    await deps.meter.settle({
+      seat: calls.seat,
+      tokens: bill.inputTokens,
+      microcents: bill.billed,
+      ...(paysInFull(admitted.caller) && { isOwedInFull: true }),
+      record,
+    })
   } finally {
     const [{ model }] = prepared.hosts
     const plan = { mode: 'manual', choices: 1, first: { model } } as const

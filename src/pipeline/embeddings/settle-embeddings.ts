@@ -16,6 +16,7 @@ import {
 import type { InterimUsage } from '../../limits/meter.ts'
 import type { Progress } from '../progress.ts'
 import { tracedAttempts, tracedDecision } from '../request-trace.ts'
+import { paysInFull } from '../settled-cost.ts'
 import { recordLabels } from '../usage-record.ts'
 import type { EmbeddingsProgress } from './call-hosts.ts'
 import type { PreparedEmbeddings } from './prepare.ts'
@@ -36,7 +37,7 @@ type EmbeddingsBill = {
   readonly inputTokens: number
   readonly estimated: boolean
   readonly owed: number
-  /** At most what was reserved. */
+  /** On evaluation at most what was reserved. */
   readonly billed: number
 }
 
@@ -46,15 +47,15 @@ type EmbeddingsBill = {
  */
 export function computeEmbeddingsBill(
   { hosts, mostTokens, texts }: PreparedEmbeddings,
-  progress: EmbeddingsProgress,
-  isOwed: boolean,
+  { host, seat, ...progress }: Pick<EmbeddingsProgress, 'host' | 'seat' | 'inputTokens' | 'estimated'>,
+  { isOwed, caller }: { readonly isOwed: boolean; readonly caller: Pick<Caller, 'plan'> },
 ): EmbeddingsBill {
-  const { host, seat } = progress
   if (host === null || !isOwed) return { inputTokens: 0, estimated: false, owed: 0, billed: 0 }
   const most = Math.max(mostTokens, texts.length * hosts[0].model.maximumInputTokens)
   const inputTokens = Math.min(progress.inputTokens, most)
   const owed = costOf(host.model, { ...nothing, inputTokens })
-  return { inputTokens, estimated: progress.estimated, owed, billed: Math.min(owed, seat.reservedMicrocents) }
+  const billed = paysInFull(caller) ? owed : Math.min(owed, seat.reservedMicrocents)
+  return { inputTokens, estimated: progress.estimated, owed, billed }
 }
 
 const nothing = { cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, reasoningTokens: 0 }
@@ -123,12 +124,20 @@ export function toInterimUsage(
   progress: EmbeddingsProgress,
   now: number,
 ): InterimUsage {
-  const bill = { ...computeEmbeddingsBill(prepared, progress, true), estimated: true }
+  const bill = {
+    ...computeEmbeddingsBill(prepared, progress, { isOwed: true, caller: request.caller }),
+    estimated: true,
+  }
   const end = { status: 'failed', error_code: 'service_unavailable', at: now, bill } as const
   const record = { ...toEmbeddingsRecord(request, prepared, progress, end), truth: 'checkpoint' } as const
   const host = progress.host?.model
   const served = host === undefined ? {} : { provider: host.provider, model: host.id }
-  return { tokens: bill.inputTokens, microcents: bill.billed, record: { ...record, ...served } }
+  return {
+    tokens: bill.inputTokens,
+    microcents: bill.billed,
+    ...(paysInFull(request.caller) && { isOwedInFull: true }),
+    record: { ...record, ...served },
+  }
 }
 
 function triedOf(attempts: Progress['attempts'], startedMonotonic: number): AttemptRecord[] {
