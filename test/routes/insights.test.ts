@@ -205,6 +205,26 @@ describe('feedback', () => {
 })
 
 describe('learning', () => {
+  test('shows a rating in the dry run of the next request, from the first one', async () => {
+    const { person, key } = await newPerson()
+    const { request_id, model_used } = await chat(key)
+    await untilEntries(person.token, 1)
+    const dryRun = async () => {
+      const answer = await fetch(`${gateway.url}/api/v1/route`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ prompt: `${prompt} ${ownWords()}` }),
+      })
+      const { candidates } = (await answer.json()) as { candidates: { model: string }[] }
+      return JSON.stringify(candidates.find(({ model }) => model === model_used))
+    }
+    expect(await dryRun()).not.toContain('learnt')
+    expect((await rate(person.token, request_id, 1)).status).toBe(200)
+    expect(await dryRun()).toContain('learnt −5.0')
+    expect((await rate(person.token, request_id, 5)).status).toBe(200)
+    expect(await dryRun()).toContain('learnt +2.3')
+  }, 240_000)
+
   test('changes the next request after a rating, is reported, and ends with an erasure', async () => {
     const { person, key } = await newPerson()
     const other = await newPerson()

@@ -3,8 +3,8 @@
 import { insertSorted } from '../routing/insert-sorted.ts'
 import { confidenceOf, maximumBias } from './learning-cell.ts'
 
-/** Learned bias of one model for a query type. */
-export type LearnedBias = { readonly bias: number; readonly entries: number }
+/** Learned bias of one model for a query type. `ratings` = number of rated responses; absent = none. */
+export type LearnedBias = { readonly bias: number; readonly entries: number; readonly ratings?: number }
 
 /** Looks up the learned bias of `provider/model` for one account, from memory. */
 export type LearnedBiasLookup = (model: string) => LearnedBias | null
@@ -30,7 +30,7 @@ export function applyLearnedBias<T extends Scored>(
     const lean = leanOf(entry)
     insertSorted(
       placed,
-      { entry, biased: entry.score + (lean?.bias ?? 0), bound: maximumBias(lean?.entries ?? 0) },
+      { entry, biased: entry.score + (lean?.bias ?? 0), bound: maximumBias(lean?.entries ?? 0, lean?.ratings) },
       passing,
     )
   }

@@ -4,10 +4,10 @@
  *
  * A model's measured quality is split into the effect of the query type on all models (`ease`), the catalog's
  * prediction, and the model's own deviation; only the last is learned. Whether measured quality follows the catalog,
- * and how far models differ, is estimated from the account's cells as a mixture over the few cases below. Cost: nothing
- * is learned from other accounts, so each starts from the catalog.
+ * and how far models differ, is estimated from the account's cells as a mixture over the few cases below. Ratings have
+ * an effect besides, which neither catalog nor ease explains away. Cost: each account starts from the catalog.
  */
-import { clamp, decayFactor, type LearningCell, maximumBias } from './learning-cell.ts'
+import { clamp, decayFactor, emptyCell, type LearningCell, maximumBias, ratingWeight } from './learning-cell.ts'
 import { defaultQuality } from './response-quality.ts'
 
 /** One model's cell with its catalog quality (0–1). */
@@ -15,7 +15,7 @@ export type BiasInput = { readonly figure: number; readonly cell: LearningCell }
 
 /** Estimate for one model from the cells of one query type. */
 export type BiasEstimate = {
-  /** Bias on the score; 0 below 10 entries. */
+  /** Bias on the score; 0 below 10 entries without a rating. */
   readonly bias: number
   /** Expected quality and its error. */
   readonly quality: number
@@ -86,16 +86,47 @@ export function estimateBiases(
       model.error += likelihood * (own * own + shrink * model.variance + shrink * shrink * one.easeVariance)
     }
   }
+  const effects = ratingEffects(known, now)
   const estimates: BiasEstimate[] = known.map(() => unknown)
   for (const { index, own, expected, error } of measured) {
-    const bound = maximumBias(known[index]?.cell.entries ?? 0)
+    const { entries, ratings } = known[index]?.cell ?? emptyCell
+    const [inferredBound, bound] = [maximumBias(entries), maximumBias(entries, ratings)]
     const effect = own / total
     const deviation = Math.sqrt(Math.max(0, error / total - effect * effect))
     const evident = Math.sign(effect) * Math.max(0, Math.abs(effect) - given.threshold * deviation)
     const quality = clamp(middle + expected / total, 0, 1)
-    estimates[index] = { bias: clamp(evident, -bound, bound), quality, error: deviation }
+    // Bounded first: otherwise strong evidence would hide the next rating behind the bound.
+    const inferred = clamp(evident, -inferredBound, inferredBound)
+    const bias = clamp(inferred + (effects[index] ?? 0), -bound, bound)
+    estimates[index] = { bias, quality, error: deviation }
   }
   return estimates
+}
+
+/** Number of entries of ratings at which half of their deviation counts. */
+const ratingPrior = 30
+
+/**
+ * Returns the effect of each model's ratings: their mean beside that of the other models' ratings, which tells a strict
+ * account from a bad model and starts at the quality of a response without signals. One star never raises, and five
+ * stars never lower.
+ */
+function ratingEffects(known: readonly BiasInput[], now: number): number[] {
+  const weights = known.map(({ cell }) => {
+    const share = cell.ratings === 0 ? 0 : Math.min(1, (ratingWeight * cell.ratings) / cell.entries)
+    return share * cell.weight * decayFactor(now - cell.at)
+  })
+  let [total, sum] = [ratingPrior, ratingPrior * defaultQuality]
+  for (const [index, { cell }] of known.entries()) {
+    const weight = weights[index] ?? 0
+    total += weight
+    sum += weight * cell.rating
+  }
+  return known.map(({ cell }, index) => {
+    const weight = weights[index] ?? 0
+    const usual = (sum - weight * cell.rating) / (total - weight)
+    return (weight / (weight + ratingPrior)) * (cell.rating - usual)
+  })
 }
 
 const unknown: BiasEstimate = { bias: 0, quality: 0, error: 1 }

@@ -20,10 +20,14 @@ export function confidenceOf(entries: number): LearningConfidence {
   return stepOf(entries).confidence
 }
 
-/** Returns the largest bias, in either direction, for a number of entries. */
-export function maximumBias(entries: number): number {
-  return stepOf(entries).bound
+/** Returns the largest bias, in either direction, for a number of entries. A rating counts from the first one. */
+export function maximumBias(entries: number, ratings = 0): number {
+  const { bound } = stepOf(entries)
+  return ratings > 0 ? Math.max(bound, firstRatingBound) : bound
 }
+
+/** The bound of the warm-up. */
+const firstRatingBound = 0.05
 
 function stepOf(entries: number) {
   for (const step of steps) if (entries >= step.from) return step

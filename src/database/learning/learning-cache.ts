@@ -225,7 +225,7 @@ function topicOf(known: readonly KnownCell[], now: number): Topic {
   const estimates = estimateBiases(known, now)
   const leans = known.map(({ name, cell }, index): [string, LearnedBias] => [
     name,
-    { bias: estimates[index]?.bias ?? 0, entries: cell.entries },
+    { bias: estimates[index]?.bias ?? 0, entries: cell.entries, ratings: cell.ratings },
   ])
   return { leans: new Map(leans), usualRatio: usualRatio(known.map(({ cell }) => cell)) }
 }

@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { estimateBiases } from '../../../src/core/learning/learned-bias.ts'
-import { addEntry, emptyCell } from '../../../src/core/learning/learning-cell.ts'
+import {
+  addEntry,
+  emptyCell,
+  type LearningCell,
+  ratingWeight,
+  replaceEvidence,
+} from '../../../src/core/learning/learning-cell.ts'
 import { cellOf, day, entries, entry, start, times } from '../entries.ts'
 
 const models = fc.array(fc.record({ figure: fc.double({ min: 0, max: 1, noNaN: true }), entries }), {
@@ -9,7 +15,37 @@ const models = fc.array(fc.record({ figure: fc.double({ min: 0, max: 1, noNaN: t
   maxLength: 9,
 })
 
+/** Returns the cell with `count` of its responses rated, which had no signal before. */
+function withRatings(cell: LearningCell, count: number, quality: number): LearningCell {
+  const before = { quality: 0.75, weight: 1, at: start, isRating: false }
+  const after = { quality, weight: ratingWeight, at: start, isRating: true }
+  return times(count, quality).reduce(known => replaceEvidence(known, before, after, false), cell)
+}
+
 describe('estimateBiases', () => {
+  test('reaches the bound after 18 ratings of one star, whatever the catalog expects and others receive', () => {
+    const one = withRatings(cellOf(times(18, 0.75)), 18, 0)
+    const other = cellOf(times(40, 0.75))
+    for (const figure of [0, 0.1, 0.3, 0.5, 0.7, 0.9, 1])
+      for (const others of [[], [{ figure: 0.6, cell: other }], [{ figure: 0.1, cell: withRatings(other, 9, 0.5) }]]) {
+        const [bad] = estimateBiases([{ figure, cell: one }, ...others], start)
+        expect({ figure, bias: bad?.bias }).toEqual({ figure, bias: -0.2 })
+      }
+  })
+
+  test('moves within 0.05 after the first rating, down for few stars and up for five', () => {
+    for (const figure of [0, 0.2, 0.4, 0.6, 0.8, 1])
+      for (const responses of [1, 5, 9]) {
+        const [one, three, five] = [0, 0.5, 1].map(quality => {
+          const cell = withRatings(cellOf(times(responses, 0.75)), 1, quality)
+          return estimateBiases([{ figure, cell }], start)[0]?.bias ?? Number.NaN
+        })
+        expect(one).toBeWithin(-0.05, -0.02)
+        expect(three).toBeWithin(-0.05, -0.01)
+        expect(five).toBeWithin(0.01, 0.05)
+      }
+  })
+
   test('stays within the bound of its confidence, and is 0 below 10 entries, for any data', () => {
     fc.assert(
       fc.property(models, fc.integer({ min: start, max: start + 800 * day }), (given, now) => {
