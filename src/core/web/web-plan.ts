@@ -1,7 +1,9 @@
 /** Plans the maximum web access of a request from the client's text, before any call. */
 
+import { extractUrls } from '../analysis/extract-urls.ts'
 import type { PromptAnalysis, PromptAnalyzer } from '../analysis/prompt-analysis.ts'
-import type { ChatRequest, Message } from '../chat/chat.ts'
+import { isCodeType, readTurn, type TurnTraits } from '../analysis/web-intent.ts'
+import type { ChatRequest, Message, QueryType } from '../chat/chat.ts'
 import { type OmittedSource, type WebPrices, type WebSource, webLimits, withoutFragment } from '../chat/web-sources.ts'
 
 /** Planned web access of a request and its reservation. */
@@ -35,20 +37,25 @@ export type WebAvailability = { readonly canSearch: boolean; readonly prices: We
 /** Plans web access for a conversation. `webOff` = the key or account has it turned off. */
 export function planWebAccess(
   ask: Pick<ChatRequest, 'web' | 'messages'>,
-  reading: Pick<PromptAnalysis, 'needsCurrent' | 'urls'>,
+  reading: WebTraits,
   caller: { readonly webOff?: boolean },
   { canSearch, prices, read }: WebAvailability,
 ): WebPlan {
-  const maySearch = canSearch && reading.needsCurrent
-  if (!maySearch && reading.urls.length === 0) return noWeb
-  if (ask.web === 'off' || caller.webOff === true) return noWeb
-  const last = ask.messages.at(-1)
+  const { messages } = ask
+  const last = messages.at(-1)
   // Web access for a turn with only tool results was done when the question came.
-  if (last?.role !== 'user') return noWeb
-  const distinct = [...new Map(reading.urls.map(url => [withoutFragment(url), url])).values()]
+  if (last?.role !== 'user' || ask.web === 'off' || caller.webOff === true) return noWeb
+  const hasOwn = reading.urls.length > 0
+  if (messages.length === 1 && !hasOwn && !(canSearch && reading.needsCurrent)) return noWeb
+  const text = textOf(last)
+  const turn = readTurn(text)
+  const named = hasOwn ? reading.urls : urlsReferredTo(messages, turn, read)
+  const distinct = [...new Map(named.map(url => [withoutFragment(url), url])).values()]
   const urls = distinct.slice(0, webLimits.pages)
-  const text = last.content.map(part => (part.type === 'text' ? part.text : '')).join('\n')
-  const query = maySearch && (urls.length === 0 || asksForMore(text, read)) ? toSearchQuery(text) : null
+  const query = canSearch
+    ? chooseQuery(messages, { text, turn, reading, hasOwn, hasPages: urls.length > 0 }, read)
+    : null
+  if (query === null && urls.length === 0) return noWeb
   return {
     query,
     urls,
@@ -58,10 +65,116 @@ export function planWebAccess(
   }
 }
 
+type WebTraits = Pick<PromptAnalysis, 'needsCurrent' | 'needsCurrentScore' | 'urls'>
+
+type LastTurn = {
+  readonly text: string
+  readonly turn: TurnTraits
+  readonly reading: WebTraits
+  readonly hasOwn: boolean
+  readonly hasPages: boolean
+}
+
+function chooseQuery(messages: readonly Message[], last: LastTurn, read: PromptAnalyzer): string | null {
+  const { text, turn, reading, hasOwn, hasPages } = last
+  if (hasOwn) return reading.needsCurrent && asksForMore(text, read) ? toSearchQuery(text) : null
+  const isExplicit = reading.needsCurrentScore === 1
+  if (hasPages && !isExplicit) return null
+  if (!reading.needsCurrent && !(turn.continues && turn.subjects > 0)) return null
+  if (turn.hasName && !turn.continues) return toSearchQuery(text)
+  const subject = subjectBefore(messages)
+  if (subject === null) return reading.needsCurrent && canStandFirst(turn, messages) ? toSearchQuery(text) : null
+  const before = read([userTurn(subject.query)])
+  const isWorld = isAboutWorld(before.queryType, subject.hasName)
+  if (!turn.refers && !turn.continues && turn.subjects >= (isWorld ? 1 : 2)) return toSearchQuery(text)
+  const whole = joinQueries(subject.query, text)
+  if (isExplicit) return whole
+  const hasContent = turn.subjects > 0 || turn.asksFigure || turn.refers
+  if (!hasContent || whole === null || !(isWorld || subject.hasName)) return null
+  if (!reading.needsCurrent) return before.needsCurrent ? whole : null
+  return (isWorld && subject.hasName) || read([userTurn(whole)]).needsCurrent ? whole : null
+}
+
+/**
+ * In code, stories and calculations a figure is part of the work (`how old is he?`), and so it is in a client's own
+ * texts and plans, unless they name something.
+ */
+function isAboutWorld(type: QueryType, hasName: boolean): boolean {
+  if (type === 'writing' || type === 'planning') return hasName
+  return !isCodeType[type] && type !== 'creative' && type !== 'math'
+}
+
+/** As a first turn, `any news?` is a question about the world; `next` and `is it open?` are not. */
+function canStandFirst({ hasName, subjects, asksFigure, refers }: TurnTraits, messages: readonly Message[]): boolean {
+  const isFirst = earlierTexts(messages, 1).length === 0
+  return hasName || (subjects > 0 && (isFirst || !refers)) || (isFirst && asksFigure && !refers)
+}
+
+const turnsRead = 8
+
+/**
+ * Returns the latest earlier user turn with a subject of its own, as a query; null = none. Outputs are not read: they
+ * may repeat the text of a page, which must not choose a query.
+ */
+function subjectBefore(messages: readonly Message[]): { readonly query: string; readonly hasName: boolean } | null {
+  for (const text of earlierTexts(messages, turnsRead)) {
+    const query = toSearchQuery(text)
+    if (query === null) continue
+    const { hasName, subjects, refers } = readTurn(query)
+    if (hasName || subjects >= (refers ? 3 : 1)) return { query, hasName }
+  }
+  return null
+}
+
+/** Returns the texts of earlier user turns, the latest first. */
+function earlierTexts(messages: readonly Message[], most: number): readonly string[] {
+  const texts: string[] = []
+  for (let at = messages.length - 2; at >= 0 && texts.length < most; at--) {
+    const message = messages[at]
+    if (message?.role === 'user') texts.push(textOf(message))
+  }
+  return texts
+}
+
+/** The turn stays whole; the subject gets the room that is left. */
+function joinQueries(subject: string, text: string): string | null {
+  const turn = toSearchQuery(text)
+  if (turn === null) return null
+  const words = subject
+    .split(' ')
+    .slice(0, Math.max(0, webLimits.queryWords - turn.split(' ').length))
+    .join(' ')
+  return `${words.slice(0, Math.max(0, webLimits.queryCharacters - turn.length - 1))} ${turn}`.trim().toWellFormed()
+}
+
+/**
+ * Returns the URLs of an earlier message that a turn refers to: by a word for a page, or by a pronoun soon after. A
+ * pronoun after code means the code. An agent's system text is full of URLs, so more than a request may fetch are no
+ * reference.
+ */
+function urlsReferredTo(messages: readonly Message[], turn: TurnTraits, read: PromptAnalyzer): readonly string[] {
+  const { namesPage, refers, edits } = turn
+  if (!namesPage && (!refers || edits)) return []
+  const texts = earlierTexts(messages, namesPage ? turnsRead : turnsOfPronoun)
+  for (const text of texts) {
+    const urls = extractUrls(text)
+    if (urls.length > 0) return namesPage || !isCodeType[read([userTurn(text)]).queryType] ? urls : []
+  }
+  if (!namesPage && texts.length > 0) return []
+  const urls = messages.flatMap(message => (message.role === 'system' ? extractUrls(message.text) : []))
+  return urls.length <= webLimits.pages ? urls : []
+}
+
+const turnsOfPronoun = 3
+
+const textOf = ({ content }: Extract<Message, { role: 'user' }>) =>
+  content.map(part => (part.type === 'text' ? part.text : '')).join('\n')
+
+const userTurn = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
+
 /** A fetched page is current data. A search is also needed only if the text around the URL calls for one. */
 function asksForMore(text: string, read: PromptAnalyzer): boolean {
-  const turn: Message = { role: 'user', content: [{ type: 'text', text: withoutAddresses(text) }], name: null }
-  return read([turn]).needsCurrent
+  return read([userTurn(withoutAddresses(text))]).needsCurrent
 }
 
 const withoutAddresses = (text: string) => text.replace(/https?:\/\/\S+/gi, ' ')
