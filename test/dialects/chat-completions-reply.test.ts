@@ -32,9 +32,9 @@ const receipt: ResponseSummary = {
   enhancement: null,
   web: { searched: false, sources: [], leftOut: [] },
 }
-const plain: CompletionStyle = { includeUsage: false, legacyFunctions: false }
-const counted: CompletionStyle = { includeUsage: true, legacyFunctions: false }
-const legacy: CompletionStyle = { includeUsage: false, legacyFunctions: true }
+const plain: CompletionStyle = { includeUsage: false, legacyFunctions: false, customTools: new Set() }
+const counted: CompletionStyle = { includeUsage: true, legacyFunctions: false, customTools: new Set() }
+const legacy: CompletionStyle = { includeUsage: false, legacyFunctions: true, customTools: new Set() }
 
 const opened: ChatEvent = { type: 'opened', opening }
 const done: ChatEvent = { type: 'done', receipt }

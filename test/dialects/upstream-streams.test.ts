@@ -356,7 +356,7 @@ function catalogModel(): never {
 
 const seal = createReasoningSeal('a secret of the tests', null)
 const formats: Readonly<Record<'chat' | 'responses' | 'messages', () => StreamFormat>> = {
-  chat: () => compatibleStream({ includeUsage: true, legacyFunctions: false }, 'req_1'),
+  chat: () => compatibleStream({ includeUsage: true, legacyFunctions: false, customTools: new Set() }, 'req_1'),
   responses() {
     const read = readResponses(
       { model: 'm', input: 'Hi' },

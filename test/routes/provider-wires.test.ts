@@ -288,6 +288,82 @@ describe('fields of a provider’s own API', () => {
   })
 })
 
+describe('custom tools of chat completions', () => {
+  const grammar = { syntax: 'regex', definition: 'a+' }
+  const custom = { name: 'patch', description: 'Applies it.', format: { type: 'grammar', grammar } }
+  const input = 'line 1\n"quoted" \u{1f600}'
+  const tools = [
+    { type: 'custom', custom },
+    { type: 'function', function: { name: 'clock' } },
+  ]
+  const called = (id: string, name: string, json: string) => ({
+    id,
+    type: 'function',
+    function: { name, arguments: json },
+  })
+  const calls = [called('c1', 'patch', JSON.stringify({ input })), called('c2', 'clock', '{}')]
+  const shown = [{ id: 'c1', type: 'custom', custom: { name: 'patch', input } }, calls[1]]
+  const turn = (tool_calls: readonly Json[]) => ({
+    choices: [{ index: 0, message: { role: 'assistant', content: null, tool_calls }, finish_reason: 'tool_calls' }],
+  })
+
+  test('JSON: declares a function with a text, and returns the text as the input of a custom call', async () => {
+    script = () => jsonAnswer(completion('', turn(calls)))
+    const choice = { type: 'custom', custom: { name: 'patch' } }
+    const answer = await bodyOf(await compatible({ model: 'relay/small', tools, tool_choice: choice }))
+    expect(answer).toMatchObject({ choices: [{ message: { tool_calls: shown }, finish_reason: 'tool_calls' }] })
+    const declared = { name: 'patch', description: expect.stringContaining('a+'), parameters: { required: ['input'] } }
+    expect(sent()).toMatchObject({
+      tools: [{ type: 'function', function: declared }, { function: { name: 'clock' } }],
+      tool_choice: { type: 'function', function: { name: 'patch' } },
+    })
+  })
+
+  test.each([1, 7, 1000])('stream in parts of %d characters: joins to the same input', async size => {
+    const json = JSON.stringify({ input })
+    const parts = Array.from({ length: Math.ceil(json.length / size) }, (_, at) =>
+      json.slice(at * size, (at + 1) * size),
+    )
+    const chunk = (delta: Json, finish_reason: string | null = null) =>
+      `data: ${JSON.stringify({ id: 'c', model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`
+    const pieces = [
+      chunk({ role: 'assistant', tool_calls: [{ index: 0, ...called('c1', 'patch', '') }] }),
+      ...parts.map(part => chunk({ tool_calls: [{ index: 0, function: { arguments: part } }] })),
+      chunk({}, 'tool_calls'),
+      'data: [DONE]\n\n',
+    ]
+    script = () => ({ headers: { 'content-type': 'text/event-stream' }, framing: 'chunked', pieces })
+    const lines = (await (await compatible({ model: 'relay/small', tools, stream: true })).text()).split('\n')
+    const deltas = lines.flatMap(line => (line.startsWith('data: {') ? [JSON.parse(line.slice(6))] : []))
+    const wire = deltas.flatMap(frame => frame.choices[0]?.delta.tool_calls ?? [])
+    expect(wire[0]).toEqual({ index: 0, id: 'c1', type: 'custom', custom: { name: 'patch', input: '' } })
+    expect(wire.map(({ custom: { input: text } }) => text).join('')).toBe(input)
+  })
+
+  test('history: returns a custom call to the provider as the function call that it was', async () => {
+    const results = [
+      { role: 'tool', tool_call_id: 'c1', content: 'done' },
+      { role: 'tool', tool_call_id: 'c2', content: 'noon' },
+    ]
+    const messages = [...hello, { role: 'assistant', content: null, tool_calls: shown }, ...results]
+    const allowed = { mode: 'auto', tools: [{ type: 'custom', custom: { name: 'patch' } }] }
+    const choice = { type: 'allowed_tools', allowed_tools: allowed }
+    const answer = await compatible({ model: 'relay/small', messages, tools, tool_choice: choice })
+    expect(answer.status).toBe(200)
+    expect(sent()).toMatchObject({ messages: [{}, { tool_calls: calls }, {}, {}], tools: [{ type: 'function' }] })
+  })
+
+  test.each([
+    [{ tools: [{ type: 'custom', custom: {} }] }, 'tools.0.custom.name'],
+    [{ tools, tool_choice: { type: 'custom' } }, 'tool_choice.custom'],
+    [{ tools: [{ type: 'web_search' }] }, 'tools.0.type'],
+  ])('invalid %j: names `%s`', async (fields, param) => {
+    const answer = await compatible({ model: 'relay/small', ...fields })
+    expect(answer.status).toBe(400)
+    expect((await bodyOf(answer)).error.param).toBe(param)
+  })
+})
+
 describe('incomplete call of an Anthropic stream', () => {
   const events = [
     { type: 'message_start', message: { id: 'a', model: 'claude', content: [], usage: { input_tokens: 5 } } },

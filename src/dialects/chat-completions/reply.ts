@@ -18,11 +18,12 @@ import { toUsd } from '../../core/usage/money.ts'
 import { errorBody } from '../../core/validation/errors.ts'
 import { findCitations } from '../../core/web/citations.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
+import { CustomInput } from '../custom-input.ts'
 import { sealedDetail } from './reasoning-details.ts'
 import type { CompatibleAsk } from './request.ts'
 
 /** Settings of the request that change the form of the response. */
-export type CompletionStyle = Pick<CompatibleAsk, 'includeUsage' | 'legacyFunctions'> & {
+export type CompletionStyle = Pick<CompatibleAsk, 'includeUsage' | 'legacyFunctions' | 'customTools'> & {
   /** Seals reasoning for the client; absent = the client cannot send it back. */
   readonly seal?: (item: ReasoningItem) => string
 }
@@ -60,7 +61,7 @@ export function chunkFramer(style: CompletionStyle): ChunkFramer {
         if (event.index === 0 || !style.legacyFunctions) chunks.openCall(event.choice, event.index, event)
         break
       case 'tool_arguments':
-        if (!style.legacyFunctions) chunks.gather(event.choice, argumentsField(event.index), event.text)
+        if (!style.legacyFunctions) chunks.argue(event.choice, event.index, event.text)
         else if (event.index === 0) chunks.gather(event.choice, functionField, event.text)
         break
       case 'finish':
@@ -87,6 +88,10 @@ const reasoningField: Field = { before: '{"reasoning_content":', after: '}' }
 const refusalField: Field = { before: '{"refusal":', after: '}' }
 const functionField: Field = { before: '{"function_call":{"arguments":', after: '}}' }
 
+function inputField(index: number): Field {
+  return { before: `{"tool_calls":[{"index":${index},"custom":{"input":`, after: '}}]}' }
+}
+
 function argumentsField(index: number): Field {
   return { before: `{"tool_calls":[{"index":${index},"function":{"arguments":`, after: '}}]}' }
 }
@@ -104,6 +109,8 @@ function chunkWriter(style: CompletionStyle) {
   let citable: Map<number, string> | null = null
   const tail = style.includeUsage ? ',"usage":null}\n\n' : '}\n\n'
   const begun = new Set<number>()
+  /** Inputs of calls of free-text tools, by choice and index. */
+  const inputs = new Map<string, { readonly choice: number; readonly field: Field; readonly input: CustomInput }>()
   let piece: Piece | null = null
   let out = ''
 
@@ -165,15 +172,29 @@ function chunkWriter(style: CompletionStyle) {
     },
     openCall(choice: number, index: number, call: Omit<ToolCall, 'arguments'>) {
       flush()
-      const wire = wireCall({ ...call, arguments: '' })
+      const isCustom = style.customTools.has(call.name)
+      if (isCustom) inputs.set(`${choice}/${index}`, { choice, field: inputField(index), input: new CustomInput() })
+      const wire = isCustom ? wireCustomCall(call, '') : wireCall({ ...call, arguments: '' })
       const field = style.legacyFunctions
-        ? `"function_call":${JSON.stringify(wire.function)}`
+        ? `"function_call":${JSON.stringify({ name: call.name, arguments: '' })}`
         : `"tool_calls":[${JSON.stringify({ index, ...wire })}]`
       // If a choice starts with a call, its first chunk has the role and the call.
       chunk(choice, begun.has(choice) ? `{${field}}` : `{"role":"assistant","content":null,${field},"refusal":null}`)
       begun.add(choice)
     },
+    argue(choice: number, index: number, json: string) {
+      const own = inputs.get(`${choice}/${index}`)
+      if (own === undefined) gather(choice, argumentsField(index), json)
+      else {
+        const text = own.input.add(json)
+        if (text !== '') gather(choice, own.field, text)
+      }
+    },
     end(finished: ReadonlyMap<number, FinishReason>, receipt: ResponseSummary) {
+      for (const { choice, field, input } of inputs.values()) {
+        const { rest } = input.end()
+        if (rest !== '') gather(choice, field, rest)
+      }
       flush()
       for (const choice of finished.keys()) begin(choice)
       if (citable !== null)
@@ -230,7 +251,10 @@ function messageOf(
   sources: readonly WebSource[],
   style: CompletionStyle,
 ): object {
-  const calls = toolCalls.map(wireCall)
+  const calls = toolCalls.map(call =>
+    style.customTools.has(call.name) ? wireCustomCall(call, inputIn(call.arguments)) : wireCall(call),
+  )
+  const [first] = toolCalls
   const { seal } = style
   const details = seal === undefined ? [] : reasoningItems.map((item, index) => sealedDetail(item, index, seal))
   return {
@@ -244,7 +268,7 @@ function messageOf(
     ...(calls.length === 0
       ? {}
       : style.legacyFunctions
-        ? { function_call: calls[0]?.function }
+        ? { function_call: first && { name: first.name, arguments: first.arguments } }
         : { tool_calls: calls }),
   }
 }
@@ -262,8 +286,23 @@ function wireCall({ id, name, arguments: json, signature }: ToolCall) {
     id,
     type: 'function',
     function: { name, arguments: json },
-    ...(signature === null ? {} : { extra_content: { google: { thought_signature: signature } } }),
+    ...signed(signature),
   }
+}
+
+function wireCustomCall({ id, name, signature }: Omit<ToolCall, 'arguments'>, input: string) {
+  return { id, type: 'custom', custom: { name, input }, ...signed(signature) }
+}
+
+function inputIn(json: string): string {
+  const input = new CustomInput()
+  input.add(json)
+  return input.end().whole
+}
+
+/** Returns Google's signature in the field that clients send back. */
+function signed(signature: string | null) {
+  return signature === null ? {} : { extra_content: { google: { thought_signature: signature } } }
 }
 
 function wireReason(reason: FinishReason, style: CompletionStyle): FinishReason | 'function_call' {

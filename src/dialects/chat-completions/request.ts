@@ -23,6 +23,7 @@ import {
 } from '../../core/request/part-schemas.ts'
 import { sessionNameOf } from '../../core/request/session-name.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { withoutCustomTools } from '../custom-tools.ts'
 import { readPreferences, rejectStoredState, withPreferences } from '../foreign-fields.ts'
 
 const open = { additionalProperties: true }
@@ -156,6 +157,8 @@ export type CompatibleAsk = {
   readonly includeUsage: boolean
   /** The client sent `functions`: the response uses `function_call`. */
   readonly legacyFunctions: boolean
+  /** Names of the free-text tools. */
+  readonly customTools: ReadonlySet<string>
   /** The names that this client used for shared fields with other names in this API. */
   readonly spelling: Readonly<Record<string, string>>
 }
@@ -170,7 +173,8 @@ export function readCompatible(
   bodyCharacters: number,
   openReasoning?: ReasoningReader,
 ): CompatibleAsk {
-  const body = check(value)
+  const { body: translated, names: customTools } = withoutCustomTools(value)
+  const body = check(translated)
   rejectStoredState(body)
   checkTogether(body)
   const preferences = readPreferences(body)
@@ -205,7 +209,7 @@ export function readCompatible(
     ...(cap === undefined ? {} : { max_output_tokens: cap }),
     ...(legacyFunctions ? { tools: 'functions', tool_choice: 'function_call' } : {}),
   }
-  return { ask, includeUsage: body.stream_options?.include_usage ?? false, legacyFunctions, spelling }
+  return { ask, includeUsage: body.stream_options?.include_usage ?? false, legacyFunctions, customTools, spelling }
 }
 
 function extrasOf(body: Body, hasReadPreferences: boolean): ChatRequest['extras'] {

@@ -31,6 +31,12 @@ const reasoningDetails = Type.Optional(
     }),
   ),
 )
+const { function: _, ...others } = call
+const customCall = {
+  ...others,
+  type: Type.Literal('custom'),
+  custom: strictObject({ name: text('patch'), input: text('*** Begin Patch') }),
+}
 const legacyCall = strictObject({ name: Type.String(), arguments: Type.String() })
 
 const characters = Type.Integer({ minimum: 0, description: 'in characters of the text', examples: [12] })
@@ -97,7 +103,7 @@ export const completionShape = namedSchema('Completion', {
         annotations: Type.Array(annotation, { description: 'web sources that the model received' }),
         reasoning_content: Type.Optional(Type.String()),
         reasoning_details: reasoningDetails,
-        tool_calls: Type.Optional(Type.Array(strictObject(call))),
+        tool_calls: Type.Optional(Type.Array(Type.Union([strictObject(call), strictObject(customCall)]))),
         function_call: Type.Optional(legacyCall),
       }),
       logprobs,
@@ -128,6 +134,8 @@ const completionChunkShape = namedSchema('CompletionChunk', {
           Type.Array(
             Type.Union([
               strictObject({ index: count, ...call }),
+              strictObject({ index: count, ...customCall }),
+              strictObject({ index: count, custom: strictObject({ input: Type.String() }) }),
               strictObject({ index: count, function: strictObject({ arguments: Type.String() }) }),
             ]),
           ),

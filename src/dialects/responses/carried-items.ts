@@ -4,8 +4,8 @@
  * others, sealed: the client refers to it as well, and the references beside it are resolved from it.
  */
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
+import { type Fields, isFields, textOrNull } from '../check.ts'
 import { isSealed, type ReasoningOpener } from '../reasoning-seal.ts'
-import { type Fields, isFields, textOrNull } from './check.ts'
 
 const prefix = 'rs_'
 /** Distinguishes sealed items from sealed reasoning. */

@@ -7,9 +7,10 @@ import { flatToolName } from '../../core/chat/tool-names.ts'
 import { bodyText, callId } from '../../core/request/part-schemas.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { checkerAt, type Fields, isFields, textOrNull } from '../check.ts'
+import { customArguments } from '../custom-tools.ts'
 import type { ReasoningOpener } from '../reasoning-seal.ts'
 import { withCarriedItems } from './carried-items.ts'
-import { checkerAt, type Fields, isFields, textOrNull } from './check.ts'
 import { nativeItem } from './native-item.ts'
 import { isTextPart, readParts, textIn } from './parts.ts'
 import { searchToolName, type ToolList } from './tools.ts'
@@ -123,7 +124,7 @@ function readItem(reading: Reading, item: unknown, place: string): void {
     case 'custom_tool_call': {
       const call = checkCustomCall(item, place)
       addCall(reading, call)
-      const args = JSON.stringify({ input: call.input })
+      const args = customArguments(call.input)
       turns.call(call.call_id, flatToolName(call.namespace ?? null, call.name), args)
       break
     }

@@ -1,6 +1,6 @@
 import type { ReasoningItem } from '../../core/chat/chat.ts'
 import { isTokenPricedTool } from '../../core/chat/tool-names.ts'
-import { isFields } from './check.ts'
+import { isFields } from '../check.ts'
 import { textIn } from './parts.ts'
 
 /** Item types whose IDs OpenAI would look up, although the items are complete. */

@@ -1,8 +1,8 @@
 /** Output items and their wire format in each status. */
 import type { TokenLogprob } from '../../core/chat/chat-events.ts'
 import { parseModelJson } from '../../core/validation/untrusted-json.ts'
-import { type Fields, isFields } from './check.ts'
-import type { CustomInput } from './custom-input.ts'
+import { type Fields, isFields } from '../check.ts'
+import type { CustomInput } from '../custom-input.ts'
 import type { ToolOrigin } from './tools.ts'
 
 export type Part = {

@@ -8,9 +8,9 @@ import type { ContentEvent, FinishReason, TokenLogprob } from '../../core/chat/c
 import type { WebSource } from '../../core/chat/web-sources.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { findCitations } from '../../core/web/citations.ts'
+import { type Fields, isFields } from '../check.ts'
+import { CustomInput } from '../custom-input.ts'
 import { carrierOf } from './carried-items.ts'
-import { type Fields, isFields } from './check.ts'
-import { CustomInput } from './custom-input.ts'
 import {
   type Base,
   type CallOutput,

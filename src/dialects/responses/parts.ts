@@ -5,7 +5,7 @@ import { isImageData, isPdfData, type ReadValues } from '../../core/chat/request
 import { fetchable } from '../../core/request/parse-messages.ts'
 import { bodyText, imageAddress } from '../../core/request/part-schemas.ts'
 import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
-import { checkerAt, type Fields, isFields, textOrNull } from './check.ts'
+import { checkerAt, type Fields, isFields, textOrNull } from '../check.ts'
 
 const open = { additionalProperties: true }
 const checkText = checkerAt(Type.Object({ text: bodyText }, open))

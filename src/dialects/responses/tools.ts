@@ -7,7 +7,8 @@ import type { Tool, ToolChoice } from '../../core/chat/chat.ts'
 import { flatToolName, implicitNamespace, isTokenPricedTool } from '../../core/chat/tool-names.ts'
 import { bodyText } from '../../core/request/part-schemas.ts'
 import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
-import { checkerAt, type Fields, isFields } from './check.ts'
+import { checkerAt, type Fields, isFields } from '../check.ts'
+import { customParameters, grammarText, joinedTexts } from '../custom-tools.ts'
 
 /** The declaration of a tool by the client, whose form its calls must have. */
 export type ToolOrigin = {
@@ -173,10 +174,11 @@ function memberOf(
   const namespace = within === null || within.namespace === implicitNamespace ? null : within.namespace
   if (kind === 'custom') {
     const { name: own, description: text, format, defer_loading } = checkCustom(tool, place)
-    const grammar = grammarText(format ?? null)
-    const description = joined(within?.about, text, grammar)
+    const form: Fields = format ?? {}
+    const grammar = form.type === 'grammar' ? grammarText(form) : null
+    const description = joinedTexts(within?.about, text, grammar)
     return {
-      tool: { name: flatToolName(namespace, own), description, parameters: inputSchema, strict: null },
+      tool: { name: flatToolName(namespace, own), description, parameters: customParameters, strict: null },
       origin: { kind, name: own, namespace },
       isDeferred: defer_loading === true,
       contents: [...namesIn(namespace, own), within?.about, text, grammar === null ? null : definitionOf(format)],
@@ -186,7 +188,7 @@ function memberOf(
   return {
     tool: {
       name: flatToolName(namespace, own),
-      description: joined(within?.about, text),
+      description: joinedTexts(within?.about, text),
       parameters: parameters ?? null,
       strict: strict ?? null,
     },
@@ -199,24 +201,6 @@ function memberOf(
 /** Returns the name if the function's name contains it: one with other characters has another form there. */
 function namesIn(namespace: string | null, name: string): readonly string[] {
   return flatToolName(namespace, name).endsWith(name) ? [name] : []
-}
-
-function joined(...texts: readonly (string | null | undefined)[]): string | null {
-  return texts.filter(text => text != null && text !== '').join('\n\n') || null
-}
-
-/** `input` is required: models call a function without required fields with `{}`. */
-const inputSchema = {
-  type: 'object',
-  properties: { input: { type: 'string', description: 'The whole input of the tool, as plain text.' } },
-  required: ['input'],
-  additionalProperties: false,
-}
-
-function grammarText(format: Fields | null): string | null {
-  if (format?.type !== 'grammar' || typeof format.definition !== 'string') return null
-  const syntax = format.syntax === 'regex' ? 'regular expression' : 'Lark grammar'
-  return `\`input\` must match this ${syntax}:\n${format.definition}`
 }
 
 function definitionOf(format: Fields | null | undefined): unknown {

@@ -1,7 +1,7 @@
 /** Checks for parts of a Responses body. Their errors have the full path of the field at fault. */
 import type { Static, TSchema } from '@sinclair/typebox'
-import { GatewayError, withParam } from '../../core/validation/errors.ts'
-import { checker, invalidField } from '../../core/validation/validate.ts'
+import { GatewayError, withParam } from '../core/validation/errors.ts'
+import { checker, invalidField } from '../core/validation/validate.ts'
 
 export type Fields = Readonly<Record<string, unknown>>
 

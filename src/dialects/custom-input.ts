@@ -2,7 +2,7 @@
  * Extracts the text of `{"input":"…"}` while its JSON arrives. Models write the input of a free-text tool in this form, and clients
  * show long patches as they stream.
  */
-import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
+import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import { isFields } from './check.ts'
 
 const opening = /^\s*\{\s*"input"\s*:\s*"/
