@@ -78,7 +78,7 @@ const wrong: readonly (readonly [string, object])[] = [
   ['tools.0.function', { tools: [{ type: 'function' }] }],
   ['tools.0.function.name', { tools: [{ type: 'function', function: {} }] }],
   ['tools.0.function.name', { tools: [{ type: 'function', function: { name: `${canary} !` } }] }],
-  ['tools.0.function.name', { tools: [{ type: 'function', function: { name: long(65) } }] }],
+  ['tools.0.function.name', { tools: [{ type: 'function', function: { name: long(129) } }] }],
   ['tools.1.function.name', { tools: [tool, tool] }],
   ['tools', { tools: Array.from({ length: 1_025 }, (_, index) => ({ ...tool, function: { name: `f${index}` } })) }],
   ['tool_choice', { tools: [tool], tool_choice: canary }],
@@ -383,7 +383,6 @@ describe('invalid API key', () => {
       () => ({ authorization: `Bearer ${mintApiKey(size => crypto.getRandomValues(Buffer.alloc(size))).key}` }),
     ],
     ['a key of the wrong scheme', () => ({ authorization: `Basic ${gateway.key}` })],
-    ['a bad Authorization beside a good x-api-key', () => ({ authorization: 'Bearer x', 'x-api-key': gateway.key })],
     ['a good key but for one character', () => ({ authorization: `Bearer ${gateway.key.slice(0, -1)}-` })],
   ]
   test.each(keys)('%s', async (_name, headers) => {
