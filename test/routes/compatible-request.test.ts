@@ -207,8 +207,6 @@ describe('invalid field', () => {
       talk({ role: 'system', content: [{ type: 'image_url', image_url: { url: 'https://x' } }] }),
       'messages.0.content.0.type',
     ],
-    [within({ tools: [{ type: 'custom', custom: { name: canary } }] }), 'tools.0.type'],
-    [within({ tools: [tool], tool_choice: { type: 'custom', custom: { name: canary } } }), 'tool_choice.type'],
     [within({ response_format: { type: 'grammar' } }), 'response_format.type'],
     [within({ modalities: ['text', 'audio'] }), 'modalities.1'],
     [within({ audio: { voice: canary } }), 'audio'],

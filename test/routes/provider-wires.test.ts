@@ -178,7 +178,7 @@ describe('URLs that an upstream would fetch', () => {
   })
 })
 
-describe('fields of a provider’s own API', () => {
+describe('provider fields', () => {
   const usage = {
     input_tokens: 5,
     cache_read_input_tokens: 0,

@@ -112,13 +112,13 @@ export function inputCounts(usage: InputUsage) {
 }
 
 /** Returns the fields of Anthropic's usage beside the counts. */
-export function usageFieldsOf(fields: ProviderFields | undefined): BlockFields {
+export function detailedUsage(fields: ProviderFields | undefined): BlockFields {
   return fields?.form === 'anthropic' ? fields.usage : noFields
 }
 
 export function usageBody({ usage, cost, cacheSaved, providerFields }: ResponseSummary) {
   return {
-    ...usageFieldsOf(providerFields),
+    ...detailedUsage(providerFields),
     ...inputCounts(usage),
     output_tokens: usage.outputTokens,
     output_tokens_details: { thinking_tokens: usage.reasoningTokens },

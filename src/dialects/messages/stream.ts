@@ -8,6 +8,7 @@ import { BlockWriter } from './block-writer.ts'
 import type { BlockFields } from './blocks.ts'
 import { errorEnvelope } from './errors.ts'
 import {
+  detailedUsage,
   endFieldsOf,
   endingOf,
   explanationOf,
@@ -16,7 +17,6 @@ import {
   type MessageStyle,
   messageBase,
   usageBody,
-  usageFieldsOf,
 } from './reply.ts'
 
 const ping = eventFrame('ping', {})
@@ -88,7 +88,7 @@ class MessageFrames {
   private start(opening: ResponseStart): void {
     this.provider = opening.provider
     const counts = inputCounts(opening.inputUsage ?? { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0 })
-    const usage = { ...usageFieldsOf(opening.providerFields), ...counts, output_tokens: 1 }
+    const usage = { ...detailedUsage(opening.providerFields), ...counts, output_tokens: 1 }
     const end = { stop_reason: null, stop_sequence: null, stop_details: null }
     const message = { ...messageBase(opening), content: [], ...end, usage }
     this.write('message_start', { message })
