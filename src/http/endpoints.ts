@@ -46,8 +46,8 @@ function notFoundMessage(routes: readonly Route[], pathname: string): string {
 
 /** Returns whether a client of a path expects errors in Anthropic's format: by the path, or by the header that its clients send. */
 export function isMessagesForm({ url, headers }: Pick<Request, 'url' | 'headers'>): boolean {
-  // A malformed `Host` leaves a URL without an origin.
-  const { pathname } = new URL(url, 'http://localhost')
+  // Not parsed as a URL: a malformed `Host` leaves one that does not parse. A host has no slash.
+  const [pathname = ''] = url.split(/[?#]/, 1)
   return messagesPath.test(pathname) || (headers.has('anthropic-version') && !openAiPath.test(pathname))
 }
 

@@ -1,8 +1,8 @@
 import type { ChatRequest } from '../core/chat/chat.ts'
 import { abortError, type RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { collectDefinitions } from '../core/chat/tool-definitions.ts'
+import { charactersPerTurn, createPacer } from '../core/moderation/pacing.ts'
 import type { Moderation } from '../moderation/moderation.ts'
-import { charactersPerTurn, createPacer } from '../moderation/pacing.ts'
 import { blockedBy } from './moderate-input.ts'
 
 export type ScreenAheadDeps = {

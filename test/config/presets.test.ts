@@ -35,7 +35,7 @@ describe('presets', () => {
   })
 
   test.each(local)('$id needs only its base URL, and sends a key only if there is one', ({ id, base, key }) => {
-    expect(read({ [base]: 'http://127.0.0.1:1234/' }).providers).toEqual([
+    expect(read({ [base]: 'http://127.0.0.1:1234/' }).providers).toMatchObject([
       { id, format: 'compatible', baseUrl: 'http://127.0.0.1:1234', apiKey: null, discovers: true },
     ])
     expect(read({ [base]: 'http://10.0.0.7:8000/v1', [key]: 'k' }).providers[0]?.apiKey).toBe('k')

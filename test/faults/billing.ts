@@ -1,6 +1,6 @@
 /** Billing when an upstream's counts are missing or absurd, and requests of an account with little remaining. */
 import { describe, expect, test } from 'bun:test'
-import { highestCostOf } from '../../src/core/usage/money.ts'
+import { costOf, highestCostOf } from '../../src/core/usage/money.ts'
 import { rig } from './shared-rig.ts'
 import { type Counts, formats, goodAnswer, models, seatsTaken, servedBy } from './support.ts'
 
@@ -51,13 +51,24 @@ describe.each([...formats])('billing (%s)', format => {
     await Promise.all(ways.map(each))
   })
 
-  test('limits counts to the reservation and logs it', async () => {
+  test('limits counts to what the model can read and write, and logs it', async () => {
+    const model = rig.gateway.deps.catalogue.resolve(models[format])
+    if (model === null) throw new Error('the model of this rig is in the catalog')
     const each = async (mode: (typeof ways)[number]) => {
       const logged = rig.gateway.logLines.length
       const reply = await askWith(mode, { input: 9e8, output: 9e8 })
       expect(reply.httpStatus).toBe(200)
       const row = await rig.row(reply.requestId)
-      expect(row.billed_microcents).toBe(row.reserved_microcents)
+      expect([row.input_tokens, row.output_tokens]).toEqual([model.contextWindow, model.maxOutputTokens])
+      const used = {
+        cachedInputTokens: 0,
+        cacheWriteTokens: 0,
+        reasoningTokens: 0,
+        inputTokens: model.contextWindow,
+        outputTokens: model.maxOutputTokens,
+      }
+      // An account on `usage` owes more than was reserved.
+      expect(row.billed_microcents).toBe(costOf(model, used))
       expect(rig.gateway.logLines.slice(logged).some(line => line.includes('bill_capped_at_reservation'))).toBe(true)
     }
     await Promise.all(ways.map(each))

@@ -300,12 +300,13 @@ describe('failed sign-in', () => {
     await failOverAccounts(100, locked)
     for (let count = 0; count < 10; count++) await logIn('locked-too@example.test', 'x')
     const before = hashes
+    // After 100 failures in a minute, the rate limit of failed credentials may answer in place of the lock.
     for (const [email, headers] of [
       [person.email, locked],
       ['nobody@example.test', locked],
       ['locked-too@example.test', fromAnotherIp()],
     ] as const)
-      expect((await logIn(email, person.password, headers)).status).toBe(401)
+      expect([401, 429]).toContain((await logIn(email, person.password, headers)).status)
     expect(hashes).toBe(before)
     await logIn(person.email, 'not the password')
     expect(hashes).toBe(before + 1)

@@ -1,10 +1,10 @@
 /** Pattern layer and detected secrets for inputs that are only embedded, in process. */
 import type { EmbeddingInput } from '../../core/embeddings/embeddings-request.ts'
 import { placeOf } from '../../core/embeddings/embeddings-request.ts'
+import { createPacer, nextTurn } from '../../core/moderation/pacing.ts'
 import { maskSecrets } from '../../core/moderation/secret-detection.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import type { Moderation } from '../../moderation/moderation.ts'
-import { createPacer, nextTurn } from '../../moderation/pacing.ts'
 import type { PreparedEmbeddings } from './prepare.ts'
 
 export type ModerateInputsDeps = {

@@ -1,4 +1,4 @@
-import type { Steps, Verdict } from '../core/moderation/text-moderator.ts'
+import type { Steps, Verdict } from './text-moderator.ts'
 
 /** Characters moderated per turn of the event loop: less than 20 ms of work, whatever the text. */
 export const charactersPerTurn = 16_384
