@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { existsSync, statSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { shellCommand } from '../../src/server/shell-command.ts'
 import { eventually } from '../harness/eventually.ts'
 import { testNeeding } from '../harness/needs.ts'
 import {
@@ -49,7 +50,7 @@ describe('startup', () => {
       expect(banner).toContain('simulated')
       expect(banner).toContain(
         '600 requests per minute, 50 concurrent requests, 20,000,000 tokens and $20.00 per day\n' +
-          '  Change:     bun run gateway accounts limits owner@gateway.local --rpm 600 --concurrent 50 --daily-tokens 20000000 --daily-cost-usd 20\n',
+          `  Change:     ${shellCommand('accounts limits owner@gateway.local --rpm 600 --concurrent 50 --daily-tokens 20000000 --daily-cost-usd 20')}\n`,
       )
       const { headers } = await fetch(`${first.url}/v1/models`, {
         headers: { authorization: `Bearer ${/gw_live_\w{62}/.exec(banner)?.[0]}` },
