@@ -125,6 +125,8 @@ export type Deps = {
   readonly idempotency: IdempotencyBook
   /** Derives the secret under which a user's requests with an `Idempotency-Key` are stored. */
   readonly secretOf: (userId: string) => string
+  /** Returns the name under which a provider caches an account's conversation: the same on every gateway instance. */
+  readonly promptCacheKeyOf: (accountId: string, name: string) => string
   /** Seals reasoning that clients send back with the next turn. */
   readonly reasoningSeal: ReasoningSeal
   /** Seals the secrets of two-factor sign-in. */

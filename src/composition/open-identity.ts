@@ -9,7 +9,7 @@ import { createKeyDirectory } from '../database/repositories/keys.ts'
 import { createSessionDirectory } from '../database/repositories/sessions.ts'
 import { createReasoningSeal } from '../dialects/reasoning-seal.ts'
 import { callerAddress, createTokens } from '../http/authentication.ts'
-import { userSecrets } from '../http/idempotency.ts'
+import { derivedSecrets } from '../http/idempotency.ts'
 import { createTextSeal } from '../http/text-seal.ts'
 import { createAddressDigests } from './address-digests.ts'
 import type { Usage } from './open-usage.ts'
@@ -41,6 +41,8 @@ export async function openIdentity(config: Config, parts: Parts, undo: (() => un
   const idempotency = createIdempotencyBook({ database, redis: usage.redis, log })
   undo.push(() => idempotency.close())
   const secret = config.jwtSecret ?? loadOrCreateSessionSecret(join(config.dataDirectory, 'session-secret'))
+  const stableSecret = previousSecret ?? secret
+  const cacheSecretOf = derivedSecrets(stableSecret, 'prompt cache')
   return {
     sessionSecret: secret,
     keys,
@@ -50,7 +52,8 @@ export async function openIdentity(config: Config, parts: Parts, undo: (() => un
       look()
       channel?.publish()
     },
-    secretOf: userSecrets(previousSecret ?? secret),
+    secretOf: derivedSecrets(stableSecret, 'idempotency'),
+    promptCacheKeyOf: (accountId: string, name: string) => cacheSecretOf(JSON.stringify([accountId, name])),
     reasoningSeal: createReasoningSeal(secret, previousSecret),
     totpSeal: createTextSeal({ secret, previousSecret, purpose: 'gateway-ai two-factor', prefix: 'gwt1.' }),
     tokens: createTokens({ secret, previousSecret, clock }),

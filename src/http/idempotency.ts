@@ -91,11 +91,11 @@ export async function claimIdempotencyKey(
 }
 
 /**
- * Secrets of users, derived from the session secret, so that all gateways of one database agree. During a rotation the
- * previous secret stays in use, because instances that know only that one must find the same keys.
+ * Secrets derived from the session secret for one purpose, so that all gateways of one database agree. During a rotation the
+ * previous secret stays in use, because instances that know only that one must derive the same.
  */
-export function userSecrets(gatewaySecret: string): (userId: string) => string {
-  return userId => hmac(gatewaySecret, `idempotency of ${userId}`)
+export function derivedSecrets(gatewaySecret: string, purpose: 'idempotency' | 'prompt cache'): (of: string) => string {
+  return of => hmac(gatewaySecret, `${purpose} of ${of}`)
 }
 
 function hmac(secret: string, text: string): string {

@@ -23,6 +23,7 @@ export type CallDeps = AttemptRunDeps &
   ReportDeps & {
     readonly meter: Pick<Meter, 'raise'>
     /** Cache marks for a request that has none; null = none. */
+    readonly promptCacheKeyOf: (accountId: string, name: string) => string
     readonly cacheMarks: (accountId: string, ask: ChatRequest) => AutomaticCacheMarks | null
     readonly endpoints: Endpoints
     readonly ties: { of(accountId: string, ask: ChatRequest): CacheAffinity | null }

@@ -1,4 +1,5 @@
 /** Starts an attempt of the loop: claims its key, asks the retry budget, and builds its request. */
+import type { ChatRequest } from '../core/chat/chat.ts'
 import { gatewayOutputCap } from '../core/chat/output-cap.ts'
 import { modelAt } from '../core/models/model-hosts.ts'
 import { fullName } from '../core/models/models.ts'
@@ -52,7 +53,7 @@ export function startAttempt(
   claim: KeyClaim | null,
 ): AttemptRun | null {
   const { deps, progress, deadlineAt } = state
-  const { prepared, plan, signal } = state.request
+  const { prepared, plan, signal, caller } = state.request
   const ask = state.bare ?? prepared.ask
   const { model } = candidate
   const outputCap = Math.min(reservation.outputCap, model.maxOutputTokens)
@@ -66,7 +67,7 @@ export function startAttempt(
     candidate,
     claim,
     ask: {
-      ask,
+      ask: withOwnCacheKey(ask, name => deps.promptCacheKeyOf(caller.accountId, name)),
       model: candidate.host === undefined ? model : modelAt(model, candidate.host).wire,
       outputCap,
       stream,
@@ -128,6 +129,24 @@ function cacheMarksFor({ deps, request }: CallState, { endpoint, model }: Candid
   const marks = deps.cacheMarks(request.caller.accountId, request.ask)
   return marks === null ? {} : { cacheMarks: marks }
 }
+
+/**
+ * Returns the request with a `prompt_cache_key` that no other account can send. All accounts share the operator's account at the
+ * provider: with the same key, one could measure from cached tokens what another one sends.
+ */
+function withOwnCacheKey(ask: ChatRequest, keyOf: (name: string) => string): ChatRequest {
+  const { extras, source } = ask
+  const name = extras[cacheKeyField] ?? source?.fields[cacheKeyField]
+  if (typeof name !== 'string') return ask
+  const own = { [cacheKeyField]: keyOf(name) }
+  return {
+    ...ask,
+    extras: { ...extras, ...(cacheKeyField in extras ? own : {}) },
+    source: source === null ? null : { ...source, fields: { ...source.fields, ...own } },
+  }
+}
+
+const cacheKeyField = 'prompt_cache_key'
 
 /**
  * Bounds further attempts, so that retries do not overload a struggling provider. A fallback to a healthy provider that

@@ -15,8 +15,14 @@ type PostOptions = {
   readonly dial?: Dial
 }
 
-type PostFailure = 'refused' | 'unreachable' | 'timeout' | 'redirected'
-export type PostResult = { readonly status: number } | { readonly failure: PostFailure }
+type PostFailure = 'unreachable' | 'timeout' | 'redirected'
+/**
+ * A status, or why there is none. `detail` is for the operator's log only: a URL that the gateway does not call fails like an
+ * unreachable one, so that users cannot find out which names the operator's network resolves.
+ */
+type PostResult =
+  | { readonly status: number }
+  | { readonly failure: PostFailure; readonly detail?: 'url_not_allowed' | 'unknown_name' | 'address_not_public' }
 
 /** Sends `body` and resolves with the status, or the reason for none. Never rejects. */
 export type HttpPost = (
@@ -26,17 +32,17 @@ export type HttpPost = (
 
 export function createHttpPost({ resolve, privateAllowed, dial = same => same }: PostOptions): HttpPost {
   return async (text, message) => {
-    if (!privateAllowed && checkUrl(text) === null) return { failure: 'refused' }
+    if (!privateAllowed && checkUrl(text) === null) return { failure: 'unreachable', detail: 'url_not_allowed' }
     const url = new URL(text)
     // Fails closed: an endpoint that was stored while private hosts were allowed gets no plain-text request later.
-    if (!privateAllowed && url.protocol !== 'https:') return { failure: 'refused' }
+    if (!privateAllowed && url.protocol !== 'https:') return { failure: 'unreachable', detail: 'url_not_allowed' }
     const host = url.hostname.replace(/^\[|\]$/g, '')
     const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80))
     if (privateAllowed) return send(url, message, {})
     const addresses = isLiteral(host) ? [host] : await resolve(host).catch(() => [])
     const [address] = addresses
-    if (address === undefined) return { failure: 'unreachable' }
-    if (!addresses.every(isPublicAddress)) return { failure: 'refused' }
+    if (address === undefined) return { failure: 'unreachable', detail: 'unknown_name' }
+    if (!addresses.every(isPublicAddress)) return { failure: 'unreachable', detail: 'address_not_public' }
     const way = dial({ address, port })
     return send(url, message, {
       port: way.port,

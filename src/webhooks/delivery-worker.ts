@@ -3,7 +3,8 @@
  * delivery. An event is marked after the receiver accepted it, so a killed process loses none; between the two steps it
  * is sent again, under the same ID.
  */
-import type { AttemptResult, DeliveryError } from '../core/webhooks/endpoints.ts'
+import type { AttemptResult } from '../core/webhooks/endpoints.ts'
+import type { HttpPost } from '../web/http-post.ts'
 import type { SecretSeal } from './secret-seal.ts'
 import { signedHeaders } from './signature.ts'
 
@@ -17,15 +18,10 @@ type Delivery = {
   readonly sealedPreviousSecret: string | null
 }
 
-type PostResult = { readonly status: number } | { readonly failure: Exclude<DeliveryError, 'status'> }
-
 export type DeliveryWorkerDeps<D extends Delivery> = {
   readonly claim: (at: number, options: { readonly leaseMs: number; readonly limit: number }) => Promise<readonly D[]>
   readonly settle: (delivery: D, result: AttemptResult, at: number) => Promise<string | null>
-  readonly post: (
-    url: string,
-    message: { readonly headers: Record<string, string>; readonly body: string; readonly timeoutMs: number },
-  ) => Promise<PostResult>
+  readonly post: HttpPost
   readonly seal: Pick<SecretSeal, 'open'>
   readonly clock: { now(): number; monotonic(): number }
   readonly log: { info(event: string, fields?: Record<string, string | number | null>): void }
@@ -37,6 +33,7 @@ const timeoutMs = 10_000
 /** Longer than an attempt with its two database writes. */
 const leaseMs = 60_000
 const maximumConcurrent = 16
+const failureStepMs = 100
 const maximumRounds = 100
 
 /** Sends everything that is due. Stops early when `isClosed()` returns true. */
@@ -54,21 +51,25 @@ export async function deliverDue<D extends Delivery>(
 async function deliver<D extends Delivery>(deps: DeliveryWorkerDeps<D>, delivery: D): Promise<void> {
   const { clock, log, settle } = deps
   const startedAt = clock.monotonic()
-  const outcome = await attempt(deps, delivery)
-  const result = { ...outcome, durationMs: Math.round(clock.monotonic() - startedAt) }
+  const { detail, ...outcome } = await attempt(deps, delivery)
+  const elapsedMs = clock.monotonic() - startedAt
+  // Without a response the exact time could tell a name of the internal network from an unknown one.
+  const stepMs = outcome.status === null ? failureStepMs : 1
+  const result = { ...outcome, durationMs: Math.ceil(elapsedMs / stepMs) * stepMs }
   const state = await settle(delivery, result, clock.now())
   if (state === 'failed' || state === 'disabled')
     log.info(state === 'failed' ? 'webhook_delivery_failed' : 'webhook_endpoint_disabled', {
       endpoint_id: delivery.endpointId,
       attempts: delivery.attempts,
       error: result.error,
+      ...(detail === undefined ? {} : { detail }),
     })
 }
 
 async function attempt<D extends Delivery>(
   { post, seal, clock, version }: DeliveryWorkerDeps<D>,
   { id, endpointId, body, url, sealedSecret, sealedPreviousSecret }: D,
-): Promise<Pick<AttemptResult, 'status' | 'error'>> {
+): Promise<Pick<AttemptResult, 'status' | 'error'> & { readonly detail?: string }> {
   const secret = seal.open(endpointId, sealedSecret)
   if (secret === null) return { status: null, error: 'secret_unreadable' }
   const previous = sealedPreviousSecret === null ? null : seal.open(endpointId, sealedPreviousSecret)
@@ -79,6 +80,9 @@ async function attempt<D extends Delivery>(
     ...signedHeaders({ id, timestamp, body }, previous === null ? [secret] : [secret, previous]),
   }
   const answer = await post(url, { headers, body, timeoutMs })
-  if ('failure' in answer) return { status: null, error: answer.failure }
+  if ('failure' in answer) {
+    const { failure: error, detail } = answer
+    return { status: null, error, ...(detail === undefined ? {} : { detail }) }
+  }
   return { status: answer.status, error: answer.status >= 200 && answer.status < 300 ? null : 'status' }
 }

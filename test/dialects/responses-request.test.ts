@@ -384,7 +384,7 @@ describe('Responses tools', () => {
   test('report OpenAI’s own tools for other providers, and drop tools with a separate price', () => {
     const { source } = ask({
       tools: [
-        { type: 'mcp', server_url: 'x' },
+        { type: 'mcp', server_url: 'https://x.example' },
         { type: 'file_search' },
         { type: 'web_search' },
         { type: 'shell', environment: { type: 'container_reference', container_id: 'of the operator' } },

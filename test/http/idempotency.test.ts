@@ -6,7 +6,7 @@ import { GatewayError } from '../../src/core/validation/errors.ts'
 import type { Database } from '../../src/database/database.ts'
 import { openRedis } from '../../src/database/redis.ts'
 import { createIdempotencyBook, type IdempotencyBook } from '../../src/database/repositories/idempotency.ts'
-import { userSecrets } from '../../src/http/idempotency.ts'
+import { derivedSecrets } from '../../src/http/idempotency.ts'
 import { quiet } from '../database/database.contract.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
@@ -339,10 +339,10 @@ describe('idempotent management request', () => {
 
   test('gives users their own secrets, on which gateways agree during a rotation', () => {
     const [old, next] = ['the first secret, of 32 bytes at least', 'the second secret, of 32 bytes at least']
-    const secretOf = userSecrets(old)
-    expect(new Set([secretOf('usr_1'), secretOf('usr_2'), userSecrets(next)('usr_1')]).size).toBe(3)
+    const secretOf = derivedSecrets(old, 'idempotency')
+    expect(new Set([secretOf('usr_1'), secretOf('usr_2'), derivedSecrets(next, 'idempotency')('usr_1')]).size).toBe(3)
     expect(secretOf('usr_1')).toMatch(/^[0-9a-f]{64}$/)
-    expect(userSecrets(old)('usr_1')).toBe(secretOf('usr_1'))
+    expect(derivedSecrets(old, 'idempotency')('usr_1')).toBe(secretOf('usr_1'))
   })
 
   test('may run again after a rejection', async () => {

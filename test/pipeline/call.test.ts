@@ -132,6 +132,7 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
     prompts: createPromptBook(readers, createKeyedDigests(new Uint8Array(32))),
     foresight: createForesightBook({ clock: systemClock }),
     ties: createTieBook(systemClock, new Uint8Array(32)),
+    promptCacheKeyOf: (accountId, name) => `${accountId} ${name}`,
     cacheMarks: () => null,
     hedges: new HedgeBudget(1),
   }

@@ -142,6 +142,7 @@ function world({ limits = plenty, share = 1, lateAfterMs = 1 }: Options = {}) {
     prompts: createPromptBook(readers, createKeyedDigests(new Uint8Array(32))),
     foresight: createForesightBook({ clock: systemClock }),
     ties: createTieBook(systemClock, new Uint8Array(32)),
+    promptCacheKeyOf: (accountId, name) => `${accountId} ${name}`,
     cacheMarks: () => null,
     hedges: new HedgeBudget(share),
   }

@@ -1,8 +1,15 @@
 /** The parts of webhooks without a gateway: signatures, sealed secrets, guarded requests, attempts. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createServer, type Server, type ServerResponse } from 'node:http'
-import { disabledAfterMs, endpointUrlProblem, nextAttemptMs, retryWaitsMs } from '../../src/core/webhooks/endpoints.ts'
-import { createHttpPost } from '../../src/web/http-post.ts'
+import {
+  type AttemptResult,
+  disabledAfterMs,
+  endpointUrlProblem,
+  nextAttemptMs,
+  retryWaitsMs,
+} from '../../src/core/webhooks/endpoints.ts'
+import { createHttpPost, type HttpPost } from '../../src/web/http-post.ts'
+import { deliverDue } from '../../src/webhooks/delivery-worker.ts'
 import { createSecretSeal } from '../../src/webhooks/secret-seal.ts'
 import { newSigningSecret, signedHeaders } from '../../src/webhooks/signature.ts'
 
@@ -118,7 +125,7 @@ describe('guarded POST', () => {
     expect(received.filter(one => one === 'POST /ok')).toHaveLength(1)
   })
 
-  test('sends nothing to an address that is not public', async () => {
+  test('sends nothing to an address that is not public, and fails as for an unknown name', async () => {
     const before = received.length
     const names: Record<string, string[]> = {
       'inside.example.com': ['10.0.0.1'],
@@ -131,8 +138,12 @@ describe('guarded POST', () => {
       privateAllowed: false,
       dial: ({ address }) => ({ address, port: Number(new URL(url).port) }),
     })
+    for (const host of Object.keys(names))
+      expect([host, await post(`https://${host}/`, message)]).toEqual([
+        host,
+        { failure: 'unreachable', detail: 'address_not_public' },
+      ])
     for (const target of [
-      ...Object.keys(names).map(host => `https://${host}/`),
       'https://127.0.0.1/',
       'https://[::1]/',
       'https://169.254.169.254/latest/meta-data',
@@ -141,8 +152,54 @@ describe('guarded POST', () => {
       'http://example.com/',
       `${url}/ok`,
     ])
-      expect([target, await post(target, message)]).toEqual([target, { failure: 'refused' }])
-    expect(await post('https://unknown.example.com/', message)).toEqual({ failure: 'unreachable' })
+      expect([target, await post(target, message)]).toEqual([
+        target,
+        { failure: 'unreachable', detail: 'url_not_allowed' },
+      ])
+    expect(await post('https://unknown.example.com/', message)).toEqual({
+      failure: 'unreachable',
+      detail: 'unknown_name',
+    })
     expect(received).toHaveLength(before)
+  })
+})
+
+describe('webhook delivery', () => {
+  /** Delivers one event whose attempt takes `elapsedMs`, as the last attempt. */
+  const delivered = async (outcome: Awaited<ReturnType<HttpPost>>, elapsedMs: number) => {
+    const open = [{ id: 'msg_1', endpointId: 'whk_1', body: '{}', attempts: 11, url: 'https://a.example.com/' }]
+    const settled: AttemptResult[] = []
+    const logged: unknown[] = []
+    let now = 0
+    await deliverDue(
+      {
+        claim: async () => open.splice(0).map(one => ({ ...one, sealedSecret: 's', sealedPreviousSecret: null })),
+        settle: async (_, result) => {
+          settled.push(result)
+          return 'failed'
+        },
+        post: async () => {
+          now += elapsedMs
+          return outcome
+        },
+        seal: { open: () => newSigningSecret() },
+        clock: { now: () => now, monotonic: () => now },
+        log: { info: (_, fields) => void logged.push(fields) },
+        version: '0',
+      },
+      () => false,
+    )
+    return { shown: settled, logged }
+  }
+
+  test('shows users the same for an internal name as for an unknown one, and logs which it was', async () => {
+    const unknown = await delivered({ failure: 'unreachable', detail: 'unknown_name' }, 31.5)
+    const internal = await delivered({ failure: 'unreachable', detail: 'address_not_public' }, 2)
+    const failed = await delivered({ failure: 'unreachable' }, 88)
+    expect(unknown.shown).toEqual([{ status: null, error: 'unreachable', durationMs: 100 }])
+    expect([internal.shown, failed.shown]).toEqual([unknown.shown, unknown.shown])
+    expect(internal.logged).toEqual([
+      { endpoint_id: 'whk_1', attempts: 11, error: 'unreachable', detail: 'address_not_public' },
+    ])
   })
 })

@@ -28,15 +28,8 @@ export const retryWaitsMs: readonly number[] = [
 /** An endpoint without a success for this long is disabled when a delivery has used up its attempts. */
 export const disabledAfterMs = 20 * hour
 
-export const deliveryErrors = [
-  'refused',
-  'unreachable',
-  'timeout',
-  'redirected',
-  'status',
-  'secret_unreadable',
-] as const
-export type DeliveryError = (typeof deliveryErrors)[number]
+/** `unreachable` is also the error of a URL that the gateway does not call, such as a name of the internal network. */
+export type DeliveryError = 'unreachable' | 'timeout' | 'redirected' | 'status' | 'secret_unreadable'
 
 /** Result of one attempt. */
 export type AttemptResult = {

@@ -17,6 +17,7 @@ import { bodyText } from '../../core/request/part-schemas.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { RequestSource } from '../../http/chat-handler.ts'
 import { readPreferences, rejectStoredState, withPreferences } from '../foreign-fields.ts'
+import { refuseForeignObjects } from '../foreign-objects.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
 import { isBlockFields, publicUrl } from './blocks.ts'
 import { readConversation } from './conversation.ts'
@@ -210,6 +211,7 @@ function readPrompt(
   for (const name of betas) extras[`anthropic-beta.${name}`] = true
   if (sent['anthropic-beta'] !== undefined) extras['anthropic-beta'] = sent['anthropic-beta']
   const { model, ...leaving } = sendableFields('messages', body)
+  refuseForeignObjects(leaving)
   const source: SourceBody = {
     dialect: 'messages',
     text,

@@ -16,6 +16,7 @@ import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import { type Fields, isFields } from '../check.ts'
 import { readPreferences, rejectStoredState, withPreferences } from '../foreign-fields.ts'
+import { refuseForeignObjects } from '../foreign-objects.ts'
 import type { ReasoningOpener } from '../reasoning-seal.ts'
 import { refersToItems } from './carried-items.ts'
 import { maximumItems, type ReadInput, readInputItems } from './items.ts'
@@ -259,6 +260,8 @@ function sourceOf(
     : body.instructions
   values.add(instructions)
   const fields = { ...body, instructions, input: input.native }
+  const sent = sentFields(fields)
+  refuseForeignObjects(sent)
   return {
     dialect: 'responses',
     text,
@@ -269,6 +272,6 @@ function sourceOf(
     sameFormOnly,
     // The adapter reports the fields that it drops.
     refused: [],
-    unread: unreadParts(sentFields(fields), values),
+    unread: unreadParts(sent, values),
   }
 }
