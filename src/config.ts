@@ -22,7 +22,7 @@ import {
 } from './config/providers.ts'
 import { readRegistration } from './config/registration.ts'
 import { readSearch, type SearchSettings } from './config/search.ts'
-import { readStripe, type StripeConfig } from './config/stripe.ts'
+import { readOwnerUpgrades, readStripe, type StripeConfig } from './config/stripe.ts'
 import type { RegistrationConfig } from './core/accounts/registration.ts'
 import type { SingleSignOnConfig } from './core/accounts/single-sign-on.ts'
 import { type WebPrices, webPrices } from './core/chat/web-sources.ts'
@@ -88,6 +88,8 @@ export type Config = {
   readonly hedgeShare: number
   /** Null = manual invoicing. */
   readonly stripe: StripeConfig | null
+  /** Without Stripe, owners change their accounts to plan `usage`; otherwise only the operator does. */
+  readonly ownerUpgrades: boolean
   /** Null = no emails are sent. */
   readonly mail: MailConfig | null
   /** Origin at which users reach this gateway; null = unknown. */
@@ -248,8 +250,11 @@ export function readConfig(environment: Environment = process.env): Config {
   const publicUrl = readPublicUrl(read, problems)
   const mail = readMail(read, publicUrl, problems, warnings)
   const isReachable = databaseUrl !== null || publicUrl !== null || loopbackOrigin(host, port) === null
-  const registration = readRegistration(read, { hasMail: mail !== null, isReachable }, problems, warnings)
   const ownOrigin = publicUrl ?? loopbackOrigin(host, port)
+  const stripe = readStripe(read, ownOrigin, problems)
+  const ownerUpgrades = readOwnerUpgrades(read, stripe !== null, problems)
+  const reach = { hasMail: mail !== null, isReachable, ownerUpgrades }
+  const registration = readRegistration(read, reach, problems, warnings)
 
   const config: Config = {
     port,
@@ -277,7 +282,8 @@ export function readConfig(environment: Environment = process.env): Config {
     rewriter: modelOf('enhancement.model', file.enhancement.model),
     routing: readShares(file, problems),
     hedgeShare: file.routing.hedge_share ?? defaultHedgeShare,
-    stripe: readStripe(read, ownOrigin, problems),
+    stripe,
+    ownerUpgrades,
     mail,
     publicUrl,
     registration,

@@ -631,6 +631,19 @@ describe('registration configuration', () => {
   })
 })
 
+test('OWNER_UPGRADES: defaults to refuse, widens the warning of open registration, and fails beside Stripe', () => {
+  expect(readConfig({}).ownerUpgrades).toBe(false)
+  const open = { HOST: '0.0.0.0', REGISTRATION: 'open' }
+  const warningOf = (environment: Environment) =>
+    readConfig(environment).warnings.find(line => line.startsWith('REGISTRATION=open'))
+  expect(warningOf(open)).toContain('within the plan `evaluation`')
+  expect(readConfig({ OWNER_UPGRADES: 'allow' }).ownerUpgrades).toBe(true)
+  expect(warningOf({ ...open, OWNER_UPGRADES: 'allow' })).toContain('within the plan `usage` (OWNER_UPGRADES=allow)')
+  const stripe = { STRIPE_SECRET_KEY: 'sk_test_1', STRIPE_WEBHOOK_SECRET: 'whsec_0123456789abcdefghijklmnop' }
+  expect(problemsOf({ ...stripe, OWNER_UPGRADES: 'allow' })).toEqual([expect.stringMatching(/^OWNER_UPGRADES: /)])
+  expect(problemsOf({ OWNER_UPGRADES: 'yes' })).toEqual([expect.stringMatching(/^OWNER_UPGRADES: must be one of/)])
+})
+
 test('telemetry configuration: exports to an endpoint with its headers', () => {
   const token = 'a-token-for-scrapes-0123456789'
   const config = readConfig({

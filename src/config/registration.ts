@@ -15,11 +15,16 @@ export function readDomains(read: EnvironmentReader, name: string, problems: str
 
 /**
  * Reads `REGISTRATION` and `REGISTRATION_DOMAINS`. `hasMail` = email addresses are confirmed; `isReachable` = clients
- * beyond this machine can reach the gateway, and each who registers spends the operator's provider keys.
+ * beyond this machine can reach the gateway, and each who registers spends the operator's provider keys; `ownerUpgrades`
+ * = within the limits of `usage` too.
  */
 export function readRegistration(
   read: EnvironmentReader,
-  { hasMail, isReachable }: { readonly hasMail: boolean; readonly isReachable: boolean },
+  {
+    hasMail,
+    isReachable,
+    ownerUpgrades,
+  }: { readonly hasMail: boolean; readonly isReachable: boolean; readonly ownerUpgrades: boolean },
   problems: string[],
   warnings: string[],
 ): RegistrationConfig {
@@ -30,7 +35,7 @@ export function readRegistration(
   const mode = read.oneOf('REGISTRATION', registrationModes, usual)
   if (mode === 'open' && isReachable && domains === null)
     warnings.push(
-      'REGISTRATION=open: anyone who reaches this gateway can create an account, which spends your provider keys within the plan `evaluation`',
+      `REGISTRATION=open: anyone who reaches this gateway can create an account, which spends your provider keys within the plan \`${ownerUpgrades ? 'usage` (OWNER_UPGRADES=allow)' : 'evaluation`'}`,
     )
   if (domains === null) return { mode, domains }
   if (mode !== 'open')

@@ -38,3 +38,11 @@ export function readStripe(read: EnvironmentReader, publicUrl: string | null, pr
   if (publicUrl === null) problems.push('PUBLIC_URL: required with STRIPE_SECRET_KEY; Stripe’s pages return to it')
   return { secretKey: secretKey ?? '', webhookSecrets, apiBase, publicUrl: publicUrl ?? '' }
 }
+
+/** Reads `OWNER_UPGRADES`: whether an owner's consent to charges is enough for plan `usage` where no card secures it. */
+export function readOwnerUpgrades(read: EnvironmentReader, hasStripe: boolean, problems: string[]): boolean {
+  const isAllowed = read.oneOf('OWNER_UPGRADES', ['allow', 'refuse'], 'refuse') === 'allow'
+  if (isAllowed && hasStripe)
+    problems.push('OWNER_UPGRADES: has no effect with STRIPE_SECRET_KEY, where owners upgrade with a card; unset it')
+  return isAllowed
+}

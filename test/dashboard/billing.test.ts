@@ -193,6 +193,15 @@ function withBrowser(path: string) {
     expect(await page.getByText('Invoice unpaid').count()).toBe(0)
   })
 
+  test('Billing: removes the card, which starts the grace period', async () => {
+    const { page, go } = visitor
+    await page.getByRole('button', { name: 'Remove', exact: true }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove', exact: true }).click()
+    await page.getByText('Requests are rejected 1 hour after').waitFor()
+    await go('', 'Overview')
+    await page.getByText('Chat requests work until').waitFor()
+  })
+
   test('Browser: reports no errors', () => {
     expect(visitor.complaints).toEqual([])
   })

@@ -4,9 +4,10 @@
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { systemClock } from '../../src/composition/clock.ts'
-import { cycleMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
+import { cycleMs, graceMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
+import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
-import { ask, owner, type Person } from '../harness/users.ts'
+import { ask, createKeyFor, owner, type Person, upgraded } from '../harness/users.ts'
 import { addCard, openSetup } from './billing-owners.ts'
 import { type StripeServer, signatureOf, startStripe } from './billing-stripe.ts'
 
@@ -218,4 +219,39 @@ test('PUT payment-method: sets one card once when returns and events race', asyn
     ({ sql }) => sql`select removed_at from payment_methods where account_id = ${person.accountId}`,
   )
   expect([...rows]).toEqual([{ removed_at: null }])
+})
+
+test('DELETE payment-method: blocks chat with 402 after 1 hour, and a new card restores it immediately', async () => {
+  const person = await owner(gateway)
+  const { key } = await createKeyFor(gateway, person)
+  const chatAt = async (late: number) => {
+    ahead = late
+    try {
+      return await ask(gateway, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'Say hello.' } })
+    } finally {
+      ahead = 0
+    }
+  }
+  const remove = () => billing(person, 'DELETE', '/payment-method')
+  // No method, and none needed.
+  expect((await remove()).status).toBe(204)
+  await addCard(gateway, stripe, person)
+  expect((await billing(person, 'POST', '/upgrade', { confirm: true })).status).toBe(200)
+  expect((await remove()).status).toBe(204)
+  const { grace_ends_at: ends } = (await billing(person)).body
+  expect(Date.parse(String(ends)) - Date.now()).toBeGreaterThan(graceMs - 60_000)
+  // A repeated removal does not start another hour.
+  expect((await remove()).status).toBe(204)
+  expect((await billing(person)).body).toMatchObject({ payment_method: null, grace_ends_at: ends })
+  await eventually(async () => (await chatAt(graceMs + 1000)).status === 402, 10_000)
+  expect((await chatAt(graceMs - 60_000)).status).toBe(200)
+  await addCard(gateway, stripe, person)
+  await eventually(async () => (await chatAt(graceMs + 1000)).status === 200, 10_000)
+})
+
+test('DELETE payment-method: leaves the agreement to manual invoicing that the operator made', async () => {
+  const person = await owner(gateway)
+  await upgraded(gateway, person)
+  expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(204)
+  expect((await billing(person)).body).toMatchObject({ payment_method: { kind: 'manual' }, grace_ends_at: null })
 })

@@ -28,6 +28,8 @@ async function at<T>(milliseconds: number, work: () => Promise<T>): Promise<T> {
 
 type Shown = {
   plan: string
+  upgraded_by: string
+  error?: { code: string; message: string }
   version: number
   plan_after_cycle: string
   cycle: { starts_at: string; ends_at: string; cost_usd: number } | null
@@ -87,11 +89,9 @@ test('upgrade: requires the operator when no payment processor is configured', a
       body: { confirm: true },
     })
     expect([answer.status, answer.body.error.code]).toEqual([403, 'forbidden'])
-    expect(answer.body.error.message).toContain('accounts plan <email> usage')
+    expect(answer.body.error.message).toContain('`bun run gateway accounts plan <email> usage`')
+    expect((await billing(person)).body.upgraded_by).toBe('operator')
   }
-  await refuse()
-  // An agreement to manual invoicing does not replace the operator.
-  expect((await billing(person, 'PUT', '/payment-method', {})).status).toBe(200)
   await refuse()
   expect((await billing(person)).body).toMatchObject({ plan: 'evaluation', version: 0, cycle: null })
   // Nor does a downgrade that has taken effect, before or after it is stored.
@@ -106,6 +106,24 @@ test('upgrade: requires the operator when no payment processor is configured', a
   await at(cycleMs + 60_000, () => gateway.deps.billingWorker.run())
   await refuse()
 })
+
+test('upgrade: succeeds for an owner when the operator allows it', async () => {
+  const allowing = await startGateway({ TRUSTED_PROXIES: '127.0.0.1', OWNER_UPGRADES: 'allow' })
+  try {
+    const { token } = await owner(allowing)
+    const read = (method = 'GET', path = '', body?: unknown) =>
+      ask<Shown>(allowing, method, `/api/v1/billing${path}`, { token, body })
+    expect((await read()).body).toMatchObject({ plan: 'evaluation', upgraded_by: 'owner', payment_method: null })
+    expect((await read('POST', '/upgrade', { confirm: false })).status).toBe(400)
+    const { status, body } = await read('POST', '/upgrade', { confirm: true })
+    expect(status).toBe(200)
+    expect(body).toMatchObject({ plan: 'usage', payment_method: { kind: 'manual' }, grace_ends_at: null })
+    expect(body.cycle).not.toBeNull()
+    expect((await read('POST', '/upgrade', { confirm: true })).status).toBe(409)
+  } finally {
+    await allowing.stop()
+  }
+}, 240_000)
 
 function sessionOf(token: string): string {
   const claims: { sid?: string } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
@@ -153,7 +171,7 @@ test('billing input: names the field that is unknown, unconfirmed or not an amou
     ['POST', '/upgrade', { confirm: true, version: -1 }, 'version'],
     ['POST', '/downgrade', { balance: 5 }, 'balance'],
     ['PUT', '/payment-method', { payment_method: 'pm_1' }, 'payment_method'],
-    ['PUT', '/payment-method', { setup_session: 'cs_test_1' }, 'setup_session'],
+    ['PUT', '/payment-method', { setup_session: 'card' }, 'setup_session'],
     ['PUT', '/payment-method', { kind: 'manual' }, 'kind'],
     ['PUT', '/soft-cap', {}, 'monthly_usd'],
     ['PUT', '/soft-cap', { monthly_usd: -1 }, 'monthly_usd'],
@@ -184,39 +202,52 @@ test('plan change: answers 409 for an old version, and one of concurrent upgrade
   }
 })
 
-test('removed payment method: blocks chat with 402 after 1 hour, and a new one restores it immediately', async () => {
-  const person = await owner(gateway)
-  expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(404)
-  await upgraded(gateway, person)
-  const { key } = await createKeyFor(gateway, person)
-  expect((await chat(key)).status).toBe(200)
-  expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(204)
-  const { body } = await billing(person)
-  expect(body).toMatchObject({ payment_method: null, payment_required: false })
-  expect(Date.parse(body.grace_ends_at ?? '') - Date.now()).toBeGreaterThan(graceMs - 60_000)
-  await gateway.deps.keys.look()
-  expect((await at(graceMs - 60_000, () => chat(key))).status).toBe(200)
-  const refused = await at(graceMs + 1000, () => chat(key))
-  expect(refused).toMatchObject({ status: 402, body: { error: { code: 'payment_required', type: 'billing_error' } } })
-  expect(refused.headers.get('x-should-retry')).toBe('false')
-  expect((await at(graceMs + 1000, () => chat(key, { stream: true }))).status).toBe(402)
-  expect((await billing(person, 'PUT', '/payment-method', {})).body).toMatchObject({
-    payment_method: { kind: 'manual' },
-    grace_ends_at: null,
+describe('payment method without a payment processor', () => {
+  test('rejects an entered one, and removes none: neither the agreement of the operator nor a missing one', async () => {
+    const person = await owner(gateway)
+    const { key } = await createKeyFor(gateway, person)
+    const removeTwice = async () => {
+      const before = (await billing(person)).body
+      for (let count = 0; count < 2; count++)
+        expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(204)
+      expect((await billing(person)).body).toEqual(before)
+    }
+    for (const body of [{}, { setup_session: 'cs_test_1' }])
+      expect(await billing(person, 'PUT', '/payment-method', body)).toMatchObject({
+        status: 404,
+        body: { error: { code: 'not_found', message: expect.stringContaining('no payment method is needed') } },
+      })
+    await removeTwice()
+    await upgraded(gateway, person)
+    await removeTwice()
+    expect((await billing(person)).body).toMatchObject({ payment_method: { kind: 'manual' }, grace_ends_at: null })
+    // A card from the time when the gateway had a payment processor.
+    await gateway.deps.database.run(
+      ({ sql }) => sql`
+        update payment_methods set kind = 'stripe', stripe_payment_method_id = 'pm_former'
+        where account_id = ${person.accountId}`,
+    )
+    await removeTwice()
+    await gateway.deps.keys.look()
+    expect((await at(graceMs + 1000, () => chat(key))).status).toBe(200)
   })
-  await eventually(async () => (await at(graceMs + 1000, () => chat(key))).status === 200, 2000)
-})
 
-test('upgrade with manual invoicing: ends the grace period of a removed method', async () => {
-  const person = await owner(gateway)
-  const { key } = await createKeyFor(gateway, person)
-  await upgraded(gateway, person)
-  await billing(person, 'POST', '/downgrade', {})
-  await billing(person, 'DELETE', '/payment-method')
-  expect((await billing(person)).body.grace_ends_at).not.toBeNull()
-  const { status, body } = await billing(person, 'POST', '/upgrade', { confirm: true })
-  expect([status, body.payment_method?.kind, body.grace_ends_at]).toEqual([200, 'manual', null])
-  await eventually(async () => (await at(graceMs + 1000, () => chat(key))).status === 200, 2000)
+  test.each(['the owner', 'the operator'])('ends with an upgrade by %s the grace period of a card', async who => {
+    const person = await owner(gateway)
+    const { key } = await createKeyFor(gateway, person)
+    await upgraded(gateway, person)
+    const { stores, database, newId } = gateway.deps
+    const removed = { event: 'method_removed', at: Date.now(), userId: null, newId } as const
+    expect(await stores.billing.changeBilling(database, person.accountId, removed)).toBe('done')
+    await gateway.deps.keys.look()
+    const refused = await at(graceMs + 1000, () => chat(key))
+    expect(refused).toMatchObject({ status: 402, body: { error: { code: 'payment_required', type: 'billing_error' } } })
+    if (who === 'the operator') await operatorMoves(person, 'usage')
+    else expect((await billing(person, 'POST', '/upgrade', { confirm: true })).status).toBe(200)
+    expect((await billing(person)).body).toMatchObject({ payment_method: { kind: 'manual' }, grace_ends_at: null })
+    await gateway.deps.keys.look()
+    expect((await at(graceMs + 1000, () => chat(key))).status).toBe(200)
+  })
 })
 
 /** `accounts plan`, run by the operator beside the running gateway. */
@@ -244,7 +275,6 @@ test('operator changes the plan: starts and ends billing immediately, with one i
   expect((await billing(person)).body).toEqual(begun)
   const paid = await chat(key)
   expect(paid.status).toBe(200)
-  await billing(person, 'DELETE', '/payment-method')
   await operatorMoves(person, 'evaluation')
   const ended = (await billing(person)).body
   expect(ended).toMatchObject({ plan: 'evaluation', plan_after_cycle: 'evaluation', version: 2, cycle: null })

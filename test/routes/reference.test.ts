@@ -192,7 +192,6 @@ const scenes: Readonly<Record<string, () => Promise<Scene>>> = {
     await ask(gateway, 'POST', '/api/v1/billing/downgrade', { token: person.token, body: {} })
     return person
   },
-  'PUT /api/v1/billing/payment-method': () => owner(gateway),
   'POST /api/v1/billing/downgrade': () => withPlan(),
   'DELETE /api/v1/billing/payment-method': () => withPlan(),
   'GET /assets/{name}': async () => {
@@ -224,6 +223,7 @@ const unfulfilled: Readonly<Record<string, number>> = {
   'GET /api/v1/requests/{id}': 404,
   'POST /api/v1/billing/invoices/{id}/payment-page': 404,
   'POST /api/v1/billing/payment-method/setup': 404,
+  'PUT /api/v1/billing/payment-method': 404,
   'POST /api/v1/billing/webhooks/stripe': 404,
 }
 

@@ -74,7 +74,7 @@ describe('an unverified user', () => {
       ['POST', '/api/v1/keys', { name: 'mine' }],
       ['PATCH', '/api/v1/account', { name: 'Renamed' }],
       ['POST', '/api/v1/team/invitations', { email: 'spam@example.test' }],
-      ['PUT', '/api/v1/billing/payment-method', {}],
+      ['DELETE', '/api/v1/billing/payment-method', undefined],
       ['POST', '/api/v1/billing/upgrade', { confirm: true }],
       ['DELETE', '/api/v1/insights/data', undefined],
     ] as const) {

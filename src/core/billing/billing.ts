@@ -89,7 +89,9 @@ export function transition(before: BillingState, event: BillingEvent, at: number
         graceEndsAt: state.plan === 'evaluation' ? null : at + graceMs,
       })
     case 'upgrade': {
-      if (state.plan === 'usage' && state.cycle !== null && state.planAfterCycle === null) return refused('already_so')
+      // With a grace period, the new agreement to pay ends it.
+      if (state.plan === 'usage' && state.cycle !== null && state.planAfterCycle === null && state.graceEndsAt === null)
+        return refused('already_so')
       if (!state.hasPaymentMethod) return refused('payment_method_missing')
       const version = state.version + 1
       const cycle = state.cycle ?? cycleFrom(at)

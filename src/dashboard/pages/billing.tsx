@@ -15,6 +15,7 @@ import { callApi } from '../state/api.ts'
 import { dateOf, dateTime, formatCount, formatUsd, humanize, relativeTime } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
+import { user } from '../state/session.ts'
 
 export function Billing() {
   const billing = useResource('GET /api/v1/billing')
@@ -26,7 +27,7 @@ export function Billing() {
           <>
             <Plan billing={state} onChange={billing.set} />
             <div class="columns">
-              <PaymentMethod billing={state} resource={billing} />
+              {state.collected_by === 'stripe' && <PaymentMethod billing={state} resource={billing} />}
               <SoftCap billing={state} onChange={billing.set} />
             </div>
           </>
@@ -79,12 +80,13 @@ function Plan({ billing, onChange }: Changed) {
                   concurrent.
                 </p>
               )}
-              {!isCurrent && name === 'usage' && billing.collected_by === 'manual' && (
+              {!isCurrent && name === 'usage' && billing.upgraded_by === 'operator' && (
                 <p class="hint">
-                  This gateway has no payment provider. Ask its operator for an upgrade: <code>accounts plan</code>.
+                  The operator of this gateway upgrades accounts:{' '}
+                  <code>bun run gateway accounts plan {user.value?.email} usage</code>
                 </p>
               )}
-              {!isCurrent && name === 'usage' && billing.collected_by !== 'manual' && (
+              {!isCurrent && name === 'usage' && billing.upgraded_by === 'owner' && (
                 <>
                   <button
                     type="button"
@@ -129,6 +131,7 @@ function Plan({ billing, onChange }: Changed) {
           <p>
             Billing starts immediately; each request is charged by tokens, up to {formatUsd(plans.usage.daily_cost_usd)}{' '}
             per day. You are invoiced every 30 days and can downgrade at the end of a cycle.
+            {billing.collected_by === 'manual' && ' The operator of this gateway collects the payment.'}
           </p>
         </Confirm>
       )}

@@ -12,17 +12,14 @@ import { showToast } from './toast.tsx'
 
 type Props = { readonly billing: ShownBilling; readonly resource: Resource<ShownBilling> }
 
-/** Shows the payment method. With Stripe, a card is entered on Stripe's page, which leads back here. */
+/** Shows the payment method on a gateway with Stripe. A card is entered on Stripe's page, which leads back here. */
 export function PaymentMethod({ billing, resource }: Props) {
   const [isRemoving, setRemoving] = useState(false)
   const { payment_method: method } = billing
-  const isStripe = billing.collected_by === 'stripe'
   const returning = useReturn(resource)
-  const adding = useAction(async () => {
-    if (isStripe) return location.assign((await callApi('POST /api/v1/billing/payment-method/setup', { body: {} })).url)
-    resource.set(await callApi('PUT /api/v1/billing/payment-method', { body: {} }))
-    showToast('Payment method saved.')
-  })
+  const adding = useAction(async () =>
+    location.assign((await callApi('POST /api/v1/billing/payment-method/setup', { body: {} })).url),
+  )
   const failure = adding.failure ?? returning.failure
   return (
     <Card title="Payment method">
@@ -33,19 +30,17 @@ export function PaymentMethod({ billing, resource }: Props) {
           {...(returning.failure === null ? {} : { retry: () => void returning.run() })}
         />
       )}
-      {isStripe && <p class="hint">You enter the card on Stripe’s page. Card numbers never reach the gateway.</p>}
+      <p class="hint">You enter the card on Stripe’s page. Card numbers never reach the gateway.</p>
       <div class="actions">
-        {(method === null || isStripe) && (
-          <button
-            type="button"
-            class="button primary"
-            disabled={adding.isBusy || returning.isBusy}
-            onClick={() => void adding.run()}
-          >
-            {method === null ? 'Add payment method' : 'Replace payment method'}
-          </button>
-        )}
-        {method !== null && (
+        <button
+          type="button"
+          class="button primary"
+          disabled={adding.isBusy || returning.isBusy}
+          onClick={() => void adding.run()}
+        >
+          {method === null ? 'Add payment method' : 'Replace payment method'}
+        </button>
+        {method?.kind === 'stripe' && (
           <button type="button" class="button danger-text" onClick={() => setRemoving(true)}>
             Remove
           </button>

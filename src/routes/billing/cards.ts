@@ -46,10 +46,10 @@ export async function enterCard(
   { accountId }: SessionRequest['principal'],
   input: { readonly payment_method?: string | null; readonly setup_session?: string | null },
 ): Promise<void> {
-  const cards = orNoProcessor(deps.payments.cards)
   const action = 'POST /api/v1/billing/payment-method/setup returns the address of the page for cards'
   if (input.payment_method != null)
     throw invalidField('payment_method', `must not be set: cards are not set by ID. ${action}`)
+  const cards = orNoProcessor(deps.payments.cards)
   if (input.setup_session == null)
     throw invalidField('setup_session', `is required: enter the card at Stripe. ${action}`)
   const session = await cards.readSetup(input.setup_session)
@@ -118,7 +118,7 @@ async function orWarn(
 
 function orNoProcessor(cards: Cards | null): Cards {
   if (cards === null)
-    throw new GatewayError('not_found', 'No payment processor is configured, so no card is needed.', {
+    throw new GatewayError('not_found', 'No payment processor is configured, so no payment method is needed.', {
       shouldRetry: false,
     })
   return cards

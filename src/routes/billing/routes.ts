@@ -6,7 +6,7 @@ import type { Payments } from '../../core/billing/payment-processor.ts'
 import type { Plans } from '../../core/limits/plans.ts'
 import { fromUsd } from '../../core/usage/money.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, invalidField, nullable } from '../../core/validation/validate.ts'
+import { checker, nullable } from '../../core/validation/validate.ts'
 import type { BillingAccount, BillingOutcome, NewMethod } from '../../database/repositories/billing.ts'
 import { idempotencyHeaders, type OnceDeps, onceErrors, runIdempotent } from '../../http/idempotency.ts'
 import {
@@ -26,7 +26,7 @@ import { shownBilling } from './serializers.ts'
 
 type BillingDeps = OnceDeps &
   InvoiceDeps & {
-    readonly config: { readonly plans: Plans }
+    readonly config: { readonly plans: Plans; readonly ownerUpgrades: boolean }
     readonly payments: Pick<Payments, 'kind'>
   }
 
@@ -86,7 +86,7 @@ export function billing(deps: BillingDeps, identify: Authenticate) {
       action: 'billing.change',
       summary: 'Change to the plan `usage`; billing starts immediately',
       description:
-        'Without a payment processor the response is 403: the operator upgrades accounts. An account on `usage` can then only cancel a downgrade, which also agrees to manual invoicing.',
+        'Without a payment processor the operator upgrades accounts, and the response is 403 with the operator’s command, unless `OWNER_UPGRADES=allow` is set. It then agrees to manual invoicing, as canceling a downgrade does.',
       body: upgradeSchema,
       examples: { yes: { confirm: true } },
       answer: billingShape,
@@ -114,10 +114,9 @@ export function billing(deps: BillingDeps, identify: Authenticate) {
       action: 'billing.change',
       summary: 'Set the payment method',
       description:
-        'The manual method needs no body. With Stripe, the owner enters a card on its page (`POST …/payment-method/setup`); this request then sets the card without waiting for Stripe’s event.',
+        'The owner enters a card on Stripe’s page (`POST …/payment-method/setup`); this request then sets the card without waiting for Stripe’s event. 404 if no payment processor is configured.',
       body: methodSchema,
-      bodyRequired: false,
-      examples: { 'manual method': {} },
+      examples: { 'finished page': { setup_session: 'cs_test_a1b2c3' } },
       answer: billingShape,
       errors: ['payment_required', 'not_found', 'conflict'],
       handle: call => setMethod(deps, call),
@@ -142,7 +141,8 @@ export function billing(deps: BillingDeps, identify: Authenticate) {
       method: 'DELETE',
       path: '/api/v1/billing/payment-method',
       action: 'billing.change',
-      summary: 'Remove the payment method; chat responds 402 after 1 hour',
+      summary: 'Remove the card; on plan `usage` chat responds 402 after 1 hour',
+      description: 'Has no effect if the account has no card, or if no payment processor is configured.',
       answer: null,
       errors: ['not_found', 'conflict'],
       handle: call => removeMethod(deps, call),
@@ -179,6 +179,7 @@ async function overview(
 ): Promise<Response> {
   const found = await known(stores.billing.findBilling(database, accountId))
   const { cycle } = stores.billing.stateOf(found)
+  const isOwnersChoice = payments.kind === 'stripe' || config.ownerUpgrades
   const now = clock.now()
   const period = budgetPeriod(cycle?.startsAt ?? null, now)
   const periodMicrocents = await stores.invoices.spentInCycle(database, accountId, period)
@@ -187,13 +188,15 @@ async function overview(
     cycle === null || isRunning ? periodMicrocents : await stores.invoices.spentInCycle(database, accountId, cycle)
   const spent = { cycleMicrocents, period, periodMicrocents }
   const dues = stores.billingNotices.duesOf(found.account)
-  return reply(shownBilling(found, { plans: config.plans, collectedBy: payments.kind, dues, spent, now }))
+  const view = { plans: config.plans, collectedBy: payments.kind, isOwnersChoice, dues, spent, now }
+  return reply(shownBilling(found, view))
 }
 
 async function upgrade(deps: BillingDeps, call: SessionRequest): Promise<Response> {
   const { principal, request } = call
   const { version } = await readInput(request, checkUpgrade)
-  if (deps.payments.kind === 'manual') await refuseUnlessOnUsage(deps, principal.accountId)
+  if (deps.payments.kind === 'manual' && !deps.config.ownerUpgrades)
+    await refuseUnlessOnUsage(deps, principal.accountId)
   // Without a payment processor, the owner's consent to charges is the payment agreement.
   const agreed = deps.payments.kind === 'manual' ? { method: deps.stores.billing.manualMethod(deps.newId) } : {}
   const change = { event: 'upgrade', version, ...agreed } as const
@@ -201,8 +204,8 @@ async function upgrade(deps: BillingDeps, call: SessionRequest): Promise<Respons
 }
 
 /**
- * Without a payment processor there is no security for a payment, so the operator decides which accounts use `usage`.
- * Throws `forbidden` for any other account, also for one whose last cycle on `usage` has ended.
+ * Without a payment processor there is no security for a payment, so the operator decides which accounts use `usage`
+ * (`OWNER_UPGRADES`). Throws `forbidden` for any other account, also for one whose last cycle on `usage` has ended.
  */
 async function refuseUnlessOnUsage({ database, stores, clock }: BillingDeps, accountId: string): Promise<void> {
   const { account } = await known(stores.billing.findBilling(database, accountId))
@@ -211,7 +214,7 @@ async function refuseUnlessOnUsage({ database, stores, clock }: BillingDeps, acc
   if (plan === 'usage' && !hasEnded) return
   throw new GatewayError(
     'forbidden',
-    'This gateway has no payment processor, so its operator upgrades accounts. Ask the operator to run: accounts plan <email> usage.',
+    'This gateway has no payment processor, so its operator upgrades accounts: `bun run gateway accounts plan <email> usage`.',
     { shouldRetry: false },
   )
 }
@@ -249,42 +252,32 @@ async function changePlan(
 }
 
 async function setMethod(deps: BillingDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const { accountId, userId } = principal
   const input = await readInput(request, checkMethod)
-  const { database, stores, clock, newId, payments } = deps
-  if (payments.cards !== null) {
-    await enterCard({ ...deps, database: actingAs(database, actor) }, principal, input)
-    return overview(deps, accountId)
-  }
-  for (const name of ['payment_method', 'setup_session'] as const)
-    if (input[name] != null) throw invalidField(name, 'is not supported without a payment processor. Omit it')
-  const outcome = await stores.billing.changeBilling(actingAs(database, actor), accountId, {
-    event: 'method_added',
-    at: clock.now(),
-    userId,
-    newId,
-    method: stores.billing.manualMethod(newId),
-  })
-  refuseOutcome(outcome, 'This payment method is already set.')
-  deps.announce()
-  return overview(deps, accountId)
+  await enterCard({ ...deps, database: actingAs(deps.database, actor) }, principal, input)
+  return overview(deps, principal.accountId)
 }
 
+/**
+ * Removes a card. The agreement to manual invoicing is the operator's, and no card is needed where the gateway collects
+ * nothing: removing either would only block the account after the grace period.
+ */
 async function removeMethod(deps: BillingDeps, { principal, actor }: SessionRequest): Promise<Response> {
   const { accountId, userId } = principal
-  const { database, stores, clock, newId } = deps
+  const { database, stores, clock, newId, payments } = deps
   const { method } = await known(stores.billing.findBilling(database, accountId))
-  if (method === null) throw notFound()
+  const cardId = payments.cards === null ? null : (method?.stripePaymentMethodId ?? null)
+  if (cardId === null) return replyNoContent()
   const outcome = await stores.billing.changeBilling(actingAs(database, actor), accountId, {
     event: 'method_removed',
     at: clock.now(),
     userId,
     newId,
   })
-  if (outcome === 'payment_method_missing') throw notFound()
+  // A concurrent request removed it first.
+  if (outcome === 'payment_method_missing') return replyNoContent()
   refuseOutcome(outcome, 'Your account has no payment method.')
   deps.announce()
-  if (method.stripePaymentMethodId !== null) await detachCard(deps, method.stripePaymentMethodId)
+  await detachCard(deps, cardId)
   return replyNoContent()
 }
 

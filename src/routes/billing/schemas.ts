@@ -23,6 +23,7 @@ export const billingShape = namedSchema('Billing', {
   plans: strictObject({ evaluation: limitsShape, usage: limitsShape }, { description: 'limits of each plan' }),
   cycle: orNull(strictObject({ starts_at: time, ends_at: time, cost_usd: usd })),
   collected_by: oneOf(['manual', 'stripe']),
+  upgraded_by: { ...oneOf(['owner', 'operator']), description: 'who changes the account to plan `usage`' },
   payment_method: orNull(
     strictObject({
       kind: oneOf(['manual', 'stripe']),

@@ -23,6 +23,8 @@ type Spending = {
 type BillingView = {
   readonly plans: Plans
   readonly collectedBy: ShownBilling['collected_by']
+  /** True if owners may change to `usage`. */
+  readonly isOwnersChoice: boolean
   readonly dues: Dues
   readonly spent: Spending
   readonly now: number
@@ -31,7 +33,7 @@ type BillingView = {
 /** The plan, its cycle, the payment method and the soft cap, with the amounts spent until `now`. */
 export function shownBilling(
   { account, method }: BillingAccount,
-  { plans, collectedBy, dues, spent, now }: BillingView,
+  { plans, collectedBy, isOwnersChoice, dues, spent, now }: BillingView,
 ): ShownBilling {
   const { plan, unpaidSince, cycleStartedAt, cycleEndsAt, softCapMicrocents } = account
   const grace = graceOf(dues)
@@ -50,6 +52,7 @@ export function shownBilling(
             cost_usd: toUsd(spent.cycleMicrocents),
           },
     collected_by: collectedBy,
+    upgraded_by: isOwnersChoice ? 'owner' : 'operator',
     payment_method:
       method === null
         ? null

@@ -81,7 +81,7 @@ describe('transition', () => {
       paying + method_added: usage, cycle, method
       paying + method_removed: usage, cycle, no method, grace
       paying + time_passed: usage, cycle, method
-      paying, in grace + upgrade: already_so
+      paying, in grace + upgrade: payment_method_missing
       paying, in grace + downgrade: usage, cycle, then evaluation, no method, grace, v2 usage→evaluation
       paying, in grace + downgrade_now: evaluation, no cycle, no method, v2 usage→evaluation
       paying, in grace + method_added: usage, cycle, method
