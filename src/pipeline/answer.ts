@@ -114,7 +114,8 @@ export async function* answer(
     progress.web = prepared.web ?? webLeftOut
     stages.call = clock.monotonic()
     const calling = { requestId, ...started, caller, ask, plan, prepared, secrets, signal, checkpoint: noteUsage }
-    const hit = yield* moderateOutput(deps, ask.stream, screened, call(deps, calling, progress))
+    const sent = { verdict: screened.verdict, sources: prepared.web?.sources ?? [] }
+    const hit = yield* moderateOutput(deps, ask.stream, sent, call(deps, calling, progress))
     progress.isFiltered = hit !== null
     if (hit !== null) progress.decision = { ...hit, param: null }
     progress.outcome = 'completed'

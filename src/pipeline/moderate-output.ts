@@ -1,4 +1,6 @@
 import type { ChatEvent } from '../core/chat/chat-events.ts'
+import type { WebSource } from '../core/chat/web-sources.ts'
+import { WebCitations } from '../core/web/citations.ts'
 import type { Moderation } from '../moderation/moderation.ts'
 import type { ModeratedRequest } from './moderate-input.ts'
 
@@ -9,23 +11,24 @@ export type OutputHit = { readonly layer: string | null; readonly category: stri
 
 /**
  * Yields the output that may be sent. Sends nothing before the external moderation has judged the prompt, which runs
- * during the upstream call. A hit ends the output with `content_filter` and aborts the upstream call. Returns the
+ * during the upstream call. Adds the citations of the web `sources` to text that is sent. A hit ends the output with `content_filter` and aborts the upstream call. Returns the
  * hit; null = none.
  */
 export async function* moderateOutput(
   { safety }: OutputModerationDeps,
   mode: Parameters<Moderation['screenAnswer']>[0],
-  { verdict }: Pick<ModeratedRequest, 'verdict'>,
+  { verdict, sources }: Pick<ModeratedRequest, 'verdict'> & { readonly sources: readonly WebSource[] },
   answer: AsyncIterable<readonly ChatEvent[]>,
 ): AsyncGenerator<readonly ChatEvent[], OutputHit | null, void> {
   const screen = safety.screenAnswer(mode)
+  const citations = sources.length === 0 ? null : new WebCitations(sources)
   let pending = verdict
   try {
     for await (const batch of answer) {
       if (pending !== null) await pending
       pending = null
       const shown = screen === null ? batch : screen.take(batch)
-      if (shown.length > 0) yield shown
+      if (shown.length > 0) yield citations === null ? shown : citations.add(shown)
       const hit = screen?.hit() ?? null
       if (hit !== null) return { layer: hit.layer, category: hit.category }
     }

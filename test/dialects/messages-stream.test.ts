@@ -19,6 +19,12 @@ const seal = ({ family, kind, text: said, data, id }: ReasoningItem) =>
   `gwr1.${Buffer.from(JSON.stringify([family, kind, said, data, id])).toString('base64url')}`
 const style: MessageStyle = { wantsThinking: true, seal }
 
+const documentCitation: ContentEvent = {
+  type: 'citation',
+  choice: 0,
+  source: { url: null, title: null, start: 0, end: 1 },
+  own: { dialect: 'messages', json: '{"type":"char_location"}' },
+}
 const opening: ResponseStart = {
   requestId: 'req_1',
   createdAt: 0,
@@ -182,7 +188,7 @@ describe('Messages blocks', () => {
         item({ type: 'server_tool_use', id: 's', name: 'web_search', input: { query: 'q' } }),
         item({ type: 'web_search_tool_result', tool_use_id: 's', content: [] }),
         text('A'),
-        { type: 'citation', choice: 0, dialect: 'messages', json: '{"type":"char_location"}' },
+        documentCitation,
       ],
       [
         { type: 'server_tool_use', id: 's', name: 'web_search', input: { query: 'q' } },
@@ -310,7 +316,7 @@ const otherEvent = fc.oneof(
     end('anthropic', 'r', 'redacted'),
     item({ type: 'server_tool_use', id: 's', name: 'web_search', input: { q: 1 } }),
     item({ type: 'hologram', of: [1] }),
-    { type: 'citation', choice: 0, dialect: 'messages', json: '{"type":"char_location"}' },
+    documentCitation,
     { type: 'refusal', choice: 0, text: 'No.' },
     text('after choice'),
     { ...text('other choice'), choice: 1 },

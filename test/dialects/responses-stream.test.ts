@@ -226,27 +226,6 @@ describe('Responses stream', () => {
         { phase: 'final_answer', content: [{ text: 'Done.' }] },
       ])
   })
-
-  test('annotates the text that cites web sources', async () => {
-    const sources = [
-      { url: 'https://a.example/', title: 'A' },
-      { url: 'https://b.example/', title: 'B' },
-    ]
-    const web = { sources, searchMicrocents: 0, fetchMicrocents: 0 }
-    const { output } = await accumulated(
-      streamOf([[{ type: 'opened', opening: { ...opening, web } }, text('So it is [2].')], [finish('stop')], [done]]),
-    )
-    expect<unknown>(output[0]).toMatchObject({
-      content: [
-        {
-          annotations: [
-            { type: 'url_citation', url: 'https://a.example/', title: 'A', start_index: 13, end_index: 13 },
-            { type: 'url_citation', url: 'https://b.example/', title: 'B', start_index: 9, end_index: 12 },
-          ],
-        },
-      ],
-    })
-  })
 })
 
 describe('Responses stream reasoning', () => {
@@ -355,7 +334,13 @@ const content: fc.Arbitrary<ContentEvent> = fc.oneof(
     json: '{"type":"mcp_list_tools","id":"mcpl_1","server_label":"x","tools":[]}',
   }),
   fc.constant<ContentEvent>({ type: 'provider_item', choice: 0, dialect: 'messages', json: '{"type":"other"}' }),
-  fc.constant<ContentEvent>({ type: 'citation', choice: 0, dialect: 'responses', json: '{"type":"url_citation"}' }),
+  fc
+    .record({ start: fc.nat({ max: 8 }), length: fc.nat({ max: 8 }), own: fc.boolean() })
+    .map(({ start, length, own }): ContentEvent => {
+      const source = { url: 'https://a.example/', title: null, start, end: start + length }
+      const form = { dialect: 'responses', json: '{"type":"url_citation"}' } as const
+      return { type: 'citation', choice: 0, source, ...(own ? { own: form } : {}) }
+    }),
   fc.constant<ContentEvent>({
     type: 'logprobs',
     choice: 0,

@@ -410,3 +410,21 @@ describe('JSON positions', () => {
     )
   })
 })
+
+describe('Messages body with citations', () => {
+  const own = '{"type":"web_search_result_location","url":"https://a.test","encrypted_index":"Eo8","cited_text":"c"}'
+  const foreign = '{ "type": "web_search_result_location", "url": "https://b.test", "encrypted_index": "" }'
+  const body = (citations: string) =>
+    `{"model":"claude-a","max_tokens":100,"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":[{"type":"text","text":"A"},{"type":"text","text":"So.", "citations" : [${citations}]}]},{"role":"user","content":[{"type":"text","text":"On."}]}]}`
+
+  test.each([
+    ['one of the gateway', foreign, ''],
+    ['one of each', `${own}, ${foreign}`, own],
+    ['two of the gateway before another', `${foreign},${foreign},${own}`, own],
+    ['only Anthropic’s own', own, own],
+  ])('leaves out those that Anthropic did not write: %s', (_what, citations, expected) => {
+    expect(sent(body(citations)).body.replaceAll(/(\[|\]|,) /g, '$1')).toBe(
+      body(expected).replaceAll(/(\[|\]|,) /g, '$1'),
+    )
+  })
+})

@@ -370,18 +370,24 @@ describe('response reader', () => {
   }
   const patch = { id: 'ctc_1', type: 'custom_tool_call', call_id: 'c2', name: 'patch', input: 'say "x"\n' }
   const hosted = { id: 'mcp_1', type: 'mcp_call', server_label: 'x', name: 'y', arguments: '{}' }
+  const annotation = { type: 'url_citation', url: 'https://a.example/', title: 'A', start_index: 1, end_index: 5 }
   const message = {
     id: 'msg_1',
     type: 'message',
     phase: 'final_answer',
-    content: [{ type: 'output_text', text: 'Hello', annotations: [{ type: 'url_citation', url: 'u' }] }],
+    content: [{ type: 'output_text', text: 'Hello', annotations: [annotation] }],
   }
   const expected: readonly AnswerPart[] = [
     { type: 'served', id: 'resp_1', model: 'gpt-5.5-2026' },
     { type: 'reasoning', choice: 0, text: 'Hm.' },
     { type: 'reasoning_end', choice: 0, family: 'openai', kind: 'encrypted', data: 'gAAAA', id: 'rs_1' },
     { type: 'text', choice: 0, text: 'Hello', phase: 'final_answer' },
-    { type: 'citation', choice: 0, dialect: 'responses', json: '{"type":"url_citation","url":"u"}' },
+    {
+      type: 'citation',
+      choice: 0,
+      source: { url: 'https://a.example/', title: 'A', start: 1, end: 5 },
+      own: { dialect: 'responses', json: JSON.stringify(annotation) },
+    },
     { type: 'tool_call', choice: 0, index: 0, id: 'c1', name: 'ns__one', signature: null },
     { type: 'tool_arguments', choice: 0, index: 0, text: '{"a":1}' },
     { type: 'tool_call', choice: 0, index: 1, id: 'c2', name: 'patch', signature: null },
@@ -411,7 +417,7 @@ describe('response reader', () => {
       { type: 'response.output_item.done', ...at(0, { item: reasoning }) },
       { type: 'response.output_item.added', ...at(1, { item: { ...message, content: [] } }) },
       { type: 'response.output_text.delta', ...at(1, { delta: 'Hello', logprobs: [] }) },
-      { type: 'response.output_text.annotation.added', ...at(1, { annotation: { type: 'url_citation', url: 'u' } }) },
+      { type: 'response.output_text.annotation.added', ...at(1, { annotation }) },
       { type: 'response.output_item.done', ...at(1, { item: message }) },
       { type: 'response.output_item.added', ...at(2, { item: { ...called, arguments: '' } }) },
       { type: 'response.function_call_arguments.delta', ...at(2, { delta: '{"a":1}' }) },

@@ -333,7 +333,37 @@ describe('POST /v1/chat/completions with the web', () => {
     const prompt = `Search the web for the price of gold today, and read ${url}`
     const body = { model: 'gpt-5.5', messages: [{ role: 'user', content: prompt }], max_tokens: 64 }
     const answer = await gateway.post('/v1/chat/completions', body)
+    const stream = await gateway.post('/v1/chat/completions', { ...body, stream: true })
+    const { model: name } = body
+    const response = await gateway.post('/v1/responses', { model: name, input: prompt, max_output_tokens: 64 })
+    const message = await gateway.post('/v1/messages', body)
     answered = whole
+    expect(await stream.text()).toContain(
+      `{"annotations":[{"type":"url_citation","url_citation":{"start_index":11,"end_index":14,"title":"Prices","url":"${url}"}},`,
+    )
+    expect(await response.json()).toMatchObject({
+      output: [
+        {
+          content: [
+            {
+              annotations: [
+                { type: 'url_citation', start_index: 11, end_index: 14, title: 'Prices', url },
+                { type: 'url_citation', start_index: 19, end_index: 49, title: 'Gold' },
+              ],
+            },
+          ],
+        },
+      ],
+    })
+    expect(await message.json()).toMatchObject({
+      content: [
+        {
+          type: 'text',
+          text,
+          citations: [{ type: 'web_search_result_location', url, title: 'Prices' }, { title: 'Gold' }],
+        },
+      ],
+    })
     expect(await answer.json()).toMatchObject({
       choices: [
         {

@@ -48,10 +48,31 @@ export type TokenLogprob = {
   }[]
 }
 
+/** A source that an output cites, and the part of the choice's text that it supports, in Unicode code points. */
+export type CitedSource = {
+  /** `http` or `https`; null = a document of the request, which only `own` describes. */
+  readonly url: string | null
+  readonly title: string | null
+  readonly start: number
+  /** Equal to `start` if no part of the text is known. */
+  readonly end: number
+  /** The passage of the source. */
+  readonly quote?: string
+}
+
 /** Part of a streamed output. `choice` is the index among the `n` requested choices, from 0. */
 export type ContentEvent =
-  /** `phase`: whether OpenAI's Responses API calls it a commentary or the final answer; absent = it does not say. */
-  | { readonly type: 'text'; readonly choice: number; readonly text: string; readonly phase?: string }
+  /**
+   * `phase`: whether OpenAI's Responses API calls it a commentary or the final answer; absent = it does not say.
+   * `block`: number of Anthropic's text block, whose citations belong to all of its text; absent = the first.
+   */
+  | {
+      readonly type: 'text'
+      readonly choice: number
+      readonly text: string
+      readonly phase?: string
+      readonly block?: number
+    }
   | { readonly type: 'reasoning'; readonly choice: number; readonly text: string }
   | { readonly type: 'refusal'; readonly choice: number; readonly text: string }
   /** Starts a tool call. `index` is contiguous from 0 within its choice; `id` is unique within the response. */
@@ -90,12 +111,12 @@ export type ContentEvent =
       readonly dialect: SourceBody['dialect']
       readonly json: string
     }
-  /** A citation within the preceding text, as JSON of one API form. */
+  /** A citation within the preceding text. `own`: the JSON of its provider, for clients of the same API form. */
   | {
       readonly type: 'citation'
       readonly choice: number
-      readonly dialect: SourceBody['dialect']
-      readonly json: string
+      readonly source: CitedSource
+      readonly own?: { readonly dialect: SourceBody['dialect']; readonly json: string }
     }
 
 export type InputUsage = Pick<

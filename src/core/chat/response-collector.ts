@@ -1,5 +1,5 @@
 import type { ReasoningItem, ToolCall } from './chat.ts'
-import type { ChatEvent, ContentEvent, FinishReason, TokenLogprob } from './chat-events.ts'
+import type { ChatEvent, CitedSource, ContentEvent, FinishReason, TokenLogprob } from './chat-events.ts'
 import { appendMerged } from './text-deltas.ts'
 
 /** One complete choice. Text that never arrived is empty. */
@@ -10,6 +10,8 @@ export type CollectedChoice = {
   /** Reasoning that its provider requires on the next turn; absent = none. */
   readonly reasoningItems?: readonly ReasoningItem[]
   readonly refusal: string
+  /** In order of arrival. */
+  readonly citations: readonly CitedSource[]
   readonly toolCalls: readonly ToolCall[]
   /** null = the output was truncated. */
   readonly finishReason: FinishReason | null
@@ -45,6 +47,7 @@ type OpenChoice = {
   /** Length of the reasoning that belongs to items. */
   reasoningEnd: number
   refusal: string
+  readonly citations: CitedSource[]
   readonly calls: { id: string; name: string; signature: string | null; text: string }[]
   finishReason: FinishReason | null
   readonly logprobs: TokenLogprob[]
@@ -96,10 +99,12 @@ export function createResponseCollector(keepsEvents = false): ResponseCollector 
         case 'filtered':
           at(event.choice).filtered = { layer: event.layer, category: event.category }
           break
+        case 'citation':
+          at(event.choice).citations.push(event.source)
+          break
         case 'opened':
         case 'done':
         case 'provider_item':
-        case 'citation':
           break
       }
     },
@@ -127,6 +132,7 @@ function opened(choices: OpenChoice[], index: number): OpenChoice {
     reasoningItems: [],
     reasoningEnd: 0,
     refusal: '',
+    citations: [],
     calls: [],
     finishReason: null,
     stopSequence: null,
@@ -140,7 +146,7 @@ function opened(choices: OpenChoice[], index: number): OpenChoice {
 
 function folded(choice: OpenChoice): CollectedChoice {
   const { index, text, reasoning, refusal, calls, finishReason, stopSequence, upstreamReason } = choice
-  const { logprobs, filtered } = choice
+  const { citations, logprobs, filtered } = choice
   const toolCalls = calls.map(call => ({
     id: call.id,
     name: call.name,
@@ -153,6 +159,7 @@ function folded(choice: OpenChoice): CollectedChoice {
     reasoning,
     ...(choice.reasoningItems.length === 0 ? {} : { reasoningItems: choice.reasoningItems }),
     refusal,
+    citations,
     toolCalls,
     finishReason,
     logprobs,

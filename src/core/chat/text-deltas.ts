@@ -11,7 +11,7 @@ export function isTextDelta(event: ChatEvent): event is TextDelta {
 /** Returns true if both deltas belong to the same text. */
 export function isSameText(last: TextDelta, next: TextDelta): boolean {
   if (last.choice !== next.choice || last.type !== next.type) return false
-  if (last.type === 'text' && next.type === 'text') return last.phase === next.phase
+  if (last.type === 'text' && next.type === 'text') return last.phase === next.phase && last.block === next.block
   return last.type !== 'tool_arguments' || next.type !== 'tool_arguments' || last.index === next.index
 }
 

@@ -37,6 +37,8 @@ export class OutputModerator {
   private hasShown = false
   /** True after a text has ended: later texts are judged in its context. */
   private hasEnded = false
+  /** Citations of text that may still be held back. */
+  private citations: Extract<ChatEvent, { type: 'citation' }>[] = []
 
   constructor(rules: OutputModerationRules, mode: StreamMode | null) {
     this.rules = rules
@@ -82,7 +84,8 @@ export class OutputModerator {
       this.hasEnded = true
       this.flush(out)
     }
-    if (this.hit() === null) out.push(event)
+    if (event.type === 'citation') this.citations.push(event)
+    else if (this.hit() === null) out.push(event)
   }
 
   private pushText(event: TextDelta, out: ChatEvent[]): void {
@@ -132,22 +135,51 @@ export class OutputModerator {
       this.lanes.clear()
       this.newest = null
       out.push({ ...held.shape, text: whole })
+      this.cite(out)
     } else this.flush(out)
     if (this.refusal === null && answer?.isClean === false) answer.keep()
   }
 
-  /** When a choice moves from reasoning to output text, the reasoning is complete and must not be sent later. */
-  private endOther({ choice, type }: TextDelta, out: ChatEvent[]): void {
+  /**
+   * When a choice moves from reasoning to output text, the reasoning is complete and must not be sent later. A block of text ends where
+   * the next begins, and remains its context.
+   */
+  private endOther(next: TextDelta, out: ChatEvent[]): void {
     for (const [key, held] of this.lanes) {
-      if (held.shape.choice !== choice || held.shape.type === type) continue
-      this.lanes.delete(key)
+      if (held.shape.choice !== next.choice) continue
+      if (held.shape.type === next.type) {
+        if (next.type !== 'text' || isSameText(held.shape, next)) continue
+        this.hasEnded = true
+      } else this.lanes.delete(key)
       this.endLane(held, out)
     }
+    this.cite(out)
   }
 
   /** Sends everything that was held back and is clean now. */
   private flush(out: ChatEvent[]): void {
     for (const held of this.lanes.values()) this.endLane(held, out)
+    this.cite(out)
+  }
+
+  /** Sends the citations of text that was sent. One with a blocked address, title or passage is left out: no text depends on it. */
+  private cite(out: ChatEvent[]): void {
+    const { citations } = this
+    if (citations.length === 0) return
+    this.citations = []
+    if (this.refusal !== null) return
+    for (const event of citations) {
+      const { url, title, quote } = event.source
+      // Apart: words of one text would excuse another, as within a sentence.
+      if (![url, title, quote].some(text => text != null && this.isBlocked(text))) out.push(event)
+    }
+  }
+
+  private isBlocked(text: string): boolean {
+    if (isSurelyClean(this.rules, text)) return false
+    const lane = createStreamingModerator(this.rules)
+    lane.end(true, text)
+    return lane.hit() !== null
   }
 
   private endLane(held: Held, out: ChatEvent[]): void {

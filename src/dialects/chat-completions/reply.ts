@@ -6,6 +6,7 @@
 import type { ReasoningItem, ToolCall } from '../../core/chat/chat.ts'
 import type {
   ChatEvent,
+  CitedSource,
   FinishReason,
   ProviderFields,
   ResponseStart,
@@ -13,10 +14,8 @@ import type {
   TokenLogprob,
 } from '../../core/chat/chat-events.ts'
 import type { CollectedChoice, CollectedResponse } from '../../core/chat/response-collector.ts'
-import type { WebSource } from '../../core/chat/web-sources.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { errorBody } from '../../core/validation/errors.ts'
-import { findCitations } from '../../core/web/citations.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
 import { CustomInput } from '../custom-input.ts'
 import { sealedDetail } from './reasoning-details.ts'
@@ -64,6 +63,9 @@ export function chunkFramer(style: CompletionStyle): ChunkFramer {
         if (!style.legacyFunctions) chunks.argue(event.choice, event.index, event.text)
         else if (event.index === 0) chunks.gather(event.choice, functionField, event.text)
         break
+      case 'citation':
+        chunks.cite(event.choice, event.source)
+        break
       case 'finish':
         finished.set(event.choice, event.reason)
         break
@@ -105,19 +107,21 @@ function chunkWriter(style: CompletionStyle) {
   let head = ''
   /** Reasoning by choice since its last end, and the number of its ends. */
   const reasoned = new Map<number, { text: string; ends: number }>()
-  /** Text by choice; null if there are no sources that it could cite. */
-  let citable: Map<number, string> | null = null
   const tail = style.includeUsage ? ',"usage":null}\n\n' : '}\n\n'
   const begun = new Set<number>()
   /** Inputs of calls of free-text tools, by choice and index. */
   const inputs = new Map<string, { readonly choice: number; readonly field: Field; readonly input: CustomInput }>()
   let piece: Piece | null = null
+  /** Annotations that become one chunk. */
+  let noted: { readonly choice: number; readonly annotations: object[] } | null = null
   let out = ''
 
   const chunk = (choice: number, delta: string, logprobs = 'null', reason = 'null') => {
     out += `${head}"choices":[{"index":${choice},"delta":${delta},"logprobs":${logprobs},"finish_reason":${reason}}]${tail}`
   }
   const flush = () => {
+    if (noted !== null) chunk(noted.choice, JSON.stringify({ annotations: noted.annotations }))
+    noted = null
     if (piece === null) return
     const { choice, field, text, tokens } = piece
     const logprobs = tokens.length === 0 ? 'null' : JSON.stringify(logprobsOf(tokens))
@@ -149,10 +153,8 @@ function chunkWriter(style: CompletionStyle) {
   return {
     open(opening: ResponseStart) {
       head = chunkHead(opening)
-      if (opening.web !== undefined && opening.web.sources.length > 0) citable = new Map()
     },
     gather(choice: number, field: Field, text: string) {
-      if (citable !== null && field === textField) citable.set(choice, (citable.get(choice) ?? '') + text)
       if (style.seal !== undefined && field === reasoningField) reasoningAt(choice).text += text
       gather(choice, field, text)
     },
@@ -169,6 +171,16 @@ function chunkWriter(style: CompletionStyle) {
     log(choice: number, tokens: readonly TokenLogprob[]) {
       const beside = piece?.choice === choice ? piece : gather(choice, textField, '')
       beside.tokens.push(...tokens)
+    },
+    cite(choice: number, source: CitedSource) {
+      const annotations = annotationsOf([source])
+      if (annotations.length === 0) return
+      begin(choice)
+      if (noted?.choice !== choice) {
+        flush()
+        noted = { choice, annotations: [] }
+      }
+      noted.annotations.push(...annotations)
     },
     openCall(choice: number, index: number, call: Omit<ToolCall, 'arguments'>) {
       flush()
@@ -197,11 +209,6 @@ function chunkWriter(style: CompletionStyle) {
       }
       flush()
       for (const choice of finished.keys()) begin(choice)
-      if (citable !== null)
-        for (const choice of finished.keys()) {
-          const annotations = annotationsOf(citable.get(choice) ?? '', receipt.web.sources)
-          if (annotations.length > 0) chunk(choice, JSON.stringify({ annotations }))
-        }
       for (const [choice, reason] of finished) chunk(choice, '{}', 'null', JSON.stringify(wireReason(reason, style)))
       if (style.includeUsage) out += `${head}"choices":[],"usage":${JSON.stringify(usageOf(receipt))}}\n\n`
       out += 'data: [DONE]\n\n'
@@ -238,7 +245,7 @@ export function completionBody(
     ...ownFieldsOf(receipt.providerFields),
     choices: folded.choices.map(choice => ({
       index: choice.index,
-      message: messageOf(choice, receipt.web.sources, style),
+      message: messageOf(choice, style),
       logprobs: choice.logprobs.length === 0 ? null : logprobsOf(choice.logprobs),
       finish_reason: wireReason(choice.finishReason ?? 'stop', style),
     })),
@@ -247,8 +254,7 @@ export function completionBody(
 }
 
 function messageOf(
-  { text, reasoning, reasoningItems = [], refusal, toolCalls }: CollectedChoice,
-  sources: readonly WebSource[],
+  { text, reasoning, reasoningItems = [], refusal, citations, toolCalls }: CollectedChoice,
   style: CompletionStyle,
 ): object {
   const calls = toolCalls.map(call =>
@@ -262,7 +268,7 @@ function messageOf(
     // Null only with calls or a refusal. A response whose output cap was used for reasoning has an empty text.
     content: text === '' && (calls.length > 0 || refusal !== '') ? null : text,
     refusal: refusal === '' ? null : refusal,
-    annotations: annotationsOf(text, sources),
+    annotations: annotationsOf(citations),
     ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
     ...(details.length === 0 ? {} : { reasoning_details: details }),
     ...(calls.length === 0
@@ -273,12 +279,22 @@ function messageOf(
   }
 }
 
-/** Returns one annotation for each web source. */
-function annotationsOf(text: string, sources: readonly WebSource[]) {
-  return findCitations(text, sources).map(({ url, title, start, end }) => ({
-    type: 'url_citation',
-    url_citation: { start_index: start, end_index: end, title, url },
-  }))
+/** Returns the annotations of cited pages. This API has no form for documents. */
+function annotationsOf(citations: readonly CitedSource[]) {
+  return citations.flatMap(({ url, title, start, end, quote }) =>
+    url === null
+      ? []
+      : {
+          type: 'url_citation',
+          url_citation: {
+            start_index: start,
+            end_index: end,
+            title: title ?? url,
+            url,
+            ...(quote === undefined ? {} : { content: quote }),
+          },
+        },
+  )
 }
 
 function wireCall({ id, name, arguments: json, signature }: ToolCall) {

@@ -48,6 +48,7 @@ const annotation = namedSchema('UrlCitation', {
     end_index: characters,
     title: text('Example Domain'),
     url: text('https://example.com/'),
+    content: Type.Optional(text('Example domains are for documents.', 'the cited passage, as the provider reports it')),
   }),
 })
 
@@ -100,7 +101,9 @@ export const completionShape = namedSchema('Completion', {
         role: Type.Literal('assistant'),
         content: orNull(text('The sky scatters blue light most.')),
         refusal: orNull(Type.String({ examples: [null] })),
-        annotations: Type.Array(annotation, { description: 'web sources that the model received' }),
+        annotations: Type.Array(annotation, {
+          description: 'sources that the model received from the gateway, or that its provider cites',
+        }),
         reasoning_content: Type.Optional(Type.String()),
         reasoning_details: reasoningDetails,
         tool_calls: Type.Optional(Type.Array(Type.Union([strictObject(call), strictObject(customCall)]))),

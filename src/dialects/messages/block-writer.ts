@@ -4,7 +4,7 @@
  */
 
 import type { ReasoningFamily, ReasoningItem } from '../../core/chat/chat.ts'
-import type { ContentEvent } from '../../core/chat/chat-events.ts'
+import type { CitedSource, ContentEvent } from '../../core/chat/chat-events.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { type BlockFields, isBlockFields } from './blocks.ts'
 
@@ -36,6 +36,8 @@ export class BlockWriter {
   /** Events of other blocks that arrived before the open call was complete. */
   private waiting: ContentEvent[] = []
   private called = false
+  /** Number of the provider's text block that is open. */
+  private textBlock = 0
 
   constructor(options: BlockWriterOptions) {
     this.options = options
@@ -72,13 +74,11 @@ export class BlockWriter {
     switch (event.type) {
       case 'text':
       case 'refusal':
-        this.begin('text', emptyText)
+        this.enterText(event.type === 'text' ? (event.block ?? 0) : this.textBlock)
         this.options.sink.delta({ type: 'text_delta', text: event.text })
         break
       case 'citation':
-        if (event.dialect !== 'messages') break
-        this.begin('text', emptyText)
-        this.options.sink.delta({ type: 'citations_delta', citation: parseUntrustedJson(event.json) })
+        this.cite(event)
         break
       case 'reasoning':
         if (!this.shows(this.options.family())) break
@@ -112,6 +112,19 @@ export class BlockWriter {
     this.close()
     this.options.sink.open(block)
     this.current = kind
+  }
+
+  /** Opens a text block, unless the one of this number is open: its citations belong to all of its text. */
+  private enterText(number: number): void {
+    if (this.current === 'text' && number !== this.textBlock) this.close()
+    this.textBlock = number
+    this.begin('text', emptyText)
+  }
+
+  /** Adds a citation to the open text block. A later one is left out: a block without text would be rejected as history. */
+  private cite({ source, own }: Extract<ContentEvent, { type: 'citation' }>): void {
+    const citation = own?.dialect === 'messages' ? parseUntrustedJson(own.json) : pageCitation(source)
+    if (this.current === 'text' && citation !== null) this.options.sink.delta({ type: 'citations_delta', citation })
   }
 
   private endReasoning({ family, kind, data, id }: Extract<ContentEvent, { type: 'reasoning_end' }>): void {
@@ -187,6 +200,16 @@ export class BlockWriter {
 
 const emptyText: BlockFields = { type: 'text', text: '' }
 const emptyThinking: BlockFields = { type: 'thinking', thinking: '', signature: '' }
+
+/**
+ * Returns the citation of a page in the form that clients read. Its `encrypted_index` is Anthropic's own; the empty one tells the
+ * gateway that Anthropic would reject the citation in a later turn.
+ */
+function pageCitation({ url, title, quote = '' }: CitedSource): BlockFields | null {
+  return url === null
+    ? null
+    : { type: 'web_search_result_location', url, title, cited_text: quote, encrypted_index: '' }
+}
 
 /** Returns the family for unsigned reasoning: never Anthropic, which would reject it as forged. */
 function unsigned(family: ReasoningFamily): ReasoningFamily {

@@ -1,8 +1,9 @@
 /** Writes native responses: one body, or `delta` events and one `done`. */
 
 import type { ToolCall } from '../../core/chat/chat.ts'
-import type { ChatEvent, ResponseSummary } from '../../core/chat/chat-events.ts'
+import type { ChatEvent, CitedSource, ResponseSummary } from '../../core/chat/chat-events.ts'
 import { type CollectedResponse, createResponseCollector } from '../../core/chat/response-collector.ts'
+import type { WebSource } from '../../core/chat/web-sources.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { errorBody } from '../../core/validation/errors.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
@@ -67,6 +68,9 @@ export function deltaFramer(): DeltaFramer {
       case 'done':
         flush()
         out += `data: ${JSON.stringify({ type: 'done', ...summary(kept.result(), event.receipt) })}\n\n`
+        break
+      case 'citation':
+        kept.add(event)
         break
       case 'opened':
       case 'logprobs':
@@ -141,10 +145,18 @@ function summary(
           },
     web: {
       searched: web.searched,
-      sources: web.sources.map(({ url, title }) => ({ url, title })),
+      sources: sourcesOf(web.sources, choice?.citations ?? []),
       left_out: web.leftOut.map(({ url, code }) => ({ url, code })),
     },
   }
+}
+
+/** Returns the sources that the model received, and those that its provider cites, each once. */
+function sourcesOf(received: readonly WebSource[], cited: readonly CitedSource[]): WebSource[] {
+  const sources = new Map(received.map(({ url, title }) => [url, { url, title }]))
+  for (const { url, title } of cited)
+    if (url !== null && !sources.has(url)) sources.set(url, { url, title: title ?? url })
+  return [...sources.values()]
 }
 
 function wireCall({ id, name, arguments: json, signature }: ToolCall): ChatReply['tool_calls'][number] {

@@ -7,6 +7,8 @@ import type { ToolOrigin } from './tools.ts'
 
 export type Part = {
   readonly type: 'output_text' | 'refusal'
+  /** Code points of output text before it. */
+  readonly from: number
   text: string
   readonly annotations: unknown[]
   readonly tokens: TokenLogprob[]

@@ -5,9 +5,7 @@
 
 import type { ReasoningItem } from '../../core/chat/chat.ts'
 import type { ContentEvent, FinishReason, TokenLogprob } from '../../core/chat/chat-events.ts'
-import type { WebSource } from '../../core/chat/web-sources.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { findCitations } from '../../core/web/citations.ts'
 import { type Fields, isFields } from '../check.ts'
 import { CustomInput } from '../custom-input.ts'
 import { carrierOf } from './carried-items.ts'
@@ -36,7 +34,6 @@ export type OutputOptions = {
   readonly replaysPlainReasoning: boolean
   /** The client refers to items of earlier turns by their ID. */
   readonly refersToItems: boolean
-  readonly sources: readonly WebSource[]
   /** Receives each event of a stream, its fields as JSON without braces; absent for a JSON body. */
   readonly emit?: (type: string, fields: string) => void
 }
@@ -50,6 +47,8 @@ export class OutputItems {
   private current: (Base & (MessageOutput | ReasoningOutput)) | null = null
 
   private phase: string | null = null
+  /** Code points of the text parts that have ended. */
+  private points = 0
 
   constructor(options: OutputOptions) {
     this.options = options
@@ -90,7 +89,7 @@ export class OutputItems {
   enter(phase: string | null): void {
     if (phase === this.phase) return
     this.phase = phase
-    if (this.current?.kind === 'message') this.endCurrent('completed', false)
+    if (this.current?.kind === 'message') this.endCurrent('completed')
   }
 
   /** Adds a text delta with the log probabilities of its tokens. */
@@ -111,7 +110,7 @@ export class OutputItems {
   close(reason: FinishReason): void {
     const isCut = reason === 'length' || reason === 'content_filter'
     const last = this.items.at(-1)
-    this.endCurrent(isCut && last === this.current ? 'incomplete' : 'completed', true)
+    this.endCurrent(isCut && last === this.current ? 'incomplete' : 'completed')
     // With calls side by side, the cap can truncate one that is not the last.
     for (const call of this.calls.values())
       this.endCall(call, isCut && (call === last || !isWhole(call)) ? 'incomplete' : 'completed')
@@ -151,7 +150,7 @@ export class OutputItems {
 
   private message(): Base & MessageOutput {
     if (this.current?.kind === 'message') return this.current
-    this.endCurrent('completed', false)
+    this.endCurrent('completed')
     const item = this.place<MessageOutput>('msg', { kind: 'message', phase: this.phase, parts: [] })
     this.current = item
     return item
@@ -161,7 +160,7 @@ export class OutputItems {
     const last = item.parts.at(-1)
     if (last?.type === type) return last
     if (last !== undefined) this.endPart(item, last)
-    const part: Part = { type, text: '', annotations: [], tokens: [] }
+    const part: Part = { type, from: this.points, text: '', annotations: [], tokens: [] }
     item.parts.push(part)
     const at = { item_id: item.id, output_index: item.place, content_index: item.parts.length - 1 }
     this.emit('response.content_part.added', { ...at, part: shownPart(part) })
@@ -171,7 +170,10 @@ export class OutputItems {
   private endPart(item: Base & MessageOutput, part: Part): void {
     const at = { item_id: item.id, output_index: item.place, content_index: item.parts.length - 1 }
     if (part.type === 'refusal') this.emit('response.refusal.done', { ...at, refusal: part.text })
-    else this.emit('response.output_text.done', { ...at, text: part.text, logprobs: part.tokens.map(shortLogprob) })
+    else {
+      this.points += [...part.text].length
+      this.emit('response.output_text.done', { ...at, text: part.text, logprobs: part.tokens.map(shortLogprob) })
+    }
     this.emit('response.content_part.done', { ...at, part: shownPart(part) })
   }
 
@@ -186,7 +188,7 @@ export class OutputItems {
 
   private reasoning(): Base & ReasoningOutput {
     if (this.current?.kind === 'reasoning') return this.current
-    this.endCurrent('completed', false)
+    this.endCurrent('completed')
     const item = this.place<ReasoningOutput>('rs', { kind: 'reasoning', text: '', sealed: null })
     this.current = item
     return item
@@ -196,11 +198,11 @@ export class OutputItems {
     const item = this.reasoning()
     // Google's signature needs no text.
     item.sealed = this.options.seal({ family, kind, text: family === 'google' ? '' : item.text, data, id })
-    this.endCurrent('completed', false)
+    this.endCurrent('completed')
   }
 
   private openCall({ index, id, name, signature }: Extract<ContentEvent, { type: 'tool_call' }>): void {
-    if (signature === null) this.endCurrent('completed', false)
+    if (signature === null) this.endCurrent('completed')
     else
       this.endReasoning({ type: 'reasoning_end', choice: 0, family: 'google', kind: 'signature', data: signature, id })
     const origin = this.options.origins.get(name) ?? { kind: 'function', name, namespace: null }
@@ -237,19 +239,28 @@ export class OutputItems {
   private addWhole({ json, dialect }: Extract<ContentEvent, { type: 'provider_item' }>): void {
     const value = dialect === 'responses' ? parseUntrustedJson(json) : null
     if (!isFields(value)) return
-    this.endCurrent('completed', false)
+    this.endCurrent('completed')
     this.end(this.place<WholeOutput>('it', { kind: 'whole', json: value }), 'completed')
   }
 
-  private annotate({ json, dialect }: Extract<ContentEvent, { type: 'citation' }>): void {
-    const part = this.current?.kind === 'message' ? this.current.parts.at(-1) : undefined
-    const value = dialect === 'responses' ? parseUntrustedJson(json) : null
-    if (part?.type === 'output_text' && isFields(value)) this.addAnnotation(part, value)
-  }
-
-  private addAnnotation(part: Part, annotation: Fields): void {
-    const item = this.message()
+  private annotate({ source, own }: Extract<ContentEvent, { type: 'citation' }>): void {
+    const cited = this.items
+      .flatMap(item => (item.kind === 'message' ? item.parts.map(part => ({ item, part })) : []))
+      .findLast(({ part }) => part.type === 'output_text' && part.from <= source.start)
+    if (cited === undefined) return
+    const { item, part } = cited
+    const end = Math.min(source.end - part.from, [...part.text].length)
+    const range = { start_index: Math.min(source.start - part.from, end), end_index: end }
+    const value = own?.dialect === 'responses' ? parseUntrustedJson(own.json) : null
+    const annotation = isFields(value)
+      ? { ...value, ...('start_index' in value && 'end_index' in value ? range : {}) }
+      : source.url === null
+        ? null
+        : { type: 'url_citation', ...range, url: source.url, title: source.title ?? source.url }
+    if (annotation === null) return
     part.annotations.push(annotation)
+    // A completed item is only in the response at the end.
+    if (item !== this.current || part !== item.parts.at(-1)) return
     this.emit('response.output_text.annotation.added', {
       item_id: item.id,
       output_index: item.place,
@@ -259,16 +270,12 @@ export class OutputItems {
     })
   }
 
-  /** Ends the open item. The last text also lists the sources that it does not cite. */
-  private endCurrent(status: Status, isLast: boolean): void {
+  /** Ends the open item. */
+  private endCurrent(status: Status): void {
     const item = this.current
     if (item === null) return
     if (item.kind === 'message') {
       const part = item.parts.at(-1)
-      if (part?.type === 'output_text')
-        for (const { url, title, start, end } of findCitations(part.text, this.options.sources))
-          if (isLast || end > start)
-            this.addAnnotation(part, { type: 'url_citation', start_index: start, end_index: end, url, title })
       if (part !== undefined) this.endPart(item, part)
     } else this.endThought(item)
     this.current = null

@@ -48,7 +48,6 @@ export function outputOptions(
     seal: context.seal,
     replaysPlainReasoning: context.includesReasoning && !signingProviders.has(opening?.provider ?? ''),
     refersToItems: context.refersToItems,
-    sources: opening?.web?.sources ?? [],
     ...(emit === undefined ? {} : { emit }),
   }
 }

@@ -33,7 +33,9 @@ const part = Type.Union([
   strictObject({
     type: Type.Literal('output_text'),
     text: text('The sky scatters blue light most.'),
-    annotations: Type.Array(anything, { description: 'web sources that the model received' }),
+    annotations: Type.Array(anything, {
+      description: 'sources that the model received from the gateway, or that its provider cites',
+    }),
     logprobs: Type.Array(anything),
   }),
   strictObject({ type: Type.Literal('refusal'), refusal: Type.String() }),

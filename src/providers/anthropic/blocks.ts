@@ -1,4 +1,5 @@
 import { argumentsText, isEmptyArguments } from '../call-arguments.ts'
+import { CitedText } from '../citations.ts'
 import { failed, providerFailure, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, nameOf, objectIn, record, records, textOf } from '../json.ts'
 import { uniqueNames } from '../names.ts'
@@ -33,6 +34,10 @@ type OpenBlock = {
   signature: string | null
   /** Content of a block that is passed on complete. */
   block: Json
+  /** Of a text block: its number, where its text begins in UTF-16 units, and what it cites. */
+  readonly number: number
+  readonly from: number
+  cited: readonly Json[]
 }
 
 /** Blocks normally do not overlap: this many unclosed ones are invalid. */
@@ -44,6 +49,9 @@ const ignored: OpenBlock = {
   written: null,
   signature: null,
   block: {},
+  number: 0,
+  from: 0,
+  cited: [],
 }
 const nothing: readonly AnswerPart[] = []
 
@@ -59,10 +67,19 @@ export function blockReader(): Blocks {
   let hasJsonAnswer = false
   let hasBrokenInput = false
   let callCount = 0
+  let textCount = 0
+  const text = new CitedText(0)
 
   const opened = (block: Json): OpenBlock => {
     const { type, name, input } = block
-    if (type === 'text') return { ...ignored, kind: 'text' }
+    if (type === 'text')
+      return {
+        ...ignored,
+        kind: 'text',
+        number: textCount++,
+        from: text.text().length,
+        cited: records(block.citations),
+      }
     if (type === 'thinking') return { ...ignored, kind: 'reasoning', signature: signatureOf(block) }
     if (type === 'redacted_thinking' || !isText(type)) return ignored
     if (type !== 'tool_use') return { ...ignored, kind: 'item', block }
@@ -86,10 +103,27 @@ export function blockReader(): Blocks {
       ...caller,
     }
   }
-  const beginning = ({ kind, toolIndex }: OpenBlock, block: Json): readonly AnswerPart[] => {
+  const said = (wire: unknown, block: OpenBlock | undefined): readonly AnswerPart[] => {
+    if (!isText(wire)) return nothing
+    text.add(wire)
+    const { number = 0 } = block ?? {}
+    return [{ type: 'text', choice: 0, text: wire, ...(number === 0 ? {} : { block: number }) }]
+  }
+  /** Returns the citations of a complete block, each of which belongs to all of its text. */
+  const citations = ({ cited, from }: OpenBlock): readonly AnswerPart[] => {
+    if (cited.length === 0) return nothing
+    const place = { start: text.points(from), end: text.points() }
+    return cited.flatMap(wire => {
+      const own = { dialect: 'messages', json: JSON.stringify(wire) } as const
+      const title = wire.title ?? wire.document_title
+      return text.cite({ url: wire.url ?? wire.source, title, quote: wire.cited_text }, place, own)
+    })
+  }
+  const beginning = (open: OpenBlock, block: Json): readonly AnswerPart[] => {
+    const { kind, toolIndex } = open
     switch (kind) {
       case 'text':
-        return [...piece('text', block.text), ...records(block.citations).map(citation)]
+        return said(block.text, open)
       case 'reasoning':
         return piece('reasoning', block.thinking)
       case 'call':
@@ -110,6 +144,7 @@ export function blockReader(): Blocks {
     if (block.kind === 'reasoning')
       return block.signature === null ? nothing : [reasoningEnd('signature', block.signature)]
     if (block.kind === 'item') return [providerItem(block)]
+    if (block.kind === 'text') return citations(block)
     // Relays write the input into the opening event, and perhaps an empty one into the deltas.
     if (block.written === null || isEmptyArguments(block.written)) return inputPiece(block, argumentsText(block.input))
     hasBrokenInput ||= isTruncated(block)
@@ -132,9 +167,12 @@ export function blockReader(): Blocks {
       const block = blocks.get(index)
       if (block?.kind === 'ignored') return nothing
       if (block?.kind === 'item') return gather(block, delta)
-      if (delta.type === 'text_delta') return piece('text', delta.text)
+      if (delta.type === 'text_delta') return said(delta.text, block)
       if (delta.type === 'thinking_delta') return piece('reasoning', delta.thinking)
-      if (delta.type === 'citations_delta') return isRecord(delta.citation) ? [citation(delta.citation)] : nothing
+      if (delta.type === 'citations_delta') {
+        if (block !== undefined && isRecord(delta.citation)) block.cited = [...block.cited, delta.citation]
+        return nothing
+      }
       if (delta.type === 'signature_delta') {
         if (block !== undefined) block.signature = (block.signature ?? '') + textOf(delta.signature)
         return nothing
@@ -166,10 +204,6 @@ function signatureOf({ signature }: Json): string | null {
 
 function reasoningEnd(kind: 'signature' | 'redacted', data: string): AnswerPart {
   return { type: 'reasoning_end', choice: 0, family: 'anthropic', kind, data, id: null }
-}
-
-function citation(of: Json): AnswerPart {
-  return { type: 'citation', choice: 0, dialect: 'messages', json: JSON.stringify(of) }
 }
 
 /** Adds a delta to a block of any kind: texts are appended, other fields replaced. */

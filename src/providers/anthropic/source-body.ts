@@ -6,7 +6,7 @@ import type { SourceBody } from '../../core/chat/chat.ts'
 import { isSendableField } from '../../core/chat/provider-features.ts'
 import { fullName, type Model } from '../../core/models/models.ts'
 import { hasUses, usesUnlessLimited } from '../../core/usage/source-charges.ts'
-import { type Json, record } from '../json.ts'
+import { type Json, record, records } from '../json.ts'
 import { type Edit, edited, elementsAt, type JsonSpan, type Member, membersAt, removals } from '../json-spans.ts'
 import type { ProviderAsk } from '../provider.ts'
 
@@ -62,7 +62,8 @@ export function ownBody(question: ProviderAsk, source: SourceBody, fields: () =>
   const turn = turnEdits(source, members)
   if (turn === null) return null
   const sealed = sealedEdits(source, members)
-  const edits = [...fieldEdits(members, values, isUnsendable(source)), ...sealed, ...useEdits(source, members), ...turn]
+  const others = [...sealed, ...citationEdits(source, members), ...useEdits(source, members), ...turn]
+  const edits = [...fieldEdits(members, values, isUnsendable(source)), ...others]
   return { text: edited(source.text, edits), dropped }
 }
 
@@ -70,7 +71,7 @@ export function ownBody(question: ProviderAsk, source: SourceBody, fields: () =>
 export function countBody(source: SourceBody, model: Model): string {
   const members = membersAt(source.text, 0)
   const edits = fieldEdits(members, { model: model.id }, isUnsendable(source))
-  return edited(source.text, [...edits, ...sealedEdits(source, members)])
+  return edited(source.text, [...edits, ...sealedEdits(source, members), ...citationEdits(source, members)])
 }
 
 /** Whether the client meant this very model, and so wrote what it takes. */
@@ -186,6 +187,30 @@ function sealedEdits({ text, sealed = [], fields }: SourceBody, members: readonl
   })
   return [...removals(turns, isEmptied), ...blocks]
 }
+
+/** Removes citations that the gateway wrote for other sources than Anthropic's search: Anthropic would reject their index. */
+function citationEdits({ text, fields }: SourceBody, members: readonly Member[]): readonly Edit[] {
+  const messages: readonly unknown[] = Array.isArray(fields.messages) ? fields.messages : []
+  const list = members.find(({ key }) => key === 'messages')
+  if (list === undefined || !messages.some(turn => records(record(turn).content).some(isWrittenHere))) return []
+  const turns = elementsAt(text, list.value.from)
+  return messages.flatMap((turn, at) => {
+    const span = turns[at]
+    const blocks = span === undefined ? null : contentOf(text, span)
+    return (blocks ?? []).flatMap((block, index) => {
+      const content: unknown = record(turn).content
+      const written: unknown = Array.isArray(content) ? content[index] : null
+      if (!isWrittenHere(record(written))) return []
+      const { citations } = record(written)
+      const value = membersAt(text, block.from).findLast(({ key }) => key === 'citations')?.value
+      if (value === undefined || !Array.isArray(citations)) return []
+      return removals(elementsAt(text, value.from), place => isOfGateway(record(citations[place])))
+    })
+  })
+}
+
+const isWrittenHere = ({ citations }: Json) => records(citations).some(isOfGateway)
+const isOfGateway = ({ type, encrypted_index: index }: Json) => type === 'web_search_result_location' && index === ''
 
 /** Inserts the additions of the gateway into the last turn; null = it has no text. */
 function turnEdits({ text, fields, turn }: SourceBody, members: readonly Member[]): readonly Edit[] | null {

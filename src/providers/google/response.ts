@@ -1,5 +1,6 @@
 import type { FinishReason } from '../../core/chat/chat-events.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
+import { CitedText } from '../citations.ts'
 import { failed, providerFailure, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, nameOf, record, records, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
@@ -7,6 +8,7 @@ import type { AnswerPart, StreamReader } from '../provider.ts'
 import { maximumIndex } from '../response-guard.ts'
 import { followUsage } from '../usage.ts'
 import { callReader, type GoogleToolCalls } from './calls.ts'
+import { citationsOf, type Grounding, noGrounding, readGrounding } from './citations.ts'
 import { googleBodyFailure } from './failure.ts'
 import { googleLogprobsOf, googleUsageOf } from './usage.ts'
 
@@ -42,6 +44,8 @@ type Choice = {
   readonly calls: GoogleToolCalls
   /** The first finish reason; later ones never replace it. */
   finish: FinishReason | null
+  readonly text: CitedText
+  grounding: Grounding
 }
 
 /** Shared by streamed and complete responses: converts response objects to parts. */
@@ -103,7 +107,12 @@ function answerReader() {
   const choiceAt = (index: number): Choice => {
     const known = choices.get(index)
     if (known !== undefined) return known
-    const choice: Choice = { calls: callReader(index, mintId), finish: null }
+    const choice: Choice = {
+      calls: callReader(index, mintId),
+      finish: null,
+      text: new CitedText(index),
+      grounding: noGrounding,
+    }
     choices.set(index, choice)
     return choice
   }
@@ -124,6 +133,7 @@ function answerReader() {
     // Some models repeat the finish reason on every frame. Content without one belongs to a second response.
     if (choice.finish !== null && !isText(candidate.finishReason) && parts.length > 0)
       return [truncated('content_after_finish')]
+    choice.grounding = readGrounding(candidate, choice.grounding)
     const tokens = googleLogprobsOf(candidate.logprobsResult)
     if (tokens.length > 0) parts.push({ type: 'logprobs', choice: index, tokens })
     if (isText(candidate.finishReason)) choice.finish ??= finishReasons.get(candidate.finishReason) ?? 'stop'
@@ -134,6 +144,7 @@ function answerReader() {
   /** Reads a content part. Skips code that Google runs itself, its output, images and signatures without content. */
   const readPart = (part: Json, index: number, choice: Choice): readonly AnswerPart[] => {
     if (isRecord(part.functionCall)) return choice.calls.read(part.functionCall, part.thoughtSignature)
+    if (isText(part.text) && part.thought !== true) choice.text.add(part.text)
     const said: readonly AnswerPart[] = isText(part.text)
       ? [{ type: part.thought === true ? 'reasoning' : 'text', choice: index, text: part.text }]
       : []
@@ -160,6 +171,7 @@ function answerReader() {
     if (all.some(([, { finish, calls }]) => (finish === null || finish === 'stop') && calls.hasOpen()))
       return [truncated('call_unfinished')]
     const ends = all.flatMap(([index, choice]): AnswerPart[] => [
+      ...citationsOf(choice.grounding, choice.text),
       ...choice.calls.close(),
       { type: 'finish', choice: index, reason: reasonOf(choice) },
     ])

@@ -1,6 +1,7 @@
 import { flatToolName } from '../../core/chat/tool-names.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { argumentsText } from '../call-arguments.ts'
+import { CitedText } from '../citations.ts'
 import { failed, providerFailure, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, nameOf, record, records, textOf, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
@@ -25,6 +26,9 @@ export class ResponsesReader implements StreamReader {
   private servedModel: string | null = null
   /** Of the message that goes on. */
   private phase: string | null = null
+  private readonly cited = new CitedText(0)
+  /** Code points before the current content part, from which its annotations count. */
+  private partFrom = 0
 
   read({ name, data }: Parameters<StreamReader['read']>[0]): readonly AnswerPart[] {
     if (data.trim() === '' || data === '[DONE]') return []
@@ -61,6 +65,9 @@ export class ResponsesReader implements StreamReader {
         break
       case 'response.output_item.added':
         this.openItem(placeOf(event), record(event.item))
+        break
+      case 'response.content_part.added':
+        this.partFrom = this.cited.points()
         break
       case 'response.output_text.delta':
         if (delta !== '') parts.push(this.textPart(delta))
@@ -167,6 +174,7 @@ export class ResponsesReader implements StreamReader {
   }
 
   private textPart(text: string): AnswerPart {
+    this.cited.add(text)
     return this.phase === null
       ? { type: 'text', choice: 0, text }
       : { type: 'text', choice: 0, text, phase: this.phase }
@@ -179,13 +187,18 @@ export class ResponsesReader implements StreamReader {
 
   private annotation(annotation: unknown): void {
     if (!isRecord(annotation)) return
-    this.parts.push({ type: 'citation', choice: 0, dialect: 'responses', json: JSON.stringify(annotation) })
+    const start = wholeNumber(annotation.start_index)
+    const end = wholeNumber(annotation.end_index)
+    const place = start === null || end === null ? null : { start: this.partFrom + start, end: this.partFrom + end }
+    const own = { dialect: 'responses', json: JSON.stringify(annotation) } as const
+    this.parts.push(...this.cited.cite({ url: annotation.url, title: annotation.title }, place, own))
   }
 
   private wholeItem(place: number, item: Json): void {
     if (item.type === 'message') {
       this.phase = nameOf(item.phase)
       for (const part of records(item.content)) {
+        this.partFrom = this.cited.points()
         if (isText(part.text)) this.parts.push(this.textPart(part.text))
         if (isText(part.refusal)) this.parts.push({ type: 'refusal', choice: 0, text: part.refusal })
         this.probabilities(part.logprobs)

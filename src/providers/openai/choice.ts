@@ -1,9 +1,18 @@
 import type { FinishReason } from '../../core/chat/chat-events.ts'
+import type { WebSource } from '../../core/chat/web-sources.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { failed, identifierOf, providerFailure, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, record, textOf } from '../json.ts'
 import type { AnswerPart, ProviderFailure } from '../provider.ts'
 import { type Calls, endCalls, openNamed, readCall } from './calls.ts'
+import {
+  type ChoiceCitations,
+  noteAnnotations,
+  noteRemoved,
+  noteText,
+  releaseCitations,
+  startCitations,
+} from './citations.ts'
 import { failureInAnswer } from './failure.ts'
 import { type ReasoningText, readThinking, releaseHeld, type Thinking } from './reasoning.ts'
 import { addDetails, type ReasoningDetails, releaseDetails } from './reasoning-details.ts'
@@ -15,19 +24,29 @@ export type Choice = {
   readonly calls: Calls
   readonly thinking: Thinking
   readonly details: ReasoningDetails
+  readonly citations: ChoiceCitations
   /** The first finish reason. */
   reason: FinishReason | null
   /** Parts arrived in `delta`: a complete `message` beside them repeats what was read. */
   streamed: boolean
 }
 
-/** Creates an empty choice. `official` = OpenAI's own models, which never write reasoning into their text. */
-export function startChoice(index: number, official: boolean, mintId: Calls['mintId']): Choice {
+/**
+ * Creates an empty choice. `official` = OpenAI's own models, which never write reasoning into their text. `sources` = those of the
+ * response, which may still arrive.
+ */
+export function startChoice(
+  index: number,
+  official: boolean,
+  sources: readonly WebSource[],
+  mintId: Calls['mintId'],
+): Choice {
   return {
     index,
     calls: { choice: index, list: [], opened: 0, mintId },
     thinking: { place: official ? 'over' : 'maybe', closing: '', held: '' },
     details: [],
+    citations: startCitations(index, sources),
     reason: null,
     streamed: false,
   }
@@ -81,6 +100,7 @@ export function releaseText(choice: Choice, parts: AnswerPart[]): void {
 /** Ends a choice. */
 export function endChoice(choice: Choice, parts: AnswerPart[]): void {
   releaseText(choice, parts)
+  releaseCitations(choice.citations, true, parts)
   releaseDetails(choice.details, choice.index, parts)
   addFailure(endCalls(choice.calls, parts), parts)
 }
@@ -110,6 +130,7 @@ function readMessage(choice: Choice, message: Json, whole: boolean, parts: Answe
   else if (Array.isArray(content)) {
     for (const part of content) if (isRecord(part)) readContentPart(choice, part, parts)
   }
+  noteAnnotations(choice.citations, message.annotations)
   if (isText(refusal)) parts.push({ type: 'refusal', choice: choice.index, text: refusal })
   if (Array.isArray(calls)) {
     const several = calls.length > 1
@@ -123,6 +144,7 @@ function readMessage(choice: Choice, message: Json, whole: boolean, parts: Answe
 function pushCall(choice: Choice, wire: unknown, whole: boolean, position: number | null, parts: AnswerPart[]): void {
   if (!isRecord(wire)) return
   releaseText(choice, parts)
+  releaseCitations(choice.citations, false, parts)
   releaseDetails(choice.details, choice.index, parts)
   addFailure(readCall(choice.calls, wire, whole, position, parts), parts)
 }
@@ -148,21 +170,25 @@ function readContentPart(choice: Choice, part: Json, parts: AnswerPart[]): void 
 }
 
 function readText(choice: Choice, text: string, parts: AnswerPart[]): void {
-  if (choice.thinking.place === 'over') pushText(choice, text, parts)
-  else say(choice, readThinking(choice.thinking, text), parts)
+  if (choice.thinking.place === 'over') pushText(choice, text, false, parts)
+  else {
+    noteRemoved(choice.citations, text)
+    say(choice, readThinking(choice.thinking, text), parts)
+  }
 }
 
 function say(choice: Choice, said: readonly ReasoningText[], parts: AnswerPart[]): void {
   for (const { type, text } of said) {
-    if (type === 'text') pushText(choice, text, parts)
+    if (type === 'text') pushText(choice, text, true, parts)
     else parts.push({ type, choice: choice.index, text })
   }
 }
 
 /** Adds text. Text after a call means that the call's name is complete. */
-function pushText(choice: Choice, text: string, parts: AnswerPart[]): void {
+function pushText(choice: Choice, text: string, wasHeld: boolean, parts: AnswerPart[]): void {
   openNamed(choice.calls, parts)
   releaseDetails(choice.details, choice.index, parts)
+  noteText(choice.citations, text, wasHeld)
   parts.push({ type: 'text', choice: choice.index, text })
 }
 

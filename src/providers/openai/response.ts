@@ -1,3 +1,4 @@
+import type { WebSource } from '../../core/chat/web-sources.ts'
 import { failed, providerFailure, truncated } from '../failure.ts'
 import { findTextSlot, frameParser, type TextSlot } from '../frames.ts'
 import { isRecord, type Json, nameOf, record, wholeNumber } from '../json.ts'
@@ -6,6 +7,7 @@ import type { AnswerPart, StreamReader } from '../provider.ts'
 import { maximumIndex } from '../response-guard.ts'
 import { followUsage } from '../usage.ts'
 import { type Choice, endChoice, hasWholeCalls, readChoice, reasonOf, releaseText, startChoice } from './choice.ts'
+import { readSources } from './citations.ts'
 import { errorOf, failureInAnswer } from './failure.ts'
 import { OpenAiFields } from './provider-fields.ts'
 import { usageOf } from './usage.ts'
@@ -30,6 +32,8 @@ export class ResponseReader implements StreamReader {
   /** The current payload contained content. */
   private hasGrown = false
   private readonly fields = new OpenAiFields()
+  /** Sources beside the choices. */
+  private readonly sources: WebSource[] = []
   private servedId: string | null = null
   private servedModel: string | null = null
   /** ID of the first frame with a choice, and number of frames that had it. */
@@ -85,6 +89,7 @@ export class ResponseReader implements StreamReader {
     if (!isRecord(body)) return void parts.push(badAnswer('not_an_object'))
     this.readServed(body, parts)
     this.fields.read(body, parts)
+    readSources(body, this.sources)
     this.isCounted = false
     this.hasGrown = false
     this.readUsage(body.usage, parts)
@@ -126,7 +131,7 @@ export class ResponseReader implements StreamReader {
   }
 
   private start(index: number): Choice {
-    return startChoice(index, this.official, wireId => this.mintId(wireId))
+    return startChoice(index, this.official, this.sources, wireId => this.mintId(wireId))
   }
 
   private readUsage(wire: unknown, parts: AnswerPart[]): void {

@@ -28,11 +28,21 @@ test('createResponseCollector: returns interleaved choices complete and ordered 
       text: 'Hello',
       reasoning: 'think',
       refusal: '',
+      citations: [],
       toolCalls: [],
       finishReason: 'stop',
       logprobs: [token],
     },
-    { index: 1, text: 'bc', reasoning: '', refusal: 'no', toolCalls: [], finishReason: 'length', logprobs: [] },
+    {
+      index: 1,
+      text: 'bc',
+      reasoning: '',
+      refusal: 'no',
+      citations: [],
+      toolCalls: [],
+      finishReason: 'length',
+      logprobs: [],
+    },
   ])
 })
 

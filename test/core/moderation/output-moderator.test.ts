@@ -235,3 +235,52 @@ test.each(modes)('output moderator: sends reasoning before the text that follows
   const said = (type: string) => out.map(one => (one.type === type && 'text' in one ? one.text : '')).join('')
   expect([said('reasoning'), said('text')]).toEqual(['One thought. And half of ano', 'The answer. It goes on'])
 })
+
+describe.each(modes)('output moderator of citations (%s)', mode => {
+  const text = (piece: string, block?: number): ChatEvent => ({
+    type: 'text',
+    choice: 0,
+    text: piece,
+    ...(block === undefined ? {} : { block }),
+  })
+  const cites = (fields: { url?: string; title?: string; quote?: string }): ChatEvent => ({
+    type: 'citation',
+    choice: 0,
+    source: { url: 'https://fine.example/', title: null, start: 0, end: 2, ...fields },
+  })
+  const finish: ChatEvent = { type: 'finish', choice: 0, reason: 'stop' }
+  const shown = (events: readonly ChatEvent[]) => {
+    const screen = new OutputModerator(rules, mode)
+    return events.flatMap(event => screen.take([event]))
+  }
+
+  test('sends them after their text, which may be held back', () => {
+    const out = shown([text('So it'), cites({}), text(' may be'), finish])
+    expect(out.map(event => ('text' in event ? event.text : '')).join('')).toBe('So it may be')
+    expect(out.findIndex(({ type }) => type === 'citation')).toBe(out.length - 2)
+  })
+
+  test.each([
+    ['address', { url: 'https://www.evil.example/a' }],
+    ['title', { title: 'Project Titan, page 1' }],
+    ['passage', { quote: 'Here we mix red and blue powder.' }],
+  ])('leaves out one with a blocked %s, and keeps the text and the others', (_what, fields) => {
+    const out = shown([text('So it is.'), cites(fields), cites({}), finish])
+    expect(out.filter(({ type }) => type === 'citation')).toEqual([cites({})])
+    expect(out.at(-1)).toEqual(finish)
+  })
+
+  test('keeps blocks of text apart, and judges them together', () => {
+    const out = shown([text('So it is,'), cites({}), text(' they say', 1), cites({}), finish])
+    const order = out.map(event => (event.type === 'text' ? `block ${event.block ?? 0}` : event.type))
+    expect(order.filter((one, index) => one !== order[index - 1])).toEqual([
+      'block 0',
+      'citation',
+      'block 1',
+      'citation',
+      'finish',
+    ])
+    const blocked = shown([text('We call it Project '), text('Titan here. And on.', 1), finish])
+    expect(blocked.at(-1)).toEqual({ type: 'finish', choice: 0, reason: 'content_filter' })
+  })
+})
