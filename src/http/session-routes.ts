@@ -1,6 +1,6 @@
 /** Routes for signed-in users, as a table. The policy in a route's description is the policy that is enforced. */
 import { Elysia } from 'elysia'
-import { type Action, isAllowedSomewhere } from '../core/accounts/roles.ts'
+import { type Action, isAllowed, isAllowedSomewhere } from '../core/accounts/roles.ts'
 import type { Actor } from '../core/audit/audit.ts'
 import type { RateLimiterFactory } from '../core/limits/rate-limits.ts'
 import { GatewayError } from '../core/validation/errors.ts'
@@ -145,4 +145,9 @@ export function refuseUnlessDone<Conflict extends string>(
   if (outcome === 'not_found') throw notFound()
   if (outcome === 'forbidden') throw forbidden()
   throw new GatewayError('conflict', conflicts[outcome])
+}
+
+/** Returns the requests that a user sees: all of the account with the action, else those of the own keys and of projects. */
+export function scopeFor({ accountId, userId, role, projects }: Principal, all: Action) {
+  return { accountId, userId: isAllowed(role, all) ? null : userId, projectIds: [...projects.keys()] }
 }

@@ -6,9 +6,9 @@ import type { RequestTrace } from '../core/usage/request-trace.ts'
 import { mostCountedRejections } from '../core/usage/usage-groups.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
+import { type UsageScope, visibleRecords, visibleRejected } from '../database/visible-requests.ts'
 import { keyColumns, type LoggedRequest, type LogPage, type LogRange, requestColumns } from './logged-request.ts'
 import { keyCondition, type RequestFilters } from './request-filters.ts'
-import { type UsageScope, visibleRecords, visibleRejected } from './visible-requests.ts'
 
 /** A request with its trace; null = an older record. */
 export type TracedRequest = LoggedRequest & {

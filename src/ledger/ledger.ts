@@ -6,6 +6,7 @@ import { formatDay } from '../core/text/utc-days.ts'
 import { type CountedUsage, correctionOf, countedUsage, mergedRecords } from '../core/usage/usage-truth.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
+import { seesProjects, type UsageScope, visibleRecords } from '../database/visible-requests.ts'
 import { countRejected, findRequest, listRejected } from './find-request.ts'
 import type { Journal } from './journal.ts'
 import {
@@ -19,7 +20,6 @@ import {
 import { isOfFailed, keyCondition, matching, type RequestFilters, testsRequests } from './request-filters.ts'
 import type { UsagePeriod } from './usage-lines.ts'
 import { readUsage } from './usage-totals.ts'
-import { seesProjects, type UsageScope, visibleRecords } from './visible-requests.ts'
 
 /** Creates the ledger queries for clients on one database. */
 export function createLedgerReader(database: Database) {

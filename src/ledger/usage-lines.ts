@@ -8,7 +8,6 @@ import { dayMs } from '../core/text/utc-days.ts'
 import type { usageGroups, usageSplits } from '../core/usage/usage-groups.ts'
 import { needsLog } from '../core/usage/usage-source.ts'
 import { addedCounts, durationSlotsOf } from '../database/duration-sql.ts'
-import { keyCondition, matching, type RequestFilters } from './request-filters.ts'
 import {
   ofOwnKey,
   ofProjects,
@@ -16,7 +15,8 @@ import {
   type UsageScope,
   visibleRecords,
   visibleTagDays,
-} from './visible-requests.ts'
+} from '../database/visible-requests.ts'
+import { keyCondition, matching, type RequestFilters } from './request-filters.ts'
 
 export type UsageGroup = (typeof usageGroups)[number]
 export type UsageSplit = (typeof usageSplits)[number]

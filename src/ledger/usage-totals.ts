@@ -8,8 +8,8 @@ import { bucketCount } from '../core/usage/latency-histogram.ts'
 import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
 import { summedBySlots, summedCounts } from '../database/duration-sql.ts'
+import type { UsageScope } from '../database/visible-requests.ts'
 import { linesOf, readsLog, type UsageGroup, type UsagePeriod, type UsageSplit } from './usage-lines.ts'
-import type { UsageScope } from './visible-requests.ts'
 
 /** Sums over requests. Money is an integer of 1e-8 USD. */
 export type UsageSums = {

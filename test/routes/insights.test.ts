@@ -161,7 +161,7 @@ describe('feedback', () => {
   test('counts for a request of any key of the account, and a later one replaces it', async () => {
     const { key } = await createKeyFor(gateway, boss)
     const answer = await chat(key)
-    const first = await rate(member.token, answer.request_id, 2)
+    const first = await rate(boss.token, answer.request_id, 2)
     expect([first.status, first.body]).toEqual([
       200,
       { accepted: true, query_type: answer.routing.query_type, model: answer.model_used },
@@ -169,6 +169,34 @@ describe('feedback', () => {
     expect((await rate(boss.token, answer.request_id, 5, { is_helpful: true })).status).toBe(200)
     const [row] = (await insights(boss.token, 'models')).data
     expect(row).toMatchObject({ model: answer.model_used, requests: 1, rating: 5 })
+  })
+
+  test('answers a member the same 404 for a request of another user as for an unknown one', async () => {
+    const { request_id } = await chat((await createKeyFor(gateway, boss)).key)
+    expect((await rate(boss.token, request_id, 4)).status).toBe(200)
+    const unknown = request_id.replace(/.$/, digit => (digit === '0' ? '1' : '0'))
+    const [foreign, none] = [await rate(member.token, request_id, 1), await rate(member.token, unknown, 1)]
+    const shown = ({ status, body }: typeof foreign) => [status, { ...(body.error as object), request_id: null }]
+    expect(shown(foreign)).toEqual(shown(none))
+    expect(foreign.status).toBe(404)
+  })
+
+  test('counts for a member’s requests: of own keys, and of keys of a project', async () => {
+    const own = await chat((await createKeyFor(gateway, member)).key)
+    expect((await rate(member.token, own.request_id, 4)).status).toBe(200)
+    const project = await ask<{ id: string }>(gateway, 'POST', '/api/v1/projects', {
+      token: boss.token,
+      body: { name: 'rated' },
+    })
+    const made = await ask<{ key: string }>(gateway, 'POST', '/api/v1/keys', {
+      token: boss.token,
+      body: { name: 'of the project', project_id: project.body.id },
+    })
+    const { request_id } = await chat(made.body.key)
+    expect((await rate(member.token, request_id, 4)).status).toBe(404)
+    const path = `/api/v1/projects/${project.body.id}/members/${member.id}`
+    expect((await ask(gateway, 'PUT', path, { token: boss.token, body: { role: 'viewer' } })).status).toBeLessThan(300)
+    expect((await rate(member.token, request_id, 4)).status).toBe(200)
   })
 
   test('answers the same 404 for another account’s request as for an unknown one [A7]', async () => {

@@ -12,6 +12,7 @@ import type { LengthStatistics } from '../../core/learning/response-quality.ts'
 import { createRecentMap } from '../../core/text/recent-map.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
 import type { Database } from '../database.ts'
+import type { UsageScope } from '../visible-requests.ts'
 import {
   accountsToPurge,
   applyLearningEntries,
@@ -42,7 +43,7 @@ export type LearningCache = {
   /** Learns from usage records. Repeated records count once. */
   take(records: readonly UsageRecord[]): Promise<void>
   /** Rates a request; its effect is in memory when this resolves. Null if the account has no such request. */
-  rate(accountId: string, requestId: string, rating: Rating): Promise<CellKey | null>
+  rate(scope: UsageScope, requestId: string, rating: Rating): Promise<CellKey | null>
   /** Deletes the account's learning data: memory and cells before this resolves, entries then or soon after. */
   erase(accountId: string, actor?: Actor): Promise<void>
   /** Returns the account's cells from Postgres. */
@@ -168,14 +169,14 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
       for (const accountId of await applyLearningEntries(database, records))
         if (remembered.has(accountId)) want(accountId)
     },
-    async rate(accountId, requestId, rating) {
+    async rate(scope, requestId, rating) {
       const until = clock.now() + (mayBeOnItsWay(requestId, clock.now()) ? shippedWithinMs : 0)
-      let rated = await rate(database, accountId, requestId, rating, clock.now())
+      let rated = await rate(database, scope, requestId, rating, clock.now())
       while (rated === null && clock.now() < until) {
         await clock.sleep(askAgainMs)
-        rated = await rate(database, accountId, requestId, rating, clock.now())
+        rated = await rate(database, scope, requestId, rating, clock.now())
       }
-      if (rated !== null) await read([accountId])
+      if (rated !== null) await read([scope.accountId])
       return rated
     },
     async erase(accountId, actor) {

@@ -20,6 +20,7 @@ import type { UsageRecord } from '../../core/usage/usage-record.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { recordAudit } from '../repositories/audit.ts'
+import { type UsageScope, visibleRecords } from '../visible-requests.ts'
 import { type CellKey, changeCell, lockCells, placeIn, writeCells } from './learning-cells.ts'
 
 export type Rating = { readonly stars: number; readonly isHelpful: boolean | null }
@@ -239,16 +240,17 @@ async function regradeRepeated(transaction: TransactionSql, lessons: readonly Le
 }
 
 /**
- * Rates one request of an account at time `now`, replacing an earlier rating. Null if there is no learning entry of
- * this request (yet).
+ * Rates one request that the scope sees at time `now`, replacing an earlier rating. Null if there is no learning entry of
+ * this request (yet). The usage record, which decides who sees the request, is always written before.
  */
 export function rate(
   database: Database,
-  accountId: string,
+  scope: UsageScope,
   requestId: string,
   { stars, isHelpful }: Rating,
   now: number,
 ): Promise<CellKey | null> {
+  const { accountId } = scope
   return withAccountRls(database, accountId).sql(async transaction => {
     const [account] = await transaction<{ epoch: number }[]>`
         update learning_accounts set updated_at = clock_timestamp() where account_id = ${accountId} returning epoch`
@@ -267,6 +269,13 @@ export function rate(
           (extract(epoch from rated_at) * 1000)::float8 as "ratedAt"
         from learning_entries
         where account_id = ${accountId} and request_id = ${requestId} and epoch = ${account.epoch}
+          ${
+            scope.userId === null
+              ? transaction``
+              : transaction`and exists (
+                  select from usage_records
+                  where request_id = ${requestId} and account_id = ${accountId} ${visibleRecords(transaction, scope)})`
+          }
         for update`
     if (entry === undefined) return null
     const rated = ratedQuality(stars, isHelpful)

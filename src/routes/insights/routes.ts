@@ -16,6 +16,7 @@ import {
   refuseWithoutTwoFactor,
   reply,
   replyNoContent,
+  scopeFor,
   sessionRoutes,
 } from '../../http/session-routes.ts'
 import {
@@ -83,7 +84,8 @@ function writes({ learning }: InsightsDeps, identify: Authenticate) {
       path: '/api/v1/insights/feedback',
       action: 'feedback.give',
       summary: 'Rate a response',
-      description: 'Counts as three entries from the next request on. A second rating replaces the first.',
+      description:
+        'Members rate requests that they see. Counts as three entries from the next request on. A second rating replaces the first.',
       body: feedbackSchema,
       examples: { '5 stars': { request_id: 'req_5f0c1b7ae94d42d8', score: 5, is_helpful: true } },
       answer: ratedShape,
@@ -91,7 +93,7 @@ function writes({ learning }: InsightsDeps, identify: Authenticate) {
       async handle({ principal, request }) {
         const { request_id, score, is_helpful } = await readInput(request, checkFeedback)
         const rating = { stars: score, isHelpful: is_helpful ?? null }
-        const rated = await learning.rate(principal.accountId, request_id, rating)
+        const rated = await learning.rate(scopeFor(principal, 'requests.all'), request_id, rating)
         if (rated === null) throw notFound()
         const shown: Rated = { accepted: true, query_type: rated.queryType, model: rated.model }
         return reply(shown)

@@ -10,10 +10,9 @@ import { createExportSlots } from '../../http/export-slots.ts'
 import { fileResponse } from '../../http/file-response.ts'
 import { session } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
-import { type Authenticate, forbidden, refuseWithoutTwoFactor, reply } from '../../http/session-routes.ts'
+import { type Authenticate, forbidden, refuseWithoutTwoFactor, reply, scopeFor } from '../../http/session-routes.ts'
 import type { LedgerReader } from '../../ledger/ledger.ts'
 import type { LoggedRequest, LogPosition } from '../../ledger/logged-request.ts'
-import type { UsageScope } from '../../ledger/visible-requests.ts'
 import {
   encodeCursor,
   exportQuerySchema,
@@ -57,7 +56,7 @@ export function usage({ ledger, clock, database, stores, describeField }: UsageD
       '/api/v1/usage',
       async ({ request }) => {
         const principal = await allowed(request, 'usage.own')
-        const scope = scopeOf(principal, 'usage.all')
+        const scope = scopeFor(principal, 'usage.all')
         const query = readUsageQuery(request.url, clock.now(), scope.userId !== null && principal.projects.size > 0)
         const ofRejected = rejectedIn(query)
         const [grouped, rejected] = await Promise.all([
@@ -80,10 +79,10 @@ export function usage({ ledger, clock, database, stores, describeField }: UsageD
         const principal = await allowed(request, 'requests.own')
         const { filters, page, isRejected } = readRequestsQuery(request.url)
         if (isRejected) {
-          const rejected = await ledger.rejected(scopeOf(principal, 'requests.all'), filters, page)
+          const rejected = await ledger.rejected(scopeFor(principal, 'requests.all'), filters, page)
           return reply({ data: rejected.requests.map(shownRejected), next_cursor: cursorOf(rejected.next) })
         }
-        const { requests, next } = await ledger.requests(scopeOf(principal, 'requests.all'), filters, page)
+        const { requests, next } = await ledger.requests(scopeFor(principal, 'requests.all'), filters, page)
         return reply({ data: requests.map(shownRequest), next_cursor: cursorOf(next) })
       },
       withRouteDocs(session('requests.own'), {
@@ -98,7 +97,7 @@ export function usage({ ledger, clock, database, stores, describeField }: UsageD
       async ({ request, params }) => {
         const principal = await allowed(request, 'requests.own')
         const found = /^[!-~]{1,128}$/.test(params.id)
-          ? await ledger.find(scopeOf(principal, 'requests.all'), params.id)
+          ? await ledger.find(scopeFor(principal, 'requests.all'), params.id)
           : null
         if (found === null) throw requestNotFound()
         return reply(shownRecord(found, describeField))
@@ -123,7 +122,7 @@ export function usage({ ledger, clock, database, stores, describeField }: UsageD
         await stores.audit.recordAuditAlone(acting, { accountId, action: 'requests.exported', details: { format } })
         server?.timeout(request, stalledSeconds)
         const release = exports.take(principal.accountId)
-        const batches = ledger.export(scopeOf(principal, 'requests.export_all'), { ...filters, to: until })
+        const batches = ledger.export(scopeFor(principal, 'requests.export_all'), { ...filters, to: until })
         return fileResponse(written(format, batches, release), {
           type: format === 'csv' ? 'text/csv; charset=utf-8' : 'application/json',
           name: `requests-${new Date(until).toISOString().slice(0, 10)}.${format}`,
@@ -147,10 +146,6 @@ function requestNotFound(): GatewayError {
   const message =
     'No such request in this account. A new request appears within seconds; a rejected one is kept for 30 days.'
   return new GatewayError('not_found', message)
-}
-
-function scopeOf({ accountId, userId, role, projects }: Principal, all: Action): UsageScope {
-  return { accountId, userId: isAllowed(role, all) ? null : userId, projectIds: [...projects.keys()] }
 }
 
 /** Streams the file in batches of the log. Calls `release` once, however it ends. */

@@ -164,7 +164,7 @@ for (const [name, open] of databases) {
           for (const book of [one, other]) await eventually(() => book.of(accountId) !== null)
           const before = biasIn(one, accountId) ?? 0
           for (const { request_id } of records.slice(0, 15))
-            expect(await one.rate(accountId, request_id, { stars: 1, isHelpful: null })).toEqual({
+            expect(await one.rate({ accountId, userId: null }, request_id, { stars: 1, isHelpful: null })).toEqual({
               accountId,
               queryType: 'code',
               model: 'openai/bad',
@@ -184,12 +184,14 @@ for (const [name, open] of databases) {
           const [accountId, stranger] = [account(), account()]
           const record = lesson(accountId, { request_id: 'req_old' })
           await book.take([record, lesson(stranger)])
-          await book.rate(accountId, 'req_old', { stars: 1, isHelpful: false })
-          await book.rate(accountId, 'req_old', { stars: 5, isHelpful: true })
+          await book.rate({ accountId, userId: null }, 'req_old', { stars: 1, isHelpful: false })
+          await book.rate({ accountId, userId: null }, 'req_old', { stars: 5, isHelpful: true })
           expect((await book.cells(accountId))[0]).toMatchObject({ entries: 3, ratings: 1, rating: 1, quality: 1 })
           const before = await readCells(database, [accountId, stranger])
-          expect(await book.rate(stranger, 'req_old', { stars: 1, isHelpful: null })).toBeNull()
-          expect(await book.rate(accountId, 'req_none', { stars: 1, isHelpful: null })).toBeNull()
+          expect(
+            await book.rate({ accountId: stranger, userId: null }, 'req_old', { stars: 1, isHelpful: null }),
+          ).toBeNull()
+          expect(await book.rate({ accountId, userId: null }, 'req_none', { stars: 1, isHelpful: null })).toBeNull()
           expect(await readCells(database, [accountId, stranger])).toEqual(before)
         }),
     )
@@ -198,7 +200,7 @@ for (const [name, open] of databases) {
       booksOn(database, async (one, other) => {
         const accountId = account()
         const record = lesson(accountId)
-        const rating = one.rate(accountId, record.request_id, { stars: 5, isHelpful: null })
+        const rating = one.rate({ accountId, userId: null }, record.request_id, { stars: 5, isHelpful: null })
         await Bun.sleep(150)
         await other.take([record])
         expect(await rating).toMatchObject({ model: 'openai/good' })
@@ -211,7 +213,7 @@ for (const [name, open] of databases) {
         booksOn(database, async book => {
           const accountId = account()
           await book.take([lesson(accountId, { request_id: 'req_1' }), lesson(accountId, { request_id: 'req_2' })])
-          await book.rate(accountId, 'req_2', { stars: 5, isHelpful: null })
+          await book.rate({ accountId, userId: null }, 'req_2', { stars: 5, isHelpful: null })
           await book.take([
             lesson(accountId, { model: 'bad' }, { repeat_of: 'req_1' }),
             lesson(accountId, { model: 'bad' }, { repeat_of: 'req_2' }),
@@ -251,7 +253,7 @@ for (const [name, open] of databases) {
         await one.erase(accountId)
         await other.take([...early, ...unseen])
         expect([await entriesOf(database, accountId), await one.cells(accountId)]).toEqual([0, []])
-        expect(await one.rate(accountId, 'req_early', { stars: 5, isHelpful: null })).toBeNull()
+        expect(await one.rate({ accountId, userId: null }, 'req_early', { stars: 5, isHelpful: null })).toBeNull()
         await Bun.sleep(5)
         await other.take([lesson(accountId, {}, { epoch: 1 }), lesson(accountId, {}, { epoch: null })])
         expect(await entriesOf(database, accountId)).toBe(2)
