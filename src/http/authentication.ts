@@ -3,6 +3,7 @@ import { createHmac } from 'node:crypto'
 import { jwt } from '@elysiajs/jwt'
 import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
+import ipaddr from 'ipaddr.js'
 import { SignJWT } from 'jose'
 import { digestOf, keyPrefix, parseApiKey, type RandomBytes } from '../core/accounts/api-keys.ts'
 import type { ProjectRole, Role } from '../core/accounts/roles.ts'
@@ -293,17 +294,27 @@ const headerSchema = Type.Object(
 
 /**
  * Returns the client's IP address: the rightmost `X-Forwarded-For` hop that is not a trusted proxy, or the socket's
- * address if the peer is not a proxy. IPv6 counts by /64, the network of one subscriber.
+ * address if the peer is not a proxy. A hop that is no address ends the search: the address of the proxy that reports it counts,
+ * because the client may have written all to its left. IPv6 counts by /64, the network of one subscriber.
  */
 export function callerAddress(
   socketAddress: string | null,
   forwardedFor: string | null,
   isTrustedProxy: (address: string) => boolean,
 ): string {
-  let address = unmapped(socketAddress ?? '')
-  const hops = (forwardedFor ?? '').split(',').map(hop => unmapped(withoutPort(hop.trim())))
-  for (let index = hops.length - 1; index >= 0 && isTrustedProxy(address); index -= 1) address = hops[index] || address
-  return address.includes(':') ? networkOf(address) : address
+  let address = parsedAddress((socketAddress ?? '').replace(/%.*$/, ''))
+  const hops = (forwardedFor ?? '').split(',')
+  for (
+    let hop = hops.pop();
+    hop !== undefined && address !== null && isTrustedProxy(address.toString());
+    hop = hops.pop()
+  ) {
+    const reported = parsedAddress(withoutPort(hop.trim()))
+    if (reported === null) break
+    address = reported
+  }
+  if (address === null) return ''
+  return address instanceof ipaddr.IPv6 ? networkOf(address) : address.toString()
 }
 
 /** Some proxies append the port, which differs per connection. */
@@ -311,17 +322,15 @@ function withoutPort(hop: string): string {
   return /^\[([^\]]*)\](?::\d+)?$/.exec(hop)?.[1] ?? /^([\d.]+):\d+$/.exec(hop)?.[1] ?? hop
 }
 
-function unmapped(address: string): string {
-  return address.toLowerCase().startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
+/** Returns an address in its usual form, IPv4 in IPv6 as IPv4; null if the text is no address. */
+function parsedAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
+  const isAddress = ipaddr.IPv4.isValidFourPartDecimal(text) || (!text.includes('%') && ipaddr.IPv6.isValid(text))
+  return isAddress ? ipaddr.process(text) : null
 }
 
-function networkOf(address: string): string {
-  const [head = '', tail = ''] = address.split('::')
-  const groups = head.split(':').filter(group => group !== '')
-  const rest = tail.split(':').filter(group => group !== '')
-  while (groups.length + rest.length < 8 && address.includes('::')) groups.push('0')
-  return `${[...groups, ...rest]
+function networkOf({ parts }: ipaddr.IPv6): string {
+  return `${parts
     .slice(0, 4)
-    .map(group => Number.parseInt(group, 16).toString(16))
+    .map(part => part.toString(16))
     .join(':')}::/64`
 }

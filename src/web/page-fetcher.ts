@@ -70,7 +70,7 @@ export function createPageReader(options: PageReaderOptions): PageFetcher {
       const content = contentOf(bytes, response.headers['content-type'])
       const read: ReadText =
         content.kind === 'html' || content.kind === 'pdf'
-          ? await readers.read(content)
+          ? await readers.read(content, accountId)
           : { title: '', text: content.text.slice(0, enoughCharacters) }
       if (read.text.trim() === '') throw new PageFailure('unreadable', 'no readable text')
       return { url: at.href, title: read.title || at.hostname, text: read.text }

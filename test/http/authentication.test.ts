@@ -27,9 +27,43 @@ describe('clientAddress', () => {
     ['IPv6 counts by its network', '2001:DB8:0001:2:3:4:5:6', null, '2001:db8:1:2::/64'],
     ['IPv6 with a gap', '2001:db8::5', null, '2001:db8:0:0::/64'],
     ['IPv6 loopback', '::1', null, '0:0:0:0::/64'],
+    ['IPv4 in IPv6 form with hexadecimal digits', '::ffff:cb00:7109', null, '203.0.113.9'],
+    ['the socket’s own without its zone', 'fe80::1%eth0', null, 'fe80:0:0:0::/64'],
     ['nothing known', null, null, ''],
+    ['nothing where the socket has no address', 'a name', '198.51.100.7', ''],
   ])('%s', (_name, socket, forwarded, expected) => {
     expect(address(socket, forwarded)).toBe(expected)
+  })
+})
+
+describe('a hop that is no address', () => {
+  const junk = [
+    'unknown',
+    '_hidden',
+    '',
+    '203.0.113',
+    '203.0.113.256',
+    '0x7f.1',
+    '2130706433',
+    '198.51.100.7.',
+    '198.51.100.7:port',
+    '[2001:db8::9',
+    'fe80::1%<script>',
+    '::ffff:198.51.100.7%x',
+    "' or 1=1 --",
+    '\u0660.0.0.1',
+    'x'.repeat(10_000),
+    '2001:db8::9/64',
+  ]
+  const isTrusted = (one: string) => one === '10.0.0.1' || one === '10.0.0.2'
+
+  test.each(junk)('counts as the proxy that reports it: %j', hop => {
+    expect(callerAddress('10.0.0.1', hop, isTrusted)).toBe('10.0.0.1')
+    // The client may have written what is to its left.
+    expect(callerAddress('10.0.0.1', `198.51.100.7, ${hop}`, isTrusted)).toBe('10.0.0.1')
+    expect(callerAddress('10.0.0.1', `198.51.100.7, ${hop}, 10.0.0.2`, isTrusted)).toBe('10.0.0.2')
+    expect(callerAddress('10.0.0.1', `${hop}, 198.51.100.7`, isTrusted)).toBe('198.51.100.7')
+    expect(callerAddress('203.0.113.9', hop, isTrusted)).toBe('203.0.113.9')
   })
 })
 

@@ -1,6 +1,7 @@
 /**
  * Threads that parse pages, one page at a time with a time limit. A thread that exceeds the limit, or its memory limit,
- * is terminated and replaced, so that no page can stall or fill the gateway.
+ * is terminated and replaced, so that no page can stall or fill the gateway. An account has one thread at most and a part of the
+ * queue, so that its slow pages delay only its own.
  */
 import type { ServiceDeadlines } from '../../core/request/deadlines.ts'
 import { PageFailure } from './failure.ts'
@@ -9,7 +10,7 @@ import type { PageBody, ReadOrder, ReadReport } from './worker.ts'
 
 type ParserPool = {
   /** Rejects with `PageFailure`: `unreadable`, or `too_slow` if too many pages wait. */
-  read(content: PageBody): Promise<ReadText>
+  read(content: PageBody, accountId: string): Promise<ReadText>
   /** Terminates the threads and rejects all pages in progress and waiting. */
   close(): void
 }
@@ -20,6 +21,7 @@ type ParserPoolOptions = {
 }
 
 type QueuedPage = {
+  readonly accountId: string
   readonly order: ReadOrder
   readonly done: (read: ReadText) => void
   readonly fail: (cause: Error) => void
@@ -28,6 +30,7 @@ type Thread = { readonly worker: Worker; busy: QueuedPage | null; end: () => voi
 
 const maximumThreads = 2
 const maximumWaiting = 32
+const maximumWaitingPerAccount = 8
 const lookEveryMs = 25
 const maximumGrowthBytes = 256 << 20
 
@@ -89,20 +92,24 @@ export function createParserPool({ enoughCharacters, deadlines }: ParserPoolOpti
   const next = () => {
     if (isClosed) return
     const idle = threads.find(thread => thread.busy === null)
-    if (queue.length === 0 || (idle === undefined && threads.length >= maximumThreads)) return
-    const waiting = queue.shift()
+    if (idle === undefined && threads.length >= maximumThreads) return
+    const isBusy = ({ accountId }: QueuedPage) => threads.some(({ busy }) => busy?.accountId === accountId)
+    const at = queue.findIndex(one => !isBusy(one))
+    const [waiting] = at === -1 ? [] : queue.splice(at, 1)
     if (waiting === undefined) return
     if (idle === undefined) begin(start(), waiting, parserStartMs + pageParsingMs)
     else begin(idle, waiting, pageParsingMs)
   }
 
   return {
-    read(content) {
+    read(content, accountId) {
       if (isClosed) return Promise.reject(closed())
-      if (queue.length >= maximumWaiting) return Promise.reject(new PageFailure('too_slow', 'too many pages wait'))
+      const own = queue.filter(one => one.accountId === accountId)
+      if (queue.length >= maximumWaiting || own.length >= maximumWaitingPerAccount)
+        return Promise.reject(new PageFailure('too_slow', 'too many pages wait'))
       const { promise, resolve, reject } = Promise.withResolvers<ReadText>()
       orders += 1
-      queue.push({ order: { id: orders, content, enoughCharacters }, done: resolve, fail: reject })
+      queue.push({ accountId, order: { id: orders, content, enoughCharacters }, done: resolve, fail: reject })
       next()
       return promise
     },
