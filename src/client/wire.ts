@@ -763,6 +763,27 @@ export type Model = {
       cached_input_per_mtok: number | null
       cache_write_per_mtok: number | null
     } | null
+    /** the first one whose conditions all hold replaces the other prices */
+    variants: readonly {
+      service_tier: string | null
+      hours_utc: readonly string[] | null
+      days: readonly ('mon' | 'tue' | 'wed' | 'thu' | 'fri' | 'sat' | 'sun')[] | null
+      /** US dollars per million tokens */
+      input_per_mtok: number
+      /** US dollars per million tokens */
+      output_per_mtok: number
+      cached_input_per_mtok: number | null
+      cache_write_per_mtok: number | null
+      long_context: {
+        above_input_tokens: number
+        /** US dollars per million tokens */
+        input_per_mtok: number
+        /** US dollars per million tokens */
+        output_per_mtok: number
+        cached_input_per_mtok: number | null
+        cache_write_per_mtok: number | null
+      } | null
+    }[]
   }
   context_window: number
   max_input_tokens: number | null

@@ -2,6 +2,7 @@
 import { knownModels, offeredModels } from '../config/providers.ts'
 import { readConfig } from '../config.ts'
 import { fullName, type Model } from '../core/models/models.ts'
+import { pricingFields } from '../core/models/pricing.ts'
 import { columns, command, json, print, printJson } from './command.ts'
 
 export const modelListing = command({
@@ -34,35 +35,26 @@ export const modelListing = command({
       '',
       `${models.length} models. Servers that list their own models (Ollama, vLLM, LM Studio) add theirs at the start.`,
       ...(options.prices === true
-        ? ['Prices: USD per million tokens. A model with * costs more for long prompts.']
+        ? ['Prices: USD per million tokens. A model with * has other prices for long prompts, hours or service tiers.']
         : []),
     )
   },
 })
 
 function priceCells({ pricing }: Model): string[] {
-  const mark = pricing.longContext === null ? '' : '*'
+  const mark = pricing.longContext === null && pricing.variants === undefined ? '' : '*'
   return [pricing.input, pricing.cachedInput, pricing.cacheWrite, pricing.output].map(price =>
     price === null ? '-' : `${price}${mark}`,
   )
 }
 
 function toJson(model: Model, hasPrices: boolean) {
-  const { pricing } = model
-  const rates = ({ input, output, cachedInput, cacheWrite }: Omit<typeof pricing, 'longContext'>) => ({
-    input_per_mtok: input,
-    output_per_mtok: output,
-    cached_input_per_mtok: cachedInput,
-    cache_write_per_mtok: cacheWrite,
-  })
-  const { longContext } = pricing
-  const long = longContext === null ? null : { above_input_tokens: longContext.aboveInputTokens, ...rates(longContext) }
   return {
     id: fullName(model),
     context_window: model.contextWindow,
     max_output_tokens: model.maxOutputTokens,
     deprecated: model.deprecated,
     deprecation_date: model.deprecationDate,
-    ...(hasPrices ? { pricing: { ...rates(pricing), long_context: long } } : {}),
+    ...(hasPrices ? { pricing: pricingFields(model.pricing) } : {}),
   }
 }

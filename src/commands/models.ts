@@ -79,7 +79,8 @@ function catalogueProblems(catalogue: Catalog): string[] {
 }
 
 function pricesOf({ pricing }: Model): number[] {
-  return [pricing, pricing.longContext]
+  return [pricing, ...(pricing.variants ?? [])]
+    .flatMap(rates => [rates, rates.longContext])
     .flatMap(prices => (prices === null ? [] : [prices.input, prices.output, prices.cachedInput, prices.cacheWrite]))
     .filter(price => price !== null)
 }

@@ -33,6 +33,20 @@ function priced(input: number, output: number, cached?: number): ConfiguredModel
   }
 }
 
+/** Twice the prices in the peak hours of DeepSeek; its public holidays without a peak are not in the table. */
+function withPeak(input: number, output: number, cached: number): ConfiguredModel['pricing'] {
+  return {
+    ...priced(input, output, cached),
+    variants: [
+      {
+        hours_utc: ['01:00-04:00', '06:00-10:00'],
+        days: ['mon', 'tue', 'wed', 'thu', 'fri'],
+        ...priced(2 * input, 2 * output, 2 * cached),
+      },
+    ],
+  }
+}
+
 const counted = { stream_options: true } as const
 const million = 1_048_576
 const schema = { response_format: 'json_schema' } as const
@@ -65,18 +79,18 @@ export const presets: readonly Preset[] = [
     base: 'DEEPSEEK_BASE_URL',
     url: 'https://api.deepseek.com/v1',
     parameters: { ...counted, response_format: 'json_object', prefill: false, efforts: ['low', 'high', 'max'] },
-    source: 'api-docs.deepseek.com/quick_start/pricing, 2026-10-27; prices of the peak hours',
+    source: 'api-docs.deepseek.com/quick_start/pricing, 2026-10-27',
     models: [
       {
         id: 'deepseek-flash',
-        pricing: priced(0.3, 1.2, 0.006),
+        pricing: withPeak(0.15, 0.6, 0.003),
         context_window: 1_000_000,
         max_output_tokens: 384_000,
         capabilities: { vision: true },
       },
       {
         id: 'deepseek-v4-pro',
-        pricing: priced(1.32, 3.96, 0.044),
+        pricing: withPeak(0.66, 1.98, 0.022),
         context_window: 1_000_000,
         max_output_tokens: 384_000,
       },

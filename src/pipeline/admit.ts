@@ -6,7 +6,7 @@ import type { Clock } from '../core/ports/clock.ts'
 import { isProjectScope } from '../core/request/project-tag.ts'
 import { scopesOf, tagsOf } from '../core/request/tags.ts'
 import { tokensSpared } from '../core/tokens/tokens.ts'
-import { priceTable, toUsd } from '../core/usage/money.ts'
+import { highestPrices, toUsd } from '../core/usage/money.ts'
 import { highestSourceCharges } from '../core/usage/source-charges.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { noWeb, type WebPlan, type WebUse } from '../core/web/web-plan.ts'
@@ -113,7 +113,7 @@ function toAdmissionRequest(
   const { first } = plan
   // Covers the first model's provider; a fallback to another one reserves more if needed.
   const inputTokens = plan.inputTokens - tokensSpared(ask, first.model.provider)
-  const prices = priceTable(first.model.pricing, inputTokens)
+  const highest = highestPrices(first.model.pricing, inputTokens, plan.terms)
   const scopes = scopesOf(caller, tagsOf(caller, ask))
   return {
     requestId,
@@ -124,10 +124,9 @@ function toAdmissionRequest(
     outputTokens: Math.min(ask.maxOutputTokens ?? config.defaultMaxOutputTokens, first.model.maxOutputTokens),
     choices: ask.choices,
     fairShare: ask.maxOutputTokens === null,
-    // The highest input price: cache hits and writes are unknown before the response.
-    inputPrice: Math.max(prices.input, prices.cachedInput, prices.cacheWrite),
-    outputPrice: prices.output,
-    extraMicrocents: plan.web.microcents + highestSourceCharges(ask, first, inputTokens),
+    inputPrice: highest.input,
+    outputPrice: highest.output,
+    extraMicrocents: plan.web.microcents + highestSourceCharges(ask, first, inputTokens, plan.terms),
   }
 }
 

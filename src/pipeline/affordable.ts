@@ -10,7 +10,7 @@ import type { Candidate } from './routing/candidate.ts'
 import type { Route } from './routing/route.ts'
 
 type AffordableRequest = {
-  readonly plan: Pick<Route, 'inputTokens' | 'choices' | 'first' | 'web'>
+  readonly plan: Pick<Route, 'inputTokens' | 'choices' | 'terms' | 'first' | 'web'>
   readonly prepared: Pick<CallRequest['prepared'], 'ask'>
 }
 
@@ -70,7 +70,7 @@ export async function affordableHedge(
 
 /** Returns the largest usage of one attempt, with the input that the provider may add, without the gateway's own web access. */
 export function highestUsage(
-  { plan, ask }: { readonly plan: Pick<Route, 'inputTokens' | 'choices'>; readonly ask: ChatRequest },
+  { plan, ask }: { readonly plan: Pick<Route, 'inputTokens' | 'choices' | 'terms'>; readonly ask: ChatRequest },
   candidate: Candidate,
   reservation: Reservation,
 ) {
@@ -83,7 +83,8 @@ export function highestUsage(
   const sent = isOwn ? ask : { ...ask, source: null }
   const addedTokens = Math.min(room, highestAddedInput(sent, room) + estimateOpaqueTokens(sent, model.provider))
   const inputTokens = shown + addedTokens
-  const charges = highestSourceCharges(ask, candidate, inputTokens)
-  const microcents = highestCostOf(model, inputTokens, outputCap * plan.choices) + charges
+  const charges = highestSourceCharges(ask, candidate, inputTokens, plan.terms)
+  const most = { inputTokens, outputTokens: outputCap * plan.choices }
+  const microcents = highestCostOf(model.pricing, most, plan.terms) + charges
   return { outputCap, inputTokens, addedTokens, microcents }
 }

@@ -2,6 +2,7 @@ import type { WeighedSignal } from '../core/analysis/difficulty.ts'
 import type { DifficultyExplainer, PromptAnalysis, PromptAnalyzer } from '../core/analysis/prompt-analysis.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
 import type { Caller } from '../core/limits/plans.ts'
+import { ratesAt } from '../core/models/pricing.ts'
 import type { HealthState } from '../core/request/health-state.ts'
 import type { PlaceReason } from '../core/request/place-reason.ts'
 import { defaultLevelShares, type LevelShares } from '../core/routing/capability-levels.ts'
@@ -95,7 +96,7 @@ export async function planDryRun(
       candidate,
       place,
       reasons,
-      costMicrocents: baseCost(model, inputTokens, outputTokens) + plan.web.microcents,
+      costMicrocents: baseCost(ratesAt(model.pricing, plan.terms), inputTokens, outputTokens) + plan.web.microcents,
       health,
       healthDetail,
       figures,

@@ -4,7 +4,7 @@
  */
 import { type Attempt, type AttemptOutcome, type AttemptSkip, attemptSkips } from '../core/chat/attempts.ts'
 import type { TokenUsage } from '../core/chat/chat-events.ts'
-import type { Model } from '../core/models/models.ts'
+import type { Rates } from '../core/models/pricing.ts'
 import { costParts } from '../core/usage/money.ts'
 import { fieldName } from '../core/usage/rejection.ts'
 import { maximumTraced, type RequestTrace, type TracedCandidate, toThousandths } from '../core/usage/request-trace.ts'
@@ -20,7 +20,7 @@ export function toRequestTrace(
   { ranked }: Pick<Route, 'ranked'>,
   { attempts, decision }: Pick<Progress, 'attempts' | 'decision'>,
   cost: {
-    readonly model: Pick<Model, 'pricing'> | null
+    readonly rates: Rates | null
     readonly usage: TokenUsage
     readonly fallback?: FallbackPolicy
   },
@@ -29,7 +29,7 @@ export function toRequestTrace(
     c: inCallOrder(ranked).slice(0, maximumTraced).map(toTracedCandidate),
     ...tracedAttempts(attempts),
     ...tracedSkips(attempts),
-    ...(cost.model === null ? {} : { b: costParts(cost.model, cost.usage) }),
+    ...(cost.rates === null ? {} : { b: costParts(cost.rates, cost.usage) }),
     ...tracedDecision(decision),
     ...(cost.fallback === undefined || cost.fallback === 'any' ? {} : { f: cost.fallback }),
   }

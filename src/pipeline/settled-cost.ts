@@ -1,8 +1,10 @@
 /** Cost of a request: the upstream's own token counts, estimates for missing ones, and at most the reservation. */
 import type { ChatRequest } from '../core/chat/chat.ts'
 import type { TokenUsage } from '../core/chat/chat-events.ts'
+import { chosenTier, requestedTier } from '../core/chat/provider-features.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { Catalog, Model } from '../core/models/models.ts'
+import { type PriceTerms, type Rates, ratesAt } from '../core/models/pricing.ts'
 import { estimateTokens, likelyInputTokens } from '../core/tokens/tokens.ts'
 import { costOf, hourCacheCost, providerSearchCost, savedByCache } from '../core/usage/money.ts'
 import type { Reservation } from '../limits/meter.ts'
@@ -17,6 +19,8 @@ export type SettledCost = {
   readonly response: UpstreamResponse | null
   /** The model that served; null = none. */
   readonly model: Model | null
+  /** Prices at which the response is billed; null = it costs nothing. */
+  readonly rates: Rates | null
   readonly usage: TokenUsage
   readonly estimated: boolean
   /** Cost of the whole usage; above `billed` by the shortfall. */
@@ -59,6 +63,7 @@ export function settledCost(
   const response = billedResponse(progress)
   const seat = progress.reservation
   const model = response === null ? null : servedModel(catalogue, response)
+  const rates = response === null || model === null ? null : ratesAt(model.pricing, termsOf(response))
   const { usage: counted, estimated } = used(response, { plan, ask, seat })
   const usage = model === null ? counted : possible(counted, model, { plan, ask, seat })
   // The web is reserved beside the model, and has no value to the client without an output.
@@ -68,16 +73,23 @@ export function settledCost(
   // As a failed attempt, it costs nothing if nothing was answered.
   const lost = model === null ? null : lostHedge(catalogue, progress, { plan, ask, seat })
   const costFor = (tokens: TokenUsage) =>
-    model === null ? 0 : costOf(model, tokens) + hourCacheCost(model, tokens) + search + fetch + (lost?.cost ?? 0)
+    rates === null ? 0 : costOf(rates, tokens) + hourCacheCost(rates, tokens) + search + fetch + (lost?.cost ?? 0)
   // The provider charges for its own counts, also where they exceed the model's limits.
   const owed = Math.min(costFor(counted), Number.MAX_SAFE_INTEGER)
   const charged = costFor(usage)
   const billed = paysInFull(caller) ? charged : Math.min(charged, seat.reservedMicrocents)
   const hedge = Math.min(lost?.cost ?? 0, Math.max(0, billed - search - fetch))
   const hedgeUsage = lost?.usage ?? null
-  const cacheSaved = model === null ? null : savedByCache(model, usage)
+  const cacheSaved = rates === null ? null : savedByCache(rates, usage)
   const isCut = owed > billed || usage !== counted
-  return { response, model, usage, estimated, owed, billed, search, fetch, hedge, hedgeUsage, cacheSaved, isCut }
+  return { response, model, rates, usage, estimated, owed, billed, search, fetch, hedge, hedgeUsage, cacheSaved, isCut }
+}
+
+/** Returns when the attempt began, and the tier that the provider reports, or else the one that it was sent. */
+function termsOf({ startedAtMs, providerFields, ask, droppedParameters }: UpstreamResponse): PriceTerms {
+  const reported = providerFields?.form === 'openai' ? providerFields.serviceTier : providerFields?.usage.service_tier
+  const tier = typeof reported === 'string' ? chosenTier(reported) : null
+  return { at: startedAtMs, tier: tier ?? (droppedParameters.includes('service_tier') ? null : requestedTier(ask)) }
 }
 
 /**
@@ -91,8 +103,9 @@ function lostHedge(
 ): { readonly usage: TokenUsage; readonly cost: number } | null {
   if (hedge === null || hedge.other === null) return null
   const model = servedModel(catalogue, hedge.other)
+  const rates = ratesAt(model.pricing, termsOf(hedge.other))
   const usage = possible(used(hedge.other, counted, !hedge.isRacing).usage, model, counted)
-  return { usage, cost: costOf(model, usage) + hourCacheCost(model, usage) + providerSearchCost(usage) }
+  return { usage, cost: costOf(rates, usage) + hourCacheCost(rates, usage) + providerSearchCost(usage) }
 }
 
 const nothing: TokenUsage = {

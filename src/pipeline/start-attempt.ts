@@ -93,6 +93,7 @@ export function startAttempt(
       modelLimit: model.maxOutputTokens,
     }),
     startedAt: deps.clock.monotonic(),
+    startedAtMs: deps.clock.now(),
   })
   progress.response = response
   const run = { request: state.request, progress, attempt, response, claim, ticket, outputCap, stream }

@@ -38,9 +38,9 @@ export type EstimateDeps = {
 export function updateEstimates(
   deps: EstimateDeps,
   { caller, ask, plan: { reading, web } }: AdmittedRequest,
-  { response, model, usage, billed, hedge }: SettledCost,
+  { response, model, rates, usage, billed, hedge }: SettledCost,
 ): void {
-  if (model === null || response === null) return
+  if (model === null || rates === null || response === null) return
   const { accountId } = caller
   const { inputTokens, outputTokens } = usage
   deps.ties.answered(accountId, ask, {
@@ -52,7 +52,7 @@ export function updateEstimates(
   const known = deps.foresight.of(reading.queryType, accountId)
   const expected = expectedOutput(model, reading, ask.maxOutputTokens, known).tokens * ask.choices
   const input = likelyInputTokens(ask, model.provider) + usualWebTokens(web, model)
-  const estimate = baseCost(model, input, expected) + web.microcents
+  const estimate = baseCost(rates, input, expected) + web.microcents
   // A model without a price has no estimate error, and a truncated output has no length of its own.
   if (estimate === 0 || billed === 0) return
   const isWhole = response.finishes.get(0) === 'stop'

@@ -17,6 +17,8 @@ export type UpstreamResponse = {
   readonly outputCap: OutputCap | null
   /** Monotonic milliseconds at which the attempt began. */
   readonly startedAt: number
+  /** Epoch milliseconds of the same moment, which decides the prices. */
+  readonly startedAtMs: number
   /** Monotonic milliseconds at which its first content arrived. */
   firstContentAt: number | null
   /** Received text of every kind except reasoning; counted only if the upstream gives no counts, and never stored. */
@@ -47,7 +49,10 @@ export type UpstreamResponse = {
 
 /** Creates the state of a response that was not read yet. */
 export function createUpstreamResponse(
-  call: Pick<UpstreamResponse, 'candidate' | 'keyAccount' | 'ask' | 'droppedParameters' | 'outputCap' | 'startedAt'>,
+  call: Pick<
+    UpstreamResponse,
+    'candidate' | 'keyAccount' | 'ask' | 'droppedParameters' | 'outputCap' | 'startedAt' | 'startedAtMs'
+  >,
 ): UpstreamResponse {
   return {
     ...call,

@@ -40,7 +40,7 @@ const fieldsOf: Readonly<Record<ProviderKind, Readonly<Record<string, Shape>>>> 
     ),
     ...names(
       'scalar',
-      'verbosity prompt_cache_key cache_prompt safe_prompt prompt_mode enable_thinking thinking_budget',
+      'verbosity service_tier prompt_cache_key cache_prompt safe_prompt prompt_mode enable_thinking thinking_budget',
     ),
     ...names('scalar', 'include_reasoning reasoning_format reasoning_split'),
     ...names('scalars', 'stop_token_ids bad_words guided_choice'),

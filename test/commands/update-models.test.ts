@@ -121,6 +121,10 @@ test('models update: prints figures of the operator, which it does not replace',
     kept('cachedInput', '0.7', '0.1'),
     kept('longContext.input', '14', '2'),
     kept('longContext.cachedInput', '1.4', '0.2'),
+    kept('variants.0.input', '3.5', '0.5'),
+    kept('variants.0.cachedInput', '0.35', '0.05'),
+    kept('variants.0.longContext.input', '7', '1'),
+    kept('variants.0.longContext.cachedInput', '0.7', '0.1'),
   ])
 })
 

@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { presetModels, presets } from '../../src/config/presets.ts'
 import { type Environment, readConfig } from '../../src/config.ts'
+import { toModel } from '../../src/core/models/configured-models.ts'
+import { ratesAt } from '../../src/core/models/pricing.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gateway-presets-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -32,6 +34,25 @@ describe('presets', () => {
       expect(pricing.output_per_mtok).toBeGreaterThan(pricing.input_per_mtok)
       expect(pricing.cached_input_per_mtok ?? 0).toBeLessThan(pricing.input_per_mtok)
     }
+  })
+
+  test.each([
+    ['deepseek-flash', 0.15, 0.6, 0.003],
+    ['deepseek-v4-pro', 0.66, 1.98, 0.022],
+  ])('%s costs half outside the peak hours of DeepSeek', (id, input, output, cachedInput) => {
+    const row = presets
+      .flatMap(preset => (preset.id === 'deepseek' ? presetModels(preset) : []))
+      .find(one => one.id === id)
+    if (row === undefined) throw new Error(`no ${id} in the preset`)
+    const { pricing } = toModel('deepseek', row)
+    const at = (time: string) => ratesAt(pricing, { at: Date.parse(time), tier: null })
+    expect(at('2026-11-28T08:00Z')).toMatchObject({ input, output, cachedInput })
+    expect(at('2026-11-27T08:00Z')).toMatchObject({
+      input: 2 * input,
+      output: 2 * output,
+      cachedInput: 2 * cachedInput,
+    })
+    expect(at('2026-11-27T05:00Z')).toBe(pricing)
   })
 
   test.each(local)('$id needs only its base URL, and sends a key only if there is one', ({ id, base, key }) => {

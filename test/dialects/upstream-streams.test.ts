@@ -329,7 +329,14 @@ function batchesOf(provider: Provider, bytes: Uint8Array, splits: readonly numbe
     parts: () => null,
   }
   const ask: ChatRequest = askWith({})
-  const response = createUpstreamResponse({ candidate, ask, droppedParameters: [], outputCap: null, startedAt: 0 })
+  const response = createUpstreamResponse({
+    candidate,
+    ask,
+    droppedParameters: [],
+    outputCap: null,
+    startedAt: 0,
+    startedAtMs: 0,
+  })
   const splitter = createEventSplitter()
   const reader = provider.streamReader(1)
   const batches: (readonly ChatEvent[] | null)[] = []

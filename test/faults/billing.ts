@@ -68,7 +68,7 @@ describe.each([...formats])('billing (%s)', format => {
         outputTokens: model.maxOutputTokens,
       }
       // An account on `usage` owes more than was reserved.
-      expect(row.billed_microcents).toBe(costOf(model, used))
+      expect(row.billed_microcents).toBe(costOf(model.pricing, used))
       expect(rig.gateway.logLines.slice(logged).some(line => line.includes('bill_capped_at_reservation'))).toBe(true)
     }
     await Promise.all(ways.map(each))
@@ -98,7 +98,11 @@ test('reservation: covers a prompt written to a cache at a higher price', async 
   const reply = await rig.ask('whole', { model: models.anthropic, prompt, maxTokens: 1 })
   const model = rig.gateway.deps.catalogue.resolve(models.anthropic)
   const row = await rig.row(reply.requestId)
-  expect(row.billed_microcents).toBe(model === null ? -1 : highestCostOf(model, input, 1))
+  expect(row.billed_microcents).toBe(
+    model === null
+      ? -1
+      : highestCostOf(model.pricing, { inputTokens: input, outputTokens: 1 }, { at: Date.now(), tier: null }),
+  )
   expect(
     rig.gateway.logLines.some(line => line.includes('bill_capped_at_reservation') && line.includes(reply.requestId)),
   ).toBe(false)

@@ -32,7 +32,7 @@ function claude(model: Model) {
 /** Asks for a fallback from `cheap` with a reservation of a part of what the first can cost; returns what was raised to. */
 async function fallBackTo(to: ReturnType<typeof candidateOf>, part: number, canRaise: boolean) {
   const first = claude(cheap)
-  const plan = { inputTokens: 100, choices: 1, first, web: noWeb }
+  const plan = { inputTokens: 100, choices: 1, terms: { at: 0, tier: null }, first, web: noWeb }
   const seat = { requestId: 'r', accountId: 'a', outputCap: 10, reservedTokens: 0, reservedMicrocents: 0, day: 1 }
   const { inputTokens, microcents } = highestUsage({ plan, ask }, first, seat)
   const reserved = { reservedTokens: (inputTokens + 10) * part, reservedMicrocents: microcents * part }

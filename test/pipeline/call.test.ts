@@ -447,7 +447,10 @@ describe('reservation', () => {
   const dear = published.find(model => fullName(model) === 'anthropic/claude-fable-5-2')
   if (cheap === undefined || dear === undefined) throw new Error('the catalogue has changed: choose other models')
   const ask = asking({ model: fullName(cheap), max_output_tokens: 100, fallback_max_cost_factor: 1_000 })
-  const costOf = (model: Model) => highestCostOf(model, estimateInputTokens(ask, model.provider), 100)
+  const costOf = ({ pricing, provider }: Model) => {
+    const most = { inputTokens: estimateInputTokens(ask, provider), outputTokens: 100 }
+    return highestCostOf(pricing, most, { at: 0, tier: null })
+  }
 
   const withBudget = (dailyCostMicrocents: number): Caller => ({
     ...caller,

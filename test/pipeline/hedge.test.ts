@@ -198,14 +198,14 @@ const receiptOf = ({ events }: Ended) => events.flatMap(event => (event.type ===
 const outcomesOf = ({ records }: World) => records[0]?.tried?.map(([model, outcome]) => `${model} ${outcome}`)
 
 const usage = { cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
-const served = (model: Model) => costOf(model, { ...usage, inputTokens: 20, outputTokens: 7 })
+const served = (model: Model) => costOf(model.pricing, { ...usage, inputTokens: 20, outputTokens: 7 })
 /** Input tokens of a canceled attempt that reported none, and their cost. */
 const inputOf = (model: Model) => {
   const ask = askWith()
   return Math.min(estimateInputTokens(ask), likelyInputTokens(ask, model.provider))
 }
 const canceled = (model: Model, inputTokens: number, outputTokens = 0) =>
-  costOf(model, { ...usage, inputTokens, outputTokens })
+  costOf(model.pricing, { ...usage, inputTokens, outputTokens })
 
 for (const stream of [true, false])
   test(`hedge: ${stream ? 'a stream' : 'a JSON response'} comes from the runner-up, and both costs are billed`, async () => {
@@ -292,7 +292,10 @@ test('hedge: begins for an account that has it on, unless the request turns it o
 
 test('hedge: begins only if the account can pay for both, to the micro-cent', async () => {
   const ask = askWith({ stream: true })
-  const worst = (model: Model) => highestCostOf(model, estimateInputTokens(ask, model.provider), 100)
+  const worst = ({ pricing, provider }: Model) => {
+    const most = { inputTokens: estimateInputTokens(ask, provider), outputTokens: 100 }
+    return highestCostOf(pricing, most, { at: 0, tier: null })
+  }
   const both = worst(first) + worst(second)
   for (const [dailyCostMicrocents, count] of [
     [both, 2],

@@ -8,6 +8,7 @@ import type { ReportedUsage, TokenUsage } from '../../src/core/chat/chat-events.
 import type { Caller } from '../../src/core/limits/plans.ts'
 import { catalog } from '../../src/core/models/catalog.ts'
 import { buildCatalog, type Model } from '../../src/core/models/models.ts'
+import { priceVariant } from '../../src/core/models/pricing.ts'
 import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
 import { costOf, highestCostOf } from '../../src/core/usage/money.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
@@ -70,6 +71,7 @@ function planFor(model: Model, { ask, inputTokens, choices = 1, web = 0 }: Plann
     level: 'light',
     inputTokens,
     choices,
+    terms: { at: 0, tier: null },
     first: candidate,
     ranked: [],
     candidates: [candidate],
@@ -113,7 +115,14 @@ async function settled(given: Given) {
       searchMicrocents: web.microcents - web.fetchMicrocents,
       fetchMicrocents: web.fetchMicrocents,
     }
-  const response = createUpstreamResponse({ candidate, ask, droppedParameters: [], outputCap: null, startedAt: 0 })
+  const response = createUpstreamResponse({
+    candidate,
+    ask,
+    droppedParameters: [],
+    outputCap: null,
+    startedAt: 0,
+    startedAtMs: 0,
+  })
   progress.response = Object.assign(response, { usage, text, reasoning, hasContent: text !== '', ended })
   progress.outcome = ended ? 'completed' : 'client_closed'
   const noted: (() => InterimUsage)[] = []
@@ -219,7 +228,7 @@ test('bill: matches the usage within the reservation exactly, with any share of 
         reasoningTokens: 0,
       }
       const { record, receipt, warnings } = await settled({ ...rest, usage, text: 'x', ended: true })
-      expect(record.billed_microcents).toBe(costOf(rest.model, usage))
+      expect(record.billed_microcents).toBe(costOf(rest.model.pricing, usage))
       expect([receipt.estimated, warnings]).toEqual([false, []])
     }),
     { numRuns: 500 },
@@ -314,7 +323,7 @@ test('settle: counts all tokens against the day and records the shortfall when m
   expect([record.input_tokens, record.output_tokens]).toEqual([50_000, 900])
   expect(left?.tokens.remaining).toBe(limits.dailyTokens - 50_900)
   expect(record.billed_microcents).toBe(seat.reservedMicrocents)
-  expect(record.shortfall_microcents).toBe(costOf(sample, more) - seat.reservedMicrocents)
+  expect(record.shortfall_microcents).toBe(costOf(sample.pricing, more) - seat.reservedMicrocents)
   // The process may die before the request ends.
   expect(interim?.record.shortfall_microcents).toBe(record.shortfall_microcents)
 })
@@ -323,7 +332,7 @@ test('settle: bills all that was used to an account on the usage plan, and the c
   const more = { ...counted, inputTokens: 50_000, outputTokens: 900 }
   const caller: Caller = { ...evaluation, plan: 'usage' }
   const { seat, record, interim, left, warnings } = await settled({ ...base, usage: more, text: 'words', caller })
-  const owed = costOf(sample, more)
+  const owed = costOf(sample.pricing, more)
   expect(owed).toBeGreaterThan(seat.reservedMicrocents)
   expect([record.billed_microcents, record.reserved_microcents]).toEqual([owed, seat.reservedMicrocents])
   expect(record).not.toHaveProperty('shortfall_microcents')
@@ -359,6 +368,24 @@ test('settle: cuts counts to what the model can read and write when an upstream 
 })
 
 test.each([
+  ['the peak price just before the peak', '2026-11-23T00:30Z', 2],
+  ['the usual price in the hours after it', '2026-11-23T04:00Z', 1],
+])('admit: reserves %s', async (_name, time, factor) => {
+  const journal = { appendTogether: async () => {}, isWritable: () => true, untilDurable: async () => {} }
+  const meter = createLocalMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
+  const rates = { input: 10, output: 20, cachedInput: 1, cacheWrite: null, longContext: null }
+  const peak = priceVariant({ hoursUtc: ['01:00-04:00'] }, { ...rates, input: 20, output: 40, cachedInput: 2 })
+  const ask = readNative({ prompt: 'Hi', max_output_tokens: 100 }, new Headers(), 2)
+  const plan = {
+    ...planFor({ ...sample, pricing: { ...rates, variants: [peak] } }, { ask, inputTokens: 1_000 }),
+    terms: { at: Date.parse(time), tier: null },
+  }
+  const deps = { meter, clock: systemClock, config: readConfig({}) }
+  const { reservation } = await admit(deps, { requestId: 'req_1', caller: evaluation, ask, plan })
+  expect(reservation.reservedMicrocents).toBe(factor * (1_000 * 1_000 + 100 * 2_000))
+})
+
+test.each([
   ['the rest of the context window', Number.MAX_SAFE_INTEGER, 1e12],
   ['all that the account has left', 20_000_000, 1e12],
   ['all tokens that the account has left', Number.MAX_SAFE_INTEGER, 50_000],
@@ -374,7 +401,7 @@ test.each([
   const account: Caller = { ...evaluation, limits: { ...limits, dailyCostMicrocents, dailyTokens } }
   const deps = { meter, clock: systemClock, config: readConfig({}) }
   const { reservation } = await admit(deps, { requestId: 'req_1', caller: account, ask, plan })
-  const most = highestCostOf(sample, sample.contextWindow, 10)
+  const most = highestCostOf(sample.pricing, { inputTokens: sample.contextWindow, outputTokens: 10 }, plan.terms)
   expect(reservation.reservedMicrocents).toBe(Math.min(most, dailyCostMicrocents))
   expect(reservation.reservedTokens).toBe(Math.min(sample.contextWindow + 10, dailyTokens))
 })

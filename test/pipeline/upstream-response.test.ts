@@ -18,7 +18,14 @@ test('applyParts: counts the items of a provider apart from the output', () => {
     parts: () => null,
   }
   const ask = askWith({})
-  const response = createUpstreamResponse({ candidate, ask, droppedParameters: [], outputCap: null, startedAt: 0 })
+  const response = createUpstreamResponse({
+    candidate,
+    ask,
+    droppedParameters: [],
+    outputCap: null,
+    startedAt: 0,
+    startedAtMs: 0,
+  })
   const json = JSON.stringify({ type: 'web_search_tool_result', content: 'x'.repeat(50_000) })
   applyParts(
     response,

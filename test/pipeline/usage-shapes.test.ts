@@ -446,13 +446,17 @@ function streamed({ provider, events }: Wire, usage: Json | null, isLeft: boolea
   return isLeft ? parts : [...parts, ...reader.finish()]
 }
 
-function billed(parts: readonly AnswerPart[]) {
+type Attempted = Partial<Parameters<typeof createUpstreamResponse>[0]>
+
+function billed(parts: readonly AnswerPart[], attempted: Attempted = {}) {
   const response = createUpstreamResponse({
     candidate: candidateOf(model),
     ask,
     droppedParameters: [],
     outputCap: null,
     startedAt: 0,
+    startedAtMs: 0,
+    ...attempted,
   })
   applyParts(response, parts, 1)
   const seat = {
@@ -503,6 +507,78 @@ for (const [name, wire] of Object.entries(wires))
       }
     })
   })
+
+describe('prices by time and tier', () => {
+  const usual = { input_per_mtok: 1, output_per_mtok: 10 }
+  const tiered = toModel('relay', {
+    id: 'm',
+    pricing: {
+      ...usual,
+      variants: [
+        { service_tier: 'flex', input_per_mtok: 0.5, output_per_mtok: 5 },
+        { service_tier: 'priority', input_per_mtok: 2, output_per_mtok: 20 },
+        { hours_utc: ['01:00-04:00'], days: ['mon'], input_per_mtok: 3, output_per_mtok: 30 },
+      ],
+    },
+  })
+  const tokens = { input: 12, output: 5 }
+  const openaiUsage = { prompt_tokens: tokens.input, completion_tokens: tokens.output, total_tokens: 17 }
+  /** Times the usual price. */
+  const factorOf = (parts: readonly AnswerPart[], attempted: Attempted = {}) =>
+    billed(parts, { candidate: candidateOf(tiered), ...attempted }).owed / (tokens.input * 100 + tokens.output * 1_000)
+  const asking = (service_tier: string): Attempted => ({ ask: { ...ask, extras: { service_tier } } })
+  const chat = ({ service_tier }: { service_tier?: string } = {}) => {
+    const { provider, whole } = wires['Chat Completions'] ?? openaiWire()
+    return provider.readResponse({ ...whole(openaiUsage), service_tier })
+  }
+  const messages = (service_tier: string) => {
+    const usage = { input_tokens: tokens.input, output_tokens: tokens.output, service_tier }
+    return anthropic.readResponse({
+      type: 'message',
+      model: 'm',
+      content: [{ type: 'text', text }],
+      stop_reason: 'end_turn',
+      usage,
+    })
+  }
+
+  test.each([
+    ['flex', 0.5],
+    ['priority', 2],
+    ['default', 1],
+    ['scale', 1],
+  ])('bills the tier %s that the provider reports, whatever was asked', (tier, factor) => {
+    expect(factorOf(chat({ service_tier: tier }), asking('priority'))).toBe(factor)
+  })
+
+  test('bills the requested tier when the provider reports none, and not one that was dropped', () => {
+    expect(factorOf(chat(), asking('flex'))).toBe(0.5)
+    expect(factorOf(chat({ service_tier: 'auto' }), asking('flex'))).toBe(0.5)
+    expect(factorOf(chat(), asking('auto'))).toBe(1)
+    expect(factorOf(chat(), { ...asking('flex'), droppedParameters: ['service_tier'] })).toBe(1)
+  })
+
+  test('bills the tier that Anthropic reports', () => {
+    expect(factorOf(messages('priority'))).toBe(2)
+    expect(factorOf(messages('standard'))).toBe(1)
+  })
+
+  test('bills the last tier of a stream, also when the client left it', () => {
+    const reader = openaiWire().provider.streamReader()
+    const frame = (service_tier: string, fields: Json) =>
+      reader.read({ name: '', data: JSON.stringify(chunk({ service_tier, ...fields })) })
+    const parts = [
+      ...frame('auto', { choices: choice({ content: text }) }),
+      ...frame('flex', { choices: [], usage: openaiUsage }),
+    ]
+    expect(factorOf(parts, asking('priority'))).toBe(0.5)
+  })
+
+  test('bills the time at which the attempt began', () => {
+    const at = (time: string) => factorOf(chat(), { startedAtMs: Date.parse(time) })
+    expect(['2026-11-23T00:59:59Z', '2026-11-23T01:00:00Z', '2026-11-24T02:00:00Z'].map(at)).toEqual([1, 3, 1])
+  })
+})
 
 describe('usage of a stream that the client left', () => {
   const { provider } = openaiWire()

@@ -3,6 +3,7 @@ import Ajv from 'ajv/dist/2020'
 import fc from 'fast-check'
 import { type ChatRequest, type Message, reasoningEfforts } from '../../src/core/chat/chat.ts'
 import type { ReportedUsage } from '../../src/core/chat/chat-events.ts'
+import { catalog } from '../../src/core/models/catalog.ts'
 import type { Model, ParameterRules } from '../../src/core/models/models.ts'
 import { openai } from '../../src/providers/openai.ts'
 import type { AnswerPart, ProviderRequest } from '../../src/providers/provider.ts'
@@ -695,9 +696,16 @@ describe('OpenAI request', () => {
   })
 
   test('never requests a service tier above the billed price', () => {
-    const tierSent = (service_tier: string) => bodyFor({ ask: { extras: { service_tier } } }).service_tier
-    expect(['auto', 'default', 'flex'].map(tierSent)).toEqual(['auto', 'default', 'flex'])
-    expect(['priority', 'fast', 'scale'].map(tierSent)).toEqual([undefined, undefined, undefined])
+    const sentTo = (id: string) => (service_tier: string) => {
+      const model = catalog.find(one => one.id === id)
+      if (model === undefined) throw new Error(`no ${id} in the catalog`)
+      const ask = askWith({ extras: { service_tier } })
+      const access = { baseUrl: 'https://api.openai.com/v1', apiKey: 'key' }
+      return JSON.parse(official.toRequest({ ask, model, outputCap: 1000, stream: false }, access).body).service_tier
+    }
+    const tiers = ['auto', 'default', 'flex', 'priority', 'fast', 'scale']
+    expect(tiers.map(sentTo('gpt-5.5'))).toEqual(['auto', 'default', 'flex', undefined, undefined, undefined])
+    expect(tiers.map(sentTo('gpt-4.1'))).toEqual(['auto', 'default', undefined, undefined, undefined, undefined])
     expect(requestFor({ ask: { extras: { service_tier: 'priority' } } }).droppedParameters).toEqual(['service_tier'])
   })
 

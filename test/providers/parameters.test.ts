@@ -43,7 +43,15 @@ describe('dropped parameters', () => {
 
   test('exclude fields that are sent', () => {
     expect(droppedBy('openai', extras)).toEqual(['store', 'unknown'])
-    expect(droppedBy('compatible', extras, true)).toEqual(['service_tier', 'store', 'unknown'])
+    expect(droppedBy('compatible', extras, true)).toEqual(['store', 'unknown'])
+  })
+
+  test('include a service tier without a price of its own', () => {
+    const withTier = (service_tier: string) => ({ service_tier })
+    for (const adapter of ['openai', 'compatible']) {
+      expect(droppedBy(adapter, withTier('flex'), true)).toEqual([])
+      expect(droppedBy(adapter, withTier('priority'), true)).toEqual(['service_tier'])
+    }
   })
 })
 

@@ -258,6 +258,25 @@ describe('provider fields', () => {
     expect(other).not.toHaveProperty('system_fingerprint')
   })
 
+  test.each([
+    ['gpt-5.5', 'flex', 'flex', 'flex', 0.5],
+    ['gpt-5.5', 'flex', 'flex', 'default', 1],
+    ['gpt-5.5', 'priority', undefined, 'default', 1],
+    ['gpt-4.1', 'flex', undefined, 'default', 1],
+  ])('%s with tier %s: sends %s, and bills the answered tier %s at %d times the usual price', async (...row) => {
+    const [model, asked, tierSent, answered, factor] = row
+    const costIn = async (service_tier: string | undefined, served: string) => {
+      script = () => jsonAnswer(completion('Hello', { service_tier: served }))
+      const answer = await compatible({ model, service_tier })
+      await answer.text()
+      return Number(answer.headers.get('x-gateway-cost-usd'))
+    }
+    const usual = await costIn(undefined, 'default')
+    expect(usual).toBeGreaterThan(0)
+    expect(await costIn(asked, answered)).toBeCloseTo(factor * usual, 8)
+    expect(sent().service_tier).toBe(tierSent)
+  })
+
   test('chat completions stream: has tier and fingerprint on every chunk', async () => {
     const chunk = (delta: Json, finish_reason: string | null) => ({
       id: 'c1',

@@ -4,6 +4,7 @@
  */
 
 import type { PlanName } from '../limits/plans.ts'
+import type { PriceTerms } from '../models/pricing.ts'
 import { byScore, costScore, type Scored } from '../routing/scoring.ts'
 import { dayMs } from '../text/utc-days.ts'
 
@@ -306,11 +307,11 @@ export function prefersCheaper(share: number): boolean {
  * Returns scores shifted toward cheaper models, more so the more of the soft cap is used; highest first. Unchanged
  * below the warning share.
  */
-export function preferCheaper(scored: readonly Scored[], share: number): readonly Scored[] {
+export function preferCheaper(scored: readonly Scored[], share: number, terms: PriceTerms): readonly Scored[] {
   if (!prefersCheaper(share)) return scored
   const lean = firstLean + (fullLean - firstLean) * Math.min(1, (share - warningShare) / (1 - warningShare))
   return scored
-    .map(entry => ({ ...entry, score: (1 - lean) * entry.score + lean * costScore(entry.model) }))
+    .map(entry => ({ ...entry, score: (1 - lean) * entry.score + lean * costScore(entry.model, terms) }))
     .sort(byScore)
 }
 

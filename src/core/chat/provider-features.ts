@@ -62,7 +62,18 @@ const parts: Readonly<Record<Dialect, ReadonlyMap<string, Bound>>> = {
 /** The values without a price factor that the catalog does not know. */
 const values: Readonly<Record<Dialect, Readonly<Record<string, readonly unknown[]>>>> = {
   messages: { service_tier: ['auto', 'standard_only'], inference_geo: ['global'] },
-  responses: { service_tier: ['auto', 'default', 'flex'] },
+  // OpenAI's tiers have prices of their own: `isPricedTier` (`pricing.ts`).
+  responses: {},
+}
+
+/** Returns the service tier that a request names; null = none, so that the operator's settings at the provider decide. */
+export function requestedTier({ extras: { service_tier: tier } }: Pick<ChatRequest, 'extras'>): string | null {
+  return typeof tier === 'string' ? chosenTier(tier) : null
+}
+
+/** Returns a tier that a provider names; null = it leaves the choice open. */
+export function chosenTier(tier: string): string | null {
+  return tier === 'auto' ? null : tier
 }
 
 /** Tools of the Messages form by the start of their type. The client runs the first ones, Anthropic the others. */

@@ -64,14 +64,14 @@ export function catalogDifferences(before: readonly Model[], after: readonly Mod
 }
 
 /** Fields that follow from others. */
-const derived: ReadonlySet<string> = new Set(['pricingSource', 'figures.estimated'])
+const derived = /^(?:pricingSource|figures\.estimated|.+\.minutes)$/
 
 /** Returns the figures of a model as texts by path. */
 function flat(model: Model): ReadonlyMap<string, string> {
   const paths = new Map<string, string>()
   const add = (path: string, value: unknown) => {
-    if (value === undefined || value === null || derived.has(path)) return
-    if (typeof value === 'object' && !Array.isArray(value))
+    if (value === undefined || value === null || derived.test(path)) return
+    if (typeof value === 'object' && !(Array.isArray(value) && value.every(part => typeof part !== 'object')))
       for (const [key, part] of Object.entries(value)) add(path === '' ? key : `${path}.${key}`, part)
     else paths.set(path, Array.isArray(value) ? value.map(part => JSON.stringify(part)).join(', ') : String(value))
   }

@@ -10,10 +10,10 @@ import {
   type MeasuredSpeed,
   type Model,
   type ParameterRules,
-  type Prices,
   type QualityScore,
   type RoutingFigures,
 } from './models.ts'
+import { type Prices, type Pricing, priceVariant, type Rates } from './pricing.ts'
 
 /** The date (UTC) of this catalog's data. */
 export const catalogueDate = '2026-11-20'
@@ -773,7 +773,26 @@ const firstTokenMsWithoutReasoning = 1_000
 const toIndex = indexByLiveBench(rows)
 
 /** The 23 models in display order: by provider, most expensive line first. */
-export const catalog: readonly Model[] = rows.map(row => ({ ...row, figures: figuresOf(row) }))
+export const catalog: readonly Model[] = rows.map(row => ({
+  ...row,
+  pricing: pricingWithTiers(row),
+  figures: figuresOf(row),
+}))
+
+/** OpenAI serves its reasoning models in the tier `flex` at half the usual prices. Source: its pricing page, "Flex". */
+function pricingWithTiers({ provider, pricing, parameters }: CatalogueRow): Pricing {
+  if (provider !== 'openai' || parameters.reasoning.kind !== 'effort') return pricing
+  const half = (price: number | null) => price && price / 2
+  const halved = <P extends Prices>(own: P): P => ({
+    ...own,
+    input: own.input / 2,
+    output: own.output / 2,
+    cachedInput: half(own.cachedInput),
+    cacheWrite: half(own.cacheWrite),
+  })
+  const flex: Rates = { ...halved(pricing), longContext: pricing.longContext && halved(pricing.longContext) }
+  return { ...pricing, variants: [priceVariant({ serviceTier: 'flex' }, flex)] }
+}
 
 /**
  * Returns routing figures on one scale from metrics that are not comparable directly. Quality is the Artificial

@@ -3,16 +3,8 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { type ReasoningEffort, reasoningEfforts } from '../chat/chat.ts'
 import { storableName } from '../text/safe-name.ts'
 import { oneOf } from '../validation/validate.ts'
-import {
-  fullName,
-  type Model,
-  maximumNameCharacters,
-  type ParameterRules,
-  type Prices,
-  type Pricing,
-  tierOf,
-  tiers,
-} from './models.ts'
+import { fullName, type Model, maximumNameCharacters, type ParameterRules, tierOf, tiers } from './models.ts'
+import { type Prices, type Pricing, priceVariant, type Rates, weekdays } from './pricing.ts'
 
 const strict = { additionalProperties: false } as const
 const price = Type.Number({ minimum: 0, maximum: 1_000_000 })
@@ -36,6 +28,28 @@ const priceFields = {
   cache_write_per_mtok: optional(price),
 }
 
+const rateFields = {
+  ...priceFields,
+  long_context: optional(
+    Type.Object({ above_input_tokens: Type.Integer({ minimum: 0, maximum: 100_000_000 }), ...priceFields }, strict),
+  ),
+}
+const time = '([01]\\d|2[0-3]):[0-5]\\d'
+const hours = Type.String({
+  pattern: `^${time}-${time}$`,
+  maxLength: 11,
+  description: 'hours of a day in UTC: HH:MM-HH:MM',
+})
+const variant = Type.Object(
+  {
+    service_tier: optional(Type.String({ minLength: 1, maxLength: 64 })),
+    hours_utc: optional(Type.Array(hours, { minItems: 1, maxItems: 24 })),
+    days: optional(Type.Array(oneOf(weekdays), { minItems: 1, maxItems: 7 })),
+    ...rateFields,
+  },
+  strict,
+)
+
 /**
  * A model of a configured provider (`GATEWAY_CONFIG`, `providers[].models[]`). Prices are USD per million tokens and
  * required, since a model without a known price is not routable; 0 is allowed.
@@ -45,18 +59,7 @@ export const configuredModelSchema = Type.Object(
     id: name,
     display_name: optional(name),
     tier: optional(oneOf(tiers)),
-    pricing: Type.Object(
-      {
-        ...priceFields,
-        long_context: optional(
-          Type.Object(
-            { above_input_tokens: Type.Integer({ minimum: 0, maximum: 100_000_000 }), ...priceFields },
-            strict,
-          ),
-        ),
-      },
-      strict,
-    ),
+    pricing: Type.Object({ ...rateFields, variants: optional(Type.Array(variant, { maxItems: 16 })) }, strict),
     context_window: optional(tokens),
     max_input_tokens: optional(tokens),
     max_output_tokens: optional(tokens),
@@ -326,23 +329,22 @@ function mergedPricing({ pricing: own }: Model, pricing: ConfiguredModel['pricin
   const ofInput = scaledBy(own.input, named.input)
   const ofOutput = scaledBy(own.output, named.output)
   const kept = (price: number | null) => (price === null ? null : ofInput(price))
-  const { longContext } = own
+  const scaled = <P extends Prices>(prices: P): P => ({
+    ...prices,
+    input: ofInput(prices.input),
+    output: ofOutput(prices.output),
+    cachedInput: kept(prices.cachedInput),
+    cacheWrite: kept(prices.cacheWrite),
+  })
+  const scaledLong = ({ longContext }: Rates) => longContext && scaled(longContext)
+  const variants = named.variants ?? own.variants?.map(one => ({ ...scaled(one), longContext: scaledLong(one) }))
   return {
     input: named.input,
     output: named.output,
     cachedInput: named.cachedInput ?? kept(own.cachedInput),
     cacheWrite: named.cacheWrite ?? kept(own.cacheWrite),
-    longContext:
-      named.longContext ??
-      (longContext === null
-        ? null
-        : {
-            aboveInputTokens: longContext.aboveInputTokens,
-            input: ofInput(longContext.input),
-            output: ofOutput(longContext.output),
-            cachedInput: kept(longContext.cachedInput),
-            cacheWrite: kept(longContext.cacheWrite),
-          }),
+    longContext: named.longContext ?? scaledLong(own),
+    ...(variants === undefined ? {} : { variants }),
   }
 }
 
@@ -352,7 +354,14 @@ function scaledBy(from: number, to: number): (price: number) => number {
 }
 
 /** Returns configured prices as those of a model. */
-export function pricingOf({ long_context: longContext, ...row }: ConfiguredModel['pricing']): Pricing {
+export function pricingOf({ variants, ...row }: ConfiguredModel['pricing']): Pricing {
+  if (variants === undefined) return ratesOf(row)
+  const withConditions = ({ service_tier, hours_utc, days, ...rates }: Static<typeof variant>) =>
+    priceVariant({ serviceTier: service_tier ?? null, hoursUtc: hours_utc ?? null, days: days ?? null }, ratesOf(rates))
+  return { ...ratesOf(row), variants: variants.map(withConditions) }
+}
+
+function ratesOf({ long_context: longContext, ...row }: Omit<ConfiguredModel['pricing'], 'variants'>): Rates {
   return {
     ...pricesOf(row),
     longContext: longContext ? { aboveInputTokens: longContext.above_input_tokens, ...pricesOf(longContext) } : null,

@@ -5,7 +5,8 @@
  */
 import { type Static, Type } from '@sinclair/typebox'
 import { modelNameSchema as name } from './configured-models.ts'
-import { buildCatalog, type Catalog, fullName, type Pricing } from './models.ts'
+import { buildCatalog, type Catalog, fullName } from './models.ts'
+import type { Rates } from './pricing.ts'
 
 export type EmbeddingModel = {
   /** The model's name in the provider's API. */
@@ -14,7 +15,7 @@ export type EmbeddingModel = {
   readonly provider: string
   readonly displayName: string
   /** Only input has a price. */
-  readonly pricing: Pricing
+  readonly pricing: Rates
   readonly pricingSource: string
   /** Full name of the model that computes the vectors: the same for all hosts of one model. */
   readonly vectorSpace: string
@@ -160,7 +161,7 @@ export function embeddingModelProblems({ id, dimensions, minimum_dimensions: min
   return minimum <= dimensions ? [] : [`embedding model "${id}": \`minimum_dimensions\` is above \`dimensions\``]
 }
 
-function inputPricing(input: number): Pricing {
+function inputPricing(input: number): Rates {
   return { input, output: 0, cachedInput: null, cacheWrite: null, longContext: null }
 }
 

@@ -1,16 +1,6 @@
 import type { ChatRequest, ContentPart, ReasoningEffort } from '../chat/chat.ts'
 import { dayMs } from '../text/utc-days.ts'
-
-/** Prices in USD per million tokens, as published; null = no separate price, so the input price applies. */
-export type Prices = {
-  readonly input: number
-  readonly output: number
-  readonly cachedInput: number | null
-  readonly cacheWrite: number | null
-}
-
-/** `longContext` prices apply to the whole request once its input tokens (cached included) exceed `aboveInputTokens`. */
-export type Pricing = Prices & { readonly longContext: (Prices & { readonly aboveInputTokens: number }) | null }
+import type { Prices, Pricing } from './pricing.ts'
 
 export const tiers = ['economy', 'standard', 'premium'] as const
 export type Tier = (typeof tiers)[number]

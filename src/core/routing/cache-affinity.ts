@@ -3,6 +3,7 @@
  * cached.
  */
 import { fullName, type Model } from '../models/models.ts'
+import { type PriceTerms, ratesAt } from '../models/pricing.ts'
 import { costOf } from '../usage/money.ts'
 import { discountScore, type Scored } from './scoring.ts'
 
@@ -38,7 +39,7 @@ export function shouldKeepModel(
   tied: Scored,
   leader: Scored,
   { tokens }: CacheAffinity,
-  request: { readonly inputTokens: number; readonly outputTokens: number; readonly costWeight: number },
+  request: CachedRequest & { readonly costWeight: number },
 ): boolean {
   const cached = Math.min(tokens, request.inputTokens)
   const fresh = cost(tied.model, request, 0)
@@ -48,12 +49,20 @@ export function shouldKeepModel(
   return deficit <= margin + request.costWeight * discountScore(kept / fresh)
 }
 
+type CachedRequest = { readonly inputTokens: number; readonly outputTokens: number; readonly terms: PriceTerms }
+
 function cost(
-  model: Model,
-  { inputTokens, outputTokens }: { readonly inputTokens: number; readonly outputTokens: number },
+  { pricing }: Model,
+  { inputTokens, outputTokens, terms }: CachedRequest,
   cachedInputTokens: number,
 ): number {
-  return costOf(model, { inputTokens, cachedInputTokens, cacheWriteTokens: 0, outputTokens, reasoningTokens: 0 })
+  return costOf(ratesAt(pricing, terms), {
+    inputTokens,
+    cachedInputTokens,
+    cacheWriteTokens: 0,
+    outputTokens,
+    reasoningTokens: 0,
+  })
 }
 
 /** Returns a description of cache affinity for the dry run. */

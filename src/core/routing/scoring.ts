@@ -1,5 +1,6 @@
 import type { Strategy } from '../chat/chat.ts'
-import { blendedPrice, fullName, type Model, type Pricing, type RoutingFigures } from '../models/models.ts'
+import { blendedPrice, fullName, type Model, type RoutingFigures } from '../models/models.ts'
+import { type PriceTerms, type Rates, ratesAt } from '../models/pricing.ts'
 import type { HealthState } from '../request/health-state.ts'
 import type { PlaceReason } from '../request/place-reason.ts'
 import type { Level } from './capability-levels.ts'
@@ -34,8 +35,8 @@ export const levelWeights: Readonly<Record<Level, Weights>> = {
   strong: weighing(0.9),
 }
 
-/** `level` is the prompt's; it applies without a strategy. */
-export type ScoringMode = { readonly strategy: Strategy | null; readonly level: Level }
+/** `level` is the prompt's; it applies without a strategy. `terms` decide which of a model's prices are compared. */
+export type ScoringMode = { readonly strategy: Strategy | null; readonly level: Level; readonly terms: PriceTerms }
 
 /** Components of a score; their sum is the score. */
 export type ScoreComponents = {
@@ -95,19 +96,19 @@ export function score(
   const weights = weightsOf(choice)
   const scored: Scored[] = []
   for (const model of models)
-    insertSorted(scored, { model, score: weigh(model, weights, lossOf(choice, figuresOf(model))) }, byMerit)
+    insertSorted(scored, { model, score: weigh(model, weights, choice, figuresOf(model)) }, byMerit)
   return scored
 }
 
 /**
  * Returns the figures with the error rate that counts: 0 under `cost`, where a failure must not lead to a higher price.
  */
-function lossOf({ strategy }: ScoringMode, figures: Figures): Figures {
+function lossOf({ strategy }: Pick<ScoringMode, 'strategy'>, figures: Figures): Figures {
   return strategy === 'cost' && figures.errorRate > 0 ? { ...figures, errorRate: 0 } : figures
 }
 
 /** Returns the weights of the strategy, or of the prompt's level without one. */
-export function weightsOf({ strategy, level }: ScoringMode): Weights {
+export function weightsOf({ strategy, level }: Pick<ScoringMode, 'strategy' | 'level'>): Weights {
   return strategy === null ? levelWeights[level] : strategyWeights[strategy]
 }
 
@@ -116,28 +117,32 @@ export function scoreComponents(model: Model, choice: ScoringMode, measured: Fig
   const weights = weightsOf(choice)
   const figures = lossOf(choice, measured)
   const quality = weights.quality * figures.quality
-  const cost = weights.cost * costScore(model)
+  const cost = weights.cost * costScore(model, choice.terms)
   const speed = weights.speed * speedScore(figures)
   return { quality, cost, speed, reliability: -figures.errorRate * (quality + cost + speed) }
 }
 
 /** Returns the expected value of a response; a failed attempt has none. */
-function weigh(model: Model, weights: Weights, figures: Figures): number {
+function weigh(model: Model, weights: Weights, choice: ScoringMode, measured: Figures): number {
+  const figures = lossOf(choice, measured)
   const worth =
-    weights.quality * figures.quality + weights.cost * costScore(model) + weights.speed * speedScore(figures)
+    weights.quality * figures.quality +
+    weights.cost * costScore(model, choice.terms) +
+    weights.speed * speedScore(figures)
   return worth * (1 - figures.errorRate)
 }
 
 const [lowestPrice, highestPrice] = [0.05, 50]
 const priceScale = scale(lowestPrice, highestPrice)
-const cheapnesses = new WeakMap<Pricing, number>()
+const cheapnesses = new WeakMap<Rates, number>()
 
 /** Returns 1 at 0.05 USD per million tokens (three in, one out) and 0 at 50, on a logarithmic scale. */
-export function costScore({ pricing }: Pick<Model, 'pricing'>): number {
-  const known = cheapnesses.get(pricing)
+export function costScore({ pricing }: Pick<Model, 'pricing'>, terms: PriceTerms): number {
+  const rates = ratesAt(pricing, terms)
+  const known = cheapnesses.get(rates)
   if (known !== undefined) return known
-  const made = 1 - priceScale(blendedPrice(pricing))
-  cheapnesses.set(pricing, made)
+  const made = 1 - priceScale(blendedPrice(rates))
+  cheapnesses.set(rates, made)
   return made
 }
 
@@ -224,7 +229,7 @@ export function describeScore(model: Model, choice: ScoringMode, measured: Figur
   const of = (name: string, figure: number, weight: number) => `${name} ${percent(figure)} × ${percent(weight)} %`
   const sum = [
     of('quality', figures.quality, weights.quality),
-    of('cost', costScore(model), weights.cost),
+    of('cost', costScore(model, choice.terms), weights.cost),
     of('speed', speedScore(figures), weights.speed),
   ].join(', ')
   return figures.errorRate === 0 ? sum : `${sum}, of which ${percent(figures.errorRate)} % are lost to failures`

@@ -1,6 +1,7 @@
 /** Estimates the cost of a request from catalog prices, without any upstream call. */
 import type { ImagePart, Message } from '../chat/chat.ts'
 import type { Model } from '../models/models.ts'
+import { type PriceTerms, type Rates, ratesAt } from '../models/pricing.ts'
 import { estimateImageTokens, factorOf } from '../tokens/tokens.ts'
 import { noWeb, type WebPlan } from '../web/web-plan.ts'
 import type { LengthSource } from './estimate-calibration.ts'
@@ -40,6 +41,8 @@ type MeasuredPrompt = {
   readonly cues: LengthCues
   /** Planned web access; an estimate performs none. */
   readonly web: WebPlan
+  /** Epoch milliseconds of the estimate: prices can depend on the time. */
+  readonly at: number
 }
 
 /** Measured output length, relative to the table of usual lengths. */
@@ -62,14 +65,13 @@ const tokensPerMessage = 4
 export async function measurePrompt(
   messages: readonly Message[],
   count: (texts: readonly string[]) => Promise<number>,
-  cues: LengthCues,
-  web: WebPlan = noWeb,
+  { cues, at, web = noWeb }: Pick<MeasuredPrompt, 'cues' | 'at'> & Partial<Pick<MeasuredPrompt, 'web'>>,
 ): Promise<MeasuredPrompt> {
   const textTokens = await count(messages.map(textOf))
   const images = messages.flatMap(message =>
     message.role === 'user' ? message.content.flatMap(part => (part.type === 'image' ? [part.detail] : [])) : [],
   )
-  return { textTokens, messages: messages.length, images, cues, web }
+  return { textTokens, messages: messages.length, images, cues, web, at }
 }
 
 /** Returns the estimate of one model for a measured prompt. `maxOutputTokens` is the client's cap; null = none. */
@@ -88,13 +90,15 @@ export function estimateCost(
   const counted = model.provider === 'openai' && images === 0 && looked === 0
   const confidence = confidenceOf(counted, maxOutputTokens !== null, known)
   const cap = Math.min(maxOutputTokens ?? model.maxOutputTokens, model.maxOutputTokens)
+  const terms: PriceTerms = { at: prompt.at, tier: 'default' }
   return {
     model,
     inputTokens,
     expectedOutputTokens: tokens,
     outputFrom: from,
-    costMicrocents: baseCost(model, inputTokens, tokens) + web.microcents,
-    maximumCostMicrocents: confidence === 'high' ? highestCostOf(model, inputTokens, cap) : null,
+    costMicrocents: baseCost(ratesAt(model.pricing, terms), inputTokens, tokens) + web.microcents,
+    maximumCostMicrocents:
+      confidence === 'high' ? highestCostOf(model.pricing, { inputTokens, outputTokens: cap }, terms) : null,
     confidence,
   }
 }
@@ -112,8 +116,8 @@ export function expectedOutput(
 }
 
 /** Returns the expected cost in micro-cents for these tokens without caching. */
-export function baseCost(model: Model, inputTokens: number, outputTokens: number): number {
-  return costOf(model, { inputTokens, outputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 })
+export function baseCost(rates: Rates, inputTokens: number, outputTokens: number): number {
+  return costOf(rates, { inputTokens, outputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 })
 }
 
 /** Returns the tokens that planned web access typically adds. */

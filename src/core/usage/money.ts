@@ -3,7 +3,7 @@
  * rounded up once, at settlement.
  */
 import type { TokenUsage } from '../chat/chat-events.ts'
-import type { Model, Prices, Pricing } from '../models/models.ts'
+import { canApply, type Prices, type PriceTerms, type Pricing, type Rates } from '../models/pricing.ts'
 
 export const microcentsPerUsd = 100_000_000
 const tokensPerPriceUnit = 1_000_000
@@ -50,9 +50,12 @@ const idleZeros = /\.?0+$/
  * Returns the prices for a request with this many input tokens (cached included). The long-context tier applies to the
  * whole request.
  */
-export function priceTable(pricing: Pricing, inputTokens: number): PriceTable {
-  const { longContext } = pricing
-  const prices: Prices = longContext !== null && inputTokens > longContext.aboveInputTokens ? longContext : pricing
+export function priceTable(rates: Rates, inputTokens: number): PriceTable {
+  const { longContext } = rates
+  return tableOf(longContext !== null && inputTokens > longContext.aboveInputTokens ? longContext : rates)
+}
+
+function tableOf(prices: Prices): PriceTable {
   let table = tables.get(prices)
   if (table === undefined) {
     table = {
@@ -73,8 +76,8 @@ const tables = new WeakMap<Prices, PriceTable>()
  * Returns the cost of tokens in micro-cents, rounded up once. Token counts are non-negative integers; parts of the
  * input that exceed the whole are limited to it.
  */
-export function costOf(model: Pick<Model, 'pricing'>, usage: TokenUsage): number {
-  const prices = priceTable(model.pricing, usage.inputTokens)
+export function costOf(rates: Rates, usage: TokenUsage): number {
+  const prices = priceTable(rates, usage.inputTokens)
   const cached = Math.min(usage.cachedInputTokens, usage.inputTokens)
   const written = Math.min(usage.cacheWriteTokens, usage.inputTokens - cached)
   const fresh = usage.inputTokens - cached - written
@@ -97,15 +100,15 @@ export function costOf(model: Pick<Model, 'pricing'>, usage: TokenUsage): number
  * Returns the cost of uncached input, cached input, cache writes (with those for an hour) and output in micro-cents, each
  * rounded. They explain a cost: only `costOf` is billed.
  */
-export function costParts(model: Pick<Model, 'pricing'>, usage: TokenUsage): [number, number, number, number] {
-  const prices = priceTable(model.pricing, usage.inputTokens)
+export function costParts(rates: Rates, usage: TokenUsage): [number, number, number, number] {
+  const prices = priceTable(rates, usage.inputTokens)
   const cached = Math.min(usage.cachedInputTokens, usage.inputTokens)
   const written = Math.min(usage.cacheWriteTokens, usage.inputTokens - cached)
   const cost = (tokens: number, price: number) => Math.round((tokens * price) / tokensPerPriceUnit)
   return [
     cost(usage.inputTokens - cached - written, prices.input),
     cost(cached, prices.cachedInput),
-    cost(written, prices.cacheWrite) + hourCacheCost(model, usage),
+    cost(written, prices.cacheWrite) + hourCacheCost(rates, usage),
     cost(usage.outputTokens, prices.output),
   ]
 }
@@ -114,45 +117,81 @@ export function costParts(model: Pick<Model, 'pricing'>, usage: TokenUsage): [nu
  * What the cache costs beyond `costOf`, in micro-cents: a write for an hour costs twice the input, and prices are those of a write for
  * five minutes. Only Anthropic has it. Source: Anthropic's pricing page, "Prompt caching".
  */
-export function hourCacheCost(model: Pick<Model, 'pricing'>, usage: TokenUsage): number {
-  const { hourCacheWriteTokens = 0, cacheWriteTokens, inputTokens } = usage
-  const { input, cacheWrite } = priceTable(model.pricing, inputTokens)
-  return ceilingOfMillionth(Math.min(hourCacheWriteTokens, cacheWriteTokens) * Math.max(0, 2 * input - cacheWrite))
+export function hourCacheCost(rates: Rates, usage: TokenUsage): number {
+  const { hourCacheWriteTokens = 0, cachedInputTokens, cacheWriteTokens, inputTokens } = usage
+  const surcharge = hourSurcharge(priceTable(rates, inputTokens))
+  const written = Math.min(cacheWriteTokens, Math.max(0, inputTokens - cachedInputTokens))
+  return ceilingOfMillionth(Math.min(hourCacheWriteTokens, written) * surcharge)
 }
 
 /**
  * Returns what a prompt cache saved, in micro-cents: the cost without it minus the cost with it. Negative if writing cost
  * more than reading saved; null = nothing was read or written.
  */
-export function savedByCache(model: Pick<Model, 'pricing'>, usage: TokenUsage): number | null {
+export function savedByCache(rates: Rates, usage: TokenUsage): number | null {
   if (usage.cachedInputTokens + usage.cacheWriteTokens === 0) return null
-  const uncached = costOf(model, { ...usage, cachedInputTokens: 0, cacheWriteTokens: 0 })
-  return uncached - costOf(model, usage) - hourCacheCost(model, usage)
+  const uncached = costOf(rates, { ...usage, cachedInputTokens: 0, cacheWriteTokens: 0 })
+  return uncached - costOf(rates, usage) - hourCacheCost(rates, usage)
 }
 
 /** Of one search that a provider runs, in micro-cents. Source: Anthropic's pricing page, "Web search tool": 10 USD per 1,000. */
 const providerSearchPrice = fromUsd(0.01)
 
 /** What the provider's own searches cost, in micro-cents. */
-export function providerSearchCost({ providerSearches = 0 }: TokenUsage): number {
+export function providerSearchCost({ providerSearches = 0 }: Pick<TokenUsage, 'providerSearches'>): number {
   return providerSearches * providerSearchPrice
 }
 
+/** The highest prices at which a request can be billed, in micro-cents per million tokens. */
+type HighestPrices = {
+  /** Of fresh, cached or written input: cache hits and writes are unknown before the response. */
+  input: number
+  output: number
+  /** Of a cache write for an hour, beyond `input`. */
+  hourSurcharge: number
+}
+
 /**
- * Returns the maximum cost of these tokens, which is reserved before the call. Uses the highest input price, because
- * cache hits and writes are unknown before the response.
+ * Returns the highest prices that can apply to a request of up to this many input tokens: the usual ones and those of each variant
+ * in whose hours and tier it can be served, below and above the long-context threshold.
  */
-export function highestCostOf(model: Pick<Model, 'pricing'>, inputTokens: number, outputTokens: number): number {
-  const { input, cachedInput, cacheWrite } = priceTable(model.pricing, inputTokens)
-  const written = cacheWrite > input && cacheWrite > cachedInput
-  const cached = !written && cachedInput > input
-  return costOf(model, {
-    inputTokens,
-    cachedInputTokens: cached ? inputTokens : 0,
-    cacheWriteTokens: written ? inputTokens : 0,
-    outputTokens,
-    reasoningTokens: 0,
-  })
+export function highestPrices(pricing: Pricing, inputTokens: number, terms: PriceTerms): Readonly<HighestPrices> {
+  const highest = { input: 0, output: 0, hourSurcharge: 0 }
+  raise(highest, pricing, inputTokens)
+  if (pricing.variants !== undefined)
+    for (const variant of pricing.variants) if (canApply(variant, terms)) raise(highest, variant, inputTokens)
+  return highest
+}
+
+function raise(highest: HighestPrices, rates: Rates, inputTokens: number): void {
+  const { longContext } = rates
+  raiseBy(highest, tableOf(rates))
+  if (longContext !== null && inputTokens > longContext.aboveInputTokens) raiseBy(highest, tableOf(longContext))
+}
+
+function raiseBy(highest: HighestPrices, table: PriceTable): void {
+  highest.input = Math.max(highest.input, table.input, table.cachedInput, table.cacheWrite)
+  highest.output = Math.max(highest.output, table.output)
+  highest.hourSurcharge = Math.max(highest.hourSurcharge, hourSurcharge(table))
+}
+
+function hourSurcharge({ input, cacheWrite }: PriceTable): number {
+  return Math.max(0, 2 * input - cacheWrite)
+}
+
+/** Returns the maximum cost of these tokens, which is reserved before the call. */
+export function highestCostOf(
+  pricing: Pricing,
+  { inputTokens, outputTokens }: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>,
+  terms: PriceTerms,
+): number {
+  const { input, output } = highestPrices(pricing, inputTokens, terms)
+  const total = inputTokens * input + outputTokens * output
+  if (total <= Number.MAX_SAFE_INTEGER) return ceilingOfMillionth(total)
+  return exactCost([
+    [inputTokens, input],
+    [outputTokens, output],
+  ])
 }
 
 /**

@@ -4,7 +4,8 @@
  */
 import type { ChatRequest, SourceBody } from '../chat/chat.ts'
 import type { Model } from '../models/models.ts'
-import { hourCacheCost, providerSearchCost } from './money.ts'
+import type { PriceTerms } from '../models/pricing.ts'
+import { ceilingOfMillionth, highestPrices, providerSearchCost } from './money.ts'
 
 /** Uses of a tool without `max_uses`, which has no limit at Anthropic. */
 export const usesUnlessLimited = 10
@@ -27,6 +28,7 @@ export function highestSourceCharges(
   ask: Pick<ChatRequest, 'source' | 'messages' | 'tools'>,
   { model, endpoint }: { readonly model: ChargedModel; readonly endpoint: { readonly provider: Charging } },
   inputTokens: number,
+  terms: PriceTerms,
 ): number {
   const { provider } = endpoint
   const source =
@@ -34,15 +36,9 @@ export function highestSourceCharges(
   const isHour =
     source === null ? provider.cachesMarkedInput?.(model) === true && hasHourMark(ask) : keepsForAnHour(source)
   if (source === null && !isHour) return 0
-  const usage = {
-    inputTokens,
-    cachedInputTokens: 0,
-    outputTokens: 0,
-    reasoningTokens: 0,
-    cacheWriteTokens: inputTokens,
-  }
-  const hour = isHour ? hourCacheCost(model, { ...usage, hourCacheWriteTokens: inputTokens }) : 0
-  return hour + (source === null ? 0 : providerSearchCost({ ...usage, providerSearches: mostSearches(source) }))
+  const surcharge = isHour ? highestPrices(model.pricing, inputTokens, terms).hourSurcharge : 0
+  const hour = ceilingOfMillionth(inputTokens * surcharge)
+  return hour + (source === null ? 0 : providerSearchCost({ providerSearches: mostSearches(source) }))
 }
 
 type ChargedModel = Pick<Model, 'id' | 'provider' | 'pricing'>

@@ -222,6 +222,15 @@ type ModelDetailProps = {
   readonly onClose: () => void
 }
 
+/** Returns when a variant of the prices applies: "flex", or "Mon, Tue 01:00-04:00 UTC". */
+function conditionsOf({ service_tier, hours_utc, days }: ShownModel['pricing']['variants'][number]): string {
+  const time = [...(days === null ? [] : [days.map(humanize).join(', ')]), ...(hours_utc ?? [])]
+  return [
+    ...(service_tier === null ? [] : [service_tier]),
+    ...(time.length === 0 ? [] : [`${time.join(' ')} UTC`]),
+  ].join(', ')
+}
+
 function ModelDetail({ model, health, own, onClose }: ModelDetailProps) {
   const { pricing, capabilities } = model
   const able = Object.entries(capabilities).flatMap(([name, has]) => (has ? [humanize(name)] : []))
@@ -244,6 +253,13 @@ function ModelDetail({ model, health, own, onClose }: ModelDetailProps) {
           value={pricing.cached_input_per_mtok === null ? '–' : formatUsd(pricing.cached_input_per_mtok)}
         />
         <DetailRow name="Output" value={formatUsd(pricing.output_per_mtok)} />
+        {pricing.variants.map(variant => (
+          <DetailRow
+            key={conditionsOf(variant)}
+            name={conditionsOf(variant)}
+            value={`${formatUsd(variant.input_per_mtok)} input, ${formatUsd(variant.output_per_mtok)} output`}
+          />
+        ))}
       </dl>
       <h3>Limits and capabilities</h3>
       <dl class="pairs">

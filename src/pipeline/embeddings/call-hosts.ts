@@ -8,7 +8,7 @@ import { splitIntoBatches } from '../../core/embeddings/batches.ts'
 import type { EmbeddingInput } from '../../core/embeddings/embeddings-request.ts'
 import type { Vector } from '../../core/embeddings/vectors.ts'
 import { fullName } from '../../core/models/models.ts'
-import { highestCostOf } from '../../core/usage/money.ts'
+import { baseCost } from '../../core/usage/cost-estimate.ts'
 import type { HealthTracker } from '../../database/repositories/health-tracker.ts'
 import type { Meter, Reservation } from '../../limits/meter.ts'
 import type { ProviderFailure } from '../../providers/provider.ts'
@@ -117,7 +117,7 @@ async function canAfford(
   { mostTokens }: PreparedEmbeddings,
   progress: EmbeddingsProgress,
 ): Promise<boolean> {
-  const worst = highestCostOf(model, mostTokens, 0)
+  const worst = baseCost(model.pricing, mostTokens, 0)
   if (worst <= progress.seat.reservedMicrocents) return true
   const raised = await meter.raise(progress.seat, progress.seat.reservedTokens, worst)
   if (raised !== null) progress.seat = raised

@@ -158,7 +158,7 @@ async function admitEmbeddings(
     outputTokens: 1,
     choices: 1,
     fairShare: false,
-    inputPrice: Math.max(prices.input, prices.cachedInput, prices.cacheWrite),
+    inputPrice: prices.input,
     outputPrice: prices.output,
     extraMicrocents: 0,
   })

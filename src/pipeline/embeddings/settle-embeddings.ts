@@ -3,7 +3,7 @@ import type { Caller } from '../../core/limits/plans.ts'
 import { fullName } from '../../core/models/models.ts'
 import type { Tags } from '../../core/request/tags.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
-import { costOf } from '../../core/usage/money.ts'
+import { baseCost } from '../../core/usage/cost-estimate.ts'
 import { maximumTraced, type RequestTrace, type TracedCandidate } from '../../core/usage/request-trace.ts'
 import {
   type AttemptRecord,
@@ -53,12 +53,10 @@ export function computeEmbeddingsBill(
   if (host === null || !isOwed) return { inputTokens: 0, estimated: false, owed: 0, billed: 0 }
   const most = Math.max(mostTokens, texts.length * hosts[0].model.maximumInputTokens)
   const inputTokens = Math.min(progress.inputTokens, most)
-  const owed = costOf(host.model, { ...nothing, inputTokens })
+  const owed = baseCost(host.model.pricing, inputTokens, 0)
   const billed = paysInFull(caller) ? owed : Math.min(owed, seat.reservedMicrocents)
   return { inputTokens, estimated: progress.estimated, owed, billed }
 }
-
-const nothing = { cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, reasoningTokens: 0 }
 
 /** Builds the content-free usage record. */
 export function toEmbeddingsRecord(

@@ -22,11 +22,10 @@ export function withCachedEarlier(
   const from = fallbacks.findIndex(({ model }) => hasAffinity(model, affinity))
   const cached = fallbacks[from]
   if (cached === undefined || health.stateOf(routingHealthKey(health, cached.model)) !== 'healthy') return fallbacks
-  const { inputTokens } = request
   const outputTokens = likelyOutputTokens(deps, request)(cached.model)
   const to = fallbacks
     .slice(0, from)
-    .findIndex(other => shouldKeepModel(cached, other, affinity, { inputTokens, outputTokens, costWeight }))
+    .findIndex(other => shouldKeepModel(cached, other, affinity, { ...request, outputTokens, costWeight }))
   if (to === -1) return fallbacks
   return [
     ...fallbacks.slice(0, to),

@@ -1,6 +1,7 @@
 /** Expected length and price of a request, shared by the steps of routing. */
 import { blendedPrice, fitsWindow, type Model } from '../../core/models/models.ts'
-import { type CalibratedOutput, expectedOutput, unknownLength } from '../../core/usage/cost-estimate.ts'
+import { ratesAt } from '../../core/models/pricing.ts'
+import { baseCost, type CalibratedOutput, expectedOutput, unknownLength } from '../../core/usage/cost-estimate.ts'
 import { priceTable } from '../../core/usage/money.ts'
 import type { RouteRequest } from './route-request.ts'
 
@@ -18,10 +19,16 @@ export function likelyOutputTokens({ foresight }: OutputForecast, request: Route
   return model => expectedOutput(model, reading, ask.maxOutputTokens, known).tokens * ask.choices
 }
 
-/** Returns the blended price of a request of this input length. Only for comparisons: it has no unit. */
-export function listPrice({ pricing }: Model, inputTokens: number): number {
-  const { input, output } = priceTable(pricing, inputTokens)
-  return blendedPrice({ input, output })
+type PricedRequest = Pick<RouteRequest, 'inputTokens' | 'terms'>
+
+/** Returns the blended price of a request of this input length, at its time. Only for comparisons: it has no unit. */
+export function listPrice({ pricing }: Model, { inputTokens, terms }: PricedRequest): number {
+  return blendedPrice(priceTable(ratesAt(pricing, terms), inputTokens))
+}
+
+/** Returns the cost of a request with this output without caching, at its time. */
+export function expectedCost({ pricing }: Model, { inputTokens, terms }: PricedRequest, outputTokens: number): number {
+  return baseCost(ratesAt(pricing, terms), inputTokens, outputTokens)
 }
 
 /** Returns whether a model allows the client's own output cap. */

@@ -14,11 +14,10 @@ import {
   unmet,
   unmetInFull,
 } from '../../core/models/models.ts'
-import { baseCost } from '../../core/usage/cost-estimate.ts'
 import type { Meter } from '../../limits/meter.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import { unreadable } from './candidate.ts'
-import { likelyOutputTokens, listPrice, type OutputForecast } from './expected-cost.ts'
+import { expectedCost, likelyOutputTokens, listPrice, type OutputForecast } from './expected-cost.ts'
 import { endpointOf } from './hosts.ts'
 import type { RouteRequest } from './route-request.ts'
 import type { DroppedModel } from './routing-errors.ts'
@@ -84,7 +83,7 @@ function dropCauseOf({ param, what }: Unmet): DropCause {
  * are none either, keeps all: the meter then rejects with the limit and its reset time.
  */
 function withinMeans(deps: FilterDeps, request: RouteRequest, able: readonly Model[]): readonly Model[] {
-  const { caller, ask, inputTokens } = request
+  const { caller, ask } = request
   const standing = deps.meter.standing(caller.accountId, caller.limits)
   if (standing === null) return able
   const left = standing.costMicrocents.remaining
@@ -92,10 +91,10 @@ function withinMeans(deps: FilterDeps, request: RouteRequest, able: readonly Mod
   if (ask.model === null) {
     const share = ask.maxOutputTokens === null ? left / Math.max(1, standing.seats.remaining) : left
     const outputTokens = likelyOutputTokens(deps, request)
-    const usual = able.filter(model => baseCost(model, inputTokens, outputTokens(model)) <= share)
+    const usual = able.filter(model => expectedCost(model, request, outputTokens(model)) <= share)
     if (usual.length > 0) return usual
   }
-  const affordable = able.filter(model => baseCost(model, inputTokens, 1) <= left)
+  const affordable = able.filter(model => expectedCost(model, request, 1) <= left)
   return affordable.length > 0 ? affordable : able
 }
 
@@ -128,7 +127,7 @@ export function filterFallbacks(deps: FilterDeps, request: RouteRequest, named: 
   const { fallbackMaxCostFactor } = request.ask
   const outputTokens = likelyOutputTokens(deps, request)
   const costs = (model: Model) =>
-    [listPrice(model, request.inputTokens), baseCost(model, request.inputTokens, outputTokens(model))] as const
+    [listPrice(model, request), expectedCost(model, request, outputTokens(model))] as const
   const [price, expected] = costs(named)
   const within: Model[] = []
   const beyond: Model[] = []

@@ -16,8 +16,9 @@ export function likelyModel(
   { catalogue, clock, read, shares }: LikelyModelDeps,
   messages: readonly Message[],
 ): Model | null {
-  const today = new Date(clock.now()).toISOString().slice(0, 10)
+  const now = clock.now()
+  const today = new Date(now).toISOString().slice(0, 10)
   const staying = catalogue.list.filter(model => !leavingSoon(model, today))
   const level = levelOf(read(messages).strongGain, shares)
-  return score(staying, { strategy: null, level })[0]?.model ?? null
+  return score(staying, { strategy: null, level, terms: { at: now, tier: null } })[0]?.model ?? null
 }

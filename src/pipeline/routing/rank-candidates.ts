@@ -18,8 +18,13 @@ import {
   type Scored,
   weightsOf,
 } from '../../core/routing/scoring.ts'
-import { baseCost } from '../../core/usage/cost-estimate.ts'
-import { allowsOutputLength, likelyOutputTokens, listPrice, type OutputForecast } from './expected-cost.ts'
+import {
+  allowsOutputLength,
+  expectedCost,
+  likelyOutputTokens,
+  listPrice,
+  type OutputForecast,
+} from './expected-cost.ts'
 import { routingHealthKey } from './health-key.ts'
 import type { ScoreContext } from './ranked-candidate.ts'
 import type { RouteRequest } from './route-request.ts'
@@ -127,7 +132,7 @@ function orderOf(
   const { deps, request, scores, capShare } = ranking
   if (request.ask.strategy === 'cost') return cheapestModels(deps, request, { entries, ...scores }, count)
   const biased = learned === null ? entries : applyLearnedBias(entries, ({ model }) => learned(fullName(model)))
-  return unhealthyLast(deps, preferCheaper(biased, capShare), count)
+  return unhealthyLast(deps, preferCheaper(biased, capShare, request.terms), count)
 }
 
 /** Returns whether a model may become the first for a reason other than its rank. */
@@ -166,9 +171,8 @@ function withCachedFirst(
   const cached = ranked.find(({ model }) => hasAffinity(model, affinity))
   if (leader === undefined || cached === undefined || cached === leader || !mayLead(ranking, cached)) return null
   const outputTokens = likelyOutputTokens(deps, request)(leader.model)
-  const { inputTokens } = request
   const costWeight = weightsOf(ranking.scores.mode).cost
-  if (!shouldKeepModel(cached, leader, affinity, { inputTokens, outputTokens, costWeight })) return null
+  if (!shouldKeepModel(cached, leader, affinity, { ...request, outputTokens, costWeight })) return null
   return withFirst([cached, ...ranked.filter(entry => entry !== cached)], 'cached')
 }
 
@@ -220,7 +224,6 @@ function cheapestModels(
   count: number,
 ): readonly Scored[] {
   const { health } = deps
-  const { inputTokens } = request
   const outputTokens = likelyOutputTokens(deps, request)
   const open: Priced[] = []
   const resting: Priced[] = []
@@ -229,14 +232,13 @@ function cheapestModels(
     const key = routingHealthKey(health, model)
     const state = health.stateOf(key)
     const success = Math.max(leastSuccess, 1 - figuresOf(model).errorRate)
-    const expectedCost = baseCost(model, inputTokens, outputTokens(model)) / success
     const list = state === 'unhealthy' || !health.mayTry(key) ? resting : open
     list.push({
       ...entry,
       ...(state === 'healthy' ? {} : { health: state }),
-      price: listPrice(model, inputTokens),
+      price: listPrice(model, request),
       isHealthy: state === 'healthy',
-      expectedCost,
+      expectedCost: expectedCost(model, request, outputTokens(model)) / success,
     })
   }
   return withRestingLast(descending(cheapestFirst(open)), descending(cheapestFirst(resting)), count)

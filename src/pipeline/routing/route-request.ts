@@ -3,6 +3,7 @@ import type { RequestAnalysis } from '../../core/analysis/prompt-analysis.ts'
 import type { ChatRequest } from '../../core/chat/chat.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import type { Needs } from '../../core/models/models.ts'
+import type { PriceTerms } from '../../core/models/pricing.ts'
 import type { Level } from '../../core/routing/capability-levels.ts'
 
 export type RouteRequest = {
@@ -15,6 +16,8 @@ export type RouteRequest = {
   readonly needs: Needs
   /** `YYYY-MM-DD`, UTC. */
   readonly today: string
+  /** The time of the choice, and the tier that the client names. */
+  readonly terms: PriceTerms
   /** Learning of the account at the start of the choice. */
   readonly epoch: number | null
 }

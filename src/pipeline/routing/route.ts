@@ -4,9 +4,11 @@
  */
 import type { RequestAnalysis } from '../../core/analysis/prompt-analysis.ts'
 import type { ChatRequest, Strategy } from '../../core/chat/chat.ts'
+import { requestedTier } from '../../core/chat/provider-features.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import type { EmbeddingCatalog } from '../../core/models/embedding-models.ts'
 import { type Catalog, fitsWindow, fullName, type Model, needsOf } from '../../core/models/models.ts'
+import type { PriceTerms } from '../../core/models/pricing.ts'
 import { defaultLevelShares, type Level, type LevelShares, levelOf } from '../../core/routing/capability-levels.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
 import { noWeb, type WebPlan } from '../../core/web/web-plan.ts'
@@ -27,7 +29,7 @@ import {
 import { RankedCandidate, toCandidates } from './ranked-candidate.ts'
 import type { RouteRequest } from './route-request.ts'
 import { noEligibleModelError, notConfigured } from './routing-errors.ts'
-import { type ScoreDeps, scoreCandidates, scoreFallbacks } from './score-candidates.ts'
+import { type ScoreDeps, scoreCandidates, scoreFallbacks, scoringModeOf } from './score-candidates.ts'
 
 export type RouteDeps = FilterDeps &
   ScoreDeps &
@@ -61,6 +63,8 @@ export type Route = {
   readonly inputTokens: number
   readonly web: WebPlan
   readonly choices: number
+  /** The time of the choice and the requested tier, for the prices that the request can be billed at. */
+  readonly terms: PriceTerms
   readonly first: Candidate
   /**
    * In the order of calls, `first` among them. More than are ever attempted, because some may be skipped. The fallbacks
@@ -86,6 +90,7 @@ type Dropped = { readonly model: string; readonly reason: string }
  * `no_model_available`.
  */
 export function route(deps: RouteDeps, { caller, ask, reading, inputTokens, web = noWeb }: RouteInput): Route {
+  const now = deps.clock.now()
   const request: RouteRequest = {
     ask: withStrategy(ask, caller),
     caller,
@@ -94,7 +99,8 @@ export function route(deps: RouteDeps, { caller, ask, reading, inputTokens, web 
     needs: needsOf(ask),
     // A named model needs no level.
     level: levelOf(reading.strongGain ?? 0, deps.shares ?? defaultLevelShares),
-    today: isoDay(deps.clock.now()),
+    today: isoDay(now),
+    terms: { at: now, tier: requestedTier(ask) },
     epoch: deps.learning?.of(caller.accountId)?.epoch ?? null,
   }
   const choice = ask.model === null ? chooseAutomatically(deps, request) : chooseNamed(deps, request, ask.model)
@@ -177,8 +183,8 @@ function firstHost({ hosts }: Model): Pick<Candidate, 'host'> | null {
 function withFallbacks(deps: RouteDeps, request: RouteRequest, first: Candidate): Candidates {
   const { model } = first
   const { within, beyond, dropped } = filterFallbacks(deps, request, model)
-  const mode = { strategy: request.ask.strategy, level: request.level }
-  const scored = unhealthyLast(deps, scoreFallbacks(model, within), maximumCandidates - 1)
+  const mode = scoringModeOf(request)
+  const scored = unhealthyLast(deps, scoreFallbacks(model, within, request.terms), maximumCandidates - 1)
   const ranked = withCachedEarlier(deps, request, mode, scored)
   const reason = () => `fallback for ${fullName(model)}`
   const fallbacks = toCandidates(deps.endpoints, ranked, (entry, endpoint) => ({
@@ -213,6 +219,7 @@ class ChosenRoute implements Route {
   readonly level: Level
   readonly inputTokens: number
   readonly choices: number
+  readonly terms: PriceTerms
   readonly first: Candidate
   readonly learning: RouteLearning
   readonly isKept: boolean
@@ -227,6 +234,7 @@ class ChosenRoute implements Route {
     this.level = request.level
     this.inputTokens = request.inputTokens + web.tokens
     this.choices = request.ask.choices
+    this.terms = request.terms
     this.first = choice.first
     this.learning = choice.learning
     this.isKept = choice.isKept

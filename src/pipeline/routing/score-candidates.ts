@@ -1,5 +1,6 @@
 /** Second step of routing: scores each eligible model for a request, before health and learning. */
 import { fullName, type Model, type RoutingFigures, tiers } from '../../core/models/models.ts'
+import type { PriceTerms } from '../../core/models/pricing.ts'
 import {
   costScore,
   type Figures,
@@ -34,7 +35,7 @@ export type ScoredModels = {
 
 /** Scores models by the strategy, or without one by the prompt's capability level. */
 export function scoreCandidates(deps: ScoreDeps, request: RouteRequest, models: readonly Model[]): ScoredModels {
-  const mode: ScoringMode = { strategy: request.ask.strategy, level: request.level }
+  const mode = scoringModeOf(request)
   const figuresOf = figuresBy(deps)
   const long: Scored[] = []
   const short: Scored[] = []
@@ -43,10 +44,14 @@ export function scoreCandidates(deps: ScoreDeps, request: RouteRequest, models: 
   return { mode, figuresOf, long, short }
 }
 
+export function scoringModeOf({ ask: { strategy }, level, terms }: RouteRequest): ScoringMode {
+  return { strategy, level, terms }
+}
+
 /** Scores models as fallbacks of a named one, the most similar first. */
-export function scoreFallbacks(named: Model, models: readonly Model[]): readonly Scored[] {
+export function scoreFallbacks(named: Model, models: readonly Model[], terms: PriceTerms): readonly Scored[] {
   return models
-    .map(model => ({ model, score: similarity(named, model) }))
+    .map(model => ({ model, score: similarity(named, model, terms) }))
     .sort((left, right) => right.score - left.score || (fullName(left.model) < fullName(right.model) ? -1 : 1))
 }
 
@@ -60,11 +65,11 @@ function figuresBy({ health }: ScoreDeps): FiguresOf {
  * Returns 0–1: how well a model replaces another. Another provider scores higher, because the first one may be
  * completely unavailable.
  */
-function similarity(model: Model, other: Model): number {
+function similarity(model: Model, other: Model, terms: PriceTerms): number {
   const apart =
     Math.abs(model.figures.quality - other.figures.quality) +
     0.15 * Math.abs(tiers.indexOf(model.tier) - tiers.indexOf(other.tier)) +
-    0.1 * Math.max(0, costScore(model) - costScore(other)) +
+    0.1 * Math.max(0, costScore(model, terms) - costScore(other, terms)) +
     (model.provider === other.provider ? 0.2 : 0)
   return Math.max(0, 1 - apart)
 }

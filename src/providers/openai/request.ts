@@ -1,5 +1,6 @@
 import type { ReasoningEffort, ResponseFormat, Tool, ToolChoice } from '../../core/chat/chat.ts'
 import type { Model, ParameterRules } from '../../core/models/models.ts'
+import { isPricedTier } from '../../core/models/pricing.ts'
 import { cacheControl } from '../cache-marks.ts'
 import { sortExtras } from '../extras.ts'
 import { encoded, type Json } from '../json.ts'
@@ -186,8 +187,8 @@ type Takes = (value: unknown, model: Model) => boolean
  */
 export const officialValues: Readonly<Record<string, Takes>> = {
   verbosity: (_, { capabilities }) => capabilities.reasoning,
-  // The catalog has no prices for other tiers, so their cost could not be billed.
-  service_tier: value => value === 'auto' || value === 'default' || value === 'flex',
+  // The cost of a tier without a price could not be billed.
+  service_tier: (value, { pricing }) => isPricedTier(pricing, value),
   // Replaced by `prompt_cache_options` in gpt-6.
   prompt_cache_retention: (_, { id }) => Number(/^gpt-(\d+)/.exec(id)?.[1] ?? 0) < 6,
   // Audio output is not supported.
@@ -202,6 +203,12 @@ function extrasFor(
 ): ReturnType<typeof sortExtras> {
   if (official)
     return sortExtras('openai', extras, { takes: (name, value) => officialValues[name]?.(value, model) ?? true })
-  const { passExtras } = model.parameters
-  return sortExtras('compatible', extras, { takes: () => passExtras, ...(listed !== undefined && { listed }) })
+  const { parameters, pricing } = model
+  const hasTiers = pricing.variants?.some(({ serviceTier }) => serviceTier !== null) === true
+  return sortExtras('compatible', extras, {
+    takes: (name, value) =>
+      parameters.passExtras &&
+      (name !== 'service_tier' || listed?.includes(name) === true || (hasTiers && isPricedTier(pricing, value))),
+    ...(listed !== undefined && { listed }),
+  })
 }

@@ -108,13 +108,14 @@ async function estimated(deps: EstimateDeps, caller: Caller | null, value: unkno
   const { catalogue, chooseModel, read, planWeb, foresight, tokenizer, clock } = deps
   const body = checkRequest(value)
   const messages = messagesOf(body)
-  const today = new Date(clock.now()).toISOString()
+  const at = clock.now()
+  const today = new Date(at).toISOString()
   const model = modelOf(body, catalogue, today) ?? chooseModel(messages)
   if (model === null) throw new GatewayError('no_model_available', 'No model is available. Retry later.')
   const reading = read(messages)
   const web = body.web === 'off' ? noWeb : planWeb(messages, reading)
   const known = foresight.of(reading.queryType, caller?.accountId ?? null)
-  const prompt = await measurePrompt(messages, tokenizer.count, reading, web)
+  const prompt = await measurePrompt(messages, tokenizer.count, { cues: reading, web, at })
   const cap = body.max_output_tokens ?? null
   const available = catalogue.list.filter(other => deprecationOf(other, today) !== 'retired')
   return {

@@ -2,14 +2,8 @@ import { Elysia } from 'elysia'
 import { isModelAllowed } from '../../core/models/allowed-models.ts'
 import { attributions } from '../../core/models/catalog.ts'
 import type { EmbeddingCatalog, EmbeddingModel } from '../../core/models/embedding-models.ts'
-import {
-  type Catalog,
-  type Deprecation,
-  deprecationOf,
-  fullName,
-  type Model,
-  type Prices,
-} from '../../core/models/models.ts'
+import { type Catalog, type Deprecation, deprecationOf, fullName, type Model } from '../../core/models/models.ts'
+import { pricingFields } from '../../core/models/pricing.ts'
 import type { HealthState } from '../../core/request/health-state.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { errorBody, GatewayError } from '../../core/validation/errors.ts'
@@ -232,7 +226,7 @@ function nameIn(url: string): string {
 }
 
 function shown(model: Model, status: Deprecation, simulated: boolean): ShownModel {
-  const { capabilities, pricing, evidence, figures } = model
+  const { capabilities, evidence, figures } = model
   const speed = evidence?.speed ?? null
   return {
     id: model.id,
@@ -240,14 +234,7 @@ function shown(model: Model, status: Deprecation, simulated: boolean): ShownMode
     provider: model.provider,
     display_name: model.displayName,
     tier: model.tier,
-    pricing: {
-      currency: 'USD',
-      ...shownPrices(pricing),
-      long_context: pricing.longContext && {
-        above_input_tokens: pricing.longContext.aboveInputTokens,
-        ...shownPrices(pricing.longContext),
-      },
-    },
+    pricing: { currency: 'USD', ...pricingFields(model.pricing) },
     context_window: model.contextWindow,
     max_input_tokens: model.maxInputTokens,
     max_output_tokens: model.maxOutputTokens,
@@ -283,15 +270,6 @@ function shown(model: Model, status: Deprecation, simulated: boolean): ShownMode
       estimated: figures.estimated || speed === null,
     },
     ...(simulated ? { simulated } : {}),
-  }
-}
-
-function shownPrices(prices: Prices) {
-  return {
-    input_per_mtok: prices.input,
-    output_per_mtok: prices.output,
-    cached_input_per_mtok: prices.cachedInput,
-    cache_write_per_mtok: prices.cacheWrite,
   }
 }
 

@@ -2,6 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { reasoningEfforts } from '../../core/chat/chat.ts'
 import { tiers } from '../../core/models/models.ts'
+import { weekdays } from '../../core/models/pricing.ts'
 import { healthStates } from '../../core/request/health-state.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import { count, list, modelName, namedSchema, orNull, share, strictObject, text } from '../../http/schemas.ts'
@@ -13,6 +14,7 @@ const prices = {
   cached_input_per_mtok: orNull(pricePerMillion),
   cache_write_per_mtok: orNull(pricePerMillion),
 }
+const rates = { ...prices, long_context: orNull(strictObject({ above_input_tokens: count, ...prices })) }
 const date = Type.String({ description: 'a UTC day, or a month if the day is unknown', examples: ['2026-05-05'] })
 const measured = Type.Number({ minimum: 0, examples: [61.4] })
 
@@ -24,8 +26,16 @@ const modelShape = namedSchema('Model', {
   tier: oneOf(tiers),
   pricing: strictObject({
     currency: Type.Literal('USD'),
-    ...prices,
-    long_context: orNull(strictObject({ above_input_tokens: count, ...prices })),
+    ...rates,
+    variants: Type.Array(
+      strictObject({
+        service_tier: orNull(text('flex', 'as the provider names it; null = each')),
+        hours_utc: orNull(Type.Array(text('01:00-04:00'), { description: 'null = all' })),
+        days: orNull(Type.Array(oneOf(weekdays), { description: 'UTC days on which the hours begin; null = all' })),
+        ...rates,
+      }),
+      { description: 'the first one whose conditions all hold replaces the other prices' },
+    ),
   }),
   context_window: count,
   max_input_tokens: orNull(count),

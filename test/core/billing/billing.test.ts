@@ -303,11 +303,12 @@ describe('soft cap', () => {
   })
 
   test('shifts ranking to cheaper models with increasing use, but not below the warning share', () => {
-    const scored = score(catalog, { strategy: null, level: 'strong' })
-    expect(preferCheaper(scored, 0.79)).toEqual(scored)
+    const terms = { at: 0, tier: null }
+    const scored = score(catalog, { strategy: null, level: 'strong', terms })
+    expect(preferCheaper(scored, 0.79, terms)).toEqual(scored)
     const cheapnessOfFirst = [0.79, 0.8, 1, 5].map(share => {
-      const [first] = preferCheaper(scored, share)
-      return first === undefined ? 0 : costScore(first.model)
+      const [first] = preferCheaper(scored, share, terms)
+      return first === undefined ? 0 : costScore(first.model, terms)
     })
     expect(cheapnessOfFirst).toEqual(cheapnessOfFirst.toSorted((a, b) => a - b))
     expect(cheapnessOfFirst.at(-1)).toBeGreaterThan(cheapnessOfFirst[0] ?? 1)

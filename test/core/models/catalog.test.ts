@@ -1,13 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { attributions, catalog, sources } from '../../../src/core/models/catalog.ts'
-import {
-  blendedPrice,
-  fullName,
-  type Model,
-  type Prices,
-  type ReasoningControl,
-  tierOf,
-} from '../../../src/core/models/models.ts'
+import { blendedPrice, fullName, type Model, type ReasoningControl, tierOf } from '../../../src/core/models/models.ts'
+import type { Prices } from '../../../src/core/models/pricing.ts'
 import { testNeeding } from '../../harness/needs.ts'
 
 const shared = Bun.file(new URL('../../../../shared/catalog.json', import.meta.url))

@@ -120,7 +120,7 @@ describe('catalog change', () => {
       figures: { ...opus.figures, quality: 0.9, estimated: false },
     })
     expect(changed.filter(one => one !== model)).toEqual(catalog.filter(one => one !== opus))
-    expect(model && costOf(model, { ...noTokens, outputTokens: 1_000_000 })).toBe(100_000_000)
+    expect(model && costOf(model.pricing, { ...noTokens, outputTokens: 1_000_000 })).toBe(100_000_000)
   })
 
   test('keeps the ratio of prices that a change does not name', () => {

@@ -10,7 +10,7 @@ function named(id: string): Model {
 }
 const sol = named('gpt-6.1-sol')
 const argon = named('gemini-4-argon')
-const request = { inputTokens: 20_000, outputTokens: 500, costWeight: 0.3 }
+const request = { inputTokens: 20_000, outputTokens: 500, costWeight: 0.3, terms: { at: 0, tier: null } }
 const tie = (model: Model, tokens = 19_000) => ({ model: fullName(model), tokens })
 
 test('shouldKeepModel: keeps a near tie with the cached beginning of a long conversation', () => {

@@ -19,7 +19,12 @@ import {
   withoutFailures,
 } from '../../../src/core/routing/scoring.ts'
 
-const choice = (given: Partial<ScoringMode>): ScoringMode => ({ strategy: null, level: 'middle', ...given })
+const choice = (given: Partial<ScoringMode>): ScoringMode => ({
+  strategy: null,
+  level: 'middle',
+  terms: { at: 0, tier: null },
+  ...given,
+})
 const best = (given: Partial<ScoringMode>, models: readonly Model[] = catalog): Model => {
   const [first] = score(models, choice(given))
   if (first === undefined) throw new Error('no model')

@@ -23,8 +23,7 @@ const measurePrompt = (messages: Parameters<typeof measureWith>[0], web = noWeb)
       for (const text of texts) tokens += await countTokens(text)
       return tokens
     },
-    read(messages),
-    web,
+    { cues: read(messages), web, at: 0 },
   )
 
 const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
@@ -47,7 +46,7 @@ describe('estimateCost', () => {
       const one = estimateCost(model, prompt, null)
       const tokens = { inputTokens: one.inputTokens, outputTokens: one.expectedOutputTokens }
       expect(one.costMicrocents).toBe(
-        costOf(model, { ...tokens, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }),
+        costOf(model.pricing, { ...tokens, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }),
       )
       expect(one.costMicrocents).toBeGreaterThan(0)
     }

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import type { SourceBody } from '../../../src/core/chat/chat.ts'
 import { highestSourceCharges } from '../../../src/core/usage/source-charges.ts'
 
+const terms = { at: 0, tier: null }
 const pricing = { input: 3, output: 15, cachedInput: 0.3, cacheWrite: 3.75, longContext: null }
 const takesMessages: readonly SourceBody['dialect'][] = ['messages']
 
@@ -24,6 +25,7 @@ function charges(fields: object, text = JSON.stringify(fields), takesSource = ta
       endpoint: { provider: { takesSource: () => takesSource } },
     },
     1_000_000,
+    terms,
   )
 }
 
@@ -66,5 +68,5 @@ test.each([
   const provider = isMarking ? { cachesMarkedInput: () => true } : {}
   const model = { id: 'claude', provider: 'anthropic', pricing }
   const ask = { source: null, messages: [{ role: 'system', text: 'Rules.', cache }], tools: [] } as const
-  expect(highestSourceCharges(ask, { model, endpoint: { provider } }, 1_000_000) > 0).toBe(isReserved)
+  expect(highestSourceCharges(ask, { model, endpoint: { provider } }, 1_000_000, terms) > 0).toBe(isReserved)
 })

@@ -143,8 +143,8 @@ function check(world: World): void {
       for (const later of rest.filter(other => other.place === place && one.health === other.health)) {
         if (place === 'score') expect(candidate.score).toBeGreaterThanOrEqual(later.candidate.score)
         else
-          expect(listPrice(candidate.model, inputTokens)).toBeLessThanOrEqual(
-            nearEqualPrice * listPrice(later.candidate.model, inputTokens),
+          expect(listPrice(candidate.model, { inputTokens, terms: plan.terms })).toBeLessThanOrEqual(
+            nearEqualPrice * listPrice(later.candidate.model, { inputTokens, terms: plan.terms }),
           )
       }
     if (place === 'score')
@@ -179,7 +179,7 @@ function check(world: World): void {
     if (one.health !== 'healthy') expect(one.healthDetail?.since).not.toBeNull()
   }
   if (plan.mode === 'manual') return
-  const trace = toRequestTrace(plan, { attempts: [], decision: null }, { model: null, usage: noUsage })
+  const trace = toRequestTrace(plan, { attempts: [], decision: null }, { rates: null, usage: noUsage })
   expect(trace.c.map(([model, , place]) => [model, place])).toEqual(
     shown.map(({ candidate, place }) => [fullName(candidate.model), place]),
   )

@@ -217,7 +217,7 @@ describe('fallbacks of a named model', () => {
   })
 
   test('cost at most three times as much, by list price and by expected cost; others have the reason', () => {
-    const costOf = (model: Model, tokens: number) => baseCost(model, tokens, usualOutputTokens(model, reading))
+    const costOf = (model: Model, tokens: number) => baseCost(model.pricing, tokens, usualOutputTokens(model, reading))
     for (const model of catalog)
       for (const tokens of [100, 60_000]) {
         const plan = routed({ model: fullName(model) }, { now: Date.parse('2026-06-01') }, tokens)
@@ -580,7 +580,7 @@ test('routing: never violates capability, window, test mode, budget, health, ret
           expect(score).toBeWithin(0, 1.000001)
         }
         if (ask.model === null) {
-          const least = (model: Model) => baseCost(model, tokens, 1)
+          const least = (model: Model) => baseCost(model.pricing, tokens, 1)
           const payable = plan.candidates.filter(({ model }) => least(model) <= given.left)
           if (payable.length > 0) expect(payable).toHaveLength(plan.candidates.length)
           const sick = plan.candidates.map(({ model }) => given.unhealthy.includes(fullName(model)))
@@ -631,7 +631,7 @@ describe('routing with learning', () => {
         }
         const plan = able(map)
         const { model } = plan.first
-        const choice = { strategy: ask.strategy, level: plan.level }
+        const choice = { strategy: ask.strategy, level: plan.level, terms: plan.terms }
         const base = new Map(score(catalog, choice).map(one => [fullName(one.model), one.score]))
         const margin = (base.get(fullName(plain.first.model)) ?? 0) - (base.get(fullName(model)) ?? 0)
         expect(margin).toBeLessThanOrEqual(0.2 + 1e-9)
