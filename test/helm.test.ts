@@ -4,8 +4,10 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Ajv from 'ajv'
+import ipaddr from 'ipaddr.js'
 import packageJson from '../package.json'
 import { readConfig } from '../src/config.ts'
+import { isPublicAddress } from '../src/core/validation/public-address.ts'
 import { describeNeeding } from './harness/needs.ts'
 
 const chart = join(import.meta.dir, '../deploy/helm/gateway-ai')
@@ -28,6 +30,62 @@ function merged(base: Tree, over: Tree): Tree {
 /** Returns what a path such as `a.b` leads to. */
 const at = (value: unknown, path: string): unknown =>
   path.split('.').reduce<unknown>((part, key) => tree(part)[key], value)
+
+describe('deployment', () => {
+  test('compose.yaml: runs each service without capabilities and with a memory limit', () => {
+    const compose = tree(Bun.YAML.parse(readFileSync(join(import.meta.dir, '../compose.yaml'), 'utf8')))
+    const services = Object.entries(tree(compose.services))
+    expect(services.map(([name]) => name)).toEqual(['gateway', 'postgres', 'redis'])
+    for (const [name, service] of services) {
+      expect([name, service]).toEqual([
+        name,
+        expect.objectContaining({ cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'] }),
+      ])
+      expect([name, at(service, 'mem_limit')]).toEqual([name, expect.stringMatching(/\dg\b/)])
+    }
+    // Their images start as root, and would need capabilities to become these users.
+    expect([at(compose, 'services.postgres.user'), at(compose, 'services.redis.user')]).toEqual(['postgres', 'redis'])
+  })
+
+  test('network policy: excludes each range that the page fetcher refuses and a cluster can route', () => {
+    const template = text('templates/networkpolicy.yaml')
+    const providers = template.slice(
+      template.indexOf('# Providers and web pages'),
+      template.indexOf('$policy.extraEgress'),
+    )
+    const excluded = [...providers.matchAll(/[\da-f.:]+\/\d+/g)]
+      .map(([range]) => range)
+      .filter(range => !range.endsWith('/0'))
+    const isExcluded = (address: string) =>
+      excluded.some(range => {
+        const [parsed, cidr] = [ipaddr.parse(address), ipaddr.parseCIDR(range)]
+        return parsed.kind() === cidr[0].kind() && parsed.match(cidr)
+      })
+    for (const address of [
+      ...[
+        '10.0.0.1',
+        '100.64.0.1',
+        '100.100.100.200',
+        '168.63.129.16',
+        '169.254.169.254',
+        '172.31.255.254',
+        '192.0.0.192',
+      ],
+      ...[
+        '192.168.1.1',
+        '198.18.0.1',
+        '198.19.255.254',
+        '64:ff9b::a9fe:a9fe',
+        '64:ff9b:1::a00:1',
+        'fd00:ec2::254',
+        'fe80::1',
+      ],
+    ])
+      expect([address, isPublicAddress(address), isExcluded(address)]).toEqual([address, false, true])
+    for (const address of ['1.1.1.1', '172.32.0.1', '192.0.1.1', '198.20.0.1', '168.63.129.17', '2606:4700::1111'])
+      expect([address, isPublicAddress(address), isExcluded(address)]).toEqual([address, true, false])
+  })
+})
 
 const defaults = tree(Bun.YAML.parse(text('values.yaml')))
 const valuesOf = (set: string) => merged(defaults, tree(Bun.YAML.parse(text(`ci/${set}`))))
