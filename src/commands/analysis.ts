@@ -2,9 +2,8 @@
 
 import { systemClock } from '../composition/clock.ts'
 import { systemNetwork } from '../composition/network.ts'
-import { openPromptAnalyzer } from '../composition/open-prompt-analyzer.ts'
+import { openReaders } from '../composition/open-prompt-analyzer.ts'
 import type { Config } from '../config.ts'
-import { createFeatureReader, type FeatureReader } from '../core/analysis/features.ts'
 import type { PromptAnalysis, PromptAnalyzer } from '../core/analysis/prompt-analysis.ts'
 import { type ChatRequest, queryTypes } from '../core/chat/chat.ts'
 import { enhanceByRules } from '../core/enhancement/enhancement-plan.ts'
@@ -43,10 +42,9 @@ export type AnalysisResult = {
  * service.
  */
 export async function openAnalysis(config: Config): Promise<Analysis> {
-  const readFeatures = createFeatureReader()
-  const safety = openSafety(config, readFeatures)
+  const safety = openSafety(config)
   await safety.ready
-  const window = openWindow(openPromptAnalyzer(readFeatures), safety, config)
+  const window = openWindow(openReaders().read, safety, config)
   return {
     of(text) {
       const lines = text.split('\n')
@@ -63,7 +61,7 @@ export async function openAnalysis(config: Config): Promise<Analysis> {
   }
 }
 
-function openSafety(config: Config, readFeatures: FeatureReader): Moderation {
+function openSafety(config: Config): Moderation {
   const nobody = () => Promise.reject(new Error('an analysis makes no external calls'))
   return createSafety(
     {
@@ -75,7 +73,7 @@ function openSafety(config: Config, readFeatures: FeatureReader): Moderation {
       complete: nobody,
       // Lines rarely repeat, so a cache does not help.
       digests: null,
-      readFeatures,
+      classifier: openReaders().classifier,
     },
     { ...config.safety, moderation: null },
   )

@@ -1,7 +1,6 @@
 /** Opens prompt analysis, moderation and web access. */
 import { randomBytes } from 'node:crypto'
 import type { Config } from '../config.ts'
-import { createFeatureReader } from '../core/analysis/features.ts'
 import type { Catalog } from '../core/models/models.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Log } from '../core/ports/log.ts'
@@ -30,12 +29,10 @@ type Parts = {
 export function openContent(config: Config, parts: Parts, undo: (() => unknown)[]) {
   const tokenizer = createTokenizer(config.serviceDeadlines.tokenizerMs)
   undo.push(() => tokenizer.close())
-  // Moderation and routing share the features of a prompt, so that each is computed once.
-  const readFeatures = createFeatureReader()
   const digests = createKeyedDigests(randomBytes(32))
-  const readers = openReaders(readFeatures)
-  const { read, explain } = readers
-  const open = (from: Config) => openSafety(from, parts, { digests, readFeatures })
+  const readers = openReaders()
+  const { read, explain, classifier } = readers
+  const open = (from: Config) => openSafety(from, parts, { digests, classifier })
   const safety = createReloadableModeration(open(config))
   undo.push(() => safety.close())
   const web = openWeb(config, { ...parts, safety })

@@ -21,7 +21,7 @@ export function openSafety(
     catalogue: Catalog
     endpoints: ReadonlyMap<string, ConfiguredProvider>
   },
-  reading: Pick<SafetyDeps, 'digests' | 'readFeatures'>,
+  reading: Pick<SafetyDeps, 'digests' | 'classifier'>,
 ): Moderation {
   const { clock, network, log } = deps
   const asking = { ...deps, deadlines: config.deadlines }

@@ -1,16 +1,27 @@
-import type { FeatureReader } from '../core/analysis/features.ts'
-import { createReaders, type PromptAnalyzer } from '../core/analysis/prompt-analysis.ts'
+import { createFeatureReader } from '../core/analysis/features.ts'
+import { createReaders } from '../core/analysis/prompt-analysis.ts'
+import { createHarmClassifier } from '../core/moderation/harm-classifier.ts'
 import effort from '../core/weights/effort.json'
 import freshness from '../core/weights/freshness.json'
 import gain from '../core/weights/gain.json'
 import queryTypes from '../core/weights/query-types.json'
 
-/** Opens the prompt analyzer with the weights of this release. Moderation may share `readFeatures`. */
-export function openPromptAnalyzer(readFeatures?: FeatureReader): PromptAnalyzer {
-  return openReaders(readFeatures).read
+let opened: ReturnType<typeof open> | null = null
+
+/**
+ * The readers of prompts with the weights of this release. Their tables depend on nothing else, and their buffers hold
+ * no text between two calls: one set serves the process, and a reload of the settings does not fill them again.
+ */
+export function openReaders(): ReturnType<typeof open> {
+  opened ??= open()
+  return opened
 }
 
-/** The analyzer, and the explanation of its complexity score. */
-export function openReaders(readFeatures?: FeatureReader): ReturnType<typeof createReaders> {
-  return createReaders({ queryTypes, freshness, gain, effort }, readFeatures)
+/** Moderation and routing share the features of a prompt, so that each is computed once. */
+function open() {
+  const readFeatures = createFeatureReader()
+  return {
+    ...createReaders({ queryTypes, freshness, gain, effort }, readFeatures),
+    classifier: createHarmClassifier(readFeatures),
+  }
 }

@@ -1,8 +1,7 @@
 /** The moderation layers as one component for the pipeline, web access and the command line. */
 
-import type { FeatureReader } from '../core/analysis/features.ts'
 import type { Message, PromptDefinition, StreamMode } from '../core/chat/chat.ts'
-import { createHarmClassifier } from '../core/moderation/harm-classifier.ts'
+import type { HarmClassifier } from '../core/moderation/harm-classifier.ts'
 import { type OutputModerationRules, OutputModerator } from '../core/moderation/output-moderator.ts'
 import { compileRules, rulesForData, type SafetyRules, safetyRules } from '../core/moderation/pattern-rules.ts'
 import { type DetectedSecret, detectSecrets, secretKindSteps } from '../core/moderation/secret-detection.ts'
@@ -61,8 +60,7 @@ export type SafetyDeps = ModerationDeps &
   Pick<BlocklistDeps, 'hop'> & {
     /** Digests as keys of the clean-text cache; null = no cache. */
     readonly digests: KeyedDigests | null
-    /** Shared with routing, which reads the same prompts. */
-    readonly readFeatures: FeatureReader
+    readonly classifier: HarmClassifier
   }
 
 type CompiledRules = { readonly rules: SafetyRules; readonly dataRules: SafetyRules }
@@ -87,7 +85,7 @@ export function createSafety(deps: SafetyDeps, settings: SafetySettings): Modera
     reloadMs: settings.reloadMs,
     allow: settings.allow,
   })
-  const classifier = createHarmClassifier(deps.readFeatures)
+  const { classifier } = deps
   const known = deps.digests === null ? unknown : createKnown(deps.digests, blocklist.version)
   const { listen, isHarmless } = classifier
   const answerRules: OutputModerationRules = { rules, hosts: blocklist, listen, isHarmless, known: null }

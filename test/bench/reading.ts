@@ -4,8 +4,7 @@
  * characters. Takes the fastest of several rounds per text, which excludes other load; no text is cached.
  */
 import { Type } from '@sinclair/typebox'
-import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
-import { createFeatureReader } from '../../src/core/analysis/features.ts'
+import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
 import type { Message } from '../../src/core/chat/chat.ts'
 import { isThere, readRows } from '../../src/training/data.ts'
 import { safetyFor } from '../moderation/support.ts'
@@ -36,9 +35,8 @@ for (const set of sets) {
 // In a deterministic order that mixes the sets.
 prompts.sort((one, other) => Bun.hash.crc32(one) - Bun.hash.crc32(other))
 
-const readFeatures = createFeatureReader()
-const read = openPromptAnalyzer(readFeatures)
-const safety = safetyFor({}, { digests: null, readFeatures })
+const { read } = openReaders()
+const safety = safetyFor({}, { digests: null })
 await safety.ready
 
 const short = prompts.filter(({ length }) => length <= longCharacters).slice(0, mostTexts)

@@ -1,11 +1,11 @@
 /** Very short prompts, analyzed and enhanced like those of requests: the added lines, and the prompts that stay unchanged. */
 import { describe, expect, test } from 'bun:test'
-import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
+import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
 import { enhancePrompt } from '../../src/core/enhancement/enhance.ts'
 import type { EnhancedType, Task } from '../../src/core/enhancement/enhancements/language.ts'
 import { enhancements } from '../../src/core/enhancement/enhancements.ts'
 
-const read = openPromptAnalyzer()
+const read = openReaders().read
 const readingOf = (text: string) => read([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 
 /** In the language named before the prompts; by type or task. */

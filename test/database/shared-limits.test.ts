@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
 import fc from 'fast-check'
-import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
+import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
 import { createLocalRateLimiters, type LimitRule, type RateLimiterFactory } from '../../src/core/limits/rate-limits.ts'
 import { openRedis, type Redis } from '../../src/database/redis.ts'
 import { limitScripts } from '../../src/database/scripts/limits.ts'
@@ -153,7 +153,7 @@ else {
 
   test('shared rate limiters: allow an IP address five concurrent requests over two gateways', async () => {
     const clock = { now: () => 1_800_000_000_000 }
-    const read = openPromptAnalyzer()
+    const read = openReaders().read
     const apps = [await connect(url), await connect(url)].map(redis =>
       new Elysia({ normalize: false })
         .onError(({ error }) => errorResponse(toGatewayError(error), 'req_test'))

@@ -2,7 +2,7 @@
  * Creates databases on the Postgres that a run of all tests shares, as copies of a migrated, empty one. If a file runs
  * on its own there is none, and the embedded database is used.
  */
-import { migrate, openDatabase } from '../../src/database/database.ts'
+import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
 import { startPostgres } from './postgres.ts'
 
 export type OwnDatabase = { readonly url: string; drop(): Promise<void> }
@@ -26,7 +26,7 @@ export async function newDatabase(): Promise<OwnDatabase | null> {
   const server = process.env[sharedPostgres]
   if (server === undefined) return null
   const name = `test_${Bun.randomUUIDv7().replaceAll('-', '')}`
-  await onServer(server, `create database ${name} template ${template}`)
+  await onServer(server, `create database ${name} template ${template} strategy file_copy`)
   return { url: named(server, name), drop: () => onServer(server, `drop database ${name} with (force)`) }
 }
 
@@ -42,13 +42,13 @@ export async function realDatabase(): Promise<OwnDatabase | null> {
   return { url: server.url, drop: () => server.stop() }
 }
 
+/** One connection for all databases of a process. */
+const servers = new Map<string, Database>()
+
 async function onServer(url: string, statement: string): Promise<void> {
-  const server = openDatabase(url, { connections: 1, deadlineMs })
-  try {
-    await server.run(({ sql }) => sql.unsafe(statement))
-  } finally {
-    await server.close()
-  }
+  const server = servers.get(url) ?? openDatabase(url, { connections: 1, deadlineMs })
+  servers.set(url, server)
+  await server.run(({ sql }) => sql.unsafe(statement))
 }
 
 const named = (url: string, name: string) => url.replace(/[^/]+$/, name)

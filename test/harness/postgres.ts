@@ -35,7 +35,7 @@ export async function startPostgres({ connections = 200 } = {}): Promise<Private
   if (!copied.success) throw new Error(`cp: ${copied.stderr}`)
   const control = (...words: string[]) => run(folder, user, [join(programs, 'pg_ctl'), '-D', data, '-w', ...words])
   const port = freePort()
-  const settings = `-c listen_addresses=127.0.0.1 -c port=${port} -c unix_socket_directories='${folder}' -c fsync=off -c max_connections=${connections}`
+  const settings = `-c listen_addresses=127.0.0.1 -c port=${port} -c unix_socket_directories='${folder}' -c fsync=off -c full_page_writes=off -c wal_level=minimal -c max_wal_senders=0 -c max_connections=${connections}`
   const start = () => control('-t', '20', '-l', join(folder, 'server.log'), '-o', settings, 'start')
   await start()
   return {

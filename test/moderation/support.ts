@@ -1,6 +1,7 @@
 /** Real moderation layers on a network and clock of the test. */
+
+import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
 import { readConfig } from '../../src/config.ts'
-import { createFeatureReader } from '../../src/core/analysis/features.ts'
 import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
 import { createSafety, type Moderation, type SafetyDeps } from '../../src/moderation/moderation.ts'
 import type { SafetySettings } from '../../src/moderation/settings.ts'
@@ -17,7 +18,7 @@ export function safetyFor(settings: Partial<SafetySettings> = {}, deps: Partial<
       log: { info() {}, warn() {} },
       complete: nobody,
       digests: createKeyedDigests(new Uint8Array(32)),
-      readFeatures: createFeatureReader(),
+      classifier: openReaders().classifier,
       ...deps,
     },
     { ...readConfig({}).safety, ...settings },

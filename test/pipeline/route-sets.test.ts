@@ -1,7 +1,7 @@
 /** The router over the labeled sets beside the checkout: properties that every set must have. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
-import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
+import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
 import { type Message, type Strategy, strategies } from '../../src/core/chat/chat.ts'
 import { type Caller, plans } from '../../src/core/limits/plans.ts'
 import { catalog } from '../../src/core/models/catalog.ts'
@@ -19,7 +19,7 @@ const sets = ['routellm-mmlu', 'routellm-gsm8k', 'routellm-mtbench', 'routeraren
 // Hundreds of prompts per set, on a machine that other tests share.
 setDefaultTimeout(240_000)
 
-const read = openPromptAnalyzer()
+const read = openReaders().read
 const deps: RouteDeps = {
   catalogue: buildCatalog(catalog),
   endpoints: new Map(['openai', 'anthropic', 'google'].map(id => [id, providerOf(id)])),

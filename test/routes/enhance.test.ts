@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Elysia } from 'elysia'
-import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
+import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
 import { enhancePrompt } from '../../src/core/enhancement/enhance.ts'
 import { createLocalRateLimiters } from '../../src/core/limits/rate-limits.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
@@ -15,7 +15,7 @@ import { jsonAnswer, silence, startUpstream, type Upstream, type UpstreamAnswer 
 
 setDefaultTimeout(240_000)
 
-const read = openPromptAnalyzer()
+const read = openReaders().read
 const enhancedOf = (text: string) =>
   enhancePrompt(text, read([{ role: 'user', content: [{ type: 'text', text }], name: null }])).prompt
 

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
-import { openPromptAnalyzer } from '../../src/composition/open-prompt-analyzer.ts'
+import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
 import { createTokenizer } from '../../src/composition/tokenizer.ts'
 import type { QueryType } from '../../src/core/chat/chat.ts'
 import { webPrices } from '../../src/core/chat/web-sources.ts'
@@ -15,7 +15,7 @@ import { estimate } from '../../src/routes/estimate/routes.ts'
 import { anyBodies } from '../harness/bodies.ts'
 import { patient } from '../harness/patience.ts'
 
-const readPrompt = openPromptAnalyzer()
+const readPrompt = openReaders().read
 const tokenizer = createTokenizer(patient.tokenizerMs)
 afterAll(() => tokenizer.close())
 

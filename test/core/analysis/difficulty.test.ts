@@ -1,9 +1,9 @@
 /** Difficulty on the project's own pairs, written after training and not part of it. */
 import { describe, expect, test } from 'bun:test'
-import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
+import { openReaders } from '../../../src/composition/open-prompt-analyzer.ts'
 import { defaultLevelShares, levelOf } from '../../../src/core/routing/capability-levels.ts'
 
-const readMessages = openPromptAnalyzer()
+const readMessages = openReaders().read
 const read = (text: string) => readMessages([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 const gainOf = (text: string) => read(text).strongGain
 const level = (text: string) => levelOf(gainOf(text), defaultLevelShares)

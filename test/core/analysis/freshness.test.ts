@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
+import { openReaders } from '../../../src/composition/open-prompt-analyzer.ts'
 import { adjustForQueryType } from '../../../src/core/analysis/freshness.ts'
 import { queryTypes } from '../../../src/core/chat/chat.ts'
 import { machineTexts } from '../machine-texts.ts'
 
-const readMessages = openPromptAnalyzer()
+const readMessages = openReaders().read
 const read = (text: string) => readMessages([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 const unit = fc.double({ min: 0, max: 1, noNaN: true })
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
+import { openReaders } from '../../../src/composition/open-prompt-analyzer.ts'
 import type { PromptAnalysis } from '../../../src/core/analysis/prompt-analysis.ts'
 import type { Message, QueryType } from '../../../src/core/chat/chat.ts'
 import { cpuMs } from '../../harness/cpu.ts'
 
-const readMessages = openPromptAnalyzer()
+const readMessages = openReaders().read
 const user = (...texts: readonly string[]): Message => ({
   role: 'user',
   content: texts.map(text => ({ type: 'text' as const, text })),

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
-import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
+import { openReaders } from '../../../src/composition/open-prompt-analyzer.ts'
 import { queryTypes } from '../../../src/core/chat/chat.ts'
 import { enhancePrompt } from '../../../src/core/enhancement/enhance.ts'
 
-const read = openPromptAnalyzer()
+const read = openReaders().read
 const readingOf = (text: string) => read([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 
 /** Returns each pattern filled with each of its words. */

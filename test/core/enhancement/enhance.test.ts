@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
+import { openReaders } from '../../../src/composition/open-prompt-analyzer.ts'
 import { type QueryType, queryTypes } from '../../../src/core/chat/chat.ts'
 import { enhancePrompt, isWithinGrowthLimits, type PromptTraits } from '../../../src/core/enhancement/enhance.ts'
 import type { Task } from '../../../src/core/enhancement/enhancements/language.ts'
@@ -246,7 +246,7 @@ testNeeding(
   'data',
   'enhance: keeps detailed labeled prompts byte-identical and enhances terse ones of a known type',
   () => {
-    const read = openPromptAnalyzer()
+    const read = openReaders().read
     const isChanged = ({ prompt = '' }: Readonly<Record<string, string>>) =>
       enhancePrompt(prompt, read([{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }])).changed
     const detailed = rowsOf('enhance-gate').filter(({ gate }) => gate === 'unchanged')

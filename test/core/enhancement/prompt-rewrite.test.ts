@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
+import { openReaders } from '../../../src/composition/open-prompt-analyzer.ts'
 import { enhancePrompt, isWithinGrowthLimits } from '../../../src/core/enhancement/enhance.ts'
 import { isValidRewrite } from '../../../src/core/enhancement/prompt-rewrite.ts'
 
-const read = openPromptAnalyzer()
+const read = openReaders().read
 const prompt = 'Write a story about Anna and her 3 dogs in "Old Town"'
 const added = 'Format: a finished piece with a clear ending.\nConstraints: vivid details, no clichés.'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
+import { openReaders } from '../../../src/composition/open-prompt-analyzer.ts'
 import type { Message } from '../../../src/core/chat/chat.ts'
 import { catalog } from '../../../src/core/models/catalog.ts'
 import type { Model } from '../../../src/core/models/models.ts'
@@ -14,7 +14,7 @@ import { costOf } from '../../../src/core/usage/money.ts'
 import { noWeb } from '../../../src/core/web/web-plan.ts'
 
 /** Analyzes in this thread; the composition handles parallel work. */
-const read = openPromptAnalyzer()
+const read = openReaders().read
 const measurePrompt = (messages: Parameters<typeof measureWith>[0], web = noWeb) =>
   measureWith(
     messages,

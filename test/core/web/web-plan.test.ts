@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test'
-import { openPromptAnalyzer } from '../../../src/composition/open-prompt-analyzer.ts'
+import { openReaders } from '../../../src/composition/open-prompt-analyzer.ts'
 import type { ChatRequest, Message } from '../../../src/core/chat/chat.ts'
 import { webLimits, webPrices } from '../../../src/core/chat/web-sources.ts'
 import { noWeb, planWebAccess, toSearchQuery } from '../../../src/core/web/web-plan.ts'
 
 const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
 const asking = (messages: readonly Message[], web: ChatRequest['web'] = 'auto') => ({ messages, web })
-const offer = { canSearch: true, prices: webPrices, read: openPromptAnalyzer() }
+const offer = { canSearch: true, prices: webPrices, read: openReaders().read }
 const urls = [
   'https://a.example/',
   'https://b.example/x#one',
