@@ -52,7 +52,8 @@ const apart = [
   'test/limits/',
   'test/runtime/',
 ]
-const mostTogether = 10
+/** Files of one process. A file with a browser takes five times as long as others. */
+const mostTogether = { browser: 5, usual: 10 } as const
 const outside = 'an error outside of a test'
 /** Longer than any process takes on a machine with two cores. */
 const longestProcessMs = 150_000
@@ -66,8 +67,8 @@ let step = 'starting'
 let isEnding = false
 let endedProcesses = 0
 let cpuSeconds = 0
-/** Names of the running processes of tests with their start. */
-const running = new Map<string, number>()
+/** The running processes of tests, by their files, with their start. */
+const running = new Map<readonly string[], number>()
 const results: FileResult[] = []
 
 function begin(next: string): void {
@@ -91,6 +92,8 @@ async function install(packages: readonly string[]): Promise<void> {
     if (!isEnding) await Bun.spawn(['apt-get', ...words], options).exited
 }
 
+const isForBrowser = (file: string) => /^test\/(faults\/)?(dashboard|client)\b/.test(file)
+
 const isApart = (file: string) => apart.some(beginning => file.startsWith(beginning))
 
 /** Divides files into processes, in their order of start. */
@@ -100,7 +103,8 @@ function divide(files: readonly string[]): readonly (readonly string[])[] {
     file => file.split('/').slice(0, -1).slice(0, 2).join('/'),
   )
   const together = [...byFolder.values()].flatMap(members => {
-    const parts = Math.ceil(members.length / mostTogether)
+    const most = members.some(isForBrowser) ? mostTogether.browser : mostTogether.usual
+    const parts = Math.ceil(members.length / most)
     return Array.from({ length: parts }, (_, part) => members.filter((_, at) => at % parts === part))
   })
   const placeOf = ([file = '']: readonly string[]) => {
@@ -129,11 +133,11 @@ async function runProcess(files: readonly string[], environment: NodeJS.ProcessE
     ],
     { cwd: root, stdout: 'pipe', stderr: 'pipe', env: environment },
   )
-  running.set(name, startedAt)
+  running.set(files, startedAt)
   const [out, err] = await Promise.all([new Response(run.stdout).text(), new Response(run.stderr).text()])
   const exitCode = await run.exited
   if (isEnding) return []
-  running.delete(name)
+  running.delete(files)
   endedProcesses++
   const seconds = (performance.now() - startedAt) / 1000
   const results = files.map(file => {
@@ -222,7 +226,7 @@ function selectedFiles(words: readonly string[]): readonly string[] {
 
 function printProgress(processes: number): void {
   const now = performance.now()
-  const names = [...running].map(([name, since]) => `${name} ${Math.round((now - since) / 1000)} s`)
+  const names = [...running].map(([files, since]) => `${nameOf(files)} ${Math.round((now - since) / 1000)} s`)
   const failures = results.reduce((sum, result) => sum + result.failures, 0)
   const state =
     names.length === 0
@@ -243,7 +247,6 @@ async function runAll(): Promise<number> {
   const processes = waiting.length
   setInterval(() => printProgress(processes), progressEveryMs).unref()
 
-  const isForBrowser = (file: string) => /^test\/(faults\/)?(dashboard|client)\b/.test(file)
   await install([
     ...(has('postgres') ? [] : ['postgresql']),
     ...(has('redis') ? [] : ['redis-server']),
@@ -268,7 +271,7 @@ async function runAll(): Promise<number> {
   }
   // More than there are cores, since most of the longest files wait for half of their time.
   await Promise.all(
-    Array.from({ length: lanes + 2 }, async () => {
+    Array.from({ length: lanes + 3 }, async () => {
       for (let next = waiting.shift(); next !== undefined && !isEnding; next = waiting.shift()) {
         await withinOneDay()
         results.push(...(await runProcess(next, environment)))
