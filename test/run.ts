@@ -9,6 +9,7 @@ import { availableParallelism } from 'node:os'
 import { join, normalize } from 'node:path'
 import { dayMs } from '../src/core/text/utc-days.ts'
 import { watchLauncher } from '../src/server/launcher.ts'
+import { chromiumPath } from './dashboard/chromium.ts'
 import { makeBundle } from './harness/bundle.ts'
 import { embeddedTemplate } from './harness/data-folder.ts'
 import { makeTemplate, sharedPostgres } from './harness/database.ts'
@@ -247,11 +248,10 @@ async function runAll(): Promise<number> {
   const processes = waiting.length
   setInterval(() => printProgress(processes), progressEveryMs).unref()
 
-  await install([
-    ...(has('postgres') ? [] : ['postgresql']),
-    ...(has('redis') ? [] : ['redis-server']),
-    ...(has('chromium') || !files.some(isForBrowser) ? [] : ['chromium']),
-  ])
+  await install([...(has('postgres') ? [] : ['postgresql']), ...(has('redis') ? [] : ['redis-server'])])
+  // Not every distribution has the first one.
+  for (const browser of ['chromium-headless-shell', 'chromium'])
+    if (files.some(isForBrowser) && chromiumPath() === null) await install([browser])
   if (isEnding) return 1
   begin('creating the databases that tests copy, and the bundle that they start')
   // One server for all files that need a database and no server of their own: each copies the same template.
