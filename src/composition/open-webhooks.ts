@@ -24,7 +24,7 @@ type Parts = {
   readonly timer: RepeatTimer
 }
 
-const everyMs = 2_000
+const everyMs = 5_000
 const pruneEveryMs = 3_600_000
 const prunedAtOnce = 10_000
 
@@ -55,7 +55,7 @@ export function openWebhooks(config: Config, parts: Parts, undo: (() => unknown)
     isClosed => deliverDue(deps, isClosed),
     failures => {
       // Once per minute: other components report an unreachable database too.
-      if (failures % 30 === 1) log.warn('webhook_deliveries_failed', { failures })
+      if (failures % 12 === 1) log.warn('webhook_deliveries_failed', { failures })
     },
     timer,
   )

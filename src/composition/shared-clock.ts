@@ -14,7 +14,7 @@ type SharedClock = {
   follow(database: Database, log: Pick<Log, 'warn'>): { ask(): Promise<void>; stop(): void }
 }
 
-const askEveryMs = 2_000
+const askEveryMs = 5_000
 
 /**
  * Creates a clock that shows the database's time, so that gateways with different clocks agree on expiry and on the

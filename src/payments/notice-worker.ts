@@ -20,7 +20,7 @@ type NoticeWorkerOptions = {
   readonly log: { info(event: string, fields?: Fields): void; warn(event: string, fields?: Fields): void }
 }
 
-const everyMs = 5_000
+const everyMs = 15_000
 const maximumPerRun = 100
 /** Longer than a mail server may take for one email. */
 const leaseMs = 120_000
@@ -43,7 +43,7 @@ export function startNoticeWorker(options: NoticeWorkerOptions): Repeating {
     },
     failures => {
       // Once per minute: other components report an unreachable database too.
-      if (failures % 12 === 1) log.warn('billing_notices_failed', { failures })
+      if (failures % 4 === 1) log.warn('billing_notices_failed', { failures })
     },
     timer,
   )

@@ -36,7 +36,7 @@ type BillingWorkerOptions = {
 /** Does everything that is due now; see `Repeating`. */
 export type BillingWorker = Repeating
 
-const everyMs = 5_000
+const everyMs = 15_000
 /** Maximum steps per run, so that an instance that was offline for long does not monopolize its database. */
 const maximumSteps = 200
 
@@ -59,7 +59,7 @@ export function startBillingWorker(options: BillingWorkerOptions): BillingWorker
     },
     (failures, error) => {
       // Once per minute: other components report an unreachable database too.
-      if (failures % 12 === 1) log.warn('billing_run_failed', { failures, detail: reasonOf(error) })
+      if (failures % 4 === 1) log.warn('billing_run_failed', { failures, detail: reasonOf(error) })
     },
     timer,
   )

@@ -65,11 +65,11 @@ type Remembered = AccountLearning & { readonly order: number; readonly readAt: n
 const maximumAccounts = 5_000
 const readAgainMs = 5_000
 const readAfterMs = 100
-const pollMs = 500
+const pollMs = 2_000
 /** Polls overlap by this much, since a transaction may commit after a later one. */
 const overlapMs = 5_000
 const accountsAtOnce = 100
-const sweepEveryMs = 10_000
+const sweepEveryMs = 60_000
 /** Maximum time that a deletion waits for its entries; the rest continues in the background. */
 const sweepWithinMs = 10_000
 /** Typical time until a request's record is in Postgres. */

@@ -128,7 +128,7 @@ type Row = Awaited<ReturnType<typeof keyRows>>[number]
 
 const freshMs = 30_000
 const unknownMs = 5_000
-const pollMs = 500
+const pollMs = 800
 const touchMs = 1_000
 /** Polls overlap by this much, since a transaction may commit after a later one. */
 const overlapMs = 5_000
