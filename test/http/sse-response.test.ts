@@ -4,6 +4,7 @@ import type { ChatEvent, ChatEvents, ResponseStart } from '../../src/core/chat/c
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { toGatewayError } from '../../src/http/error-response.ts'
 import { streamHeaders, streamResponse } from '../../src/http/sse-response.ts'
+import { movedClock, oneTurn } from '../harness/moved-clock.ts'
 
 const opening: ResponseStart = {
   requestId: 'req_1',
@@ -17,31 +18,6 @@ const opening: ResponseStart = {
 }
 const opened: ChatEvent = { type: 'opened', opening }
 const text = (content: string): ChatEvent => ({ type: 'text', choice: 0, text: content })
-
-/** Timers that run when the test advances them. */
-function handClock() {
-  const timers = new Set<{ at: number; action: () => void }>()
-  let now = 0
-  return {
-    pending: () => timers.size,
-    monotonic: () => now,
-    after(milliseconds: number, action: () => void) {
-      const timer = { at: now + milliseconds, action }
-      timers.add(timer)
-      return () => void timers.delete(timer)
-    },
-    async pass(milliseconds: number) {
-      await Bun.sleep(0)
-      now += milliseconds
-      for (const timer of [...timers])
-        if (timer.at <= now) {
-          timers.delete(timer)
-          timer.action()
-        }
-      await Bun.sleep(0)
-    },
-  }
-}
 
 /** Events that the test emits batch by batch. */
 function handEvents() {
@@ -83,7 +59,7 @@ function handEvents() {
 }
 
 function start() {
-  const clock = handClock()
+  const { clock, move, running } = movedClock()
   const hand = handEvents()
   const failures: unknown[] = []
   const response = streamResponse({
@@ -107,9 +83,9 @@ function start() {
         () => true,
         () => true,
       ),
-      Bun.sleep(1),
+      oneTurn(),
     ])) === true
-  return { ...hand, clock, response, failures, isSettled }
+  return { ...hand, move, running, response, failures, isSettled }
 }
 
 /** Reads one frame after another as text. */
@@ -126,8 +102,8 @@ async function reading(response: Response | Promise<Response>) {
 
 describe('SSE status', () => {
   test('waits for the first content, which its headers describe', async () => {
-    const { response, isSettled, clock, send, end } = start()
-    await clock.pass(14_999)
+    const { response, isSettled, move, running, send, end } = start()
+    await move(14_999)
     expect(await isSettled()).toBe(false)
     send(opened, text('a'))
     const answer = await response
@@ -136,18 +112,18 @@ describe('SSE status', () => {
     send(text('b'))
     end()
     expect(await answer.text()).toBe('data: a\n\ndata: b\n\n')
-    expect(clock.pending()).toBe(0)
+    expect(running()).toBe(0)
   })
 
   test('leaves after 15 s without content, with an immediate ping; a failure is then the last event', async () => {
-    const { response, clock, fail, failures } = start()
-    await clock.pass(15_000)
+    const { response, move, fail, failures } = start()
+    await move(15_000)
     const answer = await response
     expect([answer.status, answer.headers.get('x-opened')]).toEqual([200, 'false'])
     const { read } = await reading(answer)
     expect(await read()).toBe(': ping\n\n')
     const ping = read()
-    await clock.pass(10_000)
+    await move(10_000)
     expect(await ping).toBe(': ping\n\n')
     const last = read()
     fail(new GatewayError('upstream_timeout', 'Too late.'))
@@ -157,10 +133,10 @@ describe('SSE status', () => {
   })
 
   test('comes from a failure before the first content', async () => {
-    const { response, fail, clock } = start()
+    const { response, fail, running } = start()
     fail(new GatewayError('no_model_available', 'None.'))
     expect(await response.catch(error => error.status)).toBe(503)
-    expect(clock.pending()).toBe(0)
+    expect(running()).toBe(0)
   })
 
   test('reports a response without any event as a failure', async () => {
@@ -172,19 +148,19 @@ describe('SSE status', () => {
 
 describe('SSE stream', () => {
   test('sends a ping after 10 s of silence, measured from the last frame', async () => {
-    const { response, clock, send } = start()
+    const { response, move, send } = start()
     send(opened, text('a'))
     const { read } = await reading(response)
     expect(await read()).toBe('data: a\n\n')
     for (let count = 0; count < 2; count++) {
       const next = read()
-      await clock.pass(9_999)
-      expect(await Promise.race([next, Bun.sleep(1)])).toBeUndefined()
-      await clock.pass(1)
+      await move(9_999)
+      expect(await Promise.race([next, oneTurn()])).toBeUndefined()
+      await move(1)
       expect(await next).toBe(': ping\n\n')
     }
     const next = read()
-    await clock.pass(9_999)
+    await move(9_999)
     send(text('b'))
     expect(await next).toBe('data: b\n\n')
   })
@@ -194,7 +170,7 @@ describe('SSE stream', () => {
     send(opened, text('a'))
     const { read } = await reading(response)
     for (const content of ['b', 'c', 'd']) send(text(content))
-    await Bun.sleep(5)
+    await oneTurn()
     expect(log).toEqual(['next'])
     await read()
     await read()
@@ -220,33 +196,33 @@ describe('SSE stream', () => {
 
 describe('SSE client disconnect', () => {
   test('ends a silent source immediately, leaves no timer, and causes no failure', async () => {
-    const { response, send, log, clock, failures } = start()
+    const { response, send, log, running, failures } = start()
     send(opened, text('a'))
     const { read, cancel } = await reading(response)
     await read()
     const waiting = read().catch(() => null)
-    await Bun.sleep(1)
+    await oneTurn()
     await cancel()
     await waiting
-    await Bun.sleep(5)
+    await oneTurn()
     expect(log.slice(-2)).toEqual(['abort', 'return'])
-    expect([clock.pending(), failures]).toEqual([0, []])
+    expect([running(), failures]).toEqual([0, []])
   })
 
   test('includes a client that reads nothing for 60 s, and not one that reads every minute', async () => {
-    const { response, send, log, clock, failures } = start()
+    const { response, send, log, move, running, failures } = start()
     send(opened, text('a'))
     const { read } = await reading(response)
     await read()
-    await clock.pass(59_999)
+    await move(59_999)
     send(text('b'))
     expect(await read()).toBe('data: b\n\n')
-    await clock.pass(59_999)
+    await move(59_999)
     expect(log).not.toContain('abort')
-    await clock.pass(1)
+    await move(1)
     expect(log.slice(-2)).toEqual(['abort', 'return'])
     expect(await read().catch(() => 'broken off')).toBe('broken off')
-    expect([clock.pending(), failures]).toEqual([0, []])
+    expect([running(), failures]).toEqual([0, []])
   })
 
   test('ends the source before the first read too', async () => {

@@ -2,11 +2,13 @@ import { describe, expect, test } from 'bun:test'
 import { systemNetwork } from '../../src/composition/network.ts'
 import { catalog } from '../../src/core/models/catalog.ts'
 import { fullName } from '../../src/core/models/models.ts'
-import type { Clock } from '../../src/core/ports/clock.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
 import { UpstreamAttempt } from '../../src/pipeline/attempt.ts'
 import { openai } from '../../src/providers/openai.ts'
+import { piece } from '../../src/simulator/reply.ts'
 import { framesOf, streamText } from '../faults/support.ts'
+import { eventually } from '../harness/eventually.ts'
+import { movedClock, oneTurn } from '../harness/moved-clock.ts'
 import { startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
 
 const deadlines = {
@@ -16,36 +18,6 @@ const deadlines = {
   firstContentMs: 120_000,
   firstContentReasoningMs: 300_000,
   totalMs: 600_000,
-}
-
-/** A clock that a test moves. Due timers run in order, with a turn of the event loop after each. */
-function handMoved() {
-  let now = 0
-  const timers = new Map<object, { readonly at: number; readonly action: () => void }>()
-  const clock: Clock = {
-    now: () => now,
-    monotonic: () => now,
-    sleep: () => new Promise(() => {}),
-    after(milliseconds, action) {
-      const key = {}
-      timers.set(key, { at: now + milliseconds, action })
-      return () => timers.delete(key)
-    },
-  }
-  const move = async (milliseconds: number) => {
-    const end = now + milliseconds
-    for (;;) {
-      const due = [...timers].filter(([, { at }]) => at <= end).toSorted(([, one], [, other]) => one.at - other.at)[0]
-      if (due === undefined) break
-      timers.delete(due[0])
-      now = Math.max(now, due[1].at)
-      due[1].action()
-      await Bun.sleep(0)
-    }
-    now = end
-    await Bun.sleep(0)
-  }
-  return { clock, move, running: () => timers.size }
 }
 
 type Rig = ReturnType<typeof rig>
@@ -60,7 +32,7 @@ function rig(
     readonly stream?: boolean
   } = {},
 ) {
-  const time = handMoved()
+  const time = movedClock()
   const sent: RequestInit[] = []
   let body: ReadableStreamDefaultController<Uint8Array> | null = null
   let cancelled = false
@@ -138,7 +110,7 @@ async function failureAfter({ attempt, move }: Rig, milliseconds: number) {
     for (const part of parts ?? [])
       if (part.type === 'failure') failure = { kind: part.failure.kind, detail: part.failure.detail }
   })
-  await Bun.sleep(0)
+  await oneTurn()
   await move(milliseconds)
   return { failure: failure as { kind: string; detail: string } | null, reading }
 }
@@ -186,7 +158,7 @@ describe('attempt deadline', () => {
     const { opening, content } = framesOf('openai', ['word'])
     await failureAfter(here, 0)
     here.write([...opening, ...content].join(''))
-    await Bun.sleep(0)
+    await oneTurn()
     here.attempt.contentArrived()
     let elapsed = 0
     for (let failed = false; !failed; elapsed += 50_000) {
@@ -203,7 +175,7 @@ describe('attempt deadline', () => {
     const here = rig()
     await failureAfter(here, 0)
     here.write(framesOf('openai', ['word']).content.join(''))
-    await Bun.sleep(0)
+    await oneTurn()
     here.attempt.contentArrived()
     await here.move(300_000)
     expect(here.isAborted()).toBe(false)
@@ -233,7 +205,7 @@ describe('attempt', () => {
     const here = rig()
     await failureAfter(here, 0)
     here.write(': ping\n\n')
-    await Bun.sleep(0)
+    await oneTurn()
     here.attempt.close(false)
     expect([here.isAborted(), here.running()]).toEqual([true, 0])
   })
@@ -242,17 +214,16 @@ describe('attempt', () => {
     const complete = rig()
     await failureAfter(complete, 0)
     complete.write(streamText(framesOf('openai', ['word'])))
-    await Bun.sleep(0)
+    await oneTurn()
     complete.attempt.close(true)
     complete.end()
-    await Bun.sleep(1)
     await complete.move(10_000)
     expect([complete.isAborted(), complete.running()]).toEqual([false, 0])
 
     const lingering = rig()
     await failureAfter(lingering, 0)
     lingering.write(streamText(framesOf('openai', ['word'])))
-    await Bun.sleep(0)
+    await oneTurn()
     lingering.attempt.close(true)
     await lingering.move(499)
     expect(lingering.isAborted()).toBe(false)
@@ -299,9 +270,12 @@ describe('upstream error over a real socket', () => {
     try {
       const here = rig({ url: upstream.url })
       const reading = here.attempt.next()
-      while (here.attempt.status() === null) await Bun.sleep(1)
+      await eventually(() => here.attempt.status() !== null)
       await here.move(milliseconds)
-      const none = milliseconds === 1_999 ? Bun.sleep(300).then(() => 'nothing yet' as const) : reading
+      const sent = () => upstream.ledger().at(-1)?.bytesSent ?? 0
+      const before = sent()
+      if (milliseconds === 1_999) await eventually(() => sent() > before + 20)
+      const none = milliseconds === 1_999 ? oneTurn().then(() => 'nothing yet' as const) : reading
       const parts = await Promise.race([reading, none])
       here.attempt.close(false)
       await left(upstream)
@@ -315,8 +289,8 @@ describe('upstream error over a real socket', () => {
   const failure = { type: 'failure', failure: { kind: 'rate_limited', detail: '429', retryAfterMs: 7_000 } }
 
   test('waits 2 s for an endless body, then uses the status and closes the connection', async () => {
-    async function* dripping() {
-      for (yield '{"error":{"message":"'; ; await Bun.sleep(5)) yield 'x'
+    const dripping = function* () {
+      for (yield piece('{"error":{"message":"'); ; ) yield piece('x', 5)
     }
     expect(await readOf(refusal(dripping()), 1_999)).toEqual({ parts: 'nothing yet', running: 0 })
     expect(await readOf(refusal(dripping()), 2_000)).toMatchObject({ parts: [failure], running: 0 })

@@ -1,6 +1,5 @@
 /** Hedged attempts in the real pipeline: the network records its calls, and each test sends their frames. */
 import { expect, test } from 'bun:test'
-import { systemClock } from '../../src/composition/clock.ts'
 import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
 import { readConfig } from '../../src/config.ts'
 import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
@@ -25,6 +24,7 @@ import type { ConfiguredProvider } from '../../src/providers/configured-provider
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { type Format, formats, framesOf, models as named } from '../faults/support.ts'
+import { movedClock, oneTurn } from '../harness/moved-clock.ts'
 import { safetyFor } from '../moderation/support.ts'
 
 const readers = openReaders()
@@ -85,6 +85,7 @@ class UpstreamCall {
 type Options = { readonly limits?: Limits; readonly share?: number; readonly lateAfterMs?: number }
 
 function world({ limits = plenty, share = 1, lateAfterMs = 1 }: Options = {}) {
+  const { clock, move } = movedClock(Date.UTC(2026, 4, 5, 12))
   const records: UsageRecord[] = []
   const calls: UpstreamCall[] = []
   let whenCalled = () => {}
@@ -93,7 +94,7 @@ function world({ limits = plenty, share = 1, lateAfterMs = 1 }: Options = {}) {
     isWritable: () => true,
     untilDurable: async () => {},
   }
-  const meter = createLocalMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
+  const meter = createLocalMeter({ clock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
   const providers = { openai: openai({ official: true }), anthropic, google }
   const endpoints = new Map(
     formats.map((id): [string, ConfiguredProvider] => [
@@ -101,7 +102,7 @@ function world({ limits = plenty, share = 1, lateAfterMs = 1 }: Options = {}) {
       { id, provider: providers[id], access: { baseUrl: `http://${id}`, apiKey: 'key' }, simulated: true },
     ]),
   )
-  const tracker = createHealthBook({ clock: systemClock })
+  const tracker = createHealthBook({ clock })
   const waits: string[] = []
   const health = {
     ...tracker,
@@ -110,7 +111,7 @@ function world({ limits = plenty, share = 1, lateAfterMs = 1 }: Options = {}) {
   }
   const deps: AnswerDeps = {
     config: readConfig({}),
-    clock: systemClock,
+    clock,
     network: {
       reaches: async () => true,
       fetch(url: string, init: RequestInit) {
@@ -140,8 +141,8 @@ function world({ limits = plenty, share = 1, lateAfterMs = 1 }: Options = {}) {
     learning: { of: () => null },
     observe: { admitted() {}, settled() {} },
     prompts: createPromptBook(readers, createKeyedDigests(new Uint8Array(32))),
-    foresight: createForesightBook({ clock: systemClock }),
-    ties: createTieBook(systemClock, new Uint8Array(32)),
+    foresight: createForesightBook({ clock }),
+    ties: createTieBook(clock, new Uint8Array(32)),
     promptCacheKeyOf: (accountId, name) => `${accountId} ${name}`,
     cacheMarks: () => null,
     hedges: new HedgeBudget(share),
@@ -152,11 +153,19 @@ function world({ limits = plenty, share = 1, lateAfterMs = 1 }: Options = {}) {
     if (call === undefined) throw new Error('no such call')
     return call
   }
+  /** Resolves when the first content of all calls is late, and whatever begins then has begun. */
+  const late = () => move(1)
+  /** Returns the first call and its hedge, which begins when the content of the first is late. */
+  const hedged = async () => {
+    const first = await called(1)
+    await late()
+    return [first, await called(2)] as const
+  }
   const seatsTaken = () => {
     const seats = meter.standing('acc_1', limits)?.seats
     return seats === undefined ? 0 : seats.limit - seats.remaining
   }
-  return { deps, records, calls, called, seatsTaken, waits, tracker, limits }
+  return { deps, records, calls, called, late, hedged, seatsTaken, waits, tracker, limits }
 }
 
 type World = ReturnType<typeof world>
@@ -211,9 +220,8 @@ for (const stream of [true, false])
   test(`hedge: ${stream ? 'a stream' : 'a JSON response'} comes from the runner-up, and both costs are billed`, async () => {
     const rig = world()
     const ending = run(rig, askWith(stream ? { stream } : {}))
-    const slow = await rig.called(1)
+    const [slow, fast] = await rig.hedged()
     slow.send('opening')
-    const fast = await rig.called(2)
     fast.send('opening', 'content', 'closing')
     const ended = await ending
     expect([ended.thrown, textOf(ended), slow.isCanceled, rig.calls.length]).toEqual([null, 'from anthropic', true, 2])
@@ -241,10 +249,9 @@ for (const stream of [true, false])
 test('hedge: the first attempt serves if its content arrives first, and the reported input of the hedge is billed', async () => {
   const rig = world()
   const ending = run(rig, askWith({ stream: true }))
-  const slow = await rig.called(1)
-  const hedge = await rig.called(2)
+  const [slow, hedge] = await rig.hedged()
   hedge.send('opening')
-  await Bun.sleep(5)
+  await oneTurn()
   slow.send('opening', 'content', 'closing')
   const ended = await ending
   expect([ended.thrown, textOf(ended), hedge.isCanceled]).toEqual([null, 'from openai', true])
@@ -267,7 +274,7 @@ test('hedge: does not begin without request, below the p95, without share, or fo
   for (const [rig, ask, result] of cases) {
     const ending = run(rig, ask)
     const call = await rig.called(1)
-    await Bun.sleep(10)
+    await rig.late()
     call.send('opening', 'content', 'closing')
     const ended = await ending
     expect([openingOf(ended)?.hedge, rig.calls.length, rig.records[0]?.billed_microcents]).toEqual([
@@ -281,11 +288,12 @@ test('hedge: does not begin without request, below the p95, without share, or fo
 test('hedge: begins for an account that has it on, unless the request turns it off', async () => {
   const rig = world()
   const ending = run(rig, askWith({ stream: true }, {}), { hedges: true })
-  ;(await rig.called(2)).send('opening', 'content', 'closing')
+  const [, hedge] = await rig.hedged()
+  hedge.send('opening', 'content', 'closing')
   expect(openingOf(await ending)?.hedge).toBe('won')
   const off = run(rig, askWith({ stream: true }, { 'x-gateway-hedge': 'off' }), { hedges: true })
   const call = await rig.called(3)
-  await Bun.sleep(10)
+  await rig.late()
   call.send('opening', 'content', 'closing')
   expect([openingOf(await off)?.hedge, rig.calls.length]).toEqual([undefined, 3])
 })
@@ -304,8 +312,8 @@ test('hedge: begins only if the account can pay for both, to the micro-cent', as
     const rig = world({ limits: { ...plenty, dailyCostMicrocents } })
     const ending = run(rig, ask)
     const call = await rig.called(1)
+    await rig.late()
     if (count === 2) await rig.called(2)
-    else await Bun.sleep(10)
     call.send('opening', 'content', 'closing')
     const { thrown } = await ending
     expect([thrown, rig.calls.length, rig.seatsTaken()]).toEqual([null, count, 0])
@@ -318,10 +326,9 @@ test('hedge: begins only if the account can pay for both, to the micro-cent', as
 test('hedge: serves after the first attempt failed, without any cost of the failed one', async () => {
   const rig = world()
   const ending = run(rig)
-  const slow = await rig.called(1)
-  const hedge = await rig.called(2)
+  const [slow, hedge] = await rig.hedged()
   slow.break()
-  await Bun.sleep(5)
+  await oneTurn()
   hedge.send('opening', 'content', 'closing')
   const ended = await ending
   expect([textOf(ended), openingOf(ended)?.hedge]).toEqual(['from anthropic', 'won'])
@@ -332,9 +339,9 @@ test('hedge: serves after the first attempt failed, without any cost of the fail
 test('hedge: its failure leaves the first attempt to serve, at its own cost', async () => {
   const rig = world()
   const ending = run(rig)
-  const slow = await rig.called(1)
-  ;(await rig.called(2)).break()
-  await Bun.sleep(5)
+  const [slow, hedge] = await rig.hedged()
+  hedge.break()
+  await oneTurn()
   slow.send('opening', 'content', 'closing')
   const ended = await ending
   expect([textOf(ended), openingOf(ended)?.hedge]).toEqual(['from openai', 'lost'])
@@ -345,8 +352,8 @@ test('hedge: its failure leaves the first attempt to serve, at its own cost', as
 test('hedge: both attempts that fail end the request without cost', async () => {
   const rig = world()
   const ending = run(rig)
-  const slow = await rig.called(1)
-  ;(await rig.called(2)).break()
+  const [slow, hedge] = await rig.hedged()
+  hedge.break()
   slow.break()
   const { thrown } = await ending
   expect(thrown).toMatchObject({ code: 'upstream_failed' })
@@ -358,7 +365,7 @@ test('hedge: a client that leaves cancels both attempts, and pays for neither be
   const rig = world()
   const leaving = new AbortController()
   const ending = run(rig, askWith({ stream: true }), { signal: leaving.signal })
-  await rig.called(2)
+  await rig.hedged()
   leaving.abort()
   await ending
   expect(rig.calls.map(({ isCanceled }) => isCanceled)).toEqual([true, true])
@@ -369,10 +376,9 @@ test('hedge: a client that leaves cancels both attempts, and pays for neither be
 test('hedge: a truncated output of the winner never looks finished', async () => {
   const rig = world()
   const ending = run(rig, askWith({ stream: true }))
-  await rig.called(1)
-  const hedge = await rig.called(2)
+  const [, hedge] = await rig.hedged()
   hedge.send('opening', 'content')
-  await Bun.sleep(5)
+  await oneTurn()
   hedge.break()
   const ended = await ending
   expect(ended.thrown).toMatchObject({ code: 'upstream_failed' })

@@ -1,0 +1,40 @@
+/**
+ * A clock that stands still until a test moves it. Due timers run in order, with a turn of the event loop after each, so
+ * that work in this process has reacted to one before the next is due.
+ */
+import type { Clock } from '../../src/core/ports/clock.ts'
+
+/** Resolves after all work of this process that waits for no timer, file or socket. */
+export const oneTurn = (): Promise<void> => Bun.sleep(0)
+
+/** Starts at `start` epoch milliseconds. `running` counts the timers that wait. */
+export function movedClock(start = 0) {
+  let now = start
+  const timers = new Map<object, { readonly at: number; readonly action: () => void }>()
+  const after = (milliseconds: number, action: () => void) => {
+    const key = {}
+    timers.set(key, { at: now + milliseconds, action })
+    return () => void timers.delete(key)
+  }
+  const clock: Clock = {
+    now: () => now,
+    monotonic: () => now,
+    sleep: milliseconds => new Promise(resolve => after(milliseconds, resolve)),
+    after,
+  }
+  const move = async (milliseconds: number) => {
+    await oneTurn()
+    const end = now + milliseconds
+    for (;;) {
+      const due = [...timers].filter(([, { at }]) => at <= end).toSorted(([, one], [, other]) => one.at - other.at)[0]
+      if (due === undefined) break
+      timers.delete(due[0])
+      now = Math.max(now, due[1].at)
+      due[1].action()
+      await oneTurn()
+    }
+    now = end
+    await oneTurn()
+  }
+  return { clock, move, running: () => timers.size }
+}
