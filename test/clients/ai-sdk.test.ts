@@ -12,11 +12,11 @@ import {
   streamText,
   tool,
 } from 'ai'
+import { eventually } from '../harness/eventually.ts'
 import type { Gateway } from '../harness/gateway.ts'
 import {
   allModels,
   countingFetch,
-  eventually,
   leavings,
   namedModels,
   oneEach,
@@ -253,8 +253,8 @@ describe('AI SDK failures', () => {
         if (part.type === 'abort') isAborted = true
       }
       expect(isAborted).toBe(true)
-      await eventually('the upstream call is cut off', () => leavings(gateway).aborted === before.aborted + 1)
-      await eventually('the seat is free', () => leavings(gateway).seatsTaken === 0)
+      await eventually(() => leavings(gateway).aborted === before.aborted + 1)
+      await eventually(() => leavings(gateway).seatsTaken === 0)
     }
   })
 })

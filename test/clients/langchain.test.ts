@@ -2,11 +2,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { ChatOpenAI, type ChatOpenAIFields } from '@langchain/openai'
 import { newAccount } from '../harness/account.ts'
+import { eventually } from '../harness/eventually.ts'
 import type { Gateway } from '../harness/gateway.ts'
 import {
   allModels,
   countingFetch,
-  eventually,
   leavings,
   namedModels,
   oneEach,
@@ -209,8 +209,8 @@ describe('LangChain failures', () => {
         for await (const chunk of stream) if (chunk.content !== '') abort.abort()
       })()
       expect(await reading.catch((cause: unknown) => cause)).toBeInstanceOf(Error)
-      await eventually('the upstream call is cut off', () => leavings(gateway).aborted === before.aborted + 1)
-      await eventually('the seat is free', () => leavings(gateway).seatsTaken === 0)
+      await eventually(() => leavings(gateway).aborted === before.aborted + 1)
+      await eventually(() => leavings(gateway).seatsTaken === 0)
     }
   })
 })

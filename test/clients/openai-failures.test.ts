@@ -4,8 +4,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import OpenAI from 'openai'
 import { newAccount } from '../harness/account.ts'
+import { eventually } from '../harness/eventually.ts'
 import type { Gateway, GatewayLimits } from '../harness/gateway.ts'
-import { countingFetch, eventually, leavings, oneEach, startOnServiceDay } from './support.ts'
+import { countingFetch, leavings, oneEach, startOnServiceDay } from './support.ts'
 
 const impatient = { SILENCE_TIMEOUT_MS: '1200', FIRST_BYTE_TIMEOUT_MS: '1200', FIRST_CONTENT_TIMEOUT_MS: '1200' }
 
@@ -187,7 +188,7 @@ describe('OpenAI client on limits', () => {
     expect(told(error)).toMatchObject({ code: 'concurrent_requests_exceeded' })
     expect(seen.requests).toBe(2)
     const waiting = client.chat.completions.create(hello)
-    await eventually('the second request is rejected', () => seen.limited === 2)
+    await eventually(() => seen.limited === 2)
     held.controller.abort()
     expect((await waiting).choices).toHaveLength(1)
     expect(seen.requests).toBe(4)
@@ -239,7 +240,7 @@ describe('OpenAI client disconnect: aborts the upstream call and releases the re
         const abort = new AbortController()
         const ask = client.chat.completions.create(body, { signal: abort.signal })
         const ended = caught(OpenAI.APIUserAbortError, ask)
-        await eventually('the upstream is asked', () => leavings(gateway).open > 0)
+        await eventually(() => leavings(gateway).open > 0)
         abort.abort()
         await ended
       },
@@ -258,11 +259,11 @@ describe('OpenAI client disconnect: aborts the upstream call and releases the re
   test.each(oneEach.flatMap(model => ways.map(([name, leave]) => [model, name, leave] as const)))(
     '%s: %s',
     async (model, _, leave) => {
-      await eventually('nobody else is there', () => leavings(gateway).open === 0 && leavings(gateway).seatsTaken === 0)
+      await eventually(() => leavings(gateway).open === 0 && leavings(gateway).seatsTaken === 0)
       const before = leavings(gateway)
       await leave(clientOf(gateway).client, { model, messages: [user(long)] })
-      await eventually('the upstream call is cut off', () => leavings(gateway).aborted === before.aborted + 1)
-      await eventually('the seat is free', () => leavings(gateway).seatsTaken === 0)
+      await eventually(() => leavings(gateway).aborted === before.aborted + 1)
+      await eventually(() => leavings(gateway).seatsTaken === 0)
       expect(leavings(gateway).open).toBe(0)
     },
   )

@@ -1,8 +1,9 @@
 /** The official `openai` client for Python, if installed. */
 import { afterAll, beforeAll, expect } from 'bun:test'
+import { eventually } from '../harness/eventually.ts'
 import type { Gateway } from '../harness/gateway.ts'
 import { has, needed, testNeeding } from '../harness/needs.ts'
-import { eventually, leavings, startOnServiceDay } from './support.ts'
+import { leavings, startOnServiceDay } from './support.ts'
 
 const python = Bun.which('python3')
 
@@ -27,7 +28,7 @@ testNeeding(
         .split('\n')
         .every(line => line.startsWith('ok: ')),
     ).toBe(true)
-    await eventually('no seat is left taken', () => leavings(served).seatsTaken === 0)
+    await eventually(() => leavings(served).seatsTaken === 0)
   },
   240_000,
 )

@@ -45,15 +45,6 @@ export const simulatedPlace: Place = { city: 'simulated city', days: 1 }
 export const pixel =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=='
 
-/** Resolves when the condition is true; rejects after `withinMs` with `what`. */
-export async function eventually(what: string, holds: () => boolean): Promise<void> {
-  const endsAt = performance.now() + 60_000
-  while (!holds()) {
-    if (performance.now() > endsAt) throw new Error(`not within 60 s: ${what}`)
-    await Bun.sleep(5)
-  }
-}
-
 /** Returns aborted upstream calls and open reservations after client disconnects. */
 export function leavings({ deps, accountId }: Gateway) {
   const limits = { requestsPerMinute: 1, concurrentRequests: 1_000, dailyTokens: 1, dailyCostMicrocents: 1 }

@@ -275,6 +275,8 @@ export type RigOptions = {
   readonly environment?: Readonly<Record<string, string>>
   readonly limits?: GatewayLimits
   readonly configured?: readonly Format[]
+  /** Default: the system's. */
+  readonly network?: Network
 }
 
 /** Deadlines that no pause of a busy machine exceeds. `environment` overrides them. */
@@ -298,14 +300,15 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const diverted = new Map<string, string>()
   let aheadMs = 0
   const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + aheadMs }
+  const beneath = options.network ?? systemNetwork
   const network: Network = {
     fetch(url, init) {
       const { origin } = new URL(url)
       const to = diverted.get(origin) ?? origin
-      return to === 'hole' ? neverConnected(init.signal) : systemNetwork.fetch(url.replace(origin, to), init)
+      return to === 'hole' ? neverConnected(init.signal) : beneath.fetch(url.replace(origin, to), init)
     },
     reaches: async (url, timeoutMs) =>
-      diverted.get(new URL(url).origin) !== 'hole' && systemNetwork.reaches(url, timeoutMs),
+      diverted.get(new URL(url).origin) !== 'hole' && beneath.reaches(url, timeoutMs),
   }
   const configured = options.configured ?? formats
   const providers = configured.flatMap(format => [
@@ -621,17 +624,4 @@ export function seatsTaken({ gateway }: Rig): number {
   const limits = { requestsPerMinute: 0, concurrentRequests: 1_000_000, dailyTokens: 0, dailyCostMicrocents: 0 }
   const standing = gateway.deps.meter.standing(gateway.accountId, limits)
   return standing === null ? 0 : standing.seats.limit - standing.seats.remaining
-}
-
-/**
- * Resolves when the condition is true, checked every 2 ms; throws after `withinMs`. Returns the waiting time in
- * milliseconds. The limit is long, since a starved machine takes seconds for one step.
- */
-export async function eventually(what: string, holds: () => boolean, withinMs = 60_000): Promise<number> {
-  const start = performance.now()
-  while (!holds()) {
-    if (performance.now() - start > withinMs) throw new Error(`not within ${withinMs} ms: ${what}`)
-    await Bun.sleep(2)
-  }
-  return performance.now() - start
 }

@@ -17,3 +17,14 @@ export async function eventually(
     await Bun.sleep(everyMs)
   }
 }
+
+/** Returns the value when there is one, under the same terms as `eventually`. */
+export async function found<T>(look: () => Promise<T | null | undefined> | T | null | undefined): Promise<T> {
+  let value: T | null | undefined
+  await eventually(async () => {
+    value = await look()
+    return value !== null && value !== undefined
+  })
+  if (value === null || value === undefined) throw new Error('not found')
+  return value
+}

@@ -8,7 +8,6 @@ import {
   bodyFor,
   errorFrame,
   eventStream,
-  eventually,
   type Format,
   formats,
   framesOf,
@@ -20,11 +19,16 @@ import {
   seatsTaken,
   startRig,
 } from '../faults/support.ts'
+import { countedNetwork } from '../harness/counted-network.ts'
+import { eventually } from '../harness/eventually.ts'
+import { oneTurn } from '../harness/moved-clock.ts'
 import { type LedgerEntry, silence, type UpstreamAnswer } from '../harness/upstream.ts'
 
+const { network, arrived } = countedNetwork()
 let rig: Rig
 beforeAll(async () => {
   rig = await startRig({
+    network,
     environment: {
       FIRST_BYTE_TIMEOUT_MS: '20000',
       FIRST_CONTENT_TIMEOUT_MS: '20000',
@@ -40,10 +44,16 @@ beforeEach(() => {
 
 const newest = (format: Format): LedgerEntry | undefined => rig.upstreams[format].ledger().at(-1)
 
+function startOf(format: Format, pieces: readonly string[]): Buffer {
+  const { opening, content } = framesOf(format, pieces)
+  return Buffer.from([...opening, ...content].join(''))
+}
+
+const words = 'Twelve words that were sent before the caller went out of here. '
+
 /** Returns some content, then nothing forever. */
 function hangsAfter(format: Format, pieces: readonly string[]): UpstreamAnswer {
-  const { opening, content } = framesOf(format, pieces)
-  const bytes = Buffer.from([...opening, ...content].join(''))
+  const bytes = startOf(format, pieces)
   return {
     headers: eventStream,
     framing: 'chunked',
@@ -61,32 +71,31 @@ type Left = { readonly tag: string; readonly abortedAfterMs: number }
  */
 async function leave(format: Format, mode: Mode, when: 'before_content' | 'after_content'): Promise<Left> {
   const before = newest(format)?.index ?? -1
+  const arrivedBefore = arrived.bytes
   const tag = Bun.randomUUIDv7()
   const controller = new AbortController()
   const { path, body } = bodyFor(mode, { model: models[format], fallback: false, tag })
   const pending = rig.gateway.post(path, body, {}, controller.signal)
   const reading = pending.then(response => response.body?.getReader().read()).catch(() => undefined)
-  await eventually('the upstream was asked', () => (newest(format)?.index ?? -1) > before)
+  await eventually(() => (newest(format)?.index ?? -1) > before)
   const response = when === 'after_content' && isStreamed(mode) ? await pending : null
   if (response !== null) await reading
   else if (when === 'after_content') {
-    // Nothing shows a JSON client that content has arrived, and the gateway reads a socket, which no clock moves.
-    await eventually('the content was sent', () => (newest(format)?.bytesSent ?? 0) > 0)
-    await Bun.sleep(80)
+    await eventually(() => arrived.bytes - arrivedBefore >= startOf(format, [words, words]).length)
+    await oneTurn()
   }
   const index = before + 1
   const leftAt = performance.now()
   controller.abort()
   const entry = () => rig.upstreams[format].ledger().find(one => one.index === index)
-  await eventually('the upstream call was aborted', () => entry()?.outcome === 'aborted')
+  await eventually(() => entry()?.outcome === 'aborted')
   await reading
-  await eventually('the seat is free', () => seatsTaken(rig) === 0)
+  await eventually(() => seatsTaken(rig) === 0)
   return { tag, abortedAfterMs: (entry()?.abortedAt ?? Number.POSITIVE_INFINITY) - leftAt }
 }
 
 describe('client disconnect', () => {
   const delays: number[] = []
-  const words = 'Twelve words that were sent before the caller went out of here. '
 
   test.each([...formats])('%s: bills nothing before the first content and the received part after it', async format => {
     for (const mode of modes) {
@@ -200,7 +209,7 @@ describe('excessive data', () => {
       },
     })
     const sent = () => newest('openai')?.bytesSent ?? 0
-    await eventually('bytes are on their way', () => sent() > 1_000_000)
+    await eventually(() => sent() > 1_000_000)
     // Only time shows that nothing more is read: the bytes stop where the buffers of all sockets are full.
     let before = -1
     while (sent() !== before) {
@@ -213,8 +222,8 @@ describe('excessive data', () => {
     )
     expect(before).toBeLessThan(32 * 1_048_576)
     socket.terminate()
-    await eventually('the upstream call was aborted', () => newest('openai')?.outcome === 'aborted')
-    await eventually('the seat is free', () => seatsTaken(rig) === 0)
+    await eventually(() => newest('openai')?.outcome === 'aborted')
+    await eventually(() => seatsTaken(rig) === 0)
     expect(rig.gateway.deps.health.stateOf('openai/gpt-6.1-terra')).toBe('healthy')
   })
 
@@ -232,7 +241,7 @@ describe('excessive data', () => {
       const cut = await rig.ask('native', { model: models[format], maxTokens: 600 })
       expect([cut.httpStatus, cut.errors.map(({ code }) => code), cut.endings]).toEqual([200, ['upstream_failed'], 0])
       expect(cut.text.length).toBeLessThan(300_000)
-      await eventually('it was aborted', () => newest(format)?.outcome === 'aborted')
+      await eventually(() => newest(format)?.outcome === 'aborted')
       const row = await rig.row(cut.requestId)
       expect(row.output_tokens).toBeLessThanOrEqual(600)
       expect(row.billed_microcents).toBeLessThanOrEqual(row.reserved_microcents)
@@ -257,7 +266,7 @@ describe('excessive data', () => {
     const memory = process.memoryUsage().rss
     rig.play('openai', () => ({ headers: eventStream, framing: 'chunked', pieces: line() }))
     expect((await rig.ask('json', { model: models.openai })).model).not.toBe(models.openai)
-    await eventually('it was aborted', () => newest('openai')?.outcome === 'aborted')
+    await eventually(() => newest('openai')?.outcome === 'aborted')
     expect(newest('openai')?.bytesSent).toBeLessThan(24 * 1_048_576)
     rig.heal()
     rig.play('openai', () => bomb)

@@ -3,13 +3,14 @@
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { desc, eq } from 'drizzle-orm'
-import { systemNetwork } from '../../src/composition/network.ts'
 import { plans } from '../../src/core/limits/plans.ts'
-import type { Network } from '../../src/core/ports/network.ts'
 import { type UsageRow, usageRecords } from '../../src/database/tables.ts'
 import { breakNow } from '../../src/simulator/reply.ts'
 import { newAccount } from '../harness/account.ts'
+import { countedNetwork } from '../harness/counted-network.ts'
+import { eventually, found } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { oneTurn } from '../harness/moved-clock.ts'
 import { openRaw, rawText } from '../harness/raw.ts'
 import { jsonAnswer, silence, startUpstream, type Upstream } from '../harness/upstream.ts'
 
@@ -20,22 +21,7 @@ const words = ['Once', ' upon', ' a', ' time.']
 const chunk = (content: string) =>
   `data: ${JSON.stringify({ id: 'x', object: 'chat.completion.chunk', created: 1, model: 'gpt-5.5', choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`
 
-/** Bytes of upstream responses that the gateway has read: nothing else shows a JSON client that content has arrived. */
-let arrivedBytes = 0
-const network: Network = {
-  ...systemNetwork,
-  async fetch(url, init) {
-    const response = await systemNetwork.fetch(url, init)
-    const counted = new TransformStream<Uint8Array, Uint8Array>({
-      transform(bytes, out) {
-        out.enqueue(bytes)
-        arrivedBytes += bytes.byteLength
-      },
-    })
-    return new Response(response.body?.pipeThrough(counted) ?? null, response)
-  },
-}
-
+const { network, arrived } = countedNetwork()
 let upstream: Upstream
 let gateway: Gateway
 const figures: number[] = []
@@ -62,9 +48,8 @@ afterAll(async () => {
 
 /** Waits for the newest row of an account. */
 async function rowOf(accountId: string): Promise<UsageRow> {
-  const deadline = performance.now() + 60_000
-  for (;;) {
-    const [row] = await gateway.deps.database.run(({ orm }) =>
+  const newest = () =>
+    gateway.deps.database.run(({ orm }) =>
       orm
         .select()
         .from(usageRecords)
@@ -72,10 +57,7 @@ async function rowOf(accountId: string): Promise<UsageRow> {
         .orderBy(desc(usageRecords.at))
         .limit(1),
     )
-    if (row !== undefined) return row
-    if (performance.now() > deadline) throw new Error('no usage row')
-    await Bun.sleep(10)
-  }
+  return found(async () => (await newest())[0])
 }
 
 const deliveries = { JSON: {}, realtime: { stream_mode: 'realtime' }, buffered: { stream: true } }
@@ -94,7 +76,7 @@ for (const [ending, leave] of Object.entries(endings))
         for (const path of ['/v1/chat/completions', '/api/v1/chat'])
           test(`${moment}, ${delivery}, ${path}`, async () => {
             const account = await newAccount(gateway)
-            const [before, arrivedBefore] = [upstream.ledger().length, arrivedBytes]
+            const [before, arrivedBefore] = [upstream.ledger().length, { ...arrived }]
             const lines = gateway.logLines.length
             const body = JSON.stringify({ model: 'gpt-5.5', prompt, ...fields })
             const headers = {
@@ -109,10 +91,11 @@ for (const [ending, leave] of Object.entries(endings))
                 ledger.length > before &&
                 (ledger.at(-1)?.bytesSent ?? 0) > (prompt === 'hang' ? 500 : prompt === 'headers only' ? 50 : -1),
             )
-            if (prompt === 'hang' && delivery !== 'JSON') while (!received().includes('Once')) await Bun.sleep(2)
+            if (prompt !== 'no answer') await eventually(() => arrived.responses > arrivedBefore.responses)
+            if (prompt === 'hang' && delivery !== 'JSON') await eventually(() => received().includes('Once'))
             else if (prompt === 'hang')
-              while (arrivedBytes - arrivedBefore < words.map(chunk).join('').length) await Bun.sleep(2)
-            await Bun.sleep(20)
+              await eventually(() => arrived.bytes - arrivedBefore.bytes >= words.map(chunk).join('').length)
+            await oneTurn()
             const left = performance.now()
             leave(socket)
             await upstream.until(ledger => ledger.at(-1)?.outcome === 'aborted')

@@ -1,0 +1,23 @@
+/** The network with a count of upstream responses: nothing else shows a JSON client that content has arrived. */
+import { systemNetwork } from '../../src/composition/network.ts'
+import type { Network } from '../../src/core/ports/network.ts'
+
+/** `arrived` counts the responses of upstreams whose status the gateway has read, and the bytes of their bodies. */
+export function countedNetwork() {
+  const arrived = { responses: 0, bytes: 0 }
+  const network: Network = {
+    ...systemNetwork,
+    async fetch(url, init) {
+      const response = await systemNetwork.fetch(url, init)
+      arrived.responses++
+      const counted = new TransformStream<Uint8Array, Uint8Array>({
+        transform(bytes, out) {
+          out.enqueue(bytes)
+          arrived.bytes += bytes.byteLength
+        },
+      })
+      return new Response(response.body?.pipeThrough(counted) ?? null, response)
+    },
+  }
+  return { network, arrived }
+}
