@@ -1,7 +1,7 @@
 /** Links in emails: a password reset and an invitation, in a real browser. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, untilFound } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
 import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
@@ -36,14 +36,11 @@ function withBrowser(path: string) {
   })
 
   /** Returns the path of the link in the newest email to an address. */
-  async function linkTo(email: string): Promise<string> {
-    for (let tries = 0; tries < 1_000; tries++) {
+  function linkTo(email: string): Promise<string> {
+    return untilFound(() => {
       const letter = smtp.letters.findLast(({ to }) => to.includes(email))
-      const link = /\/#\/(\S+)/.exec(letter?.text ?? '')?.[1]
-      if (link !== undefined) return link
-      await Bun.sleep(20)
-    }
-    throw new Error(`no letter to ${email}`)
+      return /\/#\/(\S+)/.exec(letter?.text ?? '')?.[1]
+    })
   }
 
   test('Reset password: replaces a forgotten password by a single-use link', async () => {

@@ -7,6 +7,7 @@ import { type Database, migrate, openDatabase } from '../../src/database/databas
 import { connectEmbedded, type Embedded, openEmbedded } from '../../src/database/embedded.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'
 import { eventually } from '../harness/eventually.ts'
+import { oneTurn } from '../harness/moved-clock.ts'
 import { testNeeding } from '../harness/needs.ts'
 import { patientStore } from '../harness/patience.ts'
 import { databaseContract } from './database.contract.ts'
@@ -124,14 +125,18 @@ test('embedded database: never mixes results of concurrent clients', async () =>
 test('embedded database: keeps transactions separate and rolls back when the client disconnects', async () => {
   const [one, other] = [client(), client()]
   await one`create table if not exists vanishing (n int)`
+  const [inserted, asked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const inside = one.begin(async transaction => {
     await transaction`insert into vanishing values (1)`
-    await Bun.sleep(50)
+    inserted.resolve()
+    await asked.promise
     await transaction`insert into vanishing values (2)`
   })
-  await Bun.sleep(10)
-  const seen = await other`select count(*)::int as n from vanishing`
-  expect([0, 2]).toContain(seen[0]?.n)
+  await inserted.promise
+  const seeing = other`select count(*)::int as n from vanishing`.execute()
+  await oneTurn()
+  asked.resolve()
+  expect([0, 2]).toContain((await seeing)[0]?.n)
   await inside
   const dying = one.begin(async transaction => {
     await transaction`insert into vanishing values (3)`

@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { migrate, openDatabase } from '../../src/database/database.ts'
+import { eventually } from '../harness/eventually.ts'
 import { freePort } from '../harness/free-port.ts'
 import { startGateway } from '../harness/gateway.ts'
 import { describeNeeding, needed, testNeeding } from '../harness/needs.ts'
@@ -40,7 +41,7 @@ max_client_conn = 500
     // PgBouncer refuses to run as root.
     const asUser = process.getuid?.() === 0 ? ['-u', 'nobody'] : []
     pooler = Bun.spawn(['pgbouncer', '-q', ...asUser, file], { stdout: 'ignore', stderr: 'ignore' })
-    while (!(await accepts(port))) await Bun.sleep(20)
+    await eventually(() => accepts(port))
     address = `postgres://postgres@127.0.0.1:${port}/postgres?prepare=false`
   }, 240_000)
   afterAll(async () => {

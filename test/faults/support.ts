@@ -307,8 +307,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
       const to = diverted.get(origin) ?? origin
       return to === 'hole' ? neverConnected(init.signal) : beneath.fetch(url.replace(origin, to), init)
     },
-    reaches: async (url, timeoutMs) =>
-      diverted.get(new URL(url).origin) !== 'hole' && beneath.reaches(url, timeoutMs),
+    reaches: async (url, timeoutMs) => diverted.get(new URL(url).origin) !== 'hole' && beneath.reaches(url, timeoutMs),
   }
   const configured = options.configured ?? formats
   const providers = configured.flatMap(format => [

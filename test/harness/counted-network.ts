@@ -2,9 +2,9 @@
 import { systemNetwork } from '../../src/composition/network.ts'
 import type { Network } from '../../src/core/ports/network.ts'
 
-/** `arrived` counts the responses of upstreams whose status the gateway has read, and the bytes of their bodies. */
+/** `arrived` counts the responses of upstreams whose status the gateway has read, the bytes of their bodies, and the complete bodies. */
 export function countedNetwork() {
-  const arrived = { responses: 0, bytes: 0 }
+  const arrived = { responses: 0, complete: 0, bytes: 0 }
   const network: Network = {
     ...systemNetwork,
     async fetch(url, init) {
@@ -14,6 +14,9 @@ export function countedNetwork() {
         transform(bytes, out) {
           out.enqueue(bytes)
           arrived.bytes += bytes.byteLength
+        },
+        flush() {
+          arrived.complete++
         },
       })
       return new Response(response.body?.pipeThrough(counted) ?? null, response)

@@ -19,7 +19,7 @@ export async function eventually(
 }
 
 /** Returns the value when there is one, under the same terms as `eventually`. */
-export async function found<T>(look: () => Promise<T | null | undefined> | T | null | undefined): Promise<T> {
+export async function untilFound<T>(look: () => Promise<T | null | undefined> | T | null | undefined): Promise<T> {
   let value: T | null | undefined
   await eventually(async () => {
     value = await look()

@@ -7,6 +7,9 @@ import type { Clock } from '../../src/core/ports/clock.ts'
 /** Resolves after all work of this process that waits for no timer, file or socket. */
 export const oneTurn = (): Promise<void> => Bun.sleep(0)
 
+/** Bodies in memory are read in one turn. */
+const idleTurns = 10
+
 /** Starts at `start` epoch milliseconds. `running` counts the timers that wait. */
 export function movedClock(start = 0) {
   let now = start
@@ -22,19 +25,37 @@ export function movedClock(start = 0) {
     sleep: milliseconds => new Promise(resolve => after(milliseconds, resolve)),
     after,
   }
+  /** Runs the next timer that is due at `end`; false = none is. */
+  const runNext = async (end: number) => {
+    const due = [...timers].filter(([, { at }]) => at <= end).toSorted(([, one], [, other]) => one.at - other.at)[0]
+    if (due === undefined) return false
+    timers.delete(due[0])
+    now = Math.max(now, due[1].at)
+    due[1].action()
+    await oneTurn()
+    return true
+  }
   const move = async (milliseconds: number) => {
     await oneTurn()
     const end = now + milliseconds
-    for (;;) {
-      const due = [...timers].filter(([, { at }]) => at <= end).toSorted(([, one], [, other]) => one.at - other.at)[0]
-      if (due === undefined) break
-      timers.delete(due[0])
-      now = Math.max(now, due[1].at)
-      due[1].action()
-      await oneTurn()
-    }
+    while (await runNext(end));
     now = end
     await oneTurn()
   }
-  return { clock, move, running: () => timers.size }
+  /** Resolves with `work`. Time passes only while it has nothing else to do, up to the next timer. */
+  const run = async <T>(work: Promise<T>): Promise<T> => {
+    let isOver = false
+    const stop = () => {
+      isOver = true
+    }
+    work.then(stop, stop)
+    for (let idle = 0; !isOver; idle++) {
+      await oneTurn()
+      if (idle < idleTurns || isOver) continue
+      await runNext(Number.POSITIVE_INFINITY)
+      idle = 0
+    }
+    return work
+  }
+  return { clock, move, run, running: () => timers.size }
 }

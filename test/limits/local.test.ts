@@ -6,6 +6,7 @@ import { JournalUnwritable } from '../../src/ledger/journal.ts'
 import { createLocalMeter, type LocalMeter, type LocalMeterOptions } from '../../src/limits/local/meter.ts'
 import type { Admission, Reservation } from '../../src/limits/meter.ts'
 import { movableClock } from '../database/support.ts'
+import { oneTurn } from '../harness/moved-clock.ts'
 import { admitted, ask, meterContract, settlement, wide } from './meter.contract.ts'
 
 const settleNow = (meter: LocalMeter, admission: Admission, now: number) =>
@@ -14,20 +15,19 @@ const settleNow = (meter: LocalMeter, admission: Admission, now: number) =>
 function rig(seed: LocalMeterOptions['seed'] = async () => ({ tokens: 0, microcents: 0 }), checkpoints?: Checkpoints) {
   const written: UsageRecord[] = []
   const clock = movableClock()
-  const disk = { full: false, rescued: null as (() => void) | null }
+  const disk = { full: false, settlements: [] as PromiseWithResolvers<void>[] }
   const journal = {
     async appendTogether(record: UsageRecord) {
       if (disk.full) throw new JournalUnwritable('disk full')
       written.push(record)
     },
     isWritable: () => !disk.full,
-    untilDurable: () =>
-      disk.full
-        ? new Promise<void>((done, fail) => {
-            disk.rescued = done
-            setTimeout(() => fail(new JournalUnwritable('late')), 200)
-          })
-        : Promise.resolve(),
+    async untilDurable() {
+      if (!disk.full) return
+      const settlement = Promise.withResolvers<void>()
+      disk.settlements.push(settlement)
+      await settlement.promise
+    },
   }
   const meter = createLocalMeter({ clock, journal, seed, ...(checkpoints === undefined ? {} : { checkpoints }) })
   return { meter, clock, disk, written, records: async () => written, close: () => meter.close() }
@@ -39,7 +39,7 @@ test("local meter: loads the day's usage once for any number of concurrent reque
   let asked = 0
   const { meter } = rig(async () => {
     asked++
-    await Bun.sleep(5)
+    await oneTurn()
     return { tokens: 999_000, microcents: 5 }
   })
   await Promise.all(['a', 'b', 'c'].map(id => meter.admit(ask(id))))
@@ -64,12 +64,13 @@ test('local meter: rejects requests and delays the end of responses while the jo
   const other = admitted(await meter.admit(ask('b')))
   disk.full = true
   await expect(meter.admit(ask('c'))).rejects.toMatchObject({ code: 'service_unavailable', retryAfterMs: 1000 })
-  await expect(meter.settle(settlement(seat, 1, 1, clock.now()))).rejects.toMatchObject({ code: 'service_unavailable' })
-  const saved = meter.settle(settlement(other, 1, 1, clock.now()))
-  // The journal has rejected by then.
-  await Bun.sleep(0)
-  disk.rescued?.()
-  expect((await saved).seats.remaining).toBe(10)
+  const [lost, saved] = [seat, other].map(one => meter.settle(settlement(one, 1, 1, clock.now())))
+  // The journal has rejected both by then.
+  await oneTurn()
+  disk.settlements[0]?.reject(new JournalUnwritable('late'))
+  await expect(lost).rejects.toMatchObject({ code: 'service_unavailable' })
+  disk.settlements[1]?.resolve()
+  expect((await saved)?.seats.remaining).toBe(10)
 })
 
 test('local meter: releases an unsettled reservation, and still counts a later settlement', async () => {

@@ -17,6 +17,7 @@ import { createOwnerClient } from '../../src/limits/owner/client.ts'
 import type { OwnerMessage, WorkerMessage } from '../../src/limits/owner/messages.ts'
 import { createOwnerService } from '../../src/limits/owner/service.ts'
 import { movableClock, temporaryFolder, usageRecord } from '../database/support.ts'
+import { eventually } from '../harness/eventually.ts'
 import { admitted, ask, meterContract, settlement, wide } from './meter.contract.ts'
 import type { OwnedOrder, OwnedOutcome } from './owned-racer.ts'
 
@@ -268,7 +269,7 @@ describe('worker processes', () => {
     expect(await living.tell({ kind: 'race', request, count: 10 })).toMatchObject({ admitted: 6 })
     dying.child.kill('SIGKILL')
     await dying.child.exited
-    while (owner.meter.standing('killed', request.limits)?.seats.remaining !== 4) await Bun.sleep(5)
+    await eventually(() => owner.meter.standing('killed', request.limits)?.seats.remaining === 4)
     expect(await living.tell({ kind: 'race', request, count: 10 })).toMatchObject({ admitted: 4 })
     living.child.kill('SIGKILL')
     await living.child.exited

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openBlocklist } from '../../src/moderation/blocklist.ts'
+import { eventually } from '../harness/eventually.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'blocklist-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -24,12 +25,10 @@ function world(fetch: () => Promise<Response> = () => Promise.reject(new Error('
   }
   const open = (sources: readonly string[], allow: readonly string[] = []) =>
     openBlocklist(deps, { sources, reloadMs: 5_000, allow })
-  /** Runs the scheduled reload; resolves when the log has another line. */
+  /** Runs the scheduled reload; resolves when the next one is scheduled. */
   const reload = async () => {
-    const before = lines.length
     timers.shift()?.()
-    while (lines.length === before) await Bun.sleep(1)
-    await Bun.sleep(1)
+    await eventually(() => timers.length === 1)
   }
   return { open, lines, reload }
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import type { Message } from '../../src/core/chat/chat.ts'
 import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
+import { eventually } from '../harness/eventually.ts'
 import { safetyFor } from './support.ts'
 
 const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
@@ -124,7 +125,8 @@ test('clean-text cache: drops all entries when a blocklist grows', async () => {
     expect(safety.screenMessages(messages).verdict).toBe('allow')
     await writeFile(list, 'other.example\nbad.example\n')
     reload()
-    while (safety.figures().blockedHosts < safetyFor().figures().blockedHosts + 2) await Bun.sleep(5)
+    const builtIn = safetyFor().figures().blockedHosts
+    await eventually(() => safety.figures().blockedHosts === builtIn + 2)
     expect(safety.screenMessages(messages).verdict).toBe('block')
     safety.close()
   } finally {

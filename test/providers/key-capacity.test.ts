@@ -6,6 +6,7 @@ import type { CapacityStore, KeyOption } from '../../src/providers/keys/capacity
 import { keyScripts } from '../../src/providers/keys/capacity-scripts.ts'
 import { LocalCapacity } from '../../src/providers/keys/local-capacity.ts'
 import { RedisCapacity } from '../../src/providers/keys/redis-capacity.ts'
+import { eventually } from '../harness/eventually.ts'
 import { reportSkipped } from '../harness/needs.ts'
 import { patientStore } from '../harness/patience.ts'
 import { type PrivateRedis, startRedis } from '../harness/redis.ts'
@@ -34,7 +35,7 @@ function localRig(): Rig {
 
 async function connected(node: PrivateRedis): Promise<Redis> {
   const redis = openRedis({ urls: [node.url], scripts: keyScripts, ...patientStore })
-  while (!redis.isReady()) await Bun.sleep(5)
+  await eventually(() => redis.isReady())
   return redis
 }
 

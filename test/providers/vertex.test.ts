@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { systemClock } from '../../src/composition/clock.ts'
 import { systemNetwork } from '../../src/composition/network.ts'
 import type { Clock } from '../../src/core/ports/clock.ts'
+import type { Network } from '../../src/core/ports/network.ts'
 import { serviceAccountAuthorizer } from '../../src/credentials/bearer.ts'
 import { readMessages } from '../../src/dialects/messages/request.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
@@ -12,6 +13,9 @@ import type { Access } from '../../src/providers/provider.ts'
 import { vertex } from '../../src/providers/vertex.ts'
 import type { Simulator } from '../../src/simulator/simulator.ts'
 import { accounts, attemptAt, hostedAs, movableClock, privateKeyPem, startClouds } from '../harness/clouds.ts'
+import { countedNetwork } from '../harness/counted-network.ts'
+import { eventually } from '../harness/eventually.ts'
+import { oneTurn } from '../harness/moved-clock.ts'
 import { patient } from '../harness/patience.ts'
 
 const gemini = hostedAs('google', 'gemini-simulated')
@@ -23,14 +27,18 @@ beforeAll(async () => {
 })
 afterAll(() => simulator.stop())
 
-function accessTo(clouds: Simulator, clock: Clock = systemClock, given: { key?: string; email?: string } = {}): Access {
+function accessTo(
+  clouds: Simulator,
+  clock: Clock = systemClock,
+  given: { key?: string; email?: string; network?: Network } = {},
+): Access {
   const account = {
     clientEmail: given.email ?? accounts.google.clientEmail,
     privateKey: given.key ?? privateKeyPem,
     privateKeyId: 'k1',
     tokenUrl: `${clouds.identity?.url}/google/token`,
   }
-  const authorizer = serviceAccountAuthorizer({ clock, network: systemNetwork }, account)
+  const authorizer = serviceAccountAuthorizer({ clock, network: given.network ?? systemNetwork }, account)
   return { baseUrl: clouds.urls.vertex, apiKey: null, authorizer }
 }
 
@@ -92,16 +100,17 @@ describe('Vertex', () => {
     const { clock, move } = movableClock()
     const clouds = await startClouds(clock)
     try {
-      const access = accessTo(clouds, clock)
+      const { network, arrived } = countedNetwork()
+      const access = accessTo(clouds, clock, { network })
       const ask = async () => (await attemptAt({ provider: vertex, access, model: gemini, clock })).failure
       expect([await ask(), await ask()]).toEqual([null, null])
       expect(clouds.identity?.issued()).toBe(1)
       move(56 * 60_000)
       expect([await ask(), await ask()]).toEqual([null, null])
-      // The renewal runs in the background; nothing outside of the cache shows when it has read its response.
-      for (let waits = 0; waits < 500 && clouds.identity?.issued() === 1; waits++) await Bun.sleep(10)
+      // The renewal runs in the background.
+      await eventually(() => arrived.complete === 2)
+      await oneTurn()
       expect(clouds.identity?.issued()).toBe(2)
-      await Bun.sleep(200)
       move(60_000)
       clouds.identity?.revokeTokens()
       expect(await ask()).toBeNull()

@@ -1,6 +1,7 @@
 /** `POST /api/v1/route` for accounts at their limits: same result as the chat, and no reservation. */
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { newAccount, type TestAccount } from '../harness/account.ts'
+import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
 import { startRedis } from '../harness/redis.ts'
@@ -65,8 +66,7 @@ describe.each(places)('POST /api/v1/route, %s', (_, gateway) => {
       told: { error: { code: 'concurrent_requests_exceeded' } },
     })
     await running.body?.cancel()
-    const until = performance.now() + 60_000
-    while ((await dryRun(account)).status !== 200 && performance.now() < until) await Bun.sleep(10)
+    await eventually(async () => (await dryRun(account)).status === 200)
     expect((await chat(account)).status).toBe(200)
   })
 

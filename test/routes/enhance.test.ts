@@ -10,6 +10,7 @@ import { createLocalRateLimiters } from '../../src/core/limits/rate-limits.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { enhancement } from '../../src/routes/enhance/routes.ts'
 import { anyBodies } from '../harness/bodies.ts'
+import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { jsonAnswer, silence, startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
 
@@ -331,8 +332,7 @@ describe('enhanced chat request', () => {
         ({ sql }) => sql<{ enhanced: boolean }[]>`
           select enhanced from learning_entries where request_id in ${sql(ids)} order by request_id = ${ids[0] ?? ''} desc`,
       )
-    const deadline = performance.now() + 60_000
-    while ((await entries()).length < 2 && performance.now() < deadline) await Bun.sleep(20)
+    await eventually(async () => (await entries()).length === 2)
     expect((await entries()).map(({ enhanced }) => enhanced)).toEqual([true, false])
   })
 

@@ -7,6 +7,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { systemClock } from '../../src/composition/clock.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { eventually, untilFound } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { ask, createKeyFor, owner } from '../harness/users.ts'
 
@@ -69,7 +70,7 @@ async function usageOf(response: Response): Promise<Static<typeof usageSchema>['
 /** Resolves when the simulator has noticed `count` canceled requests. */
 async function untilCanceled(count: number): Promise<void> {
   const canceled = () => simulator.stats().exchanges.filter(({ outcome }) => outcome === 'aborted').length
-  while (canceled() < count) await Bun.sleep(5)
+  await eventually(() => canceled() >= count)
 }
 
 test('hedging: another host of the same model serves a JSON client, the first call is canceled, and both costs are shown', async () => {
@@ -90,11 +91,7 @@ test('hedging: another host of the same model serves a JSON client, the first ca
     )
     return row
   }
-  let row = await log()
-  while (row === undefined) {
-    await Bun.sleep(20)
-    row = await log()
-  }
+  const row = await untilFound(log)
   expect([row.cost / 1e8, row.hedge / 1e8]).toEqual([usage.cost_usd, usage.hedge_cost_usd ?? 0])
   expect(row.tried.map(([model, outcome]) => `${model} ${outcome}`)).toEqual([
     'own/shared hedge_lost',
@@ -131,13 +128,13 @@ test('hedging: a client that leaves during a hedge cancels both calls and releas
   const body = { model: 'own/shared', messages: [{ role: 'user', content: `${slow('key-own', 'key-mirror')} Hi.` }] }
   const calls = () => simulator.stats().exchanges.filter(({ outcome }) => outcome === 'open').length
   const leave = gateway.post('/v1/chat/completions', body, hedgeOn, leaving.signal).catch(() => null)
-  while (calls() < 2) await Bun.sleep(5)
+  await eventually(() => calls() === 2)
   leaving.abort()
   await leave
   await untilCanceled(before + 2)
   const { meter } = gateway.deps
   const limits = { requestsPerMinute: 1, concurrentRequests: 10, dailyTokens: 1, dailyCostMicrocents: 1 }
-  while (meter.standing(gateway.accountId, limits)?.seats.remaining !== 10) await Bun.sleep(5)
+  await eventually(() => meter.standing(gateway.accountId, limits)?.seats.remaining === 10)
 })
 
 test('hedging: an account turns it on for all of its requests, and a request turns it off', async () => {
@@ -151,6 +148,6 @@ test('hedging: an account turns it on for all of its requests, and a request tur
     await response.body?.cancel()
     return response.headers.get('x-gateway-hedge')
   }
-  while ((await send({})) === null) await Bun.sleep(20)
+  await eventually(async () => (await send({})) !== null)
   expect(await send({ 'x-gateway-hedge': 'off' })).toBeNull()
 })

@@ -1,5 +1,6 @@
 /** Insights, feedback and erasure over a real socket, and their effect on the next choice. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { untilFound } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, owner, type Person } from '../harness/users.ts'
 
@@ -82,14 +83,11 @@ async function newPerson(): Promise<{ readonly person: Person; readonly key: str
   return { person, key: (await createKeyFor(gateway, person)).key }
 }
 
-async function untilEntries(token: string, count: number): Promise<Learning> {
-  const until = performance.now() + 60_000
-  for (;;) {
-    const found = await insights(token)
-    if (found.entries === count) return found
-    if (performance.now() > until) throw new Error(`${found.entries} entries, not ${count}`)
-    await Bun.sleep(20)
-  }
+function untilEntries(token: string, count: number): Promise<Learning> {
+  return untilFound(async () => {
+    const learning = await insights(token)
+    return learning.entries === count ? learning : null
+  })
 }
 
 test('new account: starts cold without entries', async () => {

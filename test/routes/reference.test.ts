@@ -473,15 +473,7 @@ describe('/docs', () => {
 
 type Sent = { token?: string | undefined; body?: unknown; headers?: Record<string, string> }
 
-/** A store that this process delayed answers 503 with a retry time; this test does not check it. */
-async function send(method: string, path: string, sent: Sent) {
-  const answer = await sendOnce(method, path, sent)
-  if (answer.status !== 503) return answer
-  await Bun.sleep(Number(answer.headers.get('retry-after')) * 1000)
-  return sendOnce(method, path, sent)
-}
-
-async function sendOnce(method: string, path: string, { token, body, headers = fromAnotherIp() }: Sent) {
+async function send(method: string, path: string, { token, body, headers = fromAnotherIp() }: Sent) {
   const answer = await fetch(gateway.url + path, {
     method,
     headers: {

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { changeAccount } from '../../src/database/repositories/accounts.ts'
 import type { RequestRecord } from '../../src/routes/usage/schemas.ts'
+import { untilFound } from '../harness/eventually.ts'
 import { type Gateway, type GatewayLimits, startGateway } from '../harness/gateway.ts'
 import { ask, createKeyFor, owner, type Person } from '../harness/users.ts'
 
@@ -30,14 +31,12 @@ async function limitTo(limits: GatewayLimits): Promise<void> {
 }
 
 /** The record of a request, when it is in the database. */
-async function recordOf(id: string): Promise<RequestRecord> {
-  for (let tries = 0; ; tries++) {
+function recordOf(id: string): Promise<RequestRecord> {
+  return untilFound(async () => {
     await gateway.deps.rejections.flush()
     const { status, body } = await ask<RequestRecord>(gateway, 'GET', `/api/v1/requests/${id}`, { token: person.token })
-    if (status === 200) return body
-    if (tries === 200) throw new Error(`the record is missing: ${status}`)
-    await Bun.sleep(50)
-  }
+    return status === 200 ? body : null
+  })
 }
 
 const model = 'openai/gpt-5.4-mini'

@@ -6,7 +6,7 @@ import type { DepsOptions } from '../../src/composition/deps.ts'
 import { webPrices } from '../../src/core/chat/web-sources.ts'
 import { microcentsPerUsd } from '../../src/core/usage/money.ts'
 import { newAccount } from '../harness/account.ts'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, untilFound } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { jsonAnswer, startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
 import { goldenBlock } from '../web/golden.ts'
@@ -223,17 +223,15 @@ describe('web access', () => {
 })
 
 async function rowOf(requestId: string) {
-  const deadline = performance.now() + 60_000
-  for (;;) {
-    const [row] = await gateway.deps.database.run(
+  const row = await untilFound(async () => {
+    const [stored] = await gateway.deps.database.run(
       ({ sql }) => sql<{ billed: number; search: number; fetch: number }[]>`
         select billed_microcents::float8 as billed, search_microcents::float8 as search, fetch_microcents::float8 as fetch
         from usage_records where request_id = ${requestId}`,
     )
-    if (row !== undefined) return { ...row }
-    if (performance.now() > deadline) throw new Error('the request is not in the ledger')
-    await Bun.sleep(20)
-  }
+    return stored
+  })
+  return { ...row }
 }
 
 describe('web opt-out', () => {

@@ -8,7 +8,7 @@ import { type UsageRow, usageRecords } from '../../src/database/tables.ts'
 import { breakNow } from '../../src/simulator/reply.ts'
 import { newAccount } from '../harness/account.ts'
 import { countedNetwork } from '../harness/counted-network.ts'
-import { eventually, found } from '../harness/eventually.ts'
+import { eventually, untilFound } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { oneTurn } from '../harness/moved-clock.ts'
 import { openRaw, rawText } from '../harness/raw.ts'
@@ -57,7 +57,7 @@ async function rowOf(accountId: string): Promise<UsageRow> {
         .orderBy(desc(usageRecords.at))
         .limit(1),
     )
-  return found(async () => (await newest())[0])
+  return untilFound(async () => (await newest())[0])
 }
 
 const deliveries = { JSON: {}, realtime: { stream_mode: 'realtime' }, buffered: { stream: true } }

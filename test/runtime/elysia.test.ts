@@ -91,9 +91,8 @@ describe('Elysia generator handlers [E2, E3]', () => {
       })
       .listen({ port: 0, hostname: '127.0.0.1' })
     for (const path of ['/generator', '/response']) {
-      const { socket } = await openRaw(app.server?.port ?? 0, rawText(`GET ${path}`, { host: 'localhost' }))
-      await eventually(() => started.includes(path), 10_000)
-      await Bun.sleep(50)
+      const { socket, received } = await openRaw(app.server?.port ?? 0, rawText(`GET ${path}`, { host: 'localhost' }))
+      await eventually(() => started.includes(path) && received().includes(path === '/response' ? 'x' : 'first'))
       socket.destroy()
     }
     await eventually(() => cancelled, 10_000)

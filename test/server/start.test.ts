@@ -150,8 +150,9 @@ describe('stop and restart', () => {
     expect(gateway.output()).toContain('run gateway keys create owner@gateway.local')
     expect(gateway.output()).not.toContain('gw_live_')
     const stream = await openStream(gateway, '[[sim:tokens=300, chunk=8, pace_ms=50]] tell me')
-    const callers = Array.from({ length: 4 }, () => keepAsking(gateway))
-    await Bun.sleep(300)
+    const answered = [0, 0, 0, 0]
+    const callers = answered.map((_, index) => keepAsking(gateway, count => (answered[index] = count)))
+    await eventually(() => answered.every(count => count > 2))
     gateway.kill('SIGTERM')
     await eventually(async () => (await fetch(`${gateway.url}/readyz`)).status === 503, 20_000)
     expect((await gateway.chat(key, 'hello')).status).toBe(200)
@@ -240,13 +241,14 @@ async function openStream(gateway: GatewayProcess, prompt: string, ownKey = key)
 }
 
 /** Sends probes and a few chats over one kept connection until a response announces its end, or it is closed. */
-async function keepAsking(gateway: GatewayProcess) {
+async function keepAsking(gateway: GatewayProcess, onAnswer: (count: number) => void) {
   const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
   try {
     for (let answers = 1; ; answers++) {
       const { head } = await exchange(gateway, socket, answers % 4 === 0 && answers < 24 ? 'chat' : 'probe')
       if (!head.startsWith('HTTP/1.1 200')) return { answers, last: head }
       if (/\r\nconnection: close/i.test(head)) return { answers, last: 'connection: close' }
+      onAnswer(answers)
       await Bun.sleep(Math.random() * 40)
     }
   } catch (cause) {

@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import OpenAI from 'openai'
 import { directives, readDirectives } from '../../src/simulator/directives.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { eventually } from '../harness/eventually.ts'
 import { jsonAnswer, replay, silence, startUpstream } from '../harness/upstream.ts'
 
 const now = Date.UTC(2026, 0, 31)
@@ -770,7 +771,7 @@ describe('simulator server', () => {
     })
     for (const character of sized) socket.write(character)
     socket.write(sized + chunked + sized)
-    while (text.split('HTTP/1.1 200').length < 5) await Bun.sleep(5)
+    await eventually(() => text.split('HTTP/1.1 200').length === 5)
     socket.destroy()
     const after = simulator.stats()
     expect([after.connections - before.connections, after.requests - before.requests]).toEqual([1, 4])
@@ -802,14 +803,14 @@ describe('simulator server', () => {
       const leaving = new AbortController()
       const response = fetch(url, { method: 'POST', headers, body: JSON.stringify(body), signal: leaving.signal })
       response.catch(() => {})
-      while (simulator.stats().requests === before) await Bun.sleep(2)
-      await Bun.sleep(40)
+      await eventually(() => simulator.stats().requests > before)
+      const seen = () => simulator.stats().exchanges.at(-1)
+      if (prompt !== '[[sim:hang]]') await eventually(() => (seen()?.bytesSent ?? 0) > 0)
       const left = performance.now()
       leaving.abort()
-      while (simulator.stats().exchanges.at(-1)?.outcome === 'open') await Bun.sleep(2)
-      const seen = simulator.stats().exchanges.at(-1)
-      expect(seen?.outcome).toBe('aborted')
-      delays.push((seen?.endedAt ?? Number.POSITIVE_INFINITY) - left)
+      await eventually(() => seen()?.outcome !== 'open')
+      expect(seen()?.outcome).toBe('aborted')
+      delays.push((seen()?.endedAt ?? Number.POSITIVE_INFINITY) - left)
     }
     process.stdout.write(`disconnects seen after ${delays.map(delay => delay.toFixed(0)).join(', ')} ms\n`)
   })

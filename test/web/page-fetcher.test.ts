@@ -256,8 +256,7 @@ describe('page fetcher on invalid pages', () => {
     'a body that is cut off': [
       'unreachable',
       socket => {
-        socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 5000\r\n\r\n<p>half')
-        setTimeout(() => socket.destroy(), 5)
+        socket.end('HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 5000\r\n\r\n<p>half')
       },
     ],
     'a body that announces too much': [
@@ -352,7 +351,11 @@ describe('page fetcher on invalid pages', () => {
   })
 
   test('leaves no work behind when many clients disconnect', async () => {
-    behaviours['/half'] = socket => socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<p>half')
+    let asked = 0
+    behaviours['/half'] = socket => {
+      asked++
+      socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<p>half')
+    }
     let rounds = 0
     const startAndLeave = async () => {
       const round = rounds++
@@ -363,7 +366,9 @@ describe('page fetcher on invalid pages', () => {
           signal: abort.signal,
         }),
       )
-      setTimeout(() => abort.abort(), 150)
+      await eventually(() => asked > 0)
+      asked = 0
+      abort.abort()
       const ends = await Promise.allSettled(readings)
       return ends.every(({ status }) => status === 'rejected')
     }

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'bun:test'
 import { systemClock } from '../../../src/composition/clock.ts'
 import { estimateBiases } from '../../../src/core/learning/learned-bias.ts'
 import { emptyCell } from '../../../src/core/learning/learning-cell.ts'
+import type { Clock } from '../../../src/core/ports/clock.ts'
 import type { UsageRecord } from '../../../src/core/usage/usage-record.ts'
 import type { Database } from '../../../src/database/database.ts'
 import { createLearningBook, type LearningCache } from '../../../src/database/learning/learning-cache.ts'
@@ -46,9 +47,13 @@ const many = (count: number, accountId: string, changes?: Partial<UsageRecord>, 
   Array.from({ length: count }, () => lesson(accountId, changes, learning))
 
 const figures: Record<string, number> = { 'openai/good': 0.7, 'openai/bad': 0.72 }
-const booksOn = async (database: Database, body: (...books: [LearningCache, LearningCache]) => Promise<void>) => {
+const booksOn = async (
+  database: Database,
+  body: (...books: [LearningCache, LearningCache]) => Promise<void>,
+  clock: Clock = systemClock,
+) => {
   const log = { warn: () => {} }
-  const options = { database, clock: systemClock, figureOf: (model: string) => figures[model] ?? null, log }
+  const options = { database, clock, figureOf: (model: string) => figures[model] ?? null, log }
   const [one, other] = [createLearningBook(options), createLearningBook(options)]
   try {
     await body(one, other)
@@ -196,16 +201,25 @@ for (const [name, open] of databases) {
         }),
     )
 
-    onDatabase('a rating that is quicker than the ledger waits for it', database =>
-      booksOn(database, async (one, other) => {
-        const accountId = account()
-        const record = lesson(accountId)
-        const rating = one.rate({ accountId, userId: null }, record.request_id, { stars: 5, isHelpful: null })
-        await Bun.sleep(150)
-        await other.take([record])
-        expect(await rating).toMatchObject({ model: 'openai/good' })
-      }),
-    )
+    onDatabase('a rating that is quicker than the ledger waits for it', database => {
+      const waits = Promise.withResolvers<void>()
+      const sleep = (milliseconds: number) => {
+        waits.resolve()
+        return systemClock.sleep(milliseconds)
+      }
+      return booksOn(
+        database,
+        async (one, other) => {
+          const accountId = account()
+          const record = lesson(accountId)
+          const rating = one.rate({ accountId, userId: null }, record.request_id, { stars: 5, isHelpful: null })
+          await waits.promise
+          await other.take([record])
+          expect(await rating).toMatchObject({ model: 'openai/good' })
+        },
+        { ...systemClock, sleep },
+      )
+    })
 
     onDatabase(
       'a question soon asked again lowers what was thought of its first answer, unless that was rated',
@@ -246,16 +260,16 @@ for (const [name, open] of databases) {
     onDatabase('what was on its way when it was erased never comes back; what comes after does', database =>
       booksOn(database, async (one, other) => {
         const accountId = account()
-        const early = [lesson(accountId, { request_id: 'req_early' }), ...many(9, accountId)]
-        const unseen = many(10, accountId, {}, { epoch: null })
+        const before = { at_ms: Date.now() - 5 }
+        const early = [lesson(accountId, { ...before, request_id: 'req_early' }), ...many(9, accountId, before)]
+        const unseen = many(10, accountId, before, { epoch: null })
         await one.take([...early.slice(0, 5), ...unseen.slice(0, 5)])
-        await Bun.sleep(5)
         await one.erase(accountId)
         await other.take([...early, ...unseen])
         expect([await entriesOf(database, accountId), await one.cells(accountId)]).toEqual([0, []])
         expect(await one.rate({ accountId, userId: null }, 'req_early', { stars: 5, isHelpful: null })).toBeNull()
-        await Bun.sleep(5)
-        await other.take([lesson(accountId, {}, { epoch: 1 }), lesson(accountId, {}, { epoch: null })])
+        const after = { at_ms: Date.now() + 5 }
+        await other.take([lesson(accountId, after, { epoch: 1 }), lesson(accountId, after, { epoch: null })])
         expect(await entriesOf(database, accountId)).toBe(2)
         expect((await one.cells(accountId))[0]).toMatchObject({ requests: 2 })
       }),

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createApp } from '../../../src/app.ts'
 import { startCollector } from '../../harness/collector.ts'
+import { eventually } from '../../harness/eventually.ts'
 import { type Gateway, startGateway } from '../../harness/gateway.ts'
 import { scrape } from '../../harness/prometheus.ts'
 
@@ -72,7 +73,10 @@ test('active request: appears with its reservation until it has ended', async ()
   await response.text().catch(() => '')
   let after = scrape(await (await ask()).text())
   const isOver = () => after.sum('gateway_requests_in_flight') + after.sum('gateway_reserved_tokens') === 0
-  for (; !isOver(); after = scrape(await (await ask()).text())) await Bun.sleep(5)
+  await eventually(async () => {
+    after = scrape(await (await ask()).text())
+    return isOver()
+  })
   expect(after.sum('gateway_reserved_tokens')).toBe(0)
   expect(after.sum('gateway_requests_total', { status: 'client_closed', streamed: 'true' })).toBe(1)
 })
