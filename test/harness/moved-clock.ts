@@ -2,6 +2,7 @@
  * A clock that stands still until a test moves it. Due timers run in order, with a turn of the event loop after each, so
  * that work in this process has reacted to one before the next is due.
  */
+import { systemClock } from '../../src/composition/clock.ts'
 import type { Clock } from '../../src/core/ports/clock.ts'
 
 /** Resolves after all work of this process that waits for no timer, file or socket. */
@@ -58,4 +59,40 @@ export function movedClock(start = 0) {
     return work
   }
   return { clock, move, run, running: () => timers.size }
+}
+
+/**
+ * A clock that runs like the system's until it leaps: then all timers that are due by its new time run. For gateways on
+ * real sockets, whose deadlines no busy machine reaches by itself.
+ */
+export function leapingClock() {
+  let ahead = 0
+  const timers = new Map<object, { readonly at: number; run(): void }>()
+  const monotonic = () => systemClock.monotonic() + ahead
+  const after = (milliseconds: number, action: () => void) => {
+    const key = {}
+    const stop = () => {
+      timers.delete(key)
+      cancel()
+    }
+    const run = () => {
+      stop()
+      action()
+    }
+    const cancel = systemClock.after(milliseconds, run)
+    timers.set(key, { at: monotonic() + milliseconds, run })
+    return stop
+  }
+  const clock: Clock = {
+    now: () => systemClock.now() + ahead,
+    monotonic,
+    sleep: milliseconds => new Promise(resolve => after(milliseconds, resolve)),
+    after,
+  }
+  const leap = (milliseconds: number) => {
+    ahead += milliseconds
+    const due = [...timers.values()].filter(({ at }) => at <= monotonic())
+    for (const { run } of due.toSorted((one, other) => one.at - other.at)) run()
+  }
+  return { clock, leap }
 }

@@ -1,5 +1,7 @@
 /** Sends requests byte by byte: requests that no client library would send, and all ways to disconnect. */
+
 import { connect, type Socket } from 'node:net'
+import { patienceMs } from './patience.ts'
 
 export type RawAnswer = { readonly status: number; readonly headers: Headers; readonly body: string }
 
@@ -23,7 +25,7 @@ export async function openRaw(port: number, text: string): Promise<{ readonly so
 }
 
 /** Sends one request with `connection: close` and reads the response to its end; null = none arrived. */
-export async function exchangeRaw(port: number, text: string, withinMs = 5_000): Promise<RawAnswer | null> {
+export async function exchangeRaw(port: number, text: string, withinMs = patienceMs): Promise<RawAnswer | null> {
   const { socket, received } = await openRaw(port, text)
   const timer = setTimeout(() => socket.destroy(), withinMs)
   await new Promise(resolve => socket.once('close', resolve).once('end', resolve))

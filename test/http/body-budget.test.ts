@@ -141,7 +141,6 @@ beforeAll(async () => {
       TRUSTED_PROXIES: '127.0.0.1',
       BODIES_IN_FLIGHT_MB: '40',
       BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '35',
-      FIRST_BYTE_TIMEOUT_MS: '5000',
     },
     {
       clock: {

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { encodeVector } from '../../src/core/embeddings/vectors.ts'
 import type { Break, Framing } from '../../src/simulator/reply.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { leapingClock } from '../harness/moved-clock.ts'
 import { silence, startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
 
 setDefaultTimeout(240_000)
@@ -28,6 +29,7 @@ const folder = mkdtempSync(join(tmpdir(), 'embedding-faults-'))
 
 let upstream: Upstream
 let gateway: Gateway
+const { clock, leap } = leapingClock()
 let script: (body: string) => UpstreamAnswer
 let calls = 0
 
@@ -51,17 +53,14 @@ beforeAll(async () => {
     embedding_models: [{ id: 'embeds', input_per_mtok: 1, dimensions: 4 }],
   }
   writeFileSync(config, JSON.stringify({ providers: [local] }))
-  gateway = await startGateway({
+  const environment = {
     GATEWAY_CONFIG: config,
     OPENAI_API_KEY: 'key',
     OPENAI_BASE_URL: `${upstream.url}/v1`,
     GEMINI_API_KEY: 'key',
     GEMINI_BASE_URL: upstream.url,
-    // A pause of a busy machine must not look like a silent upstream.
-    FIRST_BYTE_TIMEOUT_MS: '1500',
-    FIRST_CONTENT_TIMEOUT_MS: '1500',
-    SILENCE_TIMEOUT_MS: '1500',
-  })
+  }
+  gateway = await startGateway(environment, { clock })
 })
 afterAll(async () => {
   await gateway.stop()
@@ -170,6 +169,8 @@ test.each<readonly [string, UpstreamAnswer]>([
 ])('embeddings and chat: time out alike without %s', async (_name, answer) => {
   script = () => answer
   const verdicts = families.flatMap(family => [embed(family).then(verdictOf), chat(family).then(verdictOf)])
+  await upstream.until(ledger => ledger.filter(({ outcome }) => outcome === 'open').length === verdicts.length)
+  leap(60_000)
   expect(await Promise.all(verdicts)).toEqual(verdicts.map(() => [504, 'upstream_timeout']))
 })
 

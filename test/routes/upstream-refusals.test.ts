@@ -5,7 +5,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Anthropic from '@anthropic-ai/sdk'
+import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { leapingClock } from '../harness/moved-clock.ts'
 import { startUpstream, type Upstream, type UpstreamAnswer, type UpstreamRequest } from '../harness/upstream.ts'
 
 setDefaultTimeout(60_000)
@@ -13,12 +15,11 @@ setDefaultTimeout(60_000)
 const folder = mkdtempSync(join(tmpdir(), 'refusals-'))
 const json = { 'content-type': 'application/json' }
 const secret = 'canary-of-the-prompt'
-let script: (request: UpstreamRequest) => UpstreamAnswer = () => ({ status: 500 })
+let script: (request: UpstreamRequest) => UpstreamAnswer | Promise<UpstreamAnswer> = () => ({ status: 500 })
 let upstream: Upstream
 let gateway: Gateway
-/** Waits 2 s for a first byte. */
-let hasty: Gateway
-const lateMs = 2_500
+const { clock, leap } = leapingClock()
+const firstByteMs = 31_000
 
 beforeAll(async () => {
   upstream = startUpstream(request =>
@@ -36,15 +37,13 @@ beforeAll(async () => {
   const providers = [provider('one', ['a', 'b', 'c', 'd', 'e', 'f']), provider('two', ['a'])]
   writeFileSync(config, JSON.stringify({ providers }))
   const environment = { GATEWAY_CONFIG: config, OLLAMA_BASE_URL: `${upstream.url}/ollama` }
-  gateway = await startGateway(environment)
-  hasty = await startGateway({ ...environment, FIRST_BYTE_TIMEOUT_MS: '2000' })
+  gateway = await startGateway(environment, { clock })
 })
 afterEach(() => {
   script = () => ({ status: 500 })
 })
 afterAll(async () => {
   await gateway.stop()
-  await hasty.stop()
   upstream.stop()
   rmSync(folder, { recursive: true, force: true })
 })
@@ -64,13 +63,12 @@ const refusal = (status: number, error: object, headers: Record<string, string> 
 
 type ErrorBody = { readonly error: Readonly<Record<string, unknown>> }
 const messages = [{ role: 'user', content: 'Hi' }]
-async function ask(path: string, fields: object, at = gateway) {
-  const answer = await at.post(path, { fallback: 'none', ...fields })
+async function ask(path: string, fields: object) {
+  const answer = await gateway.post(path, { fallback: 'none', ...fields })
   const text = await answer.text()
   return { status: answer.status, headers: answer.headers, text }
 }
-const chat = (model: string, fields: object = {}, at = gateway) =>
-  ask('/v1/chat/completions', { model, messages, ...fields }, at)
+const chat = (model: string, fields: object = {}) => ask('/v1/chat/completions', { model, messages, ...fields })
 const errorIn = ({ text }: { readonly text: string }) => (JSON.parse(text) as ErrorBody).error
 
 describe('429 of the only upstream', () => {
@@ -183,8 +181,17 @@ describe('refused stream', () => {
   })
 
   test('waits for a whole output longer than for a first byte', async () => {
-    script = request => ({ ...unstreaming(request), headDelayMs: request.body.includes('"stream":true') ? 0 : lateMs })
-    expect((await chat('one/f', {}, hasty)).status).toBe(200)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    script = async request => {
+      if (!request.body.includes('"stream":true')) await promise
+      return unstreaming(request)
+    }
+    const before = calls()
+    const answer = chat('one/f')
+    await eventually(() => calls() === before + 2)
+    leap(firstByteMs)
+    resolve()
+    expect((await answer).status).toBe(200)
   })
 
   const errorOrText = (text: string) =>
@@ -192,8 +199,17 @@ describe('refused stream', () => {
 })
 
 test('local server: has time to load its model before its first byte', async () => {
-  script = () => ({ headers: json, pieces: [whole('loaded')], headDelayMs: lateMs })
-  const [served, other] = await Promise.all([chat('ollama/slow', {}, hasty), chat('two/a', {}, hasty)])
+  const { promise, resolve } = Promise.withResolvers<void>()
+  script = async () => {
+    await promise
+    return { headers: json, pieces: [whole('loaded')] }
+  }
+  const [serving, ending] = [chat('ollama/slow'), chat('two/a')]
+  await upstream.until(ledger => ledger.filter(({ outcome }) => outcome === 'open').length === 2)
+  leap(firstByteMs)
+  const other = await ending
+  resolve()
+  const served = await serving
   expect([served.status, served.text.includes('loaded'), other.status]).toEqual([200, true, 504])
 })
 
