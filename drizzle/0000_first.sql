@@ -20,6 +20,7 @@ CREATE TABLE "accounts" (
 	"balance_at" timestamp with time zone,
 	"requires_totp" boolean DEFAULT false NOT NULL,
 	"stripe_customer_id" text,
+	"deleted_at" timestamp with time zone,
 	"created_at" timestamp with time zone NOT NULL,
 	"updated_at" timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
 	CONSTRAINT "accounts_stripe_customer" UNIQUE("stripe_customer_id"),
@@ -685,9 +686,17 @@ CREATE INDEX "webhook_events_object" ON "webhook_events" USING btree ("object_id
 CREATE INDEX "webhook_events_received_at" ON "webhook_events" USING btree ("received_at");--> statement-breakpoint
 -- By hand, from here on. The generator knows neither partitions nor functions, triggers, policies and rows.
 INSERT INTO limit_authority VALUES (1, 1, 'redis', false, clock_timestamp());--> statement-breakpoint
--- Billed rows stay: no statement changes or deletes them, whoever sends it. Whole partitions may be dropped.
+-- Billed rows stay: no statement changes or deletes them, whoever sends it. Whole partitions may be dropped. Only text that clients
+-- chose, metadata and tags, can be erased (decision 0080).
 CREATE FUNCTION gateway_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+	RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';
+END $$;--> statement-breakpoint
+CREATE FUNCTION gateway_refuse_unless_erased() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	IF to_jsonb(NEW) = to_jsonb(OLD) || '{"metadata": null, "tags": null}'::jsonb THEN
+		RETURN NEW;
+	END IF;
 	RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';
 END $$;--> statement-breakpoint
 CREATE TRIGGER append_only_whole BEFORE TRUNCATE ON usage_records FOR EACH STATEMENT EXECUTE FUNCTION gateway_refuse();--> statement-breakpoint
@@ -699,8 +708,12 @@ CREATE TRIGGER truth_only_grows BEFORE UPDATE ON usage_records FOR EACH ROW
 		OR (OLD.request_id, OLD.at, OLD.account_id, OLD.key_id) IS DISTINCT FROM (NEW.request_id, NEW.at, NEW.account_id, NEW.key_id)
 		OR (NEW.truth = 'final', NEW.billed_microcents, NEW.input_tokens + NEW.output_tokens, NEW.latency_ms)
 			<= (false, OLD.billed_microcents, OLD.input_tokens + OLD.output_tokens, OLD.latency_ms))
+	EXECUTE FUNCTION gateway_refuse_unless_erased();--> statement-breakpoint
+CREATE TRIGGER append_only BEFORE DELETE ON usage_replaced FOR EACH ROW EXECUTE FUNCTION gateway_refuse();--> statement-breakpoint
+CREATE TRIGGER only_erased BEFORE UPDATE ON usage_replaced FOR EACH ROW
+	WHEN ((OLD.request_id, OLD.account_id, OLD.at, OLD.replaced_at, OLD."row" - '{metadata,tags}'::text[])
+		IS DISTINCT FROM (NEW.request_id, NEW.account_id, NEW.at, NEW.replaced_at, NEW."row"))
 	EXECUTE FUNCTION gateway_refuse();--> statement-breakpoint
-CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON usage_replaced FOR EACH ROW EXECUTE FUNCTION gateway_refuse();--> statement-breakpoint
 CREATE TRIGGER append_only_whole BEFORE TRUNCATE ON usage_replaced FOR EACH STATEMENT EXECUTE FUNCTION gateway_refuse();--> statement-breakpoint
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON invoice_lines FOR EACH ROW EXECUTE FUNCTION gateway_refuse();--> statement-breakpoint
 CREATE TRIGGER append_only_whole BEFORE TRUNCATE ON invoice_lines FOR EACH STATEMENT EXECUTE FUNCTION gateway_refuse();--> statement-breakpoint
@@ -717,8 +730,16 @@ CREATE TRIGGER bounds_stand BEFORE UPDATE ON billing_cycles FOR EACH ROW
 		IS DISTINCT FROM (NEW.id, NEW.account_id, NEW.starts_at, NEW.ends_at))
 	EXECUTE FUNCTION gateway_refuse();--> statement-breakpoint
 CREATE TRIGGER kept BEFORE DELETE ON webhook_events FOR EACH ROW EXECUTE FUNCTION gateway_refuse();--> statement-breakpoint
--- No row of the audit log changes, and only retention deletes, rows older than a year.
-CREATE TRIGGER append_only BEFORE UPDATE ON audit_log FOR EACH ROW EXECUTE FUNCTION gateway_refuse();--> statement-breakpoint
+-- No row of the audit log changes, except that addresses, names of tags and details can be erased. Only
+-- retention deletes, rows older than a year.
+CREATE TRIGGER append_only BEFORE UPDATE ON audit_log FOR EACH ROW
+	WHEN ((OLD.id, OLD.account_id, OLD.at, OLD.actor, OLD.user_id, OLD.action)
+			IS DISTINCT FROM (NEW.id, NEW.account_id, NEW.at, NEW.actor, NEW.user_id, NEW.action)
+		OR (NEW.target IS NOT NULL AND NEW.target IS DISTINCT FROM OLD.target)
+		OR (OLD.target NOT LIKE 'tag:%' AND NEW.target IS NULL)
+		OR (NEW.address IS NOT NULL AND NEW.address IS DISTINCT FROM OLD.address)
+		OR NOT NEW.details <@ OLD.details)
+	EXECUTE FUNCTION gateway_refuse();--> statement-breakpoint
 CREATE TRIGGER append_only_recent BEFORE DELETE ON audit_log FOR EACH ROW
 	WHEN (OLD.at > clock_timestamp() - interval '365 days') EXECUTE FUNCTION gateway_refuse();--> statement-breakpoint
 CREATE TRIGGER append_only_whole BEFORE TRUNCATE ON audit_log FOR EACH STATEMENT EXECUTE FUNCTION gateway_refuse();--> statement-breakpoint
@@ -764,7 +785,11 @@ BEGIN
 	WHERE id = OLD.key_id AND shortfall_day = (OLD.at AT TIME ZONE 'UTC')::date AND OLD.shortfall_microcents > 0;
 	RETURN NULL;
 END $$;--> statement-breakpoint
-CREATE TRIGGER replaced AFTER UPDATE ON usage_records FOR EACH ROW EXECUTE FUNCTION gateway_usage_replaced();--> statement-breakpoint
+-- Erased text replaces no record.
+CREATE TRIGGER replaced AFTER UPDATE ON usage_records FOR EACH ROW
+	WHEN ((OLD.truth, OLD.billed_microcents, OLD.input_tokens + OLD.output_tokens, OLD.latency_ms)
+		IS DISTINCT FROM (NEW.truth, NEW.billed_microcents, NEW.input_tokens + NEW.output_tokens, NEW.latency_ms))
+	EXECUTE FUNCTION gateway_usage_replaced();--> statement-breakpoint
 -- Latency counts in the buckets of `core/usage/latency-histogram.ts`. A loop over one array in place is the quickest way to count.
 CREATE FUNCTION gateway_counts(slots integer[], counts integer) RETURNS integer[] LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE

@@ -226,6 +226,26 @@ describe('CLI beside a running gateway', () => {
     })
   })
 
+  test('accounts delete, users anonymize: end keys and users of a running gateway, once they are confirmed', async () => {
+    const [first, second] = ['gone@example.com', 'leaves@example.com']
+    const keys: string[] = []
+    for (const email of [first, second]) {
+      await asJson(`accounts create ${email} --plan usage`)
+      keys.push(String((await asJson(`keys create ${email}`)).key))
+    }
+    for (const key of keys) expect(await status(key)).toBe(200)
+    expect((await asJson(`accounts show ${first}`)).email).toBe(first)
+    const { id } = await asJson(`accounts delete ${first} --yes`)
+    expect(id).toStartWith('acc_')
+    expect(await asJson(`users anonymize ${second} --yes`)).toMatchObject({ account_deleted: true, new_owner_id: null })
+    for (const key of keys) await eventually(async () => (await status(key)) === 401, 15_000, 50)
+    const listed = JSON.stringify(await asJson('accounts list'))
+    for (const email of [first, second]) expect(listed).not.toContain(email)
+    // The address is free.
+    await asJson(`accounts create ${first}`)
+    expect((await asJson(`accounts show ${first}`)).email).toBe(first)
+  })
+
   test("accounts show: prints today's usage", async () => {
     const { password } = await asJson('accounts create used@example.com --plan usage')
     expect(await billingOf('used@example.com', String(password))).toMatchObject({
@@ -453,6 +473,8 @@ describe('CLI arguments', () => {
       'accounts resume',
       'accounts reset-password',
       'accounts reset-two-factor',
+      'accounts delete',
+      'users anonymize',
       'keys create',
       'keys list',
       'keys revoke',

@@ -5,6 +5,7 @@ import { printError, printJsonError, runCommand, wantsHelp, wantsJson } from './
 const files: readonly { readonly words: readonly string[]; readonly load: () => Promise<readonly Command[]> }[] = [
   { words: ['serve', 'migrate'], load: async () => (await import('./service.ts')).serviceCommands },
   { words: ['accounts'], load: async () => (await import('./accounts.ts')).accountCommands },
+  { words: ['accounts', 'users'], load: async () => (await import('./erase.ts')).eraseCommands },
   { words: ['keys'], load: async () => (await import('./keys.ts')).keyCommands },
   { words: ['projects'], load: async () => (await import('./projects.ts')).projectCommands },
   { words: ['usage'], load: async () => (await import('./usage.ts')).usageCommands },

@@ -11,6 +11,7 @@ import type { Payments } from '../core/billing/payment-processor.ts'
 import { type AutomaticCacheMarks, automaticCacheMarks } from '../core/chat/cache-marks.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
 import { intervalTimer, type Repeating, type RepeatTimer } from '../core/jobs/repeating.ts'
+import { keysOf, partitionOf } from '../core/limits/partitions.ts'
 import type { RateLimiterFactory } from '../core/limits/rate-limits.ts'
 import { RedisUnavailableError } from '../core/limits/redis-away.ts'
 import type { DailyUsage } from '../core/limits/spent.ts'
@@ -141,6 +142,11 @@ export type Deps = {
   /** Returns the stored digests of a network address. */
   readonly addressDigests: AddressDigests
   readonly randomBytes: RandomBytes
+  /**
+   * Deletes the limit counters of a deleted account in Redis, whose scopes name tags for two days more. An open request settles
+   * as after the loss of one key.
+   */
+  readonly forgetCounters: (accountId: string) => Promise<void>
   /** `acc` → `acc_` and twenty random characters. */
   readonly newId: (prefix: string) => string
   /**
@@ -278,7 +284,15 @@ async function openAll(given: Config, options: DepsOptions, undo: (() => unknown
     undo,
   )
   const billing = await openBilling(config, { database, clock, network, log, newId, timer }, undo)
-  const webhooks = openWebhooks(config, { database, clock, log, sessionSecret, pages: pages ?? {}, timer }, undo)
+  const forgetCounters = async (accountId: string) => {
+    const name = keysOf(partitionOf(accountId)).account(accountId)
+    await redis?.send(name, ['DEL', name])
+  }
+  const webhooks = openWebhooks(
+    config,
+    { database, clock, log, newId, forgetCounters, sessionSecret, pages: pages ?? {}, timer },
+    undo,
+  )
   const rejections = new RejectionLog({ database, log })
   undo.push(() => rejections.close())
   const health = createHealthBook({ clock })
@@ -313,6 +327,7 @@ async function openAll(given: Config, options: DepsOptions, undo: (() => unknown
     ...openRequestState(config, clock),
     identityProvider: await openSingleSignOn(config, { clock, network }),
     webhooks,
+    forgetCounters,
     observe,
     ...catalogs,
     reloadConfig: createConfigReload({

@@ -5,6 +5,7 @@ import type { Clock } from '../core/ports/clock.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { Database } from '../database/database.ts'
 import { pruneAudit } from '../database/repositories/audit.ts'
+import { eraseLate } from '../database/repositories/erasure.ts'
 import { pruneDeliveries } from '../database/repositories/webhook-log.ts'
 import { claimDeliveries, resealSecrets, settleDelivery } from '../database/repositories/webhooks.ts'
 import { pruneRejections } from '../ledger/rejections.ts'
@@ -19,6 +20,8 @@ type Parts = {
   readonly database: Database
   readonly clock: Clock
   readonly log: Log
+  readonly newId: (prefix: string) => string
+  readonly forgetCounters: (accountId: string) => Promise<void>
   readonly sessionSecret: string
   readonly pages: PageOptions
   readonly timer: RepeatTimer
@@ -29,11 +32,11 @@ const pruneEveryMs = 3_600_000
 const prunedAtOnce = 10_000
 
 /**
- * Opens webhooks: the workers that deliver events and delete old ones, with old entries of the audit log and old rejections. `undo`
- * receives the functions that close them.
+ * Opens webhooks: the workers that deliver events and delete old ones, with old entries of the audit log, old rejections and late
+ * data of deleted accounts. `undo` receives the functions that close them.
  */
 export function openWebhooks(config: Config, parts: Parts, undo: (() => unknown)[]) {
-  const { database, clock, log, sessionSecret, pages, timer } = parts
+  const { database, clock, log, newId, forgetCounters, sessionSecret, pages, timer } = parts
   const { resolve = createResolver(config.serviceDeadlines.nameResolutionMs), dial } = pages
   const seal = createSecretSeal(sessionSecret, config.jwtSecretPrevious)
   const deps = {
@@ -66,6 +69,7 @@ export function openWebhooks(config: Config, parts: Parts, undo: (() => unknown)
       // All that is due: one part per hour would be less than a large installation adds.
       for (const prune of [pruneAudit, pruneDeliveries, pruneRejections])
         while (!isClosed() && (await prune(database, prunedAtOnce)) === prunedAtOnce);
+      await eraseLate(database, { at: clock.now(), newId, forgetCounters }, isClosed)
       // Not at the start: instances that know only the former session secret may still run.
       if (config.jwtSecretPrevious !== null) await resealSecrets(database, seal.reseal)
     },

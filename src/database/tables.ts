@@ -73,6 +73,11 @@ export const accounts = pgTable(
     /** Whether users who sign in with a password must set up two-factor sign-in. */
     requiresTotp: boolean('requires_totp').notNull().default(false),
     stripeCustomerId: text('stripe_customer_id').unique('accounts_stripe_customer'),
+    /**
+     * The account was deleted: nothing names people any more, the row stays for usage and invoices
+     * (`database/repositories/erasure.ts`).
+     */
+    deletedAt: time('deleted_at'),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
   },
@@ -1007,7 +1012,10 @@ export const learningState = pgTable(
   table => [primaryKey({ name: 'learning_state_key', columns: [table.accountId, table.queryType, table.model] })],
 )
 
-/** Who changed what in an account: written with the change, append-only (`database/repositories/audit.ts`). */
+/**
+ * Who changed what in an account: written with the change, append-only (`database/repositories/audit.ts`). Network addresses,
+ * names of tags and details can be erased.
+ */
 export const auditLog = pgTable(
   'audit_log',
   {
@@ -1021,7 +1029,7 @@ export const auditLog = pgTable(
     /** Network address of the client, an IPv6 address as its network; null = none. */
     address: text('address'),
     action: text('action').notNull(),
-    /** ID of the changed object; null = the account. */
+    /** ID of the changed object, or `tag:<name>=<value>`; null = the account, or an erased tag. */
     target: text('target'),
     details: jsonb('details').$type<Readonly<Record<string, string | number | boolean | null>>>().notNull(),
   },

@@ -157,6 +157,8 @@ export type Principal = {
   readonly isUnverified: boolean
   /** The account requires two-factor sign-in, and the user has not set it up. */
   readonly mustSetUpTwoFactor: boolean
+  /** The session was started by single sign-on. */
+  readonly isSingleSignOn: boolean
 }
 
 /** Finds the user of a session; the result is at most 0.5 s old. Throws 503 if the store is unavailable. */

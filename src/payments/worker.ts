@@ -13,6 +13,7 @@ type Stores = {
     typeof import('../database/repositories/invoices.ts'),
     'closeCycle' | 'claimInvoice' | 'noteProcessorId'
   >
+  readonly erasure: Pick<typeof import('../database/repositories/erasure.ts'), 'findSettledMethod' | 'forgetMethod'>
   readonly paymentEvents: Pick<typeof import('../database/repositories/payment-events.ts'), 'applyInvoice'>
 }
 type Fields = Readonly<Record<string, string | number | boolean | null>>
@@ -56,6 +57,7 @@ export function startBillingWorker(options: BillingWorkerOptions): BillingWorker
         return invoice !== null
       })
       await upTo(maximumSteps, () => collectNext(options))
+      await upTo(maximumSteps, () => forgetNext(options))
     },
     (failures, error) => {
       // Once per minute: other components report an unreachable database too.
@@ -94,6 +96,20 @@ async function collectNext({ database, stores, payments, manual, clock, log }: B
   } catch (error) {
     log.warn('invoice_collection_failed', { invoice_id: invoice.id, detail: reasonOf(error) })
   }
+  return true
+}
+
+/** Removes a payment method of a deleted account after its last invoice; returns false if there is none, or it cannot now. */
+async function forgetNext({ database, stores, payments, log }: BillingWorkerOptions): Promise<boolean> {
+  const method = await stores.erasure.findSettledMethod(database)
+  if (method === null) return false
+  try {
+    if (method.cardId !== null) await payments.cards?.remove(method.cardId)
+  } catch (error) {
+    log.warn('payment_method_detach_failed', { detail: reasonOf(error) })
+    return false
+  }
+  await stores.erasure.forgetMethod(database, method.id)
   return true
 }
 

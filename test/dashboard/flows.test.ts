@@ -239,7 +239,7 @@ function withBrowser(path: string) {
     await changeAccount(gateway.deps.database, gateway.accountId, { ...plans.usage, requestsPerMinute: 10_000 })
   })
 
-  test("Billing: shows the operator's upgrade and the soft cap, and no payment method without Stripe", async () => {
+  test("Billing and Settings: show the operator's upgrade and no payment method without Stripe, and delete the account", async () => {
     const visitor = await newVisitor(browser, gateway)
     const { page, go } = visitor
     await go('sign-up', 'Create account')
@@ -264,6 +264,17 @@ function withBrowser(path: string) {
     await page.getByRole('meter', { name: 'This billing cycle' }).waitFor()
     expect(await page.getByText('Payment method').count()).toBe(0)
     expect(await page.getByRole('button', { name: /^(Add|Replace|Remove$)/ }).count()).toBe(0)
+
+    await go('settings', 'Settings')
+    await page.getByRole('button', { name: 'Delete account' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Your password').fill('a long enough password')
+    await dialog.getByLabel('Type the account name').fill('Newcomers')
+    expect(await dialog.getByRole('button', { name: 'Delete account' }).isDisabled()).toBe(true)
+    await dialog.getByLabel('Type the account name').fill('<b>Newcomers</b>')
+    await dialog.getByRole('button', { name: 'Delete account' }).click()
+    await page.getByText('Account deleted').waitFor()
+    expect(await findAccountByEmail(gateway.deps.database, 'new@example.test')).toBeNull()
     expect(visitor.complaints).toEqual([])
     await visitor.leave()
   })

@@ -133,6 +133,7 @@ test('roles: match the agreed matrix', () => {
   expect(table).toMatchInlineSnapshot(`
     {
       "account.change": "admin owner",
+      "account.delete": "owner",
       "account.secure": "owner",
       "account.see": "viewer member admin owner",
       "alerts.manage": "admin owner",

@@ -129,6 +129,10 @@ const changes: Readonly<Record<string, Change>> = {
     body: () => ({ web: false }),
     seen: async ({ key }) => (await recalled(key))?.webOff === true,
   },
+  'DELETE /api/v1/account': {
+    body: ({ boss }) => ({ name: boss.email, password: boss.password }),
+    seen: async ({ key }) => (await recalled(key)) === null,
+  },
   'POST /api/v1/auth/logout': { by: ({ member }) => member, seen: async ({ member }) => !(await isSignedIn(member)) },
   'DELETE /api/v1/auth/sessions/:id': {
     by: ({ member }) => member,

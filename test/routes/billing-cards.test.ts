@@ -255,3 +255,45 @@ test('DELETE payment-method: leaves the agreement to manual invoicing that the o
   expect((await billing(person, 'DELETE', '/payment-method')).status).toBe(204)
   expect((await billing(person)).body).toMatchObject({ payment_method: { kind: 'manual' }, grace_ends_at: null })
 })
+
+test('deleted account: pays for its last cycle, and then has no card here or at Stripe', async () => {
+  const person = await owner(gateway)
+  const card = await addCard(gateway, stripe, person)
+  expect((await billing(person, 'POST', '/upgrade', { confirm: true })).status).toBe(200)
+  const { key } = await createKeyFor(gateway, person)
+  const { accountId, email, password, token } = person
+  // Usage of 7 USD within the cycle, before the deletion.
+  await gateway.deps.database.run(
+    ({ sql }) => sql`
+      insert into usage_records (request_id, at, account_id, key_id, provider, model, routing_mode, streamed, status,
+        input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, estimated,
+        billed_microcents, reserved_microcents, attempts, latency_ms)
+      select ${`req_${accountId}`}, cycle_started_at + interval '1 ms', id, 'k', 'openai', 'gpt-4.1', 'auto', false, 'completed',
+        10, 0, 0, 10, 0, false, 700000000, 700000000, 1, 5
+      from accounts where id = ${accountId}`,
+  )
+  expect((await ask(gateway, 'DELETE', '/api/v1/account', { token, body: { name: email, password } })).status).toBe(204)
+  expect((await ask(gateway, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'hi' } })).status).toBe(401)
+  const rows = async () => {
+    const { run } = gateway.deps.database
+    const [found] = await run(
+      ({ sql }) => sql<{ methods: number; paid: string | null }[]>`
+        select (select count(*)::int from payment_methods where account_id = ${accountId}) as methods,
+          (select sum(total_cents) from invoices where account_id = ${accountId} and status = 'paid') as paid`,
+    )
+    return found
+  }
+  await gateway.deps.billingWorker.run()
+  // Requests that were open may still add usage.
+  expect(await rows()).toEqual({ methods: 1, paid: null })
+  expect(stripe.methods.get(card)?.customer).not.toBeNull()
+  ahead = settlementDelayMs + 60_000
+  await gateway.deps.billingWorker.run()
+  ahead = 0
+  expect(await rows()).toEqual({ methods: 0, paid: '700' })
+  expect(stripe.methods.get(card)?.customer).toBeNull()
+  // A late event about its card adds none.
+  const session = [...stripe.sessions.values()].find(({ metadata }) => metadata.account_id === accountId)
+  expect((await send('checkout.session.completed', session?.id ?? '')).status).toBe(200)
+  expect((await rows())?.methods).toBe(0)
+})

@@ -41,6 +41,7 @@ function start(mode: 'open' | 'closed') {
             sessionId: 'ses',
             isUnverified: false,
             mustSetUpTwoFactor: false,
+            isSingleSignOn: false,
             email: 'a@example.test',
           }
         },

@@ -181,6 +181,10 @@ const scenes: Readonly<Record<string, () => Promise<Scene>>> = {
     return { path: `/api/v1/team/invitations/${invited.body.token}/accept` }
   },
   'POST /api/v1/auth/logout': () => owner(gateway),
+  'DELETE /api/v1/account': async () => {
+    const { token, password, email } = await owner(gateway)
+    return { token, fields: { name: email, password } }
+  },
   'POST /api/v1/auth/verification': async () => {
     const person = await owner(gateway)
     await gateway.deps.database.run(({ sql }) => sql`update users set unverified_since = now() where id = ${person.id}`)

@@ -33,6 +33,7 @@ async function ask(deps: Parameters<typeof status>[0], role: 'viewer' | 'member'
           sessionId: 'ses',
           isUnverified: false,
           mustSetUpTwoFactor: false,
+          isSingleSignOn: false,
           email: 'a@example.test',
         }),
       }),

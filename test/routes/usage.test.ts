@@ -59,6 +59,7 @@ const principal = (accountId: string, userId: string, role: Principal['role']): 
   sessionId: 'ses_test',
   isUnverified: false,
   mustSetUpTwoFactor: false,
+  isSingleSignOn: false,
   email: 'somebody@example.test',
 })
 

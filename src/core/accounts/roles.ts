@@ -18,6 +18,7 @@ const matrix = {
   'account.see': everyone,
   'account.change': leaders,
   'account.secure': owners,
+  'account.delete': owners,
   'keys.see': everyone,
   'keys.own': members,
   'keys.all': leaders,

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import type { AccountToday } from '../../routes/account/schemas.ts'
+import { AccountDeletion } from '../parts/account-deletion.tsx'
 import { Badge } from '../parts/badge.tsx'
 import { Switch, TextField } from '../parts/field.tsx'
 import { Later } from '../parts/later.tsx'
@@ -43,6 +44,9 @@ export function Settings() {
       <TwoFactor />
       {isAllowed(user.value?.role ?? 'member', 'account.secure') && (
         <Later load={loadSingleSignOn} what="single sign-on" />
+      )}
+      {isAllowed(user.value?.role ?? 'member', 'account.delete') && account.data !== undefined && (
+        <AccountDeletion name={account.data.name} />
       )}
     </Page>
   )

@@ -74,6 +74,7 @@ export type Routes = {
   'PUT /api/v1/auth/password': null
   'GET /api/v1/account': AccountToday
   'PATCH /api/v1/account': AccountToday
+  'DELETE /api/v1/account': null
   'GET /api/v1/keys': List<ShownKey>
   'GET /api/v1/keys/:id': ShownKeyPage
   'POST /api/v1/keys': NewKey

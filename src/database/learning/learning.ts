@@ -20,6 +20,7 @@ import type { UsageRecord } from '../../core/usage/usage-record.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { recordAudit } from '../repositories/audit.ts'
+import { eraseLearningIn } from '../repositories/erasure.ts'
 import { type UsageScope, visibleRecords } from '../visible-requests.ts'
 import { type CellKey, changeCell, lockCells, placeIn, writeCells } from './learning-cells.ts'
 
@@ -302,12 +303,7 @@ export function rate(
  */
 export function erase(database: Database, accountId: string, now: number): Promise<void> {
   return withAccountRls(database, accountId).sql(async transaction => {
-    await transaction`
-        insert into learning_accounts (account_id, epoch, erased_at)
-        values (${accountId}, 1, to_timestamp(${now}::float8 / 1000))
-        on conflict (account_id) do update set
-          epoch = learning_accounts.epoch + 1, erased_at = excluded.erased_at, updated_at = clock_timestamp()`
-    await transaction`delete from learning_state where account_id = ${accountId}`
+    await eraseLearningIn(transaction, accountId, now)
     await recordAudit(transaction, database, { accountId, action: 'learning.deleted' })
   })
 }

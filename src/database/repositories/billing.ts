@@ -108,7 +108,7 @@ export async function changeBillingInTransaction(
   change: BillingChange,
 ): Promise<BillingOutcome> {
   const found = await lockBilling(step, accountId)
-  if (found === null) return 'not_found'
+  if (found === null || found.account.deletedAt !== null) return 'not_found'
   if (change.version != null && change.version !== found.account.version) return 'conflict'
   const { event, at, userId, method, newId } = change
   const before = stateOf(found)

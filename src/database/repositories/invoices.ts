@@ -99,13 +99,22 @@ type SumsRow = {
 const instant = (at: number) => sql`${new Date(at).toISOString()}::text::timestamptz`
 const wholeDay = (day: number) => sql`(date '1970-01-01' + ${day}::int)`
 
-/** Creates the invoice of the oldest settled cycle. Null if there is none, or another instance is creating it. */
+/**
+ * Creates the invoice of the oldest settled cycle. Null if there is none, or another instance is creating it. The cycle of a
+ * deleted account ends with the account.
+ */
 export function closeCycle(database: Database, at: number, newId: (prefix: string) => string): Promise<Invoice | null> {
   return withSingletonLock<Invoice | null>(database, null, async step => {
     const [cycle] = await step
       .select()
       .from(billingCycles)
-      .where(and(isNull(billingCycles.closedAt), sql`${billingCycles.endsAt} <= ${instant(at - settlementDelayMs)}`))
+      .where(
+        and(
+          isNull(billingCycles.closedAt),
+          sql`(${billingCycles.endsAt} <= ${instant(at - settlementDelayMs)} or exists (
+            select from accounts where accounts.id = ${billingCycles.accountId} and deleted_at <= ${instant(at - settlementDelayMs)}))`,
+        ),
+      )
       .orderBy(asc(billingCycles.endsAt))
       .limit(1)
       .for('update')

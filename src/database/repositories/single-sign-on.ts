@@ -106,7 +106,7 @@ export function previewUser(
 /** Returns true if single sign-on belongs to the account. `configured` null = to the only account. */
 export async function isAccountOf(database: Database, accountId: string, configured: string | null): Promise<boolean> {
   if (configured !== null) return configured === accountId
-  const rows = await database.run(({ sql }) => sql`select id from accounts limit 2`)
+  const rows = await database.run(({ sql }) => sql`select id from accounts where deleted_at is null limit 2`)
   return rows.length === 1
 }
 
@@ -137,8 +137,9 @@ async function identifyIn(step: TransactionSql, arrival: Arrival): Promise<Outco
 async function lockAccount(step: TransactionSql, accountId: string | null): Promise<string | null> {
   const rows =
     accountId === null
-      ? await step<{ id: string }[]>`select id from accounts limit 2 for no key update`
-      : await step<{ id: string }[]>`select id from accounts where id = ${accountId} for no key update`
+      ? await step<{ id: string }[]>`select id from accounts where deleted_at is null limit 2 for no key update`
+      : await step<{ id: string }[]>`
+          select id from accounts where id = ${accountId} and deleted_at is null for no key update`
   return rows.length === 1 ? (rows[0]?.id ?? null) : null
 }
 

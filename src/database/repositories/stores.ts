@@ -5,6 +5,7 @@ import * as billing from './billing.ts'
 import * as billingNotices from './billing-notices.ts'
 import * as budgets from './budget-tracker.ts'
 import * as cards from './cards.ts'
+import * as erasure from './erasure.ts'
 import * as invitations from './invitations.ts'
 import * as invoiceBreakdowns from './invoice-breakdown.ts'
 import * as invoices from './invoices.ts'
@@ -33,6 +34,7 @@ export const stores = {
   billingNotices,
   budgets,
   cards,
+  erasure,
   invitations,
   invoiceBreakdowns,
   invoices,

@@ -8,7 +8,7 @@ import type { Database } from '../database.ts'
 import { type Account, accounts, type NewAccount, type NewUser, type User, users } from '../tables.ts'
 import { recordAudit } from './audit.ts'
 import { revokeKeysBeyondRights } from './projects.ts'
-import { revokeKeysOf } from './verifications.ts'
+import { endUser } from './verifications.ts'
 
 /** Creates an account with its first user. Returns false and creates nothing if the email address already has one. */
 export function registerAccount(database: Database, account: NewAccount, owner: NewUser): Promise<boolean> {
@@ -171,17 +171,7 @@ export function removeUser(
   return onTeam(database, accountId, actorId, userId, async (step, { actor, target, owners }) => {
     if (!isAllowed(actor, 'team.remove') || !outranks(actor, target)) return 'forbidden'
     if (target === 'owner' && owners === 1) return 'last_owner'
-    // No address ends in `.invalid`, and no password has an empty hash.
-    await step`
-      update users set removed_at = clock_timestamp(), email = lower(id) || '@removed.invalid', password_hash = ''
-      where id = ${userId} and account_id = ${accountId}`
-    await revokeKeysOf(step, database, userId)
-    await step`delete from project_members where user_id = ${userId}`
-    await step`delete from sessions where user_id = ${userId}`
-    await step`delete from password_resets where user_id = ${userId}`
-    await step`delete from email_verifications where user_id = ${userId}`
-    await step`delete from known_addresses where user_id = ${userId}`
-    await endInvitations(step, accountId, userId)
+    await endUser(step, database, userId)
     await recordAudit(step, database, {
       accountId,
       action: 'member.removed',

@@ -81,16 +81,33 @@ export async function releaseUnverifiedIn(
   provenFor: string | null = null,
 ): Promise<void> {
   const [user] = await step<{ id: string; account_id: string }[]>`
-    update users set removed_at = clock_timestamp(), email = lower(id) || '@removed.invalid', password_hash = ''
+    select id, account_id from users
     where email = ${email} and removed_at is null and (unverified_since is not null
       or (${provenFor}::text is not null and not email_proven and account_id <> ${provenFor}))
-    returning id, account_id`
+    for update`
   if (user === undefined) return
-  await endAccess(step, by, user.id)
+  await endUser(step, by, user.id)
   await recordAudit(step, by, { accountId: user.account_id, action: 'member.removed', target: user.id })
 }
 
-/** Ends all access of the user of an unconfirmed address: sessions, keys, tokens, known addresses. */
+/**
+ * Ends a user: email and password are blanked, and all access ends. The row stays for keys and records that reference it,
+ * and so do identities of single sign-on, because a removed user needs an invitation to return.
+ */
+export async function endUser(step: TransactionSql, by: Pick<Database, 'actor'>, userId: string): Promise<void> {
+  // No address ends in `.invalid`, and no password has an empty hash.
+  await step`
+    update users set removed_at = clock_timestamp(), email = lower(id) || '@removed.invalid', password_hash = '',
+      unverified_since = null, password_sign_in_until = null
+    where id = ${userId}`
+  await endAccess(step, by, userId)
+  await step`delete from project_members where user_id = ${userId}`
+  await step`delete from totp_recovery_codes where user_id = ${userId}`
+  await step`delete from totp_secrets where user_id = ${userId}`
+  await step`delete from oidc_sign_ins where user_id = ${userId}`
+}
+
+/** Ends all access of a user whose address was not confirmed or who is removed: sessions, keys, tokens, known addresses. */
 export async function endAccess(step: TransactionSql, by: Pick<Database, 'actor'>, userId: string): Promise<void> {
   await step`delete from sessions where user_id = ${userId}`
   await step`delete from password_resets where user_id = ${userId}`

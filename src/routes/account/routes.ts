@@ -1,5 +1,6 @@
 /** The account, for its users. */
 import { Type } from '@sinclair/typebox'
+import { passwordSchema } from '../../core/accounts/passwords.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import type { Plans } from '../../core/limits/plans.ts'
@@ -9,18 +10,28 @@ import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
-import type { Database } from '../../database/database.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import { nameSchema } from '../../http/common-fields.ts'
-import { type Authenticate, forbidden, notFound, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
+import { type OwnPasswordDeps, verifyOwnPassword } from '../../http/own-password.ts'
+import {
+  type Authenticate,
+  forbidden,
+  notFound,
+  readInput,
+  reply,
+  replyNoContent,
+  type SessionRequest,
+  sessionRoutes,
+} from '../../http/session-routes.ts'
 import { shownAccount } from '../../http/sign-in.ts'
 import type { Meter } from '../../limits/meter.ts'
 import { type AccountToday, accountTodayShape } from './schemas.ts'
 
-type AccountDeps = {
+type AccountDeps = OwnPasswordDeps & {
   readonly config: { readonly plans: Plans }
-  readonly database: Database
-  readonly stores: Pick<Stores, 'accounts' | 'users'>
+  readonly stores: Pick<Stores, 'accounts' | 'erasure'>
+  readonly newId: (prefix: string) => string
+  readonly forgetCounters: (accountId: string) => Promise<void>
   readonly clock: Pick<Clock, 'now'>
   /** Returns the daily usage of an account on a UTC day (days since the epoch), unshipped records included. */
   readonly spent: (accountId: string, day: number) => Promise<DailyUsage>
@@ -39,8 +50,19 @@ const changeSchema = Type.Object(
   { additionalProperties: false },
 )
 const checkChange = checker(changeSchema)
+const deletionSchema = Type.Object(
+  {
+    name: Type.String({ maxLength: 100, description: 'name of the account, as a confirmation' }),
+    password: Type.Optional({
+      ...passwordSchema,
+      description: 'your password, unless you signed in by single sign-on',
+    }),
+  },
+  { additionalProperties: false },
+)
+const checkDeletion = checker(deletionSchema)
 
-/** `GET` and `PATCH /api/v1/account`. */
+/** `GET`, `PATCH` and `DELETE /api/v1/account`. */
 export function account(deps: AccountDeps, identify: Authenticate) {
   return sessionRoutes('account', identify, [
     {
@@ -75,7 +97,38 @@ export function account(deps: AccountDeps, identify: Authenticate) {
         return reply(await overview(deps, accountId))
       },
     },
+    {
+      method: 'DELETE',
+      path: '/api/v1/account',
+      action: 'account.delete',
+      summary: 'Delete the account with its users, keys and all personal data',
+      description:
+        'Ends all keys and sessions within 1 s. A running billing cycle ends now, and its invoice follows. Usage and invoices stay under IDs, without names. This cannot be undone.',
+      body: deletionSchema,
+      examples: { confirmed: { name: 'Analytical Engines', password: 'correct horse battery' } },
+      answer: null,
+      errors: ['invalid_credentials', 'not_found'],
+      handle: call => remove(deps, call),
+    },
   ])
+}
+
+async function remove(deps: AccountDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
+  const { name, password } = await readInput(request, checkDeletion)
+  const { database, stores, clock, newId } = deps
+  const { accountId } = principal
+  const account = await stores.users.findAccount(database, accountId)
+  if (account === null) throw notFound()
+  if (name !== account.name) throw invalidField('name', 'must be the name of the account, to confirm its deletion')
+  // A stolen session must not be enough. A user of single sign-on knows no password.
+  if (password !== undefined) await verifyOwnPassword(deps, { principal, actor }, password)
+  else if (!principal.isSingleSignOn) throw invalidField('password', 'is required to delete the account')
+  if (!(await stores.erasure.deleteAccount(actingAs(database, actor), accountId, { at: clock.now(), newId })))
+    throw notFound()
+  deps.announce()
+  // The hourly sweep repeats it.
+  await deps.forgetCounters(accountId).catch(() => deps.log.warn('limit_counters_kept'))
+  return replyNoContent()
 }
 
 async function overview(

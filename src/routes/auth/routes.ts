@@ -16,6 +16,7 @@ import type { Stores } from '../../database/repositories/stores.ts'
 import type { Session } from '../../database/tables.ts'
 import { invalidToken, isRefreshToken, type Tokens } from '../../http/authentication.ts'
 import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
+import { countFailure, verifyOwnPassword } from '../../http/own-password.ts'
 import { policies } from '../../http/policies.ts'
 import { type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
 import { sessionShape } from '../../http/schemas.ts'
@@ -36,7 +37,6 @@ import {
   sessionReply,
   signIn,
 } from '../../http/sign-in.ts'
-import { countFailure, verifyOwnPassword } from './own-password.ts'
 import { type RegistrationDeps, registration } from './registration.ts'
 import { type ResetDeps, resets } from './resets.ts'
 import { ownSessionsShape, type ShownSession } from './schemas.ts'

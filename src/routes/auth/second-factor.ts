@@ -7,8 +7,8 @@ import { GatewayError } from '../../core/validation/errors.ts'
 import type { Stores } from '../../database/repositories/stores.ts'
 import type { TotpState } from '../../database/repositories/totp.ts'
 import type { User } from '../../database/tables.ts'
+import { countFailure, type FailureDeps } from '../../http/own-password.ts'
 import type { TextSeal } from '../../http/text-seal.ts'
-import { countFailure, type FailureDeps } from './own-password.ts'
 
 export type SecondFactorDeps = FailureDeps & {
   readonly stores: Pick<Stores, 'totp'>

@@ -14,6 +14,7 @@ import {
 import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
+import { type OwnPasswordDeps, verifyOwnPassword } from '../../http/own-password.ts'
 import {
   type Authenticate,
   forbidden,
@@ -23,7 +24,6 @@ import {
   type SessionRequest,
   sessionRoutes,
 } from '../../http/session-routes.ts'
-import { type OwnPasswordDeps, verifyOwnPassword } from './own-password.ts'
 import {
   recoveryCodesShape,
   type TwoFactorSetup,

@@ -1,14 +1,14 @@
 /** Counting of failed passwords, and the check of a signed-in user's own password. */
-import { normalizePassword } from '../../core/accounts/passwords.ts'
-import { type Actor, actingAs } from '../../core/audit/audit.ts'
-import type { Log } from '../../core/ports/log.ts'
-import type { Passwords } from '../../core/ports/passwords.ts'
-import type { Database } from '../../database/database.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
-import type { User } from '../../database/tables.ts'
-import { invalidToken, type Principal } from '../../http/authentication.ts'
-import { invalidCredentials } from '../../http/sign-in.ts'
-import type { Mailer } from '../../mail/mailer.ts'
+import { normalizePassword } from '../core/accounts/passwords.ts'
+import { type Actor, actingAs } from '../core/audit/audit.ts'
+import type { Log } from '../core/ports/log.ts'
+import type { Passwords } from '../core/ports/passwords.ts'
+import type { Database } from '../database/database.ts'
+import type { Stores } from '../database/repositories/stores.ts'
+import type { User } from '../database/tables.ts'
+import type { Mailer } from '../mail/mailer.ts'
+import { invalidToken, type Principal } from './authentication.ts'
+import { invalidCredentials } from './sign-in.ts'
 
 export type FailureDeps = {
   readonly database: Database

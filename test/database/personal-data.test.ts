@@ -1,0 +1,376 @@
+/** Deletion of an account and anonymization of a user leave no personal data in any table or in Redis. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { getTableColumns, is } from 'drizzle-orm'
+import { getTableConfig, PgTable } from 'drizzle-orm/pg-core'
+import { purgeEntries } from '../../src/database/learning/learning.ts'
+import { eraseLate } from '../../src/database/repositories/erasure.ts'
+import { mailSubject } from '../../src/database/repositories/sessions.ts'
+import * as tables from '../../src/database/tables.ts'
+import { audit } from '../../src/ledger/reconcile.ts'
+import { eventually } from '../harness/eventually.ts'
+import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
+import { type PrivateRedis, startRedis } from '../harness/redis.ts'
+import { addMember, ask, createKeyFor, owner, type Person, upgraded } from '../harness/users.ts'
+import { tampered } from './ledger-rows.ts'
+import { decisions } from './personal-data.ts'
+
+setDefaultTimeout(240_000)
+
+let gateway: Gateway
+let redis: PrivateRedis | null
+beforeAll(async () => {
+  redis = await startRedis()
+  gateway = await startGateway(
+    { TRUSTED_PROXIES: '127.0.0.1', ...(redis === null ? {} : { REDIS_URL: redis.url }) },
+    withoutTimer,
+  )
+})
+afterAll(async () => {
+  await gateway.stop()
+  await redis?.stop()
+})
+
+test('personal data: has a decision for each column of each table', () => {
+  const found = Object.values(tables)
+    .filter(value => is(value, PgTable))
+    .map(table => [
+      getTableConfig(table).name,
+      Object.values(getTableColumns(table))
+        .map(column => column.name)
+        .sort(),
+    ])
+  const decided = Object.entries(decisions).map(([name, { personal, plain }]) => [name, [...personal, ...plain].sort()])
+  expect(decided.sort()).toEqual(found.sort())
+})
+
+const run = <T>(work: Parameters<typeof gateway.deps.database.run<T>>[0]) => gateway.deps.database.run(work)
+
+/** Condition for the rows of an account, `$1`, in a table. */
+function ownRows(table: string): string {
+  if (table === 'accounts') return 'id = $1'
+  if (table === 'sign_in_failures') return `$1::text is not null and subject = '${mailSubject(victim.email)}'`
+  if (table === 'session_tokens') return 'session_id in (select id from sessions where account_id = $1)'
+  if (table === 'invoice_lines') return 'invoice_id in (select id from invoices where account_id = $1)'
+  const { personal = [], plain = [] } = decisions[table] ?? {}
+  if ([...personal, ...plain].includes('account_id')) return 'account_id = $1'
+  return 'user_id in (select id from users where account_id = $1)'
+}
+
+const rowsOf = (table: string, accountId: string) =>
+  run(({ sql }) => sql.unsafe<Record<string, unknown>[]>(`select * from ${table} where ${ownRows(table)}`, [accountId]))
+
+/** Every row of every table, and every key of Redis, as text. */
+async function everything(): Promise<string> {
+  const dumps = await Promise.all(
+    Object.keys(decisions).map(async name => {
+      const rows = await run(({ sql }) => sql.unsafe<{ row: string }[]>(`select t::text as row from ${name} t`))
+      return rows.map(({ row }) => `${name} ${row}`)
+    }),
+  )
+  const keys = redis === null ? [] : ((await redis.command('keys', '*')) as string[])
+  const values = await Promise.all(keys.map(async key => `${key} ${await redis?.command('dump', key)}`))
+  return [...dumps.flat(), ...values].join('\n')
+}
+const linesWith = async (text: string) => (await everything()).split('\n').filter(line => line.includes(text))
+
+const canary = 'canary7k3'
+let victim: Person
+
+/** Inserts rows that no short run of the gateway leaves behind. */
+async function insertRest({ accountId, id }: Person, keyId: string) {
+  await run(async ({ sql }) => {
+    await sql`insert into email_verifications values ('d1', ${id}, 'x', now(), now())`
+    await sql`insert into password_resets values ('d2', ${id}, 'x', now(), now(), null)`
+    await sql`insert into user_identities values ('https://issuer.example', 's', ${id}, now(), now())`
+    await sql`insert into oidc_sign_ins values ('d3', ${id}, now(), now())`
+    await sql`insert into totp_secrets (user_id, secret, created_at) values (${id}, 'x', now())`
+    await sql`insert into totp_recovery_codes values (${id}, 'd4')`
+    await sql`insert into invitations (id, account_id, email, role, invited_by, digest, created_at, expires_at)
+      values ('inv_1', ${accountId}, 'x', 'member', ${id}, 'd5', now(), now() + interval '1 day')`
+    await sql`insert into webhook_events values ('evt_1', 'x', 'obj', ${accountId}, now(), now())`
+    await sql`insert into budget_notices values (${accountId}, '2026-01', 80, now())`
+    await sql`insert into billing_notices (account_id, kind, subject, user_id, due_at, created_at)
+      values (${accountId}, 'grace_began', 'x', ${id}, now(), now())`
+    await sql`insert into usage_replaced values ('req_1', ${accountId}, now(), now(),
+      ${JSON.stringify({ key_id: keyId, billed_microcents: 5, metadata: {}, tags: null })}::text::jsonb)`
+    await sql`insert into limit_reservations (request_id, account_id, gateway_id, day, tokens, microcents, output_cap, is_open, admitted_ms, lease_until_ms, scopes)
+      values ('req_open', ${accountId}, 'g', 1, 1, 1, 1, true, 1, 1, '{x}')`
+    await sql`insert into billing_cycles values ('cyc_old', ${accountId}, now() - interval '60 days', now() - interval '30 days', now())`
+    await sql`insert into invoices (id, account_id, cycle_id, status, total_microcents, total_cents, issued_at, paid_at)
+      values ('inv_old', ${accountId}, 'cyc_old', 'paid', 0, 0, now(), now())`
+    await sql`insert into invoice_lines values ('inv_old', 'openai/gpt-4.1', 1, 1, 1, 1, 1, 0)`
+  })
+}
+
+/** Puts the canary into each column that the decisions call personal, in the account's rows. */
+async function plant(accountId: string) {
+  const types = await run(
+    ({ sql }) => sql<{ table: string; name: string; type: string }[]>`
+      select table_name as table, column_name as name, data_type as type from information_schema.columns
+      where table_schema = 'public'`,
+  )
+  await tampered(gateway.deps.database, async sql => {
+    for (const [table, { personal }] of Object.entries(decisions))
+      for (const column of personal) {
+        // Only names of tags are erased, and the limit of a tag has left one.
+        if (column === 'target') continue
+        const type = types.find(one => one.table === table && one.name === column)?.type
+        const quoted = `"${column}"`
+        const text =
+          table === 'usage_replaced'
+            ? `jsonb_set(${quoted}, '{metadata}', '{"who": "${canary}"}')`
+            : type === 'jsonb'
+              ? `'{"name": "${canary}"}'`
+              : type === 'ARRAY'
+                ? `'{tag:who=${canary}}'`
+                : // Unique in some tables.
+                  `'${canary}' || md5(ctid::text)`
+        await sql.unsafe(`update ${table} set ${quoted} = ${text} where ${ownRows(table)}`, [accountId])
+      }
+  })
+}
+
+const send = (person: Pick<Person, 'token'>, method: string, path: string, body?: unknown) =>
+  ask<{ id: string; error: { code: string; param: string | null } }>(gateway, method, `/api/v1${path}`, {
+    token: person.token,
+    body,
+  })
+
+/** An account with rows in every table that can have some of it. */
+async function livedIn(): Promise<{ readonly keyId: string; readonly key: string; readonly member: Person }> {
+  victim = await owner(gateway)
+  await upgraded(gateway, victim)
+  const member = await addMember(gateway, victim, 'member')
+  const project = (await send(victim, 'POST', '/projects', { name: canary })).body.id
+  await send(victim, 'PUT', `/projects/${project}/members/${member.id}`, { role: 'viewer' })
+  await send(victim, 'PUT', '/tags', { name: 'who', value: canary, limits: { daily_tokens: 1_000_000 } })
+  await send(victim, 'POST', '/webhooks', { url: `https://${canary}.example/` })
+  await send(victim, 'POST', '/alerts', { metric: 'spend', threshold: 5 })
+  await send(victim, 'PATCH', '/account', { name: `Account ${canary}` })
+  const { id: keyId, key } = await createKeyFor(gateway, victim, `key ${canary}`)
+  await ask(gateway, 'POST', '/api/v1/auth/login', { body: { email: victim.email, password: 'a wrong one' } })
+  const chat = (body: object, name: string) =>
+    ask(gateway, 'POST', '/api/v1/chat', {
+      token: key,
+      body,
+      headers: { 'x-gateway-tags': `who=${canary}`, 'idempotency-key': `once-${name}-${keyId}` },
+    })
+  expect((await chat({ prompt: 'hi', metadata: { note: `about ${canary}` } }, 'good')).status).toBe(200)
+  expect((await chat({ prompt: 'hi', temperature: 'x' }, 'bad')).status).toBe(400)
+  await gateway.deps.rejections.flush()
+  await insertRest(victim, keyId)
+  for (const table of ['usage_records', 'usage_tags_daily', 'learning_entries', 'learning_state'])
+    await eventually(async () => (await rowsOf(table, victim.accountId)).length > 0, 15_000)
+  await plant(victim.accountId)
+  return { keyId, key, member }
+}
+
+describe('deletion of an account', () => {
+  test('leaves no personal data in tables and Redis, and keeps content-free usage and invoices', async () => {
+    const { key, member } = await livedIn()
+    const { accountId, token } = victim
+    // Each place held what must end: otherwise the search below would prove nothing.
+    for (const [table, { fate, personal }] of Object.entries(decisions)) {
+      if (fate === 'shared') continue
+      const rows = await rowsOf(table, accountId)
+      expect([table, rows.length > 0]).toEqual([table, true])
+      for (const column of personal)
+        expect([table, column, rows.some(row => JSON.stringify(row[column]).includes(canary))]).toEqual([
+          table,
+          column,
+          true,
+        ])
+    }
+    const usage = () =>
+      run(
+        ({ sql }) => sql`
+          select request_id, key_id, provider, model, input_tokens, output_tokens, billed_microcents, trace
+          from usage_records where account_id = ${accountId} order by request_id`,
+      )
+    const before = await usage()
+
+    const [{ name } = { name: '' }] = await run(
+      ({ sql }) => sql<{ name: string }[]>`select name from accounts where id = ${accountId}`,
+    )
+    // The canary took the place of both.
+    const hash = await gateway.deps.passwords.hash(victim.password, null)
+    await run(
+      ({ sql }) => sql`update users set password_hash = ${hash}, email = ${victim.email} where id = ${victim.id}`,
+    )
+    const remove = (body: object, who = victim) => send(who, 'DELETE', '/account', body)
+    const { password } = victim
+    expect((await remove({ name: 'other', password })).body.error.param).toBe('name')
+    expect((await remove({ name })).body.error.param).toBe('password')
+    expect((await remove({ name, password: 'a wrong one' })).status).toBe(401)
+    expect((await remove({ name, password: member.password }, member)).status).toBe(403)
+    expect((await remove({ name, password })).status).toBe(204)
+
+    expect((await ask(gateway, 'GET', '/api/v1/account', { token })).status).toBe(401)
+    await eventually(
+      async () => (await ask(gateway, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'hi' } })).status === 401,
+      10_000,
+    )
+    // What the workers do next: the last invoice, then the payment method; the entries of learning.
+    await run(({ sql }) => sql`update accounts set deleted_at = deleted_at - interval '1 hour' where id = ${accountId}`)
+    await gateway.deps.billingWorker.run()
+    await purgeEntries(gateway.deps.database, accountId, () => true)
+    expect(await linesWith(canary)).toEqual([])
+    expect(await linesWith(victim.email)).toEqual([])
+    expect(await linesWith(member.email)).toEqual([])
+    for (const [table, { fate }] of Object.entries(decisions))
+      if (fate !== 'shared')
+        expect([table, (await rowsOf(table, accountId)).length > 0]).toEqual([table, fate === 'kept'])
+    expect(await usage()).toEqual(before)
+    const invoices = await run(
+      ({ sql }) => sql<{ total: string; status: string }[]>`
+        select total_microcents as total, status from invoices where account_id = ${accountId} and id <> 'inv_old'`,
+    )
+    const billed = before.reduce((sum, row) => sum + Number(row.billed_microcents), 0)
+    expect(invoices.map(({ total, status }) => [Number(total), status])).toEqual([[billed, 'paid']])
+    const scope = { from: '2020-01-01', to: '2100-01-01', accountId }
+    expect((await audit(gateway.deps.database, [], scope)).differences).toEqual([])
+    const entries = await run(
+      ({ sql }) => sql`
+        select actor, user_id, address, details from audit_log where account_id = ${accountId} and action = 'account.deleted'`,
+    )
+    expect([...entries]).toEqual([{ actor: 'user', user_id: victim.id, address: null, details: {} }])
+  })
+
+  test('erases what open requests leave behind later, and keeps their usage', async () => {
+    const person = await owner(gateway)
+    const { id: keyId, key } = await createKeyFor(gateway, person)
+    const body = { prompt: 'hi', metadata: { note: 'late7k3' } }
+    const headers = { 'x-gateway-tags': 'who=late7k3' }
+    expect((await ask(gateway, 'POST', '/api/v1/chat', { token: key, body, headers })).status).toBe(200)
+    const { accountId } = person
+    await eventually(async () => (await rowsOf('usage_tags_daily', accountId)).length > 0, 15_000)
+    // As if the records came after the deletion.
+    await run(({ sql }) => sql`update accounts set name = '', deleted_at = now() where id = ${accountId}`)
+    await run(
+      ({ sql }) => sql`
+        insert into rejected_requests (request_id, at, account_id, key_id, streamed, error_code, category, latency_ms)
+        values (${`req_${keyId}`}, now(), ${accountId}, ${keyId}, false, 'x', 'tag:who=late7k3', 1)`,
+    )
+    await eraseLate(gateway.deps.database, parts(), () => false)
+    expect(await linesWith('late7k3')).toEqual([])
+    expect(await rowsOf('usage_records', accountId)).toHaveLength(1)
+    expect(await rowsOf('usage_daily', accountId)).toHaveLength(1)
+  })
+})
+
+const parts = () => {
+  const { clock, newId, forgetCounters } = gateway.deps
+  return { at: clock.now(), newId, forgetCounters }
+}
+
+describe('anonymization of a user', () => {
+  test('leaves nothing that names the user, and the account with its other users', async () => {
+    const boss = await owner(gateway)
+    const member = await addMember(gateway, boss, 'member')
+    const other = await owner(gateway)
+    const named = 'member7k3'
+    const { key } = await createKeyFor(gateway, member, named)
+    const { key: kept } = await createKeyFor(gateway, boss, 'kept9k3')
+    const chat = (token: string) =>
+      ask(gateway, 'POST', '/api/v1/chat', {
+        token,
+        body: { prompt: 'hi', metadata: { who: token === key ? named : 'kept9k3' } },
+        headers: { 'x-gateway-tags': `who=${token === key ? named : 'kept9k3'}` },
+      })
+    for (const token of [key, kept]) expect((await chat(token)).status).toBe(200)
+    await ask(gateway, 'POST', '/api/v1/auth/login', { body: { email: member.email, password: 'a wrong one' } })
+    await send(other, 'POST', '/team/invitations', { email: member.email })
+    const { accountId, id: userId } = member
+    await run(async ({ sql }) => {
+      await sql`insert into user_identities values ('https://issuer.example', ${named}, ${userId}, now(), now())`
+      await sql`insert into totp_secrets (user_id, secret, created_at) values (${userId}, ${named}, now())`
+    })
+    await eventually(async () => (await rowsOf('usage_records', accountId)).length === 2, 15_000)
+    expect((await linesWith(named)).length).toBeGreaterThan(5)
+    expect((await linesWith(member.email)).length).toBeGreaterThan(3)
+    const { database, stores } = gateway.deps
+    expect(await stores.erasure.anonymizeUser(database, { accountId, userId }, parts())).toBe('unchanged')
+    gateway.deps.announce()
+    expect(await linesWith(named)).toEqual([])
+    expect(await linesWith(member.email)).toEqual([])
+    expect((await linesWith(mailSubject(member.email))).length).toBe(0)
+    const [entry] = await run(
+      ({ sql }) =>
+        sql`select target, details from audit_log where action = 'member.anonymized' and account_id = ${accountId}`,
+    )
+    expect(entry).toEqual({ target: userId, details: {} })
+    await eventually(async () => (await chat(key)).status === 401, 10_000)
+    // The account goes on, with the labels of the others.
+    expect((await chat(kept)).status).toBe(200)
+    expect((await send(boss, 'GET', '/account')).status).toBe(200)
+    expect((await linesWith('kept9k3')).length).toBeGreaterThan(2)
+    expect((await rowsOf('usage_records', accountId)).length).toBeGreaterThanOrEqual(2)
+    expect(await stores.erasure.anonymizeUser(database, { accountId, userId }, parts())).toBeNull()
+  })
+
+  test('gives the account of its only owner to the next member, and deletes it without one', async () => {
+    const boss = await owner(gateway)
+    const viewer = await addMember(gateway, boss, 'viewer')
+    const admin = await addMember(gateway, boss, 'admin')
+    const { database, stores } = gateway.deps
+    const { accountId } = boss
+    const anonymize = (userId: string) => stores.erasure.anonymizeUser(database, { accountId, userId }, parts())
+    expect(await anonymize(boss.id)).toEqual({ ownerId: admin.id })
+    const roles = async () =>
+      (await run(({ sql }) => sql`select id, role from users where account_id = ${accountId} and removed_at is null`))
+        .map(({ id, role }) => [id, role])
+        .sort()
+    expect(await roles()).toEqual(
+      [
+        [viewer.id, 'viewer'],
+        [admin.id, 'owner'],
+      ].sort(),
+    )
+    expect(await anonymize(viewer.id)).toBe('unchanged')
+    expect(await anonymize(admin.id)).toBe('account_deleted')
+    const [account] = await rowsOf('accounts', accountId)
+    expect(account).toMatchObject({ name: '', deleted_at: expect.any(String) })
+  })
+})
+
+test('account whose owner lost an unproven address to its holder: gets an owner, or is deleted with the next sweep', async () => {
+  const { database, stores } = gateway.deps
+  const [alone, boss, holder] = [await owner(gateway), await owner(gateway), await owner(gateway)]
+  const member = await addMember(gateway, boss, 'member')
+  const { key } = await createKeyFor(gateway, alone)
+  await run(({ sql }) => sql`update users set email_proven = false where id in (${alone.id}, ${boss.id})`)
+  for (const { email } of [alone, boss]) await stores.verifications.releaseUnverified(database, email, holder.accountId)
+  await eraseLate(database, parts(), () => false)
+  const [left] = await rowsOf('accounts', alone.accountId)
+  expect(left?.deleted_at).not.toBeNull()
+  const owners = await run(
+    ({ sql }) =>
+      sql`select id from users where account_id = ${boss.accountId} and role = 'owner' and removed_at is null`,
+  )
+  expect([...owners]).toEqual([{ id: member.id }])
+  await gateway.deps.keys.look()
+  expect((await ask(gateway, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'hi' } })).status).toBe(401)
+})
+
+test('erasure: changes no counts, and adds nothing to the audit log', async () => {
+  const { accountId } = await owner(gateway)
+  await run(
+    ({ sql }) => sql`
+      insert into usage_records (request_id, at, account_id, key_id, provider, model, routing_mode, streamed, status,
+        input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, estimated,
+        billed_microcents, reserved_microcents, attempts, latency_ms, metadata)
+      values (${`req_${accountId}`}, now(), ${accountId}, 'key_x', 'openai', 'gpt-4.1', 'auto', false, 'completed',
+        1, 0, 0, 1, 0, false, 5, 5, 1, 5, '{"a": "b"}')`,
+  )
+  for (const tampering of [
+    `update usage_records set metadata = null, tags = null, billed_microcents = 0 where account_id = $1`,
+    `update usage_records set metadata = '{"a": "c"}' where account_id = $1`,
+    `update audit_log set address = '10.0.0.1' where account_id = $1`,
+    `update audit_log set details = details || '{"more": true}' where account_id = $1`,
+    `update audit_log set target = null where account_id = $1`,
+    `update audit_log set details = '{}', action = 'x' where account_id = $1`,
+  ])
+    await expect(run(({ sql }) => sql.unsafe(tampering, [accountId]))).rejects.toThrow('append-only')
+  await run(({ sql }) => sql`update usage_records set metadata = null where account_id = ${accountId}`)
+  expect(await rowsOf('usage_replaced', accountId)).toHaveLength(0)
+})
