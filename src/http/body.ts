@@ -1,4 +1,5 @@
 /** Reads request bodies as text, with a size limit. */
+import { wellFormedJson } from '../core/text/well-formed-json.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { BodyBudget, BodyHold } from './body-budget.ts'
 
@@ -36,7 +37,7 @@ export type Timer = { after(milliseconds: number, action: () => void): () => voi
 type Reading = { readonly hold: BodyHold; readonly clock: Timer }
 
 /**
- * Returns the body's text. Throws 413 over the limit before more than the limit is stored. A chat body between the two
+ * Returns the body's text without unpaired surrogates. Throws 413 over the limit before more than the limit is stored. A chat body between the two
  * limits passes only with image or file parts. Throws as `receiveBody` does.
  */
 export function readBody(request: Request, limit: number, reading: Reading | null = null): Promise<string> {
@@ -85,7 +86,7 @@ async function textOf(
     Buffer.byteLength(text) <= limit ||
     (limit === bodyLimits.chat && attachmentMarks.some(mark => text.includes(mark)))
   )
-    return text
+    return wellFormedJson(text)
   throw tooLarge(limit)
 }
 

@@ -6,6 +6,7 @@ import {
   type EventSplitter,
   EventTooLongError,
   InvalidFrameError,
+  maximumEventCharacters,
   type ServerSentEvent,
 } from '../providers/sse.ts'
 import { gridMs } from './delivery/stream-pacing.ts'
@@ -25,8 +26,6 @@ type BodyReaderOptions = {
   readonly byteArrived: () => void
 }
 
-/** Maximum bytes of a JSON response: an output of 128,000 tokens has about 1 MB. */
-const maximumAnswerBytes = 8 * 1_048_576
 /** A body up to this size arrives in a few packets and needs no timer between them. */
 const maximumAtOnceBytes = 65_536
 /** Maximum bytes and time for the body of an error: its status is known, and another candidate may be called. */
@@ -49,7 +48,7 @@ export function bodyReader(
     )
   if (contentType.includes('json') || (!stream && !contentType.includes('event-stream')))
     return wholeBody(
-      () => readText(response, maximumAnswerBytes, byteArrived),
+      () => readText(response, maximumEventCharacters, byteArrived),
       text => provider.readResponse(parseUntrustedJson(text)),
     )
   if (contentType.includes('html'))

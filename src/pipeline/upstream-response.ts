@@ -115,8 +115,15 @@ function applyFinish(response: UpstreamResponse, part: Extract<AnswerPart, { typ
   if (response.finishes.has(part.choice)) return
   response.finishes.set(part.choice, part.reason)
   if (part.choice !== 0) return
-  response.stopSequence = part.stopSequence ?? null
+  response.stopSequence = stopSequenceOf(part.stopSequence, response.ask.stop)
   response.upstreamReason = part.upstreamReason ?? null
+}
+
+/** Returns the client's stop sequence: a server can have others of its own. */
+function stopSequenceOf(named: string | null | undefined, stops: readonly string[]): string | null {
+  if (named === undefined) return null
+  const stop = named === null && stops.length === 1 ? stops[0] : stops.find(text => text === named)
+  return stop ?? null
 }
 
 /** Adds a part of the output to the state and to `content`. */

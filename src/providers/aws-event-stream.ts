@@ -19,20 +19,33 @@ const checksumBytes = 4
 
 /** Creates a splitter for one stream. An event's name is its `:event-type`, its data the payload as text. */
 export function createAwsEventSplitter(): EventSplitter {
-  let rest: Uint8Array = new Uint8Array(0)
+  let pieces: Uint8Array[] = []
+  let held = 0
+  /** Bytes without which nothing can be read: joining the pieces for each read would copy a long message many times. */
+  let needed = preludeBytes
   return {
     push(bytes) {
-      const all = rest.length === 0 ? bytes : Buffer.concat([rest, bytes])
+      held += bytes.length
+      // Copied, because a network buffer may be reused after the call.
+      if (held < needed) {
+        pieces.push(bytes.slice())
+        return []
+      }
+      const all = pieces.length === 0 ? bytes : Buffer.concat([...pieces, bytes])
       const events: ServerSentEvent[] = []
+      needed = preludeBytes
       let at = 0
       while (all.length - at >= preludeBytes) {
         const { length, headersLength } = readPrelude(all, at)
-        if (all.length - at < length) break
+        if (all.length - at < length) {
+          needed = length
+          break
+        }
         events.push(readMessage(all.subarray(at, at + length), headersLength))
         at += length
       }
-      // Copied, because a network buffer may be reused after the call.
-      rest = all.slice(at)
+      pieces = [all.slice(at)]
+      held = all.length - at
       return events
     },
     // A truncated message is no event: the reader reports the missing end.

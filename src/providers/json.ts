@@ -1,5 +1,6 @@
 /** Reads untrusted JSON without assuming its structure, and writes JSON that strict parsers accept. */
 
+import { wellFormedJson } from '../core/text/well-formed-json.ts'
 import { parseModelJson } from '../core/validation/untrusted-json.ts'
 
 export type Json = Readonly<Record<string, unknown>>
@@ -69,12 +70,7 @@ export function objectIn(text: string): Json | null {
   return isRecord(value) ? value : null
 }
 
-/**
- * Returns JSON without unpaired surrogates, which strict parsers reject. `JSON.stringify` writes only those as `\ud…`.
- * Matches escaped backslashes first, so that text that spells such an escape stays.
- */
+/** Returns the JSON of a body for a provider. */
 export function encoded(body: unknown): string {
-  const text = JSON.stringify(body)
-  if (!text.includes('\\ud')) return text
-  return text.replace(/\\\\|\\ud[89a-f][0-9a-f]{2}/g, at => (at === '\\\\' ? at : '\ufffd'))
+  return wellFormedJson(JSON.stringify(body))
 }

@@ -107,8 +107,8 @@ export type AnswerPart =
       readonly type: 'finish'
       readonly choice: number
       readonly reason: FinishReason
-      /** The client's stop sequence that ended the output, if the provider names it. */
-      readonly stopSequence?: string
+      /** The stop sequence that ended the output; null = one that the provider does not name. Absent = none, or unknown. */
+      readonly stopSequence?: string | null
       /** The provider's own finish reason, if clients of its API form act on it. */
       readonly upstreamReason?: string
     }

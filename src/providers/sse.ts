@@ -12,8 +12,11 @@ export type ServerSentEvent = {
   readonly data: string
 }
 
-/** Maximum characters of a line or event. A longer one is an upstream error. */
-export const maximumEventCharacters = 1_048_576
+/**
+ * Maximum characters of a line or event, and bytes of a JSON response: those of the largest request, which providers repeat. A longer
+ * one is an upstream error.
+ */
+export const maximumEventCharacters = 32 * 1_048_576
 
 export class EventTooLongError extends Error {}
 /** The bytes are not a frame of their format. */

@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import { createAwsEventSplitter } from '../../src/providers/aws-event-stream.ts'
-import { EventTooLongError, InvalidFrameError, type ServerSentEvent } from '../../src/providers/sse.ts'
+import {
+  EventTooLongError,
+  InvalidFrameError,
+  maximumEventCharacters,
+  type ServerSentEvent,
+} from '../../src/providers/sse.ts'
 import { awsMessage } from '../../src/simulator/aws-event-stream.ts'
 
 const event = (type: string, payload: string) =>
@@ -68,8 +73,21 @@ describe('AWS event stream', () => {
   })
 
   test('refuses a message over the size limit before its bytes arrive', () => {
-    const huge = event('chunk', 'x'.repeat(1_100_000))
+    const huge = event('chunk', 'x'.repeat(maximumEventCharacters))
     expect(() => read(huge.subarray(0, 12))).toThrow(EventTooLongError)
+  })
+
+  test('reads a message near the size limit from small reads, and the ones around it', () => {
+    const payload = 'x'.repeat(maximumEventCharacters - 1_000)
+    const bytes = Buffer.concat([event('a', '{}'), event('b', payload), event('c', '{}')])
+    const pieces = Array.from({ length: Math.ceil(bytes.length / 8_192) }, (_, at) =>
+      bytes.subarray(at * 8_192, (at + 1) * 8_192),
+    )
+    expect(read(...pieces).map(({ name, data }) => [name, data.length])).toEqual([
+      ['a', 2],
+      ['b', payload.length],
+      ['c', 2],
+    ])
   })
 })
 

@@ -1276,6 +1276,44 @@ describe('OpenAI chunks', () => {
     }
   })
 
+  test('read several <think> blocks at the start as reasoning for any split', () => {
+    const inline = '<think>a</think>\n\n<think>b</think><thought>c</thought> \n Answer </think> <think>d</think>'
+    for (let size = 1; size <= inline.length; size += 1) {
+      const pieces = inline.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? []
+      expect(contentOf(read(pieces.map(content => deltaOf({ content })).join('') + done)).slice(0, 2)).toEqual([
+        { type: 'reasoning', choice: 0, text: 'abc' },
+        // In the middle of an answer, a tag is what the answer is about.
+        text('Answer </think> <think>d</think>'),
+      ])
+    }
+    const many = `${'<think></think>'.repeat(100_000)}Answer`
+    expect(contentOf(read(deltaOf({ content: many }) + done))[0]).toEqual(text('Answer'))
+    for (const end of ['<think>a</think>', '<think>a</think> \n', '<think>a</think><think>'])
+      expect(contentOf(read(deltaOf({ content: end }) + done))[0]).toEqual({ type: 'reasoning', choice: 0, text: 'a' })
+    expect(contentOf(read(deltaOf({ content: '<think>a</think> <thi' }) + done)).slice(0, 2)).toEqual([
+      { type: 'reasoning', choice: 0, text: 'a' },
+      text('<thi'),
+    ])
+  })
+
+  test.each([
+    ['a name from vLLM', { stop_reason: 'END' }, 'END'],
+    ['a name from SGLang', { matched_stop: 'END' }, 'END'],
+    ['a token', { stop_reason: 128_009, matched_stop: 2 }, undefined],
+    ['none', { stop_reason: null }, undefined],
+    ['one without a name from OpenRouter', { native_finish_reason: 'stop_sequence' }, null],
+    ['one without a name from TGI', { finish_reason: 'stop_sequence' }, null],
+  ])('read the matched stop sequence: %s', (_, fields, stopSequence) => {
+    const wire = { choices: [{ index: 0, delta: { content: 'a' }, finish_reason: 'stop', ...fields }] }
+    const finish = read(`data: ${JSON.stringify(wire)}\n\n${done}`).find(part => part.type === 'finish')
+    expect(finish).toEqual({
+      type: 'finish',
+      choice: 0,
+      reason: 'stop',
+      ...(stopSequence === undefined ? {} : { stopSequence }),
+    })
+  })
+
   test("read Google's thought tag, closed only by its own end [28]", () => {
     const inline = '<thought>why</think></thought>Answer'
     for (let size = 1; size <= inline.length; size += 1) {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { bodyLimits } from '../../src/http/body.ts'
 import {
   createEventSplitter,
   EventTooLongError,
@@ -146,11 +147,15 @@ describe('SSE splitter for any split', () => {
 describe('SSE splitter limits', () => {
   const long = 'x'.repeat(maximumEventCharacters)
 
+  test('equal those of the largest request', () => {
+    expect(maximumEventCharacters).toBe(bodyLimits.chatWithImages)
+  })
+
   test('reject an endless line in small reads, one read, and as a comment', () => {
     const piece = encoder.encode('x'.repeat(65_536))
     const splitter = createEventSplitter()
     const pushAll = () => {
-      for (let count = 0; count < 17; count += 1) splitter.push(piece)
+      for (let count = 0; count <= maximumEventCharacters / 65_536; count += 1) splitter.push(piece)
     }
     expect(pushAll).toThrow(EventTooLongError)
     expect(() => createEventSplitter().push(encoder.encode(`data: ${long}`))).toThrow(EventTooLongError)
@@ -168,7 +173,7 @@ describe('SSE splitter limits', () => {
   test('accept a line just within the limit for any read size', () => {
     const text = `data: ${'x'.repeat(maximumEventCharacters - 6)}\n\n`
     const bytes = encoder.encode(text)
-    const cuts = Array.from({ length: Math.floor(bytes.length / 64) }, (_, position) => position * 64)
+    const cuts = Array.from({ length: Math.floor(bytes.length / 8_192) }, (_, position) => position * 8_192)
     expect(split(bytes, cuts)[0]?.data.length).toBe(maximumEventCharacters - 6)
   })
 })

@@ -138,6 +138,30 @@ export function isImageBase64(data: string): boolean {
   return imageBytes.test(firstBytes(data))
 }
 
+/** The kinds whose first bytes leave no doubt. */
+const imageKinds: readonly (readonly [kind: string, bytes: RegExp])[] = [
+  ['image/png', /^\x89PNG/],
+  ['image/jpeg', /^\xff\xd8\xff/],
+  ['image/gif', /^GIF8/],
+  ['image/webp', /^RIFF[\s\S]{4}WEBP/],
+]
+
+/** Returns the kind of an image in base64 where its media type is another, which providers reject; null = it has the right one. */
+export function contradictingKind(mediaType: string, data: string): string | null {
+  const first = firstBytes(data)
+  const kind = imageKinds.find(([, bytes]) => bytes.test(first))?.[0]
+  return kind === undefined || kind === mediaType ? null : kind
+}
+
+const labelHead = /^data:([^;,]{0,128});base64,/i
+
+/** Returns the `data:` URL of an image with the media type that its bytes have; other URLs unchanged. */
+export function labeledImage(url: string): string {
+  const [head = '', mediaType = ''] = labelHead.exec(url) ?? []
+  const kind = contradictingKind(mediaType, url.slice(head.length, head.length + headCharacters))
+  return head === '' || kind === null ? url : `data:${kind};base64,${url.slice(head.length)}`
+}
+
 /** Returns whether a `data:` URL contains a PDF document, by its first bytes. */
 export function isPdfData(url: string): boolean {
   const head = pdfHead.exec(url)

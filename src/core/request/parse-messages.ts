@@ -1,6 +1,7 @@
 /** Parses the conversation of a validated body: messages, content parts, tool calls with their results, and cache marks. */
 import type { Static } from '@sinclair/typebox'
 import type { CacheMark, ContentPart, ImageDetail, Message, ReasoningItem, ToolCall } from '../chat/chat.ts'
+import { labeledImage } from '../chat/request-texts.ts'
 import { forwardableAddress } from '../validation/public-address.ts'
 import { invalidField } from '../validation/validate.ts'
 import { cacheMarkOf, type WireCacheMark } from './cache-mark.ts'
@@ -229,7 +230,7 @@ function readPart(part: WirePart, param: string): ContentPart | [] {
  */
 export function fetchable(url: string, param: string): string {
   const address = forwardableAddress(url)
-  if (address !== null) return address
+  if (address !== null) return labeledImage(address)
   throw invalidField(param, 'must be a public http or https URL on port 80 or 443 without credentials, or a data: URL')
 }
 

@@ -1,6 +1,6 @@
 /** Parses content blocks of Messages requests into message parts. */
 import type { CacheMark, ContentPart, ReasoningItem } from '../../core/chat/chat.ts'
-import { isImageBase64, isPdfBase64, type ReadValues } from '../../core/chat/request-texts.ts'
+import { isImageBase64, isPdfBase64, labeledImage, type ReadValues } from '../../core/chat/request-texts.ts'
 import type { GatewayError } from '../../core/validation/errors.ts'
 import { forwardableAddress } from '../../core/validation/public-address.ts'
 import { invalidField } from '../../core/validation/validate.ts'
@@ -89,7 +89,7 @@ function imageParts(block: BlockFields, param: string, findings: Findings): read
       const type = textField(source, 'media_type', `${param}.source`)
       const data = textField(source, 'data', `${param}.source`)
       if (isImageBase64(data)) findings.values.add(data)
-      return [{ type: 'image', url: `data:${type};base64,${data}`, detail: null }]
+      return [{ type: 'image', url: labeledImage(`data:${type};base64,${data}`), detail: null }]
     }
     case 'url':
       return [{ type: 'image', url: publicUrl(source, `${param}.source.url`), detail: null }]

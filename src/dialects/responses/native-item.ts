@@ -1,6 +1,7 @@
 import type { ReasoningItem } from '../../core/chat/chat.ts'
+import { labeledImage } from '../../core/chat/request-texts.ts'
 import { isTokenPricedTool } from '../../core/chat/tool-names.ts'
-import { isFields } from '../check.ts'
+import { type Fields, isFields } from '../check.ts'
 import { textIn } from './parts.ts'
 
 /** Item types whose IDs OpenAI would look up, although the items are complete. */
@@ -31,9 +32,26 @@ export function nativeItem(item: unknown, opened: ReasoningItem | null): readonl
     const summary = textIn(item.summary) === '' ? [] : [{ type: 'summary_text', text: opened.text }]
     return [{ type, ...(opened.id === null ? {} : { id: opened.id }), summary, encrypted_content: opened.data }]
   }
-  if (!wholeItems.has(type) || !('id' in item)) return [item]
-  const { id: _unknown, ...rest } = item
+  const labeled = withLabels(item)
+  if (!wholeItems.has(type) || !('id' in labeled)) return [labeled]
+  const { id: _unknown, ...rest } = labeled
   return [rest]
+}
+
+/** Returns an item whose images have the media types that their bytes have. */
+function withLabels(item: Fields): Fields {
+  const { content, output } = item
+  return {
+    ...item,
+    ...(Array.isArray(content) ? { content: content.map(labeledPart) } : {}),
+    ...(Array.isArray(output) ? { output: output.map(labeledPart) } : {}),
+  }
+}
+
+function labeledPart(part: unknown): unknown {
+  if (!isFields(part) || typeof part.image_url !== 'string') return part
+  const url = labeledImage(part.image_url)
+  return url === part.image_url ? part : { ...part, image_url: url }
 }
 
 function isSendable(tool: unknown): boolean {

@@ -4,9 +4,10 @@
  */
 import type { SourceBody } from '../../core/chat/chat.ts'
 import { isSendableField } from '../../core/chat/provider-features.ts'
+import { contradictingKind } from '../../core/chat/request-texts.ts'
 import { fullName, type Model } from '../../core/models/models.ts'
 import { hasUses, usesUnlessLimited } from '../../core/usage/source-charges.ts'
-import { type Json, record, records } from '../json.ts'
+import { isText, type Json, record, records } from '../json.ts'
 import { type Edit, edited, elementsAt, type JsonSpan, type Member, membersAt, removals } from '../json-spans.ts'
 import type { ProviderAsk } from '../provider.ts'
 
@@ -63,7 +64,8 @@ export function ownBody(question: ProviderAsk, source: SourceBody, fields: () =>
   if (turn === null) return null
   const sealed = sealedEdits(source, members)
   const others = [...sealed, ...citationEdits(source, members), ...useEdits(source, members), ...turn]
-  const edits = [...fieldEdits(members, values, isUnsendable(source)), ...others]
+  const labels = labelEdits(source.text, members.find(({ key }) => key === 'messages')?.value, source.fields.messages)
+  const edits = [...labels, ...fieldEdits(members, values, isUnsendable(source)), ...others]
   return { text: edited(source.text, edits), dropped }
 }
 
@@ -235,6 +237,30 @@ function turnEdits({ text, fields, turn }: SourceBody, members: readonly Member[
     ...(before === null ? [] : [{ from: block.from, to: block.from, text: `${before},` }]),
     ...(said === null ? [] : [{ ...own, text: said }]),
   ]
+}
+
+/** Corrects the media types of images that contradict their bytes, in messages and in results of tools. */
+function labelEdits(text: string, list: JsonSpan | undefined, values: unknown): readonly Edit[] {
+  if (list === undefined || !Array.isArray(values) || !values.some(hasWrongLabel)) return []
+  const valueIn = (span: JsonSpan | undefined, name: string) =>
+    span && membersAt(text, span.from).findLast(({ key }) => key === name)?.value
+  return elementsAt(text, list.from).flatMap((span, index) => {
+    const block = record(values[index])
+    const kind = kindOfWrongLabel(block)
+    const label = kind === null ? undefined : valueIn(valueIn(span, 'source'), 'media_type')
+    if (kind === null || label === undefined) return labelEdits(text, valueIn(span, 'content'), block.content)
+    return [{ ...label, text: JSON.stringify(kind) }]
+  })
+}
+
+function hasWrongLabel(value: unknown): boolean {
+  const block = record(value)
+  return kindOfWrongLabel(block) !== null || (Array.isArray(block.content) && block.content.some(hasWrongLabel))
+}
+
+function kindOfWrongLabel({ type, source }: Json): string | null {
+  const { media_type: label, data } = record(source)
+  return type === 'image' && isText(label) && isText(data) ? contradictingKind(label, data) : null
 }
 
 /** Limits searches and fetched pages, where the client set no limit. */

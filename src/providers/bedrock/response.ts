@@ -109,7 +109,8 @@ class ConverseAnswer {
       return void this.parts.push(failed(providerFailure('generation_failed', `200 ${stopReason.slice(0, 64)}`)))
     const named = finishReasons.get(stopReason) ?? 'stop'
     this.reason ??= named === 'stop' && this.calls > 0 ? 'tool_calls' : named
-    this.parts.push({ type: 'finish', choice: 0, reason: this.reason })
+    const stoppedBy = stopReason === 'stop_sequence' ? { stopSequence: null } : {}
+    this.parts.push({ type: 'finish', choice: 0, reason: this.reason, ...stoppedBy })
     if (this.isCounted) this.end()
   }
 

@@ -27,6 +27,8 @@ export type Choice = {
   readonly citations: ChoiceCitations
   /** The first finish reason. */
   reason: FinishReason | null
+  /** The stop sequence that ended it; null = one without a name, undefined = none. */
+  stopSequence: string | null | undefined
   /** Parts arrived in `delta`: a complete `message` beside them repeats what was read. */
   streamed: boolean
 }
@@ -48,6 +50,7 @@ export function startChoice(
     details: [],
     citations: startCitations(index, sources),
     reason: null,
+    stopSequence: undefined,
     streamed: false,
   }
 }
@@ -74,9 +77,19 @@ export function readChoice(choice: Choice, wire: Json, parts: AnswerPart[]): boo
   }
   if (!isText(reason) || reason === 'null') return grew
   const mapped = finishReasons.get(reason.toLowerCase().replace(whatGoogleAdds, '')) ?? 'stop'
+  if (choice.reason === null) choice.stopSequence = stopSequenceIn(wire)
   if (mapped !== 'failed') choice.reason ??= mapped
   else parts.push(failed(providerFailure('generation_failed', `200 ${identifierOf(reason) ?? 'error'}`)))
   return grew
+}
+
+/**
+ * Returns the stop sequence that a server names: vLLM in `stop_reason` and SGLang in `matched_stop`, where a number is a token. Others
+ * only report that there was one: Hugging Face's, and OpenRouter for Claude.
+ */
+function stopSequenceIn(wire: Json): string | null | undefined {
+  for (const named of [wire.stop_reason, wire.matched_stop]) if (isText(named)) return named
+  return [wire.finish_reason, wire.native_finish_reason].includes('stop_sequence') ? null : undefined
 }
 
 function fails(failure: AnswerPart, parts: AnswerPart[]): false {

@@ -1,7 +1,7 @@
-/** Reasoning that a server writes into the beginning of the output text: `<think>…</think>`, or Google's tag. */
+/** Reasoning that a server writes into the beginning of the output text: blocks of `<think>…</think>`, or of Google's tag. */
 
 export type Thinking = {
-  /** Where a tag is expected: at the start, inside, in the white space after it, or no longer. */
+  /** Where a tag is expected: at the start, inside, in the white space after one, or no longer. */
   place: 'maybe' | 'inside' | 'after' | 'over'
   /** The closing tag. */
   closing: string
@@ -14,61 +14,50 @@ export type ReasoningText = { readonly type: 'text' | 'reasoning'; readonly text
 const tags = ['think>', 'thought>'] as const
 /** Maximum white space held back before a tag, since output may also be only blanks. */
 const longestHeld = 64
-const nothing: readonly ReasoningText[] = []
 
-/** Returns the texts of one more delta, without tags. */
+/** Returns the texts of one more delta, without tags. A loop, because a delta can have any number of blocks. */
 export function readThinking(thinking: Thinking, piece: string): readonly ReasoningText[] {
-  const text = thinking.held + piece
+  const read: ReasoningText[] = []
+  let text = thinking.held + piece
   thinking.held = ''
-  switch (thinking.place) {
-    case 'over':
-      return [{ type: 'text', text }]
-    case 'after':
-      return afterThinking(thinking, text)
-    case 'inside':
-      return insideThinking(thinking, text)
-    case 'maybe': {
-      const start = text.trimStart()
-      const begun = tags.find(tag => start.startsWith(`<${tag}`))
-      if (begun !== undefined) {
-        thinking.place = 'inside'
-        thinking.closing = `</${begun}`
-        return insideThinking(thinking, start.slice(begun.length + 1))
+  while (thinking.place !== 'over') {
+    if (thinking.place === 'inside') {
+      const { closing } = thinking
+      const close = text.indexOf(closing)
+      const end = close === -1 ? text.length - beginningLength(text, closing) : close
+      if (end > 0) read.push({ type: 'reasoning', text: text.slice(0, end) })
+      if (close === -1) {
+        thinking.held = text.slice(end)
+        return read
       }
-      if (tags.some(tag => `<${tag}`.startsWith(start)) && text.length <= longestHeld) {
-        thinking.held = text
-        return nothing
-      }
-      thinking.place = 'over'
-      return [{ type: 'text', text }]
+      thinking.place = 'after'
+      text = text.slice(close + closing.length)
+      continue
     }
+    const start = text.trimStart()
+    const begun = tags.find(tag => start.startsWith(`<${tag}`))
+    if (begun !== undefined) {
+      thinking.place = 'inside'
+      thinking.closing = `</${begun}`
+      text = start.slice(begun.length + 1)
+      continue
+    }
+    // White space between blocks, and before the answer, belongs to neither.
+    if (thinking.place === 'after') text = start
+    if (tags.some(tag => `<${tag}`.startsWith(start)) && text.length <= longestHeld) {
+      thinking.held = text
+      return read
+    }
+    thinking.place = 'over'
   }
-}
-
-function insideThinking(thinking: Thinking, text: string): readonly ReasoningText[] {
-  const { closing } = thinking
-  const close = text.indexOf(closing)
-  const end = close === -1 ? text.length - beginningLength(text, closing) : close
-  const thought: readonly ReasoningText[] = end > 0 ? [{ type: 'reasoning', text: text.slice(0, end) }] : nothing
-  if (close === -1) {
-    thinking.held = text.slice(end)
-    return thought
-  }
-  thinking.place = 'after'
-  return [...thought, ...afterThinking(thinking, text.slice(close + closing.length))]
-}
-
-function afterThinking(thinking: Thinking, text: string): readonly ReasoningText[] {
-  const answer = text.trimStart()
-  if (answer === '') return nothing
-  thinking.place = 'over'
-  return [{ type: 'text', text: answer }]
+  if (text !== '') read.push({ type: 'text', text })
+  return read
 }
 
 /** Returns held-back text, which turned out not to be a tag. */
 export function releaseHeld(thinking: Thinking): readonly ReasoningText[] {
   const { held: text, place } = thinking
-  if (text === '') return nothing
+  if (text === '') return []
   thinking.held = ''
   return [{ type: place === 'inside' ? 'reasoning' : 'text', text }]
 }

@@ -175,7 +175,11 @@ export class ResponseReader implements StreamReader {
     if (this.choices.length === 0) this.choices.push(this.start(0))
     const all = this.seen()
     for (const choice of all) endChoice(choice, parts)
-    for (const choice of all) parts.push({ type: 'finish', choice: choice.index, reason: reasonOf(choice) })
+    for (const choice of all) {
+      const { index, stopSequence } = choice
+      const reason = reasonOf(choice)
+      parts.push({ type: 'finish', choice: index, reason, ...(stopSequence === undefined ? {} : { stopSequence }) })
+    }
     parts.push({ type: 'end' })
   }
 }
