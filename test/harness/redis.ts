@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from 'redis'
 import { freePort } from './free-port.ts'
+import { patienceMs } from './patience.ts'
 
 export type PrivateRedis = {
   readonly url: string
@@ -53,7 +54,7 @@ export async function startRedis(options: PrivateRedisOptions = {}): Promise<Pri
   let child: ReturnType<typeof Bun.spawn> | null = null
 
   const command = async (...words: string[]): Promise<unknown> => {
-    const client = createClient({ url, RESP: 2, socket: { reconnectStrategy: false, connectTimeout: 500 } })
+    const client = createClient({ url, RESP: 2, socket: { reconnectStrategy: false, connectTimeout: patienceMs } })
     client.on('error', () => {})
     try {
       await client.connect()
@@ -154,7 +155,7 @@ export async function startSentinel(
   return {
     url: `redis${tls === undefined ? '' : 's'}+sentinel://${password === '' ? '' : `:${password}@`}${at}/${name}${query === '' ? '' : `?${query}`}`,
     async knowsReplica() {
-      const socket = { reconnectStrategy: false, connectTimeout: 500 } as const
+      const socket = { reconnectStrategy: false, connectTimeout: patienceMs } as const
       const client = createClient({ url: `redis://${ownLogin}${at}`, RESP: 2, socket })
       client.on('error', () => {})
       try {
