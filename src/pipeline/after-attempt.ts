@@ -5,14 +5,14 @@ import { withoutReasoning } from '../core/chat/without-reasoning.ts'
 import { fullName } from '../core/models/models.ts'
 import { isKeyFailure } from '../core/routing/choose-key.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
-import { allAttemptsFailedError, truncatedOutputError } from './attempt-errors.ts'
+import { allAttemptsFailedError, type FailedAttempt, truncatedOutputError, uncalledError } from './attempt-errors.ts'
 import { type AttemptRun, finishesOf, opened } from './attempt-run.ts'
 import { type CallState, maximumAttempts } from './call-state.ts'
 import { explainingFailures, noteKeyFailure } from './claim-key.ts'
 import { reportFailure, reportKeyFailure, reportSuccess } from './report-attempt.ts'
 import { type Candidate, viaOf } from './routing/candidate.ts'
 import { noteUnstreamed } from './unstreamed.ts'
-import type { UpstreamResponse } from './upstream-response.ts'
+import { lacksForcedCall, type UpstreamResponse } from './upstream-response.ts'
 
 /**
  * Decides the next step after an attempt: the last batch, the next candidate, or the end of the loop. Throws if the
@@ -30,6 +30,7 @@ export function decide(state: CallState, run: AttemptRun): readonly ChatEvent[] 
     const endedAt = deps.clock.monotonic()
     reportSuccess(deps, response, run.stream ? { waitedMs: attempt.waitedMs(), endedAt } : null)
     if (isServing(state, run)) return run.lastBatch()
+    if (run.isCommitted) throw uncalledError(candidate, { shouldRetry: false })
   } else {
     const report = { candidate, failure, status: attempt.status(), ...viaOf(candidate, run.claim) }
     if (run.claim === null || !isKeyFailure(failure.kind)) reportFailure(deps, request.requestId, report)
@@ -37,7 +38,8 @@ export function decide(state: CallState, run: AttemptRun): readonly ChatEvent[] 
     if (run.isCommitted) throw truncatedOutputError(failure, candidate)
   }
   const durationMs = deps.clock.monotonic() - response.startedAt
-  const outcome = failure?.kind ?? 'empty_answer'
+  const isUncalled = failure === null && lacksForcedCall(response)
+  const outcome = failure?.kind ?? (isUncalled ? noCall.kind : 'empty_answer')
   progress.attempts.push({
     model: fullName(candidate.model),
     outcome,
@@ -48,6 +50,7 @@ export function decide(state: CallState, run: AttemptRun): readonly ChatEvent[] 
   })
   progress.upstreamMs += durationMs
   progress.response = null
+  if (isUncalled) return afterNoCall(state, { candidate, failure: noCall, status: attempt.status() })
   if (failure === null) {
     state.empty = response
     return 'next'
@@ -71,6 +74,23 @@ export function decide(state: CallState, run: AttemptRun): readonly ChatEvent[] 
   return !mayFallBack(failure) || deps.clock.monotonic() >= state.deadlineAt ? 'stop' : 'next'
 }
 
+/** Repeats the first attempt without the required call, unless the request allows only one. Later ones fall back. */
+function afterNoCall(state: CallState, attempt: FailedAttempt): 'next' | 'stop' {
+  if (state.uncalled === null && state.request.prepared.ask.fallback !== 'none') {
+    state.uncalled = attempt
+    state.keys.again = attempt.candidate
+  } else state.failed.push(attempt)
+  return state.deps.clock.monotonic() >= state.deadlineAt ? 'stop' : 'next'
+}
+
+const noCall: ProviderFailure = {
+  kind: 'no_tool_call',
+  blame: 'upstream',
+  retryable: true,
+  retryAfterMs: null,
+  detail: '200 without the required tool call',
+}
+
 /** Returns the response without content if no candidate had a better one. Throws if all attempts failed. */
 export function emptyAnswer({
   deps,
@@ -80,10 +100,11 @@ export function emptyAnswer({
   failed,
   keys,
   empty,
+  uncalled,
 }: CallState): readonly ChatEvent[] {
   if (empty === null) {
     const isLate = deps.clock.monotonic() >= deadlineAt
-    const all = [...explainingFailures(keys), ...failed]
+    const all = [...explainingFailures(keys), ...(uncalled === null ? [] : [uncalled]), ...failed]
     throw allAttemptsFailedError(all, {
       isExhausted: all.length >= maximumAttempts,
       isLate,
@@ -126,7 +147,7 @@ function mayFallBack(failure: ProviderFailure): boolean {
 
 /** Whether a finished attempt ends the request with its response. */
 export function isServing({ empty, request }: CallState, run: AttemptRun): boolean {
-  if (run.failure() !== null) return false
+  if (run.failure() !== null || lacksForcedCall(run.response)) return false
   const { fallback, maxOutputTokens } = request.prepared.ask
   return !isEmpty(run.response) || empty !== null || fallback !== 'any' || maxOutputTokens === 0
 }

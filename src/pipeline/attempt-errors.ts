@@ -73,6 +73,8 @@ export function allAttemptsFailedError(
         layer: 'provider',
         category: 'provider',
       })
+    case 'no_tool_call':
+      return uncalledError(last.candidate, options)
     case 'request_refused':
       return refusedError(fullName(model), last.failure, { extras, options })
     default: {
@@ -98,6 +100,15 @@ function refusedError(
   const param = field ?? (otherField !== null && Object.hasOwn(extras, otherField) ? otherField : null)
   const code: ErrorCode = unsupported.has(upstreamCode ?? '') ? 'unsupported_parameter' : 'invalid_request'
   return new GatewayError(code, messages.refused(model, param, upstreamCode), { ...options, param, upstreamCode })
+}
+
+/** Error for a complete output without the tool call that the request requires. No client repeats a 400. */
+export function uncalledError(
+  { model }: Candidate,
+  options: ConstructorParameters<typeof GatewayError>[2],
+): GatewayError {
+  const param = 'tool_choice'
+  return new GatewayError('unsupported_parameter', messages.uncalled(fullName(model)), { ...options, param })
 }
 
 /** OpenAI's codes for a field, or a value of it, that a model does not support. */
@@ -128,6 +139,8 @@ const messages = {
       ? `${model} rejected the request as invalid${reason}. Check the parameters in the provider's documentation.`
       : `${model} rejected \`${param}\`${reason}. Change or remove it.`
   },
+  uncalled: (model: string) =>
+    `\`tool_choice\` requires a tool call, and ${model} answered without it. Choose another model, or an automatic \`tool_choice\`.`,
   timeout: 'No model responded before the timeout. Send the request again, or lower `max_output_tokens`.',
   failed: 'All attempts failed. Send the request again later.',
 }

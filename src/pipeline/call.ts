@@ -27,7 +27,8 @@ export type { CallDeps } from './call-state.ts'
 export async function* call(deps: CallDeps, request: CallRequest, progress: Progress): ChatEvents {
   const deadlineAt = deps.clock.monotonic() + deps.config.deadlines.totalMs
   const keys = createKeySearch()
-  const state: CallState = { deps, request, progress, deadlineAt, failed: [], keys, empty: null, bare: null }
+  const found = { failed: [], keys, empty: null, uncalled: null, bare: null }
+  const state: CallState = { deps, request, progress, deadlineAt, ...found }
   progress.upstreamMs = request.prepared.waitedMs
   startHedging(state)
   const active = deps.health.beginRequest()

@@ -2,6 +2,7 @@ import type { ChatRequest } from '../core/chat/chat.ts'
 import type { ChatEvent, ContentEvent, FinishReason, ProviderFields, ReportedUsage } from '../core/chat/chat-events.ts'
 import type { OutputCap } from '../core/chat/output-cap.ts'
 import { appendMerged } from '../core/chat/text-deltas.ts'
+import { isChosenTool, isDemanding } from '../core/chat/tool-choice.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
 import type { Candidate } from './routing/candidate.ts'
 
@@ -26,6 +27,8 @@ export type UpstreamResponse = {
   /** Separate, because an upstream may count its reasoning and show only a summary of it. */
   reasoning: string
   hasToolCalls: boolean
+  /** Choices with a call that a forced tool choice accepts. */
+  readonly called: Set<number>
   /** The upstream reports a refusal. */
   refused: boolean
   usage: ReportedUsage | null
@@ -60,6 +63,7 @@ export function createUpstreamResponse(
     text: '',
     reasoning: '',
     hasToolCalls: false,
+    called: new Set(),
     refused: false,
     usage: null,
     finishes: new Map(),
@@ -111,6 +115,28 @@ export function applyParts(response: UpstreamResponse, parts: readonly AnswerPar
   return content
 }
 
+/**
+ * Returns true if a complete response lacks the tool call that the request requires: clients read its arguments without looking at the
+ * text. The output cap, a filter, a refusal and a tool that ran at the provider explain it.
+ */
+export function lacksForcedCall(response: UpstreamResponse): boolean {
+  const { ask, finishes, called, refused, itemCharacters, upstreamReason } = response
+  if (!isDemanding(ask.toolChoice) || ask.tools.length === 0) return false
+  if (refused || itemCharacters > 0 || upstreamReason !== null) return false
+  return [...finishes].some(([choice, reason]) => (reason === 'stop' || reason === 'tool_calls') && !called.has(choice))
+}
+
+/** Returns true while a response may still lack a call that its model was only asked for, so that another attempt may replace it. */
+export function awaitsForcedCall({ ask, droppedParameters, called, itemCharacters }: UpstreamResponse): boolean {
+  return (
+    isDemanding(ask.toolChoice) &&
+    droppedParameters.includes('tool_choice') &&
+    ask.tools.length > 0 &&
+    called.size === 0 &&
+    itemCharacters === 0
+  )
+}
+
 function applyFinish(response: UpstreamResponse, part: Extract<AnswerPart, { type: 'finish' }>): void {
   if (response.finishes.has(part.choice)) return
   response.finishes.set(part.choice, part.reason)
@@ -143,6 +169,7 @@ function applyContent(response: UpstreamResponse, part: ContentEvent, content: C
     case 'tool_call':
       response.text += part.name
       response.hasToolCalls = true
+      if (isChosenTool(response.ask, part.name)) response.called.add(part.choice)
       break
     case 'provider_item':
       response.itemCharacters += part.json.length

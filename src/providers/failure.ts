@@ -24,6 +24,7 @@ const verdicts: Readonly<Record<AttemptFailure, Verdict>> = {
   bad_answer: { blame: 'upstream', retryable: true },
   truncated: { blame: 'upstream', retryable: true },
   empty_answer: { blame: 'upstream', retryable: true },
+  no_tool_call: { blame: 'upstream', retryable: true },
   generation_failed: { blame: 'upstream', retryable: true },
 }
 

@@ -114,9 +114,14 @@ export function mayForce({ forcedToolChoice }: ParameterRules, thinks: boolean):
   }
 }
 
-/** Returns true if the client requires a tool call. */
-export function isDemanding(choice: ToolChoice | null): choice is Exclude<ToolChoice, 'auto' | 'none'> {
-  return choice !== null && choice !== 'auto' && choice !== 'none'
+/** Requests in the prompt a call that cannot be forced. `name` undefined = of any tool. */
+export function callInstruction(name: string | undefined): string {
+  return name === undefined ? 'Answer by calling one of the tools.' : `Answer by calling the tool \`${name}\`.`
+}
+
+/** Returns the instruction for a choice that the model cannot be forced to follow. */
+export function instructionFor(choice: Exclude<ToolChoice, 'auto' | 'none'>): string {
+  return callInstruction(choice === 'required' ? undefined : choice.name)
 }
 
 /** Returns the level nearest to the requested one; of two equally near, the first. Null = none. */

@@ -378,11 +378,22 @@ function readEvents(model: Model, events: readonly ServerSentEvent[]): readonly 
 }
 
 /** Returns the body that Converse gets for a request in OpenAI's form. */
-function requestOf(body: Record<string, unknown>) {
+function requestOf(body: Record<string, unknown>, model = nova) {
   const ask = readCompatible({ model: 'm', ...body }, new Headers(), 1_000).ask
   const request = bedrock.toRequest(
-    { ask, model: nova, outputCap: 100, stream: false },
+    { ask, model, outputCap: 100, stream: false },
     { baseUrl: 'http://b', apiKey: null },
   )
   return { ...request, body: JSON.parse(request.body) }
 }
+
+test('Converse: asks in the prompt for a call that the model cannot be forced to make', () => {
+  const tool = { type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } }
+  const choice = { type: 'function', function: { name: 'look' } }
+  const body = { messages: [{ role: 'user', content: 'Hi' }], tools: [tool], tool_choice: choice }
+  const sentTo = (forcedToolChoice: Model['parameters']['forcedToolChoice']) =>
+    requestOf(body, { ...nova, parameters: { ...nova.parameters, forcedToolChoice } }).body
+  expect(sentTo('rejected')).toMatchObject({ system: [{ text: 'Answer by calling the tool `look`.' }] })
+  expect(sentTo('rejected').toolConfig).not.toHaveProperty('toolChoice')
+  expect(sentTo('accepted')).not.toHaveProperty('system')
+})

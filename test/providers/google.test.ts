@@ -921,6 +921,13 @@ describe('Gemini request', () => {
         "generationConfig": {
           "maxOutputTokens": 100,
         },
+        "systemInstruction": {
+          "parts": [
+            {
+              "text": "Answer by calling one of the tools.",
+            },
+          ],
+        },
         "toolConfig": {
           "functionCallingConfig": {
             "mode": "AUTO",

@@ -437,6 +437,10 @@ describe('OpenAI request', () => {
         "max_completion_tokens": 1000,
         "messages": [
           {
+            "content": "Answer by calling the tool \`weather\`.",
+            "role": "developer",
+          },
+          {
             "content": "Hello",
             "role": "user",
           },

@@ -145,15 +145,17 @@ let isCounted = true
 const completion = (
   content: string,
   usage: object = { usage: { prompt_tokens: 50, completion_tokens: 5, total_tokens: 55 } },
+  calls: object = {},
 ) =>
   jsonAnswer({
     id: 'chatcmpl-1',
     object: 'chat.completion',
     created: 1,
     model: answering,
-    choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
+    choices: [{ index: 0, message: { role: 'assistant', content, ...calls }, finish_reason: 'stop' }],
     ...usage,
   })
+const called = { tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'look', arguments: '{}' } }] }
 const sentTo = (model: string) =>
   upstream.ledger().filter(({ body }) => (JSON.parse(body) as Sent).model.startsWith(model))
 const lastSent = () => sentTo(answering).at(-1)?.body ?? ''
@@ -173,7 +175,7 @@ async function open(environment: Record<string, string> = {}) {
   upstream = startUpstream(({ body }) =>
     (JSON.parse(body) as Sent).model.startsWith(rewriting)
       ? rewrite()
-      : completion('Well said.', isCounted ? undefined : {}),
+      : completion('Well said.', isCounted ? undefined : {}, body.includes('"tool_choice":"required"') ? called : {}),
   )
   search = startUpstream(() =>
     jsonAnswer({ results: [{ url: 'https://found.example.com/', title: 'Found', content: 'Something new.' }] }),

@@ -31,6 +31,7 @@ export const attemptFailures = [
   'bad_answer',
   'truncated',
   'empty_answer',
+  'no_tool_call',
   'generation_failed',
 ] as const
 export type AttemptFailure = (typeof attemptFailures)[number]

@@ -34,6 +34,10 @@ export const causeTexts: Readonly<Record<AttemptFailure, Cause>> = {
   bad_answer: { text: 'the response of the provider was not valid' },
   truncated: { text: 'the provider closed the connection before its response was complete' },
   empty_answer: { text: 'the model returned no output' },
+  no_tool_call: {
+    text: 'the model did not make the tool call that the request requires',
+    nextStep: 'Choose another model, or an automatic `tool_choice`.',
+  },
   generation_failed: { text: 'the provider reported an error while generating' },
 }
 

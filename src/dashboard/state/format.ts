@@ -83,6 +83,7 @@ const fixedWords: Readonly<Record<string, string>> = {
   credential_refused: 'Credential rejected',
   bad_answer: 'Invalid response',
   empty_answer: 'Empty response',
+  no_tool_call: 'No tool call',
 }
 
 /** `code_algorithm` → `Code algorithm`. Names of the API whose plain form misleads have words of their own. */

@@ -1,5 +1,5 @@
+import { isDemanding } from '../../core/chat/tool-choice.ts'
 import type { Json } from '../json.ts'
-import { isDemanding } from '../parameters.ts'
 import type { ProviderAsk } from '../provider.ts'
 import { describesObject } from '../schemas.ts'
 import { closed, isClosable } from './schema.ts'

@@ -1,17 +1,18 @@
 import type { Message, SourceBody } from '../../core/chat/chat.ts'
 import { isSendableField } from '../../core/chat/provider-features.ts'
+import { isDemanding } from '../../core/chat/tool-choice.ts'
 import type { Model, ParameterRules } from '../../core/models/models.ts'
 import { type MarkedBlocks, withCacheMarks } from '../cache-marks.ts'
 import { isVisible } from '../conversation-steps.ts'
 import { sortExtras } from '../extras.ts'
 import { encoded, type Json } from '../json.ts'
-import { droppedNames, isDemanding, mayForce, nonEmpty, parametersFor } from '../parameters.ts'
+import { callInstruction, droppedNames, mayForce, nonEmpty, parametersFor } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { anthropicTurnsFor, textBlock } from './conversation.ts'
 import { type JsonAnswer, jsonAnswerFor, jsonLines } from './json-answer.ts'
 import { type Reasoning, reasoningFor } from './reasoning.ts'
 import { countBody, modelFields, ownBody, ownSource } from './source-body.ts'
-import { forcedLine, isForced, toolsFor } from './tools.ts'
+import { isForced, toolsFor } from './tools.ts'
 
 /** Parameters that this API lacks for all models. */
 const wordless = {
@@ -78,7 +79,7 @@ function translatedBody(question: ProviderAsk): Translation {
   const choice = unforced ? { ...wantedChoice, type: 'auto', name: undefined } : wantedChoice
   const parameters = parametersFor(ask, { ...rules, ...wordless }, thinks)
   const stops = parameters.stops?.filter(isVisible) ?? []
-  const lines = [...jsonLines(json), ...(unforced ? [forcedLine(wantedChoice)] : [])]
+  const lines = [...jsonLines(json), ...(unforced ? [callInstruction(wantedChoice.name)] : [])]
   const samples = rules.sampling === 'accepted' || (!thinks && rules.sampling === 'accepted_when_thinking_disabled')
   const extras = sortExtras('anthropic', ask.extras, {
     listed: ask.dialect === 'messages' ? passedFields : [],

@@ -59,11 +59,6 @@ export function isForced(choice: WireChoice | null): choice is WireChoice {
   return choice?.type === 'any' || choice?.type === 'tool'
 }
 
-/** Requests in the prompt a call that cannot be forced. */
-export function forcedLine({ name }: WireChoice): string {
-  return name === undefined ? 'Answer by calling one of the tools.' : `Answer by calling the tool \`${name}\`.`
-}
-
 function rememberedTools(messages: readonly Message[]): readonly Json[] {
   const calls = messages.flatMap(message => (message.role === 'assistant' ? message.toolCalls : []))
   const names = new Set(calls.map(({ name }) => name))

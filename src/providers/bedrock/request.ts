@@ -1,3 +1,4 @@
+import { isDemanding } from '../../core/chat/tool-choice.ts'
 import type { ParameterRules } from '../../core/models/models.ts'
 import { wireName } from '../anthropic/conversation.ts'
 import { isVisible, type PartWriter, placeholderTexts, systemTexts, turnsOf } from '../conversation-steps.ts'
@@ -6,7 +7,7 @@ import { inlineImage } from '../images.ts'
 import { encoded, type Json, objectIn } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 import { formatFor } from '../openai/request.ts'
-import { droppedNames, isDemanding, mayForce, nearestEffort, nonEmpty, parametersFor } from '../parameters.ts'
+import { droppedNames, instructionFor, mayForce, nearestEffort, nonEmpty, parametersFor } from '../parameters.ts'
 import type { ProviderAsk } from '../provider.ts'
 
 /** Parameters that Converse lacks for all models. */
@@ -33,7 +34,12 @@ export function toConverseBody({ ask, model, outputCap }: ProviderAsk): {
   const { field, instruction, lesser } = formatFor(ask.responseFormat, rules.responseFormat)
   if (lesser) dropped.add('response_format')
   const toolConfig = toolsFor({ ask, model }, thinks, dropped)
-  const system = [...systemTexts(ask.messages), ...(instruction === null ? [] : [instruction.text])]
+  const unforced = isDemanding(ask.toolChoice) && ask.tools.length > 0 && toolConfig?.toolChoice === undefined
+  const system = [
+    ...systemTexts(ask.messages),
+    ...(instruction === null ? [] : [instruction.text]),
+    ...(unforced ? [instructionFor(ask.toolChoice)] : []),
+  ]
   const body = {
     messages: messagesFor({ ask, model }, toolConfig !== undefined),
     system: nonEmpty(system.map(text => ({ text }))),

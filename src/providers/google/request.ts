@@ -1,9 +1,10 @@
 import type { ChatRequest, ReasoningEffort, Tool } from '../../core/chat/chat.ts'
+import { isDemanding } from '../../core/chat/tool-choice.ts'
 import type { ParameterRules } from '../../core/models/models.ts'
 import { systemTexts } from '../conversation-steps.ts'
 import { sortExtras } from '../extras.ts'
 import { encoded, isRecord, isText, type Json, record } from '../json.ts'
-import { droppedNames, isDemanding, mayForce, nearestEffort, parametersFor } from '../parameters.ts'
+import { droppedNames, instructionFor, mayForce, nearestEffort, parametersFor } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { contentsFor } from './conversation.ts'
 import { plainSchema } from './schema.ts'
@@ -16,7 +17,9 @@ export function toGoogleRequest({ ask, model, outputCap, stream }: ProviderAsk, 
   const parameters = parametersFor(ask, { ...rules, logitBias: false }, thinks)
   const calling = callingFor(ask, rules, thinks)
   const format = formatFor(ask, rules, calling)
-  const system = systemTexts(ask.messages).map(text => ({ text }))
+  const unforced = isDemanding(ask.toolChoice) && ask.tools.length > 0 && calling?.mode !== 'ANY'
+  const lines = unforced ? [instructionFor(ask.toolChoice)] : []
+  const system = [...systemTexts(ask.messages), ...lines].map(text => ({ text }))
   const functionDeclarations = ask.tools.map(declarationFor)
 
   const body = {

@@ -6,14 +6,14 @@ import type { Json } from '../json.ts'
 import type { Dialect } from './dialects.ts'
 import { detailsFor } from './reasoning-details.ts'
 
-/** An instruction to add to the messages for the response format. */
+/** An instruction to add to the messages for the response format, or for a call. */
 export type Instruction = { readonly text: string; readonly unlessJsonIsNamed: boolean }
 
 type Writing = {
   readonly rules: ParameterRules
   readonly official: boolean
   readonly dialect: Dialect
-  readonly instruction: Instruction | null
+  readonly instructions: readonly Instruction[]
   /** True if the server reads marks, which then keep the parts of a message apart. */
   readonly marksCache: boolean
 }
@@ -23,7 +23,10 @@ export function messagesFor(messages: readonly Message[], writing: Writing): rea
   const toolId = toolIdsFor(writing.dialect)
   const wire: Json[] = []
   for (const step of stepsOf(messages)) wire.push(...messageFor(step, writing, toolId))
-  return withInstruction(wire, messages, writing)
+  return writing.instructions.reduce<readonly Json[]>(
+    (all, one) => withInstruction(all, messages, one, writing.rules),
+    wire,
+  )
 }
 
 function messageFor(step: ConversationStep, writing: Writing, toolId: (id: string) => string): readonly Json[] {
@@ -130,9 +133,10 @@ export function toolIdsFor({ toolId }: Dialect): (id: string) => string {
 function withInstruction(
   wire: readonly Json[],
   messages: readonly Message[],
-  { instruction, rules: { systemRole: role } }: Writing,
+  instruction: Instruction,
+  { systemRole: role }: ParameterRules,
 ): readonly Json[] {
-  if (instruction === null || (instruction.unlessJsonIsNamed && messages.some(namesJson))) return wire
+  if (instruction.unlessJsonIsNamed && messages.some(namesJson)) return wire
   const [first, ...rest] = wire
   if (first?.role !== role) return [{ role, content: instruction.text }, ...wire]
   const { content } = first

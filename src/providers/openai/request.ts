@@ -1,10 +1,11 @@
 import type { ReasoningEffort, ResponseFormat, Tool, ToolChoice } from '../../core/chat/chat.ts'
+import { isDemanding } from '../../core/chat/tool-choice.ts'
 import type { Model, ParameterRules } from '../../core/models/models.ts'
 import { isPricedTier } from '../../core/models/pricing.ts'
 import { cacheControl } from '../cache-marks.ts'
 import { sortExtras } from '../extras.ts'
 import { encoded, type Json } from '../json.ts'
-import { droppedNames, isDemanding, mayForce, nearestEffort, parametersFor } from '../parameters.ts'
+import { droppedNames, instructionFor, mayForce, nearestEffort, parametersFor } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { type Instruction, messagesFor } from './conversation.ts'
 import { type Dialect, dialectOf } from './dialects.ts'
@@ -33,13 +34,17 @@ export function toRequest(
   if (withTools && ask.parallelToolCalls !== null && !rules.parallelToolCalls) dropped.add('parallel_tool_calls')
   const { field, instruction, lesser } = formatFor(ask.responseFormat, rules.responseFormat)
   if (lesser) dropped.add('response_format')
+  const instructions = [
+    ...(instruction === null ? [] : [instruction]),
+    ...(withTools && unforced ? [{ text: instructionFor(ask.toolChoice), unlessJsonIsNamed: false }] : []),
+  ]
 
   const extras = extrasFor(ask.extras, model, official, access.extraFields)
 
   const body: Json = {
     ...extras.sent,
     model: model.id,
-    messages: messagesFor(prompt.messages, { rules, official, dialect, instruction, marksCache }),
+    messages: messagesFor(prompt.messages, { rules, official, dialect, instructions, marksCache }),
     stream: stream || undefined,
     stream_options: stream && rules.streamOptions ? { include_usage: true } : undefined,
     [rules.outputCapField]: outputCap,
