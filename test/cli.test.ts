@@ -108,6 +108,20 @@ describe('CLI beside a running gateway', () => {
     expect(await done(`keys revoke ${owner} ${prefix}`)).toContain('was already revoked')
   })
 
+  test('keys rotate and keys revoke: take the name of one valid key, and reject one that several have', async () => {
+    const first = await asJson(`keys create ${owner} --name named-key`)
+    const second = await asJson(`keys rotate ${owner} named-key`)
+    expect([second.name, second.replaces]).toEqual(['named-key', first.id])
+    const third = await asJson(`keys create ${owner} --name named-key`)
+    for (const what of ['rotate', 'revoke']) {
+      const { code, stderr } = await command(`keys ${what} ${owner} named-key`)
+      expect([code, stderr]).toEqual([1, expect.stringContaining(`${second.prefix}, ${third.prefix}`)])
+    }
+    await done(`keys revoke ${owner} ${third.prefix}`)
+    expect((await asJson(`keys revoke ${owner} named-key`)).id).toBe(second.id)
+    await untilStatus(String(second.key), 401)
+  })
+
   test('keys rotate: replaces a key, whose copy stays valid for the overlap only', async () => {
     const { key, prefix, expires_at } = await asJson(`keys create ${owner} --name turning --expires 90d`)
     const inDays = (Date.parse(String(expires_at)) - Date.now()) / 86_400_000
@@ -426,7 +440,7 @@ describe('CLI arguments', () => {
     ['accounts limits a@example.com --rpm 1.5', '--rpm must be a whole number'],
     ['accounts limits a@example.com --daily-cost-usd 1e3', '--daily-cost-usd must be an amount'],
     ['keys create a@example.com --nmae x', "Unknown option '--nmae'."],
-    ['keys revoke a@example.com', 'Missing argument <key id or prefix>.'],
+    ['keys revoke a@example.com', 'Missing argument <key id, prefix or name>.'],
     ['models', 'models check'],
   ]
 

@@ -594,7 +594,7 @@ describe('mail configuration', () => {
 describe('registration configuration', () => {
   test('defaults to open and accepts domains in any case', () => {
     expect(readConfig({}).registration).toEqual({ mode: 'open', domains: null })
-    expect(readConfig({ REGISTRATION: 'Invitation' }).registration.mode).toBe('invitation')
+    expect(readConfig({ REGISTRATION: 'Closed' }).registration.mode).toBe('closed')
     const { registration, warnings } = readConfig({ REGISTRATION_DOMAINS: 'Example.com, b.example' })
     expect(registration).toEqual({ mode: 'open', domains: ['example.com', 'b.example'] })
     expect(warnings.some(line => line.startsWith('REGISTRATION_DOMAINS'))).toBe(true)
@@ -776,7 +776,7 @@ describe('single sign-on', () => {
 
   test('closes registration, which sets passwords, if it is the only way to sign in', () => {
     const local = { ...valid, PUBLIC_URL: '' }
-    expect(readConfig({ ...local, OIDC_ONLY: 'true' }).registration.mode).toBe('invitation')
+    expect(readConfig({ ...local, OIDC_ONLY: 'true' }).registration.mode).toBe('closed')
     expect(readConfig(local).registration.mode).toBe('open')
     expect(readConfig({ ...valid, OIDC_ONLY: 'true' }).registration.mode).toBe('closed')
   })

@@ -211,6 +211,7 @@ const foreignVariables: Readonly<Record<string, string>> = {
   CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: 'Claude Code',
   VENVS: 'the runs of Python clients by hand',
   GATEWAY_KEY: 'the examples of clients',
+  SESSION_TOKEN: 'the examples of a session',
   AZURE_KEY: 'the example of a host of an embedding model',
   OPENAI_KEY_A: 'the example of a key pool',
   OPENAI_KEY_B: 'the example of a key pool',
@@ -260,6 +261,14 @@ describe('environment variables', () => {
     expect(named.length).toBeGreaterThan(80)
     expect(named.filter(({ name }) => !isKnown(name)).map(({ path, name }) => `${path}: ${name}`)).toEqual([])
   })
+})
+
+test('documented commands with a session token: link the page that sets it', () => {
+  const sets = (path: string) => /^SESSION_TOKEN=\$\(curl /m.test(text(path))
+  const users = pages.filter(path => text(path).includes('$SESSION_TOKEN') && !sets(path))
+  expect(pages.filter(sets)).toEqual(['docs/api.md'])
+  expect(users.length).toBeGreaterThan(2)
+  expect(users.filter(path => !text(path).includes('`$SESSION_TOKEN` is a [session token](api.md#authentication)'))).toEqual([])
 })
 
 describe('documented configuration files', () => {

@@ -65,6 +65,7 @@ const openRoutes = [
   'GET /assets/:name',
   'GET /docs',
   'GET /docs/style.css',
+  'GET /health',
   'GET /healthz',
   'GET /openapi.json',
   'GET /readyz',

@@ -76,7 +76,6 @@ function configuration(checks: Check[]): Config | null {
 
 const registrationTexts = {
   open: 'open: anyone can create an account',
-  invitation: 'by invitation: owners and admins invite users',
   closed: 'closed: the operator creates accounts, and their owners and admins invite users',
 } as const
 

@@ -115,7 +115,7 @@ const list = command({
 const revoke = command({
   name: 'keys revoke',
   about: 'Revoke an API key; takes effect within 1 s',
-  operands: { email, key: '<key id or prefix>' },
+  operands: { email, key: '<key id, prefix or name>' },
   options: { json },
   run: ({ operands, options }) =>
     withAccount(operands.email, async (database, { account }) => {
@@ -130,7 +130,7 @@ const revoke = command({
 const rotate = command({
   name: 'keys rotate',
   about: 'Replace an API key by one with the same name, expiry and usage history; prints it once',
-  operands: { email, key: '<key id or prefix>' },
+  operands: { email, key: '<key id, prefix or name>' },
   options: {
     overlap: {
       type: 'string',
@@ -175,14 +175,25 @@ export const keyCommands = [create, list, revoke, rotate]
 
 const maximumOverlapMs = 7 * dayMs
 
-/** Returns the key that the arguments name. Throws a `CommandFailure` if the account has none such. */
+/**
+ * Returns the key that the arguments name; by a name, the valid one. Throws a `CommandFailure` if the account has none such, or several.
+ */
 async function namedKey(
   database: Database,
   accountId: string,
   given: { readonly email: string; readonly key: string },
 ): Promise<ApiKey> {
-  const key = (await listKeys(database, accountId)).find(one => isMeant(one, given.key))
-  if (key !== undefined) return key
+  const keys = await listKeys(database, accountId)
+  const meant = keys.find(one => isMeant(one, given.key))
+  if (meant !== undefined) return meant
+  const named = keys.filter(({ name }) => name === given.key)
+  const valid = named.filter(one => stateOf(one) === 'valid')
+  const [key, ...others] = valid.length > 0 ? valid : named
+  if (key !== undefined && others.length === 0) return key
+  if (key !== undefined)
+    throw new CommandFailure(
+      `${given.email} has several keys with this name: ${[key, ...others].map(prefixOf).join(', ')}. Name one by its prefix.`,
+    )
   throw new CommandFailure(`${given.email} has no such key. See:  ${shellCommand(`keys list ${given.email}`)}`)
 }
 

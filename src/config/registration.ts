@@ -31,7 +31,7 @@ export function readRegistration(
   const domains = readDomains(read, 'REGISTRATION_DOMAINS', problems)
   // A registration sets a password.
   const isSingleSignOnOnly = read.text('OIDC_ONLY')?.toLowerCase() === 'true'
-  const usual = isReachable ? 'closed' : isSingleSignOnOnly ? 'invitation' : 'open'
+  const usual = isReachable || isSingleSignOnOnly ? 'closed' : 'open'
   const mode = read.oneOf('REGISTRATION', registrationModes, usual)
   if (mode === 'open' && isReachable && domains === null)
     warnings.push(

@@ -138,7 +138,7 @@ export function App() {
   useEffect(
     () => () => {
       forgetResources()
-      forgetPlayground()
+      void forgetPlayground()
     },
     [userId],
   )

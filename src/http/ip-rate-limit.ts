@@ -1,11 +1,15 @@
 import type { RateLimiter } from '../core/limits/rate-limits.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 
-/** Error for an IP address over its limit. `shouldRetry` is the hint for client libraries, null = they decide. */
-export function ipRateLimitedError(retryAfterMs: number, shouldRetry: boolean | null = null): GatewayError {
+/** Error for an IP address over its limit, or for all. `shouldRetry` is the hint for client libraries, null = they decide. */
+export function ipRateLimitedError(
+  retryAfterMs: number,
+  shouldRetry: boolean | null = null,
+  source: 'from this IP address' | 'of all clients' = 'from this IP address',
+): GatewayError {
   return new GatewayError(
     'ip_rate_limited',
-    'Too many requests from this IP address. Retry after the time in the retry-after header.',
+    `Too many requests ${source}. Retry after the time in the retry-after header.`,
     { retryAfterMs, shouldRetry },
   )
 }

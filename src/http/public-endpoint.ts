@@ -7,6 +7,7 @@ import type { Caller } from '../core/limits/plans.ts'
 import type { RateLimiterFactory } from '../core/limits/rate-limits.ts'
 import { afterRequest, waitMs } from '../core/limits/token-buckets.ts'
 import { parseJson } from '../core/validation/validate.ts'
+import { enforceAccountLimit } from './account-rate-limit.ts'
 import { refuseMalformed } from './authentication.ts'
 import { bodyLimits, checkContentType, readBody, whileHeld } from './body.ts'
 import type { BodyBudget } from './body-budget.ts'
@@ -58,8 +59,8 @@ type Context = {
 type FreeEndpoint = {
   preflight(): Response
   /**
-   * Returns the JSON response of one request. Throws `ip_rate_limited` over 20 per minute of one account or, without a
-   * known key, of one IP address, or over 300 of all clients of one process. Throws 401 for a malformed key, and as
+   * Returns the JSON response of one request. Throws `requests_per_minute_exceeded` over 20 per minute of one account. Throws
+   * `ip_rate_limited` without a known key over 20 of one IP address, or over 300 of all clients of one process. Throws 401 for a malformed key, and as
    * reading the body and `reply` do.
    */
   answer(
@@ -83,10 +84,12 @@ export function createPublicEndpoint(
       Object.assign(set.headers, forAnyPage)
       // Checked first, so that a request that fails anyway does not use up the client's own limit.
       const wait = waitMs(everybodyFullAt, perProcess, clock.now())
-      if (wait > 0) throw ipRateLimitedError(wait)
+      if (wait > 0) throw ipRateLimitedError(wait, null, 'of all clients')
       const caller = await recall(request.headers)
       const owner = caller?.accountId ?? addressOf(request, server)
-      await enforceIpLimit(limit, owner)
+      if (caller === null) await enforceIpLimit(limit, owner)
+      else
+        await enforceAccountLimit(limit, owner, { perMinute: perAddress.perMinute, what: `requests to \`${title}\`` })
       refuseMalformed(request.headers)
       everybodyFullAt = afterRequest(everybodyFullAt, perProcess, clock.now())
       checkContentType(request.headers)

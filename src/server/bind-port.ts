@@ -9,7 +9,7 @@ import { exitWithStartupError, listenErrorText } from './startup-error.ts'
 type Address = Pick<Config, 'host' | 'port' | 'workers' | 'providers'>
 
 /**
- * Binds the port, or ends the process with advice. Answers `/healthz` with 200 and all else with 503 until
+ * Binds the port, or ends the process with advice. Answers `/healthz` and `/health` with 200 and all else with 503 until
  * `serveOn`. With workers, which bind the port themselves, it can be shared from then on.
  */
 export function bindPort(config: Address): Bun.Server<unknown> {
@@ -33,7 +33,7 @@ function listen({ host, providers }: Address, port: number, reusePort: boolean):
     development: false,
     ...serverLimits,
     fetch: request =>
-      new URL(request.url).pathname === '/healthz'
+      /^\/healthz?$/.test(new URL(request.url).pathname)
         ? Response.json(health, { headers: { 'cache-control': 'no-store' } })
         : errorResponse(isStarting(), `req_${Bun.randomUUIDv7().replaceAll('-', '')}`),
   })

@@ -7,7 +7,7 @@ import { changeAccount, findAccountByEmail } from '../../src/database/repositori
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
-import { upgraded } from '../harness/users.ts'
+import { ask, signIn, upgraded } from '../harness/users.ts'
 import { drawerClosed, firstOwner, newVisitor, openBrowser, type Visitor } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
 
@@ -203,14 +203,61 @@ function withBrowser(path: string) {
     await page.getByRole('button', { name: 'Clear conversation' }).click()
   })
 
+  test('Playground: creates one key for all conversations, and revokes it on leaving and on signing out', async () => {
+    const visitor = await newVisitor(browser, gateway)
+    const { page, go } = visitor
+    const { email, password } = firstOwner(gateway)
+    await visitor.signIn(email, password)
+    const person = await signIn(gateway, firstOwner(gateway))
+    const earlier = new Set<string>()
+    const keys = async () => {
+      const { body } = await ask<{ data: readonly { id: string; name: string; revoked_at: string | null }[] }>(
+        gateway,
+        'GET',
+        '/api/v1/keys?limit=100',
+        { token: person?.token },
+      )
+      return body.data.filter(({ id, name }) => name === 'playground' && !earlier.has(id))
+    }
+    const valid = async () => (await keys()).filter(one => one.revoked_at === null).length
+    // The pages of other tests have keys of their own.
+    for (const { id } of await keys()) earlier.add(id)
+    await go('playground', 'Playground')
+    await page.getByRole('button', { name: 'Compare', exact: true }).click()
+    const send = async () => {
+      await page.getByLabel('Your message').fill('[[sim:tokens=5]] Hello to all.')
+      await page.getByRole('button', { name: 'Send' }).click()
+      await page.getByRole('list', { name: 'About this response' }).nth(1).waitFor()
+    }
+    await send()
+    expect([(await keys()).length, await valid()]).toEqual([1, 1])
+    await page.getByRole('link', { name: 'Models', exact: true }).click()
+    await eventually(async () => (await valid()) === 0, 60_000)
+    await go('playground', 'Playground')
+    await page.getByRole('button', { name: 'Clear conversation' }).click()
+    await send()
+    expect(await valid()).toBe(1)
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    await eventually(async () => (await valid()) === 0, 60_000)
+    await visitor.leave()
+  })
+
   test('Keys: shows a new key once and revokes it', async () => {
     const { page, go } = owner
     await go('keys', 'Keys')
     await page.getByRole('button', { name: 'Create API key' }).click()
     await page.getByLabel('Name').fill('second')
     await page.getByRole('dialog').getByRole('button', { name: 'Create API key' }).click()
-    const key = (await page.locator('dialog pre').textContent()) ?? ''
+    const shown = page.locator('dialog pre')
+    const key = (await shown.textContent()) ?? ''
+    // A browser closes a dialog at the second Escape in a row, unless the key itself is ignored.
+    for (let presses = 0; presses < 3; presses++) await page.keyboard.press('Escape')
+    await page.mouse.click(5, 5)
+    await page.keyboard.press('Escape')
+    expect(await shown.textContent()).toBe(key)
     await page.getByRole('button', { name: 'Done' }).click()
+    await page.locator('dialog').waitFor({ state: 'detached' })
     expect(await page.content()).not.toContain(key)
     const headers = { authorization: `Bearer ${key}` }
     expect((await gateway.post('/api/v1/chat', { prompt: 'Hi' }, headers)).status).toBe(200)

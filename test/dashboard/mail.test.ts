@@ -109,11 +109,11 @@ function withBrowser(path: string) {
   })
 
   test('Registration: shows no form when it is closed', async () => {
-    const closed = await startGateway({ REGISTRATION: 'invitation' })
+    const closed = await startGateway({ REGISTRATION: 'closed' })
     const visitor = await newVisitor(browser, closed)
     const { page, go } = visitor
     await go('sign-up', 'Create account')
-    await page.getByText('Registration is by invitation').waitFor()
+    await page.getByText('Registration is closed').waitFor()
     expect(await page.getByLabel('Email').count()).toBe(0)
     await page.getByRole('link', { name: 'Sign in' }).click()
     await page.getByText('Self-hosting?').waitFor()

@@ -44,7 +44,7 @@ export function singleSignOnEnvironment(issuer: string, gatewayPort: number): Re
     OIDC_CLIENT_SECRET: clientSecret,
     OIDC_LABEL: 'Keycloak',
     PUBLIC_URL: `http://127.0.0.1:${gatewayPort}`,
-    REGISTRATION: 'invitation',
+    REGISTRATION: 'closed',
   }
 }
 

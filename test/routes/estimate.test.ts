@@ -170,6 +170,22 @@ describe('POST /api/v1/chat/estimate', () => {
     expect(preflight.headers.get('access-control-allow-headers')).toBe('content-type')
   })
 
+  test('429 names the account when the client has a key, and all clients when their limit is reached', async () => {
+    const { send } = start()
+    const body = JSON.stringify({ prompt: 'hi' })
+    const own = { 'x-test-account': 'acc_1' }
+    for (let count = 0; count < 5; count += 1) expect((await send(body, own)).status).toBe(200)
+    const { error } = await read(send(body, own))
+    expect(error).toMatchObject({
+      code: 'requests_per_minute_exceeded',
+      message: expect.not.stringContaining('IP address'),
+    })
+    for (let count = 0; count < 45; count += 1)
+      expect((await send(body, { 'x-test-address': `address ${count}` })).status).toBe(200)
+    const full = await read(send(body, { 'x-test-address': 'another' }))
+    expect(full.error.message).toStartWith('Too many requests of all clients.')
+  })
+
   test('400 invalid_json, 413 body_too_large', async () => {
     const { send } = start()
     expect((await send('{')).status).toBe(400)

@@ -418,10 +418,10 @@ describe('registration', () => {
     })
   })
 
-  test('rejects every registration when set to invitation', async () => {
-    await withGateway({ REGISTRATION: 'invitation' }, async at => {
+  test('rejects every registration and accepts invitations when it is closed', async () => {
+    await withGateway({ REGISTRATION: 'closed' }, async at => {
       expect(await rules(at)).toEqual({
-        mode: 'invitation',
+        mode: 'closed',
         domains: null,
         verifies_email: false,
         password_sign_in: true,

@@ -25,12 +25,14 @@ test('start: answers /healthz and rejects other requests with 503 and retry-afte
   })
   await connected.promise
   const get = (path: string) => fetch(`http://127.0.0.1:${port}${path}`)
-  const [alive, ready, chat] = await Promise.all([get('/healthz'), get('/readyz'), get('/v1/chat/completions')])
+  const [alive, other, ready, chat] = await Promise.all(
+    ['/healthz', '/health', '/readyz', '/v1/chat/completions'].map(get),
+  )
   await stopProcesses()
   silent.close()
-  expect([alive.status, await alive.json()]).toEqual([200, health])
-  expect([ready.status, chat.status, chat.headers.get('retry-after')]).toEqual([503, 503, '1'])
-  expect(await chat.json()).toMatchObject({ error: { code: 'service_unavailable' } })
+  for (const one of [alive, other]) expect([one?.status, await one?.json()]).toEqual([200, health])
+  expect([ready?.status, chat?.status, chat?.headers.get('retry-after')]).toEqual([503, 503, '1'])
+  expect(await chat?.json()).toMatchObject({ error: { code: 'service_unavailable' } })
   expect((await ended).stdout).not.toContain('"event":"ready"')
 }, 60_000)
 

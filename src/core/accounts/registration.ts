@@ -1,5 +1,5 @@
-/** Whether anyone can register. Otherwise visitors ask an owner for an invitation, or the operator for an account. */
-export const registrationModes = ['open', 'invitation', 'closed'] as const
+/** Whether anyone can register. Owners invite users, and the operator creates accounts, in both modes. */
+export const registrationModes = ['open', 'closed'] as const
 
 export type RegistrationConfig = {
   readonly mode: (typeof registrationModes)[number]

@@ -139,13 +139,8 @@ export function SignUp() {
   if (rules !== null && rules.mode !== 'open')
     return (
       <AuthPage title="Create account" onSubmit={() => {}}>
-        <Notice
-          tone="warn"
-          title={rules.mode === 'closed' ? 'Registration is closed' : 'Registration is by invitation'}
-        >
-          {rules.mode === 'closed'
-            ? 'Ask the operator of this gateway for an account.'
-            : 'Ask an owner of an account to invite you.'}
+        <Notice tone="warn" title="Registration is closed">
+          Ask an owner of an account to invite you, or the operator of this gateway for an account.
         </Notice>
         <p class="hint">
           Have an account already? <a href={hrefTo('')}>Sign in</a>.

@@ -2,9 +2,8 @@ import { useState } from 'preact/hooks'
 import { webhookEventTypes } from '../../core/webhooks/events.ts'
 import type { ShownWebhook } from '../../routes/webhooks/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
-import { Snippet } from '../parts/copy.tsx'
 import { Deliveries } from '../parts/deliveries.tsx'
-import { Confirm, Dialog, FormDialog } from '../parts/dialog.tsx'
+import { Confirm, FormDialog, ShownOnce } from '../parts/dialog.tsx'
 import { TextField } from '../parts/field.tsx'
 import { Empty, FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
@@ -193,14 +192,8 @@ function Create({ onCreated, onClose }: { readonly onCreated: () => void; readon
 
 function Secret({ secret, onClose }: { readonly secret: string; readonly onClose: () => void }) {
   return (
-    <Dialog title="Signing secret" onClose={onClose}>
+    <ShownOnce title="Signing secret" text={secret} what="secret" onClose={onClose}>
       <p>Your server verifies requests with this secret. It is not shown again.</p>
-      <Snippet text={secret} what="secret" />
-      <div class="actions end">
-        <button type="button" class="button primary" onClick={onClose}>
-          Done
-        </button>
-      </div>
-    </Dialog>
+    </ShownOnce>
   )
 }

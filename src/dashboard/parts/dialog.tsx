@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef } from 'preact/hooks'
 import { type UiAction, useAction } from '../state/action.ts'
+import { Snippet } from './copy.tsx'
 import { Icon } from './icon.tsx'
 import { FailureNotice } from './notice.tsx'
 
@@ -8,16 +9,17 @@ type DialogProps = {
   readonly title: string
   readonly onClose: () => void
   readonly children: ComponentChildren
-  /** `beside` = next to the page, full height. */
-  readonly kind?: 'middle' | 'beside'
+  /** `beside` = next to the page, full height. `kept` = only its own buttons close it, because it shows a text once. */
+  readonly kind?: 'middle' | 'beside' | 'kept'
 }
 
-/** The browser's modal dialog: keeps the focus, closes on Escape, and restores the focus. */
+/** The browser's modal dialog: keeps the focus, closes on Escape unless it is kept, and restores the focus. */
 export function Dialog({ title, onClose, children, kind = 'middle' }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const titleId = useId()
   const latest = useRef(onClose)
   latest.current = onClose
+  const isKept = kind === 'kept'
   useEffect(() => {
     const element = dialog.current
     const before = document.activeElement
@@ -25,7 +27,9 @@ export function Dialog({ title, onClose, children, kind = 'middle' }: DialogProp
     // The browser focuses the first control, which is the close button.
     element?.querySelector<HTMLElement>('form :is(input, select, textarea)')?.focus()
     const leave = kind === 'beside' ? closeOnBack(() => latest.current()) : () => {}
+    if (kind === 'kept') addEventListener('keydown', ignoreEscape, true)
     return () => {
+      removeEventListener('keydown', ignoreEscape, true)
       element?.close()
       if (before instanceof HTMLElement) before.focus()
       leave()
@@ -38,22 +42,53 @@ export function Dialog({ title, onClose, children, kind = 'middle' }: DialogProp
       aria-labelledby={titleId}
       onCancel={event => {
         event.preventDefault()
-        onClose()
+        if (!isKept) onClose()
       }}
       onMouseDown={event => {
-        if (event.target === dialog.current) onClose()
+        if (!isKept && event.target === dialog.current) onClose()
       }}
     >
       <div class="dialog-body">
         <header class="card-head">
           <h2 id={titleId}>{title}</h2>
-          <button type="button" class="button plain square" aria-label="Close" onClick={onClose}>
-            <Icon name="close" />
-          </button>
+          {!isKept && (
+            <button type="button" class="button plain square" aria-label="Close" onClick={onClose}>
+              <Icon name="close" />
+            </button>
+          )}
         </header>
         {children}
       </div>
     </dialog>
+  )
+}
+
+/** A browser closes a dialog at the second Escape, whatever its `cancel` event says. */
+function ignoreEscape(event: KeyboardEvent): void {
+  if (event.key === 'Escape') event.preventDefault()
+}
+
+type ShownOnceProps = {
+  readonly title: string
+  readonly children: ComponentChildren
+  readonly text: string
+  /** Name of the text, such as "key". */
+  readonly what: string
+  readonly onClose: () => void
+}
+
+/** Shows a text that the gateway cannot show again. */
+export function ShownOnce({ title, children, text, what, onClose }: ShownOnceProps) {
+  return (
+    <Dialog kind="kept" title={title} onClose={onClose}>
+      {children}
+      <Snippet text={text} what={what} />
+      <div class="actions end">
+        <button type="button" class="button primary" onClick={onClose}>
+          Done
+        </button>
+      </div>
+    </Dialog>
   )
 }
 

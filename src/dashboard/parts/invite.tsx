@@ -7,8 +7,7 @@ import { callApi } from '../state/api.ts'
 import { dateOf, humanize } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import type { CreatedInvitation } from '../state/routes.ts'
-import { Snippet } from './copy.tsx'
-import { Dialog, FormDialog } from './dialog.tsx'
+import { Dialog, FormDialog, ShownOnce } from './dialog.tsx'
 import { SelectField, TextField } from './field.tsx'
 import { useProjects } from './project-field.tsx'
 import { projectRoleWords } from './project-members.tsx'
@@ -66,18 +65,17 @@ export function Invite({ own, onInvited, onClose }: InviteProps) {
     )
   if (made !== null)
     return (
-      <Dialog title="Share this link" onClose={onClose}>
+      <ShownOnce
+        title="Share this link"
+        text={`${location.origin}/${hrefTo(`invitation/${made.token}`)}`}
+        what="link"
+        onClose={onClose}
+      >
         <p>
           Share this link with {made.email} only. It grants the role {grantText(made, names)}, works once, and expires
           on {dateOf(made.expires_at)}. It is not shown again.
         </p>
-        <Snippet text={`${location.origin}/${hrefTo(`invitation/${made.token}`)}`} what="link" />
-        <div class="actions end">
-          <button type="button" class="button primary" onClick={onClose}>
-            Done
-          </button>
-        </div>
-      </Dialog>
+      </ShownOnce>
     )
   return (
     <FormDialog title="Invite user" action="Invite" doing={inviting} fields={['email']} onClose={onClose}>

@@ -8,8 +8,7 @@ import { isKeyValid, otherKeysOf } from '../state/key-lineage.ts'
 import { useResource } from '../state/resource.ts'
 import type { NewKey } from '../state/routes.ts'
 import { Badge } from './badge.tsx'
-import { Snippet } from './copy.tsx'
-import { Confirm, Dialog, FormDialog } from './dialog.tsx'
+import { Confirm, FormDialog, ShownOnce } from './dialog.tsx'
 import { SelectField } from './field.tsx'
 import { ChangeKey } from './key-form.tsx'
 import { Notice } from './notice.tsx'
@@ -116,16 +115,10 @@ function RotateKey({ target, onMade, onClose }: RotateProps) {
 
 function NewKeyShown({ made, onClose }: { readonly made: NewKey; readonly onClose: () => void }) {
   return (
-    <Dialog title={`Key “${made.name}” created`} onClose={onClose}>
+    <ShownOnce title={`Key “${made.name}” created`} text={made.key} what="key" onClose={onClose}>
       <Notice tone="warn" title="Copy the key now">
         It is shown only once: the gateway stores only its hash.
       </Notice>
-      <Snippet text={made.key} what="key" />
-      <div class="actions end">
-        <button type="button" class="button primary" onClick={onClose}>
-          Done
-        </button>
-      </div>
-    </Dialog>
+    </ShownOnce>
   )
 }

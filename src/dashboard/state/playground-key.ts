@@ -5,43 +5,49 @@ const lifetimeMs = 3_600_000
 const renewBeforeMs = 60_000
 
 type PlaygroundKey = {
-  /** Returns a key that is valid for at least a minute. */
+  /** Returns a key that is valid for at least a minute: the same for concurrent callers. */
   take(): Promise<string>
-  /** Revokes the key. `isClosing` = the page is closing, so nothing can be awaited. */
-  giveBack(isClosing: boolean): void
+  /** Revokes the key; resolves when that is done or has failed. `isClosing` = the page is closing, so nothing can be awaited. */
+  giveBack(isClosing: boolean): Promise<void>
 }
+
+type HeldKey = { readonly expiresAt: number; readonly made: Promise<{ readonly id: string; readonly key: string }> }
 
 /**
  * The chat endpoints only accept keys, so the playground creates its own: on first use, valid for one hour, kept in
  * memory, and revoked when the page is left. If that fails, the key expires.
  */
 export function createPageKey(): PlaygroundKey {
-  let held: Promise<{ readonly id: string; readonly key: string; readonly expiresAt: number }> | null = null
-  const make = async () => {
+  let held: HeldKey | null = null
+  const make = (): HeldKey => {
     const expiresAt = Date.now() + lifetimeMs
     const body = { name: 'playground', expires_at: new Date(expiresAt).toISOString() }
-    const { id, key } = await callApi('POST /api/v1/keys', { body })
-    return { id, key, expiresAt }
+    const own = { expiresAt, made: callApi('POST /api/v1/keys', { body }) }
+    own.made.catch(() => {
+      if (held === own) held = null
+    })
+    return own
   }
   return {
     async take() {
-      const before = await held?.catch(() => null)
-      if (before != null && before.expiresAt - Date.now() > renewBeforeMs) return before.key
-      held = make()
-      return (await held).key
+      // Decided without waiting: otherwise each of several conversations would create a key, and only the last one be revoked.
+      if (held === null || held.expiresAt - Date.now() < renewBeforeMs) held = make()
+      return (await held.made).key
     },
-    giveBack(isClosing) {
+    async giveBack(isClosing) {
       const going = held
       held = null
-      void going
-        ?.then(async ({ id }) => {
-          await fetch(`/api/v1/keys/${id}`, {
-            method: 'DELETE',
-            headers: { authorization: `Bearer ${await freshToken()}` },
-            keepalive: isClosing,
-          })
+      if (going === null) return
+      try {
+        const { id } = await going.made
+        await fetch(`/api/v1/keys/${id}`, {
+          method: 'DELETE',
+          headers: { authorization: `Bearer ${await freshToken()}` },
+          keepalive: isClosing,
         })
-        .catch(() => undefined)
+      } catch {
+        // The key expires.
+      }
     },
   }
 }

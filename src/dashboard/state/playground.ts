@@ -83,7 +83,7 @@ let lastId = 1
 let aborts = new AbortController()
 let isOpen = false
 const pageKey = createPageKey()
-globalThis.addEventListener('pagehide', () => pageKey.giveBack(true))
+globalThis.addEventListener('pagehide', () => void pageKey.giveBack(true))
 
 /** Returns the user's own key, or a temporary one. */
 export function takeKey(): Promise<string> {
@@ -96,17 +96,17 @@ export function openPlayground(): () => void {
   isOpen = true
   return () => {
     isOpen = false
-    if (!isAnswering.peek()) pageKey.giveBack(false)
+    if (!isAnswering.peek()) void pageKey.giveBack(false)
   }
 }
 
-/** Another user must not see these conversations. */
-export function forgetPlayground(): void {
+/** Another user must not see these conversations. Resolves when the temporary key is revoked, for which the session must last. */
+export function forgetPlayground(): Promise<void> {
   stopAnswers()
   lanes.value = startLanes
   settings.value = startSettings
   draft.value = ''
-  pageKey.giveBack(false)
+  return pageKey.giveBack(false)
 }
 
 export function stopAnswers(): void {
@@ -186,7 +186,7 @@ async function answer(laneId: number, turn: Turn): Promise<void> {
     change(now => ({ state, failure, totalMs: since(), requestId: now.requestId ?? failure?.requestId ?? null }))
     void lookUp(laneId, turn.id)
   } finally {
-    if (!isOpen && !isAnswering.peek()) pageKey.giveBack(false)
+    if (!isOpen && !isAnswering.peek()) void pageKey.giveBack(false)
   }
 }
 

@@ -116,7 +116,7 @@ export function registration(deps: RegistrationDeps, identify: Authenticate) {
       async ({ request, server }) => {
         const address = deps.addressOf(request, server)
         await enforceIpLimit(requests, address)
-        if (deps.config.registration.mode !== 'open') throw closed(deps)
+        if (deps.config.registration.mode !== 'open') throw closed()
         return heldOpen(deps, { request, address }, () =>
           register(deps, request, address, { count: () => enforceIpLimit(registrations, address), confirm }),
         )
@@ -256,12 +256,12 @@ async function sendVerification(deps: RegistrationDeps, user: { readonly id: str
     deps.post?.emailVerification(user.email, token)
 }
 
-function closed({ config }: Pick<RegistrationDeps, 'config'>): GatewayError {
-  const message =
-    config.registration.mode === 'invitation'
-      ? 'Registration is by invitation. Ask an owner of an account to invite you.'
-      : 'Registration is closed. Ask the operator of this gateway for an account.'
-  return new GatewayError('forbidden', message, { shouldRetry: false })
+function closed(): GatewayError {
+  return new GatewayError(
+    'forbidden',
+    'Registration is closed. Ask an owner of an account to invite you, or the operator of this gateway for an account.',
+    { shouldRetry: false },
+  )
 }
 
 function domainClosed(): GatewayError {

@@ -31,7 +31,7 @@ export function enhancement(deps: PublicEndpointDeps & { readonly read: PromptAn
         body: enhanceRequest,
         examples: { 'short prompt': { prompt: 'write a function that sorts a list' } },
         answer: enhancementShape,
-        errors: ['ip_rate_limited'],
+        errors: ['ip_rate_limited', 'requests_per_minute_exceeded'],
       }),
     })
 }

@@ -98,7 +98,13 @@ export function estimate(deps: EstimateDeps) {
             },
           },
           answer: estimateShape,
-          errors: ['model_not_found', 'model_deprecated', 'ip_rate_limited', 'no_model_available'],
+          errors: [
+            'model_not_found',
+            'model_deprecated',
+            'ip_rate_limited',
+            'requests_per_minute_exceeded',
+            'no_model_available',
+          ],
         }),
       },
     )

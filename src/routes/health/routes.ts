@@ -13,16 +13,17 @@ type ProbeDeps = {
   readonly simulator: { readonly directives: readonly object[] } | null
 }
 
-/** `GET /healthz`, `GET /readyz`, and with a simulator `GET /simulator/directives`. */
+/** `GET /healthz` and `/health`, `GET /readyz`, and with a simulator `GET /simulator/directives`. */
 export function probes({ version, readiness, simulator }: ProbeDeps) {
   const app = new Elysia({ name: 'probes' })
+  const health = () => json({ status: 'ok', version, simulated: simulator !== null })
+  app
+    .get('/healthz', health, withRouteDocs(policies.open, { summary: 'Liveness probe', answer: healthShape }))
+    // Load balancers and scripts ask this path by default.
     .get(
-      '/healthz',
-      () => json({ status: 'ok', version, simulated: simulator !== null }),
-      withRouteDocs(policies.open, {
-        summary: 'Liveness probe',
-        answer: healthShape,
-      }),
+      '/health',
+      health,
+      withRouteDocs(policies.open, { summary: 'Liveness probe under its other name', answer: healthShape }),
     )
     .get(
       '/readyz',
