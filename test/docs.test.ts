@@ -268,7 +268,9 @@ test('documented commands with a session token: link the page that sets it', () 
   const users = pages.filter(path => text(path).includes('$SESSION_TOKEN') && !sets(path))
   expect(pages.filter(sets)).toEqual(['docs/api.md'])
   expect(users.length).toBeGreaterThan(2)
-  expect(users.filter(path => !text(path).includes('`$SESSION_TOKEN` is a [session token](api.md#authentication)'))).toEqual([])
+  expect(
+    users.filter(path => !text(path).includes('`$SESSION_TOKEN` is a [session token](api.md#authentication)')),
+  ).toEqual([])
 })
 
 describe('documented configuration files', () => {
