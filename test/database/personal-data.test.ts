@@ -245,7 +245,10 @@ describe('deletion of an account', () => {
     const { accountId } = person
     await eventually(async () => (await rowsOf('usage_tags_daily', accountId)).length > 0, 15_000)
     // As if the records came after the deletion.
-    await run(({ sql }) => sql`update accounts set name = '', deleted_at = now() where id = ${accountId}`)
+    await run(async ({ sql }) => {
+      await sql`update accounts set name = '', deleted_at = now() where id = ${accountId}`
+      await sql`insert into audit_log (id, account_id, actor, action, details) values (${`aud_${keyId}`}, ${accountId}, 'cli', 'account.deleted', '{}')`
+    })
     await run(
       ({ sql }) => sql`
         insert into rejected_requests (request_id, at, account_id, key_id, streamed, error_code, category, latency_ms)
@@ -255,6 +258,37 @@ describe('deletion of an account', () => {
     expect(await linesWith('late7k3')).toEqual([])
     expect(await rowsOf('usage_records', accountId)).toHaveLength(1)
     expect(await rowsOf('usage_daily', accountId)).toHaveLength(1)
+  })
+
+  test('finishes an interrupted erasure of old records with the next sweep', async () => {
+    const person = await owner(gateway)
+    const { accountId } = person
+    const { id: keyId } = await createKeyFor(gateway, person)
+    await tampered(gateway.deps.database, async sql => {
+      await sql`
+        insert into usage_records (request_id, at, account_id, key_id, provider, model, routing_mode, streamed, status,
+          input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, estimated,
+          billed_microcents, reserved_microcents, attempts, latency_ms, metadata)
+        select 'req_' || count || ${accountId}::text, '2020-01-10'::timestamptz + count * interval '1 second', ${accountId}, ${keyId},
+          'openai', 'gpt-4.1', 'auto', false, 'completed', 1, 0, 0, 1, 0, false, 5, 5, 1, 5, '{"note": "old7k3"}'
+        from generate_series(1, 5001) as count`
+      // As a kill right after the transaction of the deletion leaves it.
+      await sql`update accounts set name = '', deleted_at = now() where id = ${accountId}`
+      await sql`insert into audit_log (id, account_id, actor, action, details)
+        values (${`aud_${accountId}`}, ${accountId}, 'cli', 'account.deleted', '{"unfinished": true}')`
+    })
+    const left = async () => (await linesWith('old7k3')).length
+    expect(await left()).toBe(5001)
+    await eraseLate(gateway.deps.database, parts(), () => true)
+    expect(await left()).toBe(5001)
+    await eraseLate(gateway.deps.database, parts(), () => false)
+    expect(await left()).toBe(0)
+    expect(await rowsOf('usage_records', accountId)).toHaveLength(5001)
+    expect(
+      (await rowsOf('audit_log', accountId)).filter(
+        ({ details }) => details !== null && JSON.stringify(details) !== '{}',
+      ),
+    ).toHaveLength(0)
   })
 })
 

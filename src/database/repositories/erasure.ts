@@ -30,7 +30,7 @@ export async function deleteAccount(database: Database, accountId: string, parts
     ({ orm }) => orm.transaction(step => deleteIn(step, database, accountId, parts)),
     workDeadlineMs,
   )
-  if (isDeleted) await eraseTexts(database, { accountId, userId: null })
+  if (isDeleted) await eraseFirst(database, { accountId, userId: null })
   return isDeleted
 }
 
@@ -84,7 +84,7 @@ async function deleteIn(
     update accounts set name = '', deleted_at = ${new Date(at).toISOString()}::text::timestamptz, soft_cap_microcents = null,
       updated_at = clock_timestamp()
     where id = ${accountId}`
-  await recordAudit(step, { actor }, { accountId, action: 'account.deleted' })
+  await recordAudit(step, { actor }, { accountId, action: 'account.deleted', details: unfinished })
   return true
 }
 
@@ -138,14 +138,19 @@ export async function anonymizeUser(
         update audit_log set details = details - '{email,name}'::text[]
         where details ->> 'email' = ${user.email}
           or account_id = ${accountId} and target in (select json_array_elements_text(${ids}::text::json))`
-        await recordAudit(step, database, { accountId, action: 'member.anonymized', target: userId })
+        await recordAudit(step, database, {
+          accountId,
+          action: 'member.anonymized',
+          target: userId,
+          details: unfinished,
+        })
         return true
       }),
     // The audit log has no index of its details.
     retentionDeadlineMs,
   )
   if (!isDone) return null
-  await eraseTexts(database, { accountId, userId })
+  await eraseFirst(database, { accountId, userId })
   return settleOwner(database, accountId, parts)
 }
 
@@ -178,12 +183,19 @@ async function promoteIn(
 }
 
 const erasedAtOnce = 5_000
+/** Parts that the deletion itself erases, so that it responds soon. The sweep goes on until all is erased. */
+const firstParts = 20
 /** Records arrive after their account was deleted: from open requests, and from the journal of an instance that was offline. */
 const sweptDays = 7
+/** Time within which an interrupted erasure is found again. */
+const markedDays = 40
+
+/** Details of the entry of the audit log while texts are left to erase. They are erased last. */
+const unfinished = { unfinished: true } as const
 
 /**
- * Settles accounts without an owner, such as those whose owner's address was taken over, and erases what arrived late for
- * deleted accounts and anonymized users. The next run continues where this one stopped.
+ * Settles accounts without an owner, such as those whose owner's address was taken over, finishes erasures, and erases what
+ * arrived late for deleted accounts and anonymized users.
  */
 export async function eraseLate(
   database: Database,
@@ -200,91 +212,96 @@ export async function eraseLate(
   )
   for (const { id } of orphans) if (!isClosed()) await settleOwner(database, id, parts)
   const erased = await database.run(
-    ({ sql }) => sql<Subject[]>`
-      select id as "accountId", null as "userId" from accounts
-      where deleted_at > clock_timestamp() - make_interval(days => ${sweptDays})
-      union
-      select account_id, target from audit_log
-      where action = 'member.anonymized' and at > clock_timestamp() - make_interval(days => ${sweptDays})`,
+    ({ sql }) => sql<(Subject & { isUnfinished: boolean })[]>`
+      select account_id as "accountId", case action when 'member.anonymized' then target end as "userId",
+        details ? 'unfinished' as "isUnfinished"
+      from audit_log
+      where at > clock_timestamp() - make_interval(days => ${markedDays})
+        and action in ('account.deleted', 'member.anonymized')
+        and (details ? 'unfinished' or at > clock_timestamp() - make_interval(days => ${sweptDays}))`,
+    retentionDeadlineMs,
   )
-  // Older records were there when the account was deleted.
-  const since = new Date(parts.at - 2 * sweptDays * dayMs).toISOString()
-  for (const subject of erased) {
-    if (isClosed()) return
-    await eraseTexts(database, subject, since)
+  const recently = new Date(parts.at - 2 * sweptDays * dayMs).toISOString()
+  for (const { isUnfinished, ...subject } of erased) {
+    // Of a finished erasure, older records were there in time.
+    await eraseTexts(database, subject, isUnfinished ? '-infinity' : recently, isClosed)
     if (subject.userId === null) await parts.forgetCounters(subject.accountId)
   }
+}
+
+/** Erases the first texts at once. What is left, or failed, keeps its mark for the sweep: the account has ended either way. */
+async function eraseFirst(database: Database, subject: Subject): Promise<void> {
+  let count = 0
+  await eraseTexts(database, subject, '-infinity', () => count++ >= firstParts).catch(() => {})
 }
 
 /** An account, or one user of it. */
 type Subject = { readonly accountId: string; readonly userId: string | null }
 
 /**
- * Erases the texts that requests from `since` (ISO 8601) on and changes have left. Usage stays, without the labels that its
- * clients chose.
+ * Erases the texts that requests from `from` (ISO 8601) on and changes have left, until `isEnough`. Usage stays, without the
+ * labels that its clients chose.
  */
-async function eraseTexts(database: Database, subject: Subject, since = '-infinity'): Promise<void> {
+async function eraseTexts(database: Database, subject: Subject, from: string, isEnough: () => boolean): Promise<void> {
   const { accountId, userId } = subject
-  const inParts = async (erase: () => Promise<number>) => {
-    while ((await erase()) === erasedAtOnce);
-  }
-  await inParts(() =>
-    erasedBy(database, step => {
-      const keys = keysOf(step, subject)
-      return step`
-        with texts as (
-          select request_id, at from usage_records
-          where account_id = ${accountId} and at >= ${since}::text::timestamptz
-            and (metadata is not null or tags is not null) and key_id in (${keys})
-          limit ${erasedAtOnce})
+  const own = (step: TransactionSql, keyId: string) => step`
+    account_id = ${accountId} and (${userId}::text is null
+      or ${step.unsafe(keyId)} in (select id from api_keys where user_id = ${userId}))`
+  // Each part starts where the last one ended: the erased records are in the index too.
+  let since = from
+  const erasures: readonly ((step: TransactionSql) => PromiseLike<readonly { readonly at?: string }[]>)[] = [
+    step => step<{ at: string }[]>`
+      with texts as (
+        select request_id, at from usage_records
+        where ${own(step, 'key_id')} and at >= ${since}::text::timestamptz and (metadata is not null or tags is not null)
+        order by at limit ${erasedAtOnce}),
+      erased as (
         update usage_records as record set metadata = null, tags = null from texts
-        where record.request_id = texts.request_id and record.at = texts.at returning 1`
-    }),
-  )
-  await erasedBy(
-    database,
+        where record.request_id = texts.request_id and record.at = texts.at)
+      select at::text as at from texts order by texts.at`,
     step => step`
-      update usage_replaced set "row" = "row" - '{metadata,tags}'::text[]
-      where account_id = ${accountId} and "row" ?| '{metadata,tags}' and "row" ->> 'key_id' in (${keysOf(step, subject)})
+      update usage_replaced set "row" = "row" - '{metadata,tags}'::text[] where ctid in (
+        select ctid from usage_replaced
+        where ${own(step, `"row" ->> 'key_id'`)} and "row" ?| '{metadata,tags}' limit ${erasedAtOnce})
       returning 1`,
-  )
-  await erasedBy(
-    database,
     step => step`
-      delete from usage_tags_daily where account_id = ${accountId} and key_id in (${keysOf(step, subject)}) returning 1`,
-  )
-  await erasedBy(
-    database,
+      delete from usage_tags_daily where ctid in (
+        select ctid from usage_tags_daily where ${own(step, 'key_id')} limit ${erasedAtOnce}) returning 1`,
     step => step`
-      delete from rejected_requests where account_id = ${accountId} and key_id in (${keysOf(step, subject)}) returning 1`,
+      delete from rejected_requests where ctid in (
+        select ctid from rejected_requests where ${own(step, 'key_id')} limit ${erasedAtOnce}) returning 1`,
+    step =>
+      userId === null
+        ? step`
+            update audit_log set address = null, target = case when target not like 'tag:%' then target end,
+              details = case when details ? 'unfinished' then details else '{}' end
+            where ctid in (
+              select ctid from audit_log where account_id = ${accountId}
+                and (address is not null or details - 'unfinished' <> '{}' or target like 'tag:%') limit ${erasedAtOnce})
+            returning 1`
+        : step`
+            update audit_log set address = case when user_id is distinct from ${userId} then address end,
+              details = details - '{name,tags}'::text[]
+            where ctid in (
+              select ctid from audit_log where account_id = ${accountId} and (user_id = ${userId} and address is not null
+                or target in (select id from api_keys where user_id = ${userId}) and details ?| '{name,tags}')
+              limit ${erasedAtOnce})
+            returning 1`,
+  ]
+  for (const erase of erasures)
+    for (let isDone = false; !isDone; ) {
+      if (isEnough()) return
+      const rows = await database.run(({ sql }) => sql.begin(async step => erase(step)), retentionDeadlineMs)
+      isDone = rows.length < erasedAtOnce
+      since = rows.at(-1)?.at ?? since
+    }
+  await database.run(
+    ({ sql }) => sql`
+      update audit_log set details = '{}'
+      where account_id = ${accountId} and details ? 'unfinished'
+        and (action, coalesce(target, '')) = (${userId === null ? 'account.deleted' : 'member.anonymized'}, ${userId ?? ''})`,
+    retentionDeadlineMs,
   )
-  await erasedBy(
-    database,
-    step => step`
-      update audit_log set
-        address = case when ${userId}::text is null or user_id = ${userId} then null else address end,
-        target = case when ${userId}::text is null and target like 'tag:%' then null else target end,
-        details = case when ${userId}::text is null then '{}' else details - '{name,tags}'::text[] end
-      where account_id = ${accountId} and (
-        ${userId}::text is null and (address is not null or details <> '{}' or target like 'tag:%')
-        or user_id = ${userId} and address is not null
-        or target in (${keysOf(step, subject)}) and details ?| '{name,tags}')
-      returning 1`,
-  )
-}
-
-/** Runs one statement in a transaction that may take as long as a retention. Returns the number of its rows. */
-async function erasedBy(
-  database: Database,
-  statement: (step: TransactionSql) => PromiseLike<readonly unknown[]>,
-): Promise<number> {
-  const rows = await database.run(({ sql }) => sql.begin(async step => statement(step)), retentionDeadlineMs)
-  return rows.length
-}
-
-function keysOf(step: TransactionSql, { accountId, userId }: Subject) {
-  return step`
-    select id from api_keys where account_id = ${accountId} and (${userId}::text is null or user_id = ${userId})`
 }
 
 /** A payment method of a deleted account; `cardId` null = nothing to detach at the payment processor. */
