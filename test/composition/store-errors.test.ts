@@ -61,6 +61,15 @@ describe('toStoreError', () => {
     expect(toStoreError(config, cause)).toBe(text)
   })
 
+  test.each([
+    ['the system', 'ENOSPC'],
+    ['the embedded database', '53100'],
+  ])('names the full disk of the data folder that %s reports', (_, code) => {
+    const text = toStoreError({ ...config, databaseUrl: null }, failure({ code }))
+    expect(text).toStartWith('GATEWAY_DATA_DIR: the disk that holds /data is full. Free space on it')
+    expect(text).not.toContain(canary)
+  })
+
   test('recognizes errors of the system and of the driver', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-problems-'))
     try {

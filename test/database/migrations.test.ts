@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { generateDrizzleJson, generateMigration } from 'drizzle-kit/api'
 import journal from '../../drizzle/meta/_journal.json'
-import { openDatabase, pendingMigrations } from '../../src/database/database.ts'
+import packageJson from '../../package.json'
+import { migrate, openDatabase, pendingMigrations } from '../../src/database/database.ts'
 import { openEmbedded } from '../../src/database/embedded.ts'
 import { packedFolder } from '../../src/database/packed-folder.ts'
 import * as tables from '../../src/database/tables.ts'
@@ -36,6 +37,26 @@ test('packed folder: opens as a migrated database with row-level security and wi
     )
     expect(found).toEqual({ may_enter: true, accounts: 0 })
     expect(events).toEqual(['creating_database'])
+  } finally {
+    await database.close()
+    await embedded.close()
+  }
+})
+
+test('migrate: rejects a database of a later release with both versions, and leaves it intact for that release', async () => {
+  const embedded = await openEmbedded(folder)
+  const database = openDatabase(embedded.address, patientStore)
+  try {
+    await database.run(({ sql }) =>
+      sql.unsafe(`
+        insert into drizzle.__drizzle_migrations (hash, created_at) values ('later', ${Date.UTC(2031, 4, 6)});
+        comment on table drizzle.__drizzle_migrations is 'gateway-ai 99.1.0'`),
+    )
+    await expect(migrate(database)).rejects.toThrow(
+      `The database was migrated by gateway-ai 99.1.0 (its latest migration is of 2031-05-06), and this is gateway-ai ${packageJson.version}, which does not know that schema.`,
+    )
+    const rows = await database.run(({ sql }) => sql`select hash from drizzle.__drizzle_migrations order by id`)
+    expect([rows.length, rows.at(-1)?.hash]).toEqual([journal.entries.length + 1, 'later'])
   } finally {
     await database.close()
     await embedded.close()

@@ -22,8 +22,8 @@ function delay(milliseconds: number): Transform {
   })
 }
 
-/** Starts a proxy in front of `port`, as the URL of a Redis; adds `roundTripMs` per round trip. */
-export function startProxy(port: number, { roundTripMs = 0 } = {}): Proxy {
+/** Starts a proxy in front of `port`, as the URL of a Redis; adds `roundTripMs` per round trip. Listens `at` a port or any. */
+export function startProxy(port: number, { roundTripMs = 0, at = 0 } = {}): Proxy {
   const open = new Set<Socket>()
   let isCut = false
   let target = port
@@ -45,7 +45,7 @@ export function startProxy(port: number, { roundTripMs = 0 } = {}): Proxy {
       else one.pipe(delay(roundTripMs / 2)).pipe(other)
     }
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(at, '127.0.0.1')
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('the proxy does not listen')
   const cut = () => {
