@@ -63,7 +63,7 @@ export function movedClock(start = 0) {
 
 /**
  * A clock that runs like the system's until it leaps: then all timers that are due by its new time run. For gateways on
- * real sockets, whose deadlines no busy machine reaches by itself.
+ * real sockets, whose deadlines a busy machine must not reach.
  */
 export function leapingClock() {
   let ahead = 0

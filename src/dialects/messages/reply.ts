@@ -80,7 +80,7 @@ function detailsOf(explanation: string | null, details: BlockFields | null): Blo
 }
 
 /** Fields of the end of a message that only Anthropic sends. `details`: why the model refuses. */
-export type EndFields = {
+type EndFields = {
   readonly details: BlockFields | null
   readonly container: BlockFields | null
   readonly others: { readonly context_management?: BlockFields }
