@@ -49,7 +49,7 @@ export function tracedAttempts(attempts: readonly Attempt[]): Pick<RequestTrace,
 }
 
 /** Returns the candidates that were not called in their turn. */
-export function tracedSkips(attempts: readonly Attempt[]): Pick<RequestTrace, 'k'> {
+function tracedSkips(attempts: readonly Attempt[]): Pick<RequestTrace, 'k'> {
   const skips = attempts.flatMap(({ model, outcome }) => (isSkip(outcome) ? [[model, outcome] as const] : []))
   return skips.length === 0 ? {} : { k: skips.slice(0, maximumTraced) }
 }

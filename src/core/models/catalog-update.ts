@@ -7,7 +7,7 @@ import { changeProblems, type ModelChange, modelChangeSchema, withChanges } from
 import { fullName, type Model } from './models.ts'
 
 /** The form of an update file. A later release may read others. */
-export const catalogFormat = 'gateway-catalog-1'
+const catalogFormat = 'gateway-catalog-1'
 
 export const catalogUpdateSchema = Type.Object(
   {

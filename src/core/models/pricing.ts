@@ -18,7 +18,7 @@ export type Rates = Prices & { readonly longContext: (Prices & { readonly aboveI
 /** Usual prices. The first variant whose conditions all hold replaces them; absent = none. */
 export type Pricing = Rates & { readonly variants?: readonly PriceVariant[] }
 
-export type PriceVariant = Rates & {
+type PriceVariant = Rates & {
   /** The tier as the provider names it; null = any. */
   readonly serviceTier: string | null
   /** `HH:MM-HH:MM` in UTC, the end excluded; an end that is not later is on the next day. Null = any. */
@@ -30,7 +30,7 @@ export type PriceVariant = Rates & {
 }
 
 export const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const
-export type Weekday = (typeof weekdays)[number]
+type Weekday = (typeof weekdays)[number]
 
 /** What the prices of an attempt depend on beside its tokens. */
 export type PriceTerms = {
@@ -83,10 +83,8 @@ function minuteOfWeek(epochMs: number): number {
 /** Returns the rates of an attempt that began at this time and was served in this tier. */
 export function ratesAt(pricing: Pricing, { at, tier }: PriceTerms): Rates {
   if (pricing.variants === undefined) return pricing
-  const minute = minuteOfWeek(at)
   for (const variant of pricing.variants)
-    if ((variant.serviceTier === null || variant.serviceTier === tier) && isWithin(variant, minute, minute))
-      return variant
+    if ((variant.serviceTier === null || variant.serviceTier === tier) && isWithin(variant, at, 0)) return variant
   return pricing
 }
 
@@ -102,13 +100,14 @@ const longestRequestMinutes = 65
  */
 export function canApply(variant: PriceVariant, { at, tier }: PriceTerms): boolean {
   if (variant.serviceTier !== null && tier !== null && variant.serviceTier !== tier) return false
-  const from = minuteOfWeek(at)
-  return isWithin(variant, from, from + longestRequestMinutes)
+  return isWithin(variant, at, longestRequestMinutes)
 }
 
-/** Returns whether any minute from `from` to `to` is one of the variant's; `to` may be in the next week. */
-function isWithin({ minutes }: PriceVariant, from: number, to: number): boolean {
+/** Returns whether the hours of a variant include this time, or begin in the minutes after it. */
+function isWithin({ minutes }: PriceVariant, at: number, after: number): boolean {
   if (minutes === null) return true
+  const from = minuteOfWeek(at)
+  const to = from + after
   for (const [start, end] of minutes) {
     if (start <= to && from < end) return true
     if (start + weekMinutes <= to) return true
