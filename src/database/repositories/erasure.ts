@@ -229,7 +229,7 @@ export async function eraseLate(
   }
 }
 
-/** Erases the first texts at once. What is left, or failed, keeps its mark for the sweep: the account has ended either way. */
+/** Erases the first texts at once. Texts that remain or failed keep their mark for the sweep: the account has ended either way. */
 async function eraseFirst(database: Database, subject: Subject): Promise<void> {
   let count = 0
   await eraseTexts(database, subject, '-infinity', () => count++ >= firstParts).catch(() => {})
