@@ -1,6 +1,6 @@
 /** Output items and their wire format in each status. */
-import type { TokenLogprob } from '../../core/chat/chat-events.ts'
-import { parseModelJson } from '../../core/validation/untrusted-json.ts'
+import type { ContentEvent, TokenLogprob } from '../../core/chat/chat-events.ts'
+import { parseModelJson, parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { type Fields, isFields } from '../check.ts'
 import type { CustomInput } from '../custom-input.ts'
 import type { ToolOrigin } from './tools.ts'
@@ -75,6 +75,18 @@ export function shownPart({ type, text, annotations, tokens }: Part): Fields {
   return type === 'refusal'
     ? { type, refusal: text }
     : { type, text, annotations: [...annotations], logprobs: [...tokens] }
+}
+
+export type CitationEvent = Extract<ContentEvent, { type: 'citation' }>
+
+/** Returns the annotation of a text part; null = this API has no form for the citation. */
+export function shownCitation({ source, own }: CitationEvent, { from, text }: Part): Fields | null {
+  const end = Math.min(source.end - from, [...text].length)
+  const range = { start_index: Math.min(source.start - from, end), end_index: end }
+  const value = own?.dialect === 'responses' ? parseUntrustedJson(own.json) : null
+  if (isFields(value)) return { ...value, ...('start_index' in value && 'end_index' in value ? range : {}) }
+  const { url, title } = source
+  return url === null ? null : { type: 'url_citation', ...range, url, title: title ?? url }
 }
 
 /** Returns a part of a reasoning summary. */

@@ -12,6 +12,7 @@ import { carrierOf } from './carried-items.ts'
 import {
   type Base,
   type CallOutput,
+  type CitationEvent,
   type Item,
   type MessageOutput,
   type Part,
@@ -19,6 +20,7 @@ import {
   type Status,
   shortLogprob,
   shown,
+  shownCitation,
   shownPart,
   summaryPart,
   type WholeOutput,
@@ -243,20 +245,13 @@ export class OutputItems {
     this.end(this.place<WholeOutput>('it', { kind: 'whole', json: value }), 'completed')
   }
 
-  private annotate({ source, own }: Extract<ContentEvent, { type: 'citation' }>): void {
+  private annotate(cite: CitationEvent): void {
     const cited = this.items
       .flatMap(item => (item.kind === 'message' ? item.parts.map(part => ({ item, part })) : []))
-      .findLast(({ part }) => part.type === 'output_text' && part.from <= source.start)
+      .findLast(({ part }) => part.type === 'output_text' && part.from <= cite.source.start)
     if (cited === undefined) return
     const { item, part } = cited
-    const end = Math.min(source.end - part.from, [...part.text].length)
-    const range = { start_index: Math.min(source.start - part.from, end), end_index: end }
-    const value = own?.dialect === 'responses' ? parseUntrustedJson(own.json) : null
-    const annotation = isFields(value)
-      ? { ...value, ...('start_index' in value && 'end_index' in value ? range : {}) }
-      : source.url === null
-        ? null
-        : { type: 'url_citation', ...range, url: source.url, title: source.title ?? source.url }
+    const annotation = shownCitation(cite, part)
     if (annotation === null) return
     part.annotations.push(annotation)
     // A completed item is only in the response at the end.

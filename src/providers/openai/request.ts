@@ -34,13 +34,8 @@ export function toRequest(
   if (withTools && ask.parallelToolCalls !== null && !rules.parallelToolCalls) dropped.add('parallel_tool_calls')
   const { field, instruction, lesser } = formatFor(ask.responseFormat, rules.responseFormat)
   if (lesser) dropped.add('response_format')
-  const instructions = [
-    ...(instruction === null ? [] : [instruction]),
-    ...(withTools && unforced ? [{ text: instructionFor(ask.toolChoice), unlessJsonIsNamed: false }] : []),
-  ]
-
+  const instructions = [instruction, withTools && unforced ? callLine(ask.toolChoice) : null].filter(isGiven)
   const extras = extrasFor(ask.extras, model, official, access.extraFields)
-
   const body: Json = {
     ...extras.sent,
     model: model.id,
@@ -77,6 +72,12 @@ export function toRequest(
     ),
   }
 }
+
+const callLine = (choice: Parameters<typeof instructionFor>[0]): Instruction => ({
+  text: instructionFor(choice),
+  unlessJsonIsNamed: false,
+})
+const isGiven = <Value>(value: Value | null): value is Value => value !== null
 
 function headersFor({ apiKey }: Access, dialect: Dialect, stream: boolean): ProviderRequest['headers'] {
   return {
