@@ -244,16 +244,16 @@ type Subject = { readonly accountId: string; readonly userId: string | null }
  */
 async function eraseTexts(database: Database, subject: Subject, from: string, isEnough: () => boolean): Promise<void> {
   const { accountId, userId } = subject
-  const own = (step: TransactionSql, keyId: string) => step`
+  const own = (step: TransactionSql, keyId = step`key_id`) => step`
     account_id = ${accountId} and (${userId}::text is null
-      or ${step.unsafe(keyId)} in (select id from api_keys where user_id = ${userId}))`
+      or ${keyId} in (select id from api_keys where user_id = ${userId}))`
   // Each part starts where the last one ended: the erased records are in the index too.
   let since = from
   const erasures: readonly ((step: TransactionSql) => PromiseLike<readonly { readonly at?: string }[]>)[] = [
     step => step<{ at: string }[]>`
       with texts as (
         select request_id, at from usage_records
-        where ${own(step, 'key_id')} and at >= ${since}::text::timestamptz and (metadata is not null or tags is not null)
+        where ${own(step)} and at >= ${since}::text::timestamptz and (metadata is not null or tags is not null)
         order by at limit ${erasedAtOnce}),
       erased as (
         update usage_records as record set metadata = null, tags = null from texts
@@ -262,14 +262,14 @@ async function eraseTexts(database: Database, subject: Subject, from: string, is
     step => step`
       update usage_replaced set "row" = "row" - '{metadata,tags}'::text[] where ctid in (
         select ctid from usage_replaced
-        where ${own(step, `"row" ->> 'key_id'`)} and "row" ?| '{metadata,tags}' limit ${erasedAtOnce})
+        where ${own(step, step`"row" ->> 'key_id'`)} and "row" ?| '{metadata,tags}' limit ${erasedAtOnce})
       returning 1`,
     step => step`
       delete from usage_tags_daily where ctid in (
-        select ctid from usage_tags_daily where ${own(step, 'key_id')} limit ${erasedAtOnce}) returning 1`,
+        select ctid from usage_tags_daily where ${own(step)} limit ${erasedAtOnce}) returning 1`,
     step => step`
       delete from rejected_requests where ctid in (
-        select ctid from rejected_requests where ${own(step, 'key_id')} limit ${erasedAtOnce}) returning 1`,
+        select ctid from rejected_requests where ${own(step)} limit ${erasedAtOnce}) returning 1`,
     step =>
       userId === null
         ? step`
