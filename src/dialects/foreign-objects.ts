@@ -22,27 +22,33 @@ const ownFields: ReadonlySet<string> = new Set(
     ' ',
   ),
 )
+const checkedFields: ReadonlySet<string> = new Set([...objectFields, ...addressFields.keys(), 'url', 'id'])
 /** Results of Anthropic's code execution name the files that it wrote. In a later turn the name is only a text. */
 const resultTypes: ReadonlySet<unknown> = new Set(['code_execution_output', 'bash_code_execution_output'])
 
 /** Throws `unsupported_parameter` or `invalid_request` with the field at fault. Iterative, because a body may be deep. */
 export function refuseForeignObjects(body: Fields): void {
   for (const [param, given] of Object.entries(body)) {
-    if (ownFields.has(param)) continue
-    const open: unknown[] = [given]
+    if (ownFields.has(param) || !isContainer(given)) continue
+    const open: object[] = [given]
     for (let value = open.pop(); value !== undefined; value = open.pop()) {
       if (Array.isArray(value)) for (const inner of value) if (isContainer(inner)) open.push(inner)
-      if (!isFields(value)) continue
-      for (const [name, inner] of Object.entries(value)) {
-        if (inner === null || isOwnField(value, name)) continue
-        checkField(value, name, `${param}.${name}`)
-        if (isContainer(inner)) open.push(inner)
-      }
+      if (isFields(value)) openMembers(value, param, open)
     }
   }
 }
 
-function isContainer(value: unknown): boolean {
+/** A loop over the names: a list of them per object would take most of the time. */
+function openMembers(fields: Fields, param: string, open: object[]): void {
+  for (const name in fields) {
+    const value = fields[name]
+    if (value == null) continue
+    if (checkedFields.has(name)) checkField(fields, name, `${param}.${name}`)
+    if (isContainer(value) && !isOwnField(fields, name)) open.push(value)
+  }
+}
+
+function isContainer(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
 
