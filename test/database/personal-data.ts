@@ -2,7 +2,7 @@
  * Decides for every column of every table whether it holds personal data, and what the deletion of an account does with it.
  * A new column without a line here fails `personal-data.test.ts`.
  */
-export type Decision = {
+type Decision = {
   /**
    * `deleted`: the rows end. `kept`: they stay under IDs, without names. `shared`: no row belongs to an account, or
    * names more than a request.

@@ -107,7 +107,7 @@ function failureSubjects(userId: string, email: string): readonly string[] {
 }
 
 /** Result for the account of an anonymized user. */
-export type Successor = 'unchanged' | 'account_deleted' | { readonly ownerId: string }
+type Successor = 'unchanged' | 'account_deleted' | { readonly ownerId: string }
 
 /**
  * Anonymizes a user of a living account: access ends, and everything that names the user is blanked. Open invitations to the
@@ -305,7 +305,7 @@ async function eraseTexts(database: Database, subject: Subject, from: string, is
 }
 
 /** A payment method of a deleted account; `cardId` null = nothing to detach at the payment processor. */
-export type SettledMethod = { readonly id: string; readonly cardId: string | null }
+type SettledMethod = { readonly id: string; readonly cardId: string | null }
 
 /** Returns a payment method of a deleted account that owes nothing more; null = none. */
 export async function findSettledMethod(database: Database): Promise<SettledMethod | null> {
