@@ -57,7 +57,7 @@ export function limitsText(limits: Limits): string {
 export type PlanName = keyof typeof plans
 
 /** Usage of a key beyond what was reserved and billed for it, on one UTC day. */
-export type Shortfall = {
+type Shortfall = {
   /** `YYYY-MM-DD`; null = none yet. */
   readonly shortfallDay: string | null
   readonly shortfallMicrocents: number
@@ -66,7 +66,7 @@ export type Shortfall = {
 }
 
 /** Why a key may not chat, and for how long. */
-export type Pause = {
+type Pause = {
   /** Epoch milliseconds: the end of the UTC day. */
   readonly until: number
   readonly requestId: string
