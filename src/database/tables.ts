@@ -618,7 +618,7 @@ export const usageRecords = pgTable(
     keyId: text('key_id').notNull(),
     provider: text('provider').notNull(),
     model: text('model').notNull(),
-    /** `provider/model` that the request named, or `gateway-ai`; null = an older record. */
+    /** `provider/model` that the request named, or `gateway-ai`. */
     requestedModel: text('requested_model'),
     /** ID that the serving provider gave its response. */
     upstreamId: text('upstream_id'),
@@ -626,7 +626,7 @@ export const usageRecords = pgTable(
     strategy: text('strategy'),
     queryType: text('query_type'),
     streamed: boolean('streamed').notNull(),
-    /** The API form of the request; null = an older record. */
+    /** The API form of the request. */
     dialect: text('dialect', { enum: [...recordedDialects] }),
     status: text('status', { enum: ['completed', 'failed', 'client_closed', 'blocked'] }).notNull(),
     errorCode: text('error_code'),
@@ -646,17 +646,17 @@ export const usageRecords = pgTable(
     fetchMicrocents: whole('fetch_microcents').notNull().default(0),
     hedgeMicrocents: whole('hedge_microcents').notNull().default(0),
     attempts: smallint('attempts').notNull(),
-    /** Null = an older record. */
+    /** Attempts in order. */
     tried: jsonb('tried').$type<AttemptRecord[]>(),
     latencyMs: whole('latency_ms').notNull(),
     firstTokenMs: whole('first_token_ms'),
     metadata: jsonb('metadata').$type<Record<string, string>>(),
-    /** Routing and attempts as numbers (`core/usage/request-trace.ts`); null = an older record. */
+    /** Routing and attempts as numbers (`core/usage/request-trace.ts`); null = a checkpoint. */
     trace: jsonb('trace').$type<RequestTrace>(),
     truth: text('truth', { enum: ['final', 'checkpoint'] })
       .notNull()
       .default('final'),
-    /** Labels that the caller chose; null = none, or an older record. */
+    /** Labels that the caller chose; null = none. */
     tags: jsonb('tags').$type<Record<string, string>>(),
   },
   table => [

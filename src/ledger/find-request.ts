@@ -10,7 +10,7 @@ import { type UsageScope, visibleRecords, visibleRejected } from '../database/vi
 import { keyColumns, type LoggedRequest, type LogPage, type LogRange, requestColumns } from './logged-request.ts'
 import { keyCondition, type RequestFilters } from './request-filters.ts'
 
-/** A request with its trace; null = an older record. */
+/** A request with its trace; null = a checkpoint. */
 export type TracedRequest = LoggedRequest & {
   readonly trace: RequestTrace | null
   readonly shortfall_microcents: number

@@ -22,15 +22,15 @@ export type LoggedRequest = Required<
     | 'truth'
   >
 > & {
-  /** Null = an older record. */
+  /** Null = a record that no gateway wrote. */
   readonly dialect: UsageRecord['dialect'] | null
-  /** `provider/model` or `gateway-ai`; null = an older record. */
+  /** `provider/model` or `gateway-ai`; null as for `dialect`. */
   readonly requested_model: string | null
-  /** Null = the provider gave none, or an older record. */
+  /** Null = the provider gave none. */
   readonly upstream_id: string | null
-  /** Null = an older record. */
+  /** Null as for `dialect`. */
   readonly tried: readonly AttemptRecord[] | null
-  /** Null = none, or an older record. */
+  /** Null = none. */
   readonly tags: Readonly<Record<string, string>> | null
   /** Epoch microseconds, the resolution of Postgres, which a cursor needs. */
   readonly at_micros: number

@@ -347,7 +347,7 @@ export function databaseContract(name: string, open: () => Database | null): voi
         billedMicrocents: 30,
         tried: [['openai/gpt-test', 'timeout', 2, 398]],
       })
-      expect((await findRequest(database, `${accountId}_1`))?.tried).toBeNull()
+      expect((await findRequest(database, `${accountId}_1`))?.tried).toEqual([])
       const sums = await database.run(
         ({ sql }) =>
           sql`select sum(requests)::int as requests, sum(completed)::int as completed, sum(failed)::int as failed from usage_daily where account_id = ${accountId}`,

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { exposition } from '../../src/observability/exposition.ts'
 import { createCounter, createHistogram, type Labels } from '../../src/observability/instruments.ts'
 import { createMetrics } from '../../src/observability/metrics.ts'
@@ -44,7 +45,7 @@ test('metrics: name a model that the catalog has only since a reload, and no oth
       trace: null,
       plan: { mode: 'manual', choices: 1, first },
     } as const
-    const record = {
+    const record: UsageRecord = {
       request_id: 'req_1',
       account_id: 'acc_1',
       key_id: 'key_1',
@@ -54,6 +55,8 @@ test('metrics: name a model that the catalog has only since a reload, and no oth
       routing_mode: 'manual',
       strategy: null,
       query_type: null,
+      requested_model: 'gateway-ai',
+      dialect: 'native',
       streamed: false,
       status: 'completed',
       error_code: null,
@@ -68,10 +71,11 @@ test('metrics: name a model that the catalog has only since a reload, and no oth
       reserved_microcents: 100_000_000,
       hedge_microcents: 25_000_000,
       attempts: 1,
+      tried: [],
       latency_ms: 20,
       first_token_ms: 10,
       metadata: null,
-    } as const
+    }
     metrics.settled({ request, progress, response: null, record })
   }
   settle('old')

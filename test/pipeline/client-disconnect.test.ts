@@ -2,7 +2,7 @@
  * Clients that disconnect or do not read: the upstream call is aborted, the reservation released, and received output
  * billed.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { maximumEventCharacters } from '../../src/providers/sse.ts'
 import { gzipPieces, type Piece, piece } from '../../src/simulator/reply.ts'
 import {
@@ -24,6 +24,8 @@ import { countedNetwork } from '../harness/counted-network.ts'
 import { eventually } from '../harness/eventually.ts'
 import { oneTurn } from '../harness/moved-clock.ts'
 import { type LedgerEntry, silence, type UpstreamAnswer } from '../harness/upstream.ts'
+
+setDefaultTimeout(240_000)
 
 const { network, arrived } = countedNetwork()
 let rig: Rig

@@ -12,7 +12,7 @@ export type TriedOutcome = (typeof attemptOutcomes)[number]
 /** API forms whose requests are in the ledger. */
 export const recordedDialects = [...chatDialects, 'embeddings'] as const
 
-/** Maximum number of attempts in a record. A larger one would be invalid for an older version. */
+/** Maximum number of attempts in a record. */
 export const maximumTried = 3
 /** Maximum count of attempted and skipped candidates in a record. */
 export const maximumRecordedAttempts = 16
@@ -55,16 +55,16 @@ export const usageRecordSchema = Type.Object(
     /** Empty if no model was reached. */
     provider: Type.String({ maxLength: 64 }),
     model: Type.String({ maxLength: 256 }),
-    /** `provider/model` that the request named, or `gateway-ai` for automatic routing; absent in older records. */
-    requested_model: Type.Optional(Type.String({ maxLength: 321 })),
+    /** `provider/model` that the request named, or `gateway-ai` for automatic routing. */
+    requested_model: Type.String({ maxLength: 321 }),
     /** ID that the serving provider gave its response; absent = none. */
     upstream_id: Type.Optional(Type.String({ maxLength: maximumUpstreamId })),
     routing_mode: Type.Union([Type.Literal('auto'), Type.Literal('manual')]),
     strategy: Type.Union([Type.String({ maxLength: 16 }), Type.Null()]),
     query_type: Type.Union([Type.String({ maxLength: 32 }), Type.Null()]),
     streamed: Type.Boolean(),
-    /** The API form of the request; absent in older records. */
-    dialect: Type.Optional(oneOf(recordedDialects)),
+    /** The API form of the request. */
+    dialect: oneOf(recordedDialects),
     status: Type.Union([
       Type.Literal('completed'),
       Type.Literal('failed'),
@@ -85,19 +85,19 @@ export const usageRecordSchema = Type.Object(
     reserved_microcents: Type.Integer({ minimum: 0 }),
     /** Usage beyond the reservation, which is not billed; absent = none. */
     shortfall_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
-    /** Parts of the billed amount; absent = none, as in records from before web access existed. */
+    /** Parts of the billed amount; absent = none. */
     search_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
     fetch_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
     hedge_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
     /** Attempted and skipped candidates. */
     attempts: Type.Integer({ minimum: 0, maximum: maximumRecordedAttempts }),
-    /** Attempts in order; absent in older records. */
-    tried: Type.Optional(Type.Array(triedSchema, { maxItems: maximumTried })),
+    /** Attempts in order. */
+    tried: Type.Array(triedSchema, { maxItems: maximumTried }),
     latency_ms: Type.Integer({ minimum: 0 }),
     first_token_ms: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),
-    /** How it was routed and why it ended; absent in older records and in checkpoints. */
+    /** How it was routed and why it ended; absent in checkpoints. */
     trace: Type.Optional(requestTraceSchema),
-    /** Absent = final, as in older records. */
+    /** Absent = final. */
     truth: Type.Optional(oneOf(truths)),
     metadata: Type.Union([Type.Record(Type.String({ maxLength: 64 }), Type.String({ maxLength: 512 })), Type.Null()]),
     /** Labels that the caller chose (`core/request/tags.ts`); absent = none. */

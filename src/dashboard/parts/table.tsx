@@ -91,7 +91,9 @@ function sorted<Row>(rows: readonly Row[], by: NonNullable<Column<Row>['by']>, i
     const [one, other] = [by(left), by(right)]
     if (one === null || other === null) return Number(one === null) - Number(other === null)
     const difference =
-      typeof one === 'number' && typeof other === 'number' ? one - other : String(one).localeCompare(String(other))
+      typeof one === 'number' && typeof other === 'number'
+        ? one - other
+        : String(one).localeCompare(String(other), 'en')
     return isDescending ? -difference : difference
   })
 }

@@ -1,7 +1,9 @@
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import fc from 'fast-check'
 import { fromPunycode, toPunycode } from '../../../src/core/moderation/hostname.ts'
 import { mapIdna } from '../../../src/core/moderation/idna-mapping.ts'
+
+setDefaultTimeout(240_000)
 
 test.each([
   ['Straße ÉTÉ', 'straße été'],
