@@ -13,7 +13,7 @@ type Stores = {
     typeof import('../database/repositories/invoices.ts'),
     'closeCycle' | 'claimInvoice' | 'noteProcessorId'
   >
-  readonly erasure: Pick<typeof import('../database/repositories/erasure.ts'), 'findSettledMethod' | 'forgetMethod'>
+  readonly cards: Pick<typeof import('../database/repositories/cards.ts'), 'findSettledMethod' | 'forgetMethod'>
   readonly paymentEvents: Pick<typeof import('../database/repositories/payment-events.ts'), 'applyInvoice'>
 }
 type Fields = Readonly<Record<string, string | number | boolean | null>>
@@ -101,7 +101,7 @@ async function collectNext({ database, stores, payments, manual, clock, log }: B
 
 /** Removes a payment method of a deleted account after its last invoice; returns false if there is none, or it cannot now. */
 async function forgetNext({ database, stores, payments, log }: BillingWorkerOptions): Promise<boolean> {
-  const method = await stores.erasure.findSettledMethod(database)
+  const method = await stores.cards.findSettledMethod(database)
   if (method === null) return false
   try {
     if (method.cardId !== null) await payments.cards?.remove(method.cardId)
@@ -109,7 +109,7 @@ async function forgetNext({ database, stores, payments, log }: BillingWorkerOpti
     log.warn('payment_method_detach_failed', { detail: reasonOf(error) })
     return false
   }
-  await stores.erasure.forgetMethod(database, method.id)
+  await stores.cards.forgetMethod(database, method.id)
   return true
 }
 

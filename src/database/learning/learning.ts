@@ -20,7 +20,7 @@ import type { UsageRecord } from '../../core/usage/usage-record.ts'
 import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
 import { recordAudit } from '../repositories/audit.ts'
-import { eraseLearningIn } from '../repositories/erasure.ts'
+import { type Step, statementIn } from '../statement.ts'
 import { type UsageScope, visibleRecords } from '../visible-requests.ts'
 import { type CellKey, changeCell, lockCells, placeIn, writeCells } from './learning-cells.ts'
 
@@ -295,6 +295,20 @@ export function rate(
         where account_id = ${accountId} and request_id = ${requestId}`
     return placeIn(entry)
   })
+}
+
+/**
+ * Ends the learning data of an account: its entries are of an earlier epoch from now on, which nothing reads and the next purge
+ * deletes.
+ */
+export async function eraseLearningIn(step: Step, accountId: string, now: number): Promise<void> {
+  const run = statementIn(step)
+  await run`
+    insert into learning_accounts (account_id, epoch, erased_at)
+    values (${accountId}, 1, to_timestamp(${now}::float8 / 1000))
+    on conflict (account_id) do update set
+      epoch = learning_accounts.epoch + 1, erased_at = excluded.erased_at, updated_at = clock_timestamp()`
+  await run`delete from learning_state where account_id = ${accountId}`
 }
 
 /**

@@ -65,3 +65,25 @@ export async function takeCardWithin(
   if (outcome !== 'done') return { outcome: 'ignored', replaced: null }
   return { outcome: 'applied', replaced: found.method?.stripePaymentMethodId ?? null }
 }
+
+/** A payment method of a deleted account; `cardId` null = nothing to detach at the payment processor. */
+type SettledMethod = { readonly id: string; readonly cardId: string | null }
+
+/** Returns a payment method of a deleted account that owes nothing more; null = none. */
+export async function findSettledMethod(database: Database): Promise<SettledMethod | null> {
+  const rows = await database.run(
+    ({ sql }) => sql<SettledMethod[]>`
+      select payment_methods.id, stripe_payment_method_id as "cardId"
+      from payment_methods join accounts on accounts.id = account_id
+      where deleted_at is not null
+        and not exists (select from billing_cycles where account_id = accounts.id and closed_at is null)
+        and not exists (select from invoices where account_id = accounts.id and status in ('open', 'unpaid'))
+      limit 1`,
+  )
+  return rows[0] ?? null
+}
+
+/** Deletes a payment method. */
+export async function forgetMethod(database: Database, id: string): Promise<void> {
+  await database.run(({ sql }) => sql`delete from payment_methods where id = ${id}`)
+}

@@ -8,7 +8,8 @@ import type { Role } from '../../core/accounts/roles.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import type { Transaction } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
-import { type Step, statementIn } from '../statement.ts'
+import { eraseLearningIn } from '../learning/learning.ts'
+import { statementIn } from '../statement.ts'
 import { recordAudit, retentionDeadlineMs } from './audit.ts'
 import { changeBillingInTransaction, lockBilling, workDeadlineMs } from './billing.ts'
 import { mailSubject } from './sessions.ts'
@@ -75,7 +76,7 @@ async function deleteIn(
   await run`delete from idempotency_keys where account_id = ${accountId}`
   await run`delete from billing_notices where account_id = ${accountId}`
   await run`delete from budget_notices where account_id = ${accountId}`
-  // The card in use stays until the last invoice is paid: `forgetMethods`.
+  // The card in use stays until the last invoice is paid: `forgetMethod`.
   await run`delete from payment_methods where account_id = ${accountId} and removed_at is not null`
   await run`
     update projects set name = '', archived_at = coalesce(archived_at, clock_timestamp()) where account_id = ${accountId}`
@@ -86,20 +87,6 @@ async function deleteIn(
     where id = ${accountId}`
   await recordAudit(step, { actor }, { accountId, action: 'account.deleted', details: unfinished })
   return true
-}
-
-/**
- * Ends the learning data of an account: its entries are of an earlier epoch from now on, which nothing reads and the next purge
- * deletes.
- */
-export async function eraseLearningIn(step: Step, accountId: string, now: number): Promise<void> {
-  const run = statementIn(step)
-  await run`
-    insert into learning_accounts (account_id, epoch, erased_at)
-    values (${accountId}, 1, to_timestamp(${now}::float8 / 1000))
-    on conflict (account_id) do update set
-      epoch = learning_accounts.epoch + 1, erased_at = excluded.erased_at, updated_at = clock_timestamp()`
-  await run`delete from learning_state where account_id = ${accountId}`
 }
 
 function failureSubjects(userId: string, email: string): readonly string[] {
@@ -302,26 +289,4 @@ async function eraseTexts(database: Database, subject: Subject, from: string, is
         and (action, coalesce(target, '')) = (${userId === null ? 'account.deleted' : 'member.anonymized'}, ${userId ?? ''})`,
     retentionDeadlineMs,
   )
-}
-
-/** A payment method of a deleted account; `cardId` null = nothing to detach at the payment processor. */
-type SettledMethod = { readonly id: string; readonly cardId: string | null }
-
-/** Returns a payment method of a deleted account that owes nothing more; null = none. */
-export async function findSettledMethod(database: Database): Promise<SettledMethod | null> {
-  const rows = await database.run(
-    ({ sql }) => sql<SettledMethod[]>`
-      select payment_methods.id, stripe_payment_method_id as "cardId"
-      from payment_methods join accounts on accounts.id = account_id
-      where deleted_at is not null
-        and not exists (select from billing_cycles where account_id = accounts.id and closed_at is null)
-        and not exists (select from invoices where account_id = accounts.id and status in ('open', 'unpaid'))
-      limit 1`,
-  )
-  return rows[0] ?? null
-}
-
-/** Deletes a payment method. */
-export async function forgetMethod(database: Database, id: string): Promise<void> {
-  await database.run(({ sql }) => sql`delete from payment_methods where id = ${id}`)
 }
