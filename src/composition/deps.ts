@@ -36,7 +36,6 @@ import { createHealthBook, type HealthTracker } from '../database/repositories/h
 import type { IdempotencyBook } from '../database/repositories/idempotency.ts'
 import type { KeyDirectory } from '../database/repositories/keys.ts'
 import type { SessionDirectory } from '../database/repositories/sessions.ts'
-import { type Stores, stores } from '../database/repositories/stores.ts'
 import type { ReasoningSeal } from '../dialects/reasoning-seal.ts'
 import type { Tokens } from '../http/authentication.ts'
 import { type BodyBudget, createBodyBudget } from '../http/body-budget.ts'
@@ -118,7 +117,6 @@ export type Deps = {
   readonly isPostgresThere: boolean
   /** Fulfilled when the schema is current: immediately, unless Postgres was unavailable at startup. */
   readonly migrated: Promise<void>
-  readonly stores: Stores
   readonly ledger: LedgerReader
   /** Explains requests that were rejected before admission. */
   readonly rejections: RejectionLog
@@ -428,7 +426,6 @@ async function openStored(config: Config, parts: StoredParts, undo: (() => unkno
   await timekeeper?.ask()
   return {
     database,
-    stores,
     storage,
     isEmbedded,
     passwords,

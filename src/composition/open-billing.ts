@@ -4,7 +4,6 @@ import type { Clock } from '../core/ports/clock.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { Network } from '../core/ports/network.ts'
 import type { Database } from '../database/database.ts'
-import { stores } from '../database/repositories/stores.ts'
 import { manualPayments } from '../payments/manual.ts'
 import { startNoticeWorker } from '../payments/notice-worker.ts'
 import { startBillingWorker } from '../payments/worker.ts'
@@ -33,9 +32,9 @@ export async function openBilling(
   const payments = await openPayments(config, network, clock)
   const post = await openMailer(config, { clock, log }, undo)
   const manual = manualPayments
-  const billingWorker = startBillingWorker({ database, stores, payments, manual, clock, newId, log, timer })
+  const billingWorker = startBillingWorker({ database, payments, manual, clock, newId, log, timer })
   undo.push(() => billingWorker.close())
-  const notices = { database, stores: stores.billingNotices, clock, log, timer }
+  const notices = { database, clock, log, timer }
   const noticeWorker = post === null ? null : startNoticeWorker({ ...notices, post })
   undo.push(() => noticeWorker?.close())
   return { payments, post, billingWorker, noticeWorker, budget: openBudget(database, { clock, log, post }) }

@@ -4,7 +4,9 @@ import { type Actor, actingAs } from '../core/audit/audit.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { Passwords } from '../core/ports/passwords.ts'
 import type { Database } from '../database/database.ts'
-import type { Stores } from '../database/repositories/stores.ts'
+import { recordAuditAlone } from '../database/repositories/audit.ts'
+import { changeSubject, isAnyLocked, mailSubject, recordFailure } from '../database/repositories/sessions.ts'
+import { findUser } from '../database/repositories/users.ts'
 import type { User } from '../database/tables.ts'
 import type { Mailer } from '../mail/mailer.ts'
 import { invalidToken, type Principal } from './authentication.ts'
@@ -12,7 +14,6 @@ import { invalidCredentials } from './sign-in.ts'
 
 export type FailureDeps = {
   readonly database: Database
-  readonly stores: Pick<Stores, 'audit' | 'sessions'>
   readonly log: Pick<Log, 'warn'>
   /** Null = no mail server is configured. */
   readonly post: Pick<Mailer, 'signInLocked'> | null
@@ -25,21 +26,19 @@ export async function countFailure(
   user: Pick<User, 'id' | 'accountId' | 'email'> | null,
   actor: Actor | null,
 ): Promise<void> {
-  const locked = await deps.stores.sessions.recordFailure(deps.database, subjects)
+  const locked = await recordFailure(deps.database, subjects)
   if (locked.length === 0) return
   deps.log.warn('sign_in_locked', { user_id: user?.id ?? null, locks: locked.length })
   if (user !== null && actor !== null)
-    await deps.stores.audit.recordAuditAlone(actingAs(deps.database, actor), {
+    await recordAuditAlone(actingAs(deps.database, actor), {
       accountId: user.accountId,
       action: 'sign_in.locked',
       target: user.id,
     })
-  if (user !== null && locked.includes(deps.stores.sessions.mailSubject(user.email)))
-    deps.post?.signInLocked(user.email)
+  if (user !== null && locked.includes(mailSubject(user.email))) deps.post?.signInLocked(user.email)
 }
 
 export type OwnPasswordDeps = FailureDeps & {
-  readonly stores: Pick<Stores, 'users'>
   readonly passwords: Pick<Passwords, 'verify'>
 }
 
@@ -52,13 +51,10 @@ export async function verifyOwnPassword(
   }: { readonly principal: Pick<Principal, 'accountId' | 'userId'>; readonly actor: Actor },
   password: string,
 ): Promise<User> {
-  const { database, stores } = deps
+  const { database } = deps
   // An open session must not allow password guesses. Only the user's own sessions can add to these failures.
-  const subjects = [stores.sessions.changeSubject(userId)]
-  const [user, isLocked] = await Promise.all([
-    stores.users.findUser(database, accountId, userId),
-    stores.sessions.isAnyLocked(database, subjects),
-  ])
+  const subjects = [changeSubject(userId)]
+  const [user, isLocked] = await Promise.all([findUser(database, accountId, userId), isAnyLocked(database, subjects)])
   if (user === null) throw invalidToken()
   if (isLocked) throw invalidCredentials()
   const verdict = await deps.passwords.verify(normalizePassword(password), user.passwordHash, userId)

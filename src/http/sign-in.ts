@@ -7,7 +7,9 @@ import type { Limits, Plans } from '../core/limits/plans.ts'
 import { toUsd } from '../core/usage/money.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { Database } from '../database/database.ts'
-import type { Stores } from '../database/repositories/stores.ts'
+import { limitsOf } from '../database/repositories/accounts.ts'
+import { findSession, startSession } from '../database/repositories/sessions.ts'
+import { findAccount, findUser } from '../database/repositories/users.ts'
 import type { Account, User } from '../database/tables.ts'
 import { firstRefreshToken, invalidToken, type Tokens } from './authentication.ts'
 import type { ShownAccount, ShownLimits, ShownSignIn, ShownUser } from './schemas.ts'
@@ -20,7 +22,6 @@ type SignInConfig = { readonly singleSignOn: Pick<SingleSignOnConfig, 'isOnly' |
 export type SignInDeps = {
   readonly config: SignInConfig & { readonly plans: Plans }
   readonly database: Database
-  readonly stores: Pick<Stores, 'accounts' | 'sessions' | 'users'>
   readonly tokens: Pick<Tokens, 'sign'>
   readonly sessions: { forget(): void }
   readonly randomBytes: RandomBytes
@@ -50,11 +51,11 @@ export async function signIn(
   user: Pick<User, 'id' | 'accountId' | 'passwordHash' | 'email'>,
   { subjects, address, status = 200, maximumHours = null }: SignInOptions,
 ): Promise<Response | null> {
-  const { database, stores, randomBytes, newId } = deps
+  const { database, randomBytes, newId } = deps
   const refreshToken = firstRefreshToken(randomBytes)
   const sessionId = newId('ses')
   const acting = actingAs(database, { kind: 'user', userId: user.id, address })
-  const started = await stores.sessions.startSession(acting, {
+  const started = await startSession(acting, {
     id: sessionId,
     accountId: user.accountId,
     userId: user.id,
@@ -80,12 +81,12 @@ export async function sessionReply(
   const { accountId, userId, sessionId } = holder
   const [{ token, expiresAt }, user, account, session] = await Promise.all([
     deps.tokens.sign({ userId, sessionId }),
-    deps.stores.users.findUser(deps.database, accountId, userId),
-    deps.stores.users.findAccount(deps.database, accountId),
-    deps.stores.sessions.findSession(deps.database, sessionId),
+    findUser(deps.database, accountId, userId),
+    findAccount(deps.database, accountId),
+    findSession(deps.database, sessionId),
   ])
   if (user === null || account === null) throw invalidToken()
-  const limits = deps.stores.accounts.limitsOf(account, deps.config.plans)
+  const limits = limitsOf(account, deps.config.plans)
   const shown: ShownSignIn = {
     token,
     expires_at: expiresAt.toISOString(),

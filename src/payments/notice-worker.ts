@@ -6,14 +6,18 @@
 import { graceOf, isNoticeTrue } from '../core/billing/grace.ts'
 import { type Repeating, type RepeatTimer, startRepeating } from '../core/jobs/repeating.ts'
 import type { Database } from '../database/database.ts'
-import type { ClaimedNotice, NoticeOutcome } from '../database/repositories/billing-notices.ts'
+import {
+  type ClaimedNotice,
+  claimNotice,
+  type NoticeOutcome,
+  settleNotice,
+} from '../database/repositories/billing-notices.ts'
 import type { Mailer } from '../mail/mailer.ts'
 
 type Fields = Readonly<Record<string, string | number>>
 
 type NoticeWorkerOptions = {
   readonly database: Database
-  readonly stores: Pick<typeof import('../database/repositories/billing-notices.ts'), 'claimNotice' | 'settleNotice'>
   readonly post: Pick<Mailer, 'billing'>
   readonly clock: { now(): number }
   readonly timer: RepeatTimer
@@ -28,16 +32,16 @@ const leaseMs = 120_000
 const waitsMs = [10_000, 60_000, 300_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 14_400_000] as const
 
 export function startNoticeWorker(options: NoticeWorkerOptions): Repeating {
-  const { database, stores, clock, log, timer } = options
+  const { database, clock, log, timer } = options
   return startRepeating(
     everyMs,
     async isClosed => {
       for (let count = 0; count < maximumPerRun && !isClosed(); count++) {
         const at = clock.now()
-        const notice = await stores.claimNotice(database, at, leaseMs)
+        const notice = await claimNotice(database, at, leaseMs)
         if (notice === null) return
         const outcome = await send(options, notice, at)
-        await stores.settleNotice(database, notice, outcome)
+        await settleNotice(database, notice, outcome)
         if (outcome.status !== 'pending') log.info(`billing_notice_${outcome.status}`, { kind: notice.kind })
       }
     },

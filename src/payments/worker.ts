@@ -6,21 +6,15 @@ import { centsOfLines } from '../core/billing/billing.ts'
 import type { Payments } from '../core/billing/payment-processor.ts'
 import { type Repeating, type RepeatTimer, startRepeating } from '../core/jobs/repeating.ts'
 import type { Database } from '../database/database.ts'
+import { rollCycles } from '../database/repositories/billing.ts'
+import { findSettledMethod, forgetMethod } from '../database/repositories/cards.ts'
+import { claimInvoice, closeCycle, noteProcessorId } from '../database/repositories/invoices.ts'
+import { applyInvoice } from '../database/repositories/payment-events.ts'
 
-type Stores = {
-  readonly billing: Pick<typeof import('../database/repositories/billing.ts'), 'rollCycles'>
-  readonly invoices: Pick<
-    typeof import('../database/repositories/invoices.ts'),
-    'closeCycle' | 'claimInvoice' | 'noteProcessorId'
-  >
-  readonly cards: Pick<typeof import('../database/repositories/cards.ts'), 'findSettledMethod' | 'forgetMethod'>
-  readonly paymentEvents: Pick<typeof import('../database/repositories/payment-events.ts'), 'applyInvoice'>
-}
 type Fields = Readonly<Record<string, string | number | boolean | null>>
 
 type BillingWorkerOptions = {
   readonly database: Database
-  readonly stores: Stores
   readonly payments: Payments
   /** Collects from accounts with manual invoicing, and marks the invoices of accounts without a payment method. */
   readonly manual: Payments
@@ -43,16 +37,16 @@ const maximumSteps = 200
 
 /** Starts the worker. Its timer does not keep the process alive. */
 export function startBillingWorker(options: BillingWorkerOptions): BillingWorker {
-  const { database, stores, clock, newId, log, timer } = options
+  const { database, clock, newId, log, timer } = options
   return startRepeating(
     everyMs,
     async isClosed => {
       const upTo = async (most: number, step: () => Promise<boolean>) => {
         for (let count = 0; count < most && !isClosed(); count++) if (!(await step())) return
       }
-      await upTo(maximumSteps, async () => (await stores.billing.rollCycles(database, clock.now(), newId)) > 0)
+      await upTo(maximumSteps, async () => (await rollCycles(database, clock.now(), newId)) > 0)
       await upTo(maximumSteps, async () => {
-        const invoice = await stores.invoices.closeCycle(database, clock.now(), newId)
+        const invoice = await closeCycle(database, clock.now(), newId)
         if (invoice !== null) log.info('invoice_created', { invoice_id: invoice.id, total_cents: invoice.totalCents })
         return invoice !== null
       })
@@ -70,8 +64,8 @@ export function startBillingWorker(options: BillingWorkerOptions): BillingWorker
 /**
  * Collects one invoice; returns false if none is due. A failing one waits for its next turn and does not delay others.
  */
-async function collectNext({ database, stores, payments, manual, clock, log }: BillingWorkerOptions) {
-  const due = await stores.invoices.claimInvoice(database, clock.now())
+async function collectNext({ database, payments, manual, clock, log }: BillingWorkerOptions) {
+  const due = await claimInvoice(database, clock.now())
   if (due === null) return false
   const { invoice, lines, customerId, methodKind, stripePaymentMethodId } = due
   const collector = methodKind === 'manual' || customerId === null ? manual : payments
@@ -88,9 +82,9 @@ async function collectNext({ database, stores, payments, manual, clock, log }: B
         processorId: invoice.stripeInvoiceId,
         lines: lines.map(({ model }, index) => ({ name: model, cents: cents[index] ?? 0 })),
       },
-      processorId => stores.invoices.noteProcessorId(database, invoice.id, processorId),
+      processorId => noteProcessorId(database, invoice.id, processorId),
     )
-    const outcome = await stores.paymentEvents.applyInvoice(database, seen, clock.now())
+    const outcome = await applyInvoice(database, seen, clock.now())
     if (outcome === 'mismatch') log.error('invoice_mismatch', { invoice_id: invoice.id })
     else log.info('invoice_collected', { invoice_id: invoice.id, status: seen.status })
   } catch (error) {
@@ -100,8 +94,8 @@ async function collectNext({ database, stores, payments, manual, clock, log }: B
 }
 
 /** Removes a payment method of a deleted account after its last invoice; returns false if there is none, or it cannot now. */
-async function forgetNext({ database, stores, payments, log }: BillingWorkerOptions): Promise<boolean> {
-  const method = await stores.cards.findSettledMethod(database)
+async function forgetNext({ database, payments, log }: BillingWorkerOptions): Promise<boolean> {
+  const method = await findSettledMethod(database)
   if (method === null) return false
   try {
     if (method.cardId !== null) await payments.cards?.remove(method.cardId)
@@ -109,7 +103,7 @@ async function forgetNext({ database, stores, payments, log }: BillingWorkerOpti
     log.warn('payment_method_detach_failed', { detail: reasonOf(error) })
     return false
   }
-  await stores.cards.forgetMethod(database, method.id)
+  await forgetMethod(database, method.id)
   return true
 }
 

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { unlimitedScope } from '../../src/core/limits/scopes.ts'
+import { createProject } from '../../src/database/repositories/projects.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
@@ -58,10 +59,10 @@ function withBrowser(path: string) {
     owner = await newVisitor(browser, gateway)
     const { email, password } = firstOwner(gateway)
     await owner.signIn(email, password)
-    const { stores, database } = gateway.deps
+    const { database } = gateway.deps
     const limits = { ...unlimitedScope, dailyTokens: 500_000, monthlyCostMicrocents: 40_000_000_000 }
     const project = { id: projectId, name: 'Search', createdAt: new Date(), limits }
-    expect(await stores.projects.createProject(database, gateway.accountId, project)).toBe(true)
+    expect(await createProject(database, gateway.accountId, project)).toBe(true)
   }, 240_000)
   afterAll(async () => {
     await gateway.stop()

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { unlimitedScope } from '../../src/core/limits/scopes.ts'
+import { createProject, setMember } from '../../src/database/repositories/projects.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
 import { addMember, owner, type Person } from '../harness/users.ts'
@@ -122,12 +123,12 @@ function withBrowser(path: string) {
   })
 
   test('Accessibility: project pages have no axe violations and no horizontal scrolling, 3 widths × 2 themes', async () => {
-    const { stores, database } = gateway.deps
+    const { database } = gateway.deps
     const limits = { ...unlimitedScope, dailyTokens: 500_000, monthlyCostMicrocents: 40_000_000_000 }
     const project = { id: 'prj_seen', name: 'Retrieval', createdAt: new Date(), limits }
-    expect(await stores.projects.createProject(database, boss.accountId, project)).toBe(true)
+    expect(await createProject(database, boss.accountId, project)).toBe(true)
     const member = { projectId: project.id, userId: guest.id, role: 'member' } as const
-    expect(await stores.projects.setMember(database, boss.accountId, boss.id, member)).toBe('done')
+    expect(await setMember(database, boss.accountId, boss.id, member)).toBe('done')
     const wrong: string[] = []
     for (const colorScheme of ['light', 'dark'] as const) {
       const visitor = await newVisitor(browser, gateway, { colorScheme })

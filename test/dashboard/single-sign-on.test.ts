@@ -1,6 +1,8 @@
 /** Single sign-on at a real OpenID provider in a real browser. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
+import { findAccountByEmail } from '../../src/database/repositories/accounts.ts'
+import { changePassword } from '../../src/database/repositories/users.ts'
 import { freePort } from '../harness/free-port.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import {
@@ -136,13 +138,13 @@ function withBrowser(path: string) {
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByText('Password sign-in is disabled. Use single sign-on.').waitFor()
 
-    const { database, passwords, stores } = only.deps
-    const found = await stores.accounts.findAccountByEmail(database, email)
+    const { database, passwords } = only.deps
+    const found = await findAccountByEmail(database, email)
     if (found === null) throw new Error('the first account has an owner')
     const { id, accountId, passwordHash: checkedHash } = found.user
     const newHash = await passwords.hash('by the operator', null)
     const change = { checkedHash, newHash, keptSession: '', isByOperator: true }
-    expect(await stores.users.changePassword(database, accountId, id, change)).toBe(true)
+    expect(await changePassword(database, accountId, id, change)).toBe(true)
     await page.getByLabel('Password').fill('by the operator')
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()

@@ -3,8 +3,9 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { getTableColumns, is } from 'drizzle-orm'
 import { getTableConfig, PgTable } from 'drizzle-orm/pg-core'
 import { purgeEntries } from '../../src/database/learning/learning.ts'
-import { eraseLate } from '../../src/database/repositories/erasure.ts'
+import { anonymizeUser, eraseLate } from '../../src/database/repositories/erasure.ts'
 import { mailSubject } from '../../src/database/repositories/sessions.ts'
+import { releaseUnverified } from '../../src/database/repositories/verifications.ts'
 import * as tables from '../../src/database/tables.ts'
 import { audit } from '../../src/ledger/reconcile.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -325,8 +326,8 @@ describe('anonymization of a user', () => {
     await eventually(async () => (await rowsOf('usage_records', accountId)).length === 2, 15_000)
     expect((await linesWith(named)).length).toBeGreaterThan(5)
     expect((await linesWith(member.email)).length).toBeGreaterThan(3)
-    const { database, stores } = gateway.deps
-    expect(await stores.erasure.anonymizeUser(database, { accountId, userId }, parts())).toBe('unchanged')
+    const { database } = gateway.deps
+    expect(await anonymizeUser(database, { accountId, userId }, parts())).toBe('unchanged')
     gateway.deps.announce()
     expect(await linesWith(named)).toEqual([])
     expect(await linesWith(member.email)).toEqual([])
@@ -342,16 +343,16 @@ describe('anonymization of a user', () => {
     expect((await send(boss, 'GET', '/account')).status).toBe(200)
     expect((await linesWith('kept9k3')).length).toBeGreaterThan(2)
     expect((await rowsOf('usage_records', accountId)).length).toBeGreaterThanOrEqual(2)
-    expect(await stores.erasure.anonymizeUser(database, { accountId, userId }, parts())).toBeNull()
+    expect(await anonymizeUser(database, { accountId, userId }, parts())).toBeNull()
   })
 
   test('gives the account of its only owner to the next member, and deletes it without one', async () => {
     const boss = await owner(gateway)
     const viewer = await addMember(gateway, boss, 'viewer')
     const admin = await addMember(gateway, boss, 'admin')
-    const { database, stores } = gateway.deps
+    const { database } = gateway.deps
     const { accountId } = boss
-    const anonymize = (userId: string) => stores.erasure.anonymizeUser(database, { accountId, userId }, parts())
+    const anonymize = (userId: string) => anonymizeUser(database, { accountId, userId }, parts())
     expect(await anonymize(boss.id)).toEqual({ ownerId: admin.id })
     const roles = async () =>
       (await run(({ sql }) => sql`select id, role from users where account_id = ${accountId} and removed_at is null`))
@@ -371,12 +372,12 @@ describe('anonymization of a user', () => {
 })
 
 test('account whose owner lost an unproven address to its holder: gets an owner, or is deleted with the next sweep', async () => {
-  const { database, stores } = gateway.deps
+  const { database } = gateway.deps
   const [alone, boss, holder] = [await owner(gateway), await owner(gateway), await owner(gateway)]
   const member = await addMember(gateway, boss, 'member')
   const { key } = await createKeyFor(gateway, alone)
   await run(({ sql }) => sql`update users set email_proven = false where id in (${alone.id}, ${boss.id})`)
-  for (const { email } of [alone, boss]) await stores.verifications.releaseUnverified(database, email, holder.accountId)
+  for (const { email } of [alone, boss]) await releaseUnverified(database, email, holder.accountId)
   await eraseLate(database, parts(), () => false)
   const [left] = await rowsOf('accounts', alone.accountId)
   expect(left?.deleted_at).not.toBeNull()

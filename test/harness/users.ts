@@ -1,6 +1,7 @@
 /** Users of a gateway for tests, signed in over its real socket, each from a separate network address. */
 import { expect } from 'bun:test'
 import type { Role } from '../../src/core/accounts/roles.ts'
+import { changeBilling } from '../../src/database/repositories/billing.ts'
 import { eventually } from './eventually.ts'
 import type { Gateway } from './gateway.ts'
 import type { SmtpServer } from './smtp.ts'
@@ -107,8 +108,8 @@ export async function upgraded(
   { deps }: Pick<Gateway, 'deps'>,
   { accountId }: Pick<Person, 'accountId'>,
 ): Promise<void> {
-  const { stores, database, clock, newId } = deps
-  const outcome = await stores.billing.changeBilling(database, accountId, {
+  const { database, clock, newId } = deps
+  const outcome = await changeBilling(database, accountId, {
     event: 'upgrade',
     at: clock.now(),
     userId: null,

@@ -1,6 +1,7 @@
 /** Requests that a browser sends for a page: pages of other origins cannot change state. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
+import { mailSubject } from '../../src/database/repositories/sessions.ts'
 import { isForeignPage } from '../../src/http/pages.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { ask, createKeyFor, fromAnotherIp, owner, type Person, signIn } from '../harness/users.ts'
@@ -99,7 +100,7 @@ describe('page of another origin', () => {
       })
       expect(untyped.status).toBe(400)
     }
-    const subject = gateway.deps.stores.sessions.mailSubject(victim.email)
+    const subject = mailSubject(victim.email)
     const rows = await gateway.deps.database.run(
       ({ sql }) => sql`select 1 from sign_in_failures where subject = ${subject}`,
     )

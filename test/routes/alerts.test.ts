@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { alertChange, maximumAlerts, sumsBetween, windowValue } from '../../src/core/alerts/alerts.ts'
 import { projectTag } from '../../src/core/request/project-tag.ts'
 import { dayMs } from '../../src/core/text/utc-days.ts'
-import { evaluateNextAlert, type FiredAlert } from '../../src/database/repositories/alerts.ts'
+import { deleteAlert, evaluateNextAlert, type FiredAlert } from '../../src/database/repositories/alerts.ts'
 import type { ShownAlert } from '../../src/routes/alerts/schemas.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { addMember, ask, owner, type Person } from '../harness/users.ts'
@@ -201,7 +201,7 @@ describe('alert', () => {
     expect(moved.body).toMatchObject({ project_id: other, firing: false, value: null, changed_at: null })
     // Rights that were checked for the former project do not reach it.
     const former = { id: created.body.id, projectId: one }
-    expect(await gateway.deps.stores.alerts.deleteAlert(gateway.deps.database, person.accountId, former)).toBe(false)
+    expect(await deleteAlert(gateway.deps.database, person.accountId, former)).toBe(false)
     await used(person, start, { requests: 600, failed: 520, microcents: 600_000_000 }, other)
     expect(await evaluated(start + window + 60_000)).toEqual([])
     await used(person, start, { requests: 700, failed: 570, microcents: 600_000_000 }, other)

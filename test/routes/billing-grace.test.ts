@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { systemClock } from '../../src/composition/clock.ts'
 import { cycleMs, graceMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
-import * as billingNotices from '../../src/database/repositories/billing-notices.ts'
 import { createMailer } from '../../src/mail/mailer.ts'
 import { createMail } from '../../src/mail/queue.ts'
 import { smtpTransport } from '../../src/mail/smtp.ts'
@@ -159,7 +158,7 @@ describe('declined invoice', () => {
     })
     const mail = createMail({ transport, clock, log })
     const post = createMailer(mail, publicUrl)
-    const second = startNoticeWorker({ database, stores: billingNotices, post, clock, log, ...withoutTimer })
+    const second = startNoticeWorker({ database, post, clock, log, ...withoutTimer })
     try {
       await atTime(declined + 15_000, () => Promise.all([gateway.deps.noticeWorker?.run(), second.run()]))
       expect(subjectsTo(person).toSorted()).toEqual([began, unpaid])

@@ -4,6 +4,7 @@ import { execute } from '../../src/commands/execute.ts'
 import { systemClock } from '../../src/composition/clock.ts'
 import { cycleMs, graceMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
 import { changeAccount } from '../../src/database/repositories/accounts.ts'
+import { changeBilling } from '../../src/database/repositories/billing.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { ask, createKeyFor, owner, type Person, upgraded } from '../harness/users.ts'
@@ -236,9 +237,9 @@ describe('payment method without a payment processor', () => {
     const person = await owner(gateway)
     const { key } = await createKeyFor(gateway, person)
     await upgraded(gateway, person)
-    const { stores, database, newId } = gateway.deps
+    const { database, newId } = gateway.deps
     const removed = { event: 'method_removed', at: Date.now(), userId: null, newId } as const
-    expect(await stores.billing.changeBilling(database, person.accountId, removed)).toBe('done')
+    expect(await changeBilling(database, person.accountId, removed)).toBe('done')
     await gateway.deps.keys.look()
     const refused = await at(graceMs + 1000, () => chat(key))
     expect(refused).toMatchObject({ status: 402, body: { error: { code: 'payment_required', type: 'billing_error' } } })

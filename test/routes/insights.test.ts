@@ -1,5 +1,6 @@
 /** Insights, feedback and erasure over a real socket, and their effect on the next choice. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { changeAccount } from '../../src/database/repositories/accounts.ts'
 import { untilFound } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, owner, type Person } from '../harness/users.ts'
@@ -73,7 +74,6 @@ const rate = (token: string | undefined, request_id: string, score: unknown, mor
 /** Removes the limits; another test covers the five requests per minute of the plan. */
 async function newPerson(): Promise<{ readonly person: Person; readonly key: string }> {
   const person = await owner(gateway)
-  const { changeAccount } = gateway.deps.stores.accounts
   await changeAccount(gateway.deps.database, person.accountId, {
     requestsPerMinute: 100_000,
     concurrentRequests: 100,

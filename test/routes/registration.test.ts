@@ -1,6 +1,8 @@
 /** Registration rules, and the permissions of an unconfirmed email address. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import { execute } from '../../src/commands/execute.ts'
+import { recentKeys } from '../../src/database/repositories/key-lineages.ts'
+import { listUsers } from '../../src/database/repositories/users.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freePort } from '../harness/free-port.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
@@ -210,7 +212,7 @@ describe('squatted email address', () => {
     const { body } = await register(email, 'password of the squatter')
     // Sent after the response: only then is no further email pending.
     await tokenFor(email, 'verify')
-    const { database, stores } = gateway.deps
+    const { database } = gateway.deps
     const set = async (isUnverified: boolean) => {
       await database.run(
         ({ sql }) => sql`
@@ -230,7 +232,7 @@ describe('squatted email address', () => {
       expect(await signIn(gateway, { email, password: 'password of the squatter' })).toBeNull()
       await eventually(async () => (await use()).status === 401, 1000)
       const known = await database.run(({ sql }) => sql`select 1 from known_addresses where user_id = ${body.user.id}`)
-      return { known: known.length, users: await stores.users.listUsers(database, body.account.id) }
+      return { known: known.length, users: await listUsers(database, body.account.id) }
     }
     return { ...body, hasNothing }
   }
@@ -333,8 +335,8 @@ describe('password reset', () => {
       const reset = choose(token, { password: 'the next password', revoke_keys: true })
       await Promise.all([...making, rotating, reset])
       expect((await reset).status).toBe(204)
-      const { database, stores } = gateway.deps
-      const keys = await stores.keyLines.recentKeys(database, person.accountId, { userId: null })
+      const { database } = gateway.deps
+      const keys = await recentKeys(database, person.accountId, { userId: null })
       expect(keys.filter(({ revokedAt }) => revokedAt === null)).toEqual([])
     }
   })

@@ -4,6 +4,15 @@ import { createApp } from '../../src/app.ts'
 import { createDeps, type Deps, type DepsOptions } from '../../src/composition/deps.ts'
 import { createPasswords } from '../../src/composition/passwords.ts'
 import { readConfig } from '../../src/config.ts'
+import { recentKeys } from '../../src/database/repositories/key-lineages.ts'
+import {
+  isAnyLocked,
+  listSessions,
+  mailSubject,
+  recordFailure,
+  twoFactorSubject,
+} from '../../src/database/repositories/sessions.ts'
+import { listUsers } from '../../src/database/repositories/users.ts'
 import { temporaryFolder } from '../database/support.ts'
 import { eventually } from '../harness/eventually.ts'
 import { cheapHashing } from '../harness/gateway.ts'
@@ -84,7 +93,7 @@ shared('J5 fifty sign-ins racing over two gateways leave exactly five sessions',
   }
   const signedIn = await Promise.all(Array.from({ length: 50 }, (_, index) => untilSignedIn(index % 2 ? one : other)))
   expect(signedIn.filter(isIn => !isIn)).toEqual([])
-  const rows = await one.deps.stores.sessions.listSessions(one.deps.database, person.accountId, person.id)
+  const rows = await listSessions(one.deps.database, person.accountId, person.id)
   expect(rows).toHaveLength(5)
 })
 
@@ -150,7 +159,7 @@ shared('A1 over two gateways, owners who remove and demote each other leave one'
       ask(other, 'DELETE', `/api/v1/team/${boss.id}`, { token: second.token }),
     ])
     for (const { status } of answers) expect([200, 204, 401, 403, 404, 409]).toContain(status)
-    const users = await one.deps.stores.users.listUsers(one.deps.database, boss.accountId)
+    const users = await listUsers(one.deps.database, boss.accountId)
     expect(users.filter(({ role }) => role === 'owner')).toHaveLength(1)
   }
 })
@@ -176,24 +185,23 @@ shared('K7 of keys made while their maker is removed at the other gateway, none 
       ask(one, 'POST', '/api/v1/keys', { token: member.token, body: { name: 'late' } }),
     )
     await Promise.all([...creations, ask(other, 'DELETE', `/api/v1/team/${member.id}`, { token: boss.token })])
-    const keys = await one.deps.stores.keyLines.recentKeys(one.deps.database, boss.accountId, { userId: null })
+    const keys = await recentKeys(one.deps.database, boss.accountId, { userId: null })
     expect(keys.filter(({ revokedAt }) => revokedAt === null)).toEqual([])
   }
 })
 
 shared('P5 failures counted at two gateways at once lock once, at the tenth', async (one, other) => {
-  const { sessions } = one.deps.stores
-  const subjects = [sessions.mailSubject('count@example.test'), sessions.twoFactorSubject('usr_count')]
+  const subjects = [mailSubject('count@example.test'), twoFactorSubject('usr_count')]
   const fail = (count: number) =>
     Promise.all(
       Array.from({ length: count }, (_, index) =>
-        sessions.recordFailure((index % 2 ? one : other).deps.database, index % 3 ? subjects : [...subjects].reverse()),
+        recordFailure((index % 2 ? one : other).deps.database, index % 3 ? subjects : [...subjects].reverse()),
       ),
     )
   expect((await fail(9)).flat()).toEqual([])
-  expect(await sessions.isAnyLocked(one.deps.database, subjects)).toBe(false)
+  expect(await isAnyLocked(one.deps.database, subjects)).toBe(false)
   expect((await fail(8)).flat().sort()).toEqual([...subjects].sort())
-  expect(await sessions.isAnyLocked(other.deps.database, subjects)).toBe(true)
+  expect(await isAnyLocked(other.deps.database, subjects)).toBe(true)
   const rows = await one.deps.database.run(
     ({ sql }) => sql<{ locks: number }[]>`
       select locks from sign_in_failures where subject in (select json_array_elements_text(${JSON.stringify(subjects)}::text::json))`,
@@ -212,7 +220,7 @@ shared('P7 a sign-in with the old password that races its change leaves no sessi
     const [changed] = await Promise.all([change, ...attempts])
     // The concurrent sign-ins may have ended the changing session itself.
     if (changed.status !== 204) continue
-    const left = await one.deps.stores.sessions.listSessions(one.deps.database, person.accountId, person.id)
+    const left = await listSessions(one.deps.database, person.accountId, person.id)
     expect(left.length).toBeLessThanOrEqual(1)
   }
 })

@@ -4,6 +4,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import { createPasswords } from '../../src/composition/passwords.ts'
+import { mailSubject } from '../../src/database/repositories/sessions.ts'
 import { eventually } from '../harness/eventually.ts'
 import { cheapHashing, type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, fromAnotherIp, owner, type Person, signIn } from '../harness/users.ts'
@@ -200,7 +201,7 @@ describe('failed sign-in', () => {
       const rows = await sql(
         ({ sql: query }) => query<{ minutes: number }[]>`
           select extract(epoch from locked_until - clock_timestamp())::float8 / 60 as minutes from sign_in_failures
-          where subject = ${gateway.deps.stores.sessions.mailSubject(person.email)}`,
+          where subject = ${mailSubject(person.email)}`,
       )
       return Math.round(rows[0]?.minutes ?? 0)
     }
@@ -208,7 +209,7 @@ describe('failed sign-in', () => {
       sql(
         ({ sql: query }) => query`
           update sign_in_failures set locked_until = locked_until - make_interval(mins => ${minutes})
-          where subject = ${gateway.deps.stores.sessions.mailSubject(person.email)}`,
+          where subject = ${mailSubject(person.email)}`,
       )
     await lockOut()
     expect(await minutesLocked()).toBe(15)
@@ -338,7 +339,7 @@ describe('failed sign-in', () => {
     await sql(
       ({ sql: query }) => query`
         update sign_in_failures set failed_at = array(select at - interval '16 minutes' from unnest(failed_at) as at)
-        where subject = ${gateway.deps.stores.sessions.mailSubject(person.email)}`,
+        where subject = ${mailSubject(person.email)}`,
     )
     for (let count = 0; count < 9; count++) await logIn(person.email, 'not the password')
     expect(await signIn(gateway, person)).not.toBeNull()

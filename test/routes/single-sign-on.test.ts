@@ -1,5 +1,9 @@
 /** Single sign-on at a real OpenID provider, step by step: what a browser sends, and what it must not get away with. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { createAccount } from '../../src/database/repositories/accounts.ts'
+import { invite } from '../../src/database/repositories/invitations.ts'
+import { identifyUser, isAccountOf, previewUser } from '../../src/database/repositories/single-sign-on.ts'
+import { findUser, listUsers, removeUser } from '../../src/database/repositories/users.ts'
 import { freePort } from '../harness/free-port.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import {
@@ -144,23 +148,23 @@ describe('single sign-on', () => {
 
   test('rejects a user who was removed, until an invitation', async () => {
     const { user } = await signIn('ada')
-    const { database, stores, newId } = gateway.deps
-    const [boss] = await stores.users.listUsers(database, gateway.accountId)
+    const { database, newId } = gateway.deps
+    const [boss] = await listUsers(database, gateway.accountId)
     const owner = boss?.id ?? ''
-    expect(await stores.users.removeUser(database, gateway.accountId, owner, String(user.id))).toBe('done')
+    expect(await removeUser(database, gateway.accountId, owner, String(user.id))).toBe('done')
     const jar: Jar = new Map()
     expect(await finish(jar, await callbackUrl(jar, await start(jar), 'ada'))).toBe('removed')
     const id = newId('inv')
     const invitation = { id, email: 'ada@corp.example', role: 'viewer', invitedBy: owner, digest: id } as const
-    await stores.invitations.invite(database, gateway.accountId, invitation)
+    await invite(database, gateway.accountId, invitation)
     const again = await signIn('ada')
     expect(again.user.id).not.toBe(user.id)
     expect(again.user.role).toBe('member')
   })
 
   test('keeps the last owner, and links an existing user by its verified address', async () => {
-    const { database, stores, newId } = gateway.deps
-    const [boss] = await stores.users.listUsers(database, gateway.accountId)
+    const { database, newId } = gateway.deps
+    const [boss] = await listUsers(database, gateway.accountId)
     const arrival = {
       issuer: provider.issuer,
       subject: 'boss',
@@ -169,13 +173,12 @@ describe('single sign-on', () => {
       defaultRole: null,
       newUser: { id: newId('usr'), passwordHash: 'x' },
     } as const
-    const { identifyUser } = stores.singleSignOn
     expect(await identifyUser(database, { ...arrival, email: null })).toEqual({ failure: 'email_unverified' })
     const linked = await identifyUser(database, { ...arrival, email: boss?.email ?? '' })
     expect(linked).toEqual({ userId: boss?.id ?? '' })
     // Afterwards the subject identifies the user, whatever its address is.
     expect(await identifyUser(database, { ...arrival, email: null })).toEqual(linked)
-    const user = await stores.users.findUser(database, gateway.accountId, boss?.id ?? '')
+    const user = await findUser(database, gateway.accountId, boss?.id ?? '')
     expect(user?.role).toBe('owner')
   })
 })
@@ -339,9 +342,9 @@ test('sign-out: leads to the provider and back to the dashboard, without an ID t
 
 // Last: with a second account, single sign-on must name its own.
 test('single sign-on: never signs in to a user of another account, nor guesses the account', async () => {
-  const { database, stores, newId } = gateway.deps
+  const { database, newId } = gateway.deps
   const [accountId, createdAt] = [newId('acc'), new Date()]
-  await stores.accounts.createAccount(
+  await createAccount(
     database,
     { id: accountId, name: 'other', plan: 'evaluation', createdAt },
     {
@@ -363,9 +366,9 @@ test('single sign-on: never signs in to a user of another account, nor guesses t
     defaultRole: null,
     newUser,
   } as const
-  expect(await stores.singleSignOn.identifyUser(database, bob)).toEqual({ failure: 'other_account' })
-  expect(await stores.singleSignOn.previewUser(database, bob)).toEqual({ failure: 'other_account' })
-  const ambiguous = await stores.singleSignOn.identifyUser(database, {
+  expect(await identifyUser(database, bob)).toEqual({ failure: 'other_account' })
+  expect(await previewUser(database, bob)).toEqual({ failure: 'other_account' })
+  const ambiguous = await identifyUser(database, {
     issuer: provider.issuer,
     subject: 'carol',
     email: 'carol@corp.example',
@@ -376,9 +379,9 @@ test('single sign-on: never signs in to a user of another account, nor guesses t
   })
   expect(ambiguous).toEqual({ failure: 'misconfigured' })
   // Nor does an owner see the settings: they belong to none of the accounts.
-  expect(await stores.singleSignOn.isAccountOf(database, gateway.accountId, null)).toBe(false)
-  expect(await stores.singleSignOn.isAccountOf(database, gateway.accountId, accountId)).toBe(false)
-  expect(await stores.singleSignOn.isAccountOf(database, accountId, accountId)).toBe(true)
+  expect(await isAccountOf(database, gateway.accountId, null)).toBe(false)
+  expect(await isAccountOf(database, gateway.accountId, accountId)).toBe(false)
+  expect(await isAccountOf(database, accountId, accountId)).toBe(true)
   // A registration without a confirmed address makes room, in a test as in a sign-in; the test leaves it.
   const registered = () =>
     database.run(
@@ -386,20 +389,20 @@ test('single sign-on: never signs in to a user of another account, nor guesses t
         sql`select id from users where account_id = ${accountId} and email = ${bob.email} and removed_at is null`,
     )
   await database.run(({ sql }) => sql`update users set unverified_since = now() where email = ${bob.email}`)
-  expect(await stores.singleSignOn.previewUser(database, bob)).toEqual({ role: 'member' })
+  expect(await previewUser(database, bob)).toEqual({ role: 'member' })
   expect(await registered()).toHaveLength(1)
-  expect(await stores.singleSignOn.identifyUser(database, bob)).toEqual({ userId: newUser.id })
+  expect(await identifyUser(database, bob)).toEqual({ userId: newUser.id })
   expect(await registered()).toHaveLength(0)
 })
 
 test.each(['unverified_since = now()', 'email_proven = false'])(
   'single sign-on: takes an address over from a user of another account with %s',
   async state => {
-    const { database, stores, newId } = gateway.deps
+    const { database, newId } = gateway.deps
     const [accountId, createdAt, email] = [newId('acc'), new Date(), `${newId('dan').toLowerCase()}@corp.example`]
     const owner = { id: newId('usr'), accountId, email, passwordHash: 'x', role: 'owner', createdAt } as const
     const account = { id: accountId, name: 'squatter', plan: 'evaluation', createdAt } as const
-    await stores.accounts.createAccount(database, account, owner)
+    await createAccount(database, account, owner)
     await database.run(({ sql }) => sql.unsafe(`update users set ${state} where email = '${email}'`))
     const arrival = {
       issuer: provider.issuer,
@@ -410,10 +413,10 @@ test.each(['unverified_since = now()', 'email_proven = false'])(
       defaultRole: null,
       newUser: { id: newId('usr'), passwordHash: 'x' },
     } as const
-    expect(await stores.singleSignOn.identifyUser(database, arrival)).toEqual({ userId: arrival.newUser.id })
-    expect(await stores.users.findUser(database, accountId, owner.id)).toBeNull()
+    expect(await identifyUser(database, arrival)).toEqual({ userId: arrival.newUser.id })
+    expect(await findUser(database, accountId, owner.id)).toBeNull()
     // The address is proven now, so no sign-in of another account takes it.
     const elsewhere = { ...arrival, subject: newId('sub'), accountId }
-    expect(await stores.singleSignOn.identifyUser(database, elsewhere)).toEqual({ failure: 'other_account' })
+    expect(await identifyUser(database, elsewhere)).toEqual({ failure: 'other_account' })
   },
 )

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { systemClock } from '../../src/composition/clock.ts'
 import { digestOf } from '../../src/core/accounts/api-keys.ts'
+import { addKey } from '../../src/database/repositories/key-lineages.ts'
 import { usageRecord } from '../database/support.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
@@ -438,7 +439,7 @@ test('viewer: loses its keys with the role, can create none and invites no one',
   expect((await keysOf(person)).map(({ revoked_at }) => revoked_at === null)).toEqual([false])
   expect((await as(person, 'POST', '/keys', { name: 'new' })).status).toBe(403)
   // A request that was authorized before the change stores its key after it.
-  const { database, stores, newId } = gateway.deps
+  const { database, newId } = gateway.deps
   const [running] = await sql(({ sql }) => sql<{ id: string }[]>`select id from sessions where user_id = ${person.id}`)
   const [id, rules] = [
     newId('key'),
@@ -446,9 +447,7 @@ test('viewer: loses its keys with the role, can create none and invites no one',
   ]
   const late = { id, userId: person.id, name: 'late', publicId: id, digest: digestOf(id), web: true, ...rules }
   const times = { createdAt: new Date(), expiresAt: null, projectId: null }
-  expect(await stores.keyLines.addKey(database, person.accountId, running?.id ?? '', { ...late, ...times })).toBe(
-    'gone',
-  )
+  expect(await addKey(database, person.accountId, running?.id ?? '', { ...late, ...times })).toBe('gone')
   expect((await as(person, 'POST', '/team/invitations', { email: 'a@b.example', role: 'viewer' })).status).toBe(403)
   const admin = await addMember(gateway, boss, 'admin')
   const viewer = await addMember(gateway, admin, 'viewer')

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { systemClock } from '../../src/composition/clock.ts'
 import { totpCode } from '../../src/core/accounts/totp.ts'
+import { removeTotp } from '../../src/database/repositories/totp.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, owner, type Person, signIn } from '../harness/users.ts'
 
@@ -138,9 +139,9 @@ describe('two-factor sign-in', () => {
   test('ends by the operator’s command', async () => {
     const person = await owner(gateway)
     await enable(person)
-    const { database, stores } = gateway.deps
+    const { database } = gateway.deps
     const { accountId, id: userId } = person
-    expect(await stores.totp.removeTotp(database, { accountId, userId })).toBe(true)
+    expect(await removeTotp(database, { accountId, userId })).toBe(true)
     expect(await attempt(person)).toBe('signed in')
   })
 })

@@ -4,7 +4,6 @@ import { Elysia } from 'elysia'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
 import { type Embedded, openEmbedded } from '../../src/database/embedded.ts'
-import { stores } from '../../src/database/repositories/stores.ts'
 import type { Principal } from '../../src/http/authentication.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { createLedgerReader } from '../../src/ledger/ledger.ts'
@@ -73,7 +72,6 @@ function appOn(over: Database, principals: Readonly<Record<string, Principal>>) 
           ledger: createLedgerReader(over),
           clock: { now: () => now },
           database: over,
-          stores,
           describeField: () => null,
         },
         {

@@ -5,6 +5,8 @@ import { createHmac } from 'node:crypto'
 import { actingAs } from '../../src/core/audit/audit.ts'
 import { disabledAfterMs, maximumPending, maximumRefused, retryWaitsMs } from '../../src/core/webhooks/endpoints.ts'
 import { retentionDeadlineMs } from '../../src/database/repositories/audit.ts'
+import { removeUser } from '../../src/database/repositories/users.ts'
+import { enqueueEvent } from '../../src/database/repositories/webhook-events.ts'
 import { pruneDeliveries } from '../../src/database/repositories/webhook-log.ts'
 import { claimDeliveries, settleDelivery } from '../../src/database/repositories/webhooks.ts'
 import type { ShownDelivery, ShownWebhook } from '../../src/routes/webhooks/schemas.ts'
@@ -210,10 +212,10 @@ describe('webhook', () => {
   test('delivers an event that several gateways report once', async () => {
     const person = await owner(gateway)
     const { id } = await webhook(person, ['model.unhealthy'])
-    const { database, stores } = gateway.deps
+    const { database } = gateway.deps
     const event = { type: 'model.unhealthy', key: 'model.unhealthy a/b 1', data: { model: 'a/b' } } as const
     for (let count = 0; count < 3; count++)
-      await database.run(({ sql: query }) => query.begin(step => stores.webhookEvents.enqueueEvent(step, null, event)))
+      await database.run(({ sql: query }) => query.begin(step => enqueueEvent(step, null, event)))
     expect(await deliveriesOf(person, id)).toHaveLength(1)
   })
 
@@ -248,9 +250,9 @@ describe('webhook', () => {
       [...ofProject, ['key.created', 'in the other', other, 'chat'], ['key.created', 'in none', null, null]].sort(),
     )
     // An event of no project: neither a model nor an invoice belongs to one.
-    const { database, stores } = gateway.deps
+    const { database } = gateway.deps
     const event = { type: 'model.unhealthy', key: 'model.unhealthy c/d 1', data: { model: 'c/d' } } as const
-    await database.run(({ sql: query }) => query.begin(step => stores.webhookEvents.enqueueEvent(step, null, event)))
+    await database.run(({ sql: query }) => query.begin(step => enqueueEvent(step, null, event)))
     expect([(await told(ofOne.id)).length, (await told(ofAll.id)).length]).toEqual([3, 6])
     expect((await call(person, 'PATCH', `/${ofOne.id}`, { project_id: null })).body.project_id).toBeNull()
   })
@@ -388,11 +390,9 @@ describe('webhook', () => {
     const member = await addMember(gateway, person, 'member')
     const { id } = await createKeyFor(gateway, member)
     const { path } = await webhook(person, ['key.revoked'])
-    const { database, stores } = gateway.deps
+    const { database } = gateway.deps
     const actor = { kind: 'user', userId: person.id, address: '192.0.2.1' } as const
-    expect(await stores.users.removeUser(actingAs(database, actor), person.accountId, person.id, member.id)).toBe(
-      'done',
-    )
+    expect(await removeUser(actingAs(database, actor), person.accountId, person.id, member.id)).toBe('done')
     await run()
     expect(at(path).map(one => JSON.parse(one.body).data.key_id)).toEqual([id])
   })

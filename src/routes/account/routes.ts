@@ -10,7 +10,9 @@ import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
+import { limitsOf } from '../../database/repositories/accounts.ts'
+import { deleteAccount } from '../../database/repositories/erasure.ts'
+import { changeSettings, findAccount } from '../../database/repositories/users.ts'
 import { nameSchema } from '../../http/common-fields.ts'
 import { type OwnPasswordDeps, verifyOwnPassword } from '../../http/own-password.ts'
 import {
@@ -29,7 +31,6 @@ import { type AccountToday, accountTodayShape } from './schemas.ts'
 
 type AccountDeps = OwnPasswordDeps & {
   readonly config: { readonly plans: Plans }
-  readonly stores: Pick<Stores, 'accounts' | 'erasure'>
   readonly newId: (prefix: string) => string
   readonly forgetCounters: (accountId: string) => Promise<void>
   readonly clock: Pick<Clock, 'now'>
@@ -92,7 +93,7 @@ export function account(deps: AccountDeps, identify: Authenticate) {
         if (requiresTotp !== undefined && !isAllowed(role, 'account.secure')) throw forbidden()
         const settings = { ...sent, ...(requiresTotp === undefined ? {} : { requiresTotp }) }
         if (Object.keys(settings).length === 0) throw invalidField('name', 'is required unless another setting is sent')
-        await deps.stores.users.changeSettings(actingAs(deps.database, actor), accountId, settings)
+        await changeSettings(actingAs(deps.database, actor), accountId, settings)
         deps.announce()
         return reply(await overview(deps, accountId))
       },
@@ -115,16 +116,15 @@ export function account(deps: AccountDeps, identify: Authenticate) {
 
 async function remove(deps: AccountDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
   const { name, password } = await readInput(request, checkDeletion)
-  const { database, stores, clock, newId } = deps
+  const { database, clock, newId } = deps
   const { accountId } = principal
-  const account = await stores.users.findAccount(database, accountId)
+  const account = await findAccount(database, accountId)
   if (account === null) throw notFound()
   if (name !== account.name) throw invalidField('name', 'must be the name of the account, to confirm its deletion')
   // A stolen session must not be enough. A user of single sign-on knows no password.
   if (password !== undefined) await verifyOwnPassword(deps, { principal, actor }, password)
   else if (!principal.isSingleSignOn) throw invalidField('password', 'is required to delete the account')
-  if (!(await stores.erasure.deleteAccount(actingAs(database, actor), accountId, { at: clock.now(), newId })))
-    throw notFound()
+  if (!(await deleteAccount(actingAs(database, actor), accountId, { at: clock.now(), newId }))) throw notFound()
   deps.announce()
   // The hourly sweep repeats it.
   await deps.forgetCounters(accountId).catch(() => deps.log.warn('limit_counters_kept'))
@@ -132,13 +132,13 @@ async function remove(deps: AccountDeps, { principal, request, actor }: SessionR
 }
 
 async function overview(
-  { config, database, stores, clock, spent, meter }: AccountDeps,
+  { config, database, clock, spent, meter }: AccountDeps,
   accountId: string,
 ): Promise<AccountToday> {
   const day = formatDay(clock.now())
-  const [row, used] = await Promise.all([stores.users.findAccount(database, accountId), spent(accountId, day)])
+  const [row, used] = await Promise.all([findAccount(database, accountId), spent(accountId, day)])
   if (row === null) throw notFound()
-  const limits = stores.accounts.limitsOf(row, config.plans)
+  const limits = limitsOf(row, config.plans)
   const standing = meter.standing(accountId, limits)
   return {
     ...shownAccount(row, limits),

@@ -14,7 +14,7 @@ import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { AlertPlaceProblem, ListedAlert } from '../../database/repositories/alerts.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
+import { addAlert, changeAlert, deleteAlert, listAlerts } from '../../database/repositories/alerts.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { projectIdSchema } from '../../http/common-fields.ts'
 import {
@@ -31,7 +31,6 @@ import { alertShape, alertsShape, type ShownAlert } from './schemas.ts'
 
 type AlertDeps = {
   readonly database: Database
-  readonly stores: Pick<Stores, 'alerts'>
   readonly newId: (prefix: string) => string
 }
 
@@ -110,7 +109,7 @@ export function alerts(deps: AlertDeps, identify: Authenticate) {
       async handle(call) {
         const alert = await managedAlert(deps, call)
         const acting = actingAs(deps.database, call.actor)
-        if (!(await deps.stores.alerts.deleteAlert(acting, call.principal.accountId, alert))) throw notFound()
+        if (!(await deleteAlert(acting, call.principal.accountId, alert))) throw notFound()
         return replyNoContent()
       },
     },
@@ -129,7 +128,7 @@ async function create(deps: AlertDeps, { principal, request, actor }: SessionReq
   refuseProject(principal, projectId)
   const id = deps.newId('alr')
   const alert = { id, metric, threshold, windowMinutes, projectId }
-  orRefuse(await deps.stores.alerts.addAlert(actingAs(deps.database, actor), principal.accountId, alert))
+  orRefuse(await addAlert(actingAs(deps.database, actor), principal.accountId, alert))
   const made = (await alertsOf(deps, principal)).find(one => one.id === id)
   if (made === undefined) throw notFound()
   return reply(shownAlert(made), 201)
@@ -146,13 +145,13 @@ async function change(deps: AlertDeps, call: SessionRequest): Promise<Response> 
   if (projectId !== undefined) refuseProject(call.principal, projectId)
   const wanted = { threshold, windowMinutes, projectId }
   const acting = actingAs(deps.database, call.actor)
-  orRefuse(await deps.stores.alerts.changeAlert(acting, call.principal.accountId, before, wanted))
+  orRefuse(await changeAlert(acting, call.principal.accountId, before, wanted))
   return reply(shownAlert(await managedAlert(deps, call)))
 }
 
 /** Returns the alerts that the user manages. */
-async function alertsOf({ database, stores }: AlertDeps, principal: Principal): Promise<ListedAlert[]> {
-  const all = await stores.alerts.listAlerts(database, principal.accountId)
+async function alertsOf({ database }: AlertDeps, principal: Principal): Promise<ListedAlert[]> {
+  const all = await listAlerts(database, principal.accountId)
   return all.filter(({ projectId }) => isAllowedIn(principal, action, projectId))
 }
 

@@ -4,14 +4,14 @@ import { actingAs } from '../../core/audit/audit.ts'
 import { csvLine } from '../../core/text/csv.ts'
 import type { Database } from '../../database/database.ts'
 import type { AuditFilters, ListedAudit } from '../../database/repositories/audit.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
+import { listAudit, recordAuditAlone } from '../../database/repositories/audit.ts'
 import { createExportSlots, type ExportSlots } from '../../http/export-slots.ts'
 import { fileResponse } from '../../http/file-response.ts'
 import { type Authenticate, reply, type SessionRequest, sessionRoutes } from '../../http/session-routes.ts'
 import { auditExportQuerySchema, auditQuerySchema, cursorOf, readAuditExportQuery, readAuditQuery } from './query.ts'
 import { auditEntryShape, auditListShape, type ShownAuditEntry } from './schemas.ts'
 
-type AuditDeps = { readonly database: Database; readonly stores: Pick<Stores, 'audit'> }
+type AuditDeps = { readonly database: Database }
 
 /** Entries per query of an export. */
 const batchEntries = 500
@@ -49,10 +49,10 @@ export function auditRoutes(deps: AuditDeps, identify: Authenticate) {
   ])
 }
 
-async function list({ database, stores }: AuditDeps, { principal, request }: SessionRequest): Promise<Response> {
+async function list({ database }: AuditDeps, { principal, request }: SessionRequest): Promise<Response> {
   const { filters, page } = readAuditQuery(request.url)
   const { limit, after } = page
-  const rows = await stores.audit.listAudit(database, principal.accountId, filters, { after, limit: limit + 1 })
+  const rows = await listAudit(database, principal.accountId, filters, { after, limit: limit + 1 })
   const data = rows.slice(0, limit)
   const last = data.at(-1)
   return reply({
@@ -70,7 +70,7 @@ async function exportLog(
   const { format, filters } = readAuditExportQuery(request.url)
   const release = slots.take(accountId)
   // Recorded first: an export that cannot be recorded must not happen.
-  const recording = deps.stores.audit.recordAuditAlone(actingAs(deps.database, actor), {
+  const recording = recordAuditAlone(actingAs(deps.database, actor), {
     accountId,
     action: 'audit.exported',
     details: { format },
@@ -93,7 +93,7 @@ type AuditExport = {
 
 /** Streams the file in batches. Calls `release` once, however it ends. */
 async function* written(
-  { database, stores }: AuditDeps,
+  { database }: AuditDeps,
   { accountId, filters, format, recording }: AuditExport,
   release: () => void,
 ): AsyncGenerator<string, void> {
@@ -101,7 +101,7 @@ async function* written(
     await recording
     let head = format === 'csv' ? csvLine(columns) : ''
     for (let after: string | null = null; ; ) {
-      const rows: readonly ListedAudit[] = await stores.audit.listAudit(database, accountId, filters, {
+      const rows: readonly ListedAudit[] = await listAudit(database, accountId, filters, {
         after,
         limit: batchEntries,
       })

@@ -20,7 +20,14 @@ import type { Log } from '../../core/ports/log.ts'
 import type { Passwords } from '../../core/ports/passwords.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
+import { forgetFailures, mailSubject } from '../../database/repositories/sessions.ts'
+import { registerAccount } from '../../database/repositories/users.ts'
+import {
+  askVerification,
+  findVerification,
+  releaseUnverified,
+  useVerification,
+} from '../../database/repositories/verifications.ts'
 import { createBehindAnswer } from '../../http/behind-answer.ts'
 import { nameSchema } from '../../http/common-fields.ts'
 import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
@@ -69,7 +76,6 @@ export type RegistrationDeps = SignInDeps &
       readonly registration: RegistrationConfig
       readonly singleSignOn: Pick<SingleSignOnConfig, 'isOnly' | 'label' | 'domains'> | null
     }
-    readonly stores: Pick<Stores, 'verifications'>
     readonly passwords: Passwords
     readonly clock: Pick<Clock, 'now'>
     readonly log: Pick<Log, 'warn'>
@@ -200,10 +206,10 @@ async function register(
   if (isManaged || !isDomainOpen(deps.config.registration, email)) throw domainClosed()
   await count()
   const passwordHash = await deps.passwords.hash(password, address)
-  const { database, stores } = deps
+  const { database } = deps
   const [accountId, userId, createdAt] = [deps.newId('acc'), deps.newId('usr'), new Date(deps.clock.now())]
-  await stores.verifications.releaseUnverified(database, email)
-  const registered = await stores.users.registerAccount(
+  await releaseUnverified(database, email)
+  const registered = await registerAccount(
     actingAs(database, { kind: 'user', userId, address }),
     { id: accountId, name: body.name ?? email, plan: 'evaluation', createdAt },
     {
@@ -219,8 +225,8 @@ async function register(
   )
   if (!registered) throw new GatewayError('conflict', 'This email address cannot be registered. Sign in instead.')
   // Attempts on an address without a user must not lock out its later owner.
-  const subject = stores.sessions.mailSubject(email)
-  await stores.sessions.forgetFailures(database, subject)
+  const subject = mailSubject(email)
+  await forgetFailures(database, subject)
   const user = { id: userId, accountId, passwordHash, email }
   const answer = await signIn(deps, request, user, { subjects: [subject], address, status: 201 })
   if (answer === null) throw invalidCredentials()
@@ -234,16 +240,16 @@ async function register(
  */
 async function verify(deps: RegistrationDeps, request: Request, token: string, address: string): Promise<Response> {
   const body = await readInput(request, checkVerification)
-  const { database, stores } = deps
+  const { database } = deps
   const digest = digestOf(token)
-  const found = await stores.verifications.findVerification(database, digest)
+  const found = await findVerification(database, digest)
   if (found === null) throw notFound()
   const verdict = await deps.passwords.verify(normalizePassword(body.password), found.passwordHash, address)
   if (verdict === 'wrong') throw invalidCredentials()
   const acting = actingAs(database, { kind: 'user', userId: found.userId, address })
-  if (!(await stores.verifications.useVerification(acting, digest))) throw notFound()
-  const subject = stores.sessions.mailSubject(found.email)
-  await stores.sessions.forgetFailures(database, subject)
+  if (!(await useVerification(acting, digest))) throw notFound()
+  const subject = mailSubject(found.email)
+  await forgetFailures(database, subject)
   const user = { ...found, id: found.userId }
   const answer = await signIn(deps, request, user, { subjects: [subject], address })
   if (answer === null) throw notFound()
@@ -252,8 +258,7 @@ async function verify(deps: RegistrationDeps, request: Request, token: string, a
 
 async function sendVerification(deps: RegistrationDeps, user: { readonly id: string; readonly email: string }) {
   const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
-  if (await deps.stores.verifications.askVerification(deps.database, user.id, digestOf(token)))
-    deps.post?.emailVerification(user.email, token)
+  if (await askVerification(deps.database, user.id, digestOf(token))) deps.post?.emailVerification(user.email, token)
 }
 
 function closed(): GatewayError {

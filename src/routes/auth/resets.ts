@@ -10,7 +10,7 @@ import type { Passwords } from '../../core/ports/passwords.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
+import { createReset, isResetOpen, useReset } from '../../database/repositories/password-resets.ts'
 import { createBehindAnswer } from '../../http/behind-answer.ts'
 import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
 import { policies } from '../../http/policies.ts'
@@ -23,7 +23,6 @@ import { resetAskedShape } from './schemas.ts'
 export type ResetDeps = OpenRouteDeps & {
   readonly config: { readonly singleSignOn: Pick<SingleSignOnConfig, 'isOnly' | 'label'> | null }
   readonly database: Database
-  readonly stores: Pick<Stores, 'resets'>
   readonly passwords: Pick<Passwords, 'hash'>
   readonly randomBytes: RandomBytes
   readonly addressDigests: (email: string, address: string) => readonly string[]
@@ -120,17 +119,16 @@ export function resets(deps: ResetDeps) {
 async function sendReset(deps: ResetDeps, mailed: RateLimiter, email: string): Promise<void> {
   if ((await mailed.take(email)) > 0) return
   const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
-  if (await deps.stores.resets.createReset(deps.database, email, digestOf(token)))
-    deps.post?.passwordReset(email, token)
+  if (await createReset(deps.database, email, digestOf(token))) deps.post?.passwordReset(email, token)
 }
 
 async function choose(deps: ResetDeps, request: Request, token: string, address: string): Promise<Response> {
   const body = await readInput(request, checkChoosing)
   const password = validateNewPassword(body.password, 'password')
   const digest = digestOf(token)
-  const { database, stores } = deps
-  if (!(await stores.resets.isResetOpen(database, digest))) throw notFound()
-  const used = await stores.resets.useReset(database, {
+  const { database } = deps
+  if (!(await isResetOpen(database, digest))) throw notFound()
+  const used = await useReset(database, {
     digest,
     passwordHash: await deps.passwords.hash(password, address),
     revokesKeys: body.revoke_keys ?? false,

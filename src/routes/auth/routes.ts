@@ -12,7 +12,16 @@ import {
 import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
+import { findAccountByEmail } from '../../database/repositories/accounts.ts'
+import { countKnownFailure, signInStanding } from '../../database/repositories/known-addresses.ts'
+import {
+  addressSubject,
+  endSession as endSessionInStore,
+  listSessions,
+  mailSubject,
+  rotateToken,
+} from '../../database/repositories/sessions.ts'
+import { changePassword as changePasswordInStore, rehash } from '../../database/repositories/users.ts'
 import type { Session } from '../../database/tables.ts'
 import { invalidToken, isRefreshToken, type Tokens } from '../../http/authentication.ts'
 import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
@@ -50,7 +59,6 @@ type AuthDeps = SignInDeps &
   ResetDeps &
   SingleSignOnDeps &
   TwoFactorDeps & {
-    readonly stores: Pick<Stores, 'audit' | 'knownAddresses'>
     readonly tokens: Pick<Tokens, 'nextRefreshToken'>
   }
 
@@ -138,7 +146,7 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
           summary: 'List sessions',
           answer: ownSessionsShape,
           async handle({ principal: { accountId, userId, sessionId } }) {
-            const entries = await deps.stores.sessions.listSessions(deps.database, accountId, userId)
+            const entries = await listSessions(deps.database, accountId, userId)
             return reply({ data: entries.map(entry => shownSession(entry, sessionId)) })
           },
         },
@@ -177,12 +185,12 @@ async function logIn(deps: AuthDeps, request: Request, address: string): Promise
   const body = await readInput(request, checkSignIn)
   const email = normalizeEmail(body.email)
   const password = normalizePassword(body.password)
-  const { stores, database } = deps
-  const subjects = [stores.sessions.mailSubject(email), stores.sessions.addressSubject(address)]
+  const { database } = deps
+  const subjects = [mailSubject(email), addressSubject(address)]
   const digests = deps.addressDigests(email, address)
   const [found, { isLocked, isKnown }] = await Promise.all([
-    stores.accounts.findAccountByEmail(database, email),
-    stores.knownAddresses.signInStanding(database, email, { subjects, digests }),
+    findAccountByEmail(database, email),
+    signInStanding(database, email, { subjects, digests }),
   ])
   if (isLocked && !isKnown) throw invalidCredentials()
   const user = found === null || found.user.removedAt !== null ? null : found.user
@@ -199,7 +207,7 @@ async function logIn(deps: AuthDeps, request: Request, address: string): Promise
     // A user who mistypes at a usual address must not lock it for others.
     const counted = isKnown ? subjects.slice(0, 1) : subjects
     await countFailure(deps, counted, user, user && { kind: 'user', userId: user.id, address })
-    if (isKnown) await stores.knownAddresses.countKnownFailure(database, email, digests)
+    if (isKnown) await countKnownFailure(database, email, digests)
   }
   throw invalidCredentials()
 }
@@ -211,7 +219,7 @@ async function rehashed(
   address: string,
 ): Promise<string> {
   const to = await deps.passwords.hash(password, address)
-  await deps.stores.users.rehash(deps.database, user.accountId, user.id, { from: user.passwordHash, to })
+  await rehash(deps.database, user.accountId, user.id, { from: user.passwordHash, to })
   return to
 }
 
@@ -219,7 +227,7 @@ async function refresh(deps: AuthDeps, request: Request): Promise<Response> {
   const { refresh_token: token } = await readInput(request, checkRefresh)
   if (!isRefreshToken(token)) throw invalidToken()
   const next = deps.tokens.nextRefreshToken(token)
-  const rotation = await deps.stores.sessions.rotateToken(deps.database, digestOf(token), digestOf(next))
+  const rotation = await rotateToken(deps.database, digestOf(token), digestOf(next))
   switch (rotation.outcome) {
     case 'rotated':
     case 'repeated':
@@ -238,7 +246,7 @@ async function endSession(
   { principal: { accountId, userId }, actor }: SessionRequest,
   id: string,
 ): Promise<Response> {
-  if (!(await deps.stores.sessions.endSession(actingAs(deps.database, actor), accountId, userId, id))) throw notFound()
+  if (!(await endSessionInStore(actingAs(deps.database, actor), accountId, userId, id))) throw notFound()
   deps.announce()
   return replyNoContent()
 }
@@ -248,7 +256,7 @@ async function changePassword(deps: AuthDeps, { principal, request, actor }: Ses
   const body = await readInput(request, checkPassword)
   const password = validateNewPassword(body.new_password, 'new_password')
   const user = await verifyOwnPassword(deps, { principal, actor }, body.current_password)
-  const changed = await deps.stores.users.changePassword(actingAs(deps.database, actor), accountId, userId, {
+  const changed = await changePasswordInStore(actingAs(deps.database, actor), accountId, userId, {
     checkedHash: user.passwordHash,
     newHash: await deps.passwords.hash(password, userId),
     keptSession: sessionId,

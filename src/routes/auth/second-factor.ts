@@ -4,14 +4,14 @@ import { matchingStep, readTotpCode, recoveryDigest } from '../../core/accounts/
 import type { Actor } from '../../core/audit/audit.ts'
 import type { Clock } from '../../core/ports/clock.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
+import { forgetFailures, isAnyLocked, twoFactorSubject } from '../../database/repositories/sessions.ts'
 import type { TotpState } from '../../database/repositories/totp.ts'
+import { findTotp as findTotpInStore, useRecoveryCode, useTotpStep } from '../../database/repositories/totp.ts'
 import type { User } from '../../database/tables.ts'
 import { countFailure, type FailureDeps } from '../../http/own-password.ts'
 import type { TextSeal } from '../../http/text-seal.ts'
 
 export type SecondFactorDeps = FailureDeps & {
-  readonly stores: Pick<Stores, 'totp'>
   readonly clock: Pick<Clock, 'now'>
   readonly totpSeal: TextSeal
 }
@@ -28,8 +28,8 @@ export async function checkSecondFactor(
   code: string | undefined,
   actor: Actor,
 ): Promise<void> {
-  const { database, stores } = deps
-  const state = await stores.totp.findTotp(database, user.id)
+  const { database } = deps
+  const state = await findTotpInStore(database, user.id)
   if (state === null || !state.isConfirmed) return
   if (code === undefined)
     throw new GatewayError(
@@ -38,10 +38,10 @@ export async function checkSecondFactor(
       { param: 'code', shouldRetry: false },
     )
   // A known network address is exempt from lockouts of the password, but not from this one.
-  const subjects = [stores.sessions.twoFactorSubject(user.id)]
-  const isLocked = await stores.sessions.isAnyLocked(database, subjects)
+  const subjects = [twoFactorSubject(user.id)]
+  const isLocked = await isAnyLocked(database, subjects)
   if (!isLocked && (await isCodeUsed(deps, user.id, state, code))) {
-    await stores.sessions.forgetFailures(database, subjects[0] ?? '')
+    await forgetFailures(database, subjects[0] ?? '')
     return
   }
   if (!isLocked) await countFailure(deps, subjects, user, actor)
@@ -50,15 +50,15 @@ export async function checkSecondFactor(
 
 /** Returns true if the code is right and was not used before; it is used up then. */
 async function isCodeUsed(deps: SecondFactorDeps, userId: string, state: TotpState, text: string): Promise<boolean> {
-  const { database, stores, clock, totpSeal } = deps
+  const { database, clock, totpSeal } = deps
   const digest = recoveryDigest(text)
-  if (digest !== null) return stores.totp.useRecoveryCode(database, userId, digest)
+  if (digest !== null) return useRecoveryCode(database, userId, digest)
   const [code, secret] = [readTotpCode(text), totpSeal.open(userId, state.secret)]
   if (secret === null) deps.log.warn('two_factor_secret_unreadable', { user_id: userId })
   if (code === null || secret === null) return false
   const step = matchingStep(secret, code, clock.now())
   // Sealed again, so that it outlives the previous secret of the gateway.
-  return step !== null && stores.totp.useTotpStep(database, userId, { step, secret: totpSeal.seal(userId, secret) })
+  return step !== null && useTotpStep(database, userId, { step, secret: totpSeal.seal(userId, secret) })
 }
 
 /** Error for every wrong code. */

@@ -1,7 +1,7 @@
 /** Settings of single sign-on as the configuration has them, for owners of its account. They are read-only. */
 import type { SingleSignOnConfig } from '../../core/accounts/single-sign-on.ts'
 import type { Database } from '../../database/database.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
+import { isAccountOf } from '../../database/repositories/single-sign-on.ts'
 import { type Authenticate, reply, sessionRoutes } from '../../http/session-routes.ts'
 import type { IdentityProvider } from '../../oidc/identity-provider.ts'
 import { type SingleSignOnSettings, singleSignOnSettingsShape } from './schemas.ts'
@@ -9,7 +9,6 @@ import { type SingleSignOnSettings, singleSignOnSettingsShape } from './schemas.
 export type SingleSignOnSettingsDeps = {
   readonly config: { readonly singleSignOn: SingleSignOnConfig | null }
   readonly database: Database
-  readonly stores: Pick<Stores, 'singleSignOn'>
   readonly identityProvider: Pick<IdentityProvider, 'status'> | null
 }
 
@@ -25,12 +24,10 @@ export function singleSignOnSettings(deps: SingleSignOnSettingsDeps, identify: A
         'Reads the metadata of the identity provider, at most every 10 s. The state is that of the responding process.',
       answer: singleSignOnSettingsShape,
       async handle({ principal: { accountId } }) {
-        const { config, database, stores, identityProvider: provider } = deps
+        const { config, database, identityProvider: provider } = deps
         const { singleSignOn } = config
         const isOwn =
-          singleSignOn !== null &&
-          provider !== null &&
-          (await stores.singleSignOn.isAccountOf(database, accountId, singleSignOn.accountId))
+          singleSignOn !== null && provider !== null && (await isAccountOf(database, accountId, singleSignOn.accountId))
         const shown: SingleSignOnSettings = {
           single_sign_on: isOwn ? await shownSettings(singleSignOn, provider) : null,
         }

@@ -21,7 +21,13 @@ import {
 import type { Log } from '../../core/ports/log.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, oneOf } from '../../core/validation/validate.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
+import {
+  beginSignIn,
+  identifyUser,
+  previewUser,
+  useHandOver,
+  useSignIn,
+} from '../../database/repositories/single-sign-on.ts'
 import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
 import { policies } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
@@ -33,7 +39,6 @@ import type { IdentityProvider, SignInSecrets } from '../../oidc/identity-provid
 export type SingleSignOnDeps = SignInDeps &
   OpenRouteDeps & {
     readonly config: { readonly singleSignOn: SingleSignOnConfig | null }
-    readonly stores: Pick<Stores, 'singleSignOn'>
     /** Null = single sign-on is not configured. */
     readonly identityProvider: IdentityProvider | null
     readonly log: Pick<Log, 'warn'>
@@ -131,7 +136,7 @@ async function begin(deps: SingleSignOnDeps, { config, provider }: Setup, isTest
   const secret = newSecret(deps)
   try {
     const url = await provider.signInUrl(secretsOf(secret))
-    await deps.stores.singleSignOn.beginSignIn(deps.database, isTest ? testDigestOf(secret) : digestOf(secret))
+    await beginSignIn(deps.database, isTest ? testDigestOf(secret) : digestOf(secret))
     return redirect(url, cookie(config, secret, cookieSeconds))
   } catch (thrown) {
     return failed(deps, config, thrown, isTest)
@@ -142,26 +147,26 @@ async function begin(deps: SingleSignOnDeps, { config, provider }: Setup, isTest
 const testDigestOf = (secret: string) => digestOf(`test ${secret}`)
 
 async function finish(deps: SingleSignOnDeps, { config, provider }: Setup, request: Request): Promise<Response> {
-  const { database, stores } = deps
+  const { database } = deps
   let isTest = false
   try {
     const secret = readCookie(config, request)
     if (secret === null) throw new SingleSignOnError('expired', 'no cookie')
-    if (!(await stores.singleSignOn.useSignIn(database, digestOf(secret)))) {
-      isTest = await stores.singleSignOn.useSignIn(database, testDigestOf(secret))
+    if (!(await useSignIn(database, digestOf(secret)))) {
+      isTest = await useSignIn(database, testDigestOf(secret))
       if (!isTest) throw new SingleSignOnError('expired', 'unknown')
     }
     const claims = await provider.claimsOf(new URL(request.url).search, secretsOf(secret))
     const arrival = arrivalOf(deps, config, claims)
     if (isTest) {
-      const { role } = requireUser(config, claims, await stores.singleSignOn.previewUser(database, arrival))
+      const { role } = requireUser(config, claims, await previewUser(database, arrival))
       return redirect(`${originOf(config)}/#/settings?sso_test=passed&role=${role}`, cookie(config, '', 0))
     }
-    const { userId } = requireUser(config, claims, await stores.singleSignOn.identifyUser(database, arrival))
+    const { userId } = requireUser(config, claims, await identifyUser(database, arrival))
     // The groups may have given another role.
     deps.announce()
     const next = newSecret(deps)
-    await stores.singleSignOn.beginSignIn(database, digestOf(next), userId)
+    await beginSignIn(database, digestOf(next), userId)
     return redirect(`${originOf(config)}/#/sso`, cookie(config, next, cookieSeconds))
   } catch (thrown) {
     return failed(deps, config, thrown, isTest)
@@ -203,7 +208,7 @@ async function handOver(
 ): Promise<Response> {
   await readInput(request, checkNothing)
   const secret = readCookie(config, request)
-  const user = secret === null ? null : await deps.stores.singleSignOn.useHandOver(deps.database, digestOf(secret))
+  const user = secret === null ? null : await useHandOver(deps.database, digestOf(secret))
   const { sessionHours: maximumHours } = config
   const answer = user === null ? null : await signIn(deps, request, user, { subjects: [], address, maximumHours })
   if (answer === null)

@@ -14,6 +14,7 @@ import {
 import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
+import { confirmTotp, findTotp, offerTotp, removeTotp } from '../../database/repositories/totp.ts'
 import { type OwnPasswordDeps, verifyOwnPassword } from '../../http/own-password.ts'
 import {
   type Authenticate,
@@ -63,7 +64,7 @@ export function twoFactor(deps: TwoFactorDeps, identify: Authenticate) {
       summary: 'Get the state of your two-factor sign-in',
       answer: twoFactorShape,
       async handle({ principal }) {
-        const state = await deps.stores.totp.findTotp(deps.database, principal.userId)
+        const state = await findTotp(deps.database, principal.userId)
         const isEnabled = state?.isConfirmed ?? false
         const shown: TwoFactorState = {
           enabled: isEnabled,
@@ -118,7 +119,7 @@ async function setUp(deps: TwoFactorDeps, { principal, request, actor }: Session
   const { email } = await verifyOwnPassword(deps, { principal, actor }, password)
   const secret = newTotpSecret(deps.randomBytes)
   const sealed = deps.totpSeal.seal(principal.userId, secret)
-  if (!(await deps.stores.totp.offerTotp(deps.database, principal, sealed)))
+  if (!(await offerTotp(deps.database, principal, sealed)))
     throw new GatewayError('conflict', 'Two-factor sign-in is enabled already. Disable it first.')
   const uri = totpUri(secret, email)
   const { renderSVG } = await import('uqr')
@@ -129,8 +130,8 @@ async function setUp(deps: TwoFactorDeps, { principal, request, actor }: Session
 
 async function confirm(deps: TwoFactorDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
   const { code } = await readInput(request, checkConfirm)
-  const { database, stores } = deps
-  const state = await stores.totp.findTotp(database, principal.userId)
+  const { database } = deps
+  const state = await findTotp(database, principal.userId)
   if (state === null || state.isConfirmed) throw notInSetup()
   const [digits, secret] = [readTotpCode(code), deps.totpSeal.open(principal.userId, state.secret)]
   const step = digits === null || secret === null ? null : matchingStep(secret, digits, deps.clock.now())
@@ -139,7 +140,7 @@ async function confirm(deps: TwoFactorDeps, { principal, request, actor }: Sessi
   const codes = newRecoveryCodes(deps.randomBytes)
   const digests = codes.map(recoveryDigest)
   const confirmed = { secret: state.secret, step, digests }
-  if (!(await stores.totp.confirmTotp(actingAs(database, actor), principal, confirmed))) throw notInSetup()
+  if (!(await confirmTotp(actingAs(database, actor), principal, confirmed))) throw notInSetup()
   deps.announce()
   return reply({ recovery_codes: codes })
 }
@@ -148,7 +149,7 @@ async function disable(deps: TwoFactorDeps, { principal, request, actor }: Sessi
   const { password, code } = await readInput(request, checkDisable)
   const user = await verifyOwnPassword(deps, { principal, actor }, password)
   await checkSecondFactor(deps, user, code, actor)
-  if (!(await deps.stores.totp.removeTotp(actingAs(deps.database, actor), principal))) throw notInSetup()
+  if (!(await removeTotp(actingAs(deps.database, actor), principal))) throw notInSetup()
   deps.announce()
   return replyNoContent()
 }

@@ -10,14 +10,14 @@ import type { Log } from '../../core/ports/log.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
+import { findBilling, keepCustomer } from '../../database/repositories/billing.ts'
 import type { TakenCard } from '../../database/repositories/cards.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
+import { takeCard } from '../../database/repositories/cards.ts'
 import type { Invoice } from '../../database/tables.ts'
 import { notFound, type SessionRequest } from '../../http/session-routes.ts'
 
 export type CardDeps = {
   readonly database: Database
-  readonly stores: Pick<Stores, 'billing' | 'cards'>
   readonly clock: Pick<Clock, 'now'>
   readonly newId: (prefix: string) => string
   readonly payments: Pick<Payments, 'cards'>
@@ -27,15 +27,15 @@ export type CardDeps = {
 
 /** Returns the address of the page on which an owner enters a card. Throws `not_found` if no processor takes cards. */
 export async function openSetup(
-  { database, stores, payments }: CardDeps,
+  { database, payments }: CardDeps,
   { accountId, email }: SessionRequest['principal'],
 ): Promise<string> {
   const cards = orNoProcessor(payments.cards)
-  const found = await stores.billing.findBilling(database, accountId)
+  const found = await findBilling(database, accountId)
   if (found === null) throw notFound()
   const made = await cards.customer(accountId, email, found.account.stripeCustomerId)
   // Stored before the page opens: a card of any other customer is not accepted for this account.
-  const customerId = await stores.billing.keepCustomer(database, accountId, made)
+  const customerId = await keepCustomer(database, accountId, made)
   if (customerId === null) throw notFound()
   return cards.openSetup(accountId, customerId)
 }
@@ -57,8 +57,8 @@ export async function enterCard(
   if (session?.accountId !== accountId) throw notFound()
   if (session.card === null)
     throw new GatewayError('conflict', 'Stripe has stored no card yet. Finish its page for cards, then retry.')
-  const { database, stores, clock, newId } = deps
-  const taken = await stores.cards.takeCard(database, accountId, session.card, clock.now(), newId)
+  const { database, clock, newId } = deps
+  const taken = await takeCard(database, accountId, session.card, clock.now(), newId)
   await followCard(deps, session.card, taken)
   if (taken.outcome === 'mismatch') throw notFound()
   if (taken.outcome === 'ignored')

@@ -6,12 +6,12 @@ import { type Cell, csvLine } from '../../core/text/csv.ts'
 import { decimalUsd, toUsd } from '../../core/usage/money.ts'
 import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
+import { breakDownInvoice } from '../../database/repositories/invoice-breakdown.ts'
 import { fileResponse } from '../../http/file-response.ts'
 import { notFound, reply, type SessionRequest, type SessionRoute } from '../../http/session-routes.ts'
 import { invoiceBreakdownShape, type ShownBreakdown } from './schemas.ts'
 
-export type BreakdownDeps = { readonly database: Database; readonly stores: Pick<Stores, 'invoiceBreakdowns'> }
+export type BreakdownDeps = { readonly database: Database }
 
 const querySchema = Type.Object(
   {
@@ -44,10 +44,10 @@ export function breakdownRoute(deps: BreakdownDeps): SessionRoute {
   }
 }
 
-async function breakDown({ database, stores }: BreakdownDeps, call: SessionRequest): Promise<Response> {
+async function breakDown({ database }: BreakdownDeps, call: SessionRequest): Promise<Response> {
   const { by, tag, format } = readQuery(call.request.url)
   const invoiceId = call.params.id ?? ''
-  const found = await stores.invoiceBreakdowns.breakDownInvoice(database, {
+  const found = await breakDownInvoice(database, {
     accountId: call.principal.accountId,
     invoiceId,
     by,

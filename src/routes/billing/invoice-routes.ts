@@ -1,14 +1,14 @@
 /** Invoices of an account: the list, one invoice with its lines, and the payment page of an unpaid one. */
 import { Type } from '@sinclair/typebox'
 import { checker } from '../../core/validation/validate.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
+import { findInvoice, listInvoices } from '../../database/repositories/invoices.ts'
 import { notFound, readInput, reply, type SessionRoute } from '../../http/session-routes.ts'
 import { type CardDeps, openInvoicePage } from './cards.ts'
 import { type BreakdownDeps, breakdownRoute } from './invoice-breakdown.ts'
 import { invoiceListShape, invoiceWithLinesShape, pageShape } from './schemas.ts'
 import { shownInvoice, shownLine } from './serializers.ts'
 
-export type InvoiceDeps = CardDeps & BreakdownDeps & { readonly stores: Pick<Stores, 'billingNotices' | 'invoices'> }
+export type InvoiceDeps = CardDeps & BreakdownDeps
 
 const emptySchema = Type.Object({}, { additionalProperties: false })
 const checkEmpty = checker(emptySchema)
@@ -23,7 +23,7 @@ export function invoiceRoutes(deps: InvoiceDeps): readonly SessionRoute[] {
       summary: 'List invoices, newest first',
       answer: invoiceListShape,
       async handle({ principal }) {
-        const found = await deps.stores.invoices.listInvoices(deps.database, principal.accountId)
+        const found = await listInvoices(deps.database, principal.accountId)
         return reply({ data: found.map(shownInvoice) })
       },
     },
@@ -34,7 +34,7 @@ export function invoiceRoutes(deps: InvoiceDeps): readonly SessionRoute[] {
       summary: 'Get an invoice with its lines per model',
       answer: invoiceWithLinesShape,
       async handle({ principal, params }) {
-        const found = await deps.stores.invoices.findInvoice(deps.database, principal.accountId, params.id ?? '')
+        const found = await findInvoice(deps.database, principal.accountId, params.id ?? '')
         if (found === null) throw notFound()
         return reply({ ...shownInvoice(found), lines: found.lines.map(shownLine) })
       },
@@ -54,7 +54,7 @@ export function invoiceRoutes(deps: InvoiceDeps): readonly SessionRoute[] {
       errors: ['not_found', 'conflict'],
       async handle({ principal, params, request }) {
         await readInput(request, checkEmpty)
-        const found = await deps.stores.invoices.findInvoice(deps.database, principal.accountId, params.id ?? '')
+        const found = await findInvoice(deps.database, principal.accountId, params.id ?? '')
         if (found === null) throw notFound()
         return reply({ url: await openInvoicePage(deps, found.invoice) })
       },

@@ -8,6 +8,9 @@ import { fromUsd } from '../../core/usage/money.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, nullable } from '../../core/validation/validate.ts'
 import type { BillingAccount, BillingOutcome, NewMethod } from '../../database/repositories/billing.ts'
+import { changeBilling, findBilling, manualMethod, setSoftCap, stateOf } from '../../database/repositories/billing.ts'
+import { duesOf } from '../../database/repositories/billing-notices.ts'
+import { spentInCycle } from '../../database/repositories/invoices.ts'
 import { idempotencyHeaders, type OnceDeps, onceErrors, runIdempotent } from '../../http/idempotency.ts'
 import {
   type Authenticate,
@@ -160,11 +163,7 @@ export function billing(deps: BillingDeps, identify: Authenticate) {
       errors: ['not_found'],
       async handle({ principal: { accountId }, request, actor }) {
         const { monthly_usd: usd } = await readInput(request, checkSoftCap)
-        await deps.stores.billing.setSoftCap(
-          actingAs(deps.database, actor),
-          accountId,
-          usd === null ? null : fromUsd(usd),
-        )
+        await setSoftCap(actingAs(deps.database, actor), accountId, usd === null ? null : fromUsd(usd))
         deps.announce()
         return overview(deps, accountId)
       },
@@ -173,21 +172,18 @@ export function billing(deps: BillingDeps, identify: Authenticate) {
   ])
 }
 
-async function overview(
-  { config, database, stores, clock, payments }: BillingDeps,
-  accountId: string,
-): Promise<Response> {
-  const found = await known(stores.billing.findBilling(database, accountId))
-  const { cycle } = stores.billing.stateOf(found)
+async function overview({ config, database, clock, payments }: BillingDeps, accountId: string): Promise<Response> {
+  const found = await known(findBilling(database, accountId))
+  const { cycle } = stateOf(found)
   const isOwnersChoice = payments.kind === 'stripe' || config.ownerUpgrades
   const now = clock.now()
   const period = budgetPeriod(cycle?.startsAt ?? null, now)
-  const periodMicrocents = await stores.invoices.spentInCycle(database, accountId, period)
+  const periodMicrocents = await spentInCycle(database, accountId, period)
   const isRunning = cycle?.startsAt === period.startsAt
   const cycleMicrocents =
-    cycle === null || isRunning ? periodMicrocents : await stores.invoices.spentInCycle(database, accountId, cycle)
+    cycle === null || isRunning ? periodMicrocents : await spentInCycle(database, accountId, cycle)
   const spent = { cycleMicrocents, period, periodMicrocents }
-  const dues = stores.billingNotices.duesOf(found.account)
+  const dues = duesOf(found.account)
   const view = { plans: config.plans, collectedBy: payments.kind, isOwnersChoice, dues, spent, now }
   return reply(shownBilling(found, view))
 }
@@ -198,7 +194,7 @@ async function upgrade(deps: BillingDeps, call: SessionRequest): Promise<Respons
   if (deps.payments.kind === 'manual' && !deps.config.ownerUpgrades)
     await refuseUnlessOnUsage(deps, principal.accountId)
   // Without a payment processor, the owner's consent to charges is the payment agreement.
-  const agreed = deps.payments.kind === 'manual' ? { method: deps.stores.billing.manualMethod(deps.newId) } : {}
+  const agreed = deps.payments.kind === 'manual' ? { method: manualMethod(deps.newId) } : {}
   const change = { event: 'upgrade', version, ...agreed } as const
   return changePlan(deps, call, change, 'Your account is already on the plan `usage`.')
 }
@@ -207,8 +203,8 @@ async function upgrade(deps: BillingDeps, call: SessionRequest): Promise<Respons
  * Without a payment processor there is no security for a payment, so the operator decides which accounts use `usage`
  * (`OWNER_UPGRADES`). Throws `forbidden` for any other account, also for one whose last cycle on `usage` has ended.
  */
-async function refuseUnlessOnUsage({ database, stores, clock }: BillingDeps, accountId: string): Promise<void> {
-  const { account } = await known(stores.billing.findBilling(database, accountId))
+async function refuseUnlessOnUsage({ database, clock }: BillingDeps, accountId: string): Promise<void> {
+  const { account } = await known(findBilling(database, accountId))
   const { plan, planAfterCycle, cycleEndsAt } = account
   const hasEnded = planAfterCycle === 'evaluation' && cycleEndsAt !== null && cycleEndsAt.getTime() <= clock.now()
   if (plan === 'usage' && !hasEnded) return
@@ -239,12 +235,12 @@ async function changePlan(
   change: PlanChange,
   alreadySo: string,
 ): Promise<Response> {
-  const { database, stores, clock, newId } = deps
-  const { account } = await known(stores.billing.findBilling(database, accountId))
+  const { database, clock, newId } = deps
+  const { account } = await known(findBilling(database, accountId))
   const version = change.version ?? account.version
   const at = clock.now()
   refuseOutcome(
-    await stores.billing.changeBilling(actingAs(database, actor), accountId, { ...change, version, at, userId, newId }),
+    await changeBilling(actingAs(database, actor), accountId, { ...change, version, at, userId, newId }),
     alreadySo,
   )
   deps.announce()
@@ -263,11 +259,11 @@ async function setMethod(deps: BillingDeps, { principal, request, actor }: Sessi
  */
 async function removeMethod(deps: BillingDeps, { principal, actor }: SessionRequest): Promise<Response> {
   const { accountId, userId } = principal
-  const { database, stores, clock, newId, payments } = deps
-  const { method } = await known(stores.billing.findBilling(database, accountId))
+  const { database, clock, newId, payments } = deps
+  const { method } = await known(findBilling(database, accountId))
   const cardId = payments.cards === null ? null : (method?.stripePaymentMethodId ?? null)
   if (cardId === null) return replyNoContent()
-  const outcome = await stores.billing.changeBilling(actingAs(database, actor), accountId, {
+  const outcome = await changeBilling(actingAs(database, actor), accountId, {
     event: 'method_removed',
     at: clock.now(),
     userId,

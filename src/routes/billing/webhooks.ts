@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Payments } from '../../core/billing/payment-processor.ts'
 import type { Log } from '../../core/ports/log.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
+import { hasEvent, takeEvent } from '../../database/repositories/payment-events.ts'
 import { bodyLimits, readBytes, whileHeld } from '../../http/body.ts'
 import type { BodyBudget } from '../../http/body-budget.ts'
 import { policies } from '../../http/policies.ts'
@@ -13,7 +13,6 @@ import { type CardDeps, followCard } from './cards.ts'
 import { receivedShape } from './schemas.ts'
 
 type WebhookDeps = CardDeps & {
-  readonly stores: Pick<Stores, 'paymentEvents'>
   readonly payments: Pick<Payments, 'webhooks'>
   readonly log: Pick<Log, 'info' | 'error'>
   readonly bodies: BodyBudget
@@ -42,14 +41,14 @@ export function webhooks(deps: WebhookDeps) {
 }
 
 async function receive(deps: WebhookDeps, request: Request) {
-  const { database, stores, clock, newId, payments, log } = deps
+  const { database, clock, newId, payments, log } = deps
   if (payments.webhooks === null) throw notFound()
   const body = await readBytes(request, bodyLimits.other)
   const event = payments.webhooks.read(body, request.headers.get('stripe-signature'))
   // Only saves a query. The row that is written with the effect guarantees one effect per event.
-  if (await stores.paymentEvents.hasEvent(database, event.id)) return reply({ received: true })
+  if (await hasEvent(database, event.id)) return reply({ received: true })
   const look = await payments.webhooks.look(event)
-  const { outcome, card } = await stores.paymentEvents.takeEvent(database, event, look, clock.now(), newId)
+  const { outcome, card } = await takeEvent(database, event, look, clock.now(), newId)
   if (outcome === 'applied') deps.announce()
   if (look.kind === 'card' && card !== null) await followCard(deps, look.card, card)
   const fields = { event_id: event.id, outcome }

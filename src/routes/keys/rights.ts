@@ -1,19 +1,16 @@
 /** Rights of a user at API keys: a key that the user may not see is like a missing one. */
 import { isAllowed, isAllowedIn } from '../../core/accounts/roles.ts'
 import type { Database } from '../../database/database.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
+import { findKey } from '../../database/repositories/key-lineages.ts'
 import type { ApiKey } from '../../database/tables.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { forbidden, notFound, type SessionRequest } from '../../http/session-routes.ts'
 
-type KeyRightsDeps = { readonly database: Database; readonly stores: Pick<Stores, 'keyLines'> }
+type KeyRightsDeps = { readonly database: Database }
 
 /** Returns the key with this ID if the list of keys shows it to the user; otherwise throws the error for an unknown ID. */
-export async function visibleKey(
-  { database, stores }: KeyRightsDeps,
-  { principal, params }: SessionRequest,
-): Promise<ApiKey> {
-  const row = await stores.keyLines.findKey(database, principal.accountId, params.id ?? '')
+export async function visibleKey({ database }: KeyRightsDeps, { principal, params }: SessionRequest): Promise<ApiKey> {
+  const row = await findKey(database, principal.accountId, params.id ?? '')
   const { role, userId, projects } = principal
   const isVisible =
     row?.userId === userId || isAllowed(role, 'keys.all') || (row?.projectId != null && projects.has(row.projectId))
@@ -25,11 +22,8 @@ export async function visibleKey(
  * Returns the key with this ID if the user may manage it. Throws `forbidden` for another user's key in a project of the user,
  * and the error for an unknown ID for all other keys.
  */
-export async function managedKey(
-  { database, stores }: KeyRightsDeps,
-  { principal, params }: SessionRequest,
-): Promise<ApiKey> {
-  const row = await stores.keyLines.findKey(database, principal.accountId, params.id ?? '')
+export async function managedKey({ database }: KeyRightsDeps, { principal, params }: SessionRequest): Promise<ApiKey> {
+  const row = await findKey(database, principal.accountId, params.id ?? '')
   if (row === null) throw notFound()
   const { projectId } = row
   if (isAllowedIn(principal, 'keys.all', projectId)) return row

@@ -6,8 +6,17 @@ import type { Clock } from '../../core/ports/clock.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
+import {
+  addKey,
+  changeKey,
+  findLineage,
+  recentKeys,
+  recentRequests,
+  rotateKey,
+  usageByLineage,
+} from '../../database/repositories/key-lineages.ts'
 import type { KeyDirectory } from '../../database/repositories/keys.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
+import { revokeKey } from '../../database/repositories/keys.ts'
 import {
   type IdempotentResult,
   idempotencyHeaders,
@@ -41,7 +50,6 @@ import { auditedChange, shownKey, shownLineage } from './serializers.ts'
 
 type KeysDeps = OnceDeps & {
   readonly database: Database
-  readonly stores: Pick<Stores, 'keyLines' | 'keys'>
   readonly clock: Pick<Clock, 'now'>
   readonly randomBytes: RandomBytes
   readonly newId: (prefix: string) => string
@@ -140,7 +148,7 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
   ])
 }
 
-async function list({ database, stores }: KeysDeps, { principal, request }: SessionRequest): Promise<Response> {
+async function list({ database }: KeysDeps, { principal, request }: SessionRequest): Promise<Response> {
   const { accountId, userId, role, projects } = principal
   // Other parameters have no meaning here, and were accepted before this one was known.
   const projectId = new URL(request.url).searchParams.get('project_id')
@@ -148,21 +156,21 @@ async function list({ database, stores }: KeysDeps, { principal, request }: Sess
   const own = isAllowed(role, 'keys.all') ? null : userId
   const visible = { userId: own, projectIds: [...projects.keys()], projectId: project_id }
   const [rows, usage] = await Promise.all([
-    stores.keyLines.recentKeys(database, accountId, visible),
-    stores.keyLines.usageByLineage(database, accountId),
+    recentKeys(database, accountId, visible),
+    usageByLineage(database, accountId),
   ])
   return reply({ data: rows.map(row => shownKey(row, usage.get(row.lineId ?? row.id))) })
 }
 
 async function one(deps: KeysDeps, call: SessionRequest): Promise<Response> {
-  const { database, stores } = deps
+  const { database } = deps
   const { accountId } = call.principal
   const row = await visibleKey(deps, call)
   const lineId = row.lineId ?? row.id
   const [usage, lineage, requests] = await Promise.all([
-    stores.keyLines.usageByLineage(database, accountId),
-    stores.keyLines.findLineage(database, accountId, lineId),
-    stores.keyLines.recentRequests(database, accountId, lineId),
+    usageByLineage(database, accountId),
+    findLineage(database, accountId, lineId),
+    recentRequests(database, accountId, lineId),
   ])
   return reply({
     ...shownKey(row, usage.get(lineId)),
@@ -172,13 +180,13 @@ async function one(deps: KeysDeps, call: SessionRequest): Promise<Response> {
 }
 
 async function create(deps: KeysDeps, { principal, request, actor }: SessionRequest): Promise<IdempotentResult> {
-  const { database, stores, randomBytes, newId, clock } = deps
+  const { database, randomBytes, newId, clock } = deps
   const { accountId, userId, sessionId } = principal
   const body = await readInput(request, checkKeyCreation)
   refuseProject(principal, body.project_id ?? null, userId)
   const now = clock.now()
   const minted = mintApiKey(randomBytes)
-  const row = await stores.keyLines.addKey(actingAs(database, actor), accountId, sessionId, {
+  const row = await addKey(actingAs(database, actor), accountId, sessionId, {
     id: newId('key'),
     userId,
     name: body.name,
@@ -206,7 +214,7 @@ async function create(deps: KeysDeps, { principal, request, actor }: SessionRequ
 }
 
 async function change(deps: KeysDeps, call: SessionRequest): Promise<Response> {
-  const { database, stores } = deps
+  const { database } = deps
   const wanted = await readInput(call.request, checkKeyChange)
   if (Object.keys(wanted).length === 0) throw invalidField('name', 'is required unless another field is sent')
   const { id, userId, limits, projectId } = await managedKey(deps, call)
@@ -218,7 +226,7 @@ async function change(deps: KeysDeps, call: SessionRequest): Promise<Response> {
     ...(web === undefined ? {} : { web }),
     ...rulesIn(wanted, limits, deps.clock.now()),
   }
-  const row = await stores.keyLines.changeKey(actingAs(database, call.actor), {
+  const row = await changeKey(actingAs(database, call.actor), {
     accountId: call.principal.accountId,
     keyId: id,
     change,
@@ -228,7 +236,7 @@ async function change(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   if (row === 'full') throw tooManyKeys()
   if (typeof row === 'string') throw new GatewayError('conflict', endedKey[row], { param: 'expires_at' })
   deps.announce()
-  const usage = await stores.keyLines.usageByLineage(database, call.principal.accountId)
+  const usage = await usageByLineage(database, call.principal.accountId)
   return reply(shownKey(row, usage.get(row.lineId ?? row.id)))
 }
 
@@ -247,36 +255,29 @@ const endedKey = {
 } as const
 
 async function rotate(deps: KeysDeps, call: SessionRequest): Promise<IdempotentResult> {
-  const { database, stores, randomBytes, newId, clock } = deps
+  const { database, randomBytes, newId, clock } = deps
   const { accountId, sessionId } = call.principal
   const { overlap_seconds: overlapSeconds = 0 } = await readInput(call.request, checkKeyRotation)
   const { id } = await managedKey(deps, call)
   const minted = mintApiKey(randomBytes)
   const fresh = { id: newId('key'), publicId: minted.id, digest: minted.digest, createdAt: new Date(clock.now()) }
-  const row = await stores.keyLines.rotateKey(
-    actingAs(database, call.actor),
-    accountId,
-    sessionId,
-    id,
-    fresh,
-    overlapSeconds,
-  )
+  const row = await rotateKey(actingAs(database, call.actor), accountId, sessionId, id, fresh, overlapSeconds)
   if (row === 'not_found') throw notFound()
   if (row === 'not_valid')
     throw new GatewayError('conflict', 'This key is revoked, expired or already rotated. Create a new key.')
   deps.keys.expect(minted.digest)
   deps.announce()
-  const usage = await stores.keyLines.usageByLineage(database, accountId)
+  const usage = await usageByLineage(database, accountId)
   const shown = shownKey(row, usage.get(row.lineId ?? row.id))
   return { answer: reply({ ...shown, key: minted.key }, 201), resultId: row.id }
 }
 
 async function revoke(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   const { id } = await managedKey(deps, call)
-  const { database, stores, clock } = deps
+  const { database, clock } = deps
   // A second revocation of an ended key succeeds: the result is the same.
   const acting = actingAs(database, call.actor)
-  const isRevoked = await stores.keys.revokeKey(acting, call.principal.accountId, id, new Date(clock.now()))
+  const isRevoked = await revokeKey(acting, call.principal.accountId, id, new Date(clock.now()))
   if (isRevoked) deps.announce()
   return replyNoContent()
 }

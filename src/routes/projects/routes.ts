@@ -10,7 +10,13 @@ import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { ListedProject } from '../../database/repositories/projects.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
+import {
+  archiveProject,
+  changeProject,
+  createProject,
+  listProjects,
+  setMember,
+} from '../../database/repositories/projects.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { nameSchema } from '../../http/common-fields.ts'
 import { changedLimits, scopeLimitsSchema, shownScopeLimits, shownScopeUsed } from '../../http/scope-limits.ts'
@@ -29,7 +35,6 @@ import { projectListShape, projectShape, type ShownProject } from './schemas.ts'
 
 type ProjectsDeps = {
   readonly database: Database
-  readonly stores: Pick<Stores, 'projects'>
   readonly clock: Pick<Clock, 'now'>
   readonly newId: (prefix: string) => string
   /** Makes every gateway instance read changed keys, users and plans again. */
@@ -128,39 +133,39 @@ export function projectRoutes(deps: ProjectsDeps, identify: Authenticate) {
   ])
 }
 
-async function list({ database, stores }: ProjectsDeps, principal: Principal): Promise<Response> {
+async function list({ database }: ProjectsDeps, principal: Principal): Promise<Response> {
   const ids = isAllowed(principal.role, 'projects.all') ? null : [...principal.projects.keys()]
-  const rows = await stores.projects.listProjects(database, principal.accountId, ids)
+  const rows = await listProjects(database, principal.accountId, ids)
   return reply({ data: rows.map(row => shownProject(row, principal)) })
 }
 
-async function show({ database, stores }: ProjectsDeps, principal: Principal, id: string, status: 200 | 201) {
+async function show({ database }: ProjectsDeps, principal: Principal, id: string, status: 200 | 201) {
   refuseUnseen(principal, id)
-  const [row] = await stores.projects.listProjects(database, principal.accountId, [id])
+  const [row] = await listProjects(database, principal.accountId, [id])
   if (row === undefined) throw notFound()
   return reply(shownProject(row, principal), status)
 }
 
 async function create(deps: ProjectsDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const { database, stores, clock, newId } = deps
+  const { database, clock, newId } = deps
   const { name, limits = null } = await readInput(request, checkCreation)
   const now = clock.now()
   const [id, createdAt] = [newId('prj'), new Date(now)]
   const project = { id, name, createdAt, limits: changedLimits(null, limits, now) }
-  if (!(await stores.projects.createProject(actingAs(database, actor), principal.accountId, project)))
+  if (!(await createProject(actingAs(database, actor), principal.accountId, project)))
     throw new GatewayError('conflict', 'Too many projects. Archive unused ones first.')
   return show(deps, principal, id, 201)
 }
 
 async function change(deps: ProjectsDeps, call: SessionRequest): Promise<Response> {
   const { principal, params, request, actor } = call
-  const { database, stores, clock, announce } = deps
+  const { database, clock, announce } = deps
   const { name, limits } = await readInput(request, checkChange)
   const id = managed(call)
   if (name === undefined && limits === undefined) throw invalidField('name', 'is required unless another field is sent')
   // A budget that its users could raise would limit nothing.
   if (limits !== undefined && !isAllowed(principal.role, 'projects.all')) throw forbidden()
-  const changed = await stores.projects.changeProject(actingAs(database, actor), principal.accountId, id, {
+  const changed = await changeProject(actingAs(database, actor), principal.accountId, id, {
     ...(name === undefined ? {} : { name }),
     ...(limits === undefined ? {} : { limits: before => changedLimits(before, limits, clock.now()) }),
   })
@@ -170,10 +175,10 @@ async function change(deps: ProjectsDeps, call: SessionRequest): Promise<Respons
 }
 
 async function archive(deps: ProjectsDeps, call: SessionRequest): Promise<Response> {
-  const { database, stores, clock } = deps
+  const { database, clock } = deps
   const at = new Date(clock.now())
   const acting = actingAs(database, call.actor)
-  const archived = await stores.projects.archiveProject(acting, call.principal.accountId, managed(call), at)
+  const archived = await archiveProject(acting, call.principal.accountId, managed(call), at)
   if (archived === 'has_keys')
     throw new GatewayError('conflict', 'This project has valid API keys. Revoke them or move them to another project.')
   // A second archival succeeds: the result is the same.
@@ -193,13 +198,13 @@ async function removeMember(deps: ProjectsDeps, call: SessionRequest): Promise<R
 }
 
 async function changeMember(
-  { database, stores, announce }: ProjectsDeps,
+  { database, announce }: ProjectsDeps,
   call: SessionRequest,
   role: (typeof projectRoles)[number] | null,
 ): Promise<void> {
   const { accountId, userId: actorId } = call.principal
   const member = { projectId: managed(call), userId: call.params.user ?? '', role }
-  const changed = await stores.projects.setMember(actingAs(database, call.actor), accountId, actorId, member)
+  const changed = await setMember(actingAs(database, call.actor), accountId, actorId, member)
   refuseUnlessDone(changed, conflicts)
   announce()
 }

@@ -5,8 +5,8 @@ import { tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
 import type { LimitedTag } from '../../database/repositories/tag-limits.ts'
+import { changeTag, limitedTags, usedByTag } from '../../database/repositories/tag-limits.ts'
 import { list } from '../../http/schemas.ts'
 import { changedLimits, scopeLimitsSchema, shownScopeLimits, shownScopeUsed } from '../../http/scope-limits.ts'
 import { type Authenticate, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
@@ -15,7 +15,6 @@ import { type ShownTag, tagShape } from './schemas.ts'
 type TagsDeps = {
   readonly database: Database
   readonly clock: { now(): number }
-  readonly stores: Pick<Stores, 'tagLimits'>
   /** Makes every gateway instance read changed keys, users and plans again. */
   readonly announce: () => void
 }
@@ -31,7 +30,7 @@ const tagSchema = Type.Object(
 const checkTag = checker(tagSchema)
 
 /** Routes under `/api/v1/tags`. */
-export function tags({ database, stores, announce, clock }: TagsDeps, identify: Authenticate) {
+export function tags({ database, announce, clock }: TagsDeps, identify: Authenticate) {
   return sessionRoutes('tags', identify, [
     {
       method: 'GET',
@@ -40,7 +39,7 @@ export function tags({ database, stores, announce, clock }: TagsDeps, identify: 
       summary: 'List tags with limits',
       answer: list(tagShape),
       async handle({ principal }) {
-        const rows = await stores.tagLimits.limitedTags(database, principal.accountId)
+        const rows = await limitedTags(database, principal.accountId)
         return reply({ data: rows.map(shownTag) })
       },
     },
@@ -59,16 +58,13 @@ export function tags({ database, stores, announce, clock }: TagsDeps, identify: 
       errors: ['conflict'],
       async handle({ principal: { accountId }, request, actor }) {
         const { name, value, limits } = await readInput(request, checkTag)
-        const changed = await stores.tagLimits.changeTag(
-          actingAs(database, actor),
-          accountId,
-          { name, value },
-          before => changedLimits(before, limits, clock.now()),
+        const changed = await changeTag(actingAs(database, actor), accountId, { name, value }, before =>
+          changedLimits(before, limits, clock.now()),
         )
         if (changed === 'full')
           throw new GatewayError('conflict', 'Too many tags with limits. Remove unused ones first.')
         announce()
-        const used = await stores.tagLimits.usedByTag(database, accountId, { name, value })
+        const used = await usedByTag(database, accountId, { name, value })
         return reply(shownTag({ name, value, limits: changed, ...used }))
       },
     },

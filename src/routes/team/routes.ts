@@ -9,7 +9,21 @@ import { actingAs } from '../../core/audit/audit.ts'
 import type { Passwords } from '../../core/ports/passwords.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
+import {
+  acceptInvitation,
+  findInvitation,
+  invite as inviteInStore,
+  listInvitations as listInvitationsInStore,
+  withdrawInvitation,
+} from '../../database/repositories/invitations.ts'
+import { forgetFailures, mailSubject } from '../../database/repositories/sessions.ts'
+import {
+  changeRole as changeRoleInStore,
+  findUser,
+  listUsers as listUsersInStore,
+  removeUser,
+} from '../../database/repositories/users.ts'
+import { releaseUnverified } from '../../database/repositories/verifications.ts'
 import type { Invitation } from '../../database/tables.ts'
 import { projectIdSchema } from '../../http/common-fields.ts'
 import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
@@ -36,7 +50,6 @@ import { newInvitationShape, type ShownInvitation, type ShownTeam, teamShape } f
 type TeamDeps = SignInDeps &
   OpenRouteDeps & {
     readonly config: { readonly registration: RegistrationConfig }
-    readonly stores: Pick<Stores, 'invitations' | 'verifications'>
     readonly passwords: Pick<Passwords, 'hash'>
     /** Null = no mail server is configured. */
     readonly post: Pick<Mailer, 'invitation'> | null
@@ -144,13 +157,10 @@ export function team(deps: TeamDeps, identify: Authenticate) {
     )
 }
 
-async function list(
-  { database, stores }: TeamDeps,
-  { principal: { accountId, role } }: SessionRequest,
-): Promise<Response> {
+async function list({ database }: TeamDeps, { principal: { accountId, role } }: SessionRequest): Promise<Response> {
   const [users, invitations] = await Promise.all([
-    stores.users.listUsers(database, accountId),
-    isAllowed(role, 'team.invite') ? stores.invitations.listInvitations(database, accountId) : [],
+    listUsersInStore(database, accountId),
+    isAllowed(role, 'team.invite') ? listInvitationsInStore(database, accountId) : [],
   ])
   const shown: ShownTeam = { data: users.map(shownUser), invitations: invitations.map(shownInvitation) }
   return reply(shown)
@@ -162,7 +172,7 @@ async function invite(deps: TeamDeps, { principal, request, actor }: SessionRequ
   if (projectRole !== undefined && projectId === null) throw invalidField('project_role', 'requires `project_id`')
   if (!outranks(principal.role, role)) throw forbidden()
   const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
-  const invitation = await deps.stores.invitations.invite(actingAs(deps.database, actor), principal.accountId, {
+  const invitation = await inviteInStore(actingAs(deps.database, actor), principal.accountId, {
     id: deps.newId('inv'),
     email: normalizeEmail(email),
     role,
@@ -183,7 +193,7 @@ async function invite(deps: TeamDeps, { principal, request, actor }: SessionRequ
 async function withdraw(deps: TeamDeps, { principal, params, actor }: SessionRequest): Promise<Response> {
   const { accountId, userId } = principal
   const acting = actingAs(deps.database, actor)
-  const withdrawn = await deps.stores.invitations.withdrawInvitation(acting, accountId, userId, params.id ?? '')
+  const withdrawn = await withdrawInvitation(acting, accountId, userId, params.id ?? '')
   refuseUnlessDone<never>(withdrawn, {})
   return replyNoContent()
 }
@@ -192,20 +202,20 @@ async function accept(deps: TeamDeps, request: Request, token: string, address: 
   refuseWithoutPasswords(deps.config)
   const body = await readInput(request, checkAcceptance)
   const password = validateNewPassword(body.password, 'password')
-  const { database, stores } = deps
+  const { database } = deps
   const digest = digestOf(token)
-  const invitation = await stores.invitations.findInvitation(database, digest)
+  const invitation = await findInvitation(database, digest)
   if (invitation === null) throw notFound()
   const { accountId } = invitation
   const [userId, passwordHash] = [deps.newId('usr'), await deps.passwords.hash(password, address)]
   // The token proves the mailbox if it was mailed. Otherwise the inviting user vouches, if their own address is proven.
-  const inviting = deps.post === null ? await stores.users.findUser(database, accountId, invitation.invitedBy) : null
+  const inviting = deps.post === null ? await findUser(database, accountId, invitation.invitedBy) : null
   const emailProven = deps.post !== null || inviting?.emailProven === true
   // A registration that has not proven the address must not block the invited user.
-  await stores.verifications.releaseUnverified(database, invitation.email, emailProven ? accountId : null)
+  await releaseUnverified(database, invitation.email, emailProven ? accountId : null)
   deps.announce()
   const acting = actingAs(database, { kind: 'user', userId, address })
-  const outcome = await stores.invitations.acceptInvitation(acting, accountId, {
+  const outcome = await acceptInvitation(acting, accountId, {
     digest,
     userId,
     passwordHash,
@@ -217,8 +227,8 @@ async function accept(deps: TeamDeps, request: Request, token: string, address: 
     case 'taken':
       throw new GatewayError('conflict', 'This email address already has an account. Use another address.')
     case 'accepted': {
-      const subject = stores.sessions.mailSubject(invitation.email)
-      await stores.sessions.forgetFailures(database, subject)
+      const subject = mailSubject(invitation.email)
+      await forgetFailures(database, subject)
       const user = { id: userId, accountId, passwordHash, email: invitation.email }
       const answer = await signIn(deps, request, user, { subjects: [subject], address, status: 201 })
       if (answer === null) throw notFound()
@@ -232,9 +242,9 @@ async function changeRole(deps: TeamDeps, { principal, params, request, actor }:
   const { accountId, userId } = principal
   const id = params.id ?? ''
   const acting = actingAs(deps.database, actor)
-  refuseUnlessDone(await deps.stores.users.changeRole(acting, accountId, userId, id, role), conflicts)
+  refuseUnlessDone(await changeRoleInStore(acting, accountId, userId, id, role), conflicts)
   deps.announce()
-  const user = await deps.stores.users.findUser(deps.database, accountId, id)
+  const user = await findUser(deps.database, accountId, id)
   if (user === null) throw notFound()
   return reply(shownUser(user))
 }
@@ -242,7 +252,7 @@ async function changeRole(deps: TeamDeps, { principal, params, request, actor }:
 async function remove(deps: TeamDeps, { principal, params, actor }: SessionRequest): Promise<Response> {
   const { accountId, userId } = principal
   const acting = actingAs(deps.database, actor)
-  refuseUnlessDone(await deps.stores.users.removeUser(acting, accountId, userId, params.id ?? ''), conflicts)
+  refuseUnlessDone(await removeUser(acting, accountId, userId, params.id ?? ''), conflicts)
   deps.announce()
   return replyNoContent()
 }

@@ -4,7 +4,7 @@ import { type Action, isAllowed } from '../../core/accounts/roles.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import type { Database } from '../../database/database.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
+import { recordAuditAlone } from '../../database/repositories/audit.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { createExportSlots } from '../../http/export-slots.ts'
 import { fileResponse } from '../../http/file-response.ts'
@@ -31,7 +31,6 @@ type UsageDeps = {
   readonly ledger: LedgerReader
   readonly clock: { now(): number }
   readonly database: Database
-  readonly stores: Pick<Stores, 'audit'>
   readonly describeField: DescribeField
 }
 
@@ -42,7 +41,7 @@ const stalledSeconds = 60
  * `GET /api/v1/usage`, `GET /api/v1/requests` and its export. Members see the usage of their own keys and of their
  * projects, admins and owners that of the whole account.
  */
-export function usage({ ledger, clock, database, stores, describeField }: UsageDeps, identify: Authenticate) {
+export function usage({ ledger, clock, database, describeField }: UsageDeps, identify: Authenticate) {
   const exports = createExportSlots()
   const allowed = async (request: Request, action: Action): Promise<Principal> => {
     const principal = await identify.principal(request.headers)
@@ -119,7 +118,7 @@ export function usage({ ledger, clock, database, stores, describeField }: UsageD
         const until = Math.min(filters.to ?? Number.POSITIVE_INFINITY, clock.now())
         const { accountId, userId } = principal
         const acting = actingAs(database, { kind: 'user', userId, address: identify.addressOf(request) })
-        await stores.audit.recordAuditAlone(acting, { accountId, action: 'requests.exported', details: { format } })
+        await recordAuditAlone(acting, { accountId, action: 'requests.exported', details: { format } })
         server?.timeout(request, stalledSeconds)
         const release = exports.take(principal.accountId)
         const batches = ledger.export(scopeFor(principal, 'requests.export_all'), { ...filters, to: until })

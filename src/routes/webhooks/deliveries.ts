@@ -6,15 +6,19 @@ import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
 import { maximumPending } from '../../core/webhooks/endpoints.ts'
 import type { Database } from '../../database/database.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
 import type { ListedDelivery, QueueProblem } from '../../database/repositories/webhook-log.ts'
+import {
+  enqueueTest as enqueueTestInStore,
+  listDeliveries,
+  redeliver as redeliverInStore,
+} from '../../database/repositories/webhook-log.ts'
+import { listEndpoints } from '../../database/repositories/webhooks.ts'
 import { enforceAccountLimit } from '../../http/account-rate-limit.ts'
 import { notFound, readInput, reply, type SessionRequest, type SessionRoute } from '../../http/session-routes.ts'
 import { deliveriesShape, type ShownDelivery, testedShape } from './schemas.ts'
 
 export type DeliveryDeps = {
   readonly database: Database
-  readonly stores: Pick<Stores, 'webhooks' | 'webhookLog'>
   readonly limits: RateLimiterFactory
   /** `wake` sends due events now instead of at the next poll. */
   readonly webhooks: { readonly wake: () => void }
@@ -78,19 +82,19 @@ export function deliveryRoutes(deps: DeliveryDeps): readonly SessionRoute[] {
 }
 
 async function sendTest(deps: DeliveryDeps, limiter: RateLimiter, call: SessionRequest): Promise<Response> {
-  const { database, stores } = deps
+  const { database } = deps
   const { accountId, endpointId } = await requestedDelivery(deps, limiter, call)
-  const outcome = await stores.webhookLog.enqueueTest(actingAs(database, call.actor), accountId, endpointId)
+  const outcome = await enqueueTestInStore(actingAs(database, call.actor), accountId, endpointId)
   if (typeof outcome === 'string') throw conflict(outcome)
   deps.webhooks.wake()
   return reply(outcome, 202)
 }
 
 async function sendAgain(deps: DeliveryDeps, limiter: RateLimiter, call: SessionRequest): Promise<Response> {
-  const { database, stores } = deps
+  const { database } = deps
   const { accountId, endpointId } = await requestedDelivery(deps, limiter, call)
   const id = call.params.delivery ?? ''
-  const outcome = await stores.webhookLog.redeliver(actingAs(database, call.actor), accountId, { endpointId, id })
+  const outcome = await redeliverInStore(actingAs(database, call.actor), accountId, { endpointId, id })
   if (outcome === 'not_found') throw notFound()
   if (outcome !== 'done') throw conflict(outcome)
   deps.webhooks.wake()
@@ -118,7 +122,7 @@ async function list(deps: DeliveryDeps, call: SessionRequest): Promise<Response>
   const query = checkDeliveries(Object.fromEntries(new URL(call.request.url).searchParams))
   const id = await endpointOf(deps, call)
   const range = { after: query.cursor ?? null, limit: pageLength + 1 }
-  const rows = await deps.stores.webhookLog.listDeliveries(deps.database, call.principal.accountId, id, range)
+  const rows = await listDeliveries(deps.database, call.principal.accountId, id, range)
   const data = rows.slice(0, pageLength)
   return reply({
     data: data.map(shownDelivery),
@@ -127,8 +131,8 @@ async function list(deps: DeliveryDeps, call: SessionRequest): Promise<Response>
 }
 
 /** Returns the ID of the endpoint in the path. Throws `not_found` unless it belongs to the account. */
-async function endpointOf({ stores, database }: DeliveryDeps, { principal, params }: SessionRequest): Promise<string> {
-  const [row] = await stores.webhooks.listEndpoints(database, principal.accountId, params.id ?? '')
+async function endpointOf({ database }: DeliveryDeps, { principal, params }: SessionRequest): Promise<string> {
+  const [row] = await listEndpoints(database, principal.accountId, params.id ?? '')
   if (row === undefined) throw notFound()
   return row.id
 }

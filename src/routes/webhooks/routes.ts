@@ -7,8 +7,15 @@ import { checker, invalidField, nullable } from '../../core/validation/validate.
 import { endpointUrlProblem, maximumEndpoints } from '../../core/webhooks/endpoints.ts'
 import type { WebhookEventType } from '../../core/webhooks/events.ts'
 import { webhookEventTypes } from '../../core/webhooks/events.ts'
-import type { Stores } from '../../database/repositories/stores.ts'
+import { listProjects } from '../../database/repositories/projects.ts'
 import type { ListedEndpoint } from '../../database/repositories/webhooks.ts'
+import {
+  addEndpoint,
+  changeEndpoint,
+  deleteEndpoint,
+  listEndpoints,
+  rotateSecret,
+} from '../../database/repositories/webhooks.ts'
 import { projectIdSchema } from '../../http/common-fields.ts'
 import {
   type Authenticate,
@@ -25,7 +32,6 @@ import { eventTypeSchema, newWebhookShape, type ShownWebhook, webhookShape, webh
 
 type WebhookDeps = DeliveryDeps & {
   readonly config: { readonly privateWebhooks: boolean }
-  readonly stores: Pick<Stores, 'webhooks' | 'projects'>
   readonly newId: (prefix: string) => string
   readonly webhooks: { readonly seal: Pick<SecretSeal, 'seal'>; readonly newSecret: () => string }
 }
@@ -67,7 +73,7 @@ export function webhookRoutes(deps: WebhookDeps, identify: Authenticate) {
       summary: 'List webhooks, oldest first',
       answer: webhooksShape,
       async handle({ principal: { accountId } }) {
-        const rows = await deps.stores.webhooks.listEndpoints(deps.database, accountId)
+        const rows = await listEndpoints(deps.database, accountId)
         return reply({ data: rows.map(shownWebhook) })
       },
     },
@@ -104,7 +110,7 @@ export function webhookRoutes(deps: WebhookDeps, identify: Authenticate) {
       errors: ['not_found'],
       async handle({ principal, params, actor }) {
         const acting = actingAs(deps.database, actor)
-        if (!(await deps.stores.webhooks.deleteEndpoint(acting, principal.accountId, params.id ?? ''))) throw notFound()
+        if (!(await deleteEndpoint(acting, principal.accountId, params.id ?? ''))) throw notFound()
         return replyNoContent()
       },
     },
@@ -133,7 +139,7 @@ async function create(deps: WebhookDeps, { principal, request, actor }: SessionR
   const [id, secret] = [deps.newId('whk'), deps.webhooks.newSecret()]
   const sealedSecret = deps.webhooks.seal.seal(id, secret)
   const endpoint = { id, url: new URL(url).href, events, sealedSecret, projectId }
-  if (!(await deps.stores.webhooks.addEndpoint(actingAs(deps.database, actor), accountId, endpoint)))
+  if (!(await addEndpoint(actingAs(deps.database, actor), accountId, endpoint)))
     throw new GatewayError('conflict', `An account has at most ${maximumEndpoints} webhooks. Delete one first.`)
   return reply({ ...(await shownOf(deps, accountId, id)), secret }, 201)
 }
@@ -147,7 +153,7 @@ async function change(deps: WebhookDeps, { principal, params, request, actor }: 
   const id = params.id ?? ''
   await refuseNoProject(deps, accountId, projectId ?? null)
   const to = { ...wanted, projectId, url: wanted.url === undefined ? undefined : new URL(wanted.url).href }
-  if (!(await deps.stores.webhooks.changeEndpoint(actingAs(deps.database, actor), accountId, id, to))) throw notFound()
+  if (!(await changeEndpoint(actingAs(deps.database, actor), accountId, id, to))) throw notFound()
   if (wanted.enabled === true) deps.webhooks.wake()
   return reply(await shownOf(deps, accountId, id))
 }
@@ -157,15 +163,15 @@ async function rotate(deps: WebhookDeps, { principal, params, request, actor }: 
   const { accountId } = principal
   const [id, secret] = [params.id ?? '', deps.webhooks.newSecret()]
   const fresh = { sealedSecret: deps.webhooks.seal.seal(id, secret), overlapSeconds }
-  const rotated = await deps.stores.webhooks.rotateSecret(actingAs(deps.database, actor), accountId, id, fresh)
+  const rotated = await rotateSecret(actingAs(deps.database, actor), accountId, id, fresh)
   if (!rotated) throw notFound()
   return reply({ ...(await shownOf(deps, accountId, id)), secret })
 }
 
 /** Throws unless the account has the project and it is not archived; null = no project is wanted. */
-async function refuseNoProject({ stores, database }: WebhookDeps, accountId: string, id: string | null): Promise<void> {
+async function refuseNoProject({ database }: WebhookDeps, accountId: string, id: string | null): Promise<void> {
   if (id === null) return
-  const [project] = await stores.projects.listProjects(database, accountId, [id])
+  const [project] = await listProjects(database, accountId, [id])
   if (project === undefined || project.archivedAt !== null) throw notFound()
 }
 
@@ -174,8 +180,8 @@ function refuseBadUrl({ config }: WebhookDeps, url: string): void {
   if (problem !== null) throw invalidField('url', problem)
 }
 
-async function shownOf({ stores, database }: WebhookDeps, accountId: string, id: string): Promise<ShownWebhook> {
-  const [row] = await stores.webhooks.listEndpoints(database, accountId, id)
+async function shownOf({ database }: WebhookDeps, accountId: string, id: string): Promise<ShownWebhook> {
+  const [row] = await listEndpoints(database, accountId, id)
   if (row === undefined) throw notFound()
   return shownWebhook(row)
 }

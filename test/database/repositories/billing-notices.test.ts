@@ -4,7 +4,6 @@ import { eq } from 'drizzle-orm'
 import { cycleMs, graceMs, type ProcessorInvoice, settlementDelayMs } from '../../../src/core/billing/billing.ts'
 import type { Database } from '../../../src/database/database.ts'
 import { changeBilling, rollCycles } from '../../../src/database/repositories/billing.ts'
-import * as billingNotices from '../../../src/database/repositories/billing-notices.ts'
 import { closeCycle, listInvoices } from '../../../src/database/repositories/invoices.ts'
 import { applyInvoice } from '../../../src/database/repositories/payment-events.ts'
 import { accounts, billingNotices as noticeRows, usageDaily, users } from '../../../src/database/tables.ts'
@@ -27,7 +26,6 @@ const databases = testedDatabases()
 function sender(database: Database, clock: { at: number }, deliver: (email: BillingEmail) => Promise<Delivery>) {
   return startNoticeWorker({
     database,
-    stores: billingNotices,
     post: { billing: deliver },
     clock: { now: () => clock.at },
     timer: () => () => {},
