@@ -4,8 +4,6 @@
  */
 
 import type { PlanName } from '../limits/plans.ts'
-import type { PriceTerms } from '../models/pricing.ts'
-import { byScore, costScore, type Scored } from '../routing/scoring.ts'
 import { dayMs } from '../text/utc-days.ts'
 
 export const cycleMs = 30 * dayMs
@@ -278,7 +276,7 @@ export function findInvoiceMismatch(
 }
 
 /** From this share of the monthly soft cap, responses carry a warning and automatic routing prefers cheaper models. */
-const warningShare = 0.8
+export const warningShare = 0.8
 
 /** Returns the used share of a soft cap: 1 = all. A cap of 0 is always fully used. */
 export function usedShare(spentMicrocents: number, capMicrocents: number): number {
@@ -296,23 +294,9 @@ export function budgetWarning(spentMicrocents: number, capMicrocents: number, ki
   return `${Math.floor(share * 100)}% of the soft cap of ${capMicrocents / 1e8} USD for ${period} is used`
 }
 
-const [firstLean, fullLean] = [0.3, 0.6]
-
 /** Returns whether this used share of the soft cap moves cheaper models up. */
 export function prefersCheaper(share: number): boolean {
   return share >= warningShare
-}
-
-/**
- * Returns scores shifted toward cheaper models, more so the more of the soft cap is used; highest first. Unchanged
- * below the warning share.
- */
-export function preferCheaper(scored: readonly Scored[], share: number, terms: PriceTerms): readonly Scored[] {
-  if (!prefersCheaper(share)) return scored
-  const lean = firstLean + (fullLean - firstLean) * Math.min(1, (share - warningShare) / (1 - warningShare))
-  return scored
-    .map(entry => ({ ...entry, score: (1 - lean) * entry.score + lean * costScore(entry.model, terms) }))
-    .sort(byScore)
 }
 
 /** Shares of the soft cap, in percent, at which owners receive an email. */

@@ -1,3 +1,4 @@
+import { prefersCheaper, warningShare } from '../billing/billing.ts'
 import type { Strategy } from '../chat/chat.ts'
 import { blendedPrice, fullName, type Model, type RoutingFigures } from '../models/models.ts'
 import { type PriceTerms, type Rates, ratesAt } from '../models/pricing.ts'
@@ -233,4 +234,18 @@ export function describeScore(model: Model, choice: ScoringMode, measured: Figur
     of('speed', speedScore(figures), weights.speed),
   ].join(', ')
   return figures.errorRate === 0 ? sum : `${sum}, of which ${percent(figures.errorRate)} % are lost to failures`
+}
+
+const [firstLean, fullLean] = [0.3, 0.6]
+
+/**
+ * Returns scores shifted toward cheaper models, more so the more of the soft cap is used; highest first. Unchanged
+ * below the warning share.
+ */
+export function preferCheaper(scored: readonly Scored[], share: number, terms: PriceTerms): readonly Scored[] {
+  if (!prefersCheaper(share)) return scored
+  const lean = firstLean + (fullLean - firstLean) * Math.min(1, (share - warningShare) / (1 - warningShare))
+  return scored
+    .map(entry => ({ ...entry, score: (1 - lean) * entry.score + lean * costScore(entry.model, terms) }))
+    .sort(byScore)
 }

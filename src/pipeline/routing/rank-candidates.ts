@@ -2,7 +2,7 @@
  * Third step of routing: the order in which scored models are called. Health, learning, the monthly soft cap and prompt
  * caches move a model up or down; none of them removes one.
  */
-import { preferCheaper, prefersCheaper } from '../../core/billing/billing.ts'
+import { prefersCheaper } from '../../core/billing/billing.ts'
 import { applyLearnedBias, explore, type LearnedBiasLookup } from '../../core/learning/apply-bias.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import { fullName } from '../../core/models/models.ts'
@@ -15,6 +15,7 @@ import {
   byScore,
   type FiguresOf,
   placed,
+  preferCheaper,
   type Scored,
   weightsOf,
 } from '../../core/routing/scoring.ts'

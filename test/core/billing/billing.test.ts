@@ -17,12 +17,11 @@ import {
   microcentsPerCent,
   newerInvoiceStatus,
   type ProcessorInvoice,
-  preferCheaper,
   toInvoiceLines,
   transition,
 } from '../../../src/core/billing/billing.ts'
 import { catalog } from '../../../src/core/models/catalog.ts'
-import { costScore, score } from '../../../src/core/routing/scoring.ts'
+import { costScore, preferCheaper, score } from '../../../src/core/routing/scoring.ts'
 
 const start = Date.UTC(2026, 3, 5, 9, 30)
 const free: BillingState = {
