@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { ConfigError, type Environment, readConfig, readPlans, readStoreConfig } from '../src/config.ts'
 import { webPrices } from '../src/core/chat/web-sources.ts'
 import { plans } from '../src/core/limits/plans.ts'
-import { defaultLevelShares } from '../src/core/routing/capability-levels.ts'
+import { defaultLevelShares } from '../src/models/capability-levels.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-config-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

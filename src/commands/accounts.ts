@@ -2,6 +2,11 @@
 import { randomBytes } from 'node:crypto'
 import { createPasswords } from '../composition/passwords.ts'
 import { maximumShortfallOf, readPlans } from '../config.ts'
+import { removeTotp } from '../console/auth/stores/totp.ts'
+import { changePassword, findUser } from '../console/auth/stores/users.ts'
+import { releaseUnverified } from '../console/auth/stores/verifications.ts'
+import { changeBilling, manualMethod } from '../console/billing/stores/billing.ts'
+import { listKeys, resumeKeys } from '../console/keys/stores/keys.ts'
 import { randomBase62 } from '../core/accounts/api-keys.ts'
 import {
   highestLimits,
@@ -21,11 +26,6 @@ import {
   findAccountByEmail,
   limitsOf,
 } from '../database/repositories/accounts.ts'
-import { changeBilling, manualMethod } from '../database/repositories/billing.ts'
-import { listKeys, resumeKeys } from '../database/repositories/keys.ts'
-import { removeTotp } from '../database/repositories/totp.ts'
-import { changePassword, findUser } from '../database/repositories/users.ts'
-import { releaseUnverified } from '../database/repositories/verifications.ts'
 import type { Account, ApiKey } from '../database/tables.ts'
 import { dailyUsageOf } from '../ledger/ledger.ts'
 import { shellCommand } from '../server/shell-command.ts'

@@ -1,9 +1,9 @@
 /** Values of options that give keys and projects their rules. */
 import { Value } from '@sinclair/typebox/value'
 import type { ScopeLimits } from '../core/limits/scopes.ts'
-import { modelPattern } from '../core/models/allowed-models.ts'
 import { dayMs, timeIn } from '../core/text/utc-days.ts'
 import { changedLimits, scopeLimitsSchema } from '../http/scope-limits.ts'
+import { modelPattern } from '../models/allowed-models.ts'
 import { UsageError } from './command.ts'
 
 const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: dayMs }

@@ -1,7 +1,7 @@
 /** `projects …`: projects of an account. */
 import { randomBytes } from 'node:crypto'
+import { createProject, listProjects, type NamedProject } from '../console/projects/store.ts'
 import { randomBase62 } from '../core/accounts/api-keys.ts'
-import { createProject, listProjects, type NamedProject } from '../database/repositories/projects.ts'
 import { shownScopeLimits, shownScopeUsed } from '../http/scope-limits.ts'
 import { shellCommand } from '../server/shell-command.ts'
 import { CommandFailure, columns, command, json, print, printJson, UsageError } from './command.ts'

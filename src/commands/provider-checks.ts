@@ -7,8 +7,8 @@ import { knownModels, offeredModels, type ProviderSettings } from '../config/pro
 import type { Config } from '../config.ts'
 import { createRequestAbort } from '../core/chat/request-abort.ts'
 import { blendedPrice, type Catalog, deprecationOf, fullName, type Model } from '../core/models/models.ts'
-import { completeInternally } from '../pipeline/internal-completion.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
+import { completeInternally } from '../request/internal-completion.ts'
 import { type Check, failedCheck, okCheck, providerFailureCheck, warningCheck } from './checks.ts'
 
 const callMs = 30_000

@@ -5,14 +5,14 @@ import { dirname } from 'node:path'
 import { maximumCatalogBytes, parseCatalogUpdate } from '../config/catalog-file.ts'
 import { systemErrorText } from '../config/system-errors.ts'
 import { readConfig } from '../config.ts'
-import { catalog } from '../core/models/catalog.ts'
+import { catalog } from '../models/catalog.ts'
 import {
   type CatalogDifference,
   type CatalogUpdate,
   catalogDifferences,
   keptFigures,
   withCatalogUpdate,
-} from '../core/models/catalog-update.ts'
+} from '../models/catalog-update.ts'
 import { CommandFailure, columns, command, json, print, printJson, UsageError } from './command.ts'
 
 const fetchMs = 30_000

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
+import { changeBilling, manualMethod } from '../console/billing/stores/billing.ts'
+import { createKey } from '../console/keys/stores/keys.ts'
 import { mintApiKey, randomBase62 } from '../core/accounts/api-keys.ts'
 import { firstAccountLimits } from '../core/limits/plans.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Passwords } from '../core/ports/passwords.ts'
 import type { Database } from '../database/database.ts'
 import { createAccount, hasAccounts } from '../database/repositories/accounts.ts'
-import { changeBilling, manualMethod } from '../database/repositories/billing.ts'
-import { createKey } from '../database/repositories/keys.ts'
 
 /** Owner of the first account until the operator sets another email address. */
 export const localOwner = 'owner@gateway.local'

@@ -1,9 +1,9 @@
+import { evaluateNextAlert } from '../console/alerts/store.ts'
 import { type RepeatTimer, startRepeating } from '../core/jobs/repeating.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { WebhookEvent } from '../core/webhooks/events.ts'
 import type { Database } from '../database/database.ts'
-import { evaluateNextAlert } from '../database/repositories/alerts.ts'
 import { enqueueEvent } from '../database/repositories/webhook-events.ts'
 import type { Mailer } from '../mail/mailer.ts'
 

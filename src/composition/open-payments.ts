@@ -1,8 +1,8 @@
 import type { Config } from '../config.ts'
-import type { Payments } from '../core/billing/payment-processor.ts'
+import type { Payments } from '../console/billing/payment-processor.ts'
+import { manualPayments } from '../console/billing/payments/manual.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Network } from '../core/ports/network.ts'
-import { manualPayments } from '../payments/manual.ts'
 
 /** Opens manual invoicing, or Stripe, whose library is loaded only if Stripe is configured. */
 export async function openPayments(
@@ -11,6 +11,6 @@ export async function openPayments(
   clock: Clock,
 ): Promise<Payments> {
   if (stripe === null) return manualPayments
-  const { stripePayments } = await import('../payments/stripe.ts')
+  const { stripePayments } = await import('../console/billing/payments/stripe.ts')
   return stripePayments({ ...stripe, timeoutMs: serviceDeadlines.paymentMs }, { fetch: network.fetch, now: clock.now })
 }

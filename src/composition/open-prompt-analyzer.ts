@@ -1,10 +1,10 @@
-import { createFeatureReader } from '../core/analysis/features.ts'
-import { createReaders } from '../core/analysis/prompt-analysis.ts'
-import { createHarmClassifier } from '../core/moderation/harm-classifier.ts'
-import effort from '../core/weights/effort.json'
-import freshness from '../core/weights/freshness.json'
-import gain from '../core/weights/gain.json'
-import queryTypes from '../core/weights/query-types.json'
+import { createFeatureReader } from '../text/analysis/features.ts'
+import { createReaders } from '../text/analysis/prompt-analysis.ts'
+import { createHarmClassifier } from '../text/harm/harm-classifier.ts'
+import effort from '../text/weights/effort.json'
+import freshness from '../text/weights/freshness.json'
+import gain from '../text/weights/gain.json'
+import queryTypes from '../text/weights/query-types.json'
 
 let opened: ReturnType<typeof open> | null = null
 

@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts'
+import type { IdentityProvider } from '../console/auth/identity-provider.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Network } from '../core/ports/network.ts'
-import type { IdentityProvider } from '../oidc/identity-provider.ts'
 
 /** Opens the client of the identity provider; its library is loaded only if single sign-on is configured. */
 export async function openSingleSignOn(
@@ -9,6 +9,6 @@ export async function openSingleSignOn(
   deps: { readonly clock: Clock; readonly network: Network },
 ): Promise<IdentityProvider | null> {
   if (singleSignOn === null) return null
-  const { createIdentityProvider } = await import('../oidc/identity-provider.ts')
+  const { createIdentityProvider } = await import('../console/auth/identity-provider.ts')
   return createIdentityProvider(singleSignOn, { ...deps, timeoutMs: serviceDeadlines.identityProviderMs })
 }

@@ -6,10 +6,10 @@ import type { Catalog } from '../core/models/models.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Log } from '../core/ports/log.ts'
 import type { Network } from '../core/ports/network.ts'
-import type { HealthTracker } from '../database/repositories/health-tracker.ts'
-import type { Moderation } from '../moderation/moderation.ts'
+import type { HealthTracker } from '../models/health-tracker.ts'
 import { createObserve, type Telemetry } from '../observability/telemetry.ts'
-import { routingHealthKey } from '../pipeline/routing/health-key.ts'
+import { routingHealthKey } from '../request/routing/health-key.ts'
+import type { Moderation } from '../text/moderation/layers/moderation.ts'
 import type { Usage } from './open-usage.ts'
 
 type Parts = {

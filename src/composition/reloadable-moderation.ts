@@ -1,4 +1,4 @@
-import type { Moderation } from '../moderation/moderation.ts'
+import type { Moderation } from '../text/moderation/layers/moderation.ts'
 
 /** Moderation whose layers can be replaced while requests run. A request in progress keeps the layers it began with. */
 export type ReloadableModeration = Moderation & {

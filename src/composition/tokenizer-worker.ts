@@ -1,6 +1,6 @@
 /** Tokenizers in a separate thread: loading their tables takes about 0.5 s, and dense text takes long to count. */
-import { decodeTokens } from '../core/tokens/decode-tokens.ts'
-import { countTokens } from '../core/tokens/tokens.ts'
+import { decodeTokens } from '../text/tokens/decode-tokens.ts'
+import { countTokens } from '../text/tokens/tokens.ts'
 
 declare const self: Worker
 

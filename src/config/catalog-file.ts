@@ -1,8 +1,8 @@
 /** The catalog update that `gateway models update` installed. A newer release replaces it. */
 import { existsSync, readFileSync } from 'node:fs'
 import { Value } from '@sinclair/typebox/value'
-import { catalog, catalogueDate } from '../core/models/catalog.ts'
-import { type CatalogUpdate, catalogUpdateProblems, catalogUpdateSchema } from '../core/models/catalog-update.ts'
+import { catalog, catalogueDate } from '../models/catalog.ts'
+import { type CatalogUpdate, catalogUpdateProblems, catalogUpdateSchema } from '../models/catalog-update.ts'
 import { faultsOf } from './faults.ts'
 import { systemErrorText } from './system-errors.ts'
 

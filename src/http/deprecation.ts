@@ -1,5 +1,5 @@
-import { catalogueDate } from '../core/models/catalog.ts'
 import { type Catalog, fullName } from '../core/models/models.ts'
+import { catalogueDate } from '../models/catalog.ts'
 import { deprecationHeaders, type HeaderPairs } from './headers.ts'
 
 /**

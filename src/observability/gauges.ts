@@ -3,8 +3,8 @@
 import type { Model } from '../core/models/models.ts'
 import type { HealthState } from '../core/request/health-state.ts'
 import { toUsd } from '../core/usage/money.ts'
-import type { ModerationStats } from '../moderation/moderation.ts'
-import type { Progress } from '../pipeline/progress.ts'
+import type { Progress } from '../request/progress.ts'
+import type { ModerationStats } from '../text/moderation/layers/moderation.ts'
 import type { Family, Labels, Sample } from './instruments.ts'
 
 /** Sources of the gauges. */

@@ -8,7 +8,7 @@ import { microcentsPerUsd } from '../core/usage/money.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { type ErrorCode, errorTable, type GatewayError, wireCode } from '../core/validation/errors.ts'
 import type { LimitErrorCode } from '../limits/meter.ts'
-import type { SettledRequest } from '../pipeline/settle.ts'
+import type { SettledRequest } from '../request/settle.ts'
 import { type Axis, createCounter, createHistogram, type Family, type Labels } from './instruments.ts'
 
 /** Where an error was sent: on the two chat routes, or elsewhere. */

@@ -6,7 +6,7 @@
 import { autoModel } from '../core/models/models.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
 import { toUsd } from '../core/usage/money.ts'
-import type { SettledRequest } from '../pipeline/settle.ts'
+import type { SettledRequest } from '../request/settle.ts'
 
 export type Attribute = string | number | boolean | readonly string[]
 

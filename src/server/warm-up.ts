@@ -1,11 +1,11 @@
-import type { PromptAnalyzer } from '../core/analysis/prompt-analysis.ts'
 import type { Message } from '../core/chat/chat.ts'
-import { estimateInputTokens } from '../core/tokens/tokens.ts'
 import { readCompatible } from '../dialects/chat-completions/request.ts'
 import { readMessages } from '../dialects/messages/request.ts'
 import { readNative } from '../dialects/native/request.ts'
 import { createReasoningSeal } from '../dialects/reasoning-seal.ts'
 import { readResponses } from '../dialects/responses/request.ts'
+import type { PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
+import { estimateInputTokens } from '../text/tokens/tokens.ts'
 
 /** Enough for the compiler to optimize the loops, and few enough to cost the start only milliseconds. */
 const rounds = 20

@@ -1,5 +1,5 @@
 /** Wire format of Anthropic Messages. */
-import { estimateTokens } from '../core/tokens/tokens.ts'
+import { estimateTokens } from '../text/tokens/tokens.ts'
 import { anthropicCompletion, anthropicFrames } from './anthropic-answer.ts'
 import { blocksText, contentBlocks } from './anthropic-blocks.ts'
 import { anthropicKeyMissing, anthropicProblem, anthropicVersionMissing, refusesBudgets } from './anthropic-checks.ts'

@@ -1,5 +1,5 @@
 /** Wire formats of AWS Bedrock: Converse for any model, and InvokeModel with Anthropic's Messages. */
-import { estimateTokens } from '../core/tokens/tokens.ts'
+import { estimateTokens } from '../text/tokens/tokens.ts'
 import { anthropicFormat } from './anthropic.ts'
 import { awsMessage } from './aws-event-stream.ts'
 import {

@@ -2,7 +2,7 @@
  * Embedding wire formats: OpenAI `/embeddings`, Gemini `:embedContent` and `:batchEmbedContents`. Equal texts have
  * equal vectors of length 1. Directives work as in the chat formats.
  */
-import { estimateTokens } from '../core/tokens/tokens.ts'
+import { estimateTokens } from '../text/tokens/tokens.ts'
 import { withoutDirectives } from './directives.ts'
 import { googleFormat } from './google.ts'
 import { openaiFormat } from './openai.ts'

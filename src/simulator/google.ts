@@ -1,5 +1,5 @@
 /** Wire format of Gemini generateContent and streamGenerateContent. */
-import { estimateTokens } from '../core/tokens/tokens.ts'
+import { estimateTokens } from '../text/tokens/tokens.ts'
 import type { RawRequest } from './request.ts'
 import {
   type Answer,

@@ -1,5 +1,5 @@
 /** The simulated OpenAI Responses API: reads requests and writes a response as one object. */
-import { estimateTokens } from '../core/tokens/tokens.ts'
+import { estimateTokens } from '../text/tokens/tokens.ts'
 import { failure, openaiFormat, reasoningTokens } from './openai.ts'
 import { openaiKeyMissing, refusedParameter } from './openai-checks.ts'
 import { isOwnReasoning, outputItems, responseFrames, responseObject } from './openai-responses-answer.ts'

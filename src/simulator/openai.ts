@@ -1,5 +1,5 @@
 /** Wire format of OpenAI Chat Completions. */
-import { estimateTokens } from '../core/tokens/tokens.ts'
+import { estimateTokens } from '../text/tokens/tokens.ts'
 import { openaiCompletion, openaiFrames } from './openai-answer.ts'
 import { openaiKeyMissing, openaiProblem } from './openai-checks.ts'
 import type { RawRequest } from './request.ts'

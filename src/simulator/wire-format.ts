@@ -4,7 +4,7 @@
  */
 
 import type { FinishReason } from '../core/chat/chat-events.ts'
-import { estimateTokens } from '../core/tokens/tokens.ts'
+import { estimateTokens } from '../text/tokens/tokens.ts'
 import type { Directives } from './directives.ts'
 import type { RawRequest } from './request.ts'
 

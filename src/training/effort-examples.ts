@@ -5,8 +5,8 @@
  * signal. `(a|b)` is one of several.
  */
 
-import { hashOf } from '../core/analysis/features.ts'
-import { type Level, levels } from '../core/routing/capability-levels.ts'
+import { type Level, levels } from '../models/capability-levels.ts'
+import { hashOf } from '../text/analysis/features.ts'
 import { seededRandom } from './folds.ts'
 import { filled } from './query-templates.ts'
 

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { createDifficultyHead, examShare, mixedGain } from '../core/analysis/difficulty.ts'
+import type { Level } from '../models/capability-levels.ts'
+import { createDifficultyHead, examShare, mixedGain } from '../text/analysis/difficulty.ts'
 import {
   createEffortHead,
   createEffortSlots,
@@ -7,13 +8,12 @@ import {
   effortWords,
   fillEffortSlots,
   type KeptEffort,
-} from '../core/analysis/effort.ts'
-import { createFeatureReader } from '../core/analysis/features.ts'
-import { createNotionReader } from '../core/analysis/notions.ts'
-import { percentileRank } from '../core/analysis/quality-gain.ts'
-import type { Level } from '../core/routing/capability-levels.ts'
-import gain from '../core/weights/gain.json'
-import { encodeWeights } from '../core/weights/stored-weights.ts'
+} from '../text/analysis/effort.ts'
+import { createFeatureReader } from '../text/analysis/features.ts'
+import { createNotionReader } from '../text/analysis/notions.ts'
+import { percentileRank } from '../text/analysis/quality-gain.ts'
+import gain from '../text/weights/gain.json'
+import { encodeWeights } from '../text/weights/stored-weights.ts'
 import { areaRecovered } from './apgr.ts'
 import { readRows } from './data.ts'
 import { partsOf, trainingDigest } from './digest.ts'

@@ -1,4 +1,4 @@
-import { hashOf } from '../core/analysis/features.ts'
+import { hashOf } from '../text/analysis/features.ts'
 
 /**
  * Returns the fold of a text, 0 to `count` − 1. Based on its hash, so that equal texts, and translations given the same

@@ -3,8 +3,8 @@
  * `{name}` one of a list; a final `…` is followed by material.
  */
 
-import { hashOf } from '../core/analysis/features.ts'
 import { type QueryType, queryTypes } from '../core/chat/chat.ts'
+import { hashOf } from '../text/analysis/features.ts'
 import { seededRandom } from './folds.ts'
 
 const lists: Readonly<Record<string, string>> = {

@@ -1,8 +1,8 @@
 import { Type } from '@sinclair/typebox'
-import { createFeatureReader } from '../core/analysis/features.ts'
-import { createHarmReader } from '../core/moderation/harm-features.ts'
-import type { HarmHead } from '../core/moderation/harm-slots.ts'
-import { eachPart } from '../core/moderation/parts.ts'
+import { createFeatureReader } from '../text/analysis/features.ts'
+import { createHarmReader } from '../text/harm/harm-features.ts'
+import type { HarmHead } from '../text/harm/harm-slots.ts'
+import { eachPart } from '../text/harm/parts.ts'
 import { readRows } from './data.ts'
 import { lessons, type SafetyExample } from './safety-examples.ts'
 

@@ -3,13 +3,13 @@
  * project's sentences (`safety-examples.ts`) and, as harmless, all other prompts, since everyday prompts must not be
  * blocked.
  */
-import { createFeatureReader } from '../core/analysis/features.ts'
-import { createDeedReader } from '../core/moderation/deeds.ts'
-import { deobfuscatedVariants } from '../core/moderation/deobfuscate.ts'
-import { blocksPart, isBlocked, scoreOf } from '../core/moderation/harm-classifier.ts'
-import { featureWeight, type HarmHead, harmHeads, harmSlots, regionOf } from '../core/moderation/harm-slots.ts'
-import { compileRules, findBlockingRule, safetyRules } from '../core/moderation/pattern-rules.ts'
-import { encodeWeights } from '../core/weights/stored-weights.ts'
+import { createFeatureReader } from '../text/analysis/features.ts'
+import { deobfuscatedVariants } from '../text/disguises/deobfuscate.ts'
+import { createDeedReader } from '../text/harm/deeds.ts'
+import { blocksPart, isBlocked, scoreOf } from '../text/harm/harm-classifier.ts'
+import { featureWeight, type HarmHead, harmHeads, harmSlots, regionOf } from '../text/harm/harm-slots.ts'
+import { compileRules, findBlockingRule, safetyRules } from '../text/rules/pattern-rules.ts'
+import { encodeWeights } from '../text/weights/stored-weights.ts'
 import { trainingDigest } from './digest.ts'
 import { foldOf } from './folds.ts'
 import { type Example, train } from './linear.ts'

@@ -10,12 +10,12 @@ import { tableOf } from './report-table.ts'
 import type { TrainingJob } from './training-job.ts'
 import { courses, examplesIn } from './training-jobs.ts'
 
-const folder = join(import.meta.dir, '../core/weights')
+const folder = join(import.meta.dir, '../text/weights')
 
 const train = command({
   program: 'bun run',
   name: 'train',
-  about: 'Train the weights in src/core/weights anew from ../shared/data; minutes, all heads unless some are named',
+  about: 'Train the weights in src/text/weights anew from ../shared/data; minutes, all heads unless some are named',
   operands: {},
   further: Object.keys(courses),
   options: {

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { countTokens } from 'gpt-tokenizer/encoding/cl100k_base'
-import { type UnitClass, unitClass } from '../core/tokens/vocabulary.ts'
+import { type UnitClass, unitClass } from '../text/tokens/vocabulary.ts'
 
 const source = join(import.meta.dir, '../../node_modules/gpt-tokenizer/data/o200k_base.tiktoken')
 
@@ -78,4 +78,4 @@ export function classOf(unit: number): UnitClass {
 }
 
 if (import.meta.main)
-  await Bun.write(join(import.meta.dir, '../core/weights/vocabulary.json'), `${JSON.stringify(vocabularyFile())}\n`)
+  await Bun.write(join(import.meta.dir, '../text/weights/vocabulary.json'), `${JSON.stringify(vocabularyFile())}\n`)

@@ -4,12 +4,12 @@
  * one.
  */
 import { Type } from '@sinclair/typebox'
-import { createFeatureReader } from '../core/analysis/features.ts'
-import { createNotionReader, type Notions } from '../core/analysis/notions.ts'
-import { createNotionSlots, notionSlots } from '../core/moderation/notion-slots.ts'
-import { eachPart } from '../core/moderation/parts.ts'
-import { asksForHarm } from '../core/moderation/world.ts'
-import { encodeWeights } from '../core/weights/stored-weights.ts'
+import { createFeatureReader } from '../text/analysis/features.ts'
+import { createNotionReader, type Notions } from '../text/analysis/notions.ts'
+import { createNotionSlots, notionSlots } from '../text/harm/notion-slots.ts'
+import { eachPart } from '../text/harm/parts.ts'
+import { asksForHarm } from '../text/harm/world.ts'
+import { encodeWeights } from '../text/weights/stored-weights.ts'
 import { readRows } from './data.ts'
 import { partsOf, trainingDigest } from './digest.ts'
 import { foldOf } from './folds.ts'

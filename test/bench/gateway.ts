@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto'
 import { createApp } from '../../src/app.ts'
 import { createDeps } from '../../src/composition/deps.ts'
 import { readConfig } from '../../src/config.ts'
+import { createKey } from '../../src/console/keys/stores/keys.ts'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { changeAccount, createAccount } from '../../src/database/repositories/accounts.ts'
-import { createKey } from '../../src/database/repositories/keys.ts'
 import { warmUp } from '../../src/server/warm-up.ts'
 
 const deps = await createDeps(readConfig())

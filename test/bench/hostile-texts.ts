@@ -1,6 +1,6 @@
 /** Texts that are expensive to analyze, named by their purpose. */
 
-import { safetyRules } from '../../src/core/moderation/pattern-rules.ts'
+import { safetyRules } from '../../src/text/rules/pattern-rules.ts'
 
 /** Yields named texts of `length` UTF-16 units. Deterministic. */
 export function* hostileTexts(length: number): Generator<readonly [name: string, text: string]> {

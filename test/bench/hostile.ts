@@ -3,14 +3,14 @@
  * nine rounds after a warm-up. Lists all layers and texts from `BENCH_LEAST_MS` on.
  */
 
-import { deobfuscatedVariants } from '../../src/core/moderation/deobfuscate.ts'
-import { createHarmClassifier } from '../../src/core/moderation/harm-classifier.ts'
-import { buildHostSet, longestCovered } from '../../src/core/moderation/host-set.ts'
-import { type OutputModerationRules, OutputModerator } from '../../src/core/moderation/output-moderator.ts'
-import { compileRules, findBlockingRule, safetyRules } from '../../src/core/moderation/pattern-rules.ts'
-import { detectSecrets } from '../../src/core/moderation/secret-detection.ts'
-import { containsBlockedHost } from '../../src/core/moderation/text-moderator.ts'
-import { safetyFor } from '../moderation/support.ts'
+import { deobfuscatedVariants } from '../../src/text/disguises/deobfuscate.ts'
+import { createHarmClassifier } from '../../src/text/harm/harm-classifier.ts'
+import { buildHostSet, longestCovered } from '../../src/text/hosts/host-set.ts'
+import { type OutputModerationRules, OutputModerator } from '../../src/text/moderation/output-moderator.ts'
+import { detectSecrets } from '../../src/text/moderation/secret-detection.ts'
+import { containsBlockedHost } from '../../src/text/moderation/text-moderator.ts'
+import { compileRules, findBlockingRule, safetyRules } from '../../src/text/rules/pattern-rules.ts'
+import { safetyFor } from '../text/moderation/layers/support.ts'
 import { hostileTexts } from './hostile-texts.ts'
 
 const leastMs = Number(process.env.BENCH_LEAST_MS ?? 5)

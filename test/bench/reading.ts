@@ -7,7 +7,7 @@ import { Type } from '@sinclair/typebox'
 import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
 import type { Message } from '../../src/core/chat/chat.ts'
 import { isThere, readRows } from '../../src/training/data.ts'
-import { safetyFor } from '../moderation/support.ts'
+import { safetyFor } from '../text/moderation/layers/support.ts'
 
 const turns = Number(process.env.BENCH_ROUNDS ?? 8)
 const longCharacters = 4_000

@@ -3,13 +3,13 @@
  * there, because users of the library have neither the schemas nor their package.
  */
 import type { TSchema } from '@sinclair/typebox'
+import { feedbackSchema, learningShape, ratedShape } from '../../src/console/insights/schemas.ts'
 import { nativeSchema } from '../../src/dialects/native/request.ts'
 import { chatEventShape, chatReplyShape } from '../../src/dialects/native/schema.ts'
 import { enhancementShape, errorShape } from '../../src/http/schemas.ts'
 import { dryRunShape } from '../../src/routes/dry-run/schemas.ts'
 import { estimateRequestSchema } from '../../src/routes/estimate/routes.ts'
 import { estimateShape } from '../../src/routes/estimate/schemas.ts'
-import { feedbackSchema, learningShape, ratedShape } from '../../src/routes/insights/schemas.ts'
 import { modelListShape } from '../../src/routes/models/schemas.ts'
 import { createSchemas, type Direction, type JsonSchema } from '../../src/routes/reference/schemas.ts'
 

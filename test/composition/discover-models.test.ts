@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { openCatalogue } from '../../src/composition/open-catalogue.ts'
 import { type Environment, readConfig } from '../../src/config.ts'
 import { type Catalog, fullName } from '../../src/core/models/models.ts'
-import { providerOf } from '../pipeline/support.ts'
+import { providerOf } from '../request/support.ts'
 
 type Reply = Response | Error | 'hangs'
 

@@ -4,7 +4,7 @@ import { systemNetwork } from '../../src/composition/network.ts'
 import { openProviders } from '../../src/composition/open-providers.ts'
 import type { ProviderSettings } from '../../src/config/providers.ts'
 import { readConfig } from '../../src/config.ts'
-import type { Quota } from '../../src/core/routing/minute-buckets.ts'
+import type { Quota } from '../../src/models/minute-buckets.ts'
 
 test('provider reload: counts a pool in Redis from its first figures on, and keeps the pool otherwise', async () => {
   const settings = (quotas: readonly (readonly [string, Quota])[], weight = 1): ProviderSettings => {

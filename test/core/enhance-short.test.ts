@@ -1,9 +1,9 @@
 /** Very short prompts, analyzed and enhanced like those of requests: the added lines, and the prompts that stay unchanged. */
 import { describe, expect, test } from 'bun:test'
 import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
-import { enhancePrompt } from '../../src/core/enhancement/enhance.ts'
-import type { EnhancedType, Task } from '../../src/core/enhancement/enhancements/language.ts'
-import { enhancements } from '../../src/core/enhancement/enhancements.ts'
+import { enhancePrompt } from '../../src/text/enhancement/enhance.ts'
+import type { EnhancedType, Task } from '../../src/text/enhancement/enhancements/language.ts'
+import { enhancements } from '../../src/text/enhancement/enhancements.ts'
 
 const read = openReaders().read
 const readingOf = (text: string) => read([{ role: 'user', content: [{ type: 'text', text }], name: null }])

@@ -1,6 +1,6 @@
 /** Learning entries for tests: one by hand, and any. */
 import fc from 'fast-check'
-import { addEntry, type Entry, emptyCell } from '../../src/core/learning/learning-cell.ts'
+import { addEntry, type Entry, emptyCell } from '../../src/learning/learning-cell.ts'
 
 export const start = Date.UTC(2026, 4, 5, 12)
 export const day = 86_400_000

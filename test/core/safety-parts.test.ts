@@ -1,9 +1,9 @@
 /** Small parts of moderation: expressions, obfuscation, secrets. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { deobfuscatedVariants } from '../../src/core/moderation/deobfuscate.ts'
-import { compileLinearRegex } from '../../src/core/moderation/linear-regex.ts'
-import { detectSecrets, maskSecrets } from '../../src/core/moderation/secret-detection.ts'
+import { deobfuscatedVariants } from '../../src/text/disguises/deobfuscate.ts'
+import { detectSecrets, maskSecrets } from '../../src/text/moderation/secret-detection.ts'
+import { compileLinearRegex } from '../../src/text/rules/linear-regex.ts'
 import { cpuMs } from '../harness/cpu.ts'
 
 describe('linear regex', () => {

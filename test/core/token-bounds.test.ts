@@ -9,8 +9,8 @@ import fc from 'fast-check'
 import { countTokens as cl100k } from 'gpt-tokenizer/encoding/cl100k_base'
 import { countTokens as o200k } from 'gpt-tokenizer/encoding/o200k_base'
 import type { Message } from '../../src/core/chat/chat.ts'
-import { countTokens, estimateInputTokens, estimateTokens, likelyInputTokens } from '../../src/core/tokens/tokens.ts'
-import file from '../../src/core/weights/vocabulary.json' with { type: 'json' }
+import { countTokens, estimateInputTokens, estimateTokens, likelyInputTokens } from '../../src/text/tokens/tokens.ts'
+import file from '../../src/text/weights/vocabulary.json' with { type: 'json' }
 import { classOf, publishedTokens, weightElsewhere } from '../../src/training/vocabulary.ts'
 import { cpuMs } from '../harness/cpu.ts'
 
@@ -188,7 +188,7 @@ describe('estimateInputTokens', () => {
   test.each([
     ['English', readFileSync(join(import.meta.dir, '../../LICENSE'), 'utf8')],
     ['English prose', cheap.repeat(20)],
-    ['code', readFileSync(join(import.meta.dir, '../../src/pipeline/call.ts'), 'utf8')],
+    ['code', readFileSync(join(import.meta.dir, '../../src/request/call.ts'), 'utf8')],
     ['JSON', readFileSync(join(import.meta.dir, '../../package.json'), 'utf8')],
     ['Chinese', '请解释一下为什么冬天白天短而夏天白天长，并举一个日常生活中的例子来说明这个道理。'.repeat(20)],
     ['Russian', 'Объясните, пожалуйста, почему зимой птицы не мёрзнут на проводах. '.repeat(20)],

@@ -1,8 +1,8 @@
 /** Every page of the dashboard in a real browser: transfer size, content security policy, accessibility, speed. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
+import { createProject } from '../../src/console/projects/store.ts'
 import { unlimitedScope } from '../../src/core/limits/scopes.ts'
-import { createProject } from '../../src/database/repositories/projects.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'

@@ -1,8 +1,8 @@
 /** Projects in a real browser: as an owner, as an admin of one project, and as a user without any. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
+import { createProject, setMember } from '../../src/console/projects/store.ts'
 import { unlimitedScope } from '../../src/core/limits/scopes.ts'
-import { createProject, setMember } from '../../src/database/repositories/projects.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
 import { addMember, owner, type Person } from '../harness/users.ts'

@@ -1,8 +1,8 @@
 /** Single sign-on at a real OpenID provider in a real browser. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
+import { changePassword } from '../../src/console/auth/stores/users.ts'
 import { findAccountByEmail } from '../../src/database/repositories/accounts.ts'
-import { changePassword } from '../../src/database/repositories/users.ts'
 import { freePort } from '../harness/free-port.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import {

@@ -1,6 +1,7 @@
 /** Guarantees of accounts, keys, ledger and shipper on every Postgres: the embedded one and a real one. */
 import { describe, expect } from 'bun:test'
 import { join } from 'node:path'
+import { createKey, createKeyDirectory, listKeys, resumeKeys, revokeKey } from '../../src/console/keys/stores/keys.ts'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { type PlanName, plans } from '../../src/core/limits/plans.ts'
 import { dayMs } from '../../src/core/text/utc-days.ts'
@@ -14,7 +15,6 @@ import {
   findAccountByEmail,
   hasAccounts,
 } from '../../src/database/repositories/accounts.ts'
-import { createKey, createKeyDirectory, listKeys, resumeKeys, revokeKey } from '../../src/database/repositories/keys.ts'
 import { openJournal } from '../../src/ledger/journal.ts'
 import { createUsageSeed, dailyUsageOf } from '../../src/ledger/ledger.ts'
 import type { RequestFilters } from '../../src/ledger/request-filters.ts'

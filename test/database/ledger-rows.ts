@@ -1,7 +1,7 @@
 /** Creates thousands of ledger rows inside Postgres. */
 import type { TransactionSql } from 'postgres'
+import { createKey } from '../../src/console/keys/stores/keys.ts'
 import type { Database } from '../../src/database/database.ts'
-import { createKey } from '../../src/database/repositories/keys.ts'
 import { users } from '../../src/database/tables.ts'
 import { dailySums, slots } from './daily-sums.ts'
 import { newAccount } from './database.contract.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { allowVerdict, blockVerdict } from '../../src/core/moderation/text-moderator.ts'
 import { toModerationResult } from '../../src/dialects/moderations/reply.ts'
+import { allowVerdict, blockVerdict } from '../../src/text/moderation/text-moderator.ts'
 import { newAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 

@@ -4,12 +4,12 @@
  */
 import { describe, expect, test } from 'bun:test'
 import type { ChatRequest } from '../../src/core/chat/chat.ts'
-import { catalog } from '../../src/core/models/catalog.ts'
 import type { Model } from '../../src/core/models/models.ts'
 import { readCompatible } from '../../src/dialects/chat-completions/request.ts'
 import { readMessages } from '../../src/dialects/messages/request.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import { readResponses } from '../../src/dialects/responses/request.ts'
+import { catalog } from '../../src/models/catalog.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'

@@ -1,10 +1,10 @@
 /** Creates accounts on a running gateway, each with its own limits and one key, so that tests do not share limits. */
 import { randomBytes } from 'node:crypto'
+import { createKey } from '../../src/console/keys/stores/keys.ts'
 import { mintApiKey, randomBase62 } from '../../src/core/accounts/api-keys.ts'
 import { type PlanName, plans } from '../../src/core/limits/plans.ts'
 import type { Database } from '../../src/database/database.ts'
 import { changeAccount, createAccount } from '../../src/database/repositories/accounts.ts'
-import { createKey } from '../../src/database/repositories/keys.ts'
 import type { Gateway, GatewayLimits } from './gateway.ts'
 
 export type TestAccount = {

@@ -1,7 +1,7 @@
 /** Users of a gateway for tests, signed in over its real socket, each from a separate network address. */
 import { expect } from 'bun:test'
+import { changeBilling } from '../../src/console/billing/stores/billing.ts'
 import type { Role } from '../../src/core/accounts/roles.ts'
-import { changeBilling } from '../../src/database/repositories/billing.ts'
 import { eventually } from './eventually.ts'
 import type { Gateway } from './gateway.ts'
 import type { SmtpServer } from './smtp.ts'

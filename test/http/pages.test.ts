@@ -1,7 +1,7 @@
 /** Requests that a browser sends for a page: pages of other origins cannot change state. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
-import { mailSubject } from '../../src/database/repositories/sessions.ts'
+import { mailSubject } from '../../src/console/auth/stores/sessions.ts'
 import { isForeignPage } from '../../src/http/pages.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { ask, createKeyFor, fromAnotherIp, owner, type Person, signIn } from '../harness/users.ts'

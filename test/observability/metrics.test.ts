@@ -3,7 +3,7 @@ import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { exposition } from '../../src/observability/exposition.ts'
 import { createCounter, createHistogram, type Labels } from '../../src/observability/instruments.ts'
 import { createMetrics } from '../../src/observability/metrics.ts'
-import { createProgress } from '../../src/pipeline/progress.ts'
+import { createProgress } from '../../src/request/progress.ts'
 import { scrape } from '../harness/prometheus.ts'
 
 test('instruments: keep their values when the first axis grows', () => {

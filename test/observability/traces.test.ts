@@ -1,12 +1,12 @@
 import { expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { systemClock } from '../../src/composition/clock.ts'
-import { catalog } from '../../src/core/models/catalog.ts'
 import { buildCatalog, fullName, type Model } from '../../src/core/models/models.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
+import { catalog } from '../../src/models/catalog.ts'
 import { createTracer } from '../../src/observability/traces.ts'
-import { createProgress } from '../../src/pipeline/progress.ts'
-import type { SettledRequest } from '../../src/pipeline/settle.ts'
+import { createProgress } from '../../src/request/progress.ts'
+import type { SettledRequest } from '../../src/request/settle.ts'
 
 const model = firstModel()
 

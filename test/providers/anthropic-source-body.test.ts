@@ -3,12 +3,12 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ChatRequest } from '../../src/core/chat/chat.ts'
 import { withTurn } from '../../src/core/chat/source-turn.ts'
-import { replaceUserText } from '../../src/core/enhancement/enhancement-plan.ts'
 import type { ParameterRules } from '../../src/core/models/models.ts'
 import { readMessages } from '../../src/dialects/messages/request.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { edited, elementsAt, membersAt, removals } from '../../src/providers/json-spans.ts'
+import { replaceUserText } from '../../src/text/enhancement/enhancement-plan.ts'
 import { modelWith } from '../harness/model.ts'
 
 const seal = createReasoningSeal('a secret of the tests', null)

@@ -1,7 +1,7 @@
 /** Every way in which upstreams deliver the arguments of a call: clients receive the ones that were sent, or a failure. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { catalog } from '../../src/core/models/catalog.ts'
+import { catalog } from '../../src/models/catalog.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { bedrock } from '../../src/providers/bedrock.ts'
 import { CallArguments } from '../../src/providers/call-arguments.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { catalog } from '../../src/core/models/catalog.ts'
+import { catalog } from '../../src/models/catalog.ts'
 import { isStrict } from '../../src/providers/openai/strict.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { openaiResponses } from '../../src/providers/openai-responses.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { catalog } from '../../src/core/models/catalog.ts'
+import { catalog } from '../../src/models/catalog.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { bedrock } from '../../src/providers/bedrock.ts'
 import { google } from '../../src/providers/google.ts'

@@ -1,10 +1,10 @@
 /** Alerts: the thresholds as a table, their evaluation from daily sums, and who may manage them. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import type { ShownAlert } from '../../src/console/alerts/schemas.ts'
+import { deleteAlert, evaluateNextAlert, type FiredAlert } from '../../src/console/alerts/store.ts'
 import { alertChange, maximumAlerts, sumsBetween, windowValue } from '../../src/core/alerts/alerts.ts'
 import { projectTag } from '../../src/core/request/project-tag.ts'
 import { dayMs } from '../../src/core/text/utc-days.ts'
-import { deleteAlert, evaluateNextAlert, type FiredAlert } from '../../src/database/repositories/alerts.ts'
-import type { ShownAlert } from '../../src/routes/alerts/schemas.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { addMember, ask, owner, type Person } from '../harness/users.ts'
 

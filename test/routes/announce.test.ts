@@ -3,9 +3,9 @@
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
+import { createSessionDirectory } from '../../src/console/auth/stores/sessions.ts'
+import { createKeyDirectory } from '../../src/console/keys/stores/keys.ts'
 import type { Caller } from '../../src/core/limits/plans.ts'
-import { createKeyDirectory } from '../../src/database/repositories/keys.ts'
-import { createSessionDirectory } from '../../src/database/repositories/sessions.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, upgraded as operatorUpgrades, owner, type Person } from '../harness/users.ts'

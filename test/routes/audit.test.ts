@@ -1,10 +1,10 @@
 /** The audit log over a real socket: its entries, their actors, and its readers. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
+import type { ShownAuditEntry } from '../../src/console/audit/schemas.ts'
 import { actingAs } from '../../src/core/audit/audit.ts'
 import { changeAccount } from '../../src/database/repositories/accounts.ts'
 import { pruneAudit } from '../../src/database/repositories/audit.ts'
-import type { ShownAuditEntry } from '../../src/routes/audit/schemas.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, owner, type Person, signIn } from '../harness/users.ts'
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Value } from '@sinclair/typebox/value'
-import { catalog } from '../../src/core/models/catalog.ts'
 import { fullName } from '../../src/core/models/models.ts'
+import { catalog } from '../../src/models/catalog.ts'
 import { type DryRun, dryRunShape } from '../../src/routes/dry-run/schemas.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 

@@ -1,6 +1,6 @@
 /** One key: its lineage, who may read it, what a change of its expiry may do, hedging, and its audit entries. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { createKey } from '../../src/database/repositories/keys.ts'
+import { createKey } from '../../src/console/keys/stores/keys.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, owner, type Person } from '../harness/users.ts'

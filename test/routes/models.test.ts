@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
-import { catalog } from '../../src/core/models/catalog.ts'
 import { toModel } from '../../src/core/models/configured-models.ts'
 import { buildEmbeddingCatalog, publishedEmbeddingModels } from '../../src/core/models/embedding-models.ts'
 import { buildCatalog } from '../../src/core/models/models.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
+import { catalog } from '../../src/models/catalog.ts'
 import { models } from '../../src/routes/models/routes.ts'
 
 const own = toModel('ollama', {

@@ -1,8 +1,8 @@
 /** Keys whose requests use more than their reservations. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
+import { createKey, resumeKeys } from '../../src/console/keys/stores/keys.ts'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
-import { createKey, resumeKeys } from '../../src/database/repositories/keys.ts'
 import { newAccount, type TestAccount } from '../harness/account.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'

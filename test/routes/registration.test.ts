@@ -1,8 +1,8 @@
 /** Registration rules, and the permissions of an unconfirmed email address. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import { execute } from '../../src/commands/execute.ts'
-import { recentKeys } from '../../src/database/repositories/key-lineages.ts'
-import { listUsers } from '../../src/database/repositories/users.ts'
+import { listUsers } from '../../src/console/auth/stores/users.ts'
+import { recentKeys } from '../../src/console/keys/stores/key-lineages.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freePort } from '../harness/free-port.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'

@@ -3,8 +3,8 @@
  * simulated providers.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { RequestRecord } from '../../src/console/usage/schemas.ts'
 import { changeAccount } from '../../src/database/repositories/accounts.ts'
-import type { RequestRecord } from '../../src/routes/usage/schemas.ts'
 import { eventually, untilFound } from '../harness/eventually.ts'
 import { type Gateway, type GatewayLimits, startGateway } from '../harness/gateway.ts'
 import { leapingClock } from '../harness/moved-clock.ts'

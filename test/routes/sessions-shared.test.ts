@@ -4,15 +4,15 @@ import { createApp } from '../../src/app.ts'
 import { createDeps, type Deps, type DepsOptions } from '../../src/composition/deps.ts'
 import { createPasswords } from '../../src/composition/passwords.ts'
 import { readConfig } from '../../src/config.ts'
-import { recentKeys } from '../../src/database/repositories/key-lineages.ts'
 import {
   isAnyLocked,
   listSessions,
   mailSubject,
   recordFailure,
   twoFactorSubject,
-} from '../../src/database/repositories/sessions.ts'
-import { listUsers } from '../../src/database/repositories/users.ts'
+} from '../../src/console/auth/stores/sessions.ts'
+import { listUsers } from '../../src/console/auth/stores/users.ts'
+import { recentKeys } from '../../src/console/keys/stores/key-lineages.ts'
 import { temporaryFolder } from '../database/support.ts'
 import { eventually } from '../harness/eventually.ts'
 import { cheapHashing } from '../harness/gateway.ts'

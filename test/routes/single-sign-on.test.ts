@@ -1,9 +1,9 @@
 /** Single sign-on at a real OpenID provider, step by step: what a browser sends, and what it must not get away with. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { invite } from '../../src/console/auth/stores/invitations.ts'
+import { identifyUser, isAccountOf, previewUser } from '../../src/console/auth/stores/single-sign-on.ts'
+import { findUser, listUsers, removeUser } from '../../src/console/auth/stores/users.ts'
 import { createAccount } from '../../src/database/repositories/accounts.ts'
-import { invite } from '../../src/database/repositories/invitations.ts'
-import { identifyUser, isAccountOf, previewUser } from '../../src/database/repositories/single-sign-on.ts'
-import { findUser, listUsers, removeUser } from '../../src/database/repositories/users.ts'
 import { freePort } from '../harness/free-port.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import {

@@ -2,14 +2,14 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
+import { removeUser } from '../../src/console/auth/stores/users.ts'
+import type { ShownDelivery, ShownWebhook } from '../../src/console/webhooks/schemas.ts'
+import { pruneDeliveries } from '../../src/console/webhooks/stores/webhook-log.ts'
+import { claimDeliveries, settleDelivery } from '../../src/console/webhooks/stores/webhooks.ts'
 import { actingAs } from '../../src/core/audit/audit.ts'
 import { disabledAfterMs, maximumPending, maximumRefused, retryWaitsMs } from '../../src/core/webhooks/endpoints.ts'
 import { retentionDeadlineMs } from '../../src/database/repositories/audit.ts'
-import { removeUser } from '../../src/database/repositories/users.ts'
 import { enqueueEvent } from '../../src/database/repositories/webhook-events.ts'
-import { pruneDeliveries } from '../../src/database/repositories/webhook-log.ts'
-import { claimDeliveries, settleDelivery } from '../../src/database/repositories/webhooks.ts'
-import type { ShownDelivery, ShownWebhook } from '../../src/routes/webhooks/schemas.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, owner, type Person } from '../harness/users.ts'
 

@@ -4,8 +4,8 @@ import { resolve } from 'node:path'
 import { CommandFailure, command, print } from '../../src/commands/command.ts'
 import { showProgress } from '../../src/commands/progress.ts'
 import { runCommand } from '../../src/commands/run-command.ts'
-import { biasParameters, estimateBiases } from '../../src/core/learning/learned-bias.ts'
-import { addEntry, emptyCell } from '../../src/core/learning/learning-cell.ts'
+import { biasParameters, estimateBiases } from '../../src/learning/learned-bias.ts'
+import { addEntry, emptyCell } from '../../src/learning/learning-cell.ts'
 import {
   attainable,
   gains,

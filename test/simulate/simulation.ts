@@ -3,9 +3,9 @@
  * models on fourteen tasks (`llmrouter-9models`).
  */
 import { readFileSync } from 'node:fs'
-import { applyLearnedBias, explore, type LearnedBias } from '../../src/core/learning/apply-bias.ts'
-import { type BiasParameters, biasParameters, estimateBiases } from '../../src/core/learning/learned-bias.ts'
-import { addEntry, emptyCell, type LearningCell } from '../../src/core/learning/learning-cell.ts'
+import { applyLearnedBias, explore, type LearnedBias } from '../../src/learning/apply-bias.ts'
+import { type BiasParameters, biasParameters, estimateBiases } from '../../src/learning/learned-bias.ts'
+import { addEntry, emptyCell, type LearningCell } from '../../src/learning/learning-cell.ts'
 
 /** Grades (0–1) of every prompt of a task, in the order of `World.models`. */
 export type Task = { readonly name: string; readonly grades: readonly (readonly number[])[]; readonly means: number[] }

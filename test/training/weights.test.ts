@@ -26,7 +26,7 @@ const tell = (line: string) => process.stdout.write(`${line}\n`)
 
 for (const [name, read] of Object.entries(courses))
   testNeeding('data', `weights of ${name}: match the current examples, else run \`bun run train\``, async () => {
-    const kept = await Bun.file(new URL(`../../src/core/weights/${name}.json`, import.meta.url)).text()
+    const kept = await Bun.file(new URL(`../../src/text/weights/${name}.json`, import.meta.url)).text()
     expect(examplesIn(kept)).toBe((await read()).examples)
   })
 

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
+import type { ShownAuditEntry } from '../../console/audit/schemas.ts'
 import { auditActions } from '../../core/audit/audit.ts'
-import type { ShownAuditEntry } from '../../routes/audit/schemas.ts'
 import { Empty, FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'

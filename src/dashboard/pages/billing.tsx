@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { ShownBilling } from '../../routes/billing/schemas.ts'
+import type { ShownBilling } from '../../console/billing/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { BillingNotices } from '../parts/billing-notices.tsx'
 import { Confirm } from '../parts/dialog.tsx'

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
+import type { ShownRecommendation } from '../../console/insights/schemas.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
-import type { ShownRecommendation } from '../../routes/insights/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Confirm } from '../parts/dialog.tsx'
 import { TextField } from '../parts/field.tsx'

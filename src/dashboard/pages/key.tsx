@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { ShownKeyPage } from '../../routes/keys/schemas.ts'
+import type { ShownKeyPage } from '../../console/keys/schemas.ts'
 import { DetailRow } from '../parts/conversation-turn.tsx'
 import { Copy } from '../parts/copy.tsx'
 import { KeyBadge, KeyDialog, type OpenKeyDialog } from '../parts/key-dialogs.tsx'

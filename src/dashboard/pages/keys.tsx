@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
+import type { ShownKey } from '../../console/keys/schemas.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
-import type { ShownKey } from '../../routes/keys/schemas.ts'
 import { Switch } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { KeyDialog, type OpenKeyDialog } from '../parts/key-dialogs.tsx'

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { ShownModelInsight } from '../../routes/insights/schemas.ts'
+import type { ShownModelInsight } from '../../console/insights/schemas.ts'
 import type { ShownModel } from '../../routes/models/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { DetailRow } from '../parts/conversation-turn.tsx'

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
+import type { ShownUsage } from '../../console/usage/schemas.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
-import type { ShownUsage } from '../../routes/usage/schemas.ts'
 import { BarList } from '../parts/bar-list.tsx'
 import { BillingNotices } from '../parts/billing-notices.tsx'
 import { DailyChart } from '../parts/daily-chart.tsx'

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
+import type { ShownProject } from '../../console/projects/schemas.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
-import type { ShownProject } from '../../routes/projects/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { FormDialog } from '../parts/dialog.tsx'
 import { Switch, TextField } from '../parts/field.tsx'

@@ -1,4 +1,4 @@
-import type { RequestRecord } from '../../routes/usage/schemas.ts'
+import type { RequestRecord } from '../../console/usage/schemas.ts'
 import { Attempts } from '../parts/attempts.tsx'
 import { Badge } from '../parts/badge.tsx'
 import { DetailRow } from '../parts/conversation-turn.tsx'

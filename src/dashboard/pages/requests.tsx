@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
+import type { ShownRequest } from '../../console/usage/schemas.ts'
 import { mostCountedRejections } from '../../core/usage/usage-groups.ts'
-import type { ShownRequest } from '../../routes/usage/schemas.ts'
 import { Switch } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { FindRequest } from '../parts/find-request.tsx'

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
+import type { AccountToday } from '../../console/account/schemas.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
-import type { AccountToday } from '../../routes/account/schemas.ts'
 import { AccountDeletion } from '../parts/account-deletion.tsx'
 import { Badge } from '../parts/badge.tsx'
 import { Switch, TextField } from '../parts/field.tsx'

@@ -1,4 +1,4 @@
-import type { SingleSignOnSettings } from '../../routes/auth/schemas.ts'
+import type { SingleSignOnSettings } from '../../console/auth/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Snippet } from '../parts/copy.tsx'
 import { Empty, Loaded, Notice } from '../parts/notice.tsx'

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
+import type { ShownInvitation, ShownTeam } from '../../console/team/schemas.ts'
 import { isAllowed, outranks, type Role, roles } from '../../core/accounts/roles.ts'
 import type { ShownUser } from '../../http/schemas.ts'
-import type { ShownInvitation, ShownTeam } from '../../routes/team/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Confirm } from '../parts/dialog.tsx'
 import { Invite, projectText, roleWords } from '../parts/invite.tsx'

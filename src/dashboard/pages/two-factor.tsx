@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import type { TwoFactorSetup, TwoFactorState } from '../../routes/auth/schemas.ts'
+import type { TwoFactorSetup, TwoFactorState } from '../../console/auth/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Snippet } from '../parts/copy.tsx'
 import { TextField } from '../parts/field.tsx'

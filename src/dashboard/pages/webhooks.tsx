@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
+import type { ShownWebhook } from '../../console/webhooks/schemas.ts'
 import { webhookEventTypes } from '../../core/webhooks/events.ts'
-import type { ShownWebhook } from '../../routes/webhooks/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Deliveries } from '../parts/deliveries.tsx'
 import { Confirm, FormDialog, ShownOnce } from '../parts/dialog.tsx'

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
+import type { ShownAlert } from '../../console/alerts/schemas.ts'
 import { alertWindowMinutes, defaultWindowMinutes } from '../../core/alerts/alerts.ts'
-import type { ShownAlert } from '../../routes/alerts/schemas.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { useRegistration } from '../state/registration.ts'

@@ -1,4 +1,4 @@
-import type { RequestRecord, ShownRequest } from '../../routes/usage/schemas.ts'
+import type { RequestRecord, ShownRequest } from '../../console/usage/schemas.ts'
 import { formatCount, humanize, milliseconds } from '../state/format.ts'
 import { Badge } from './badge.tsx'
 

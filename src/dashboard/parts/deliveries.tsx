@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { ShownDelivery } from '../../routes/webhooks/schemas.ts'
+import type { ShownDelivery } from '../../console/webhooks/schemas.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { humanize, listTime } from '../state/format.ts'

@@ -1,7 +1,7 @@
 /** Invitation of a user to the account and, optionally, to a project. */
 import { useState } from 'preact/hooks'
+import type { ShownInvitation } from '../../console/team/schemas.ts'
 import { outranks, type ProjectRole, projectRoles, type Role, roles } from '../../core/accounts/roles.ts'
-import type { ShownInvitation } from '../../routes/team/schemas.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { dateOf, humanize } from '../state/format.ts'

@@ -1,6 +1,6 @@
 /** An invoice by key, tag, member or API form. The lines add up to the invoice. */
 import { useState } from 'preact/hooks'
-import type { ShownBreakdown } from '../../routes/billing/schemas.ts'
+import type { ShownBreakdown } from '../../console/billing/schemas.ts'
 import { saveCsv } from '../state/export.ts'
 import { dialectNames, formatCount, usdExact } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'

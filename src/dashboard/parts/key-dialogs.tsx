@@ -1,6 +1,6 @@
 /** Dialogs that change one key, for the list of keys and the page of a key. */
 import { useState } from 'preact/hooks'
-import type { ShownKey } from '../../routes/keys/schemas.ts'
+import type { ShownKey } from '../../console/keys/schemas.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { dateTime, relativeTime } from '../state/format.ts'

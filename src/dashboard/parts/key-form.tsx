@@ -1,6 +1,6 @@
 /** Dialogs that create and change an API key: the same form. */
 import { useState } from 'preact/hooks'
-import type { ShownKey } from '../../routes/keys/schemas.ts'
+import type { ShownKey } from '../../console/keys/schemas.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { dateTime } from '../state/format.ts'

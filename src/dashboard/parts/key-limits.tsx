@@ -1,4 +1,4 @@
-import type { ShownKeyPage } from '../../routes/keys/schemas.ts'
+import type { ShownKeyPage } from '../../console/keys/schemas.ts'
 import { compact, formatCount, formatUsd } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { DetailRow } from './conversation-turn.tsx'

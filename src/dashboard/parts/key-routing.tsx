@@ -1,7 +1,8 @@
 /** Form fields and words for strategy, fallback policy and hedging, of a key and of the account. */
+
+import type { ShownKey } from '../../console/keys/schemas.ts'
 import { type Strategy, strategies } from '../../core/chat/chat.ts'
 import { type FallbackPolicy, fallbackPolicies } from '../../core/validation/fallback-policy.ts'
-import type { ShownKey } from '../../routes/keys/schemas.ts'
 import { humanize } from '../state/format.ts'
 import { SelectField } from './field.tsx'
 

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { ShownKey } from '../../routes/keys/schemas.ts'
+import type { ShownKey } from '../../console/keys/schemas.ts'
 import { type CodeLanguage, codeLanguages, requestCode } from '../state/request-code.ts'
 import { Snippet } from './copy.tsx'
 import { Card } from './page.tsx'

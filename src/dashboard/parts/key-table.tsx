@@ -1,4 +1,4 @@
-import type { ShownKey } from '../../routes/keys/schemas.ts'
+import type { ShownKey } from '../../console/keys/schemas.ts'
 import { compact, dateOf, formatCount, relativeTime, usdColumn } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { isKeyValid } from '../state/key-lineage.ts'

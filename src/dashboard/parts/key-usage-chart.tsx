@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
-import type { ShownKeyPage } from '../../routes/keys/schemas.ts'
-import type { ShownUsage } from '../../routes/usage/schemas.ts'
+import type { ShownKeyPage } from '../../console/keys/schemas.ts'
+import type { ShownUsage } from '../../console/usage/schemas.ts'
 import { type Filters, failedOnly, hrefToLog, rangeOf, ranges, usageQuery } from '../state/filters.ts'
 import { hashRoute, hrefTo, replaceHashRoute } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'

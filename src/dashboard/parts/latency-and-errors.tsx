@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
+import type { ShownUsage } from '../../console/usage/schemas.ts'
 import { mostCountedRejections } from '../../core/usage/usage-groups.ts'
-import type { ShownUsage } from '../../routes/usage/schemas.ts'
 import { type Filters, failedOnly, filterOfUnit, hrefToLog, rangeTitle } from '../state/filters.ts'
 import { compact, formatCount, milliseconds, percent } from '../state/format.ts'
 import { chartUnitsOf, daysOf } from '../state/usage-series.ts'

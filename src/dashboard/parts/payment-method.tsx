@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { ShownBilling } from '../../routes/billing/schemas.ts'
+import type { ShownBilling } from '../../console/billing/schemas.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { dateOf, humanize } from '../state/format.ts'

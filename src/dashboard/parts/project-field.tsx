@@ -1,8 +1,8 @@
 /** Loads the projects of the user, and a field that selects one of them. */
 import { useEffect } from 'preact/hooks'
+import type { ShownKey } from '../../console/keys/schemas.ts'
+import type { ShownProject } from '../../console/projects/schemas.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
-import type { ShownKey } from '../../routes/keys/schemas.ts'
-import type { ShownProject } from '../../routes/projects/schemas.ts'
 import type { RequestError } from '../state/api-error.ts'
 import { mayManage } from '../state/key-rights.ts'
 import { useResource } from '../state/resource.ts'

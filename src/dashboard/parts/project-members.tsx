@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
+import type { ShownProject } from '../../console/projects/schemas.ts'
 import { isAllowed, outranks, type ProjectRole, projectRoles } from '../../core/accounts/roles.ts'
-import type { ShownProject } from '../../routes/projects/schemas.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { humanize } from '../state/format.ts'

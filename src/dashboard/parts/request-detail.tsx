@@ -1,5 +1,5 @@
 import { Fragment } from 'preact'
-import type { ShownRequest } from '../../routes/usage/schemas.ts'
+import type { ShownRequest } from '../../console/usage/schemas.ts'
 import { dialectNames, exactTime, formatCount, formatTags, humanize, milliseconds, usdExact } from '../state/format.ts'
 import { hrefTo } from '../state/hash-route.ts'
 import { Attempts } from './attempts.tsx'

@@ -1,4 +1,4 @@
-import type { AccountToday } from '../../routes/account/schemas.ts'
+import type { AccountToday } from '../../console/account/schemas.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { SelectField, Switch } from './field.tsx'

@@ -1,7 +1,7 @@
 /** Budgets of tags: the limits of all requests with a tag, and what is used of them. */
 import { useState } from 'preact/hooks'
+import type { ShownTag } from '../../console/tags/schemas.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
-import type { ShownTag } from '../../routes/tags/schemas.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { compact, formatCount, formatUsd } from '../state/format.ts'

@@ -1,7 +1,7 @@
 /** Usage by tag over the range of the page: a chart of one tag name or tag, and a table of all tags. */
 import { useState } from 'preact/hooks'
+import type { ShownUsage } from '../../console/usage/schemas.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
-import type { ShownUsage } from '../../routes/usage/schemas.ts'
 import { saveCsv } from '../state/export.ts'
 import { coveredFilters, type Filters, hrefToLog, rangeTitle, usageQuery } from '../state/filters.ts'
 import { compact, formatCount, percent, usdColumn } from '../state/format.ts'

@@ -1,4 +1,4 @@
-import type { AccountToday } from '../../routes/account/schemas.ts'
+import type { AccountToday } from '../../console/account/schemas.ts'
 import { compact, formatCount, formatUsd, relativeTime } from '../state/format.ts'
 import { MeterBar } from './meter.tsx'
 

@@ -1,4 +1,4 @@
-import type { ShownKey } from '../../routes/keys/schemas.ts'
+import type { ShownKey } from '../../console/keys/schemas.ts'
 import { compact, formatCount, formatUsd } from '../state/format.ts'
 
 type UsedLimitsProps = Pick<ShownKey, 'limits' | 'used'> & { readonly models?: ShownKey['models'] }

@@ -1,5 +1,5 @@
 /** Validity of keys, and the effect of a revocation on the other keys of a rotation. */
-import type { ShownKey, ShownKeyPage } from '../../routes/keys/schemas.ts'
+import type { ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
 import { exactTime } from './format.ts'
 
 export const isKeyValid = ({ revoked_at, expires_at }: Pick<ShownKey, 'revoked_at' | 'expires_at'>, now = Date.now()) =>

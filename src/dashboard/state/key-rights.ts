@@ -1,6 +1,7 @@
 /** The right to change, rotate and revoke one key. The gateway checks it again. */
+
+import type { ShownKey } from '../../console/keys/schemas.ts'
 import { type Holder, isAllowedIn } from '../../core/accounts/roles.ts'
-import type { ShownKey } from '../../routes/keys/schemas.ts'
 
 /** A user with the roles in the account and in projects. */
 export type KeyManager = Holder & { readonly userId: string }

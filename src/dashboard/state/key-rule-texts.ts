@@ -1,5 +1,5 @@
 /** Limits, models and tags of an API key as texts of a form. An empty text is no rule. */
-import type { ShownKey } from '../../routes/keys/schemas.ts'
+import type { ShownKey } from '../../console/keys/schemas.ts'
 import { RequestError } from './api-error.ts'
 
 /** Labels of the limits of a key or a tag. */

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { ShownRequest } from '../../routes/usage/schemas.ts'
+import type { ShownRequest } from '../../console/usage/schemas.ts'
 import { callApi } from './api.ts'
 import { asFailure, isAbort, type RequestError } from './api-error.ts'
 

@@ -3,8 +3,8 @@
  * signing out. Up to three run side by side, each with its own model or strategy and its own history.
  */
 import { computed, signal } from '@preact/signals'
+import type { ShownRequest } from '../../console/usage/schemas.ts'
 import type { ChatSummary } from '../../dialects/native/schema.ts'
-import type { ShownRequest } from '../../routes/usage/schemas.ts'
 import { callApi } from './api.ts'
 import { asFailure, isAbort, type RequestError } from './api-error.ts'
 import { streamChat } from './chat.ts'

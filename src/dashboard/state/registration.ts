@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { RegistrationRules } from '../../routes/auth/schemas.ts'
+import type { RegistrationRules } from '../../console/auth/schemas.ts'
 import { callOpen } from './api.ts'
 
 /** Returns who can register; null while loading. */

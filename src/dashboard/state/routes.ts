@@ -1,9 +1,8 @@
 /** Response types of the API's routes, from the API's own schemas. */
 import type { Static } from '@sinclair/typebox'
-import type { errorShape, ShownSignIn, ShownUser } from '../../http/schemas.ts'
-import type { AccountToday } from '../../routes/account/schemas.ts'
-import type { alertShape, alertsShape } from '../../routes/alerts/schemas.ts'
-import type { auditListShape } from '../../routes/audit/schemas.ts'
+import type { AccountToday } from '../../console/account/schemas.ts'
+import type { alertShape, alertsShape } from '../../console/alerts/schemas.ts'
+import type { auditListShape } from '../../console/audit/schemas.ts'
 import type {
   RegistrationRules,
   recoveryCodesShape,
@@ -12,32 +11,33 @@ import type {
   SingleSignOnSettings,
   TwoFactorSetup,
   TwoFactorState,
-} from '../../routes/auth/schemas.ts'
+} from '../../console/auth/schemas.ts'
 import type {
   invoiceWithLinesShape,
   pageShape,
   ShownBilling,
   ShownBreakdown,
   ShownInvoice,
-} from '../../routes/billing/schemas.ts'
-import type { dryRunShape } from '../../routes/dry-run/schemas.ts'
-import type { Health, Ready } from '../../routes/health/routes.ts'
-import type { ShownStatus } from '../../routes/health/schemas.ts'
-import type { learningShape, ratedShape } from '../../routes/insights/schemas.ts'
-import type { newKeyShape, ShownKey, ShownKeyPage } from '../../routes/keys/schemas.ts'
-import type { modelHealthListShape, modelListShape } from '../../routes/models/schemas.ts'
-import type { ShownProject } from '../../routes/projects/schemas.ts'
-import type { providerListShape } from '../../routes/providers/schemas.ts'
-import type { ShownTag } from '../../routes/tags/schemas.ts'
-import type { newInvitationShape, ShownTeam } from '../../routes/team/schemas.ts'
-import type { RequestRecord, requestListShape, ShownUsage } from '../../routes/usage/schemas.ts'
+} from '../../console/billing/schemas.ts'
+import type { learningShape, ratedShape } from '../../console/insights/schemas.ts'
+import type { newKeyShape, ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
+import type { ShownProject } from '../../console/projects/schemas.ts'
+import type { ShownTag } from '../../console/tags/schemas.ts'
+import type { newInvitationShape, ShownTeam } from '../../console/team/schemas.ts'
+import type { RequestRecord, requestListShape, ShownUsage } from '../../console/usage/schemas.ts'
 import type {
   deliveriesShape,
   newWebhookShape,
   testedShape,
   webhookShape,
   webhooksShape,
-} from '../../routes/webhooks/schemas.ts'
+} from '../../console/webhooks/schemas.ts'
+import type { errorShape, ShownSignIn, ShownUser } from '../../http/schemas.ts'
+import type { dryRunShape } from '../../routes/dry-run/schemas.ts'
+import type { Health, Ready } from '../../routes/health/routes.ts'
+import type { ShownStatus } from '../../routes/health/schemas.ts'
+import type { modelHealthListShape, modelListShape } from '../../routes/models/schemas.ts'
+import type { providerListShape } from '../../routes/providers/schemas.ts'
 
 type List<T> = { readonly data: readonly T[] }
 

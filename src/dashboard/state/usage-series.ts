@@ -1,5 +1,5 @@
 /** Usage as chart series: one measure per day, in total or split. */
-import type { ShownUsage } from '../../routes/usage/schemas.ts'
+import type { ShownUsage } from '../../console/usage/schemas.ts'
 import { saveCsv } from './export.ts'
 import { type Filters, failedOnly, type UsageQuery } from './filters.ts'
 import { compact, dialectNames, formatCount, formatUsd, milliseconds } from './format.ts'

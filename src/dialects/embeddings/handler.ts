@@ -15,7 +15,7 @@ import { errorResponse, toBilledError, toGatewayError } from '../../http/error-r
 import { writeCaller, writeOpening } from '../../http/headers.ts'
 import { claimIdempotencyKey } from '../../http/idempotency.ts'
 import { endInTime, readTimeout } from '../../http/request-timeout.ts'
-import type { ActiveEmbeddings, Embeddings } from '../../pipeline/embeddings/embed.ts'
+import type { ActiveEmbeddings, Embeddings } from '../../request/embeddings/embed.ts'
 import { embeddingsBody, toResponseBody } from './reply.ts'
 import { readEmbeddingsRequest } from './request.ts'
 

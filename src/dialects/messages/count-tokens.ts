@@ -1,11 +1,11 @@
 import type { ChatRequest, SourceBody } from '../../core/chat/chat.ts'
 import { autoModel, type Catalog, type Model } from '../../core/models/models.ts'
-import { likelyInputTokens } from '../../core/tokens/tokens.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { parseJson } from '../../core/validation/validate.ts'
 import type { TokenCountLimit } from '../../http/account-rate-limit.ts'
 import { bodyLimits, checkContentType, readBody, whileHeld } from '../../http/body.ts'
 import type { ChatRouteDeps } from '../../http/chat-handler.ts'
+import { likelyInputTokens } from '../../text/tokens/tokens.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
 import { readCount } from './request.ts'
 

@@ -1,5 +1,5 @@
 /** Converts verdicts of the gateway's moderation into results of OpenAI's API. */
-import type { Verdict } from '../../core/moderation/text-moderator.ts'
+import type { Verdict } from '../../text/moderation/text-moderator.ts'
 import type { ModerationResult } from './schema.ts'
 
 const openaiCategories = [

@@ -1,5 +1,5 @@
 /** Where a pool's capacity is counted: in this process, or in Redis for all gateway instances. */
-import type { Quota, Shortage } from '../../core/routing/minute-buckets.ts'
+import type { Quota, Shortage } from '../../models/minute-buckets.ts'
 
 /** A key that may be claimed. */
 export type KeyOption = {

@@ -1,4 +1,4 @@
-import { chooseKey } from '../../core/routing/choose-key.ts'
+import { chooseKey } from '../../models/choose-key.ts'
 import {
   completeShortage,
   correctQuota,
@@ -11,7 +11,7 @@ import {
   remainingShare,
   type Shortage,
   unusedQuota,
-} from '../../core/routing/minute-buckets.ts'
+} from '../../models/minute-buckets.ts'
 import type { CapacityChoice, CapacityNeed, CapacityStore, KeyOption } from './capacity.ts'
 
 type AccountUse = { quota: Quota; use: QuotaUse }

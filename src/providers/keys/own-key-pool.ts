@@ -1,4 +1,4 @@
-import type { Quota, Shortage } from '../../core/routing/minute-buckets.ts'
+import type { Quota, Shortage } from '../../models/minute-buckets.ts'
 import type { ProviderFailure } from '../provider.ts'
 import type { CapacityChoice, CapacityStore, KeyOption } from './capacity.ts'
 import type { KeyClaim, KeyNeed, KeyPool, KeyPoolStatus, NoKey, PoolKey } from './key-pool.ts'

@@ -3,7 +3,7 @@
  * at most one request per account beyond its share of the quota, and charges Redis for these requests when it returns.
  */
 import type { Script } from '../../core/limits/script.ts'
-import type { Quota, Shortage } from '../../core/routing/minute-buckets.ts'
+import type { Quota, Shortage } from '../../models/minute-buckets.ts'
 import type { CapacityChoice, CapacityNeed, CapacityStore, KeyOption } from './capacity.ts'
 import { claimScript, correctScript, exhaustScript, pauseScript } from './capacity-scripts.ts'
 import { type CapacityDeps, LocalCapacity } from './local-capacity.ts'

@@ -2,8 +2,9 @@
  * Reads citations of chat completions: `annotations` of a message (OpenAI, OpenRouter), and lists of sources beside the choices whose
  * numbers the text contains (Perplexity, xAI).
  */
+
+import { findCitations } from '../../core/chat/citations.ts'
 import type { WebSource } from '../../core/chat/web-sources.ts'
-import { findCitations } from '../../core/web/citations.ts'
 import { CitedText, codePoints } from '../citations.ts'
 import { isRecord, isText, type Json, record, records, textOf, wholeNumber } from '../json.ts'
 import type { AnswerPart } from '../provider.ts'

@@ -10,7 +10,7 @@ import { bodyLimits, checkContentType, receiveBody, type Timer } from '../../htt
 import type { BodyBudget } from '../../http/body-budget.ts'
 import { policies } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
-import type { Preview, PreviewedCandidate } from '../../pipeline/dry-run.ts'
+import type { Preview, PreviewedCandidate } from '../../request/dry-run.ts'
 import { type DryRun, dryRunShape } from './schemas.ts'
 
 /** A dry run is free and does not count against the account's limits, so it has its own limit. */

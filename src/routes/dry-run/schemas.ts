@@ -1,11 +1,11 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { difficultySignals } from '../../core/analysis/difficulty-signals.ts'
 import { strategies } from '../../core/chat/chat.ts'
 import { healthStates } from '../../core/request/health-state.ts'
 import { placeReasons } from '../../core/request/place-reason.ts'
-import { levels } from '../../core/routing/capability-levels.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import { count, modelName, namedSchema, orNull, queryType, share, strictObject, time } from '../../http/schemas.ts'
+import { levels } from '../../models/capability-levels.ts'
+import { difficultySignals } from '../../text/analysis/difficulty-signals.ts'
 
 /** Score components; their sum is the score. */
 const parts = strictObject({

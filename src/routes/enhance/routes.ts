@@ -1,11 +1,11 @@
 import { Elysia } from 'elysia'
-import type { PromptAnalyzer } from '../../core/analysis/prompt-analysis.ts'
-import { enhancePrompt } from '../../core/enhancement/enhance.ts'
 import { checker } from '../../core/validation/validate.ts'
 import { policies } from '../../http/policies.ts'
 import { createPublicEndpoint, type PublicEndpointDeps } from '../../http/public-endpoint.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
 import { enhancementShape, type ShownEnhancement } from '../../http/schemas.ts'
+import type { PromptAnalyzer } from '../../text/analysis/prompt-analysis.ts'
+import { enhancePrompt } from '../../text/enhancement/enhance.ts'
 import { enhanceRequest } from './schemas.ts'
 
 const path = '/api/v1/chat/enhance'

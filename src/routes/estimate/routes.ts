@@ -1,23 +1,18 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import type { PromptAnalysis, PromptAnalyzer } from '../../core/analysis/prompt-analysis.ts'
 import type { ContentPart, Message, QueryType } from '../../core/chat/chat.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import { autoModel, type Catalog, deprecationOf, fullName, type Model } from '../../core/models/models.ts'
-import {
-  type CalibratedOutput,
-  type CostEstimate,
-  estimateCost,
-  measurePrompt,
-} from '../../core/usage/cost-estimate.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField } from '../../core/validation/validate.ts'
-import { noWeb, type WebPlan } from '../../core/web/web-plan.ts'
 import { bodyLimits } from '../../http/body.ts'
 import { policies } from '../../http/policies.ts'
 import { createPublicEndpoint, maximumFreePrompt, type PublicEndpointDeps } from '../../http/public-endpoint.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
+import { type CalibratedOutput, type CostEstimate, estimateCost, measurePrompt } from '../../request/cost-estimate.ts'
+import type { PromptAnalysis, PromptAnalyzer } from '../../text/analysis/prompt-analysis.ts'
+import { noWeb, type WebPlan } from '../../web/web-plan.ts'
 import { estimateShape, type ModelEstimate, type ShownEstimate } from './schemas.ts'
 
 const strict = { additionalProperties: false } as const

@@ -5,7 +5,7 @@ import type { Redis } from '../../database/redis.ts'
 import { session } from '../../http/policies.ts'
 import { withRouteDocs } from '../../http/route-docs.ts'
 import { type Authenticate, forbidden, refuseWithoutTwoFactor, reply } from '../../http/session-routes.ts'
-import type { ModerationStats } from '../../moderation/moderation.ts'
+import type { ModerationStats } from '../../text/moderation/layers/moderation.ts'
 import { type ShownStatus, statusShape } from './schemas.ts'
 
 type StatusDeps = {

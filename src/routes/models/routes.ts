@@ -1,6 +1,4 @@
 import { Elysia } from 'elysia'
-import { isModelAllowed } from '../../core/models/allowed-models.ts'
-import { attributions } from '../../core/models/catalog.ts'
 import type { EmbeddingCatalog, EmbeddingModel } from '../../core/models/embedding-models.ts'
 import { type Catalog, type Deprecation, deprecationOf, fullName, type Model } from '../../core/models/models.ts'
 import { pricingFields } from '../../core/models/pricing.ts'
@@ -11,6 +9,8 @@ import type { Callers } from '../../http/authentication.ts'
 import { errorResponse, toGatewayError } from '../../http/error-response.ts'
 import { policies } from '../../http/policies.ts'
 import { type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
+import { isModelAllowed } from '../../models/allowed-models.ts'
+import { attributions } from '../../models/catalog.ts'
 import { listModels, modelListBody, modelListForm, modelListVary } from './client-lists.ts'
 import {
   compatibleModelListShape,

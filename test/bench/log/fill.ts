@@ -1,9 +1,9 @@
 /** Fills a database with a month of two accounts' requests, through the shipper, and with the other logs of an account. */
 
+import { createKey } from '../../../src/console/keys/stores/keys.ts'
 import type { UsageRecord } from '../../../src/core/usage/usage-record.ts'
 import type { Database } from '../../../src/database/database.ts'
 import { changeAccount, createAccount, findAccountByEmail } from '../../../src/database/repositories/accounts.ts'
-import { createKey } from '../../../src/database/repositories/keys.ts'
 import { apiKeys, users } from '../../../src/database/tables.ts'
 import { createShipper } from '../../../src/ledger/shipper.ts'
 import { type LogAccount, logRecords } from './records.ts'

@@ -20,8 +20,8 @@ import {
   toInvoiceLines,
   transition,
 } from '../../../src/core/billing/billing.ts'
-import { catalog } from '../../../src/core/models/catalog.ts'
-import { costScore, preferCheaper, score } from '../../../src/core/routing/scoring.ts'
+import { catalog } from '../../../src/models/catalog.ts'
+import { costScore, preferCheaper, score } from '../../../src/models/scoring.ts'
 
 const start = Date.UTC(2026, 3, 5, 9, 30)
 const free: BillingState = {

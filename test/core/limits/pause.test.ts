@@ -1,7 +1,7 @@
 /** A pause holds one key of an evaluation account, and ends with the UTC day. */
 import { expect, test } from 'bun:test'
 import { type Caller, pauseOf, plans } from '../../../src/core/limits/plans.ts'
-import { checkPaid } from '../../../src/pipeline/admit.ts'
+import { checkPaid } from '../../../src/request/admit.ts'
 
 const short = { shortfallDay: '2026-05-05', shortfallMicrocents: 101, shortfallRequestId: 'req_most' }
 const until = Date.UTC(2026, 4, 6)

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { catalog } from '../../../src/core/models/catalog.ts'
 import {
   changeProblems,
   configuredModelSchema,
@@ -12,6 +11,7 @@ import { buildCatalog, type Model } from '../../../src/core/models/models.ts'
 import { costOf } from '../../../src/core/usage/money.ts'
 import { GatewayError } from '../../../src/core/validation/errors.ts'
 import { checker } from '../../../src/core/validation/validate.ts'
+import { catalog } from '../../../src/models/catalog.ts'
 
 const pricing = { input_per_mtok: 0.5, output_per_mtok: 1 }
 

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test'
 import type { ChatRequest } from '../../../src/core/chat/chat.ts'
-import { catalog } from '../../../src/core/models/catalog.ts'
 import { toModel } from '../../../src/core/models/configured-models.ts'
 import {
   buildCatalog,
@@ -13,6 +12,7 @@ import {
   unmet,
   unmetInFull,
 } from '../../../src/core/models/models.ts'
+import { catalog } from '../../../src/models/catalog.ts'
 import { askWith } from '../../harness/ask.ts'
 
 const pricing = { input_per_mtok: 0.5, output_per_mtok: 1 }

@@ -1,0 +1,192 @@
+/** Alerts of an account, for its admins and owners, and of projects, for their admins as well. */
+import { Type } from '@sinclair/typebox'
+import { isAllowedIn } from '../../core/accounts/roles.ts'
+import {
+  alertMetrics,
+  alertWindowMinutes,
+  defaultWindowMinutes,
+  maximumAccountAlerts,
+  maximumAlerts,
+  thresholdProblem,
+} from '../../core/alerts/alerts.ts'
+import { actingAs } from '../../core/audit/audit.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import type { Database } from '../../database/database.ts'
+import type { Principal } from '../../http/authentication.ts'
+import { projectIdSchema } from '../../http/common-fields.ts'
+import {
+  type Authenticate,
+  forbidden,
+  notFound,
+  readInput,
+  reply,
+  replyNoContent,
+  type SessionRequest,
+  sessionRoutes,
+} from '../../http/session-routes.ts'
+import { alertShape, alertsShape, type ShownAlert } from './schemas.ts'
+import type { AlertPlaceProblem, ListedAlert } from './store.ts'
+import { addAlert, changeAlert, deleteAlert, listAlerts } from './store.ts'
+
+type AlertDeps = {
+  readonly database: Database
+  readonly newId: (prefix: string) => string
+}
+
+const strict = { additionalProperties: false } as const
+const thresholdSchema = Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000_000 })
+const windowSchema = Type.Optional(
+  Type.Integer({ minimum: alertWindowMinutes.shortest, maximum: alertWindowMinutes.longest }),
+)
+const creationSchema = Type.Object(
+  {
+    metric: oneOf(alertMetrics),
+    threshold: thresholdSchema,
+    window_minutes: windowSchema,
+    project_id: nullable(projectIdSchema),
+  },
+  strict,
+)
+const changeSchema = Type.Object(
+  { threshold: Type.Optional(thresholdSchema), window_minutes: windowSchema, project_id: nullable(projectIdSchema) },
+  strict,
+)
+const checkCreation = checker(creationSchema)
+const checkChange = checker(changeSchema)
+
+const action = 'alerts.manage'
+
+/** Routes under `/api/v1/alerts`. */
+export function alerts(deps: AlertDeps, identify: Authenticate) {
+  return sessionRoutes('alerts', identify, [
+    {
+      method: 'GET',
+      path: '/api/v1/alerts',
+      action,
+      summary: 'List alerts, oldest first',
+      description: 'Owners and admins of the account see all alerts, admins of a project those of the project.',
+      answer: alertsShape,
+      handle: async ({ principal }) => reply({ data: (await alertsOf(deps, principal)).map(shownAlert) }),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/alerts',
+      action,
+      summary: 'Create an alert',
+      description: `Sends an email to owners, and to admins of its project, and \`alert.fired\` to webhooks when the value reaches the threshold, and \`alert.resolved\` when it falls below 80% of it. At most ${maximumAlerts} per project, ${maximumAlerts} of the account, and ${maximumAccountAlerts} in all. Admins of a project name it in \`project_id\`.`,
+      body: creationSchema,
+      examples: {
+        '5% failed requests': { metric: 'error_rate', threshold: 0.05, window_minutes: 15 },
+        '50 USD per day': { metric: 'spend', threshold: 50 },
+        'of the account': { metric: 'spend', threshold: 50, project_id: null },
+      },
+      answer: alertShape,
+      status: 201,
+      errors: ['not_found', 'conflict'],
+      handle: call => create(deps, call),
+    },
+    {
+      method: 'PATCH',
+      path: '/api/v1/alerts/:id',
+      action,
+      summary: 'Change threshold, window or project of an alert',
+      description:
+        'The new threshold counts from the next evaluation on. Another window starts at once. In another project the alert starts like a new one.',
+      body: changeSchema,
+      examples: { '100 USD per day': { threshold: 100 } },
+      answer: alertShape,
+      errors: ['not_found', 'conflict'],
+      handle: call => change(deps, call),
+    },
+    {
+      method: 'DELETE',
+      path: '/api/v1/alerts/:id',
+      action,
+      summary: 'Delete an alert',
+      answer: null,
+      errors: ['not_found'],
+      async handle(call) {
+        const alert = await managedAlert(deps, call)
+        const acting = actingAs(deps.database, call.actor)
+        if (!(await deleteAlert(acting, call.principal.accountId, alert))) throw notFound()
+        return replyNoContent()
+      },
+    },
+  ])
+}
+
+async function create(deps: AlertDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
+  const {
+    metric,
+    threshold,
+    window_minutes: windowMinutes = defaultWindowMinutes,
+    project_id: projectId = null,
+  } = await readInput(request, checkCreation)
+  const problem = thresholdProblem(metric, threshold)
+  if (problem !== null) throw invalidField('threshold', problem)
+  refuseProject(principal, projectId)
+  const id = deps.newId('alr')
+  const alert = { id, metric, threshold, windowMinutes, projectId }
+  orRefuse(await addAlert(actingAs(deps.database, actor), principal.accountId, alert))
+  const made = (await alertsOf(deps, principal)).find(one => one.id === id)
+  if (made === undefined) throw notFound()
+  return reply(shownAlert(made), 201)
+}
+
+async function change(deps: AlertDeps, call: SessionRequest): Promise<Response> {
+  const { threshold, window_minutes: windowMinutes, project_id: target } = await readInput(call.request, checkChange)
+  if (threshold === undefined && windowMinutes === undefined && target === undefined)
+    throw invalidField('threshold', 'is required unless `window_minutes` or `project_id` is sent')
+  const before = await managedAlert(deps, call)
+  const problem = thresholdProblem(before.metric, threshold ?? before.threshold)
+  if (problem !== null) throw invalidField('threshold', problem)
+  const projectId = target === before.projectId ? undefined : target
+  if (projectId !== undefined) refuseProject(call.principal, projectId)
+  const wanted = { threshold, windowMinutes, projectId }
+  const acting = actingAs(deps.database, call.actor)
+  orRefuse(await changeAlert(acting, call.principal.accountId, before, wanted))
+  return reply(shownAlert(await managedAlert(deps, call)))
+}
+
+/** Returns the alerts that the user manages. */
+async function alertsOf({ database }: AlertDeps, principal: Principal): Promise<ListedAlert[]> {
+  const all = await listAlerts(database, principal.accountId)
+  return all.filter(({ projectId }) => isAllowedIn(principal, action, projectId))
+}
+
+/** Returns the alert in the path. The error for an alert that the user does not manage is that of an unknown ID. */
+async function managedAlert(deps: AlertDeps, { principal, params }: SessionRequest): Promise<ListedAlert> {
+  const found = (await alertsOf(deps, principal)).find(({ id }) => id === params.id)
+  if (found === undefined) throw notFound()
+  return found
+}
+
+/** Throws unless the user may have alerts in a project, or in none; 404 for a project that the user does not see. */
+function refuseProject(principal: Principal, projectId: string | null): void {
+  if (isAllowedIn(principal, action, projectId)) return
+  throw projectId === null || principal.projects.has(projectId) ? forbidden() : notFound()
+}
+
+function orRefuse(outcome: 'done' | 'not_found' | AlertPlaceProblem): void {
+  if (outcome === 'full')
+    throw new GatewayError(
+      'conflict',
+      `An account or project has at most ${maximumAlerts} alerts, and an account ${maximumAccountAlerts} with those of its projects. Delete one first.`,
+    )
+  if (outcome !== 'done') throw notFound()
+}
+
+function shownAlert(row: ListedAlert): ShownAlert {
+  return {
+    id: row.id,
+    metric: row.metric,
+    threshold: row.threshold,
+    window_minutes: row.windowMinutes,
+    firing: row.isFiring,
+    value: row.value,
+    changed_at: row.changedAtMs === null ? null : new Date(row.changedAtMs).toISOString(),
+    created_at: new Date(row.createdAtMs).toISOString(),
+    project_id: row.projectId,
+  }
+}

@@ -1,0 +1,145 @@
+/** Password reset: requested by any client, completed with the token from the email. */
+import { Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { digestOf, type RandomBytes } from '../../core/accounts/api-keys.ts'
+import { emailSchema, normalizeEmail, passwordSchema, validateNewPassword } from '../../core/accounts/passwords.ts'
+import type { SingleSignOnConfig } from '../../core/accounts/single-sign-on.ts'
+import type { RateLimiter } from '../../core/limits/rate-limits.ts'
+import type { Log } from '../../core/ports/log.ts'
+import type { Passwords } from '../../core/ports/passwords.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { checker } from '../../core/validation/validate.ts'
+import type { Database } from '../../database/database.ts'
+import { createBehindAnswer } from '../../http/behind-answer.ts'
+import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
+import { policies } from '../../http/policies.ts'
+import { withRouteDocs } from '../../http/route-docs.ts'
+import { heldOpen, notFound, type OpenRouteDeps, readInput, reply, replyNoContent } from '../../http/session-routes.ts'
+import type { Mailer } from '../../mail/mailer.ts'
+import { resetAskedShape } from './schemas.ts'
+import { refuseWithoutPasswords } from './sign-in.ts'
+import { createReset, isResetOpen, useReset } from './stores/password-resets.ts'
+
+export type ResetDeps = OpenRouteDeps & {
+  readonly config: { readonly singleSignOn: Pick<SingleSignOnConfig, 'isOnly' | 'label'> | null }
+  readonly database: Database
+  readonly passwords: Pick<Passwords, 'hash'>
+  readonly randomBytes: RandomBytes
+  readonly addressDigests: (email: string, address: string) => readonly string[]
+  readonly log: Pick<Log, 'warn'>
+  /** Null = no mail server is configured. */
+  readonly post: Pick<Mailer, 'passwordReset'> | null
+  readonly announce: () => void
+}
+
+const strict = { additionalProperties: false } as const
+const askingSchema = Type.Object({ email: emailSchema }, strict)
+const choosingSchema = Type.Object(
+  {
+    password: passwordSchema,
+    revoke_keys: Type.Optional(Type.Boolean({ description: 'also revoke every API key of the user' })),
+  },
+  strict,
+)
+const checkAsking = checker(askingSchema)
+const checkChoosing = checker(choosingSchema)
+
+const hourMs = 3_600_000
+const limits = {
+  asked: { allowed: 20, windowMs: hourMs },
+  /** Limit per mailbox, from all clients together, so that resets cannot flood it. */
+  mailed: { allowed: 3, windowMs: hourMs },
+  tried: { allowed: 60, windowMs: 60_000 },
+}
+const maximumAtOnce = 100
+const tokenPrefix = 'gw_reset_'
+
+/** Routes under `/api/v1/auth/reset`. */
+export function resets(deps: ResetDeps) {
+  const asked = deps.limits('reset', limits.asked)
+  const mailed = deps.limits('reset-mail', limits.mailed)
+  const tried = deps.limits('reset-token', limits.tried)
+  const behindAnswer = createBehindAnswer(maximumAtOnce, () => deps.log.warn('password_reset_failed'))
+
+  return new Elysia({ name: 'resets' })
+    .post(
+      '/api/v1/auth/reset',
+      async ({ request, server }) => {
+        refuseWithoutPasswords(deps.config)
+        if (deps.post === null) throw noMail()
+        const address = deps.addressOf(request, server)
+        return heldOpen(deps, { request, address }, async () => {
+          const { email } = await readInput(request, checkAsking)
+          await enforceIpLimit(asked, address)
+          // The response and its time are the same whether the address has a user or not.
+          behindAnswer(() => sendReset(deps, mailed, normalizeEmail(email)))
+          return reply({ accepted: true }, 202)
+        })
+      },
+      {
+        parse: 'none',
+        ...withRouteDocs(policies.open, {
+          summary: 'Request a password reset by email',
+          description:
+            'The response is the same whether a user has the address or not. Requires email to be configured.',
+          body: askingSchema,
+          examples: { 'forgotten password': { email: 'ada@example.com' } },
+          answer: resetAskedShape,
+          status: 202,
+          errors: ['ip_rate_limited', 'not_found'],
+        }),
+      },
+    )
+    .post(
+      '/api/v1/auth/reset/:token',
+      async ({ request, server, params }) => {
+        const address = deps.addressOf(request, server)
+        await enforceIpLimit(tried, address)
+        refuseWithoutPasswords(deps.config)
+        return heldOpen(deps, { request, address }, () => choose(deps, request, params.token, address))
+      },
+      {
+        parse: 'none',
+        ...withRouteDocs(policies.open, {
+          summary: 'Set a new password with the token from the email',
+          description:
+            'Ends every session of the user, confirms the email address and ends a sign-in lockout. With `revoke_keys` all API keys of the user are revoked too; those of an unconfirmed address always are.',
+          body: choosingSchema,
+          examples: {
+            'new password, old keys revoked': { password: 'correct horse battery staple', revoke_keys: true },
+          },
+          answer: null,
+          errors: ['ip_rate_limited', 'not_found'],
+        }),
+      },
+    )
+}
+
+/** Sends the email if the address has a user and its mailbox limit is not reached. */
+async function sendReset(deps: ResetDeps, mailed: RateLimiter, email: string): Promise<void> {
+  if ((await mailed.take(email)) > 0) return
+  const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
+  if (await createReset(deps.database, email, digestOf(token))) deps.post?.passwordReset(email, token)
+}
+
+async function choose(deps: ResetDeps, request: Request, token: string, address: string): Promise<Response> {
+  const body = await readInput(request, checkChoosing)
+  const password = validateNewPassword(body.password, 'password')
+  const digest = digestOf(token)
+  const { database } = deps
+  if (!(await isResetOpen(database, digest))) throw notFound()
+  const used = await useReset(database, {
+    digest,
+    passwordHash: await deps.passwords.hash(password, address),
+    revokesKeys: body.revoke_keys ?? false,
+    address,
+    addressDigests: email => deps.addressDigests(email, address),
+  })
+  if (!used) throw notFound()
+  deps.announce()
+  return replyNoContent()
+}
+
+function noMail(): GatewayError {
+  return new GatewayError('not_found', 'Email is not configured. Ask the operator to reset the password.')
+}

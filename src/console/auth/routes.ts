@@ -1,0 +1,273 @@
+/** Sign-in, refresh, sign-out, sessions and password. */
+import { Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { digestOf } from '../../core/accounts/api-keys.ts'
+import {
+  emailSchema,
+  normalizeEmail,
+  normalizePassword,
+  passwordSchema,
+  validateNewPassword,
+} from '../../core/accounts/passwords.ts'
+import { actingAs } from '../../core/audit/audit.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { checker } from '../../core/validation/validate.ts'
+import { findAccountByEmail } from '../../database/repositories/accounts.ts'
+import type { Session } from '../../database/tables.ts'
+import { invalidToken, isRefreshToken, type Tokens } from '../../http/authentication.ts'
+import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
+import { policies } from '../../http/policies.ts'
+import { type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
+import { sessionShape } from '../../http/schemas.ts'
+import {
+  type Authenticate,
+  heldOpen,
+  notFound,
+  readInput,
+  reply,
+  replyNoContent,
+  type SessionRequest,
+  sessionRoutes,
+} from '../../http/session-routes.ts'
+import { countFailure, verifyOwnPassword } from './own-password.ts'
+import { type RegistrationDeps, registration } from './registration.ts'
+import { type ResetDeps, resets } from './resets.ts'
+import { ownSessionsShape, type ShownSession } from './schemas.ts'
+import { checkSecondFactor } from './second-factor.ts'
+import { invalidCredentials, refuseWithoutPasswords, type SignInDeps, sessionReply, signIn } from './sign-in.ts'
+import { type SingleSignOnDeps, singleSignOn } from './single-sign-on.ts'
+import { singleSignOnSettings } from './single-sign-on-settings.ts'
+import { countKnownFailure, signInStanding } from './stores/known-addresses.ts'
+import {
+  addressSubject,
+  endSession as endSessionInStore,
+  listSessions,
+  mailSubject,
+  rotateToken,
+} from './stores/sessions.ts'
+import { changePassword as changePasswordInStore, rehash } from './stores/users.ts'
+import { codeSchema, type TwoFactorDeps, twoFactor } from './two-factor.ts'
+
+type AuthDeps = SignInDeps &
+  RegistrationDeps &
+  ResetDeps &
+  SingleSignOnDeps &
+  TwoFactorDeps & {
+    readonly tokens: Pick<Tokens, 'nextRefreshToken'>
+  }
+
+const strict = { additionalProperties: false } as const
+const signInSchema = Type.Object(
+  { email: emailSchema, password: passwordSchema, code: Type.Optional(codeSchema) },
+  strict,
+)
+const refreshSchema = Type.Object({ refresh_token: Type.String({ minLength: 1, maxLength: 256 }) }, strict)
+const passwordChangeSchema = Type.Object({ current_password: passwordSchema, new_password: passwordSchema }, strict)
+const nothingSchema = Type.Object({}, strict)
+const checkSignIn = checker(signInSchema)
+const checkRefresh = checker(refreshSchema)
+const checkPassword = checker(passwordChangeSchema)
+const checkNothing = checker(nothingSchema)
+
+/** The lockout stops password guessing; this limit does not have to. */
+const perAddress = { allowed: 300, windowMs: 60_000 }
+
+/** Routes under `/api/v1/auth`. */
+export function auth(deps: AuthDeps, identify: Authenticate) {
+  const requests = deps.limits('auth', perAddress)
+  const open = (told: RouteDocs) => ({ parse: 'none', ...withRouteDocs(policies.open, told) }) as const
+
+  return new Elysia({ name: 'auth' })
+    .use(registration(deps, identify))
+    .use(singleSignOn(deps))
+    .use(singleSignOnSettings(deps, identify))
+    .use(twoFactor(deps, identify))
+    .post(
+      '/api/v1/auth/login',
+      async ({ request, server }) => {
+        const address = deps.addressOf(request, server)
+        await enforceIpLimit(requests, address)
+        return heldOpen(deps, { request, address }, () => logIn(deps, request, address))
+      },
+      open({
+        summary: 'Sign in',
+        description:
+          'A user with two-factor sign-in gets `two_factor_required` and sends the same request again with `code`.',
+        body: signInSchema,
+        examples: { 'email and password': { email: 'ada@example.com', password: 'correct horse battery' } },
+        answer: sessionShape,
+        errors: ['invalid_credentials', 'two_factor_required', 'forbidden', 'ip_rate_limited'],
+      }),
+    )
+    .post(
+      '/api/v1/auth/refresh',
+      async ({ request, server }) => {
+        const address = deps.addressOf(request, server)
+        await enforceIpLimit(requests, address)
+        return heldOpen(deps, { request, address }, () => refresh(deps, request))
+      },
+      open({
+        summary: 'Refresh the session',
+        description: 'Every refresh token is valid for one refresh; a reused one ends its session.',
+        body: refreshSchema,
+        examples: { 'current refresh token': { refresh_token: 'gw_refresh_…' } },
+        answer: sessionShape,
+        errors: ['invalid_token', 'ip_rate_limited'],
+      }),
+    )
+    .use(resets(deps))
+    .use(
+      sessionRoutes('sessions', identify, [
+        {
+          method: 'POST',
+          path: '/api/v1/auth/logout',
+          action: 'sessions.own',
+          summary: 'Sign out',
+          body: nothingSchema,
+          bodyRequired: false,
+          examples: { nothing: {} },
+          answer: null,
+          errors: ['not_found'],
+          async handle(call) {
+            await readInput(call.request, checkNothing)
+            return endSession(deps, call, call.principal.sessionId)
+          },
+        },
+        {
+          method: 'GET',
+          path: '/api/v1/auth/sessions',
+          action: 'sessions.own',
+          summary: 'List sessions',
+          answer: ownSessionsShape,
+          async handle({ principal: { accountId, userId, sessionId } }) {
+            const entries = await listSessions(deps.database, accountId, userId)
+            return reply({ data: entries.map(entry => shownSession(entry, sessionId)) })
+          },
+        },
+        {
+          method: 'DELETE',
+          path: '/api/v1/auth/sessions/:id',
+          action: 'sessions.own',
+          summary: 'End a session',
+          answer: null,
+          handle: call => endSession(deps, call, call.params.id ?? ''),
+        },
+        {
+          method: 'PUT',
+          path: '/api/v1/auth/password',
+          action: 'sessions.own',
+          summary: 'Change password',
+          description: 'Ends all other sessions.',
+          body: passwordChangeSchema,
+          examples: {
+            'new password': { current_password: 'correct horse battery', new_password: 'correct horse battery staple' },
+          },
+          answer: null,
+          errors: ['invalid_credentials', 'conflict'],
+          handle: call => changePassword(deps, call),
+        },
+      ]),
+    )
+}
+
+/**
+ * A sign-in hashes once, for known and unknown addresses, so neither time nor response reveals which it is. A lock
+ * rejects before any hash, for all emails: it must not allow guesses nor keep the hasher busy. It does not apply at a
+ * network address from which the user has signed in before.
+ */
+async function logIn(deps: AuthDeps, request: Request, address: string): Promise<Response> {
+  const body = await readInput(request, checkSignIn)
+  const email = normalizeEmail(body.email)
+  const password = normalizePassword(body.password)
+  const { database } = deps
+  const subjects = [mailSubject(email), addressSubject(address)]
+  const digests = deps.addressDigests(email, address)
+  const [found, { isLocked, isKnown }] = await Promise.all([
+    findAccountByEmail(database, email),
+    signInStanding(database, email, { subjects, digests }),
+  ])
+  if (isLocked && !isKnown) throw invalidCredentials()
+  const user = found === null || found.user.removedAt !== null ? null : found.user
+  // The operator's password reset is the way back if the identity provider fails.
+  const isOpenUntil = user?.passwordSignInUntil?.getTime() ?? 0
+  if (isOpenUntil <= deps.clock.now()) refuseWithoutPasswords(deps.config)
+  const verdict = await deps.passwords.verify(password, user?.passwordHash ?? null, address)
+  if (user !== null && user.unverifiedSince === null && verdict !== 'wrong') {
+    await checkSecondFactor(deps, user, body.code, { kind: 'user', userId: user.id, address })
+    const passwordHash = verdict === 'outdated' ? await rehashed(deps, user, password, address) : user.passwordHash
+    const answer = await signIn(deps, request, { ...user, passwordHash }, { subjects, address })
+    if (answer !== null) return answer
+  } else {
+    // A user who mistypes at a usual address must not lock it for others.
+    const counted = isKnown ? subjects.slice(0, 1) : subjects
+    await countFailure(deps, counted, user, user && { kind: 'user', userId: user.id, address })
+    if (isKnown) await countKnownFailure(database, email, digests)
+  }
+  throw invalidCredentials()
+}
+
+async function rehashed(
+  deps: AuthDeps,
+  user: { readonly id: string; readonly accountId: string; readonly passwordHash: string },
+  password: string,
+  address: string,
+): Promise<string> {
+  const to = await deps.passwords.hash(password, address)
+  await rehash(deps.database, user.accountId, user.id, { from: user.passwordHash, to })
+  return to
+}
+
+async function refresh(deps: AuthDeps, request: Request): Promise<Response> {
+  const { refresh_token: token } = await readInput(request, checkRefresh)
+  if (!isRefreshToken(token)) throw invalidToken()
+  const next = deps.tokens.nextRefreshToken(token)
+  const rotation = await rotateToken(deps.database, digestOf(token), digestOf(next))
+  switch (rotation.outcome) {
+    case 'rotated':
+    case 'repeated':
+      return sessionReply(deps, rotation.holder, next)
+    case 'reused':
+      deps.sessions.forget()
+      deps.log.warn('refresh_token_reused', { session_id: rotation.sessionId, user_id: rotation.userId })
+      throw invalidToken()
+    case 'unknown':
+      throw invalidToken()
+  }
+}
+
+async function endSession(
+  deps: AuthDeps,
+  { principal: { accountId, userId }, actor }: SessionRequest,
+  id: string,
+): Promise<Response> {
+  if (!(await endSessionInStore(actingAs(deps.database, actor), accountId, userId, id))) throw notFound()
+  deps.announce()
+  return replyNoContent()
+}
+
+async function changePassword(deps: AuthDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
+  const { accountId, userId, sessionId } = principal
+  const body = await readInput(request, checkPassword)
+  const password = validateNewPassword(body.new_password, 'new_password')
+  const user = await verifyOwnPassword(deps, { principal, actor }, body.current_password)
+  const changed = await changePasswordInStore(actingAs(deps.database, actor), accountId, userId, {
+    checkedHash: user.passwordHash,
+    newHash: await deps.passwords.hash(password, userId),
+    keptSession: sessionId,
+  })
+  if (!changed)
+    throw new GatewayError('conflict', 'The password changed during this request. Sign in with the new one.')
+  deps.announce()
+  return replyNoContent()
+}
+
+function shownSession(entry: Session, current: string): ShownSession {
+  return {
+    id: entry.id,
+    user_agent: entry.userAgent,
+    created_at: entry.createdAt.toISOString(),
+    last_used_at: entry.lastUsedAt.toISOString(),
+    expires_at: entry.expiresAt.toISOString(),
+    current: entry.id === current,
+  }
+}

@@ -1,0 +1,155 @@
+/** Response of a sign-in, for all ways to sign in. */
+
+import { digestOf, type RandomBytes } from '../../core/accounts/api-keys.ts'
+import type { SingleSignOnConfig } from '../../core/accounts/single-sign-on.ts'
+import { actingAs } from '../../core/audit/audit.ts'
+import type { Limits, Plans } from '../../core/limits/plans.ts'
+import { toUsd } from '../../core/usage/money.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import type { Database } from '../../database/database.ts'
+import { limitsOf } from '../../database/repositories/accounts.ts'
+import type { Account, User } from '../../database/tables.ts'
+import { firstRefreshToken, invalidToken, type Tokens } from '../../http/authentication.ts'
+import type { ShownAccount, ShownLimits, ShownSignIn, ShownUser } from '../../http/schemas.ts'
+import { reply } from '../../http/session-routes.ts'
+import { findSession, startSession } from './stores/sessions.ts'
+import { findAccount, findUser } from './stores/users.ts'
+
+/** Ways to sign in. */
+type SignInConfig = { readonly singleSignOn: Pick<SingleSignOnConfig, 'isOnly' | 'label'> | null }
+
+/** Dependencies of starting a session and of the response that shows it. */
+export type SignInDeps = {
+  readonly config: SignInConfig & { readonly plans: Plans }
+  readonly database: Database
+  readonly tokens: Pick<Tokens, 'sign'>
+  readonly sessions: { forget(): void }
+  readonly randomBytes: RandomBytes
+  readonly newId: (prefix: string) => string
+  readonly addressDigests: (email: string, address: string) => readonly string[]
+}
+
+const maximumAgentCharacters = 200
+
+type SignInOptions = {
+  /** Keys under which failures are counted; a success clears the first one's failures. */
+  readonly subjects: readonly string[]
+  /** Network address of the user. */
+  readonly address: string
+  readonly status?: number
+  /** Hours after which the user must sign in again; null = a session in use continues. */
+  readonly maximumHours?: number | null
+}
+
+/**
+ * Starts a session for a user whose password was just checked, and builds the response. Returns null if the user, the
+ * password or a lockout has changed meanwhile.
+ */
+export async function signIn(
+  deps: SignInDeps,
+  request: Request,
+  user: Pick<User, 'id' | 'accountId' | 'passwordHash' | 'email'>,
+  { subjects, address, status = 200, maximumHours = null }: SignInOptions,
+): Promise<Response | null> {
+  const { database, randomBytes, newId } = deps
+  const refreshToken = firstRefreshToken(randomBytes)
+  const sessionId = newId('ses')
+  const acting = actingAs(database, { kind: 'user', userId: user.id, address })
+  const started = await startSession(acting, {
+    id: sessionId,
+    accountId: user.accountId,
+    userId: user.id,
+    userAgent: request.headers.get('user-agent')?.slice(0, maximumAgentCharacters) ?? null,
+    tokenDigest: digestOf(refreshToken),
+    passwordHash: user.passwordHash,
+    subjects,
+    addressDigests: deps.addressDigests(user.email, address),
+    maximumHours,
+  })
+  if (!started) return null
+  deps.sessions.forget()
+  return sessionReply(deps, { accountId: user.accountId, userId: user.id, sessionId }, refreshToken, status)
+}
+
+/** Response of register, sign-in, refresh and accepting an invitation. */
+export async function sessionReply(
+  deps: SignInDeps,
+  holder: { readonly accountId: string; readonly userId: string; readonly sessionId: string },
+  refreshToken: string,
+  status = 200,
+): Promise<Response> {
+  const { accountId, userId, sessionId } = holder
+  const [{ token, expiresAt }, user, account, session] = await Promise.all([
+    deps.tokens.sign({ userId, sessionId }),
+    findUser(deps.database, accountId, userId),
+    findAccount(deps.database, accountId),
+    findSession(deps.database, sessionId),
+  ])
+  if (user === null || account === null) throw invalidToken()
+  const limits = limitsOf(account, deps.config.plans)
+  const shown: ShownSignIn = {
+    token,
+    expires_at: expiresAt.toISOString(),
+    refresh_token: refreshToken,
+    user: shownUser(user),
+    account: shownAccount(account, limits),
+    two_factor_setup_required: session?.mustSetUpTwoFactor ?? false,
+    // Without configuration there is no page to sign out at.
+    single_sign_on: deps.config.singleSignOn !== null && (session?.isSingleSignOn ?? false),
+  }
+  return reply(shown, status)
+}
+
+/** Converts a user to its API form. */
+export function shownUser(user: Pick<User, 'id' | 'email' | 'role' | 'createdAt' | 'unverifiedSince'>): ShownUser {
+  return {
+    id: user.id,
+    email: user.email,
+    role: user.role,
+    verification_pending: user.unverifiedSince !== null,
+    created_at: user.createdAt.toISOString(),
+  }
+}
+
+/** Throws `forbidden` if users of this gateway sign in by single sign-on only. */
+export function refuseWithoutPasswords({ singleSignOn }: SignInConfig): void {
+  if (singleSignOn?.isOnly === true)
+    throw new GatewayError('forbidden', 'Password sign-in is disabled. Use single sign-on.', { shouldRetry: false })
+}
+
+/** One error for every failed sign-in, whatever the cause. */
+export function invalidCredentials(): GatewayError {
+  return new GatewayError(
+    'invalid_credentials',
+    'Sign-in failed: wrong email or password, unconfirmed address, or too many attempts. Check them or retry in 15 minutes.',
+    { shouldRetry: false },
+  )
+}
+
+/** Converts an account to its API form, with its own limits or its plan's. */
+export function shownAccount(
+  account: Pick<Account, 'id' | 'name' | 'plan' | 'web' | 'hedge' | 'requiresTotp' | 'fallback' | 'createdAt'>,
+  limits: Limits,
+): ShownAccount {
+  return {
+    id: account.id,
+    name: account.name,
+    plan: account.plan,
+    web: account.web,
+    hedge: account.hedge,
+    requires_two_factor: account.requiresTotp,
+    fallback: account.fallback,
+    limits: shownLimits(limits),
+    created_at: account.createdAt.toISOString(),
+  }
+}
+
+/** Converts limits to their API form. */
+export function shownLimits(limits: Limits): ShownLimits {
+  return {
+    requests_per_minute: limits.requestsPerMinute,
+    concurrent_requests: limits.concurrentRequests,
+    daily_tokens: limits.dailyTokens,
+    daily_cost_usd: toUsd(limits.dailyCostMicrocents),
+  }
+}

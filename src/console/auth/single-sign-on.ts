@@ -1,0 +1,279 @@
+/**
+ * Single sign-on: the browser goes to the identity provider and returns to the only redirect URI. A secret in a cookie
+ * binds all steps to that browser; state, nonce and PKCE verifier are derived from it, and the database has its digest,
+ * which works once. The dashboard then exchanges the cookie for a session, so that no token is ever part of a URL.
+ */
+import { createHmac } from 'node:crypto'
+import { Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import { digestOf } from '../../core/accounts/api-keys.ts'
+import { dummyHash } from '../../core/accounts/passwords.ts'
+import {
+  groupsOf,
+  type IdentityClaims,
+  isDomainAllowed,
+  mappedRole,
+  type SingleSignOnConfig,
+  SingleSignOnError,
+  type SingleSignOnFailure,
+  verifiedEmail,
+} from '../../core/accounts/single-sign-on.ts'
+import type { Log } from '../../core/ports/log.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { checker, oneOf } from '../../core/validation/validate.ts'
+import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
+import { policies } from '../../http/policies.ts'
+import { withRouteDocs } from '../../http/route-docs.ts'
+import { sessionShape } from '../../http/schemas.ts'
+import { heldOpen, type OpenRouteDeps, readInput } from '../../http/session-routes.ts'
+import type { IdentityProvider, SignInSecrets } from './identity-provider.ts'
+import { type SignInDeps, signIn } from './sign-in.ts'
+import { beginSignIn, identifyUser, previewUser, useHandOver, useSignIn } from './stores/single-sign-on.ts'
+
+export type SingleSignOnDeps = SignInDeps &
+  OpenRouteDeps & {
+    readonly config: { readonly singleSignOn: SingleSignOnConfig | null }
+    /** Null = single sign-on is not configured. */
+    readonly identityProvider: IdentityProvider | null
+    readonly log: Pick<Log, 'warn'>
+    readonly announce: () => void
+  }
+
+/** Configuration and client of the identity provider. */
+type Setup = { readonly config: SingleSignOnConfig; readonly provider: IdentityProvider }
+
+const nothingSchema = Type.Object({}, { additionalProperties: false })
+const checkNothing = checker(nothingSchema)
+/** A sign-in takes three requests, and an office has one address. */
+const perAddress = { allowed: 300, windowMs: 60_000 }
+const cookieSeconds = 600
+
+/** Routes under `/api/v1/auth/oidc`. */
+export function singleSignOn(deps: SingleSignOnDeps) {
+  const requests = deps.limits('oidc', perAddress)
+  return new Elysia({ name: 'single-sign-on' })
+    .get(
+      '/api/v1/auth/oidc/start',
+      async ({ request, server }) => {
+        await enforceIpLimit(requests, deps.addressOf(request, server))
+        const isTest = new URL(request.url).searchParams.get('test') === 'true'
+        return begin(deps, setupOf(deps), isTest)
+      },
+      withRouteDocs(policies.open, {
+        summary: 'Start single sign-on',
+        description:
+          'Redirects a browser to the identity provider. With `test=true` it starts no session: the settings page shows the role that a sign-in gives, or why it fails.',
+        query: Type.Object({ test: Type.Optional(oneOf(['true'])) }),
+        answer: null,
+        status: 303,
+        errors: ['not_found', 'ip_rate_limited'],
+      }),
+    )
+    .get(
+      '/api/v1/auth/oidc/callback',
+      async ({ request, server }) => {
+        await enforceIpLimit(requests, deps.addressOf(request, server))
+        return finish(deps, setupOf(deps), request)
+      },
+      withRouteDocs(policies.open, {
+        summary: 'Return from the identity provider',
+        description: 'The redirect URI of single sign-on. Redirects to the dashboard, also after a failure.',
+        answer: null,
+        status: 303,
+        errors: ['not_found', 'ip_rate_limited'],
+      }),
+    )
+    .get(
+      '/api/v1/auth/oidc/logout',
+      async ({ request, server }) => {
+        await enforceIpLimit(requests, deps.addressOf(request, server))
+        return signOut(deps, setupOf(deps))
+      },
+      withRouteDocs(policies.open, {
+        summary: 'Sign out at the identity provider',
+        description: 'Redirects a browser to the sign-out page of the identity provider, or to the dashboard.',
+        answer: null,
+        status: 303,
+        errors: ['not_found', 'ip_rate_limited'],
+      }),
+    )
+    .post(
+      '/api/v1/auth/oidc/session',
+      async ({ request, server }) => {
+        const address = deps.addressOf(request, server)
+        await enforceIpLimit(requests, address)
+        return heldOpen(deps, { request, address }, () => handOver(deps, setupOf(deps), { request, address }))
+      },
+      {
+        parse: 'none',
+        ...withRouteDocs(policies.open, {
+          summary: 'Get the session after single sign-on',
+          description: 'Takes the cookie that the redirect URI set, once and within a minute.',
+          body: nothingSchema,
+          bodyRequired: false,
+          examples: { nothing: {} },
+          answer: sessionShape,
+          errors: ['invalid_credentials', 'not_found', 'ip_rate_limited'],
+        }),
+      },
+    )
+}
+
+/** Throws `not_found` if single sign-on is not configured. */
+function setupOf({ config: { singleSignOn: config }, identityProvider: provider }: SingleSignOnDeps): Setup {
+  if (config === null || provider === null)
+    throw new GatewayError('not_found', 'Single sign-on is not configured. Sign in with a password.')
+  return { config, provider }
+}
+
+async function begin(deps: SingleSignOnDeps, { config, provider }: Setup, isTest: boolean): Promise<Response> {
+  const secret = newSecret(deps)
+  try {
+    const url = await provider.signInUrl(secretsOf(secret))
+    await beginSignIn(deps.database, isTest ? testDigestOf(secret) : digestOf(secret))
+    return redirect(url, cookie(config, secret, cookieSeconds))
+  } catch (thrown) {
+    return failed(deps, config, thrown, isTest)
+  }
+}
+
+/** The stored digest decides whether a return is a test: no part of the return can change it. */
+const testDigestOf = (secret: string) => digestOf(`test ${secret}`)
+
+async function finish(deps: SingleSignOnDeps, { config, provider }: Setup, request: Request): Promise<Response> {
+  const { database } = deps
+  let isTest = false
+  try {
+    const secret = readCookie(config, request)
+    if (secret === null) throw new SingleSignOnError('expired', 'no cookie')
+    if (!(await useSignIn(database, digestOf(secret)))) {
+      isTest = await useSignIn(database, testDigestOf(secret))
+      if (!isTest) throw new SingleSignOnError('expired', 'unknown')
+    }
+    const claims = await provider.claimsOf(new URL(request.url).search, secretsOf(secret))
+    const arrival = arrivalOf(deps, config, claims)
+    if (isTest) {
+      const { role } = requireUser(config, claims, await previewUser(database, arrival))
+      return redirect(`${originOf(config)}/#/settings?sso_test=passed&role=${role}`, cookie(config, '', 0))
+    }
+    const { userId } = requireUser(config, claims, await identifyUser(database, arrival))
+    // The groups may have given another role.
+    deps.announce()
+    const next = newSecret(deps)
+    await beginSignIn(database, digestOf(next), userId)
+    return redirect(`${originOf(config)}/#/sso`, cookie(config, next, cookieSeconds))
+  } catch (thrown) {
+    return failed(deps, config, thrown, isTest)
+  }
+}
+
+/** Returns what the claims say about the user. Throws `SingleSignOnError` if its email address may not sign in. */
+function arrivalOf(deps: SingleSignOnDeps, config: SingleSignOnConfig, claims: IdentityClaims) {
+  const email = verifiedEmail(config, claims)
+  if (config.domains !== null) {
+    if (email === null) throw new SingleSignOnError('email_unverified')
+    if (!isDomainAllowed(config, email, claims)) throw new SingleSignOnError('domain_not_allowed')
+  }
+  return {
+    issuer: claims.iss,
+    subject: claims.sub,
+    email,
+    accountId: config.accountId,
+    role: config.roles.size === 0 ? 'unmanaged' : (mappedRole(config, claims) ?? config.defaultRole),
+    defaultRole: config.defaultRole,
+    newUser: { id: deps.newId('usr'), passwordHash: dummyHash() },
+  } as const
+}
+
+/** Returns the outcome. Throws it as a `SingleSignOnError` if it is a failure. */
+function requireUser<T extends object>(
+  config: SingleSignOnConfig,
+  claims: IdentityClaims,
+  outcome: T | { readonly failure: SingleSignOnFailure },
+): T {
+  if ('failure' in outcome) throw new SingleSignOnError(outcome.failure, `${groupsOf(config, claims).length} groups`)
+  return outcome
+}
+
+async function handOver(
+  deps: SingleSignOnDeps,
+  { config }: Setup,
+  { request, address }: { readonly request: Request; readonly address: string },
+): Promise<Response> {
+  await readInput(request, checkNothing)
+  const secret = readCookie(config, request)
+  const user = secret === null ? null : await useHandOver(deps.database, digestOf(secret))
+  const { sessionHours: maximumHours } = config
+  const answer = user === null ? null : await signIn(deps, request, user, { subjects: [], address, maximumHours })
+  if (answer === null)
+    throw new GatewayError('invalid_credentials', 'This sign-in has expired or was used. Sign in again.', {
+      shouldRetry: false,
+    })
+  answer.headers.append('set-cookie', cookie(config, '', 0))
+  return answer
+}
+
+async function signOut(deps: SingleSignOnDeps, { config, provider }: Setup): Promise<Response> {
+  const home = `${originOf(config)}/`
+  const url = await provider.signOutUrl(home).catch(thrown => {
+    deps.log.warn('oidc_sign_out_failed', failureFields(thrown))
+    return null
+  })
+  return redirect(url ?? home)
+}
+
+/** Redirects to the page that explains the failure. The operator's log has the detail. */
+function failed(deps: SingleSignOnDeps, config: SingleSignOnConfig, thrown: unknown, isTest: boolean): Response {
+  const fields = failureFields(thrown)
+  deps.log.warn(isTest ? 'oidc_test_failed' : 'oidc_sign_in_failed', fields)
+  const page = isTest ? `settings?sso_test=${fields.failure}` : `sso?error=${fields.failure}`
+  return redirect(`${originOf(config)}/#/${page}`, cookie(config, '', 0))
+}
+
+function failureFields(thrown: unknown): { readonly failure: SingleSignOnFailure; readonly detail: string } {
+  if (thrown instanceof SingleSignOnError) return { failure: thrown.failure, detail: thrown.detail }
+  return { failure: 'unavailable', detail: thrown instanceof Error ? thrown.name : 'unknown' }
+}
+
+/** Only the configured origin: no part of a request decides where the browser goes. */
+function originOf({ redirectUri }: SingleSignOnConfig): string {
+  return new URL(redirectUri).origin
+}
+
+function redirect(location: string, setCookie: string | null = null): Response {
+  const headers = new Headers({ location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
+  if (setCookie !== null) headers.append('set-cookie', setCookie)
+  return new Response(null, { status: 303, headers })
+}
+
+function newSecret({ randomBytes }: Pick<SingleSignOnDeps, 'randomBytes'>): string {
+  return Buffer.from(randomBytes(32)).toString('base64url')
+}
+
+/** State, nonce and verifier reveal neither each other nor the secret. */
+function secretsOf(secret: string): SignInSecrets {
+  const derive = (purpose: string) => createHmac('sha256', secret).update(purpose).digest('base64url')
+  return { state: derive('state'), nonce: derive('nonce'), verifier: derive('verifier') }
+}
+
+/** `__Host-` needs TLS. `Lax`, since the browser returns from a page of another site. */
+function cookie(config: SingleSignOnConfig, value: string, seconds: number): string {
+  const secure = isSecure(config) ? '; Secure' : ''
+  return `${cookieName(config)}=${value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${seconds}${secure}`
+}
+
+function isSecure({ redirectUri }: SingleSignOnConfig): boolean {
+  return redirectUri.startsWith('https:')
+}
+
+function cookieName(config: SingleSignOnConfig): string {
+  return isSecure(config) ? '__Host-gateway-sso' : 'gateway-sso'
+}
+
+/** Returns the secret in the cookie; null = none, or of another form. */
+function readCookie(config: SingleSignOnConfig, { headers }: Request): string | null {
+  const prefix = `${cookieName(config)}=`
+  const found = (headers.get('cookie') ?? '').split(/;\s*/).find(one => one.startsWith(prefix))
+  const secret = found?.slice(prefix.length) ?? ''
+  return /^[\w-]{43}$/.test(secret) ? secret : null
+}

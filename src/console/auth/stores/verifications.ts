@@ -1,0 +1,128 @@
+/**
+ * Confirmations of email addresses: a mailed token, single use, valid for one day, stored as its digest. The reader of
+ * the mailbox can take over an unconfirmed address; the earlier user then loses all access.
+ */
+import type { TransactionSql } from 'postgres'
+import type { Database } from '../../../database/database.ts'
+import { recordAudit } from '../../../database/repositories/audit.ts'
+
+const lifetimeHours = 24
+
+/** An open confirmation, with the data that the password is checked against. */
+type OpenVerification = {
+  readonly userId: string
+  readonly accountId: string
+  readonly email: string
+  readonly passwordHash: string
+}
+
+/**
+ * Stores a confirmation for a user, replacing an earlier one. Returns false if the user's address is already confirmed.
+ */
+export async function askVerification(database: Database, userId: string, digest: string): Promise<boolean> {
+  const rows = await database.run(
+    ({ sql }) => sql`
+      insert into email_verifications (digest, user_id, email, created_at, expires_at)
+      select ${digest}, id, email, now, now + make_interval(hours => ${lifetimeHours})
+      from users, clock_timestamp() as now
+      where id = ${userId} and unverified_since is not null and removed_at is null
+      on conflict (user_id) do update set digest = excluded.digest, email = excluded.email,
+        created_at = excluded.created_at, expires_at = excluded.expires_at
+      returning digest`,
+  )
+  return rows.length > 0
+}
+
+/** Returns the open confirmation of a token's digest; null = none. */
+export async function findVerification(database: Database, digest: string): Promise<OpenVerification | null> {
+  const rows = await database.run(
+    ({ sql }) => sql<OpenVerification[]>`
+      select users.id as "userId", account_id as "accountId", users.email, password_hash as "passwordHash"
+      from email_verifications join users on users.id = user_id and users.email = email_verifications.email
+      where digest = ${digest} and expires_at > clock_timestamp() and removed_at is null`,
+  )
+  return rows[0] ?? null
+}
+
+/** Confirms the address once. Returns false if the token was used, replaced or has expired. */
+export function useVerification(database: Database, digest: string): Promise<boolean> {
+  return database.run(({ sql }) =>
+    sql.begin(async step => {
+      // Locks the user's row first, like every other change of a user, so that two transactions cannot deadlock.
+      const [user] = await step<{ id: string; account_id: string }[]>`
+        select users.id, users.account_id from users join email_verifications on user_id = users.id
+        where digest = ${digest} and email_verifications.email = users.email and removed_at is null
+        for no key update of users`
+      if (user === undefined) return false
+      const used = await step`
+        delete from email_verifications where digest = ${digest} and expires_at > clock_timestamp() returning user_id`
+      if (used.length === 0) return false
+      await step`update users set unverified_since = null, email_proven = true where id = ${user.id}`
+      await recordAudit(step, database, { accountId: user.account_id, action: 'email.confirmed', target: user.id })
+      return true
+    }),
+  )
+}
+
+/**
+ * Frees an unconfirmed address for a new user: removes its user with sessions, keys and tokens. Changes nothing if the
+ * address is confirmed or unknown. `provenFor` = the account whose new user has proven the address, which also frees it
+ * from a user of another account who has not; null = it is not proven.
+ */
+export function releaseUnverified(database: Database, email: string, provenFor: string | null = null): Promise<void> {
+  return database.run(({ sql }) => sql.begin(step => releaseUnverifiedIn(step, database, email, provenFor)))
+}
+
+/** The same within a transaction. */
+export async function releaseUnverifiedIn(
+  step: TransactionSql,
+  by: Pick<Database, 'actor'>,
+  email: string,
+  provenFor: string | null = null,
+): Promise<void> {
+  const [user] = await step<{ id: string; account_id: string }[]>`
+    select id, account_id from users
+    where email = ${email} and removed_at is null and (unverified_since is not null
+      or (${provenFor}::text is not null and not email_proven and account_id <> ${provenFor}))
+    for update`
+  if (user === undefined) return
+  await endUser(step, by, user.id)
+  await recordAudit(step, by, { accountId: user.account_id, action: 'member.removed', target: user.id })
+}
+
+/**
+ * Ends a user: email and password are blanked, and all access ends. The row stays for keys and records that reference it,
+ * and so do identities of single sign-on, because a removed user needs an invitation to return.
+ */
+export async function endUser(step: TransactionSql, by: Pick<Database, 'actor'>, userId: string): Promise<void> {
+  // No address ends in `.invalid`, and no password has an empty hash.
+  await step`
+    update users set removed_at = clock_timestamp(), email = lower(id) || '@removed.invalid', password_hash = '',
+      unverified_since = null, password_sign_in_until = null
+    where id = ${userId}`
+  await endAccess(step, by, userId)
+  await step`delete from project_members where user_id = ${userId}`
+  await step`delete from totp_recovery_codes where user_id = ${userId}`
+  await step`delete from totp_secrets where user_id = ${userId}`
+  await step`delete from oidc_sign_ins where user_id = ${userId}`
+}
+
+/** Ends all access of a user whose address was not confirmed or who is removed: sessions, keys, tokens, known addresses. */
+export async function endAccess(step: TransactionSql, by: Pick<Database, 'actor'>, userId: string): Promise<void> {
+  await step`delete from sessions where user_id = ${userId}`
+  await step`delete from password_resets where user_id = ${userId}`
+  await step`delete from email_verifications where user_id = ${userId}`
+  await step`delete from known_addresses where user_id = ${userId}`
+  await step`delete from invitations where invited_by = ${userId} and accepted_at is null`
+  await revokeKeysOf(step, by, userId)
+}
+
+/** Revokes every key of a user. */
+export async function revokeKeysOf(step: TransactionSql, by: Pick<Database, 'actor'>, userId: string): Promise<void> {
+  const keys = await step<{ id: string; name: string; account_id: string }[]>`
+    update api_keys set revoked_at = clock_timestamp(), updated_at = clock_timestamp()
+    where user_id = ${userId} and (revoked_at is null or revoked_at > clock_timestamp())
+    returning id, name, account_id`
+  for (const { id: target, name, account_id: accountId } of keys)
+    await recordAudit(step, by, { accountId, action: 'key.revoked', target, details: { name } })
+}

@@ -1,0 +1,152 @@
+/** Two-factor sign-in of the signed-in user: set up with a secret, confirm with a first code, disable. */
+
+import { Type } from '@sinclair/typebox'
+import type { RandomBytes } from '../../core/accounts/api-keys.ts'
+import { passwordSchema } from '../../core/accounts/passwords.ts'
+import { actingAs } from '../../core/audit/audit.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { checker } from '../../core/validation/validate.ts'
+import {
+  type Authenticate,
+  forbidden,
+  readInput,
+  reply,
+  replyNoContent,
+  type SessionRequest,
+  sessionRoutes,
+} from '../../http/session-routes.ts'
+import { type OwnPasswordDeps, verifyOwnPassword } from './own-password.ts'
+import {
+  recoveryCodesShape,
+  type TwoFactorSetup,
+  type TwoFactorState,
+  twoFactorSetupShape,
+  twoFactorShape,
+} from './schemas.ts'
+import { checkSecondFactor, type SecondFactorDeps, wrongCode } from './second-factor.ts'
+import { confirmTotp, findTotp, offerTotp, removeTotp } from './stores/totp.ts'
+import { matchingStep, newRecoveryCodes, newTotpSecret, readTotpCode, recoveryDigest, totpUri } from './totp-code.ts'
+
+export type TwoFactorDeps = OwnPasswordDeps &
+  SecondFactorDeps & {
+    readonly randomBytes: RandomBytes
+    readonly announce: () => void
+  }
+
+const strict = { additionalProperties: false } as const
+/** A code of the authenticator app, or a recovery code. */
+export const codeSchema = Type.String({
+  minLength: 6,
+  maxLength: 40,
+  description: 'a code of 6 digits, or a recovery code',
+})
+const setupSchema = Type.Object({ password: passwordSchema }, strict)
+const confirmSchema = Type.Object({ code: codeSchema }, strict)
+const disableSchema = Type.Object({ password: passwordSchema, code: codeSchema }, strict)
+const checkSetup = checker(setupSchema)
+const checkConfirm = checker(confirmSchema)
+const checkDisable = checker(disableSchema)
+
+/** Routes under `/api/v1/auth/two-factor`. */
+export function twoFactor(deps: TwoFactorDeps, identify: Authenticate) {
+  return sessionRoutes('two-factor', identify, [
+    {
+      method: 'GET',
+      path: '/api/v1/auth/two-factor',
+      action: 'sessions.own',
+      summary: 'Get the state of your two-factor sign-in',
+      answer: twoFactorShape,
+      async handle({ principal }) {
+        const state = await findTotp(deps.database, principal.userId)
+        const isEnabled = state?.isConfirmed ?? false
+        const shown: TwoFactorState = {
+          enabled: isEnabled,
+          recovery_codes_left: isEnabled ? (state?.recoveryCodes ?? 0) : 0,
+          setup_required: principal.mustSetUpTwoFactor,
+        }
+        return reply(shown)
+      },
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/auth/two-factor',
+      action: 'sessions.own',
+      summary: 'Set up two-factor sign-in',
+      description: 'Returns a secret for an authenticator app. It has no effect until its first code confirms it.',
+      body: setupSchema,
+      examples: { 'own password': { password: 'correct horse battery' } },
+      answer: twoFactorSetupShape,
+      errors: ['invalid_credentials', 'conflict'],
+      handle: call => setUp(deps, call),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/auth/two-factor/confirm',
+      action: 'sessions.own',
+      summary: 'Enable two-factor sign-in with its first code',
+      description: 'Returns ten recovery codes, which are shown once and work once each.',
+      body: confirmSchema,
+      examples: { 'first code': { code: '287082' } },
+      answer: recoveryCodesShape,
+      errors: ['invalid_credentials', 'conflict'],
+      handle: call => confirm(deps, call),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/auth/two-factor/disable',
+      action: 'sessions.own',
+      summary: 'Disable two-factor sign-in',
+      body: disableSchema,
+      examples: { 'password and code': { password: 'correct horse battery', code: '287082' } },
+      answer: null,
+      errors: ['invalid_credentials', 'conflict'],
+      handle: call => disable(deps, call),
+    },
+  ])
+}
+
+async function setUp(deps: TwoFactorDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
+  const { password } = await readInput(request, checkSetup)
+  // The address may belong to another person, who would be locked out.
+  if (principal.isUnverified) throw forbidden()
+  const { email } = await verifyOwnPassword(deps, { principal, actor }, password)
+  const secret = newTotpSecret(deps.randomBytes)
+  const sealed = deps.totpSeal.seal(principal.userId, secret)
+  if (!(await offerTotp(deps.database, principal, sealed)))
+    throw new GatewayError('conflict', 'Two-factor sign-in is enabled already. Disable it first.')
+  const uri = totpUri(secret, email)
+  const { renderSVG } = await import('uqr')
+  const svg = renderSVG(uri, { border: 2 })
+  const shown: TwoFactorSetup = { secret, uri, qr_code: `data:image/svg+xml,${encodeURIComponent(svg)}` }
+  return reply(shown)
+}
+
+async function confirm(deps: TwoFactorDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
+  const { code } = await readInput(request, checkConfirm)
+  const { database } = deps
+  const state = await findTotp(database, principal.userId)
+  if (state === null || state.isConfirmed) throw notInSetup()
+  const [digits, secret] = [readTotpCode(code), deps.totpSeal.open(principal.userId, state.secret)]
+  const step = digits === null || secret === null ? null : matchingStep(secret, digits, deps.clock.now())
+  // The user of this session knows the secret, so a wrong code is a typing error and guessing gains nothing.
+  if (step === null) throw wrongCode()
+  const codes = newRecoveryCodes(deps.randomBytes)
+  const digests = codes.map(recoveryDigest)
+  const confirmed = { secret: state.secret, step, digests }
+  if (!(await confirmTotp(actingAs(database, actor), principal, confirmed))) throw notInSetup()
+  deps.announce()
+  return reply({ recovery_codes: codes })
+}
+
+async function disable(deps: TwoFactorDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
+  const { password, code } = await readInput(request, checkDisable)
+  const user = await verifyOwnPassword(deps, { principal, actor }, password)
+  await checkSecondFactor(deps, user, code, actor)
+  if (!(await removeTotp(actingAs(deps.database, actor), principal))) throw notInSetup()
+  deps.announce()
+  return replyNoContent()
+}
+
+function notInSetup(): GatewayError {
+  return new GatewayError('conflict', 'The state of two-factor sign-in has changed. Read it again, then decide.')
+}

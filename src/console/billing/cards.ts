@@ -1,0 +1,125 @@
+/**
+ * Cards of an account, entered on the payment processor's page. The gateway reads a finished page from the processor
+ * when the owner returns from it, and again when its event arrives: the first of the two sets the card, the second
+ * changes nothing.
+ */
+
+import type { Clock } from '../../core/ports/clock.ts'
+import type { Log } from '../../core/ports/log.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { invalidField } from '../../core/validation/validate.ts'
+import type { Database } from '../../database/database.ts'
+import type { Invoice } from '../../database/tables.ts'
+import { notFound, type SessionRequest } from '../../http/session-routes.ts'
+import type { Cards, EnteredCard, Payments } from './payment-processor.ts'
+import { findBilling, keepCustomer } from './stores/billing.ts'
+import type { TakenCard } from './stores/cards.ts'
+import { takeCard } from './stores/cards.ts'
+
+export type CardDeps = {
+  readonly database: Database
+  readonly clock: Pick<Clock, 'now'>
+  readonly newId: (prefix: string) => string
+  readonly payments: Pick<Payments, 'cards'>
+  readonly log: Pick<Log, 'warn'>
+  readonly announce: () => void
+}
+
+/** Returns the address of the page on which an owner enters a card. Throws `not_found` if no processor takes cards. */
+export async function openSetup(
+  { database, payments }: CardDeps,
+  { accountId, email }: SessionRequest['principal'],
+): Promise<string> {
+  const cards = orNoProcessor(payments.cards)
+  const found = await findBilling(database, accountId)
+  if (found === null) throw notFound()
+  const made = await cards.customer(accountId, email, found.account.stripeCustomerId)
+  // Stored before the page opens: a card of any other customer is not accepted for this account.
+  const customerId = await keepCustomer(database, accountId, made)
+  if (customerId === null) throw notFound()
+  return cards.openSetup(accountId, customerId)
+}
+
+/** Sets the card that an owner entered in a setup session. Rejects a pasted card ID. */
+export async function enterCard(
+  deps: CardDeps,
+  { accountId }: SessionRequest['principal'],
+  input: { readonly payment_method?: string | null; readonly setup_session?: string | null },
+): Promise<void> {
+  const action = 'POST /api/v1/billing/payment-method/setup returns the address of the page for cards'
+  if (input.payment_method != null)
+    throw invalidField('payment_method', `must not be set: cards are not set by ID. ${action}`)
+  const cards = orNoProcessor(deps.payments.cards)
+  if (input.setup_session == null)
+    throw invalidField('setup_session', `is required: enter the card at Stripe. ${action}`)
+  const session = await cards.readSetup(input.setup_session)
+  // Another account's session gets the same response as a missing one.
+  if (session?.accountId !== accountId) throw notFound()
+  if (session.card === null)
+    throw new GatewayError('conflict', 'Stripe has stored no card yet. Finish its page for cards, then retry.')
+  const { database, clock, newId } = deps
+  const taken = await takeCard(database, accountId, session.card, clock.now(), newId)
+  await followCard(deps, session.card, taken)
+  if (taken.outcome === 'mismatch') throw notFound()
+  if (taken.outcome === 'ignored')
+    throw new GatewayError('conflict', 'This card was replaced or removed since it was entered. Enter a card again.', {
+      shouldRetry: false,
+    })
+}
+
+/**
+ * Makes the account's card the default at the processor and detaches the replaced one. Either may fail without harm, since
+ * each collection names its card.
+ */
+export async function followCard(
+  deps: CardDeps,
+  { customerId, method }: EnteredCard,
+  { outcome, replaced }: TakenCard,
+): Promise<void> {
+  if (outcome !== 'applied') return
+  deps.announce()
+  await orWarn(deps, 'payment_method_default_failed', cards =>
+    cards.setDefault(customerId, method.stripePaymentMethodId),
+  )
+  if (replaced !== null) await detachCard(deps, replaced)
+}
+
+/** Detaches a card that the account no longer uses. */
+export function detachCard(deps: Pick<CardDeps, 'payments' | 'log'>, methodId: string): Promise<void> {
+  return orWarn(deps, 'payment_method_detach_failed', cards => cards.remove(methodId))
+}
+
+/** Returns the address of the page on which an invoice can be paid. */
+export async function openInvoicePage(
+  { payments }: Pick<CardDeps, 'payments'>,
+  { status, stripeInvoiceId }: Invoice,
+): Promise<string> {
+  const cards = orNoProcessor(payments.cards)
+  const isOwed = status === 'open' || status === 'unpaid'
+  const url = isOwed && stripeInvoiceId !== null ? await cards.invoicePage(stripeInvoiceId) : null
+  if (url === null)
+    throw new GatewayError('conflict', 'This invoice has no payment page. Read its status, or add a payment method.', {
+      shouldRetry: false,
+    })
+  return url
+}
+
+async function orWarn(
+  { payments, log }: Pick<CardDeps, 'payments' | 'log'>,
+  event: string,
+  work: (cards: Cards) => Promise<void>,
+): Promise<void> {
+  try {
+    if (payments.cards !== null) await work(payments.cards)
+  } catch {
+    log.warn(event)
+  }
+}
+
+function orNoProcessor(cards: Cards | null): Cards {
+  if (cards === null)
+    throw new GatewayError('not_found', 'No payment processor is configured, so no payment method is needed.', {
+      shouldRetry: false,
+    })
+  return cards
+}

@@ -1,0 +1,94 @@
+/**
+ * Cards, entered on Stripe's own pages: Checkout in `setup` mode for a new card, the hosted invoice page for an invoice that
+ * was declined or that the owner's bank wants confirmed. The gateway sees no card number and accepts no pasted card ID: it
+ * reads the setup session from Stripe.
+ */
+import type Stripe from 'stripe'
+import { digestOf } from '../../../core/accounts/api-keys.ts'
+import { currency } from '../../../core/billing/billing.ts'
+import { GatewayError } from '../../../core/validation/errors.ts'
+import type { Cards, SetupSession } from '../payment-processor.ts'
+import { ask, idOf, orMissing } from './stripe-calls.ts'
+
+/** Cards over `stripe`. Its pages lead back to `publicUrl`, never to the host that a request names. */
+export function stripeCards(stripe: Stripe, publicUrl: string): Cards {
+  return {
+    customer: (accountId, email, known) =>
+      known === null
+        ? ask(async () => {
+            const metadata = { account_id: accountId }
+            // Includes the email: Stripe rejects the same key with other parameters for one day.
+            const idempotencyKey = `customer:${accountId}:${digestOf(email)}`
+            const made = await stripe.customers.create({ email, metadata }, { idempotencyKey })
+            return made.id
+          })
+        : Promise.resolve(known),
+    openSetup: (accountId, customerId) =>
+      ask(async () => {
+        const session = await stripe.checkout.sessions.create({
+          mode: 'setup',
+          customer: customerId,
+          currency,
+          allowed_payment_method_types: ['card'],
+          client_reference_id: accountId,
+          metadata: { account_id: accountId },
+          // Stripe puts the session's ID in the place of the braces.
+          success_url: `${publicUrl}/#/billing?setup_session={CHECKOUT_SESSION_ID}`,
+          cancel_url: `${publicUrl}/#/billing`,
+        })
+        return pageOf(session.url)
+      }),
+    readSetup: sessionId => ask(() => readSetup(stripe, sessionId)),
+    setDefault: (customerId, methodId) =>
+      ask(async () => {
+        await stripe.customers.update(customerId, { invoice_settings: { default_payment_method: methodId } })
+      }),
+    remove: methodId =>
+      ask(async () => {
+        const method = await stripe.paymentMethods.retrieve(methodId)
+        if (method.customer !== null) await stripe.paymentMethods.detach(methodId)
+      }),
+    invoicePage: processorId =>
+      ask(async () => {
+        const { status, hosted_invoice_url: url } = await stripe.invoices.retrieve(processorId)
+        return status === 'open' && url != null ? pageOf(url) : null
+      }),
+  }
+}
+
+/** Reads a setup session with its card; null = Stripe has none of this ID, or it was not opened for an account. */
+export async function readSetup(stripe: Stripe, sessionId: string): Promise<SetupSession | null> {
+  const session = await stripe.checkout.sessions
+    .retrieve(sessionId, { expand: ['setup_intent.payment_method'] })
+    .catch(orMissing)
+  const accountId = session?.metadata?.account_id
+  if (session === null || session.mode !== 'setup' || accountId === undefined) return null
+  const customerId = idOf(session.customer)
+  const intent = typeof session.setup_intent === 'string' ? null : session.setup_intent
+  const method = typeof intent?.payment_method === 'string' ? null : (intent?.payment_method ?? null)
+  const isDone = session.status === 'complete' && intent?.status === 'succeeded'
+  if (!isDone || method === null || customerId === null || idOf(method.customer) !== customerId)
+    return { accountId, card: null }
+  return {
+    accountId,
+    card: {
+      accountId,
+      customerId,
+      method: {
+        kind: 'stripe',
+        stripePaymentMethodId: method.id,
+        brand: method.card?.brand ?? method.type,
+        lastFour: method.card?.last4 ?? null,
+      },
+      enteredAt: method.created * 1000,
+    },
+  }
+}
+
+/** Returns the URL if it is a web page, since a browser is redirected to it. */
+function pageOf(url: string | null): string {
+  if (url !== null && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url
+  throw new GatewayError('service_unavailable', 'The payment processor returned no page. Retry.', {
+    retryAfterMs: 5_000,
+  })
+}

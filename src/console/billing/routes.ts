@@ -1,0 +1,297 @@
+/** Plan, payment method, soft cap and invoices, for the owner. */
+import { Type } from '@sinclair/typebox'
+import { actingAs } from '../../core/audit/audit.ts'
+import { budgetPeriod } from '../../core/billing/budget-period.ts'
+import type { Plans } from '../../core/limits/plans.ts'
+import { fromUsd } from '../../core/usage/money.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { checker, nullable } from '../../core/validation/validate.ts'
+import { idempotencyHeaders, type OnceDeps, onceErrors, runIdempotent } from '../../http/idempotency.ts'
+import {
+  type Authenticate,
+  notFound,
+  readInput,
+  refuseUnlessDone,
+  reply,
+  replyNoContent,
+  type SessionRequest,
+  sessionRoutes,
+} from '../../http/session-routes.ts'
+import { detachCard, enterCard, openSetup } from './cards.ts'
+import { type InvoiceDeps, invoiceRoutes } from './invoice-routes.ts'
+import type { Payments } from './payment-processor.ts'
+import { billingShape, pageShape } from './schemas.ts'
+import { shownBilling } from './serializers.ts'
+import type { BillingAccount, BillingOutcome, NewMethod } from './stores/billing.ts'
+import { changeBilling, findBilling, manualMethod, setSoftCap, stateOf } from './stores/billing.ts'
+import { duesOf } from './stores/billing-notices.ts'
+import { spentInCycle } from './stores/invoices.ts'
+
+type BillingDeps = OnceDeps &
+  InvoiceDeps & {
+    readonly config: { readonly plans: Plans; readonly ownerUpgrades: boolean }
+    readonly payments: Pick<Payments, 'kind'>
+  }
+
+const strict = { additionalProperties: false } as const
+const versionSchema = Type.Optional(
+  Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1, description: '`plan_version` that this change is based on' }),
+)
+const upgradeSchema = Type.Object(
+  { confirm: Type.Literal(true, { description: '`true`' }), version: versionSchema },
+  strict,
+)
+const downgradeSchema = Type.Object(
+  { confirm: Type.Optional(Type.Literal(true, { description: '`true`' })), version: versionSchema },
+  strict,
+)
+const methodSchema = Type.Object(
+  {
+    setup_session: nullable(
+      Type.String({
+        pattern: '^cs_\\w{1,250}$',
+        maxLength: 255,
+        description: 'with Stripe: the ID that its page for cards returned to the dashboard',
+      }),
+    ),
+    payment_method: nullable(
+      Type.String({ maxLength: 255, description: 'never accepted: a card cannot be set by its ID' }),
+    ),
+  },
+  strict,
+)
+const emptySchema = Type.Object({}, strict)
+const maximumCapUsd = 1_000_000
+const softCapSchema = Type.Object(
+  { monthly_usd: Type.Union([Type.Number({ minimum: 0, maximum: maximumCapUsd }), Type.Null()]) },
+  strict,
+)
+const checkUpgrade = checker(upgradeSchema)
+const checkDowngrade = checker(downgradeSchema)
+const checkMethod = checker(methodSchema)
+const checkSoftCap = checker(softCapSchema)
+const checkEmpty = checker(emptySchema)
+
+/** Routes under `/api/v1/billing` except the webhooks. */
+export function billing(deps: BillingDeps, identify: Authenticate) {
+  return sessionRoutes('billing', identify, [
+    {
+      method: 'GET',
+      path: '/api/v1/billing',
+      action: 'billing.see',
+      summary: 'Get plan, cycle, payment method and soft cap',
+      answer: billingShape,
+      handle: ({ principal }) => overview(deps, principal.accountId),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/billing/upgrade',
+      action: 'billing.change',
+      summary: 'Change to the plan `usage`; billing starts immediately',
+      description:
+        'Without a payment processor the operator upgrades accounts, and the response is 403 with the operator’s command, unless `OWNER_UPGRADES=allow` is set. It then agrees to manual invoicing, as canceling a downgrade does.',
+      body: upgradeSchema,
+      examples: { yes: { confirm: true } },
+      answer: billingShape,
+      requestHeaders: idempotencyHeaders,
+      errors: ['payment_required', 'not_found', ...onceErrors],
+      handle: call => runIdempotent(deps, call, async once => ({ answer: await upgrade(deps, once), resultId: null })),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/billing/downgrade',
+      action: 'billing.change',
+      summary: 'Change to the plan `evaluation` when the cycle ends',
+      body: downgradeSchema,
+      bodyRequired: false,
+      examples: { yes: { confirm: true } },
+      answer: billingShape,
+      requestHeaders: idempotencyHeaders,
+      errors: ['payment_required', 'not_found', ...onceErrors],
+      handle: call =>
+        runIdempotent(deps, call, async once => ({ answer: await downgrade(deps, once), resultId: null })),
+    },
+    {
+      method: 'PUT',
+      path: '/api/v1/billing/payment-method',
+      action: 'billing.change',
+      summary: 'Set the payment method',
+      description:
+        'The owner enters a card on Stripe’s page (`POST …/payment-method/setup`); this request then sets the card without waiting for Stripe’s event. 404 if no payment processor is configured.',
+      body: methodSchema,
+      examples: { 'finished page': { setup_session: 'cs_test_a1b2c3' } },
+      answer: billingShape,
+      errors: ['payment_required', 'not_found', 'conflict'],
+      handle: call => setMethod(deps, call),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/billing/payment-method/setup',
+      action: 'billing.change',
+      summary: 'Create a page for entering a card',
+      description: 'Send the browser to `url`. 404 if no payment processor is configured.',
+      body: emptySchema,
+      bodyRequired: false,
+      examples: { 'new card': {} },
+      answer: pageShape,
+      errors: ['not_found'],
+      async handle({ principal, request }) {
+        await readInput(request, checkEmpty)
+        return reply({ url: await openSetup(deps, principal) })
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/api/v1/billing/payment-method',
+      action: 'billing.change',
+      summary: 'Remove the card; on plan `usage` chat responds 402 after 1 hour',
+      description: 'Has no effect if the account has no card, or if no payment processor is configured.',
+      answer: null,
+      errors: ['not_found', 'conflict'],
+      handle: call => removeMethod(deps, call),
+    },
+    {
+      method: 'PUT',
+      path: '/api/v1/billing/soft-cap',
+      action: 'billing.change',
+      summary: 'Set or remove the monthly soft cap',
+      description:
+        'Blocks no request: from 80% responses have `x-gateway-budget-warning`, and automatic routing prefers cheaper models. Counted per billing cycle if usage is billed, otherwise per UTC calendar month.',
+      body: softCapSchema,
+      examples: { '20 USD per month': { monthly_usd: 20 }, none: { monthly_usd: null } },
+      answer: billingShape,
+      errors: ['not_found'],
+      async handle({ principal: { accountId }, request, actor }) {
+        const { monthly_usd: usd } = await readInput(request, checkSoftCap)
+        await setSoftCap(actingAs(deps.database, actor), accountId, usd === null ? null : fromUsd(usd))
+        deps.announce()
+        return overview(deps, accountId)
+      },
+    },
+    ...invoiceRoutes(deps),
+  ])
+}
+
+async function overview({ config, database, clock, payments }: BillingDeps, accountId: string): Promise<Response> {
+  const found = await known(findBilling(database, accountId))
+  const { cycle } = stateOf(found)
+  const isOwnersChoice = payments.kind === 'stripe' || config.ownerUpgrades
+  const now = clock.now()
+  const period = budgetPeriod(cycle?.startsAt ?? null, now)
+  const periodMicrocents = await spentInCycle(database, accountId, period)
+  const isRunning = cycle?.startsAt === period.startsAt
+  const cycleMicrocents =
+    cycle === null || isRunning ? periodMicrocents : await spentInCycle(database, accountId, cycle)
+  const spent = { cycleMicrocents, period, periodMicrocents }
+  const dues = duesOf(found.account)
+  const view = { plans: config.plans, collectedBy: payments.kind, isOwnersChoice, dues, spent, now }
+  return reply(shownBilling(found, view))
+}
+
+async function upgrade(deps: BillingDeps, call: SessionRequest): Promise<Response> {
+  const { principal, request } = call
+  const { version } = await readInput(request, checkUpgrade)
+  if (deps.payments.kind === 'manual' && !deps.config.ownerUpgrades)
+    await refuseUnlessOnUsage(deps, principal.accountId)
+  // Without a payment processor, the owner's consent to charges is the payment agreement.
+  const agreed = deps.payments.kind === 'manual' ? { method: manualMethod(deps.newId) } : {}
+  const change = { event: 'upgrade', version, ...agreed } as const
+  return changePlan(deps, call, change, 'Your account is already on the plan `usage`.')
+}
+
+/**
+ * Without a payment processor there is no security for a payment, so the operator decides which accounts use `usage`
+ * (`OWNER_UPGRADES`). Throws `forbidden` for any other account, also for one whose last cycle on `usage` has ended.
+ */
+async function refuseUnlessOnUsage({ database, clock }: BillingDeps, accountId: string): Promise<void> {
+  const { account } = await known(findBilling(database, accountId))
+  const { plan, planAfterCycle, cycleEndsAt } = account
+  const hasEnded = planAfterCycle === 'evaluation' && cycleEndsAt !== null && cycleEndsAt.getTime() <= clock.now()
+  if (plan === 'usage' && !hasEnded) return
+  throw new GatewayError(
+    'forbidden',
+    'This gateway has no payment processor, so its operator upgrades accounts: `bun run gateway accounts plan <email> usage`.',
+    { shouldRetry: false },
+  )
+}
+
+async function downgrade(deps: BillingDeps, call: SessionRequest): Promise<Response> {
+  const { version } = await readInput(call.request, checkDowngrade)
+  const change = { event: 'downgrade', version } as const
+  const alreadySo = 'Your account is already on the plan `evaluation`, or changes to it at the end of the cycle.'
+  return changePlan(deps, call, change, alreadySo)
+}
+
+type PlanChange = {
+  readonly event: 'upgrade' | 'downgrade'
+  /** Undefined = based on the current version. */
+  readonly version: number | undefined
+  readonly method?: NewMethod
+}
+
+async function changePlan(
+  deps: BillingDeps,
+  { principal: { accountId, userId }, actor }: SessionRequest,
+  change: PlanChange,
+  alreadySo: string,
+): Promise<Response> {
+  const { database, clock, newId } = deps
+  const { account } = await known(findBilling(database, accountId))
+  const version = change.version ?? account.version
+  const at = clock.now()
+  refuseOutcome(
+    await changeBilling(actingAs(database, actor), accountId, { ...change, version, at, userId, newId }),
+    alreadySo,
+  )
+  deps.announce()
+  return overview(deps, accountId)
+}
+
+async function setMethod(deps: BillingDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
+  const input = await readInput(request, checkMethod)
+  await enterCard({ ...deps, database: actingAs(deps.database, actor) }, principal, input)
+  return overview(deps, principal.accountId)
+}
+
+/**
+ * Removes a card. The agreement to manual invoicing is the operator's, and no card is needed where the gateway collects
+ * nothing: removing either would only block the account after the grace period.
+ */
+async function removeMethod(deps: BillingDeps, { principal, actor }: SessionRequest): Promise<Response> {
+  const { accountId, userId } = principal
+  const { database, clock, newId, payments } = deps
+  const { method } = await known(findBilling(database, accountId))
+  const cardId = payments.cards === null ? null : (method?.stripePaymentMethodId ?? null)
+  if (cardId === null) return replyNoContent()
+  const outcome = await changeBilling(actingAs(database, actor), accountId, {
+    event: 'method_removed',
+    at: clock.now(),
+    userId,
+    newId,
+  })
+  // A concurrent request removed it first.
+  if (outcome === 'payment_method_missing') return replyNoContent()
+  refuseOutcome(outcome, 'Your account has no payment method.')
+  deps.announce()
+  await detachCard(deps, cardId)
+  return replyNoContent()
+}
+
+async function known(found: Promise<BillingAccount | null>): Promise<BillingAccount> {
+  const account = await found
+  if (account === null) throw notFound()
+  return account
+}
+
+function refuseOutcome(outcome: BillingOutcome, alreadySo: string): void {
+  if (outcome === 'payment_method_missing')
+    throw new GatewayError(
+      'payment_required',
+      'Add a payment method first: POST /api/v1/billing/payment-method/setup opens the page for cards.',
+    )
+  refuseUnlessDone(outcome, {
+    already_so: alreadySo,
+    conflict: 'The plan changed since you read it. Read GET /api/v1/billing and retry.',
+    taken: 'This payment method belongs to another account or was removed. Choose another.',
+  })
+}

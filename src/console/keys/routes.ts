@@ -1,0 +1,283 @@
+/** API keys of an account: members manage their own keys, admins and owners all of them, admins of a project those in it. */
+import { mintApiKey, type RandomBytes } from '../../core/accounts/api-keys.ts'
+import { isAllowed } from '../../core/accounts/roles.ts'
+import { actingAs } from '../../core/audit/audit.ts'
+import type { Clock } from '../../core/ports/clock.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { invalidField } from '../../core/validation/validate.ts'
+import type { Database } from '../../database/database.ts'
+import {
+  type IdempotentResult,
+  idempotencyHeaders,
+  type OnceDeps,
+  onceErrors,
+  runIdempotent,
+} from '../../http/idempotency.ts'
+import {
+  type Authenticate,
+  notFound,
+  readInput,
+  reply,
+  replyNoContent,
+  type SessionRequest,
+  sessionRoutes,
+} from '../../http/session-routes.ts'
+import {
+  checkKeyChange,
+  checkKeyCreation,
+  checkKeyListQuery,
+  checkKeyRotation,
+  keyChangeSchema,
+  keyCreationSchema,
+  keyListQuerySchema,
+  keyRotationSchema,
+} from './bodies.ts'
+import { managedKey, refuseProject, visibleKey } from './rights.ts'
+import { rulesIn } from './rules.ts'
+import { keyPageShape, keyShape, keysShape, newKeyShape } from './schemas.ts'
+import { auditedChange, shownKey, shownLineage } from './serializers.ts'
+import {
+  addKey,
+  changeKey,
+  findLineage,
+  recentKeys,
+  recentRequests,
+  rotateKey,
+  usageByLineage,
+} from './stores/key-lineages.ts'
+import type { KeyDirectory } from './stores/keys.ts'
+import { revokeKey } from './stores/keys.ts'
+
+type KeysDeps = OnceDeps & {
+  readonly database: Database
+  readonly clock: Pick<Clock, 'now'>
+  readonly randomBytes: RandomBytes
+  readonly newId: (prefix: string) => string
+  readonly keys: Pick<KeyDirectory, 'expect'>
+  /** Makes every gateway instance read changed keys, users and plans again. */
+  readonly announce: () => void
+}
+
+/** Routes under `/api/v1/keys`. */
+export function keys(deps: KeysDeps, identify: Authenticate) {
+  return sessionRoutes('keys', identify, [
+    {
+      method: 'GET',
+      path: '/api/v1/keys',
+      action: 'keys.see',
+      summary: 'List API keys with their usage, newest first',
+      query: keyListQuerySchema,
+      answer: keysShape,
+      handle: call => list(deps, call),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/keys',
+      action: 'keys.own',
+      summary: 'Create an API key',
+      body: keyCreationSchema,
+      examples: {
+        'without expiry': { name: 'production' },
+        'with expiry': { name: 'workshop', expires_at: '2099-01-31T00:00:00Z' },
+        'with limits': {
+          name: 'search',
+          limits: { requests_per_minute: 60, daily_cost_usd: 5, monthly_cost_usd: 100 },
+          models: ['openai/gpt-5.5', 'anthropic/*'],
+          tags: { team: 'search' },
+          strategy: 'cost',
+        },
+        'in no project': { name: 'search', project_id: null },
+      },
+      answer: newKeyShape,
+      status: 201,
+      requestHeaders: idempotencyHeaders,
+      errors: ['not_found', ...onceErrors],
+      handle: call => runIdempotent(deps, call, once => create(deps, once)),
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/keys/:id',
+      action: 'keys.see',
+      summary: 'Get an API key with its lineage',
+      description: 'The lineage are the keys of one rotation after another, oldest first. They share usage and limits.',
+      answer: keyPageShape,
+      handle: call => one(deps, call),
+    },
+    {
+      method: 'PATCH',
+      path: '/api/v1/keys/:id',
+      action: 'keys.own',
+      summary: 'Change an API key',
+      description:
+        'An omitted field or limit stays as it is; null removes it. A later `expires_at` makes an expired key valid again, but no key that was revoked or replaced by a rotation.',
+      body: keyChangeSchema,
+      examples: {
+        'new name': { name: 'staging' },
+        'web access off': { web: false },
+        'other budget': { limits: { daily_cost_usd: 10 } },
+        'the named model only': { fallback: 'same_model' },
+        'hedging on': { hedge: true },
+      },
+      answer: keyShape,
+      errors: ['conflict'],
+      handle: call => change(deps, call),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/keys/:id/rotate',
+      action: 'keys.own',
+      summary: 'Rotate an API key',
+      body: keyRotationSchema,
+      bodyRequired: false,
+      examples: { immediately: {}, 'both valid for 1 hour': { overlap_seconds: 3600 } },
+      answer: newKeyShape,
+      status: 201,
+      requestHeaders: idempotencyHeaders,
+      errors: onceErrors,
+      handle: call => runIdempotent(deps, call, once => rotate(deps, once)),
+    },
+    {
+      method: 'DELETE',
+      path: '/api/v1/keys/:id',
+      action: 'keys.own',
+      summary: 'Revoke an API key',
+      description: 'Takes effect on every instance within 1 s.',
+      answer: null,
+      handle: call => revoke(deps, call),
+    },
+  ])
+}
+
+async function list({ database }: KeysDeps, { principal, request }: SessionRequest): Promise<Response> {
+  const { accountId, userId, role, projects } = principal
+  // Other parameters have no meaning here, and were accepted before this one was known.
+  const projectId = new URL(request.url).searchParams.get('project_id')
+  const { project_id } = checkKeyListQuery(projectId === null ? {} : { project_id: projectId })
+  const own = isAllowed(role, 'keys.all') ? null : userId
+  const visible = { userId: own, projectIds: [...projects.keys()], projectId: project_id }
+  const [rows, usage] = await Promise.all([
+    recentKeys(database, accountId, visible),
+    usageByLineage(database, accountId),
+  ])
+  return reply({ data: rows.map(row => shownKey(row, usage.get(row.lineId ?? row.id))) })
+}
+
+async function one(deps: KeysDeps, call: SessionRequest): Promise<Response> {
+  const { database } = deps
+  const { accountId } = call.principal
+  const row = await visibleKey(deps, call)
+  const lineId = row.lineId ?? row.id
+  const [usage, lineage, requests] = await Promise.all([
+    usageByLineage(database, accountId),
+    findLineage(database, accountId, lineId),
+    recentRequests(database, accountId, lineId),
+  ])
+  return reply({
+    ...shownKey(row, usage.get(lineId)),
+    requests_last_minute: requests,
+    ...shownLineage(row.id, lineage),
+  })
+}
+
+async function create(deps: KeysDeps, { principal, request, actor }: SessionRequest): Promise<IdempotentResult> {
+  const { database, randomBytes, newId, clock } = deps
+  const { accountId, userId, sessionId } = principal
+  const body = await readInput(request, checkKeyCreation)
+  refuseProject(principal, body.project_id ?? null, userId)
+  const now = clock.now()
+  const minted = mintApiKey(randomBytes)
+  const row = await addKey(actingAs(database, actor), accountId, sessionId, {
+    id: newId('key'),
+    userId,
+    name: body.name,
+    publicId: minted.id,
+    digest: minted.digest,
+    createdAt: new Date(now),
+    web: body.web ?? true,
+    ...{
+      expiresAt: null,
+      limits: null,
+      models: null,
+      tags: null,
+      strategy: null,
+      fallback: null,
+      hedge: null,
+      projectId: null,
+    },
+    ...rulesIn(body, null, now),
+  })
+  if (row === 'gone') throw notFound()
+  if (row === 'full') throw tooManyKeys()
+  deps.keys.expect(minted.digest)
+  deps.announce()
+  return { answer: reply({ ...shownKey(row, undefined), key: minted.key }, 201), resultId: row.id }
+}
+
+async function change(deps: KeysDeps, call: SessionRequest): Promise<Response> {
+  const { database } = deps
+  const wanted = await readInput(call.request, checkKeyChange)
+  if (Object.keys(wanted).length === 0) throw invalidField('name', 'is required unless another field is sent')
+  const { id, userId, limits, projectId } = await managedKey(deps, call)
+  const { project_id: target = projectId } = wanted
+  if (target !== projectId) refuseProject(call.principal, target, userId)
+  const { name, web } = wanted
+  const change = {
+    ...(name === undefined ? {} : { name }),
+    ...(web === undefined ? {} : { web }),
+    ...rulesIn(wanted, limits, deps.clock.now()),
+  }
+  const row = await changeKey(actingAs(database, call.actor), {
+    accountId: call.principal.accountId,
+    keyId: id,
+    change,
+    details: auditedChange(change),
+  })
+  if (row === null) throw target === projectId ? notFound() : notMoved()
+  if (row === 'full') throw tooManyKeys()
+  if (typeof row === 'string') throw new GatewayError('conflict', endedKey[row], { param: 'expires_at' })
+  deps.announce()
+  const usage = await usageByLineage(database, call.principal.accountId)
+  return reply(shownKey(row, usage.get(row.lineId ?? row.id)))
+}
+
+function notMoved(): GatewayError {
+  const message =
+    'The key was not moved: the project is unknown or archived, or the user of the key may not have keys there. Add the user to the project first.'
+  return new GatewayError('not_found', message)
+}
+
+const tooManyKeys = () => new GatewayError('conflict', 'Too many API keys. Revoke unused keys first.')
+/** Error messages for keys whose expiry cannot be extended. */
+const endedKey = {
+  revoked: 'This key is revoked. Its expiry cannot change. Create a new key.',
+  replaced: 'A rotation replaced this key. It can only expire earlier. Use the key that replaces it.',
+  barred: 'The user of this key may not have keys in its project, or the project is archived. Create a new key.',
+} as const
+
+async function rotate(deps: KeysDeps, call: SessionRequest): Promise<IdempotentResult> {
+  const { database, randomBytes, newId, clock } = deps
+  const { accountId, sessionId } = call.principal
+  const { overlap_seconds: overlapSeconds = 0 } = await readInput(call.request, checkKeyRotation)
+  const { id } = await managedKey(deps, call)
+  const minted = mintApiKey(randomBytes)
+  const fresh = { id: newId('key'), publicId: minted.id, digest: minted.digest, createdAt: new Date(clock.now()) }
+  const row = await rotateKey(actingAs(database, call.actor), accountId, sessionId, id, fresh, overlapSeconds)
+  if (row === 'not_found') throw notFound()
+  if (row === 'not_valid')
+    throw new GatewayError('conflict', 'This key is revoked, expired or already rotated. Create a new key.')
+  deps.keys.expect(minted.digest)
+  deps.announce()
+  const usage = await usageByLineage(database, accountId)
+  const shown = shownKey(row, usage.get(row.lineId ?? row.id))
+  return { answer: reply({ ...shown, key: minted.key }, 201), resultId: row.id }
+}
+
+async function revoke(deps: KeysDeps, call: SessionRequest): Promise<Response> {
+  const { id } = await managedKey(deps, call)
+  const { database, clock } = deps
+  // A second revocation of an ended key succeeds: the result is the same.
+  const acting = actingAs(database, call.actor)
+  const isRevoked = await revokeKey(acting, call.principal.accountId, id, new Date(clock.now()))
+  if (isRevoked) deps.announce()
+  return replyNoContent()
+}

@@ -1,0 +1,81 @@
+/** Limits of tags: they apply to all requests of the account that carry the tag. */
+import { Type } from '@sinclair/typebox'
+import { actingAs } from '../../core/audit/audit.ts'
+import { tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { checker } from '../../core/validation/validate.ts'
+import type { Database } from '../../database/database.ts'
+import { list } from '../../http/schemas.ts'
+import { changedLimits, scopeLimitsSchema, shownScopeLimits, shownScopeUsed } from '../../http/scope-limits.ts'
+import { type Authenticate, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
+import { type ShownTag, tagShape } from './schemas.ts'
+import type { LimitedTag } from './store.ts'
+import { changeTag, limitedTags, usedByTag } from './store.ts'
+
+type TagsDeps = {
+  readonly database: Database
+  readonly clock: { now(): number }
+  /** Makes every gateway instance read changed keys, users and plans again. */
+  readonly announce: () => void
+}
+
+const tagSchema = Type.Object(
+  {
+    name: Type.String({ pattern: tagNamePattern, description: '1 to 32 letters, digits and `_.-`' }),
+    value: Type.String({ pattern: tagValuePattern, description: '1 to 64 letters, digits, spaces and `_.:/@+-`' }),
+    limits: Type.Union([scopeLimitsSchema, Type.Null()]),
+  },
+  { additionalProperties: false },
+)
+const checkTag = checker(tagSchema)
+
+/** Routes under `/api/v1/tags`. */
+export function tags({ database, announce, clock }: TagsDeps, identify: Authenticate) {
+  return sessionRoutes('tags', identify, [
+    {
+      method: 'GET',
+      path: '/api/v1/tags',
+      action: 'account.see',
+      summary: 'List tags with limits',
+      answer: list(tagShape),
+      async handle({ principal }) {
+        const rows = await limitedTags(database, principal.accountId)
+        return reply({ data: rows.map(shownTag) })
+      },
+    },
+    {
+      method: 'PUT',
+      path: '/api/v1/tags',
+      action: 'account.change',
+      summary: 'Set the limits of a tag',
+      description: 'An omitted limit stays as it is, null is unlimited. `"limits": null` removes all of them.',
+      body: tagSchema,
+      examples: {
+        'budget of a team': { name: 'team', value: 'search', limits: { monthly_cost_usd: 500 } },
+        'no limits': { name: 'team', value: 'search', limits: null },
+      },
+      answer: tagShape,
+      errors: ['conflict'],
+      async handle({ principal: { accountId }, request, actor }) {
+        const { name, value, limits } = await readInput(request, checkTag)
+        const changed = await changeTag(actingAs(database, actor), accountId, { name, value }, before =>
+          changedLimits(before, limits, clock.now()),
+        )
+        if (changed === 'full')
+          throw new GatewayError('conflict', 'Too many tags with limits. Remove unused ones first.')
+        announce()
+        const used = await usedByTag(database, accountId, { name, value })
+        return reply(shownTag({ name, value, limits: changed, ...used }))
+      },
+    },
+  ])
+}
+
+function shownTag({
+  name,
+  value,
+  limits,
+  ...used
+}: Omit<LimitedTag, 'limits'> & { readonly limits: LimitedTag['limits'] | null }): ShownTag {
+  return { name, value, limits: limits && shownScopeLimits(limits), used: shownScopeUsed(used) }
+}

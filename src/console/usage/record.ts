@@ -1,0 +1,190 @@
+/** Converts one found request to its API form, with explanations. */
+import { type AttemptFailure, attemptFailures } from '../../core/chat/attempts.ts'
+import { autoModel } from '../../core/models/models.ts'
+import { attemptCause, skipCause } from '../../core/usage/attempt-causes.ts'
+import { explainRequest } from '../../core/usage/explain-request.ts'
+import { toUsd } from '../../core/usage/money.ts'
+import { type Rejection, sentKindIn } from '../../core/usage/rejection.ts'
+import type { TracedCandidate } from '../../core/usage/request-trace.ts'
+import { type ErrorCode, errorTable } from '../../core/validation/errors.ts'
+import type { FoundRequest, RejectedRequest, TracedRequest } from '../../ledger/find-request.ts'
+import { explainPlace } from '../../request/routing/explain-place.ts'
+import type { RequestRecord, ShownRequest } from './schemas.ts'
+import { shownRequest } from './serializers.ts'
+
+/** Returns the values that a field of a dialect's requests accepts, in words; null = unknown. */
+export type DescribeField = (dialect: Rejection['dialect'], field: string) => string | null
+
+/** Returns the record of a found request. */
+export function shownRecord(found: FoundRequest, describeField: DescribeField): RequestRecord {
+  return found.kind === 'recorded' ? shownTraced(found.request) : shownRejection(found.request, describeField)
+}
+
+function shownTraced(row: TracedRequest): RequestRecord {
+  const request = shownRequest(row)
+  const { trace } = row
+  const [layer = null, category = null] = trace?.m ?? []
+  const param = trace?.p ?? null
+  const isTruncated = row.status === 'failed' && row.streamed && row.first_token_ms !== null
+  const causes = request.tried?.flatMap(({ outcome }) => (isFailure(outcome) ? [outcome] : [])) ?? []
+  const ended = {
+    status: row.status,
+    errorCode: row.error_code,
+    layer,
+    category,
+    param,
+    sent: null,
+    accepted: null,
+    limit: null,
+    finishReason: row.finish_reason,
+    causes,
+    isTruncated,
+  }
+  const { decidedBy, summary, nextStep } = explainRequest(ended)
+  return {
+    ...request,
+    http_status: httpStatus(row.status, row.error_code, isTruncated),
+    fallback: trace?.f ?? 'any',
+    candidates: trace?.c.map(shownCandidate) ?? null,
+    attempt_details:
+      request.tried?.map((attempt, at) => ({
+        ...attempt,
+        http_status: trace?.s?.[at] || null,
+        cause: attemptCause(attempt.outcome),
+      })) ?? null,
+    skipped:
+      trace === null ? null : (trace.k ?? []).map(([model, reason]) => ({ model, reason, cause: skipCause(reason) })),
+    cost: shownCost(row),
+    cache_share: row.input_tokens === 0 ? null : Math.min(1, row.cached_input_tokens / row.input_tokens),
+    decided_by: decidedBy,
+    layer,
+    category: category === '' ? null : category,
+    param,
+    param_sent: null,
+    param_accepted: null,
+    limit: null,
+    summary,
+    next_step: nextStep,
+  }
+}
+
+function isFailure(outcome: string): outcome is AttemptFailure {
+  return attemptFailures.some(one => one === outcome)
+}
+
+function httpStatus(status: ShownRequest['status'], code: string | null, isTruncated: boolean): number | null {
+  if (status === 'completed' || isTruncated) return 200
+  if (status === 'client_closed' || code === null || !Object.hasOwn(errorTable, code)) return null
+  return errorTable[code as ErrorCode].status
+}
+
+function shownCandidate([model, score, place, health, parts]: TracedCandidate) {
+  const [quality = 0, cost = 0, speed = 0, reliability = 0, adjustment = 0] = parts ?? []
+  return {
+    model,
+    score: score / 1000,
+    parts:
+      parts === null
+        ? null
+        : {
+            quality: quality / 1000,
+            cost: cost / 1000,
+            speed: speed / 1000,
+            reliability: reliability / 1000,
+            adjustment: adjustment / 1000,
+          },
+    place,
+    health,
+    reasons: [...explainPlace({ place, health })],
+  }
+}
+
+function shownCost(row: TracedRequest): RequestRecord['cost'] {
+  const { trace, search_microcents: search, fetch_microcents: fetch } = row
+  if (trace === null) return null
+  const [input, cached, written, output] = trace.b ?? [0, 0, 0, 0]
+  const reasoning = row.output_tokens === 0 ? 0 : Math.round((output * row.reasoning_tokens) / row.output_tokens)
+  return {
+    input_usd: toUsd(input),
+    cached_input_usd: toUsd(cached),
+    cache_write_usd: toUsd(written),
+    output_usd: toUsd(output),
+    reasoning_usd: toUsd(Math.min(output, reasoning)),
+    search_usd: toUsd(search),
+    fetch_usd: toUsd(fetch),
+    total_usd: toUsd(row.billed_microcents),
+    unbilled_usd: toUsd(row.shortfall_microcents),
+  }
+}
+
+/** A rejected request in the form of the log: without usage. */
+export function shownRejected(row: RejectedRequest): ShownRequest {
+  return {
+    request_id: row.request_id,
+    created_at: new Date(Math.floor(row.at_micros / 1000)).toISOString(),
+    key_id: row.key_id,
+    key_name: row.key_name,
+    model: null,
+    requested_model: row.requested_model,
+    upstream_id: null,
+    provider: null,
+    routing_mode: row.requested_model === null || row.requested_model === autoModel ? 'auto' : 'manual',
+    strategy: row.strategy,
+    query_type: null,
+    streamed: row.streamed,
+    dialect: row.dialect,
+    status: 'rejected',
+    error_code: row.error_code,
+    finish_reason: null,
+    input_tokens: 0,
+    cached_input_tokens: 0,
+    cache_write_tokens: 0,
+    output_tokens: 0,
+    reasoning_tokens: 0,
+    total_tokens: 0,
+    estimated: false,
+    cost_usd: 0,
+    search_cost_usd: 0,
+    fetch_cost_usd: 0,
+    hedge_cost_usd: 0,
+    attempts: 0,
+    tried: [],
+    latency_ms: row.latency_ms,
+    first_token_ms: null,
+    metadata: null,
+    tags: null,
+    user_id: null,
+    user_email: null,
+    project_id: null,
+  }
+}
+
+function shownRejection(row: RejectedRequest, describeField: DescribeField): RequestRecord {
+  const { error_code: errorCode, layer, param } = row
+  // Without a moderation layer the column has the limit, or the kind of the invalid value.
+  const sent = layer === null ? sentKindIn(row.category) : null
+  const [category, limit] = layer === null ? [null, sent === null ? row.category : null] : [row.category, null]
+  const accepted = sent === null || param === null ? null : describeField(row.dialect, param)
+  const named = { layer, category, param, sent, accepted, limit }
+  const ended = { errorCode, ...named, finishReason: null, causes: [], isTruncated: false }
+  const { decidedBy, summary, nextStep } = explainRequest({ status: 'rejected', ...ended })
+  return {
+    ...shownRejected(row),
+    http_status: httpStatus('rejected', errorCode, false),
+    fallback: 'any',
+    candidates: null,
+    attempt_details: [],
+    skipped: [],
+    cost: null,
+    cache_share: null,
+    decided_by: decidedBy,
+    layer,
+    category,
+    param,
+    param_sent: sent,
+    param_accepted: accepted,
+    limit,
+    summary,
+    next_step: nextStep,
+  }
+}

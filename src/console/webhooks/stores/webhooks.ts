@@ -1,0 +1,259 @@
+/**
+ * Webhook endpoints of accounts, and their deliveries: claimed by one sender, settled after the attempt. A sender that
+ * is killed in between leaves a claim that expires, so the event is sent again under the same ID.
+ */
+import type { AttemptResult } from '../../../core/webhooks/endpoints.ts'
+import { disabledAfterMs, maximumEndpoints, nextAttemptMs } from '../../../core/webhooks/endpoints.ts'
+import { withAccountRls } from '../../../database/account-transaction.ts'
+import type { Database } from '../../../database/database.ts'
+import { recordAudit } from '../../../database/repositories/audit.ts'
+
+/** An endpoint; times in epoch milliseconds. */
+export type ListedEndpoint = {
+  readonly id: string
+  readonly url: string
+  readonly events: string[]
+  readonly disabledAtMs: number | null
+  readonly disabledBy: 'user' | 'failures' | null
+  readonly failingSinceMs: number | null
+  readonly createdAtMs: number
+  /** Null = all events of the account. */
+  readonly projectId: string | null
+}
+
+/** Returns an account's endpoints, oldest first. */
+export function listEndpoints(database: Database, accountId: string, id: string | null = null) {
+  return withAccountRls(database, accountId).sql(
+    sql => sql<ListedEndpoint[]>`
+      select id, url, array_to_json(events) as events, disabled_by as "disabledBy",
+        project_id as "projectId",
+        (extract(epoch from disabled_at) * 1000)::float8 as "disabledAtMs",
+        (extract(epoch from failing_since) * 1000)::float8 as "failingSinceMs",
+        (extract(epoch from created_at) * 1000)::float8 as "createdAtMs"
+      from webhook_endpoints
+      where account_id = ${accountId} and (${id}::text is null or id = ${id})
+      order by created_at, id`,
+  )
+}
+
+type NewEndpoint = {
+  readonly id: string
+  readonly url: string
+  readonly events: readonly string[]
+  readonly sealedSecret: string
+  readonly projectId: string | null
+}
+
+/** Stores an endpoint. Returns false if the account has the maximum number of them. */
+export function addEndpoint(database: Database, accountId: string, endpoint: NewEndpoint): Promise<boolean> {
+  const { id, url, events, sealedSecret, projectId } = endpoint
+  return withAccountRls(database, accountId).sql(async step => {
+    await step`select 1 from accounts where id = ${accountId} for no key update`
+    const rows = await step`
+      insert into webhook_endpoints (id, account_id, url, events, secret, project_id, created_at)
+      select ${id}, ${accountId}, ${url}, ${textArray(events)}::text::text[], ${sealedSecret}, ${projectId}, clock_timestamp()
+      where (select count(*) from webhook_endpoints where account_id = ${accountId}) < ${maximumEndpoints}
+      returning id`
+    if (rows.length === 0) return false
+    const ofProject = projectId === null ? {} : { project_id: projectId }
+    const details = { url: withoutQuery(url), events: events.join(', '), ...ofProject }
+    await recordAudit(step, database, { accountId, action: 'webhook.created', target: id, details })
+    return true
+  })
+}
+
+type EndpointChange = {
+  readonly url?: string | undefined
+  readonly events?: readonly string[] | undefined
+  readonly enabled?: boolean | undefined
+  /** Null = all events of the account. */
+  readonly projectId?: string | null | undefined
+}
+
+/** Changes an endpoint. Enabling it lets its pending deliveries continue. Returns false if there is none of this ID. */
+export function changeEndpoint(
+  database: Database,
+  accountId: string,
+  id: string,
+  { url, events, enabled, projectId }: EndpointChange,
+): Promise<boolean> {
+  return withAccountRls(database, accountId).sql(async step => {
+    const rows = await step`
+      update webhook_endpoints set
+        url = coalesce(${url ?? null}, url),
+        events = coalesce(${events === undefined ? null : textArray(events)}::text::text[], events),
+        disabled_at = case ${enabled ?? null}::boolean when true then null when false
+          then coalesce(disabled_at, clock_timestamp()) else disabled_at end,
+        disabled_by = case ${enabled ?? null}::boolean when true then null when false
+          then coalesce(disabled_by, 'user') else disabled_by end,
+        project_id = case when ${projectId !== undefined}::boolean then ${projectId ?? null} else project_id end,
+        failing_since = case when ${enabled ?? null}::boolean then null else failing_since end
+      where id = ${id} and account_id = ${accountId} returning id`
+    if (rows.length === 0) return false
+    const details = {
+      ...(url === undefined ? {} : { url: withoutQuery(url) }),
+      ...(events === undefined ? {} : { events: events.join(', ') }),
+      ...(enabled === undefined ? {} : { enabled }),
+      ...(projectId === undefined ? {} : { project_id: projectId }),
+    }
+    await recordAudit(step, database, { accountId, action: 'webhook.changed', target: id, details })
+    return true
+  })
+}
+
+/** Deletes an endpoint with its deliveries. Returns false if there is none of this ID. */
+export function deleteEndpoint(database: Database, accountId: string, id: string): Promise<boolean> {
+  return withAccountRls(database, accountId).sql(async step => {
+    const rows = await step<{ url: string }[]>`
+      delete from webhook_endpoints where id = ${id} and account_id = ${accountId} returning url`
+    const [deleted] = rows
+    if (deleted === undefined) return false
+    const details = { url: withoutQuery(deleted.url) }
+    await recordAudit(step, database, { accountId, action: 'webhook.deleted', target: id, details })
+    return true
+  })
+}
+
+/** Replaces the signing secret; the old one signs too for `overlapSeconds`. Returns false if there is no endpoint. */
+export function rotateSecret(
+  database: Database,
+  accountId: string,
+  id: string,
+  { sealedSecret, overlapSeconds }: { readonly sealedSecret: string; readonly overlapSeconds: number },
+): Promise<boolean> {
+  return withAccountRls(database, accountId).sql(async step => {
+    const rows = await step`
+      update webhook_endpoints set previous_secret = secret, secret = ${sealedSecret},
+        previous_until = clock_timestamp() + make_interval(secs => ${overlapSeconds})
+      where id = ${id} and account_id = ${accountId} returning id`
+    if (rows.length === 0) return false
+    const details = { overlap_seconds: overlapSeconds }
+    await recordAudit(step, database, { accountId, action: 'webhook.secret_rotated', target: id, details })
+    return true
+  })
+}
+
+/** A delivery that this process may send. */
+export type ClaimedDelivery = {
+  readonly id: string
+  readonly accountId: string
+  readonly endpointId: string
+  readonly body: string
+  /** Attempts, including this one. */
+  readonly attempts: number
+  readonly url: string
+  readonly sealedSecret: string
+  /** Null = no rotation overlaps now. */
+  readonly sealedPreviousSecret: string | null
+}
+
+/**
+ * Claims the oldest due delivery of each enabled endpoint, at most `limit`. Other senders cannot claim them for
+ * `leaseMs`, after which those of a killed sender are due again. One per endpoint. Endpoints that
+ * fail come last, because each of their attempts may last until the deadline.
+ */
+export async function claimDeliveries(
+  database: Database,
+  at: number,
+  { leaseMs, limit }: { readonly leaseMs: number; readonly limit: number },
+): Promise<ClaimedDelivery[]> {
+  // The database counts microseconds: a delivery stored within the millisecond of the caller's clock is due.
+  const [now = '', leaseEnd = ''] = [at + 1, at + leaseMs].map(time => new Date(time).toISOString())
+  return database.run(
+    ({ sql }) => sql<ClaimedDelivery[]>`
+      with due as (
+        select id from webhook_deliveries
+        where status = 'pending' and due_at <= ${now}::text::timestamptz and id in (
+          select distinct on (endpoint_id) waiting.id
+          from webhook_deliveries as waiting join webhook_endpoints on webhook_endpoints.id = endpoint_id
+          where status = 'pending' and due_at <= ${now}::text::timestamptz and disabled_at is null
+          order by endpoint_id, due_at, waiting.id)
+        order by (select failing_since is not null from webhook_endpoints as failing where failing.id = endpoint_id), due_at
+        limit ${limit} for update skip locked),
+      claimed as (
+        update webhook_deliveries as delivery
+        set due_at = ${leaseEnd}::text::timestamptz, attempts = least(delivery.attempts + 1, 1000),
+          attempted_at = ${now}::text::timestamptz
+        from due where delivery.id = due.id
+        returning delivery.*)
+      select claimed.id, claimed.account_id as "accountId", endpoint_id as "endpointId", body, attempts, url,
+        secret as "sealedSecret",
+        case when previous_until > ${now}::text::timestamptz then previous_secret end as "sealedPreviousSecret"
+      from claimed join webhook_endpoints as endpoint on endpoint.id = endpoint_id`,
+  )
+}
+
+/**
+ * Writes the result of an attempt. Disables the endpoint if it asks for that (410), or if the delivery has used up its
+ * attempts and none of the endpoint succeeded meanwhile. A secret that the gateway cannot read is not its failure. Returns the new state; null if another sender has claimed it.
+ */
+export function settleDelivery(
+  database: Database,
+  { id, accountId, endpointId, attempts }: ClaimedDelivery,
+  result: AttemptResult,
+  at: number,
+): Promise<'delivered' | 'pending' | 'failed' | 'disabled' | null> {
+  const waitMs = result.error === null ? null : nextAttemptMs(attempts, result)
+  const status = result.error === null ? 'delivered' : waitMs === null ? 'failed' : 'pending'
+  const [now = '', due = ''] = [at, at + (waitMs ?? 0)].map(time => new Date(time).toISOString())
+  return database.run(({ sql }) =>
+    sql.begin(async step => {
+      // Locked before the delivery, like a deletion does, so that the two cannot deadlock.
+      await step`select 1 from webhook_endpoints where id = ${endpointId} for no key update`
+      const settled = await step`
+        update webhook_deliveries set status = ${status}, due_at = ${due}::text::timestamptz,
+          response_status = ${result.status}, error = ${result.error}, duration_ms = ${result.durationMs}
+        where id = ${id} and status = 'pending' and attempts = ${attempts} returning id`
+      if (settled.length === 0) return null
+      if (status === 'delivered') {
+        await step`
+          update webhook_endpoints set failing_since = null where id = ${endpointId} and failing_since is not null`
+        return status
+      }
+      if (result.error === 'secret_unreadable') return status
+      await step`
+        update webhook_endpoints set failing_since = ${now}::text::timestamptz
+        where id = ${endpointId} and failing_since is null`
+      if (status === 'pending') return status
+      const limit = new Date(result.status === 410 ? at : at - disabledAfterMs).toISOString()
+      const disabled = await step`
+        update webhook_endpoints set disabled_at = ${now}::text::timestamptz, disabled_by = 'failures'
+        where id = ${endpointId} and disabled_at is null and failing_since <= ${limit}::text::timestamptz returning id`
+      if (disabled.length === 0) return status
+      await recordAudit(step, {}, { accountId, action: 'webhook.disabled', target: endpointId })
+      return 'disabled'
+    }),
+  )
+}
+
+/**
+ * Seals the secrets of all endpoints again after a change of the session secret. `reseal` returns null for a secret that
+ * needs no change.
+ */
+export async function resealSecrets(
+  database: Database,
+  reseal: (endpointId: string, sealed: string) => string | null,
+): Promise<void> {
+  const rows = await database.run(
+    ({ sql }) => sql<{ id: string; secret: string; previous: string | null }[]>`
+      select id, secret, previous_secret as previous from webhook_endpoints`,
+  )
+  for (const { id, secret, previous } of rows) {
+    const [next, nextPrevious] = [reseal(id, secret), previous === null ? null : reseal(id, previous)]
+    if (next === null && nextPrevious === null) continue
+    await database.run(
+      ({ sql }) => sql`
+        update webhook_endpoints set secret = ${next ?? secret}, previous_secret = ${nextPrevious ?? previous}
+        where id = ${id} and secret = ${secret}`,
+    )
+  }
+}
+
+/** A query may contain a token of the receiver. */
+function withoutQuery(url: string): string {
+  const { origin, pathname } = new URL(url)
+  return origin + pathname
+}
+
+/** Returns a Postgres array literal of event names, which contain no special characters. */
+const textArray = (names: readonly string[]) => `{${names.join(',')}}`

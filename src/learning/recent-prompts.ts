@@ -1,0 +1,61 @@
+/**
+ * Cache of recent prompts under a keyed SHA-256 that is meaningless elsewhere, in this process's memory only: their
+ * analysis, and whether the same prompt was soon repeated, as users do if a response did not help.
+ */
+
+import type { ChatRequest } from '../core/chat/chat.ts'
+import type { KeyedDigests } from '../core/text/keyed-digests.ts'
+import { createRecentMap } from '../core/text/recent-map.ts'
+import { type createReaders, lastOfUser, type RequestAnalysis } from '../text/analysis/prompt-analysis.ts'
+
+export type RecentPrompts = {
+  /**
+   * Returns the analysis of the request's prompt and its digest. A named model needs no difficulty; only responses of
+   * the gateway's own API show it nevertheless.
+   */
+  read(accountId: string, ask: ChatRequest): { readonly reading: RequestAnalysis; readonly digest: string }
+  /**
+   * Records an answered request (epoch milliseconds) and returns the one that it repeats: the same prompt after enough
+   * time to read the output, and not much later. Null = none, or one that was itself a repetition, since programs
+   * repeat prompts.
+   */
+  answered(digest: string, request: { readonly id: string; readonly from: number; readonly to: number }): string | null
+}
+
+type Answered = { readonly requestId: string; readonly at: number; readonly isRepeat: boolean }
+
+const maximumPrompts = 10_000
+const soonestMs = 2_000
+const latestMs = 120_000
+
+/** Creates an empty cache for the results of these analyzers. */
+export function createPromptBook(
+  { read, readTraits }: Pick<ReturnType<typeof createReaders>, 'read' | 'readTraits'>,
+  digests: KeyedDigests,
+): RecentPrompts {
+  const readings = createRecentMap<RequestAnalysis>(maximumPrompts)
+  const asked = createRecentMap<Answered>(maximumPrompts)
+
+  return {
+    read(accountId, ask) {
+      // The length represents the earlier conversation, which is not analyzed otherwise.
+      const prompt = lastOfUser(ask.messages)
+      const name = prompt === null ? '' : digests.of(prompt)
+      const digest = `${name} ${ask.messages.length} ${ask.bodyCharacters} ${accountId}`
+      const known = readings.get(digest)
+      const isRated = ask.model === null || ask.dialect === 'native'
+      if (known !== undefined && (known.strongGain !== undefined || !isRated)) return { reading: known, digest }
+      const reading = isRated ? read(ask.messages) : readTraits(ask.messages)
+      // URLs are content, and large.
+      if (reading.urls.length === 0) readings.set(digest, reading)
+      return { reading, digest }
+    },
+    answered(digest, { id, from, to }) {
+      const before = asked.get(digest)
+      const since = before === undefined ? Number.POSITIVE_INFINITY : from - before.at
+      const isRepeat = since >= soonestMs && since <= latestMs
+      asked.set(digest, { requestId: id, at: to, isRepeat })
+      return before !== undefined && isRepeat && !before.isRepeat ? before.requestId : null
+    },
+  }
+}

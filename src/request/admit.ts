@@ -1,0 +1,226 @@
+import type { ChatRequest } from '../core/chat/chat.ts'
+import type { OmittedSource } from '../core/chat/web-sources.ts'
+import type { Caller, Limits } from '../core/limits/plans.ts'
+import { type ScopeLimits, unlimitedScope } from '../core/limits/scopes.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import { isProjectScope } from '../core/request/project-tag.ts'
+import { scopesOf, tagsOf } from '../core/request/tags.ts'
+import { highestPrices, toUsd } from '../core/usage/money.ts'
+import { highestSourceCharges } from '../core/usage/source-charges.ts'
+import { GatewayError } from '../core/validation/errors.ts'
+import type { Admission, AdmissionRequest, LimitErrorCode, LimitReached, Meter, Reservation } from '../limits/meter.ts'
+import { tokensSpared } from '../text/tokens/tokens.ts'
+import { noWeb, type WebPlan, type WebUse } from '../web/web-plan.ts'
+import { highestUsage } from './affordable.ts'
+import type { Route } from './routing/route.ts'
+
+/** A request with its plan and its ID. */
+type AdmissionInput = {
+  readonly requestId: string
+  readonly caller: Caller
+  readonly ask: ChatRequest
+  readonly plan: Route
+}
+
+/** The reservation, and the plan that it covers. */
+type Admitted = {
+  readonly reservation: Reservation
+  readonly plan: Route
+  /** Web access that the plan does without; null = none. */
+  readonly web: WebUse | null
+}
+
+export type AdmitDeps = {
+  readonly meter: Pick<Meter, 'admit' | 'raise'>
+  readonly clock: Pick<Clock, 'now'>
+  readonly config: { readonly defaultMaxOutputTokens: number }
+}
+
+/**
+ * Reserves a concurrent request, one of the minute's requests, and the maximum cost: all or nothing, before any work.
+ * If the remaining daily limits cover the output but not the web, the plan omits the web. Throws the limit that was
+ * reached with its retry time, or that the account must pay or is paused.
+ */
+export async function admit(deps: AdmitDeps, input: AdmissionInput): Promise<Admitted> {
+  const { caller, plan } = input
+  checkPaid(deps, caller)
+  const admission = await deps.meter.admit(toAdmissionRequest(deps, input))
+  if (admission.admitted) return { reservation: await withAddedInput(deps, input, admission), plan, web: null }
+  if (plan.web === noWeb || !isDaily(admission.code)) throw refusal(admission, caller)
+  const reduced = plan.withoutWeb()
+  const second = await deps.meter.admit(toAdmissionRequest(deps, { ...input, plan: reduced }))
+  if (!second.admitted) throw refusal(second, caller)
+  const reservation = await withAddedInput(deps, { ...input, plan: reduced }, second)
+  return { reservation, plan: reduced, web: { ...nothingLookedUp, leftOut: allOf(plan.web) } }
+}
+
+/**
+ * Enlarges a reservation by the input that the provider may add (`provider-features.ts`) or, if the account cannot cover that, by
+ * all that it has left.
+ */
+async function withAddedInput(
+  { meter }: Pick<AdmitDeps, 'meter'>,
+  { ask, plan }: Pick<AdmissionInput, 'ask' | 'plan'>,
+  { seat, standing }: Admission & { readonly admitted: true },
+): Promise<Reservation> {
+  const { addedTokens, microcents: highest } = highestUsage({ ask, plan }, plan.first, seat)
+  if (addedTokens === 0) return seat
+  const { reservedTokens, reservedMicrocents } = seat
+  const more = {
+    tokens: addedTokens,
+    microcents: Math.max(0, highest + plan.web.microcents - reservedMicrocents),
+  }
+  const left = {
+    tokens: Math.min(more.tokens, standing.tokens.remaining),
+    microcents: Math.min(more.microcents, standing.costMicrocents.remaining),
+  }
+  for (const { tokens, microcents } of [more, left]) {
+    const raised = await meter.raise(seat, reservedTokens + tokens, reservedMicrocents + microcents)
+    if (raised !== null) return raised
+  }
+  return seat
+}
+
+export type AdmissionCheckDeps = Omit<AdmitDeps, 'meter'> & {
+  /** Returns the error with which a request would be rejected now; null = it would be admitted. Reserves nothing. */
+  readonly checkLimits: (request: AdmissionRequest) => Promise<LimitReached | null>
+}
+
+/** Returns the plan that `admit` would accept now, without a reservation. Throws as `admit` does. */
+export async function checkAdmission(deps: AdmissionCheckDeps, input: AdmissionInput): Promise<Route> {
+  const { caller } = input
+  let { plan } = input
+  checkPaid(deps, caller)
+  let reached = await deps.checkLimits(toAdmissionRequest(deps, input))
+  if (reached !== null && plan.web !== noWeb && isDaily(reached.code)) {
+    plan = plan.withoutWeb()
+    reached = await deps.checkLimits(toAdmissionRequest(deps, { ...input, plan }))
+  }
+  if (reached !== null) throw refusal(reached, caller)
+  return plan
+}
+
+const nothingLookedUp = { searched: false, sources: [], searchMicrocents: 0, fetchMicrocents: 0 }
+
+function allOf({ query, urls, surplus }: WebPlan): readonly OmittedSource[] {
+  return [...(query === null ? [] : [null]), ...urls, ...surplus].map(url => ({ url, code: 'refused' }))
+}
+
+function toAdmissionRequest(
+  { config }: Pick<AdmitDeps, 'config'>,
+  { requestId, caller, ask, plan }: AdmissionInput,
+): AdmissionRequest {
+  const { first } = plan
+  // Covers the first model's provider; a fallback to another one reserves more if needed.
+  const inputTokens = plan.inputTokens - tokensSpared(ask, first.model.provider)
+  const highest = highestPrices(first.model.pricing, inputTokens, plan.terms)
+  const scopes = scopesOf(caller, tagsOf(caller, ask))
+  return {
+    requestId,
+    accountId: caller.accountId,
+    limits: caller.limits,
+    ...(scopes === undefined ? {} : { scopes }),
+    inputTokens,
+    outputTokens: Math.min(ask.maxOutputTokens ?? config.defaultMaxOutputTokens, first.model.maxOutputTokens),
+    choices: ask.choices,
+    fairShare: ask.maxOutputTokens === null,
+    inputPrice: highest.input,
+    outputPrice: highest.output,
+    extraMicrocents: plan.web.microcents + highestSourceCharges(ask, first, inputTokens, plan.terms),
+  }
+}
+
+/** This error lasts longer than a client library's three attempts. */
+function isDaily(code: LimitErrorCode): boolean {
+  return code === 'daily_tokens_exceeded' || code === 'daily_cost_exceeded' || code === 'monthly_cost_exceeded'
+}
+
+function checkPaid({ clock }: Pick<AdmitDeps, 'clock'>, { pause, refusedFrom }: Caller): void {
+  if (pause !== undefined && pause.until > clock.now()) throw accountPaused(pause, pause.until - clock.now())
+  if (refusedFrom === undefined || refusedFrom > clock.now()) return
+  const message = 'Payment required: the account has an unpaid invoice or no payment method.'
+  throw new GatewayError('payment_required', message, { shouldRetry: false })
+}
+
+/** The code is older than the pause of single keys. */
+function accountPaused({ until, requestId, userId }: NonNullable<Caller['pause']>, retryAfterMs: number): GatewayError {
+  const message =
+    `This API key of the member ${userId} is paused until ${new Date(until).toISOString()}: its requests of today, most of all ` +
+    `${requestId}, used more than was reserved and billed for them. Other keys of the account work.`
+  return new GatewayError('account_paused', message, { retryAfterMs, shouldRetry: false })
+}
+
+function refusal({ code, scope, retryAfterMs }: LimitReached, caller: Caller): GatewayError {
+  const limits = scope === null ? accountLimits(caller.limits) : limitsOfScope(caller, scope)
+  return new GatewayError(code, refusalMessage(code, limits, ownerOf(scope)) + upgradeOf(scope, caller), {
+    retryAfterMs,
+    limit: `${ownerNameOf(scope)}.${limitNames[code]}`,
+    remedy: remedyOf(scope),
+    ...(isDaily(code) ? { shouldRetry: false } : {}),
+  })
+}
+
+const limitNames = {
+  requests_per_minute_exceeded: 'requests_per_minute',
+  concurrent_requests_exceeded: 'concurrent_requests',
+  daily_tokens_exceeded: 'daily_tokens',
+  daily_cost_exceeded: 'daily_cost_usd',
+  monthly_cost_exceeded: 'monthly_cost_usd',
+} as const satisfies Record<LimitErrorCode, string>
+
+const accountLimits = (limits: Limits): ScopeLimits => ({ ...limits, monthlyCostMicrocents: null })
+
+function limitsOfScope({ keyLimits, tagLimits }: Caller, scope: string): ScopeLimits {
+  return tagLimits?.get(scope) ?? keyLimits ?? unlimitedScope
+}
+
+/** Returns the owner of a limit as `x-gateway-limit` names it. A request has one key and at most one project. */
+function ownerNameOf(scope: string | null): string {
+  if (scope === null) return 'account'
+  if (isProjectScope(scope)) return 'project'
+  return scope.startsWith('tag:') ? scope : 'key'
+}
+
+function ownerOf(scope: string | null): string {
+  if (scope === null) return 'this account'
+  if (isProjectScope(scope)) return 'the project of this API key'
+  return scope.startsWith('tag:') ? `the tag ${scope.slice('tag:'.length)}` : 'this API key'
+}
+
+/** Returns the sentence about the way that an owner has without the operator; empty = none. */
+function upgradeOf(scope: string | null, { plan }: Caller): string {
+  if (scope !== null || plan !== 'evaluation') return ''
+  return ' An owner can upgrade the plan: page Billing, or `POST /api/v1/billing/upgrade`.'
+}
+
+/** Returns who can change a scope's limits and how; null = the operator changes those of an account. */
+function remedyOf(scope: string | null): string | null {
+  if (scope === null) return null
+  if (isProjectScope(scope))
+    return 'An owner or admin of the account can change it: page Projects, or `PATCH /api/v1/projects/{id}`.'
+  return scope.startsWith('tag:')
+    ? 'An owner or admin of the account can change it: page Tags, or `PUT /api/v1/tags`.'
+    : "The key's creator, an owner or an admin can change it: page Keys, or `PATCH /api/v1/keys/{id}`."
+}
+
+function refusalMessage(code: LimitErrorCode, limits: ScopeLimits, owner: string): string {
+  const usd = (microcents: number | null) => `$${toUsd(microcents ?? 0)}`
+  const requests = (count: number | null, kind = '') => `${count} ${kind}${count === 1 ? 'request' : 'requests'}`
+  const of = owner === 'this account' ? '' : ` for ${owner}`
+  switch (code) {
+    case 'requests_per_minute_exceeded':
+      return `Rate limit reached: ${requests(limits.requestsPerMinute)} per minute for ${owner}. Retry after the time in the retry-after header.`
+    case 'concurrent_requests_exceeded':
+      return `Concurrency limit reached: ${requests(limits.concurrentRequests, 'concurrent ')} for ${owner}. Retry when one has finished.`
+    case 'daily_tokens_exceeded':
+      return `Daily token limit reached: this request needs more than the tokens remaining of ${limits.dailyTokens} per day${of}. Shorten it or wait until 00:00 UTC.`
+    case 'daily_cost_exceeded':
+      return `Daily cost limit reached: this request can cost more than remains of ${usd(limits.dailyCostMicrocents)} per day${of}. Choose a cheaper model or wait until 00:00 UTC.`
+    case 'monthly_cost_exceeded':
+      return `Monthly cost limit reached: this request can cost more than remains of ${usd(limits.monthlyCostMicrocents)} per UTC calendar month${of}. Choose a cheaper model or wait until the next month.`
+    default:
+      return code satisfies never
+  }
+}
+
+export { checkPaid, refusal as limitReachedError }

@@ -1,0 +1,90 @@
+import type { ChatRequest } from '../core/chat/chat.ts'
+import { highestAddedInput } from '../core/chat/provider-features.ts'
+import { highestCostOf } from '../core/usage/money.ts'
+import { highestSourceCharges } from '../core/usage/source-charges.ts'
+import type { Meter, Reservation } from '../limits/meter.ts'
+import { estimateOpaqueTokens, tokensSpared } from '../text/tokens/tokens.ts'
+import type { CallRequest } from './attempt-run.ts'
+import type { Progress } from './progress.ts'
+import type { Candidate } from './routing/candidate.ts'
+import type { Route } from './routing/route.ts'
+
+type AffordableRequest = {
+  readonly plan: Pick<Route, 'inputTokens' | 'choices' | 'terms' | 'first' | 'web'>
+  readonly prepared: Pick<CallRequest['prepared'], 'ask'>
+}
+
+/**
+ * Enlarges the reservation if this candidate costs or counts more. If the remaining daily tokens do not suffice, lowers
+ * the output cap. Null = the account cannot pay for the candidate.
+ */
+export function affordable(
+  meter: Pick<Meter, 'raise'>,
+  { plan, prepared }: AffordableRequest,
+  candidate: Candidate,
+  progress: Progress,
+): Reservation | Promise<Reservation | null> {
+  const { reservation, hedge } = progress
+  const { ask } = prepared
+  const { outputCap, inputTokens, microcents } = highestUsage({ plan, ask }, candidate, reservation)
+  // A canceled hedge is billed too.
+  const beside = hedge === null || hedge.other === null ? nothing : hedge
+  const worst = microcents + plan.web.microcents + beside.microcents
+  const tokens = inputTokens + outputCap * plan.choices + beside.tokens
+  const isEnough = worst <= reservation.reservedMicrocents && tokens <= reservation.reservedTokens
+  // The reservation was made for the first candidate, also if it is less than what that can add.
+  if (isEnough || candidate === plan.first) return reservation
+  const first = highestUsage({ plan, ask }, plan.first, reservation)
+  if (microcents <= first.microcents && tokens - beside.tokens <= first.inputTokens + first.outputCap * plan.choices)
+    return reservation
+  const raise = async (toTokens: number, cap: number): Promise<Reservation | null> => {
+    const raised = await meter.raise(reservation, toTokens, worst)
+    if (raised !== null) progress.reservation = raised
+    return raised && { ...raised, outputCap: cap }
+  }
+  const smaller = Math.floor((reservation.reservedTokens - beside.tokens - inputTokens) / plan.choices)
+  return raise(Math.max(tokens, reservation.reservedTokens), outputCap).then(
+    raised => raised ?? (smaller < 1 || smaller >= outputCap ? null : raise(reservation.reservedTokens, smaller)),
+  )
+}
+
+const nothing = { tokens: 0, microcents: 0 }
+
+/** Enlarges the reservation by the whole cost of a hedge and returns its part; null = the account cannot pay for both. */
+export async function affordableHedge(
+  meter: Pick<Meter, 'raise'>,
+  request: AffordableRequest,
+  candidate: Candidate,
+  progress: Progress,
+): Promise<{ readonly tokens: number; readonly microcents: number } | null> {
+  const { reservation } = progress
+  const { plan, prepared } = request
+  const { outputCap, inputTokens, microcents } = highestUsage({ plan, ask: prepared.ask }, candidate, reservation)
+  const tokens = inputTokens + outputCap * plan.choices
+  const { reservedTokens, reservedMicrocents } = reservation
+  const raised = await meter.raise(reservation, reservedTokens + tokens, reservedMicrocents + microcents)
+  if (raised === null) return null
+  progress.reservation = raised
+  return { tokens, microcents }
+}
+
+/** Returns the largest usage of one attempt, with the input that the provider may add, without the gateway's own web access. */
+export function highestUsage(
+  { plan, ask }: { readonly plan: Pick<Route, 'inputTokens' | 'choices' | 'terms'>; readonly ask: ChatRequest },
+  candidate: Candidate,
+  reservation: Reservation,
+) {
+  const { model, endpoint } = candidate
+  const outputCap = Math.min(reservation.outputCap, model.maxOutputTokens)
+  const shown = plan.inputTokens - tokensSpared(ask, model.provider)
+  const room = Math.max(0, model.contextWindow - shown)
+  // A provider of another form does not receive the client's own body.
+  const isOwn = ask.source !== null && endpoint.provider.takesSource?.(model).includes(ask.source.dialect) === true
+  const sent = isOwn ? ask : { ...ask, source: null }
+  const addedTokens = Math.min(room, highestAddedInput(sent, room) + estimateOpaqueTokens(sent, model.provider))
+  const inputTokens = shown + addedTokens
+  const charges = highestSourceCharges(ask, candidate, inputTokens, plan.terms)
+  const most = { inputTokens, outputTokens: outputCap * plan.choices }
+  const microcents = highestCostOf(model.pricing, most, plan.terms) + charges
+  return { outputCap, inputTokens, addedTokens, microcents }
+}

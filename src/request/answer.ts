@@ -1,0 +1,137 @@
+/**
+ * One chat request from beginning to end: reserves, runs the steps beside this file, and settles once, however it ends.
+ * All endpoints read this one stream of events.
+ */
+
+import type { ChatRequest } from '../core/chat/chat.ts'
+import type { ChatEvents, ResponseSummary } from '../core/chat/chat-events.ts'
+import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
+import type { Caller } from '../core/limits/plans.ts'
+import type { TraceParent } from '../core/text/traceparent.ts'
+import type { UsageRecord } from '../core/usage/usage-record.ts'
+import { strictestPolicy } from '../core/validation/fallback-policy.ts'
+import type { RequestAnalysis } from '../text/analysis/prompt-analysis.ts'
+import { estimateInputTokens } from '../text/tokens/tokens.ts'
+import { planWebAccess } from '../web/web-plan.ts'
+import { type AdmitDeps, admit } from './admit.ts'
+import type { AdmittedRequest } from './admitted-request.ts'
+import { type CallDeps, call } from './call.ts'
+import { type EnhanceDeps, enhance, planRequestEnhancement } from './enhance.ts'
+import { type EnrichDeps, enrich, offerOf } from './enrich.ts'
+import { type ModerateDeps, moderate } from './moderate-input.ts'
+import { moderateOutput, type OutputModerationDeps } from './moderate-output.ts'
+import { createProgress, failureOf, type Progress } from './progress.ts'
+import { type RouteDeps, route } from './routing/route.ts'
+import { type ScreenAheadDeps, screenAhead } from './screen-ahead.ts'
+import { type CheckpointDeps, checkpoint, type SettleDeps, settle } from './settle.ts'
+
+/** Dependencies of all steps, as each declares its own. */
+export type AnswerDeps = RouteDeps &
+  AdmitDeps &
+  ScreenAheadDeps &
+  ModerateDeps &
+  EnhanceDeps &
+  EnrichDeps &
+  CallDeps &
+  OutputModerationDeps &
+  CheckpointDeps &
+  SettleDeps & {
+    readonly prompts: {
+      /** Prompt analysis, and the digest under which the prompt is remembered. */
+      read(accountId: string, ask: ChatRequest): { readonly reading: RequestAnalysis; readonly digest: string }
+    }
+    readonly observe: { admitted(progress: Progress): void }
+  }
+
+/** Returns the request under the fallback policy of its account and key, which it can only narrow. */
+export function underPolicyOf({ fallback }: Pick<Caller, 'fallback'>, ask: ChatRequest): ChatRequest {
+  const policy = fallback === undefined ? ask.fallback : strictestPolicy(fallback, ask.fallback)
+  return policy === ask.fallback ? ask : { ...ask, fallback: policy }
+}
+
+/** A request as its route received it. */
+type AnswerRequest = {
+  readonly id: string
+  readonly signal: RequestAbortSignal
+  readonly trace?: TraceParent | null
+  /** Called when the request is admitted: from then on it has a usage record, however it ends. */
+  readonly admitted?: () => void
+  /** Awaited when the usage record is durable. */
+  readonly settled?: (record: UsageRecord) => Promise<void>
+}
+
+/**
+ * Answers one request as batches of events: `opened`, content, `finish` per choice, and `done` when the usage record is
+ * durable. Throws `GatewayError`; before the first batch it becomes a status, after it an `error` event. Ending the
+ * generator or aborting `request.signal` aborts the upstream call, and the received output is settled.
+ */
+export async function* answer(
+  deps: AnswerDeps,
+  caller: Caller,
+  asked: ChatRequest,
+  request: AnswerRequest,
+): ChatEvents {
+  const ask = underPolicyOf(caller, asked)
+  const { clock } = deps
+  const requestId = request.id
+  const started = { startedAt: clock.now(), startedMonotonic: clock.monotonic() }
+  // Analyzes the client's own text only, so that no fetched text can change the choice. Runs in process, so nothing is
+  // billed yet.
+  const { reading, digest: promptDigest } = deps.prompts.read(caller.accountId, ask)
+  const web = planWebAccess(ask, reading, caller, offerOf(deps))
+  const enhancement = planRequestEnhancement(deps, ask, reading)
+  const inputTokens = enhancement?.inputTokens ?? estimateInputTokens(ask)
+  const wanted = route(deps, { caller, ask, reading, inputTokens, web })
+  const admittedFrom = clock.monotonic()
+  const { reservation, plan, web: webLeftOut } = await admit(deps, { requestId, caller, ask, plan: wanted })
+  const admitted: AdmittedRequest = {
+    requestId,
+    ...started,
+    trace: request.trace ?? null,
+    promptDigest,
+    caller,
+    ask,
+    plan,
+  }
+  const progress = createProgress(reservation, { route: started.startedMonotonic, admit: admittedFrom })
+  const { stages } = progress
+  deps.observe.admitted(progress)
+  request.admitted?.()
+  const noteUsage = () => checkpoint(deps, admitted, progress)
+  // Written immediately: a request without a checkpoint leaves no usage record if the process dies.
+  noteUsage()
+  let receipt: ResponseSummary
+  try {
+    stages.moderate = clock.monotonic()
+    await screenAhead(deps, ask, request.signal)
+    const screened = moderate(deps, ask, request)
+    const { signal, secrets } = screened
+    stages.enhance = clock.monotonic()
+    const enhanced = await enhance(deps, screened, { requestId, ask, plan, enhancement })
+    progress.enhancement = enhanced.enhancement
+    stages.enrich = clock.monotonic()
+    const prepared = await enrich(deps, enhanced, { accountId: caller.accountId, plan: plan.web, signal })
+    progress.web = prepared.web ?? webLeftOut
+    stages.call = clock.monotonic()
+    const calling = { requestId, ...started, caller, ask, plan, prepared, secrets, signal, checkpoint: noteUsage }
+    const sent = { verdict: screened.verdict, sources: prepared.web?.sources ?? [] }
+    const hit = yield* moderateOutput(deps, ask.stream, sent, call(deps, calling, progress))
+    progress.isFiltered = hit !== null
+    if (hit !== null) progress.decision = { ...hit, param: null }
+    progress.outcome = 'completed'
+  } catch (thrown) {
+    const failure = failureOf(thrown, request.signal)
+    if (failure !== null) {
+      progress.outcome = failure.outcome
+      progress.errorCode = failure.errorCode
+      progress.decision = failure.decision
+    }
+    throw thrown
+  } finally {
+    stages.settle = clock.monotonic()
+    // Success, failure and disconnect all end here, once.
+    receipt = await settle(deps, admitted, progress, request.settled)
+  }
+  // The terminal event follows the durable usage record, so a client that received it is in the ledger.
+  yield [{ type: 'done', receipt }]
+}

@@ -1,0 +1,261 @@
+/** One attempt while it is read: decides which output may be sent and when, and writes the checkpoints. */
+import type { Attempt } from '../core/chat/attempts.ts'
+import type { ChatEvent, ResponseStart } from '../core/chat/chat-events.ts'
+import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
+import { type Catalog, fullName } from '../core/models/models.ts'
+import type { Deadlines } from '../core/request/deadlines.ts'
+import { isKeyFailure } from '../models/choose-key.ts'
+import type { KeyClaim } from '../providers/keys/key-pool.ts'
+import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
+import { estimateTokens, likelyInputTokens } from '../text/tokens/tokens.ts'
+import type { AdmittedRequest } from './admitted-request.ts'
+import type { AttemptDeps, UpstreamAttempt } from './attempt.ts'
+import type { Prepared } from './enrich.ts'
+import type { Progress } from './progress.ts'
+import { viaOf } from './routing/candidate.ts'
+import { requestedModel } from './routing/named-model.ts'
+import { servedModel } from './served-model.ts'
+import { applyParts, awaitsForcedCall, type UpstreamResponse } from './upstream-response.ts'
+
+/** Maximum characters per token of the output cap. An upstream that exceeds it ignores the cap and is aborted. */
+const maximumCharactersPerToken = 16
+
+/** Search results and fetched pages are no output under the cap. As much as a JSON response may have. */
+const maximumItemCharacters = 8 * 1_048_576
+
+/** More text than this before a forced call is sent, and an end without the call is then an error. */
+const maximumHeldCharacters = 64 * 1024
+
+const checkpointEveryMs = 1000
+/** The first checkpoint with content is due early: before it, only the request is known. */
+const firstCheckpointMs = 250
+/** Usually 256 tokens of text. */
+const checkpointEveryCharacters = 1024
+
+/** A request that is ready to be sent. */
+export type CallRequest = Pick<
+  AdmittedRequest,
+  'requestId' | 'caller' | 'ask' | 'startedAt' | 'startedMonotonic' | 'plan'
+> & {
+  readonly prepared: Prepared
+  /** Kinds of detected secrets in the prompt. */
+  readonly secrets: readonly string[]
+  readonly signal: RequestAbortSignal
+  /** Writes a checkpoint of the usage so far. */
+  readonly checkpoint: () => void
+}
+
+export type AttemptRunDeps = AttemptDeps & {
+  readonly config: { readonly deadlines: Deadlines; readonly defaultMaxOutputTokens: number }
+  readonly catalogue: Pick<Catalog, 'resolve'>
+}
+
+type AttemptRunOptions = {
+  readonly request: CallRequest
+  readonly progress: Progress
+  readonly attempt: UpstreamAttempt
+  readonly response: UpstreamResponse
+  /** Key of the attempt; null = the provider's only one. */
+  readonly claim: KeyClaim | null
+  /** Ticket of the retry budget; released after the attempt. */
+  readonly ticket: { end(): void }
+  readonly outputCap: number
+  /** Ends the probe of an open circuit without an outcome; null = the attempt is not a probe. */
+  readonly endProbe: (() => void) | null
+  /** Whether the request asked the upstream to stream. */
+  readonly stream: boolean
+}
+
+/** A class, because creating closures per request costs time. */
+export class AttemptRun {
+  readonly attempt: UpstreamAttempt
+  readonly response: UpstreamResponse
+  readonly claim: KeyClaim | null
+  readonly stream: boolean
+  /** Content was sent to the client, so no other candidate can answer. */
+  isCommitted = false
+  /** Another attempt may still answer instead, so that no output may be sent. */
+  isRacing = false
+  private readonly deps: AttemptRunDeps
+  private readonly options: AttemptRunOptions
+  private readonly maximumCharacters: number
+  private readonly held: ChatEvent[] = []
+  private checkpointAt: number
+  private checkpointLength = 0
+
+  constructor(deps: AttemptRunDeps, options: AttemptRunOptions) {
+    const { attempt, response, claim, stream, outputCap, request } = options
+    this.deps = deps
+    this.options = options
+    this.attempt = attempt
+    this.response = response
+    this.claim = claim
+    this.stream = stream
+    this.maximumCharacters = outputCap * request.prepared.ask.choices * maximumCharactersPerToken + 4096
+    this.checkpointAt = response.startedAt + firstCheckpointMs - checkpointEveryMs
+  }
+
+  isOver(): boolean {
+    return this.response.ended || this.response.failure !== null
+  }
+
+  /** Adds the parts that arrived. Returns those that may be sent now, null = none. */
+  take(parts: readonly AnswerPart[]): readonly ChatEvent[] | null {
+    const { attempt, response } = this
+    const { ask } = this.options.request.prepared
+    const content = applyParts(response, parts, ask.choices)
+    this.noteUsage(attempt.arrivedAt())
+    if (response.hasContent && response.firstContentAt === null) {
+      response.firstContentAt = attempt.arrivedAt()
+      attempt.contentArrived()
+    }
+    if (response.text.length > this.maximumCharacters || response.itemCharacters > maximumItemCharacters)
+      response.failure ??= endless
+    if (content.length === 0) return null
+    if (this.isCommitted) return content
+    for (const event of content) this.held.push(event)
+    return this.isRacing ? null : this.show()
+  }
+
+  /** Returns the first batch if a stream has content to send; null = none, or not yet. */
+  show(): readonly ChatEvent[] | null {
+    const { stream } = this.options.request.prepared.ask
+    // A failure in the same read as the first content was not sent yet, so the request can still fall back.
+    if (stream === null || !this.hasServed() || this.isHeld()) return null
+    this.isCommitted = true
+    return this.firstBatch()
+  }
+
+  /** Text before a call that the model was only asked for is held back: without the call, it is no answer to the client. */
+  private isHeld(): boolean {
+    const { response } = this
+    return awaitsForcedCall(response) && response.text.length + response.reasoning.length <= maximumHeldCharacters
+  }
+
+  /** Whether content has arrived without a failure. */
+  hasServed(): boolean {
+    return this.response.hasContent && this.response.failure === null
+  }
+
+  /** Ends the upstream call and releases the ticket and the key. Always called. */
+  close(): void {
+    this.attempt.close(this.response.ended && this.response.failure === null)
+    this.options.ticket.end()
+    // The report of an outcome follows in the same turn, if there is one.
+    this.options.endProbe?.()
+    if (this.claim !== null) this.settleClaim(this.claim)
+  }
+
+  /** Settles before it reports a failure: a 429 leaves no capacity, and tokens given back would be some. */
+  private settleClaim(claim: KeyClaim): void {
+    const { failure } = this.response
+    claim.settle(this.drawnTokens())
+    if (failure !== null && isKeyFailure(failure.kind)) claim.failed(failure, this.attempt.status())
+  }
+
+  /** Tokens that count against the quota; null = unknown, and the estimate stays. A refused request draws none. */
+  private drawnTokens(): number | null {
+    const { failure, usage, text, reasoning } = this.response
+    const status = this.attempt.status()
+    if (failure?.kind === 'connection_failed' || (failure !== null && status !== null && status >= 400)) return 0
+    if (usage?.inputTokens == null) return null
+    const { inputTokens, outputTokens, leastOutputTokens = 0 } = usage
+    return inputTokens + (outputTokens ?? Math.max(leastOutputTokens, estimateTokens(text) + estimateTokens(reasoning)))
+  }
+
+  /** Returns why the output is incomplete; null = it is complete. */
+  failure(): ProviderFailure | null {
+    return this.response.failure ?? (this.response.ended ? null : truncated)
+  }
+
+  /** Returns the end of the serving response, with all parts that were held back. */
+  lastBatch(): readonly ChatEvent[] {
+    return this.isCommitted ? finishesOf(this.response) : [...this.firstBatch(), ...finishesOf(this.response)]
+  }
+
+  private firstBatch(): readonly ChatEvent[] {
+    return [opened(this.deps, this.options, viaOf(this.response.candidate, this.claim)), ...this.held]
+  }
+
+  /** Each second or 256 tokens, whichever comes first: a process that dies loses at most this much of a request. */
+  private noteUsage(now: number): void {
+    const { length } = this.response.text
+    if (now - this.checkpointAt < checkpointEveryMs && length - this.checkpointLength < checkpointEveryCharacters)
+      return
+    this.checkpointAt = now
+    this.checkpointLength = length
+    this.options.request.checkpoint()
+  }
+}
+
+/** Creates the first event of a response, whose model from here on is the serving one. */
+export function opened(
+  deps: Pick<AttemptRunDeps, 'clock' | 'catalogue'>,
+  { request, progress, response }: Pick<AttemptRunOptions, 'request' | 'progress' | 'response'>,
+  via: Pick<Attempt, 'via'> | null,
+): ChatEvent {
+  const { candidate, startedAt, firstContentAt } = response
+  const { requestId, startedMonotonic, secrets } = request
+  const durationMs = Math.round(deps.clock.monotonic() - startedAt)
+  if (firstContentAt !== null) progress.firstContentMs = firstContentAt - startedMonotonic
+  progress.attempts.push({
+    model: fullName(candidate.model),
+    outcome: 'served',
+    startedAt,
+    durationMs,
+    status: 200,
+    ...via,
+  })
+  const model = fullName(servedModel(deps.catalogue, response))
+  const requested = requestedModel(request.plan)
+  const { ask, providerFields } = response
+  const opening: ResponseStart = {
+    requestId,
+    createdAt: Math.floor(request.startedAt / 1000),
+    model,
+    provider: candidate.model.provider,
+    requestedModel: requested,
+    ...(model === requested && ask.model !== null ? { askedName: ask.model } : {}),
+    attempts: [...progress.attempts],
+    droppedParameters: response.droppedParameters,
+    ...(secrets.length === 0 ? {} : { secrets }),
+    ...(response.outputCap === null ? {} : { outputCap: response.outputCap }),
+    ...(progress.web === null ? {} : { web: progress.web }),
+    ...(progress.hedge === null ? {} : { hedge: progress.hedge.result }),
+    ...(ask.dialect === 'messages' ? { inputUsage: inputUsageOf(response) } : {}),
+    ...(providerFields === null ? {} : { providerFields }),
+    enhanced: progress.enhancement?.changed ?? null,
+    overheadMs: Math.max(0, startedAt - startedMonotonic - progress.upstreamMs),
+  }
+  return { type: 'opened', opening }
+}
+
+/** The input tokens that are known when the response begins. */
+function inputUsageOf({ usage, candidate, ask }: UpstreamResponse): NonNullable<ResponseStart['inputUsage']> {
+  const { cachedInputTokens = 0, cacheWriteTokens = 0, hourCacheWriteTokens = 0 } = usage ?? {}
+  const inputTokens = usage?.inputTokens ?? likelyInputTokens(ask, candidate.model.provider)
+  return { inputTokens, cachedInputTokens, cacheWriteTokens, hourCacheWriteTokens }
+}
+
+/** Finish reasons of a complete output. */
+export function finishesOf(response: UpstreamResponse): readonly ChatEvent[] {
+  const { stopSequence, upstreamReason } = response
+  return [...response.finishes].map(
+    ([choice, reason]): ChatEvent => ({
+      type: 'finish',
+      choice,
+      reason,
+      ...(choice === 0 && reason === 'stop' && stopSequence !== null ? { stopSequence } : {}),
+      ...(choice === 0 && upstreamReason !== null ? { upstreamReason } : {}),
+    }),
+  )
+}
+
+const truncated: ProviderFailure = {
+  kind: 'truncated',
+  blame: 'upstream',
+  retryable: true,
+  retryAfterMs: null,
+  detail: 'the response ended without its terminal event',
+}
+const endless: ProviderFailure = { ...truncated, kind: 'bad_answer', detail: 'the output exceeded its cap' }

@@ -1,0 +1,151 @@
+/** Estimates the cost of a request from catalog prices, without any upstream call. */
+import type { ImagePart, Message } from '../core/chat/chat.ts'
+import type { Model } from '../core/models/models.ts'
+import { type PriceTerms, type Rates, ratesAt } from '../core/models/pricing.ts'
+import { costOf, highestCostOf } from '../core/usage/money.ts'
+import type { LengthSource } from '../learning/estimate-calibration.ts'
+import { estimateImageTokens, factorOf } from '../text/tokens/tokens.ts'
+import { noWeb, type WebPlan } from '../web/web-plan.ts'
+import { type LengthCues, usualOutputTokens } from './output-length.ts'
+
+/**
+ * Reliability of an estimate.
+ * - `high`: all text was counted by the model's own tokenizer, and the client caps the output.
+ * - `medium`: one of the two; or the account has responses of this query type whose costs were estimated within a
+ * third.
+ * - `low`: neither: the provider publishes no tokenizer (or images and pages are estimated), and the output length is
+ * open.
+ */
+type EstimateConfidence = 'high' | 'medium' | 'low'
+
+/** Source of the output length: the client's cap, or as in `estimate-calibration.ts`. */
+type OutputSource = 'cap' | LengthSource
+
+export type CostEstimate = {
+  readonly model: Model
+  readonly inputTokens: number
+  readonly expectedOutputTokens: number
+  readonly outputFrom: OutputSource
+  readonly costMicrocents: number
+  /** Maximum cost; known if `confidence` is `high`. */
+  readonly maximumCostMicrocents: number | null
+  readonly confidence: EstimateConfidence
+}
+
+/** Measurements that are shared by all models. */
+type MeasuredPrompt = {
+  readonly textTokens: number
+  readonly messages: number
+  readonly images: readonly ImagePart['detail'][]
+  /** Cues for the length of the output. */
+  readonly cues: LengthCues
+  /** Planned web access; an estimate performs none. */
+  readonly web: WebPlan
+  /** Epoch milliseconds of the estimate: prices can depend on the time. */
+  readonly at: number
+}
+
+/** Measured output length, relative to the table of usual lengths. */
+export type CalibratedOutput = {
+  /** Factor on the usual length. */
+  readonly factor: number
+  readonly source: LengthSource
+  readonly typicalErrorPct: number | null
+}
+
+/** Calibration without measurements. */
+export const unknownLength: CalibratedOutput = { factor: 1, source: 'table', typicalErrorPct: null }
+
+/** Typical tokens of a page and of search results: the project's own rough figures. */
+const usualWeb = { page: 2_000, results: 800 } as const
+
+const tokensPerMessage = 4
+
+/** Measures a conversation. `count` returns the tokens of all texts together in OpenAI's tokenizer. */
+export async function measurePrompt(
+  messages: readonly Message[],
+  count: (texts: readonly string[]) => Promise<number>,
+  { cues, at, web = noWeb }: Pick<MeasuredPrompt, 'cues' | 'at'> & Partial<Pick<MeasuredPrompt, 'web'>>,
+): Promise<MeasuredPrompt> {
+  const textTokens = await count(messages.map(textOf))
+  const images = messages.flatMap(message =>
+    message.role === 'user' ? message.content.flatMap(part => (part.type === 'image' ? [part.detail] : [])) : [],
+  )
+  return { textTokens, messages: messages.length, images, cues, web, at }
+}
+
+/** Returns the estimate of one model for a measured prompt. `maxOutputTokens` is the client's cap; null = none. */
+export function estimateCost(
+  model: Model,
+  prompt: MeasuredPrompt,
+  maxOutputTokens: number | null,
+  known: CalibratedOutput = unknownLength,
+): CostEstimate {
+  const images = prompt.images.reduce((sum, detail) => sum + estimateImageTokens(detail, model.provider), 0)
+  const text = Math.ceil(prompt.textTokens * factorOf(model.provider))
+  const { web } = prompt
+  const looked = usualWebTokens(web, model)
+  const inputTokens = text + images + looked + tokensPerMessage * (prompt.messages + 1)
+  const { tokens, from } = expectedOutput(model, prompt.cues, maxOutputTokens, known)
+  const counted = model.provider === 'openai' && images === 0 && looked === 0
+  const confidence = confidenceOf(counted, maxOutputTokens !== null, known)
+  const cap = Math.min(maxOutputTokens ?? model.maxOutputTokens, model.maxOutputTokens)
+  const terms: PriceTerms = { at: prompt.at, tier: 'default' }
+  return {
+    model,
+    inputTokens,
+    expectedOutputTokens: tokens,
+    outputFrom: from,
+    costMicrocents: baseCost(ratesAt(model.pricing, terms), inputTokens, tokens) + web.microcents,
+    maximumCostMicrocents:
+      confidence === 'high' ? highestCostOf(model.pricing, { inputTokens, outputTokens: cap }, terms) : null,
+    confidence,
+  }
+}
+
+/** Returns the expected output tokens of one choice and their source. */
+export function expectedOutput(
+  model: Model,
+  cues: LengthCues,
+  maxOutputTokens: number | null,
+  { factor, source }: CalibratedOutput,
+): { readonly tokens: number; readonly from: OutputSource } {
+  const tokens = Math.max(1, Math.round(usualOutputTokens(model, cues) * factor))
+  const cap = Math.min(maxOutputTokens ?? model.maxOutputTokens, model.maxOutputTokens)
+  return tokens >= cap ? { tokens: cap, from: 'cap' } : { tokens, from: source }
+}
+
+/** Returns the expected cost in micro-cents for these tokens without caching. */
+export function baseCost(rates: Rates, inputTokens: number, outputTokens: number): number {
+  return costOf(rates, { inputTokens, outputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 })
+}
+
+/** Returns the tokens that planned web access typically adds. */
+export function usualWebTokens({ query, urls }: WebPlan, { provider }: Model): number {
+  return Math.ceil((urls.length * usualWeb.page + (query === null ? 0 : usualWeb.results)) * factorOf(provider))
+}
+
+/** Typical errors up to this percentage count as reliable. */
+const tolerableErrorPct = 33
+
+function confidenceOf(
+  counted: boolean,
+  capped: boolean,
+  { source, typicalErrorPct }: CalibratedOutput,
+): EstimateConfidence {
+  if (counted && capped) return 'high'
+  const proven = source === 'account' && typicalErrorPct !== null && typicalErrorPct <= tolerableErrorPct
+  return counted || capped || proven ? 'medium' : 'low'
+}
+
+function textOf(message: Message): string {
+  switch (message.role) {
+    case 'system':
+    case 'tool':
+      return message.text
+    case 'assistant':
+      return message.text ?? ''
+    case 'user':
+      return message.content.map(part => (part.type === 'text' ? part.text : '')).join('\n')
+  }
+}

@@ -1,0 +1,149 @@
+import type { ChatRequest } from '../core/chat/chat.ts'
+import type { Caller } from '../core/limits/plans.ts'
+import { ratesAt } from '../core/models/pricing.ts'
+import type { HealthState } from '../core/request/health-state.ts'
+import type { PlaceReason } from '../core/request/place-reason.ts'
+import { defaultLevelShares, type LevelShares } from '../models/capability-levels.ts'
+import type { SkipReason } from '../models/circuit-breaker.ts'
+import { type Figures, publishedFigures } from '../models/scoring.ts'
+import type { WeighedSignal } from '../text/analysis/difficulty.ts'
+import type { DifficultyExplainer, PromptAnalysis, PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
+import { estimateInputTokens, likelyInputTokens } from '../text/tokens/tokens.ts'
+import { planWebAccess, type WebAvailability } from '../web/web-plan.ts'
+import { type AdmissionCheckDeps, checkAdmission } from './admit.ts'
+import { underPolicyOf } from './answer.ts'
+import { baseCost, type CalibratedOutput, expectedOutput, usualWebTokens } from './cost-estimate.ts'
+import { planRequestEnhancement } from './enhance.ts'
+import type { Candidate } from './routing/candidate.ts'
+import { explainHealth, explainPlace, type HealthDetail } from './routing/explain-place.ts'
+import { healthKey, routingHealthKey } from './routing/health-key.ts'
+import { type CandidateOrderDeps, inOrder } from './routing/order.ts'
+import { type Route, type RouteDeps, route } from './routing/route.ts'
+
+/** The routing of a request at this moment, with reasons. */
+export type Preview = {
+  readonly reading: PromptAnalysis
+  readonly shares: LevelShares
+  readonly plan: Route
+  readonly candidates: readonly PreviewedCandidate[]
+  readonly known: CalibratedOutput
+  /** Signals that decided the complexity of the prompt. */
+  readonly difficulty: readonly WeighedSignal[]
+}
+
+export type PreviewedCandidate = {
+  readonly candidate: Candidate
+  /** Why it has this place in the order of calls. */
+  readonly place: PlaceReason
+  readonly reasons: readonly string[]
+  /** Integer of 1e-8 USD. */
+  readonly costMicrocents: number
+  readonly health: HealthState
+  /** Null = it is healthy. */
+  readonly healthDetail: HealthDetail | null
+  readonly figures: Figures
+}
+
+type PreviewDeps = RouteDeps &
+  AdmissionCheckDeps &
+  CandidateOrderDeps & {
+    readonly config: { readonly rewriter: string | null }
+    readonly newRequestId: () => string
+    readonly read: PromptAnalyzer
+    readonly explain: DifficultyExplainer
+    readonly foresight: NonNullable<RouteDeps['foresight']>
+    readonly health: {
+      entryOf(key: string): {
+        readonly cause: string | null
+        readonly failureRate: number
+        readonly since: number | null
+      }
+    }
+  }
+
+/**
+ * Routes a chat request by the real router and limits. Returns its candidates in the order of calls. Calls no model and
+ * reserves nothing. Throws as the chat request would, including for the account's limits.
+ */
+export async function planDryRun(
+  deps: PreviewDeps,
+  caller: Caller,
+  asked: ChatRequest,
+  offer: WebAvailability,
+): Promise<Preview> {
+  const ask = underPolicyOf(caller, asked)
+  const reading = deps.read(ask.messages)
+  const web = planWebAccess(ask, reading, caller, offer)
+  // A dry run shows the rule and not the exploration of another model.
+  const settled: RouteDeps = { ...deps, random: () => 1 }
+  const enhancement = planRequestEnhancement(deps, ask, reading)
+  const wanted = route(settled, {
+    caller,
+    ask,
+    reading,
+    inputTokens: enhancement?.inputTokens ?? estimateInputTokens(ask),
+    web,
+  })
+  const plan = await checkAdmission(deps, { requestId: deps.newRequestId(), caller, ask, plan: wanted })
+  const known = deps.foresight.of(reading.queryType, caller.accountId)
+  const candidates = explainOrder(deps, plan).map(({ candidate, place, health, healthDetail, reasons }) => {
+    const { model } = candidate
+    const figures =
+      candidate.figures ?? deps.health.figuresOf?.(healthKey(candidate), model.figures) ?? publishedFigures(model)
+    const outputTokens = expectedOutput(model, reading, ask.maxOutputTokens, known).tokens * ask.choices
+    const inputTokens = likelyInputTokens(enhancement?.ask ?? ask, model.provider) + usualWebTokens(plan.web, model)
+    return {
+      candidate,
+      place,
+      reasons,
+      costMicrocents: baseCost(ratesAt(model.pricing, plan.terms), inputTokens, outputTokens) + plan.web.microcents,
+      health,
+      healthDetail,
+      figures,
+    }
+  })
+  return {
+    reading,
+    shares: deps.shares ?? defaultLevelShares,
+    plan,
+    candidates,
+    known,
+    difficulty: deps.explain(ask.messages),
+  }
+}
+
+type ExplainedCandidate = Pick<PreviewedCandidate, 'candidate' | 'place' | 'reasons' | 'health' | 'healthDetail'>
+
+/**
+ * Returns the candidates in the order of calls with the reasons of their places. The order and the reasons come from the
+ * same decisions: the ranking's own reasons, and the skips of the order of calls.
+ */
+export function explainOrder(
+  deps: CandidateOrderDeps & Pick<PreviewDeps, 'health'>,
+  plan: Pick<Route, 'mode' | 'first' | 'candidates'>,
+): readonly ExplainedCandidate[] {
+  const { health: tracker } = deps
+  const skips = new Map<Candidate, SkipReason>()
+  const skipped = (candidate: Candidate, reason: SkipReason) => void skips.set(candidate, reason)
+  const order = [...inOrder({ ...deps, rests: skipped }, plan, () => {})]
+  const isAnyCalled = skips.size < order.length
+  return order.map(candidate => {
+    const skip = skips.get(candidate) ?? null
+    const { health } = candidate
+    // A ranking cannot know the skip of a named model.
+    const place = skip !== null && isAnyCalled ? 'unhealthy' : candidate.place
+    const entry = health === 'healthy' ? null : tracker.entryOf(routingHealthKey(tracker, candidate.model))
+    return {
+      candidate,
+      place,
+      health,
+      healthDetail: entry,
+      reasons: [
+        candidate.reason(),
+        ...explainPlace({ place, health }),
+        ...(skip === null || !isAnyCalled ? [] : [`skipped, and called only as the last resort: ${skip}`]),
+        ...(entry === null ? [] : [explainHealth(health, entry)]),
+      ],
+    }
+  })
+}

@@ -1,0 +1,101 @@
+import type { ChatRequest, ReasoningEffort } from '../core/chat/chat.ts'
+import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
+import { type Catalog, fullName } from '../core/models/models.ts'
+import type { Clock } from '../core/ports/clock.ts'
+import type { Network } from '../core/ports/network.ts'
+import { chatRequestWithDefaults } from '../core/request/chat-request.ts'
+import type { Deadlines } from '../core/request/deadlines.ts'
+import { isKeyFailure } from '../models/choose-key.ts'
+import type { ConfiguredProvider } from '../providers/configured-provider.ts'
+import { estimateTokens } from '../text/tokens/tokens.ts'
+import { UpstreamAttempt } from './attempt.ts'
+import { endpointOf, nameAtFirstHost } from './routing/hosts.ts'
+
+export type CompleteDeps = {
+  readonly clock: Clock
+  readonly network: Network
+  readonly catalogue: Catalog
+  readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
+  readonly deadlines: Deadlines
+}
+
+type Question = {
+  readonly system: string
+  readonly user: string
+  readonly outputCap: number
+  /** Absent = the model's default. */
+  readonly reasoningEffort?: ReasoningEffort
+}
+
+/**
+ * Returns the output of a catalog model for a request of the gateway itself, which is billed to no account. Throws an
+ * `Error` if the model is not offered or its output is incomplete.
+ */
+export async function completeInternally(
+  deps: CompleteDeps,
+  name: string,
+  question: Question,
+  signal: RequestAbortSignal,
+): Promise<string> {
+  const model = deps.catalogue.resolve(name)
+  const endpoint = model === null ? undefined : endpointOf(deps.endpoints, model)
+  if (model === null || endpoint === undefined) throw new Error('the model is not offered here')
+  const { outputCap } = question
+  const tokens = estimateTokens(question.system + question.user, model.provider) + outputCap
+  const claim = (await endpoint.keys?.claim({ model: fullName(model), tokens, except: new Set() })) ?? null
+  if (claim?.key === null) throw new Error('no key of its provider has capacity')
+  const attempt = new UpstreamAttempt(deps, {
+    claim,
+    candidate: {
+      model,
+      endpoint,
+      score: 1,
+      place: 'requested',
+      health: 'healthy',
+      reason: () => 'requested by the gateway itself',
+      parts: () => null,
+    },
+    ask: {
+      ask: askOf(question),
+      model: nameAtFirstHost(model),
+      outputCap: Math.min(outputCap, model.maxOutputTokens),
+      stream: false,
+    },
+    deadlines: deps.deadlines,
+    deadlineAt: deps.clock.monotonic() + deps.deadlines.totalMs,
+    signal,
+  })
+  let text = ''
+  let hasEnded = false
+  try {
+    while (!hasEnded) {
+      const parts = await attempt.next()
+      if (parts === null) break
+      for (const part of parts) {
+        if (part.type === 'text') text += part.text
+        if (part.type === 'failure') {
+          claim?.settle(isKeyFailure(part.failure.kind) ? 0 : null)
+          claim?.failed(part.failure, attempt.status())
+          throw new Error(part.failure.kind, { cause: part.failure })
+        }
+        if (part.type === 'end') hasEnded = true
+      }
+    }
+  } finally {
+    attempt.close(hasEnded)
+    claim?.settle(null)
+  }
+  if (!hasEnded) throw new Error('the output was truncated')
+  return text
+}
+
+function askOf({ system, user, reasoningEffort }: Question): ChatRequest {
+  const messages = [
+    { role: 'system', text: system },
+    { role: 'user', content: [{ type: 'text', text: user }], name: null },
+  ] as const
+  return chatRequestWithDefaults(messages, {
+    reasoningEffort: reasoningEffort ?? null,
+    bodyCharacters: system.length + user.length,
+  })
+}

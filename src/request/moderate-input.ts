@@ -1,0 +1,190 @@
+import type { ChatRequest, Message, PromptDefinition } from '../core/chat/chat.ts'
+import { createRequestAbort, type RequestAbortSignal } from '../core/chat/request-abort.ts'
+import { partTexts } from '../core/chat/request-texts.ts'
+import { collectDefinitions, mapDefinitionTexts } from '../core/chat/tool-definitions.ts'
+import type { Log } from '../core/ports/log.ts'
+import { GatewayError } from '../core/validation/errors.ts'
+import type { Moderation } from '../text/moderation/layers/moderation.ts'
+import { type DetectedSecret, maskSecrets } from '../text/moderation/secret-detection.ts'
+import type { Verdict } from '../text/moderation/text-moderator.ts'
+
+declare const screened: unique symbol
+
+/**
+ * A chat request that passed moderation. Only `moderate` creates one, so code that skips moderation does not compile.
+ */
+export type ModeratedRequest = {
+  readonly [screened]: true
+  readonly ask: ChatRequest
+  /** Kinds of detected secrets in the conversation and its definitions. */
+  readonly secrets: readonly string[]
+  /** Aborts with the request, and with the error of a blocking verdict of the external moderation. */
+  readonly signal: RequestAbortSignal
+  /**
+   * Settles after that verdict; no output may be sent before. Throws the error of a blocking verdict. Null = no
+   * external moderation.
+   */
+  readonly verdict: Promise<void> | null
+}
+
+export type ModerateDeps = {
+  readonly safety: Pick<
+    Moderation,
+    'screenMessages' | 'screenDefinition' | 'moderation' | 'secrets' | 'leaksIn' | 'secretsIn'
+  >
+  readonly log: Pick<Log, 'warn'>
+}
+
+/**
+ * Moderates the whole conversation and not only its last message: an instruction may be in an earlier turn, in a tool's
+ * result, or in a tool's definition from another source. Throws `content_blocked` with the layer and category. Does not
+ * wait for the external moderation: the request continues meanwhile and ends at a blocking verdict.
+ */
+export function moderate(
+  deps: ModerateDeps,
+  ask: ChatRequest,
+  request: { readonly id: string; readonly signal: RequestAbortSignal },
+): ModeratedRequest {
+  const { safety } = deps
+  const kinds = new Set<string>()
+  const addSecrets = (param: Param, verdict: Verdict, parts: readonly (Message | PromptDefinition)[]) => {
+    for (const kind of checkPart(safety, param, verdict, parts)) kinds.add(kind)
+  }
+  addSecrets('messages', safety.screenMessages(ask.messages), ask.messages)
+  const definitions = collectDefinitions(ask)
+  for (const one of definitions) addSecrets(one.param, safety.screenDefinition(one), [one])
+  const secrets: readonly string[] = [...kinds]
+  if (secrets.length > 0) {
+    deps.log.warn('secrets_in_prompt', {
+      request_id: request.id,
+      kinds: secrets.join(', '),
+      masked: String(safety.secrets === 'mask'),
+    })
+  }
+  const clean = safety.secrets === 'mask' && secrets.length > 0 ? masking(safety, ask) : ask
+  // The text that was checked here, or the masked one.
+  const asked = clean === ask ? definitions : collectDefinitions(clean)
+  const texts = [...clean.messages.flatMap(partTexts), ...asked.flatMap(partTexts)].filter(text => text.trim() !== '')
+  return { ask: clean, secrets, ...startExternalModeration(safety, texts, request) } as ModeratedRequest
+}
+
+/** Field of the request: `messages`, `tools`, `response_format`, or another one. */
+type Param = string
+
+/** Returns the kinds of secrets in a part of the request. Throws if the part is blocked. */
+function checkPart(
+  safety: ModerateDeps['safety'],
+  param: Param,
+  verdict: Verdict,
+  parts: readonly (Message | PromptDefinition)[],
+): ReadonlySet<string> {
+  if (verdict.verdict === 'block') throw blockedBy(param, verdict)
+  const found = new Set<string>()
+  for (const one of parts) for (const kind of safety.secretsIn(one)) found.add(kind)
+  if (found.size > 0 && safety.secrets === 'block') throw secretsFound(param, found)
+  return found
+}
+
+/** Returns the error of a blocking verdict on a field of the request. */
+export function blockedBy(param: Param, { layer, category, rule }: Verdict): GatewayError {
+  return refusal(param, layer ?? 'patterns', category ?? 'illegal', rule)
+}
+
+/** Starts the external moderation without waiting for it. */
+function startExternalModeration(
+  { moderation }: ModerateDeps['safety'],
+  texts: readonly string[],
+  request: { readonly id: string; readonly signal: RequestAbortSignal },
+): Pick<ModeratedRequest, 'signal' | 'verdict'> {
+  if (moderation === null) return { signal: request.signal, verdict: null }
+  const ending = createRequestAbort()
+  const leave = () => ending.abort(request.signal.reason)
+  request.signal.addEventListener('abort', leave)
+  if (request.signal.aborted) leave()
+  const asking = new AbortController()
+  ending.signal.addEventListener('abort', () => asking.abort())
+  const verdict = moderation.ask(texts, request.id, asking.signal).then(category => {
+    if (category === null) return
+    const error = refusal('messages', 'classifier', category, 'the configured moderation')
+    ending.abort(error)
+    throw error
+  })
+  // The awaiting step handles the rejection; a request that ended earlier has no such step.
+  verdict.catch(() => {})
+  return { signal: ending.signal, verdict }
+}
+
+/**
+ * Returns the request with all secrets masked. Throws `content_blocked` if a name contains one, because calls refer to
+ * it.
+ */
+function masking({ leaksIn }: Pick<Moderation, 'leaksIn'>, ask: ChatRequest): ChatRequest {
+  const { tools, responseFormat } = ask
+  for (const { name } of tools) refuseNamed('tools', leaksIn(name))
+  if (responseFormat.type === 'json_schema') refuseNamed('response_format', leaksIn(responseFormat.name))
+  const clean = (text: string) => maskSecrets(text, leaksIn(text))
+  return { ...ask, ...mapDefinitionTexts(ask, clean), messages: ask.messages.map(message => cleaned(message, clean)) }
+}
+
+function cleaned(message: Message, clean: (text: string) => string): Message {
+  switch (message.role) {
+    case 'system':
+    case 'tool':
+      return { ...message, text: clean(message.text) }
+    case 'user':
+      return {
+        ...message,
+        content: message.content.map(part => (part.type === 'text' ? { ...part, text: clean(part.text) } : part)),
+      }
+    case 'assistant':
+      return {
+        ...message,
+        text: message.text === null ? null : clean(message.text),
+        reasoning: message.reasoning === null ? null : clean(message.reasoning),
+        // A signature covers the exact text, so a changed text cannot be sent back.
+        ...(message.reasoningItems === undefined
+          ? {}
+          : { reasoningItems: message.reasoningItems.filter(item => clean(item.text) === item.text) }),
+        toolCalls: message.toolCalls.map(call => ({ ...call, arguments: clean(call.arguments) })),
+      }
+    default:
+      return message satisfies never
+  }
+}
+
+function refuseNamed(param: Param, leaks: readonly DetectedSecret[]): void {
+  if (leaks.length > 0) throw secretsFound(param, new Set(leaks.map(({ kind }) => kind)))
+}
+
+function secretsFound(param: Param, kinds: ReadonlySet<string>): GatewayError {
+  return refusal(param, 'patterns', 'secrets', `found: ${[...kinds].join(', ')}`)
+}
+
+function refusal(param: Param, layer: string, category: string, detail: string | null): GatewayError {
+  return new GatewayError('content_blocked', blockedMessage(places.get(param) ?? `The field \`${param}\``, category), {
+    param,
+    layer,
+    category,
+    ...(detail === null ? {} : { detail }),
+  })
+}
+
+const places: ReadonlyMap<Param, string> = new Map([
+  ['messages', 'The conversation'],
+  ['tools', 'A tool’s definition'],
+  ['response_format', 'The response format'],
+])
+
+function blockedMessage(place: string, category: string): string {
+  switch (category) {
+    case 'prompt_injection':
+    case 'jailbreak':
+      return `${place} contains text that tries to override the model’s instructions. Remove it (also check tool results and pasted text).`
+    case 'malicious_url':
+      return `${place} contains a URL on a blocklist. Remove it.`
+    case 'secrets':
+      return `${place} contains a secret such as an API key or card number. Remove it and rotate the secret.`
+    default:
+      return `${place} requests content that this service blocks (see \`category\`). Change the request.`
+  }
+}

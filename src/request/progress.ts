@@ -1,0 +1,114 @@
+/**
+ * State of a request that settlement needs however the request ends. Steps return all other results. Each field has one
+ * writer, named here: `answer`, or `call` with the files of its attempts.
+ */
+
+import type { ActiveSetMember } from '../core/chat/active-set.ts'
+import type { Attempt, HedgeResult } from '../core/chat/attempts.ts'
+import type { ResponseSummary } from '../core/chat/chat-events.ts'
+import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
+import { GatewayError } from '../core/validation/errors.ts'
+import type { Reservation } from '../limits/meter.ts'
+import type { WebUse } from '../web/web-plan.ts'
+import type { UpstreamResponse } from './upstream-response.ts'
+
+/** Stages in this order. */
+type PipelineStage = 'route' | 'admit' | 'moderate' | 'enhance' | 'enrich' | 'call' | 'settle'
+
+type RequestStatus = 'completed' | 'failed' | 'client_closed' | 'blocked'
+
+/** The moderation layer and category that blocked, and the invalid field. Null = not named. */
+type Decision = { readonly layer: string | null; readonly category: string | null; readonly param: string | null }
+
+/** A second attempt that began because the first content was late. */
+export type Hedge = {
+  result: HedgeResult
+  /** Both attempts are being read. */
+  isRacing: boolean
+  /** The response beside `Progress.response`: still read, or of the canceled attempt. Null = none, or it failed. */
+  other: UpstreamResponse | null
+  /** Its part of the reservation. */
+  tokens: number
+  microcents: number
+}
+
+/** The active set of open requests in the telemetry writes `place`. */
+export type Progress = ActiveSetMember & {
+  /**
+   * `answer`: monotonic milliseconds at which each stage began; a stage ends where the next one begins. Null = not
+   * reached.
+   */
+  readonly stages: Record<PipelineStage, number | null>
+  /** `answer`: defaults to `client_closed`, because a generator that is ended from outside receives no reason. */
+  outcome: RequestStatus
+  /** `answer`. */
+  errorCode: string | null
+  /** `answer`: what the error of a failed request names, or the layer that ended the output; null = nothing. */
+  decision: Decision | null
+  /** `answer`, from `enhance`; null = not requested. */
+  enhancement: ResponseSummary['enhancement']
+  /** `answer`, from `admit` and `enrich`; null = no web access. */
+  web: WebUse | null
+  /** `answer`, from `moderateOutput`: the output ended at a hit. */
+  isFiltered: boolean
+  /** `call`: enlarged for a more expensive fallback. */
+  reservation: Reservation
+  /** `call`: each model that was called or skipped, in order. */
+  readonly attempts: Attempt[]
+  /** `call`: the response that is being read; null = none, or it failed. */
+  response: UpstreamResponse | null
+  /** `call`: the hedge of the request; null = hedging was not requested. */
+  hedge: Hedge | null
+  /** `call`: milliseconds from the start to the first content. */
+  firstContentMs: number | null
+  /**
+   * `call`: milliseconds that the request waited for other services (a rewrite, the web, failed upstreams). The gateway
+   * overhead excludes these and the wait for the serving upstream.
+   */
+  upstreamMs: number
+}
+
+/** Creates the progress of a request that has just been admitted. */
+export function createProgress(
+  reservation: Reservation,
+  { route, admit }: { readonly route: number; readonly admit: number },
+): Progress {
+  return {
+    place: -1,
+    stages: { route, admit, moderate: null, enhance: null, enrich: null, call: null, settle: null },
+    outcome: 'client_closed',
+    errorCode: null,
+    decision: null,
+    enhancement: null,
+    web: null,
+    isFiltered: false,
+    reservation,
+    attempts: [],
+    response: null,
+    hedge: null,
+    firstContentMs: null,
+    upstreamMs: 0,
+  }
+}
+
+/** Returns the status of a request that threw `failure`; null = the client disconnected. */
+export function failureOf(
+  failure: unknown,
+  signal: RequestAbortSignal,
+): { readonly outcome: RequestStatus; readonly errorCode: string; readonly decision: Decision | null } | null {
+  // Separates a client disconnect from an abort by the gateway, which has its own reason.
+  if (signal.aborted && !(signal.reason instanceof GatewayError)) return null
+  const error = failure instanceof GatewayError ? failure : null
+  const isBlocked = error?.code === 'content_blocked' && error.layer !== 'provider'
+  return {
+    outcome: isBlocked ? 'blocked' : 'failed',
+    errorCode: error?.code ?? 'service_unavailable',
+    decision: error,
+  }
+}
+
+/** Returns the response to bill. Null = none: a blocked request costs nothing, whatever the upstream generated. */
+export function billedResponse({ response, outcome, isFiltered }: Progress): UpstreamResponse | null {
+  if (response === null || outcome === 'blocked') return null
+  return isFiltered ? { ...response, finishes: new Map([...response.finishes, [0, 'content_filter']]) } : response
+}

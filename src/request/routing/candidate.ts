@@ -1,0 +1,54 @@
+import type { Attempt } from '../../core/chat/attempts.ts'
+import type { ChatRequest } from '../../core/chat/chat.ts'
+import type { Model, ModelHost, Unmet } from '../../core/models/models.ts'
+import type { HealthState } from '../../core/request/health-state.ts'
+import type { PlaceReason } from '../../core/request/place-reason.ts'
+import type { Figures, ScoreComponents } from '../../models/scoring.ts'
+import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
+import type { KeyClaim } from '../../providers/keys/key-pool.ts'
+
+/**
+ * Part of a request that only providers of its client's own dialect can read; null = this model's provider can, or there
+ * is no such part.
+ */
+export function unreadable(
+  { provider }: ConfiguredProvider,
+  model: Pick<Model, 'id' | 'provider'>,
+  { source }: Pick<ChatRequest, 'source'>,
+): Unmet | null {
+  const param = source?.needs[0]
+  if (source === null || param === undefined || provider.takesSource?.(model).includes(source.dialect)) return null
+  // Messages requests need kinds of blocks and tools; Responses requests need places in the input.
+  const at = source.dialect === 'messages' && !Object.hasOwn(source.fields, param) ? 'messages' : param
+  return { param: at, what: `\`${param}\`, which only providers of this API form read` }
+}
+
+export type Candidate = {
+  readonly model: Model
+  readonly endpoint: ConfiguredProvider
+  /** The host at this endpoint, if the model has several; `model` then has its prices. */
+  readonly host?: ModelHost
+  /** In auto mode a score of 0–1. In manual mode 1 for the named model, and similarity to it for the others. */
+  readonly score: number
+  /** Why it has its place in the ranking. */
+  readonly place: PlaceReason
+  /** Its health when it was ranked. */
+  readonly health: HealthState
+  /** Figures behind its score; absent = it was not scored by figures. */
+  readonly figures?: Figures
+  /** Explanation of the score at the time of the ranking: text and components; null in manual mode. */
+  readonly reason: () => string
+  readonly parts: () => ScoreParts | null
+}
+
+/** `adjustment` is the effect of learning, health and the monthly soft cap on the sum of the others. */
+export type ScoreParts = ScoreComponents & { readonly adjustment: number }
+
+/** Returns the host and the key of an attempt as the operator named them, if the provider has several of either. */
+export function viaOf(
+  { endpoint, host }: Pick<Candidate, 'endpoint' | 'host'>,
+  claim: KeyClaim | null,
+): Pick<Attempt, 'via'> | null {
+  if (claim !== null) return { via: `${endpoint.id}#${claim.key.name}` }
+  return host === undefined ? null : { via: endpoint.id }
+}

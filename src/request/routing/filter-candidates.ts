@@ -1,0 +1,148 @@
+/**
+ * First step of routing: removes models that must not or cannot take a request. A better score never overrides a
+ * filter.
+ */
+
+import {
+  type Catalog,
+  fitsWindow,
+  fullName,
+  leavingSoon,
+  type Model,
+  type Unmet,
+  unmet,
+  unmetInFull,
+} from '../../core/models/models.ts'
+import type { Meter } from '../../limits/meter.ts'
+import { isModelAllowed } from '../../models/allowed-models.ts'
+import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
+import { unreadable } from './candidate.ts'
+import { expectedCost, likelyOutputTokens, listPrice, type OutputForecast } from './expected-cost.ts'
+import { endpointOf } from './hosts.ts'
+import type { RouteRequest } from './route-request.ts'
+import type { DroppedModel } from './routing-errors.ts'
+
+export type FilterDeps = OutputForecast & {
+  readonly catalogue: Pick<Catalog, 'list'>
+  readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
+  readonly meter: Pick<Meter, 'standing'>
+}
+
+/**
+ * Returns all eligible models within the account's remaining limits. Models that meet the request only partly are
+ * included only if no other model is eligible.
+ */
+export function filterCandidates(deps: FilterDeps, request: RouteRequest): EligibleModels {
+  const full: Model[] = []
+  const near: Model[] = []
+  for (const model of deps.catalogue.list)
+    if (causeToDrop(deps, request, model) === null) {
+      if (unmetInFull(model, request.needs) === null) full.push(model)
+      else near.push(model)
+    }
+  const able = full.length === 0 ? near : full
+  const affordable = withinMeans(deps, request, able)
+  return { able: affordable, dropped: () => lossesOf(deps, request, able, affordable) }
+}
+
+type EligibleModels = {
+  readonly able: readonly Model[]
+  /** Reasons of the dropped models, computed on request, because few clients read them. */
+  readonly dropped: () => readonly DroppedModel[]
+}
+
+type DropCause =
+  | { readonly cause: 'key' | 'elsewhere' | 'window' | 'budget'; readonly reason: string }
+  | { readonly cause: 'unmet'; readonly reason: string; readonly param: string }
+
+function causeToDrop(
+  { endpoints }: FilterDeps,
+  { ask, caller, needs, inputTokens, today }: RouteRequest,
+  model: Model,
+): DropCause | null {
+  if (caller.models !== undefined && !isModelAllowed(caller.models, fullName(model)))
+    return { cause: 'key', reason: 'not allowed for this API key' }
+  const endpoint = endpointOf(endpoints, model, ask)
+  if (endpoint === undefined) return { cause: 'elsewhere', reason: 'provider not configured' }
+  if (leavingSoon(model, today)) return { cause: 'elsewhere', reason: 'retires within 7 days' }
+  if (ask.testMode && model.tier === 'premium')
+    return { cause: 'elsewhere', reason: 'premium model excluded by test_mode' }
+  const lacking = unmet(model, needs) ?? unreadable(endpoint, model, ask)
+  if (lacking !== null) return dropCauseOf(lacking)
+  if (!fitsWindow(model, inputTokens, 1)) return { cause: 'window', reason: 'conversation exceeds the context window' }
+  return null
+}
+
+function dropCauseOf({ param, what }: Unmet): DropCause {
+  return { cause: 'unmet', reason: `does not support ${what}`, param }
+}
+
+/**
+ * Drops models that the account can no longer pay for: an output of the usual length must fit into the share of the
+ * remaining daily limit per free concurrent request. If no model remains, keeps those with one payable token. If there
+ * are none either, keeps all: the meter then rejects with the limit and its reset time.
+ */
+function withinMeans(deps: FilterDeps, request: RouteRequest, able: readonly Model[]): readonly Model[] {
+  const { caller, ask } = request
+  const standing = deps.meter.standing(caller.accountId, caller.limits)
+  if (standing === null) return able
+  const left = standing.costMicrocents.remaining
+  // Fallbacks of a named model are chosen after its reservation; their cost is checked when they are called.
+  if (ask.model === null) {
+    const share = ask.maxOutputTokens === null ? left / Math.max(1, standing.seats.remaining) : left
+    const outputTokens = likelyOutputTokens(deps, request)
+    const usual = able.filter(model => expectedCost(model, request, outputTokens(model)) <= share)
+    if (usual.length > 0) return usual
+  }
+  const affordable = able.filter(model => expectedCost(model, request, 1) <= left)
+  return affordable.length > 0 ? affordable : able
+}
+
+/** Dropped models in this order: forbidden or incapable, then partly capable, then too expensive. */
+function lossesOf(
+  deps: FilterDeps,
+  request: RouteRequest,
+  able: readonly Model[],
+  affordable: readonly Model[],
+): readonly DroppedModel[] {
+  const dropped: DroppedModel[] = []
+  const near: DroppedModel[] = []
+  for (const model of deps.catalogue.list) {
+    const cause = causeToDrop(deps, request, model)
+    const lacking = unmetInFull(model, request.needs)
+    if (cause !== null) dropped.push({ model: fullName(model), ...cause })
+    else if (lacking !== null && !able.includes(model)) near.push({ model: fullName(model), ...dropCauseOf(lacking) })
+  }
+  const reason = 'estimated cost exceeds the remaining daily cost limit'
+  const dear = able.filter(model => !affordable.includes(model))
+  return [...dropped, ...near, ...dear.map(model => ({ model: fullName(model), cause: 'budget' as const, reason }))]
+}
+
+/**
+ * Returns the fallbacks of a named model that cost at most `fallbackMaxCostFactor` times as much, by list price and by
+ * the expected cost of this request; and the more expensive ones.
+ */
+export function filterFallbacks(deps: FilterDeps, request: RouteRequest, named: Model): EligibleFallbacks {
+  const { able, dropped } = filterCandidates(deps, request)
+  const { fallbackMaxCostFactor } = request.ask
+  const outputTokens = likelyOutputTokens(deps, request)
+  const costs = (model: Model) =>
+    [listPrice(model, request), expectedCost(model, request, outputTokens(model))] as const
+  const [price, expected] = costs(named)
+  const within: Model[] = []
+  const beyond: Model[] = []
+  for (const model of able) {
+    if (model === named) continue
+    const [ownPrice, ownExpected] = costs(model)
+    const isWithin = ownPrice <= price * fallbackMaxCostFactor && ownExpected <= expected * fallbackMaxCostFactor
+    ;(isWithin ? within : beyond).push(model)
+  }
+  return { within, beyond, dropped }
+}
+
+type EligibleFallbacks = {
+  readonly within: readonly Model[]
+  readonly beyond: readonly Model[]
+  /** Reasons of the other models. */
+  readonly dropped: () => readonly DroppedModel[]
+}

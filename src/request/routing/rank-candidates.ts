@@ -1,0 +1,260 @@
+/**
+ * Third step of routing: the order in which scored models are called. Health, learning, the monthly soft cap and prompt
+ * caches move a model up or down; none of them removes one.
+ */
+import { prefersCheaper } from '../../core/billing/billing.ts'
+import type { Caller } from '../../core/limits/plans.ts'
+import { fullName } from '../../core/models/models.ts'
+import type { HealthState } from '../../core/request/health-state.ts'
+import { applyLearnedBias, explore, type LearnedBiasLookup } from '../../learning/apply-bias.ts'
+import { type CacheAffinity, hasAffinity, shouldKeepModel } from '../../models/cache-affinity.ts'
+import { insertSorted } from '../../models/insert-sorted.ts'
+import {
+  alternateProviders,
+  byScore,
+  type FiguresOf,
+  placed,
+  preferCheaper,
+  type Scored,
+  weightsOf,
+} from '../../models/scoring.ts'
+import { cheapestFirst, type PricedModel } from './cheapest.ts'
+import {
+  allowsOutputLength,
+  expectedCost,
+  likelyOutputTokens,
+  listPrice,
+  type OutputForecast,
+} from './expected-cost.ts'
+import { routingHealthKey } from './health-key.ts'
+import type { ScoreContext } from './ranked-candidate.ts'
+import type { RouteRequest } from './route-request.ts'
+import type { ScoredModels } from './score-candidates.ts'
+
+/** Maximum candidates: three are attempted, the others replace skipped ones. */
+export const maximumCandidates = 6
+
+/** Health of a candidate, by its key. */
+type RankHealth = {
+  /** False while the model must not be called. */
+  mayTry(key: string): boolean
+  stateOf(key: string): HealthState
+}
+
+export type RankDeps = OutputForecast & {
+  readonly health: RankHealth
+  /** Used share of an account's monthly soft cap, 1 = all. Absent = no account has one. */
+  readonly budget?: { shareOf(caller: Caller): number }
+  /** Learning of an account, from memory; null = not loaded yet. Absent = learning is off. */
+  readonly learning?: { of(accountId: string): AccountLearning | null }
+  /** Random number, 0 ≤ x < 1, for exploration. Absent = no exploration. */
+  readonly random?: () => number
+  /** Returns the model that answered the conversation before. Absent = unknown. */
+  readonly ties?: { of(accountId: string, ask: RouteRequest['ask']): CacheAffinity | null }
+}
+
+export type AccountLearning = { readonly epoch: number; leaningOf(queryType: string): LearnedBiasLookup | null }
+
+/** Effect of learning on a choice. */
+export type RouteLearning = {
+  /** Erasure count of the account's learning at that time; null = not loaded yet. */
+  readonly epoch: number | null
+  /** Without learning another model would be the first. */
+  readonly influenced: boolean
+  /** Effects on the position of the first model. */
+  readonly probability: number
+}
+
+type RankedModels = {
+  readonly ordered: readonly Scored[]
+  readonly learning: RouteLearning
+  readonly context: ScoreContext
+}
+
+/** Ranking in progress: its request, the scores, and the account's data. */
+type Ranking = {
+  readonly deps: RankDeps
+  readonly request: RouteRequest
+  readonly scores: ScoredModels
+  readonly learned: LearnedBiasLookup | null
+  /** Used share of the soft cap. */
+  readonly capShare: number
+}
+
+/** Ranks scored models: at most `maximumCandidates` of them. */
+export function rankCandidates(deps: RankDeps, request: RouteRequest, scores: ScoredModels): RankedModels {
+  const { ask, caller, reading } = request
+  const { mode, figuresOf } = scores
+  const weights = weightsOf(mode)
+  // If quality has no weight, its learned bias has none either.
+  const account = weights.quality === 0 ? null : (deps.learning?.of(caller.accountId) ?? null)
+  const learned = account?.leaningOf(reading.queryType) ?? null
+  const ranking: Ranking = { deps, request, scores, learned, capShare: deps.budget?.shareOf(caller) ?? 0 }
+  const ranked = order(ranking, learned, maximumCandidates)
+  // If cost has no weight, a prompt cache has none either.
+  const affinity = weights.cost === 0 ? null : (deps.ties?.of(caller.accountId, ask) ?? null)
+  const kept = affinity === null ? null : withCachedFirst(ranking, ranked, affinity)
+  const { ordered, learning } =
+    kept === null && learned !== null
+      ? withLearning(ranking, ranked, learned)
+      : { ordered: kept ?? ranked, learning: withoutLearning(request) }
+  return {
+    ordered,
+    learning,
+    context: {
+      mode,
+      figuresOf,
+      learned,
+      keptFor: kept === null ? null : affinity,
+      savesMoney: ask.strategy !== 'cost' && prefersCheaper(ranking.capShare),
+    },
+  }
+}
+
+export function withoutLearning({ epoch }: RouteRequest): RouteLearning {
+  return { epoch, influenced: false, probability: 1 }
+}
+
+/** Returns the first `count`; models with a lower output limit than requested only if no other remains. */
+function order(ranking: Ranking, learned: LearnedBiasLookup | null, count: number): readonly Scored[] {
+  const { long, short } = ranking.scores
+  const first = orderOf(ranking, long, learned, count)
+  if (short.length === 0) return first
+  const last = orderOf(ranking, short, learned, count - first.length)
+  return first.length === 0 ? last : [...first, ...placed(last, 'output_limit')]
+}
+
+function orderOf(
+  ranking: Ranking,
+  entries: readonly Scored[],
+  learned: LearnedBiasLookup | null,
+  count: number,
+): readonly Scored[] {
+  const { deps, request, scores, capShare } = ranking
+  if (request.ask.strategy === 'cost') return cheapestModels(deps, request, { entries, ...scores }, count)
+  const biased = learned === null ? entries : applyLearnedBias(entries, ({ model }) => learned(fullName(model)))
+  return unhealthyLast(deps, preferCheaper(biased, capShare, request.terms), count)
+}
+
+/** Returns whether a model may become the first for a reason other than its rank. */
+function mayLead({ deps: { health }, request }: Ranking, { model }: Scored): boolean {
+  const key = routingHealthKey(health, model)
+  return allowsOutputLength(request, model) && health.stateOf(key) === 'healthy' && health.mayTry(key)
+}
+
+/** Returns the ranking, sometimes with a near tie first, and whether learning changed the first model. */
+function withLearning(
+  ranking: Ranking,
+  ranked: readonly Scored[],
+  learned: LearnedBiasLookup,
+): { readonly ordered: readonly Scored[]; readonly learning: RouteLearning } {
+  const biasOf = ({ model }: Scored) => learned(fullName(model))
+  const random = ranking.deps.random ?? (() => 1)
+  const { ordered, probability } = explore(ranked, biasOf, entry => mayLead(ranking, entry), random)
+  const influenced = ordered[0]?.model !== order(ranking, null, 1)[0]?.model
+  return {
+    ordered: ordered === ranked ? ranked : withFirst(ordered, 'explored'),
+    learning: { epoch: ranking.request.epoch, influenced, probability },
+  }
+}
+
+/**
+ * Returns the ranking with the model first that has the conversation's beginning in its cache; null = there is none, or
+ * it would not save cost.
+ */
+function withCachedFirst(
+  ranking: Ranking,
+  ranked: readonly Scored[],
+  affinity: CacheAffinity,
+): readonly Scored[] | null {
+  const { deps, request } = ranking
+  const leader = ranked[0]
+  const cached = ranked.find(({ model }) => hasAffinity(model, affinity))
+  if (leader === undefined || cached === undefined || cached === leader || !mayLead(ranking, cached)) return null
+  const outputTokens = likelyOutputTokens(deps, request)(leader.model)
+  const costWeight = weightsOf(ranking.scores.mode).cost
+  if (!shouldKeepModel(cached, leader, affinity, { ...request, outputTokens, costWeight })) return null
+  return withFirst([cached, ...ranked.filter(entry => entry !== cached)], 'cached')
+}
+
+function withFirst([first, ...others]: readonly Scored[], place: 'cached' | 'explored'): readonly Scored[] {
+  return first === undefined ? others : [{ ...first, place }, ...others]
+}
+
+export const degradedPenalty = 0.1
+
+/**
+ * Returns the first `count`. Unhealthy models go last; ranking never removes them, so the last one can still be
+ * attempted.
+ */
+export function unhealthyLast(
+  { health }: Pick<RankDeps, 'health'>,
+  scored: readonly Scored[],
+  count: number,
+): readonly Scored[] {
+  const well: Scored[] = []
+  const resting: Scored[] = []
+  for (const entry of scored) {
+    const key = routingHealthKey(health, entry.model)
+    const state = health.stateOf(key)
+    if (state === 'unhealthy' || !health.mayTry(key)) resting.push({ ...entry, health: state })
+    else if (state === 'healthy') insertSorted(well, entry, byScore)
+    else
+      insertSorted(
+        well,
+        { model: entry.model, score: Math.max(0, entry.score - degradedPenalty), health: state },
+        byScore,
+      )
+  }
+  return withRestingLast(well, resting, count)
+}
+
+/** Returns the first `count` of two lists with alternating providers in each. The reason of the second is its health. */
+function withRestingLast(well: readonly Scored[], resting: readonly Scored[], count: number): readonly Scored[] {
+  const first = alternateProviders(well, count)
+  if (first.length === count || resting.length === 0) return first
+  const last = alternateProviders(resting, count - first.length)
+  return first.length === 0 ? last : [...first, ...placed(last, 'unhealthy')]
+}
+
+/** Returns the first `count` under `cost`, cheapest first; models that must not be called now go last. */
+function cheapestModels(
+  deps: RankDeps,
+  request: RouteRequest,
+  { entries, figuresOf }: { readonly entries: readonly Scored[]; readonly figuresOf: FiguresOf },
+  count: number,
+): readonly Scored[] {
+  const { health } = deps
+  const outputTokens = likelyOutputTokens(deps, request)
+  const open: Priced[] = []
+  const resting: Priced[] = []
+  for (const entry of entries) {
+    const { model } = entry
+    const key = routingHealthKey(health, model)
+    const state = health.stateOf(key)
+    const success = Math.max(leastSuccess, 1 - figuresOf(model).errorRate)
+    const list = state === 'unhealthy' || !health.mayTry(key) ? resting : open
+    list.push({
+      ...entry,
+      ...(state === 'healthy' ? {} : { health: state }),
+      price: listPrice(model, request),
+      isHealthy: state === 'healthy',
+      expectedCost: expectedCost(model, request, outputTokens(model)) / success,
+    })
+  }
+  return withRestingLast(descending(cheapestFirst(open)), descending(cheapestFirst(resting)), count)
+}
+
+type Priced = Scored & PricedModel
+
+/** Keeps the expected cost finite for a model that always fails. */
+const leastSuccess = 0.01
+
+/** Scores that decrease along the list, because near-equal prices may be ordered against their scores. */
+function descending(ordered: readonly Scored[]): Scored[] {
+  let lowest = 1
+  return ordered.map(({ model, score, health }) => {
+    lowest = Math.min(lowest, score)
+    return { model, score: lowest, place: 'price', ...(health === undefined ? {} : { health }) }
+  })
+}

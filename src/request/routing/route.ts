@@ -1,0 +1,271 @@
+/**
+ * Chooses the models for a request in four steps, each with the result of the step before: filter, score, rank, choose.
+ * A named model is the first choice whatever its score; the same steps then find its fallbacks.
+ */
+
+import type { ChatRequest, Strategy } from '../../core/chat/chat.ts'
+import { requestedTier } from '../../core/chat/provider-features.ts'
+import type { Caller } from '../../core/limits/plans.ts'
+import type { EmbeddingCatalog } from '../../core/models/embedding-models.ts'
+import { type Catalog, fitsWindow, fullName, type Model, needsOf } from '../../core/models/models.ts'
+import type { PriceTerms } from '../../core/models/pricing.ts'
+import { formatDay } from '../../core/text/utc-days.ts'
+import { defaultLevelShares, type Level, type LevelShares, levelOf } from '../../models/capability-levels.ts'
+import type { RequestAnalysis } from '../../text/analysis/prompt-analysis.ts'
+import { noWeb, type WebPlan } from '../../web/web-plan.ts'
+import { withCachedEarlier } from './cached-fallback.ts'
+import { type Candidate, unreadable } from './candidate.ts'
+import { type FilterDeps, filterCandidates, filterFallbacks } from './filter-candidates.ts'
+import { routingHealthKey } from './health-key.ts'
+import { endpointOf } from './hosts.ts'
+import { findNamedModel, refuseUnmet } from './named-model.ts'
+import {
+  maximumCandidates,
+  type RankDeps,
+  type RouteLearning,
+  rankCandidates,
+  unhealthyLast,
+  withoutLearning,
+} from './rank-candidates.ts'
+import { RankedCandidate, toCandidates } from './ranked-candidate.ts'
+import type { RouteRequest } from './route-request.ts'
+import { noEligibleModelError, notConfigured } from './routing-errors.ts'
+import { type ScoreDeps, scoreCandidates, scoreFallbacks, scoringModeOf } from './score-candidates.ts'
+
+export type RouteDeps = FilterDeps &
+  ScoreDeps &
+  RankDeps & {
+    readonly catalogue: Catalog
+    /** Names that a chat request cannot use, for the error. Absent = none. */
+    readonly embeddingCatalog?: Pick<EmbeddingCatalog, 'resolve'>
+    readonly clock: { /** Epoch milliseconds. */ now(): number }
+    /** Target shares of requests per capability level. Absent = the defaults. */
+    readonly shares?: LevelShares
+  }
+
+/** A request to route, with its analysis. */
+type RouteInput = {
+  readonly caller: Caller
+  readonly ask: ChatRequest
+  readonly reading: RequestAnalysis
+  /** Estimated tokens, without the web. */
+  readonly inputTokens: number
+  /** Absent = no web access. */
+  readonly web?: WebPlan
+}
+
+export type Route = {
+  readonly mode: 'auto' | 'manual'
+  readonly strategy: Strategy | null
+  readonly reading: RequestAnalysis
+  /** Quality gain of the prompt; decides if no strategy is set. */
+  readonly level: Level
+  /** Estimated tokens, with the maximum of the web. */
+  readonly inputTokens: number
+  readonly web: WebPlan
+  readonly choices: number
+  /** The time of the choice and the requested tier, for the prices that the request can be billed at. */
+  readonly terms: PriceTerms
+  readonly first: Candidate
+  /**
+   * In the order of calls, `first` among them. More than are ever attempted, because some may be skipped. The fallbacks
+   * of a named model are chosen at the first read, because most requests need none.
+   */
+  readonly candidates: readonly Candidate[]
+  readonly learning: RouteLearning
+  /** Cache affinity made the first model the first. */
+  readonly isKept: boolean
+  /** Candidates that were ranked so far: all in automatic mode, else at least `first`. Ranks nothing. */
+  readonly ranked: readonly Candidate[]
+  /** Dropped models with reasons, content-free, for the dry run. */
+  readonly dropped: readonly Dropped[]
+  /** The plan without the web, if only the web prevents the request. */
+  withoutWeb(): Route
+}
+
+type Dropped = { readonly model: string; readonly reason: string }
+
+/**
+ * Chooses the models to call and their order. Throws `GatewayError` if no model can take the request:
+ * `model_not_found`, `model_deprecated`, `invalid_request`, `unsupported_parameter`, `context_length_exceeded`,
+ * `no_model_available`.
+ */
+export function route(deps: RouteDeps, { caller, ask, reading, inputTokens, web = noWeb }: RouteInput): Route {
+  const now = deps.clock.now()
+  const request: RouteRequest = {
+    ask: withStrategy(ask, caller),
+    caller,
+    reading,
+    inputTokens,
+    needs: needsOf(ask),
+    // A named model needs no level.
+    level: levelOf(reading.strongGain ?? 0, deps.shares ?? defaultLevelShares),
+    today: isoDay(now),
+    terms: { at: now, tier: requestedTier(ask) },
+    epoch: deps.learning?.of(caller.accountId)?.epoch ?? null,
+  }
+  const choice = ask.model === null ? chooseAutomatically(deps, request) : chooseNamed(deps, request, ask.model)
+  // The client's own text decides the choice. Web content has to fit the model and not the reverse.
+  const hasRoom = web === noWeb || fitsWindow(choice.first.model, inputTokens + web.tokens, ask.maxOutputTokens ?? 1)
+  return new ChosenRoute(request, choice, hasRoom ? web : noWeb)
+}
+
+/** The key's strategy applies where the request leaves the choice of the model, and of the strategy, to the gateway. */
+function withStrategy(ask: ChatRequest, { strategy }: Caller): ChatRequest {
+  return strategy === undefined || ask.strategy !== null || ask.model !== null ? ask : { ...ask, strategy }
+}
+
+/** Candidates in order. Dropped models are computed on request only, because most requests do not read them. */
+type Candidates = { readonly candidates: readonly Candidate[]; readonly dropped: () => readonly Dropped[] }
+type Choice = {
+  readonly first: Candidate
+  readonly learning: RouteLearning
+  readonly isKept: boolean
+  readonly all: () => Candidates
+  readonly ranked: () => readonly Candidate[]
+}
+
+function chooseAutomatically(deps: RouteDeps, request: RouteRequest): Choice {
+  const { able, dropped } = filterCandidates(deps, request)
+  const scores = scoreCandidates(deps, request, able)
+  const { ordered, learning, context } = rankCandidates(deps, request, scores)
+  const [leader, ...others] = ordered
+  const candidates = toCandidates(
+    deps.endpoints,
+    leader === undefined ? [] : [leader, ...withCachedEarlier(deps, request, scores.mode, others)],
+    (entry, endpoint) => new RankedCandidate(entry, endpoint, context),
+  )
+  const [first] = candidates
+  if (first === undefined) throw noEligibleModelError(dropped(), request)
+  const all = { candidates, dropped: () => [...dropped(), ...outranked(able, candidates)] }
+  return { first, learning, isKept: context.keptFor !== null, all: () => all, ranked: () => candidates }
+}
+
+/** Returns other eligible models. */
+function outranked(able: readonly Model[], candidates: readonly Candidate[]): readonly Dropped[] {
+  return able
+    .filter(model => candidates.every(candidate => candidate.model !== model))
+    .map(model => ({ model: fullName(model), reason: 'ranked below the candidate limit' }))
+}
+
+function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choice {
+  const model = findNamedModel(deps, request, name)
+  const endpoint = endpointOf(deps.endpoints, model, request.ask)
+  if (endpoint === undefined) throw notConfigured(model)
+  refuseUnmet(model, unreadable(endpoint, model, request.ask))
+  const first: Candidate = {
+    model,
+    endpoint,
+    ...firstHost(model),
+    score: 1,
+    place: 'requested',
+    health: deps.health.stateOf(routingHealthKey(deps.health, model)),
+    reason: () => 'requested model',
+    parts: unscored,
+  }
+  let all: Candidates | null = request.ask.fallback === 'any' ? null : { candidates: [first], dropped: () => [] }
+  return {
+    first,
+    learning: withoutLearning(request),
+    isKept: false,
+    all: () => (all ??= withFallbacks(deps, request, first)),
+    ranked: () => all?.candidates ?? [first],
+  }
+}
+
+const unscored = () => null
+
+function firstHost({ hosts }: Model): Pick<Candidate, 'host'> | null {
+  const host = hosts?.[0]
+  return host === undefined ? null : { host }
+}
+
+/** The named model, and its fallbacks. */
+function withFallbacks(deps: RouteDeps, request: RouteRequest, first: Candidate): Candidates {
+  const { model } = first
+  const { within, beyond, dropped } = filterFallbacks(deps, request, model)
+  const mode = scoringModeOf(request)
+  const scored = unhealthyLast(deps, scoreFallbacks(model, within, request.terms), maximumCandidates - 1)
+  const ranked = withCachedEarlier(deps, request, mode, scored)
+  const reason = () => `fallback for ${fullName(model)}`
+  const fallbacks = toCandidates(deps.endpoints, ranked, (entry, endpoint) => ({
+    place: 'score',
+    health: 'healthy',
+    ...entry,
+    endpoint,
+    ...firstHost(entry.model),
+    reason,
+    parts: unscored,
+  }))
+  const candidates = [first, ...fallbacks]
+  return {
+    candidates,
+    dropped: () => [
+      ...dropped().filter(one => one.model !== fullName(model)),
+      ...beyond.map(other => ({ model: fullName(other), reason: tooExpensive(model, request) })),
+      ...outranked(within, candidates),
+    ],
+  }
+}
+
+function tooExpensive(model: Model, { ask }: RouteRequest): string {
+  return `expected to cost more than ${ask.fallbackMaxCostFactor} times as much as ${fullName(model)}`
+}
+
+/** A class, because its getters would otherwise be created for every request. */
+class ChosenRoute implements Route {
+  readonly mode: Route['mode']
+  readonly strategy: Strategy | null
+  readonly reading: RequestAnalysis
+  readonly level: Level
+  readonly inputTokens: number
+  readonly choices: number
+  readonly terms: PriceTerms
+  readonly first: Candidate
+  readonly learning: RouteLearning
+  readonly isKept: boolean
+  readonly web: WebPlan
+  private readonly request: RouteRequest
+  private readonly choice: Choice
+
+  constructor(request: RouteRequest, choice: Choice, web: WebPlan) {
+    this.mode = request.ask.model === null ? 'auto' : 'manual'
+    this.strategy = request.ask.strategy
+    this.reading = request.reading
+    this.level = request.level
+    this.inputTokens = request.inputTokens + web.tokens
+    this.choices = request.ask.choices
+    this.terms = request.terms
+    this.first = choice.first
+    this.learning = choice.learning
+    this.isKept = choice.isKept
+    this.web = web
+    this.request = request
+    this.choice = choice
+  }
+
+  get candidates() {
+    return this.choice.all().candidates
+  }
+
+  get ranked() {
+    return this.choice.ranked()
+  }
+
+  get dropped() {
+    return this.choice.all().dropped()
+  }
+
+  withoutWeb(): Route {
+    return new ChosenRoute(this.request, this.choice, noWeb)
+  }
+}
+
+let lastDay = { number: Number.NaN, iso: '' }
+
+/** `YYYY-MM-DD`, UTC. Cached for the day, because every request needs it. */
+function isoDay(epochMs: number): string {
+  const number = formatDay(epochMs)
+  if (number !== lastDay.number) lastDay = { number, iso: new Date(epochMs).toISOString().slice(0, 10) }
+  return lastDay.iso
+}

@@ -1,0 +1,190 @@
+/** Cost of a request: the upstream's own token counts, estimates for missing ones, and at most the reservation. */
+import type { ChatRequest } from '../core/chat/chat.ts'
+import type { TokenUsage } from '../core/chat/chat-events.ts'
+import { chosenTier, requestedTier } from '../core/chat/provider-features.ts'
+import type { Caller } from '../core/limits/plans.ts'
+import type { Catalog, Model } from '../core/models/models.ts'
+import { type PriceTerms, type Rates, ratesAt } from '../core/models/pricing.ts'
+import { costOf, hourCacheCost, providerSearchCost, savedByCache } from '../core/usage/money.ts'
+import type { Reservation } from '../limits/meter.ts'
+import { estimateTokens, likelyInputTokens } from '../text/tokens/tokens.ts'
+import { billedResponse, type Progress } from './progress.ts'
+import type { Route } from './routing/route.ts'
+import { servedModel } from './served-model.ts'
+import type { UpstreamResponse } from './upstream-response.ts'
+
+/** Settled cost of a request. Money is integers of 1e-8 USD. */
+export type SettledCost = {
+  /** The response that is billed; null = none. */
+  readonly response: UpstreamResponse | null
+  /** The model that served; null = none. */
+  readonly model: Model | null
+  /** Prices at which the response is billed; null = it costs nothing. */
+  readonly rates: Rates | null
+  readonly usage: TokenUsage
+  readonly estimated: boolean
+  /** Cost of the whole usage; above `billed` by the shortfall. */
+  readonly owed: number
+  readonly billed: number
+  /** Components of `billed`. */
+  readonly search: number
+  readonly fetch: number
+  readonly hedge: number
+  /** Tokens of the attempt that lost a hedge, beside `usage`; null = none. */
+  readonly hedgeUsage: TokenUsage | null
+  /** What the prompt cache saved; negative if writing cost more. Null = nothing was read or written. */
+  readonly cacheSaved: number | null
+  /** The counts exceeded the reservation, or the model's limits. */
+  readonly isCut: boolean
+}
+
+/** Input of the computation. */
+type Counted = {
+  readonly plan: Pick<Route, 'inputTokens'>
+  readonly ask: Pick<ChatRequest, 'choices'>
+  readonly seat: Reservation
+}
+
+/** Returns whether an account is billed for all that it used. Evaluation is free, and never exceeds what was reserved. */
+export function paysInFull({ plan }: Pick<Caller, 'plan'>): boolean {
+  return plan === 'usage'
+}
+
+/**
+ * Bills what was used, on evaluation at most the reservation. Token counts are the upstream's own, also above the reservation: all count against the
+ * daily token limit. The shortfall is usage that is not billed: the operator bears it, and the account can be paused
+ * for it.
+ */
+export function settledCost(
+  catalogue: Pick<Catalog, 'resolve'>,
+  { plan, ask, caller }: Pick<Counted, 'plan' | 'ask'> & { readonly caller: Pick<Caller, 'plan'> },
+  progress: Progress,
+): SettledCost {
+  const response = billedResponse(progress)
+  const seat = progress.reservation
+  const model = response === null ? null : servedModel(catalogue, response)
+  const rates = response === null || model === null ? null : ratesAt(model.pricing, termsOf(response))
+  const { usage: counted, estimated } = used(response, { plan, ask, seat })
+  const usage = model === null ? counted : possible(counted, model, { plan, ask, seat })
+  // The web is reserved beside the model, and has no value to the client without an output.
+  const web = model === null ? null : progress.web
+  const search = (web?.searchMicrocents ?? 0) + (model === null ? 0 : providerSearchCost(usage))
+  const fetch = web?.fetchMicrocents ?? 0
+  // As a failed attempt, it costs nothing if nothing was answered.
+  const lost = model === null ? null : lostHedge(catalogue, progress, { plan, ask, seat })
+  const costFor = (tokens: TokenUsage) =>
+    rates === null ? 0 : costOf(rates, tokens) + hourCacheCost(rates, tokens) + search + fetch + (lost?.cost ?? 0)
+  // The provider charges for its own counts, also where they exceed the model's limits.
+  const owed = Math.min(costFor(counted), Number.MAX_SAFE_INTEGER)
+  const charged = costFor(usage)
+  const billed = paysInFull(caller) ? charged : Math.min(charged, seat.reservedMicrocents)
+  const hedge = Math.min(lost?.cost ?? 0, Math.max(0, billed - search - fetch))
+  const hedgeUsage = lost?.usage ?? null
+  const cacheSaved = rates === null ? null : savedByCache(rates, usage)
+  const isCut = owed > billed || usage !== counted
+  return { response, model, rates, usage, estimated, owed, billed, search, fetch, hedge, hedgeUsage, cacheSaved, isCut }
+}
+
+/** Returns when the attempt began, and the tier that the provider reports, or else the one that it was sent. */
+function termsOf({ startedAtMs, providerFields, ask, droppedParameters }: UpstreamResponse): PriceTerms {
+  const reported = providerFields?.form === 'openai' ? providerFields.serviceTier : providerFields?.usage.service_tier
+  const tier = typeof reported === 'string' ? chosenTier(reported) : null
+  return { at: startedAtMs, tier: tier ?? (droppedParameters.includes('service_tier') ? null : requestedTier(ask)) }
+}
+
+/**
+ * Returns the usage of the attempt that lost a hedge. Providers bill the input of a canceled request, and the output until
+ * then. While both attempts run, each counts as an attempt does that its client ends.
+ */
+function lostHedge(
+  catalogue: Pick<Catalog, 'resolve'>,
+  { hedge }: Pick<Progress, 'hedge'>,
+  counted: Counted,
+): { readonly usage: TokenUsage; readonly cost: number } | null {
+  if (hedge === null || hedge.other === null) return null
+  const model = servedModel(catalogue, hedge.other)
+  const rates = ratesAt(model.pricing, termsOf(hedge.other))
+  const usage = possible(used(hedge.other, counted, !hedge.isRacing).usage, model, counted)
+  return { usage, cost: costOf(rates, usage) + hourCacheCost(rates, usage) + providerSearchCost(usage) }
+}
+
+const nothing: TokenUsage = {
+  inputTokens: 0,
+  cachedInputTokens: 0,
+  cacheWriteTokens: 0,
+  outputTokens: 0,
+  reasoningTokens: 0,
+}
+
+/**
+ * Returns the upstream's own counts if it reported them, also zeros and also for the received part of a truncated
+ * output, and estimates for missing ones. Readers report an output count only while it covers all received content.
+ * A response without content and counts costs nothing, unless the gateway canceled it.
+ */
+function used(
+  response: UpstreamResponse | null,
+  { plan, ask, seat }: Counted,
+  isCanceled = false,
+): { readonly usage: TokenUsage; readonly estimated: boolean } {
+  if (response === null) return { usage: nothing, estimated: false }
+  const { candidate, usage: reported, ended, hasContent } = response
+  const counted = reported?.outputTokens ?? null
+  if (reported !== null && reported.inputTokens !== null && counted !== null)
+    return { usage: { ...reported, inputTokens: reported.inputTokens, outputTokens: counted }, estimated: false }
+  if (!isCanceled && !ended && !hasContent && reported === null) return { usage: nothing, estimated: false }
+  const { provider } = candidate.model
+  const inputTokens = reported?.inputTokens ?? Math.min(plan.inputTokens, likelyInputTokens(response.ask, provider))
+  const cachedInputTokens = Math.min(reported?.cachedInputTokens ?? 0, inputTokens)
+  const outputTokens =
+    counted ?? Math.max(reported?.leastOutputTokens ?? 0, arrivedTokens(response, seat.outputCap * ask.choices))
+  return {
+    usage: {
+      inputTokens,
+      cachedInputTokens,
+      cacheWriteTokens: Math.min(reported?.cacheWriteTokens ?? 0, inputTokens - cachedInputTokens),
+      outputTokens,
+      reasoningTokens: Math.min(reported?.reasoningTokens ?? 0, outputTokens),
+      ...chargedBeside(reported),
+    },
+    estimated: true,
+  }
+}
+
+/**
+ * Returns the estimated tokens of the received text, at most `cap`. Reasoning that the upstream counted can exceed the
+ * summary that it shows.
+ */
+function arrivedTokens({ candidate, text, reasoning, usage }: UpstreamResponse, cap: number): number {
+  const { provider } = candidate.model
+  const thoughts = Math.max(usage?.reasoningTokens ?? 0, estimateTokens(reasoning, provider))
+  return Math.min(thoughts + estimateTokens(text, provider), cap)
+}
+
+/** Limits counts to the model's context window and output: an upstream's defect must not use up a daily limit. */
+function possible(counted: TokenUsage, model: Model, { plan, ask, seat }: Counted): TokenUsage {
+  const mostInput = Math.max(plan.inputTokens, model.contextWindow)
+  const mostOutput = Math.max(seat.outputCap, model.maxOutputTokens) * ask.choices
+  if (counted.inputTokens <= mostInput && counted.outputTokens <= mostOutput) return counted
+  const inputTokens = Math.min(counted.inputTokens, mostInput)
+  const outputTokens = Math.min(counted.outputTokens, mostOutput)
+  const cachedInputTokens = Math.min(counted.cachedInputTokens, inputTokens)
+  return {
+    inputTokens,
+    cachedInputTokens,
+    cacheWriteTokens: Math.min(counted.cacheWriteTokens, inputTokens - cachedInputTokens),
+    outputTokens,
+    reasoningTokens: Math.min(counted.reasoningTokens, outputTokens),
+    ...chargedBeside(counted),
+  }
+}
+
+/** Returns the counts that cost something beside the tokens. Their cost is bounded by the tokens, or by the reservation. */
+function chargedBeside(
+  counted: Pick<TokenUsage, 'hourCacheWriteTokens' | 'providerSearches'> | null,
+): Pick<TokenUsage, 'hourCacheWriteTokens' | 'providerSearches'> {
+  const { hourCacheWriteTokens, providerSearches } = counted ?? {}
+  return {
+    ...(hourCacheWriteTokens === undefined ? {} : { hourCacheWriteTokens }),
+    ...(providerSearches === undefined ? {} : { providerSearches }),
+  }
+}

@@ -1,0 +1,219 @@
+import { queryTypes } from '../../core/chat/chat.ts'
+import { filledTable } from '../../core/text/unit-table.ts'
+import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
+import { type ConceptCounts, concepts, wordPair } from './concepts.ts'
+import { addFeature, createSlots, deduplicate, type Slots } from './feature-slots.ts'
+import { type Features, hashOf } from './features.ts'
+import { englishLanguage, type Notions, taskNotions } from './notions.ts'
+
+/** Returns probabilities in the order of `queryTypes`; overwritten by the next reading. */
+type TypeHead = (features: Features, meaning: ConceptCounts, read: Notions) => Float64Array
+
+/**
+ * Creates a linear model over words, concepts and program punctuation that classifies a prompt into the ten query
+ * types.
+ */
+export function createTypeHead(weights: StoredWeights): TypeHead {
+  const pairs = pairsOf(decodeWeights(weights))
+  const slots = createTypeSlots(weights.bits)
+  const scores = new Float64Array(queryTypes.length)
+  return (features, meaning, read) => {
+    fillTypeSlots(slots, features, meaning, read)
+    sumInto(scores, slots, pairs, weights.scale)
+    return toProbabilities(scores)
+  }
+}
+
+/** Creates the list that `fillTypeSlots` fills. */
+export function createTypeSlots(bits: number): Slots {
+  return createSlots(bits, 2048)
+}
+
+// Kinds of features, kept apart in the table.
+const word = 1
+const stem = 2
+const opening = 3
+const symbolCount = 4
+const lengthStep = 5
+const digitCount = 6
+const concept = 7
+const conceptShare = 8
+const conceptAgain = 9
+const conceptEarly = 10
+const conceptFirst = 11
+const conceptPair = 12
+const always = 13
+const digitShare = 14
+const operator = 15
+const notion = 16
+const notionEarly = 17
+const notionFirst = 18
+const notionPair = 19
+const notionBesideDigits = 20
+const notionWithoutDigits = 21
+
+/** Indicate a calculation beside digits. */
+const operators = Array.from('+-*/=^%', character => character.charCodeAt(0))
+
+/** Only the start and the end of a long text are read: they state the task. */
+const openingWords = 240
+const closingWords = 80
+
+/** Keyed by name, so that adding a notion leaves the other slots unchanged. */
+const hashOfNotion = Int32Array.from(taskNotions, hashOf)
+
+/**
+ * Fills the features of a text. Line feeds are excluded, since white space must not decide. Without `withWords` only
+ * language-independent features are used, so that what is learned from English applies to other languages.
+ */
+export function fillTypeSlots(
+  slots: Slots,
+  features: Features,
+  meaning: ConceptCounts,
+  read: Notions,
+  withWords = true,
+): void {
+  slots.count = 0
+  addFeature(slots, 0, always, 1)
+  if (withWords) {
+    addWords(slots, features)
+    addConcepts(slots, meaning, features.count)
+  }
+  addShape(slots, features)
+  // In English, words already carry what the English notions would repeat.
+  addNotions(slots, read, features.digits > 0, withWords && read.language === englishLanguage ? 0.2 : 1)
+  deduplicate(slots)
+}
+
+function addNotions(slots: Slots, { found, count }: Notions, hasDigits: boolean, loudness: number): void {
+  for (let at = 0; at < count && at < mostNotions; at++) {
+    const hash = hashOfNotion[found[at] ?? 0] ?? 0
+    addFeature(slots, hash, notion, 0.8 * loudness)
+    // "How many" is a calculation if numbers are given, and a fact question otherwise.
+    addFeature(slots, hash, hasDigits ? notionBesideDigits : notionWithoutDigits, 0.6 * loudness)
+    if (at < 4) addFeature(slots, hash, notionEarly, 0.6 * loudness)
+    if (at === 0) addFeature(slots, hash, notionFirst, 0.8 * loudness)
+    if (at > 0 && at < 8)
+      addFeature(slots, wordPair(hashOfNotion[found[at - 1] ?? 0] ?? 0, hash), notionPair, 0.6 * loudness)
+  }
+}
+
+const mostNotions = 64
+
+function addWords(slots: Slots, features: Features): void {
+  const { count, words, stems } = features
+  // The more words there are, the less each one counts, so that length does not create certainty.
+  const volume = 3 / Math.sqrt(Math.max(10, Math.min(count, openingWords + closingWords)))
+  for (let at = 0; at < count; at++) {
+    if (at === openingWords && count > openingWords + closingWords) at = count - closingWords
+    const hash = words[at] ?? 0
+    addFeature(slots, hash, word, volume)
+    addFeature(slots, stems[at] ?? 0, stem, volume)
+    if (at < 3) addFeature(slots, hash, opening, 1)
+  }
+}
+
+function addShape(slots: Slots, { count, symbols, digits }: Features): void {
+  for (let code = 33; code < 127; code++) {
+    const times = symbols[code] ?? 0
+    if (times > 0)
+      for (let step = 0; step <= 5 && 1 << step <= times; step++) addFeature(slots, code * 8 + step, symbolCount, 0.5)
+  }
+  for (let step = 0; step <= 10 && 1 << step <= count + 1; step++) addFeature(slots, step, lengthStep, 0.3)
+  if (digits > 0) {
+    addFeature(slots, 31 - Math.clz32(digits), digitCount, 0.5)
+    addFeature(slots, Math.min(4, Math.floor((2 * digits) / count)), digitShare, 0.7)
+    for (const code of operators) if ((symbols[code] ?? 0) > 0) addFeature(slots, code, operator, 0.7)
+  }
+}
+
+/** Maximum distance of concepts that form a pair. */
+const pairReach = 6
+const maximumPairs = 200
+const earlyWords = 12
+
+function addConcepts(slots: Slots, { count, found, at, times }: ConceptCounts, words: number): void {
+  for (let number = 0; number < concepts.length; number++) {
+    const often = times[number] ?? 0
+    if (often === 0) continue
+    addFeature(slots, number, concept, 1.3)
+    addFeature(slots, number, conceptShare, Math.min(1.5, often / Math.sqrt(words + 4)))
+    if (often > 1) addFeature(slots, number, conceptAgain, 0.65)
+  }
+  let pairs = 0
+  for (let first = 0; first < count; first++) {
+    const number = found[first] ?? 0
+    const place = at[first] ?? 0
+    if (first === 0) addFeature(slots, number, conceptFirst, 0.7)
+    if (place < earlyWords) addFeature(slots, number, conceptEarly, 0.7)
+    for (let next = first + 1; next < count && pairs < maximumPairs; next++) {
+      if ((at[next] ?? 0) - place > pairReach) break
+      if (found[next] === number) continue
+      addFeature(slots, number * 256 + (found[next] ?? 0), conceptPair, 0.8)
+      pairs++
+    }
+  }
+}
+
+/** Packs the weights of two types into one number, which halves loads and additions. */
+function pairsOf(bytes: Int8Array): Int32Array {
+  return filledTable(
+    new Int32Array(bytes.length / 2),
+    pair => (bytes[2 * pair] ?? 0) + (bytes[2 * pair + 1] ?? 0) * halfSpan,
+  )
+}
+
+const pairsOfTypes = queryTypes.length / 2
+const halfSpan = 2 ** 16
+/** Number of byte values whose sum fits into half a number. */
+const mostAdded = 256
+
+/**
+ * Sums the weights of the slots by type. Adjacent slots usually have equal values, so integers are added first. The
+ * five packed pairs of the ten types are local variables, because memory access would cost a load and a store each.
+ */
+function sumInto(sums: Float64Array, { places, values, count }: Slots, pairs: Int32Array, scale: number): void {
+  sums.fill(0)
+  for (let at = 0; at < count; ) {
+    const value = values[at] ?? 0
+    const end = Math.min(count, at + mostAdded)
+    let first = 0
+    let second = 0
+    let third = 0
+    let fourth = 0
+    let fifth = 0
+    do {
+      const from = (places[at] ?? 0) * pairsOfTypes
+      first = (first + (pairs[from] ?? 0)) | 0
+      second = (second + (pairs[from + 1] ?? 0)) | 0
+      third = (third + (pairs[from + 2] ?? 0)) | 0
+      fourth = (fourth + (pairs[from + 3] ?? 0)) | 0
+      fifth = (fifth + (pairs[from + 4] ?? 0)) | 0
+      at++
+    } while (at < end && values[at] === value)
+    addPair(sums, 0, first, value * scale)
+    addPair(sums, 2, second, value * scale)
+    addPair(sums, 4, third, value * scale)
+    addPair(sums, 6, fourth, value * scale)
+    addPair(sums, 8, fifth, value * scale)
+  }
+}
+
+function addPair(sums: Float64Array, type: number, pair: number, value: number): void {
+  const lower = (pair << 16) >> 16
+  sums[type] = (sums[type] ?? 0) + lower * value
+  sums[type + 1] = (sums[type + 1] ?? 0) + ((pair - lower) / halfSpan) * value
+}
+
+function toProbabilities(scores: Float64Array): Float64Array {
+  let highest = Number.NEGATIVE_INFINITY
+  for (let index = 0; index < scores.length; index++) highest = Math.max(highest, scores[index] ?? 0)
+  let total = 0
+  for (let index = 0; index < scores.length; index++) {
+    const raised = Math.exp((scores[index] ?? 0) - highest)
+    scores[index] = raised
+    total += raised
+  }
+  for (let index = 0; index < scores.length; index++) scores[index] = (scores[index] ?? 0) / total
+  return scores
+}

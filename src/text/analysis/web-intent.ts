@@ -1,0 +1,185 @@
+import type { QueryType } from '../../core/chat/chat.ts'
+import { type Concept, type ConceptCounts, concepts } from './concepts.ts'
+import turnWords from './lexicon/turns.txt' with { type: 'text' }
+
+/**
+ * Returns true if a text explicitly requests web access: to search, to answer as of today, or to read a page by its
+ * URL. `urls` are the URLs found in it.
+ */
+export function requestsWeb(words: number, meaning: ConceptCounts, urls: readonly string[], type: QueryType): boolean {
+  const { times } = meaning
+  if ((times[web] ?? 0) > 0 && !isCodeType[type])
+    if (isNear(meaning, seek, web, 8) || isNear(meaning, web, seekAfter, 5)) return true
+  if ((times[asOfToday] ?? 0) > 0 || isNear(meaning, asOf, now, 3)) return true
+  if (urls.length === 0) return false
+  // Code contains many URLs that should not be fetched; a short question about one should.
+  if (isNear(meaning, visit, address, 8)) return true
+  return words <= shortWords ? (times[visit] ?? 0) > 0 || !isCodeType[type] : mayCite[type]
+}
+
+const shortWords = 40
+
+const numberOf = (concept: Concept) => concepts.indexOf(concept)
+const seek = numberOf('seek')
+const seekAfter = numberOf('seek_after')
+const web = numberOf('web')
+const asOf = numberOf('as_of')
+const asOfToday = numberOf('as_of_today')
+const now = numberOf('now')
+const visit = numberOf('visit')
+const address = numberOf('address')
+
+/** Query types in which a URL or a mention of web search is usually part of a program. */
+export const isCodeType: Readonly<Record<QueryType, boolean>> = {
+  code: true,
+  code_algorithm: true,
+  debugging: true,
+  analysis: false,
+  writing: false,
+  math: false,
+  creative: false,
+  planning: false,
+  comparison: false,
+  other: false,
+}
+
+/** Query types whose longer prompts cite URLs to read; in fiction and calculations they are only mentioned. */
+const mayCite: Readonly<Record<QueryType, boolean>> = {
+  code: false,
+  code_algorithm: false,
+  debugging: false,
+  analysis: true,
+  writing: true,
+  math: false,
+  creative: false,
+  planning: true,
+  comparison: true,
+  other: true,
+}
+
+/** Returns true if the second concept follows the first within `reach` words. */
+function isNear({ count, found, at }: ConceptCounts, first: number, second: number, reach: number): boolean {
+  let last = Number.NEGATIVE_INFINITY
+  for (let index = 0; index < count; index++) {
+    const number = found[index]
+    const place = at[index] ?? 0
+    if (number === first) last = place
+    if (number === second && place !== last && place - last <= reach) return true
+  }
+  return false
+}
+
+/** How a short turn relates to the turns before it. */
+export type TurnTraits = {
+  /** It has a name, or is too long to depend on other turns. */
+  readonly hasName: boolean
+  /** Words with a subject of their own, without names of changing figures: `weather`, `price`. */
+  readonly subjects: number
+  readonly asksFigure: boolean
+  /** It refers to an earlier subject: `it`, `her`, `there`. */
+  readonly refers: boolean
+  /** It names a page, link or document. */
+  readonly namesPage: boolean
+  /** It changes the last output: `make it shorter`. */
+  readonly edits: boolean
+  /** It repeats an earlier question for another subject: `and in Germany?`. */
+  readonly continues: boolean
+}
+
+const longestTurn = 300
+const longTurn: TurnTraits = {
+  hasName: true,
+  subjects: 9,
+  asksFigure: false,
+  refers: false,
+  namesPage: false,
+  edits: false,
+  continues: false,
+}
+
+/** Reads a turn by the words of `turns.txt`, in all languages at once: short turns do not identify theirs. */
+export function readTurn(text: string): TurnTraits {
+  if (text.length > longestTurn) return longTurn
+  const kinds = kindsOfWords()
+  const found = { refers: false, page: false, edits: false, changing: false, reads: false }
+  let subjects = 0
+  let hasName = false
+  let opens = true
+  let reference = false
+  const note = (kind: TurnWords) => {
+    // In `this week` the pronoun refers to no subject.
+    if (kind === 'time' && reference) found.refers = false
+    reference = kind === 'refers'
+    if (kind !== 'time' && kind !== 'filler') found[kind] = true
+  }
+  for (const [token, word = '', end] of text.matchAll(wordsAndEnds)) {
+    if (end !== undefined) {
+      opens = true
+      continue
+    }
+    const kind = kinds.find(word.toLowerCase())
+    if (kind !== null) note(kind)
+    else if (unspaced.test(token)) {
+      const rest = token.replace(kinds.unspaced, one => {
+        const of = kinds.find(one)
+        if (of !== null) note(of)
+        return ' '
+      })
+      if (/\S{2}/.test(rest)) subjects++
+    } else {
+      reference = false
+      subjects++
+      hasName ||= (!opens && startsWithCapital.test(word)) || isCoined.test(word)
+    }
+    opens = false
+  }
+  const { page, edits, changing, reads } = found
+  // `Summarize.` without an object refers to the text before it.
+  const refers = found.refers || (reads && subjects === 0)
+  const continues = text.length <= longestContinuation && (continuation.test(text) || /呢[?？]?\s*$/.test(text))
+  return { hasName, subjects, asksFigure: changing, refers, namesPage: page, edits, continues }
+}
+
+const longestContinuation = 48
+const wordsAndEnds = /([\p{L}\p{M}\p{N}]+)|([.!?…:"“«¿¡(\n])/gu
+const startsWithCapital = /^\p{Lu}/u
+/** `iPhone`, `A7`, `GPT5`. */
+const isCoined = /\p{L}\p{N}|\p{N}\p{L}|\p{Ll}\p{Lu}|^\p{Lu}{2,}$/u
+const unspaced = /[\u3040-\u30ff\u3400-\u9fff]/
+const continuation =
+  /^\s*(?:(?:and|(?:what|how) about|und|was ist mit|en|et|y|qué tal|e|i|ve|peki|и|а|і|та|و|और)(?![\p{L}\p{M}])|那|では|じゃあ|그럼|그러면)/iu
+
+type TurnWords = 'refers' | 'page' | 'reads' | 'edits' | 'changing' | 'time' | 'filler'
+/** A word of two kinds has the first of them. */
+const turnKinds: readonly TurnWords[] = ['refers', 'page', 'time', 'changing', 'reads', 'edits', 'filler']
+
+type WordKinds = {
+  readonly find: (word: string) => TurnWords | null
+  /** Words of scripts without spaces, longer ones first. */
+  readonly unspaced: RegExp
+}
+
+let kindsKept: WordKinds | null = null
+
+function kindsOfWords(): WordKinds {
+  kindsKept ??= readWordKinds()
+  return kindsKept
+}
+
+/** `word*` = all words with this beginning. */
+function readWordKinds(): WordKinds {
+  const kinds = new Map<string, TurnWords>()
+  const lines = turnWords.split('\n').map(line => line.split(' '))
+  for (const kind of turnKinds)
+    for (const [, name, ...words] of lines)
+      if (name === kind) for (const word of words) if (!kinds.has(word)) kinds.set(word, kind)
+  const unspacedWords = [...kinds.keys()].filter(word => unspaced.test(word))
+  return {
+    find(word) {
+      let kind = kinds.get(word)
+      for (let end = 2; kind === undefined && end <= word.length; end++) kind = kinds.get(`${word.slice(0, end)}*`)
+      return kind ?? null
+    },
+    unspaced: new RegExp(unspacedWords.toSorted((one, other) => other.length - one.length).join('|'), 'g'),
+  }
+}

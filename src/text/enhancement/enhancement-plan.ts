@@ -1,0 +1,72 @@
+import type { ChatRequest, ContentPart } from '../../core/chat/chat.ts'
+import type { ResponseSummary } from '../../core/chat/chat-events.ts'
+import { withTurn } from '../../core/chat/source-turn.ts'
+import { lastUserText } from '../analysis/prompt-analysis.ts'
+import { estimateInputTokens } from '../tokens/tokens.ts'
+import { canEnhance, enhancePrompt, maximumGrowth, type PromptTraits } from './enhance.ts'
+
+/** Planned enhancement of a request, decided from the client's text before anything is reserved. */
+export type EnhancementPlan = {
+  /** The request enhanced by rules; the unchanged request if they add nothing. */
+  readonly ask: ChatRequest
+  readonly enhancement: NonNullable<ResponseSummary['enhancement']>
+  /** The text that a model may rewrite instead of the rules; null = none. */
+  readonly rewritable: string | null
+  /** Estimate that covers whichever version is sent. */
+  readonly inputTokens: number
+}
+
+/** Tokens that a rewrite may add in any language. This is what is reserved, so a longer rewrite is rejected. */
+const rewriteTokens = Math.ceil(maximumGrowth / 2)
+
+/**
+ * Returns the plan of a request, or null if the client did not request enhancement. `canRewrite` = a rewriting model is
+ * configured.
+ */
+export function planEnhancement(ask: ChatRequest, reading: PromptTraits, canRewrite: boolean): EnhancementPlan | null {
+  if (!ask.enhance) return null
+  const enhancement = enhanceByRules(ask, reading)
+  const enhanced = enhancement.changed ? replaceUserText(ask, enhancement.enhancedPrompt) : ask
+  const text = canRewrite ? enhanceableText(ask) : null
+  const rewritable = text !== null && canEnhance(text, reading) ? text : null
+  const tokens = estimateInputTokens(enhanced)
+  return {
+    ask: enhanced,
+    enhancement,
+    rewritable,
+    inputTokens: rewritable === null ? tokens : Math.max(tokens, estimateInputTokens(ask) + rewriteTokens),
+  }
+}
+
+/** Returns the last user text of a request enhanced by rules, even if the client did not request it. */
+export function enhanceByRules(ask: ChatRequest, reading: PromptTraits): NonNullable<ResponseSummary['enhancement']> {
+  const text = enhanceableText(ask)
+  if (text === null) return { changed: false, enhancedPrompt: lastUserText(ask.messages), queryType: reading.queryType }
+  const { changed, prompt, queryType } = enhancePrompt(text, reading)
+  return { changed, enhancedPrompt: prompt, queryType }
+}
+
+/**
+ * Returns the one text of a conversation that may be enhanced: the last message's, if it is from the user and its only
+ * text. Null if there is none, or if the client fixed the output form (JSON or a tool call).
+ */
+function enhanceableText({
+  messages,
+  responseFormat,
+  toolChoice,
+}: Pick<ChatRequest, 'messages' | 'responseFormat' | 'toolChoice'>): string | null {
+  const callsForSure = toolChoice !== null && toolChoice !== 'auto' && toolChoice !== 'none'
+  if (responseFormat.type !== 'text' || callsForSure) return null
+  const last = messages.at(-1)
+  if (last?.role !== 'user') return null
+  const [text, ...others] = last.content.flatMap(part => (part.type === 'text' ? [part.text] : []))
+  return text === undefined || others.length > 0 ? null : text
+}
+
+/** Returns the request with its enhanceable text replaced by `text`. */
+export function replaceUserText(ask: ChatRequest, text: string): ChatRequest {
+  const last = ask.messages.at(-1)
+  if (last?.role !== 'user') return ask
+  const content = last.content.map((part): ContentPart => (part.type === 'text' ? { ...part, text } : part))
+  return withTurn(ask, ask.messages.with(-1, { ...last, content }), { text })
+}

@@ -1,0 +1,302 @@
+/** Turns the classifier's numbers into a decision, a category, and one score. */
+import { createFeatureReader, type FeatureReader, type Features, opensPolitely } from '../analysis/features.ts'
+import type { SafetyCategory } from '../rules/pattern-rules.ts'
+import { createDeedReader } from './deeds.ts'
+import { countOf, createHarmJudge, type Harm } from './harm-features.ts'
+import type { HarmHead } from './harm-slots.ts'
+import type { HarmKind } from './harm-words.ts'
+import { createAnswerCheck } from './harmless-answer.ts'
+import { eachPart, partsIn } from './parts.ts'
+import { createWorldJudge } from './world.ts'
+
+type HarmVerdict = {
+  /** null = allowed. */
+  readonly category: SafetyCategory | null
+  /** 0–1: how likely the text should be blocked. */
+  readonly score: number
+}
+
+/**
+ * Log-odds from which a text is blocked, set by cross-validation (`training/safety.ts`). The threshold for requests
+ * blocks hardly any everyday prompt. The one for content is higher, since describing harm is not doing it.
+ */
+export const thresholds: Readonly<Record<HarmHead, number>> = { request: -0.85, content: 2.5, jailbreak: -1.4 }
+
+export type HarmClassifier = {
+  /** Judges text that a user writes or adds to the conversation. */
+  prompt(text: string): HarmVerdict
+  /**
+   * Judges text that the model reads: documents, tool results, pages. Such text describes many things but requests
+   * nothing.
+   */
+  data(text: string): HarmVerdict
+  /**
+   * Judges a model's output. Only stated content counts, and only if it is certain. The score is 0 unless the output is
+   * blocked.
+   */
+  answer(text: string): HarmVerdict
+  /** Starts a sentence classifier for one output. */
+  listen(): SentenceClassifier
+  /** Whether who hears an answer will refuse none of its sentences, told from its words read once; false = not to be told so. */
+  isHarmless(text: string): boolean
+}
+
+/**
+ * Judges the next sentence of an output ('' = a blank one) together with the sentence before it; `both` returns the two
+ * as text. Each sentence begins with the white space that precedes it. Returns the verdict that `answer` would give.
+ */
+export type SentenceClassifier = (sentence: string, both: () => string) => HarmVerdict
+
+/** Creates a classifier with its own buffers. `readPrompt` may be shared with other readers of prompts. */
+export function createHarmClassifier(readPrompt: FeatureReader = createFeatureReader()): HarmClassifier {
+  const read = createFeatureReader()
+  const judge = createHarmJudge()
+  const world = createWorldJudge()
+  const readDeeds = createDeedReader()
+
+  const answer = (text: string): HarmVerdict => {
+    const features = read(text)
+    if (judge.contentAtMost(features, 0, features.count) <= answerThreshold) return harmless
+    const harm = judge.read(features)
+    return harm.content > answerThreshold ? { category: categoryOf(harm), score: probability(harm.content) } : harmless
+  }
+
+  /** Judges a whole text. A long text is judged by its notions per sentence only. */
+  const judged = (features: Features, harm: Harm): HarmVerdict => {
+    const verdict = verdictOf(harm)
+    if (verdict.category !== null || features.count > longestOfNotions) return verdict
+    const abroad = world.read(features, 0, features.count) ?? null
+    return abroad === null ? verdict : { category: abroad, score: Math.max(verdict.score, scoreAbroad) }
+  }
+
+  return {
+    prompt: text => {
+      const features = readPrompt(text)
+      world.begin(features)
+      const whole = judged(features, judge.read(features))
+      if (whole.category !== null) return whole
+      const deed = readDeeds(features)
+      if (deed !== null) return { category: deed, score: Math.max(whole.score, scoreOfDeed) }
+      let worst = whole
+      const parts = partsIn(features)
+      eachPart(features, (from, to) => {
+        if (worst.category !== null) return
+        const abroad = world.read(features, from, to)
+        if (abroad === undefined) {
+          if (judge.requestAbout(from, to) <= worthReading) return
+          const part = judge.readPart(features, from, to)
+          if (blocksPart(part, parts)) worst = verdictOf(part)
+        } else if (abroad !== null) worst = { category: abroad, score: scoreAbroad }
+      })
+      return worst
+    },
+    data: text => {
+      const harm = judge.read(readPrompt(text))
+      // Short texts also talk about models; the rules judge those more reliably.
+      return harm.evidence >= evidenceOfTemplate && triesToUnbind(harm)
+        ? { category: 'jailbreak', score: probability(harm.jailbreak) }
+        : harmless
+    },
+    answer,
+    isHarmless: createAnswerCheck(read, judge, answerThreshold),
+    listen() {
+      const heard = createHeard()
+      return (sentence, both) => {
+        const words = heard(sentence, read)
+        if (words === null) return sentence === '' ? harmless : answer(both())
+        judge.beginAnswer(words)
+        return judge.isContentBelow(words, 0, words.count, answerThreshold) ? harmless : answer(both())
+      }
+    },
+  }
+}
+
+/**
+ * Keeps the words of the last two sentences, each read once. Returns null if there is no previous sentence, or if both
+ * together may read differently: polite phrases count only inside a text, and a word split in two is one word.
+ */
+function createHeard() {
+  let words = new Int32Array(usualWords)
+  let stems = new Int32Array(usualWords)
+  let before = 0
+  let from = 0
+  let isFirst = true
+  return (sentence: string, read: FeatureReader): Pick<Features, 'count' | 'words' | 'stems'> | null => {
+    const isCut = !isFirst && sentence.charCodeAt(0) > space
+    isFirst = false
+    const features = read(sentence)
+    // The sentence before the previous one is no longer needed.
+    words.copyWithin(0, from, from + before)
+    stems.copyWithin(0, from, from + before)
+    const count = before + features.count
+    if (count > words.length) {
+      words = longer(words, count)
+      stems = longer(stems, count)
+    }
+    for (let at = before; at < count; at++) {
+      words[at] = features.words[at - before] ?? 0
+      stems[at] = features.stems[at - before] ?? 0
+    }
+    from = before
+    before = features.count
+    if (sentence === '' || isCut || features.isPolite || opensPolitely(words, count)) return null
+    return { count, words, stems }
+  }
+}
+
+const space = 32
+const usualWords = 256
+
+function longer(numbers: Int32Array, count: number): Int32Array<ArrayBuffer> {
+  const more = new Int32Array(2 * count)
+  more.set(numbers)
+  return more
+}
+
+/** In words. */
+const longestOfNotions = 400
+
+/** Parts that score lower are skipped: one in 400 parts that would be blocked is below. */
+const worthReading = -3
+
+/** A blocked text in a language other than English has no graded score: it is more likely harmful than not. */
+const scoreAbroad = 0.6
+
+/** Score for a combination of act, object and request form, which is rarely meant otherwise. */
+const scoreOfDeed = 0.8
+
+const harmless: HarmVerdict = { category: null, score: 0 }
+
+/** At this threshold no unflagged text of `moderation-openai` is blocked in cross-validation. */
+const answerThreshold = 3.5
+
+function verdictOf(harm: Harm): HarmVerdict {
+  return { category: isBlocked(harm) ? categoryOf(harm) : null, score: scoreOf(harm) }
+}
+
+type Odds = Pick<Harm, HarmHead | 'evidence'> & { readonly kinds: ArrayLike<number> }
+
+/** Returns true if one of the classifiers is certain enough. */
+export function isBlocked(odds: Odds): boolean {
+  if (odds.evidence < leastEvidence) return false
+  return asksForHarm(odds) || triesToUnbind(odds) || (odds.content > thresholds.content && !isOfSelfHarm(odds.kinds))
+}
+
+/**
+ * Returns true if one part of a text should be blocked on its own: its request counts, its content is weighed with its
+ * context. The threshold grows with the number of parts, or a long harmless text would be blocked because of one of its
+ * hundred sentences.
+ */
+export function blocksPart(odds: Odds, parts: number): boolean {
+  const least = thresholds.request + Math.min(mostOfParts, perDoubling * Math.log2(parts))
+  return odds.evidence >= leastEvidence && odds.request > least && asksForHarm(odds)
+}
+
+/**
+ * Set by cross-validation: of real prompts a quarter as many are blocked for a part, while 91% of harmful requests
+ * among eight sentences still are.
+ */
+const perDoubling = 0.2
+const mostOfParts = 1
+
+function asksForHarm({ request, kinds }: Odds): boolean {
+  return request > thresholds.request && request > leastOfRequest(kinds)
+}
+
+/** An instruction without a harmful word is scored by its structure only, so the classifier must be certain. */
+function leastOfRequest(kinds: Odds['kinds']): number {
+  if (!namesHarm(kinds)) return surely.asked
+  return isCry(kinds) ? surely.meant : thresholds.request
+}
+
+/**
+ * A text in which users say that they want to die is allowed: a model responds with help. A question about methods is
+ * not.
+ */
+function isCry(kinds: Odds['kinds']): boolean {
+  return isOfSelfHarm(kinds) && countOf(kinds, 'instruct') === 0
+}
+
+function isOfSelfHarm(kinds: Odds['kinds']): boolean {
+  return mostSpokenOf(kinds) === 'self_harm'
+}
+
+function namesHarm(kinds: Odds['kinds']): boolean {
+  return categories.some(([kind]) => countOf(kinds, kind) > 0)
+}
+
+/**
+ * Returns the probability of the content classifier. For blocked texts it is at least that of the blocking classifier;
+ * a request score is reduced and halved.
+ */
+export function scoreOf(odds: Odds): number {
+  const content = probability(odds.content)
+  if (triesToUnbind(odds)) return Math.max(content, probability(odds.jailbreak))
+  return asksForHarm(odds) ? Math.max(content, probability((odds.request - doubtOfRequest) / 2)) : content
+}
+
+/** Reduces the score of marginal requests. Without it, flagged texts would rank lower than marginal ones. */
+const doubtOfRequest = 0.5
+
+/**
+ * A jailbreak template has many words. For short texts the classifier must be certain, since the rules cover known
+ * short ones.
+ */
+function triesToUnbind({ jailbreak, evidence }: Odds): boolean {
+  return jailbreak > (evidence < evidenceOfTemplate ? surely.unbound : thresholds.jailbreak)
+}
+
+/** One or two repeated words are not a sentence. */
+const leastEvidence = 16
+/** About 24 words. */
+const evidenceOfTemplate = 130
+
+/** Log-odds required if another signal speaks against the block. */
+const surely = { asked: 1.75, meant: 0.5, unbound: 0.5 } as const
+
+function probability(logOdds: number): number {
+  return 1 / (1 + Math.exp(-logOdds))
+}
+
+/** Returns the category that most of a blocked text is about. */
+function categoryOf(harm: Harm): SafetyCategory {
+  const { request, content, jailbreak, kinds } = harm
+  if (triesToUnbind(harm) && jailbreak - thresholds.jailbreak > request - thresholds.request) return 'jailbreak'
+  const isContent = content > thresholds.content && !asksForHarm(harm)
+  return mostSpokenOf(kinds) ?? (isContent ? 'harassment' : 'illegal')
+}
+
+/** Returns the category with the most words; null if the text has none. */
+function mostSpokenOf(kinds: Odds['kinds']): SafetyCategory | null {
+  const isOfOneself = countOf(kinds, 'oneself') > 0
+  let best: SafetyCategory | null = null
+  let most = 0
+  for (const [kind, category, weight] of categories) {
+    const said = countOf(kinds, kind) * weight
+    if (said <= most) continue
+    best = isOfOneself && category === 'violence' ? 'self_harm' : category
+    most = said
+  }
+  return best
+}
+
+/** Rare words weigh more than words that crime shares with everyday life. */
+const categories: readonly (readonly [HarmKind, SafetyCategory, number])[] = [
+  ['selfharm', 'self_harm', 1.2],
+  ['weapon', 'weapons', 1.5],
+  ['poison', 'weapons', 1.4],
+  ['terror', 'violence', 1.3],
+  ['violence', 'violence', 1.1],
+  ['gore', 'violence', 1],
+  ['drug', 'drugs', 1.4],
+  ['cyber', 'cybercrime', 1.3],
+  ['fraud', 'fraud', 1.1],
+  ['slur', 'hate', 3],
+  ['hate', 'hate', 1.4],
+  ['group', 'hate', 0.6],
+  ['sexual', 'sexual', 1.2],
+  ['insult', 'harassment', 1.1],
+  ['privacy', 'privacy', 0.7],
+  ['lies', 'misinformation', 0.9],
+  ['illicit', 'illegal', 0.8],
+]

@@ -1,0 +1,155 @@
+/** The moderation layers as one component for the pipeline, web access and the command line. */
+
+import type { Message, PromptDefinition, StreamMode } from '../../../core/chat/chat.ts'
+import type { KeyedDigests } from '../../../core/text/keyed-digests.ts'
+import type { HarmClassifier } from '../../harm/harm-classifier.ts'
+import { compileRules, rulesForData, type SafetyRules, safetyRules } from '../../rules/pattern-rules.ts'
+import { type OutputModerationRules, OutputModerator } from '../output-moderator.ts'
+import { type DetectedSecret, detectSecrets, secretKindSteps } from '../secret-detection.ts'
+import {
+  allowVerdict,
+  containsBlockedHost,
+  createTextModerator,
+  resultOf,
+  type Steps,
+  type Verdict,
+} from '../text-moderator.ts'
+import { type BlocklistDeps, openBlocklist } from './blocklist.ts'
+import { type CleanTextCache, createKnown } from './clean-text-cache.ts'
+import { createExternalModeration, type ExternalModeration, type ModerationDeps } from './external-moderation.ts'
+import type { SafetySettings } from './settings.ts'
+
+export type Moderation = {
+  /** Moderates a prompt in process. */
+  screen(text: string): Verdict
+  /** Moderates text that the model reads (a document, a fetched page) in process. */
+  screenData(text: string): Verdict
+  /** Moderates text that is only embedded, in process, in steps and by rules only. */
+  embeddedSteps(text: string): Steps
+  /** Moderates one part of a request in steps, as `TextModerator.steps`, and searches it for secrets. */
+  screenSteps(part: Message | PromptDefinition): Steps
+  /** Moderates a conversation in process. */
+  screenMessages(messages: readonly Message[]): Verdict
+  /** Moderates a definition in process. */
+  screenDefinition(definition: PromptDefinition): Verdict
+  /** The same without the operator-only rule ID; `gateway analyze` prints it as `safety`. */
+  read(messages: readonly Message[]): Omit<Verdict, 'rule'>
+  /** Returns true if a URL links to a blocked host. */
+  isListed(address: string): boolean
+  /** External moderation; null = not configured. */
+  readonly moderation: ExternalModeration | null
+  readonly secrets: SafetySettings['secrets']
+  leaksIn(text: string): readonly DetectedSecret[]
+  /** Returns the kinds of secrets in a message or definition. */
+  secretsIn(message: Message | PromptDefinition): readonly string[]
+  /** Creates an output moderator for one response; null = output moderation is off. */
+  screenAnswer(mode: StreamMode | null): OutputModerator | null
+  /** Fulfilled when the blocklists have been read. */
+  readonly ready: Promise<void>
+  /** Returns counters for metrics since the start, without content. */
+  figures(): ModerationStats
+  close(): void
+}
+
+export type ModerationStats = {
+  readonly blockedHosts: number
+  readonly moderation: Readonly<ExternalModeration['counts']> | null
+}
+
+export type SafetyDeps = ModerationDeps &
+  Pick<BlocklistDeps, 'hop'> & {
+    /** Digests as keys of the clean-text cache; null = no cache. */
+    readonly digests: KeyedDigests | null
+    readonly classifier: HarmClassifier
+  }
+
+type CompiledRules = { readonly rules: SafetyRules; readonly dataRules: SafetyRules }
+
+let compiled: CompiledRules | null = null
+
+/** The rules of this release. Compiled once per process: each of a hundred gateways in one test process would take 40 ms. */
+function releaseRules(): CompiledRules {
+  compiled ??= withOwnRules([])
+  return compiled
+}
+
+function withOwnRules(own: SafetySettings['rules']): CompiledRules {
+  return { rules: compileRules([...own, ...safetyRules]), dataRules: compileRules(rulesForData(own)) }
+}
+
+/** Combines the layers. The settings must be validated: all their rules compile. */
+export function createSafety(deps: SafetyDeps, settings: SafetySettings): Moderation {
+  const { rules, dataRules } = settings.rules.length === 0 ? releaseRules() : withOwnRules(settings.rules)
+  const blocklist = openBlocklist(deps, {
+    sources: settings.blocklists,
+    reloadMs: settings.reloadMs,
+    allow: settings.allow,
+  })
+  const { classifier } = deps
+  const known = deps.digests === null ? unknown : createKnown(deps.digests, blocklist.version)
+  const { listen, isHarmless } = classifier
+  const answerRules: OutputModerationRules = { rules, hosts: blocklist, listen, isHarmless, known: null }
+  const shownRules: OutputModerationRules = { ...answerRules, known: known.answers }
+  const screen = createTextModerator({
+    rules,
+    hosts: blocklist,
+    dataRules,
+    classify: classifier,
+    answer: text => verdictOfAnswer(answerRules, text),
+    known,
+  })
+  function* secretSteps(part: Message | PromptDefinition): Generator<number, readonly string[], void> {
+    const found = known.secretsOf(part)
+    if (found !== null) return found
+    const kinds = yield* secretKindSteps(part)
+    known.keepSecrets(part, kinds)
+    return kinds
+  }
+  const moderation = settings.moderation === null ? null : createExternalModeration(deps, settings.moderation)
+  return {
+    screen: screen.text,
+    screenData: screen.data,
+    embeddedSteps: screen.embedded,
+    screenMessages: screen.messages,
+    *screenSteps(part) {
+      const verdict = yield* screen.steps(part)
+      yield* secretSteps(part)
+      return verdict
+    },
+    screenDefinition: screen.definition,
+    read(messages) {
+      const { verdict, layer, category, score } = screen.messages(messages)
+      return { verdict, layer, category, score }
+    },
+    isListed: address => containsBlockedHost(blocklist, address),
+    moderation,
+    secrets: settings.secrets,
+    leaksIn: detectSecrets,
+    secretsIn: part => resultOf(secretSteps(part)),
+    screenAnswer: mode => (settings.screenAnswers ? new OutputModerator(shownRules, mode) : null),
+    ready: blocklist.ready,
+    figures: () => ({
+      blockedHosts: blocklist.size(),
+      moderation: moderation === null ? null : { ...moderation.counts },
+    }),
+    close: () => blocklist.close(),
+  }
+}
+
+const unknown: CleanTextCache = {
+  scoreOf: () => null,
+  keep() {},
+  answers: () => ({ isClean: false, keep() {} }),
+  secretsOf: () => null,
+  keepSecrets() {},
+}
+
+/** Moderates a complete output, as found in the conversation history. */
+function verdictOfAnswer(rules: OutputModerationRules, text: string): Verdict {
+  const screen = new OutputModerator(rules, null)
+  screen.take([
+    { type: 'text', choice: 0, text },
+    { type: 'finish', choice: 0, reason: 'stop' },
+  ])
+  return screen.hit() ?? allowVerdict
+}

@@ -1,0 +1,260 @@
+/** Applies three layers to a text in process: patterns, classifier, blocked hosts. Linear and synchronous. */
+import type { Message, PromptDefinition } from '../../core/chat/chat.ts'
+import { jsonTexts, messageNames, messageTexts } from '../../core/chat/request-texts.ts'
+import type { Digested } from '../../core/text/keyed-digests.ts'
+import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
+import { deobfuscatedVariants } from '../disguises/deobfuscate.ts'
+import type { HarmClassifier } from '../harm/harm-classifier.ts'
+import { extractHosts } from '../hosts/extract-hosts.ts'
+import { isLong, piecesOf } from '../pieces.ts'
+import { findBlockingRule, firstBrokenByData, type SafetyRule, type SafetyRules } from '../rules/pattern-rules.ts'
+import { joinedTurns } from './turns.ts'
+
+type SafetyLayer = 'patterns' | 'classifier' | 'urls'
+
+/** Result of moderating a text. `score` is the classifier's (0–1), whichever layer blocked. */
+export type Verdict = {
+  readonly verdict: 'allow' | 'block'
+  readonly layer: SafetyLayer | null
+  readonly category: string | null
+  readonly score: number
+  /** ID of the blocking rule, for the operator; null = another layer blocked. */
+  readonly rule: string | null
+}
+
+/** Lookup of hosts that texts must not link to. */
+export type BlockedHosts = { isBlocked(host: string): boolean }
+
+/** Yields the characters of each reading that was judged; no step reads more than a piece. Returns the verdict. */
+export type Steps = Generator<number, Verdict, void>
+
+type TextModerator = {
+  /** Judges a user's text. */
+  text(text: string): Verdict
+  /** Judges text that the model reads: a tool result, a fetched page. Blocks instructions in it, not its topics. */
+  data(text: string): Verdict
+  /**
+   * Judges a text that is only embedded, by the rules of `data` only: an embedding is not a response, and a corpus is a
+   * thousand times as long as a prompt.
+   */
+  embedded(text: string): Steps
+  /**
+   * Judges one message or definition piece by piece: yields the characters of each piece that was read, and returns the verdict. What
+   * was found clean is known afterwards.
+   */
+  steps(part: Message | PromptDefinition): Steps
+  /** Judges a conversation: returns the first block, or the highest score. */
+  messages(messages: readonly Message[]): Verdict
+  /**
+   * Judges a tool or schema definition. Skips the classifier: it was trained on requests, and descriptions such as
+   * "Runs a command" or "Transfers money" look like requests to it.
+   */
+  definition(definition: PromptDefinition): Verdict
+}
+
+/** Messages, joined turns and definitions that were found clean, with their score. */
+export type CleanMessages = {
+  /** null = not known. */
+  scoreOf(message: Digested): number | null
+  keep(message: Digested, score: number): void
+}
+
+/**
+ * Creates a text moderator. An assistant message is judged like an output, so that an output that was sent is not
+ * blocked when it returns as history.
+ */
+export function createTextModerator(options: {
+  readonly rules: SafetyRules
+  /** Rules for text that the model reads. */
+  readonly dataRules: SafetyRules
+  readonly hosts: BlockedHosts
+  readonly classify: Pick<HarmClassifier, 'prompt' | 'data'>
+  readonly answer: (text: string) => Verdict
+  readonly known: CleanMessages
+}): TextModerator {
+  const { rules, dataRules, hosts, classify, known } = options
+
+  const read = (text: string, kind: Kind): Verdict => {
+    const rule = brokenBy(text, kind)
+    const { category, score } = classify[kind](text)
+    if (rule !== null) return blockVerdict('patterns', rule.category, score, rule)
+    if (category !== null) return blockVerdict('classifier', category, score)
+    if (containsBlockedHost(hosts, text)) return blockVerdict('urls', 'malicious_url', score)
+    return { ...allowVerdict, score }
+  }
+
+  /** Judges a text by rules and hosts, in pieces if it is long. */
+  function* ruleSteps(text: string, kind: Kind): Steps {
+    for (const piece of piecesOf(text)) {
+      const one = byRules(piece, kind)
+      if (one.verdict === 'block') return one
+      yield piece.length
+      const other = yield* variantSteps(piece, kind, 0)
+      if (other.verdict === 'block') return other
+    }
+    return allowVerdict
+  }
+
+  /** Judges the variants of a piece: those up to `longestRead` characters by all layers, the others by rules and hosts. */
+  function* variantSteps(piece: string, kind: Kind, longestRead: number): Steps {
+    let verdict: Verdict = allowVerdict
+    for (const reading of deobfuscatedVariants(piece)) {
+      const one = reading.length <= longestRead ? read(reading, kind) : byRules(reading, kind)
+      if (one.verdict === 'block') return one
+      verdict = louder(verdict, one)
+      yield reading.length
+    }
+    return verdict
+  }
+
+  /** Judges a text by all layers. The classifier reads a bounded part of a long one. */
+  function* textSteps(text: string, kind: Kind): Steps {
+    if (!isLong(text)) {
+      const verdict = read(text, kind)
+      if (verdict.verdict === 'block') return verdict
+      yield text.length
+      // For a long text, usually code that only looks obfuscated, rules and hosts suffice.
+      const other = yield* variantSteps(text, kind, text.length <= longestReread ? longestReread : 0)
+      return other.verdict === 'block' ? other : louder(verdict, other)
+    }
+    const { category, score } = classify[kind](text)
+    if (category !== null) return blockVerdict('classifier', category, score)
+    const verdict = yield* ruleSteps(text, kind)
+    return { ...verdict, score }
+  }
+
+  /** Judges an output in the history of a conversation. */
+  function* outputSteps(text: string): Steps {
+    for (const piece of piecesOf(text)) {
+      const one = options.answer(piece)
+      if (one.verdict === 'block') return one
+      yield piece.length
+    }
+    return allowVerdict
+  }
+
+  const brokenBy = (text: string, kind: Kind): SafetyRule | null =>
+    kind === 'data' ? firstBrokenByData(dataRules, text) : findBlockingRule(rules, text)
+
+  const byRules = (text: string, kind: Kind): Verdict => {
+    const rule = brokenBy(text, kind)
+    if (rule !== null) return blockVerdict('patterns', rule.category, 0, rule)
+    return containsBlockedHost(hosts, text) ? blockVerdict('urls', 'malicious_url', 0) : allowVerdict
+  }
+
+  function* embeddedSteps(text: string): Steps {
+    for (const piece of piecesOf(text))
+      for (const reading of [piece, ...deobfuscatedVariants(piece)]) {
+        const rule = brokenBy(reading, 'data')
+        if (rule !== null) return blockVerdict('patterns', rule.category, 0, rule)
+        yield reading.length
+      }
+    return allowVerdict
+  }
+
+  /** Judges one message without the turns around it, which `joinedTurns` covers. */
+  function* messageSteps(message: Message): Steps {
+    const score = known.scoreOf(message)
+    if (score !== null) return { ...allowVerdict, score }
+    let verdict: Verdict = allowVerdict
+    for (const text of messageTexts(withReadArguments(message))) {
+      const one = yield* message.role === 'assistant' ? outputSteps(text) : textSteps(text, kindOf(message))
+      if (one.verdict === 'block') return one
+      verdict = louder(verdict, one)
+    }
+    // Names and IDs have no topic, so the classifier does not read them.
+    const named = yield* ruleSteps(messageNames(message).join('\n'), 'data')
+    if (named.verdict === 'block') return named
+    known.keep(message, verdict.score)
+    return verdict
+  }
+
+  function* definitionSteps(definition: PromptDefinition): Steps {
+    if (known.scoreOf(definition) !== null) return allowVerdict
+    for (const text of definition.texts) {
+      const one = yield* definition.kind === 'data' ? textSteps(text, 'data') : ruleSteps(text, 'prompt')
+      if (one.verdict === 'block') return one
+    }
+    known.keep(definition, allowVerdict.score)
+    return allowVerdict
+  }
+
+  return {
+    text: text => resultOf(textSteps(text, 'prompt')),
+    data: text => resultOf(textSteps(text, 'data')),
+    definition: definition => resultOf(definitionSteps(definition)),
+    steps: part => (part.role === 'definition' ? definitionSteps(part) : messageSteps(part)),
+    embedded: embeddedSteps,
+    messages(messages) {
+      let verdict: Verdict = allowVerdict
+      for (const message of messages) {
+        const one = resultOf(messageSteps(message))
+        if (one.verdict === 'block') return one
+        verdict = louder(verdict, one)
+      }
+      for (const text of joinedTurns(messages)) {
+        const turns = { role: 'turns', text } as const
+        if (known.scoreOf(turns) !== null) continue
+        const one = read(text, 'prompt')
+        if (one.verdict === 'block') return one
+        known.keep(turns, one.score)
+      }
+      return verdict
+    },
+  }
+}
+
+/** Runs all steps at once. */
+export function resultOf<Result>(steps: Generator<number, Result, void>): Result {
+  let step = steps.next()
+  while (step.done !== true) step = steps.next()
+  return step.value
+}
+
+const longestReread = 1_000
+
+/** Whether a text is a user's request or read by the model. */
+type Kind = 'prompt' | 'data'
+
+function kindOf({ role }: Message): Kind {
+  return role === 'tool' ? 'data' : 'prompt'
+}
+
+export const allowVerdict: Verdict = { verdict: 'allow', layer: null, category: null, score: 0, rule: null }
+
+/** Returns a blocking verdict; `score` is the classifier's, 0–1. */
+export function blockVerdict(
+  layer: SafetyLayer,
+  category: string,
+  score: number,
+  rule: SafetyRule | null = null,
+): Verdict {
+  return { verdict: 'block', layer, category, score, rule: rule === null ? null : `${rule.id}: ${rule.reason}` }
+}
+
+/** Returns true if a text links to a blocked host in any notation. */
+export function containsBlockedHost(hosts: BlockedHosts, text: string): boolean {
+  let found = false
+  extractHosts(text, host => {
+    found = hosts.isBlocked(host)
+    return !found
+  })
+  return found
+}
+
+/** Returns the strings of a call's arguments: quoted in JSON, a text would look like a quotation. */
+function argumentTexts(json: string): string {
+  const value = parseUntrustedJson(json)
+  return value === undefined ? json : jsonTexts(value).texts.join('\n')
+}
+
+/** Returns a message with the arguments of its calls as texts. */
+function withReadArguments(message: Message): Message {
+  if (message.role !== 'assistant' || message.toolCalls.length === 0) return message
+  const toolCalls = message.toolCalls.map(call => ({ ...call, arguments: argumentTexts(call.arguments) }))
+  return { ...message, toolCalls }
+}
+
+function louder(one: Verdict, other: Verdict): Verdict {
+  return other.score > one.score ? other : one
+}

@@ -1,0 +1,126 @@
+/**
+ * Patterns that count only at the start of a text, after greetings and polite phrases. Reads words only as long as a
+ * pattern may continue: one or two for nearly every text, whatever its length.
+ */
+
+import { noWord, sieveSize, wordFrom } from '../word-hashes.ts'
+import { politenessPhrases, stop } from './override-patterns.ts'
+import { compilePatterns, type PatternSet, scan, wordHashes } from './patterns.ts'
+
+export type PrefixPatterns<Owner> = {
+  /** Returns the owner of the pattern that a text starts with; null = none. */
+  of(text: string): Owner | null
+  /** The same for a text from `from`, of which at most `most` units are read. */
+  at(text: string, from: number, most: number): Owner | null
+}
+
+/** Compiles openings. `unless` holds patterns in the following text that excuse an opening. */
+export function compileOpenings<Owner>(
+  openings: readonly { readonly of: Owner; readonly patterns: readonly string[]; readonly unless: readonly string[] }[],
+): PrefixPatterns<Owner> {
+  const owners = openings.flatMap(({ of, patterns, unless }) => {
+    const excuses = compilePatterns(unless)
+    return patterns.map(() => ({ of, excuses }))
+  })
+  const set = compilePatterns(
+    openings.flatMap(({ patterns }) => patterns),
+    'opening',
+  )
+  const firstWords = firstWordsOf(set)
+  const passedOver = new Set(politenessPhrases.flatMap(wordHashes))
+  /** Skips the expensive matching for nearly all texts. */
+  const mayBegin = new Uint8Array(sieveSize)
+  for (const hash of [...firstWords, ...passedOver]) mayBegin[hash & (sieveSize - 1)] = 1
+  const [end = noWord] = wordHashes(stop)
+  /** The first word within reach decides: behind a text's many starts a word may be far away, or missing. */
+  const mayOpen = (text: string, from: number, to: number) =>
+    mayBegin[wordFrom(text, from, to).hash & (sieveSize - 1)] !== 0
+  const ownerOf = (text: string): Owner | null => {
+    let from = 0
+    let word = wordFrom(text, from)
+    while (passedOver.has(word.hash)) {
+      from = word.end
+      word = wordFrom(text, from)
+    }
+    if (!firstWords.has(word.hash)) return null
+    const walk = startWalk(set)
+    let owner: Owner | null = null
+    const onMatch = (pattern: number) => {
+      const one = owners[pattern]
+      if (one !== undefined && !isIn(one.excuses, text.slice(from, from + mostExcuse))) owner ??= one.of
+    }
+    walk.step(word.hash, onMatch)
+    while (owner === null && word.hash !== noWord && walk.isOpen()) {
+      const next = wordFrom(text, word.end)
+      if (next.hash === noWord || clauseEnd.test(text.slice(word.end, next.end))) walk.stop(end, onMatch)
+      walk.step(next.hash, onMatch)
+      word = next
+    }
+    return owner === null || quoted.test(text.slice(from, from + mostExcuse)) ? null : owner
+  }
+  return {
+    of: text => (mayOpen(text, 0, text.length) ? ownerOf(text) : null),
+    // Slicing a text at each line would take longer than reading the first words.
+    at: (text, from, most) => (mayOpen(text, from, from + most) ? ownerOf(text.slice(from, from + most)) : null),
+  }
+}
+
+function firstWordsOf({ words, steps }: PatternSet): ReadonlySet<number> {
+  const first = new Set<number>()
+  for (const [word, hash] of words.hash.entries())
+    if (steps.from.subarray(words.from[word], words.from[word + 1]).includes(0)) first.add(hash)
+  return first
+}
+
+/** Number of characters in which a retraction or the end of a quotation is searched. */
+const mostExcuse = 600
+
+const clauseEnd = /[.,;:!?…—。，、；：！？।؟،؛]/
+
+/** A quotation followed by words: the text is about the instruction. */
+const quoted = /^[^\p{L}\p{N}]*["“„«「『][^"”“»」』]*["”“»」』][^\p{L}\p{N}]*[\p{L}\p{N}]/u
+
+/** Creates a matcher for openings that advances word by word from the start of a text. */
+function startWalk({ sieve, words, steps, completes, reachFrom }: PatternSet) {
+  /** States with the index of the word at which they were last reached, from 1. The initial state has 0. */
+  const reached = new Map([[0, 0]])
+  let position = 0
+  /** The last word at which a pattern may continue. */
+  let open = 1
+
+  const wordOf = (hash: number): number => {
+    let word = sieve[hash & (sieveSize - 1)] ?? 0
+    while (word !== 0 && words.hash[word] !== hash) word = words.next[word] ?? 0
+    return word
+  }
+
+  const advance = (hash: number, place: number, onMatch: (pattern: number) => void) => {
+    const word = wordOf(hash)
+    const end = word === 0 ? 0 : (words.from[word + 1] ?? 0)
+    for (let index = words.from[word] ?? 0; index < end; index++) {
+      const before = reached.get(steps.from[index] ?? 0)
+      if (before === undefined || place - before > (steps.reach[index] ?? 0)) continue
+      const state = steps.to[index] ?? 0
+      reached.set(state, place)
+      const pattern = completes[state] ?? -1
+      if (pattern >= 0) onMatch(pattern)
+      else open = Math.max(open, place + (reachFrom[state] ?? 0))
+    }
+  }
+
+  return {
+    step: (hash: number, onMatch: (pattern: number) => void) => advance(hash, ++position, onMatch),
+    /** A clause ends before the next word. */
+    stop: (hash: number, onMatch: (pattern: number) => void) => advance(hash, position + 1, onMatch),
+    isOpen: () => position < open,
+  }
+}
+
+function isIn(set: PatternSet, text: string): boolean {
+  let found = false
+  scan(set, text, () => {
+    found = true
+    return false
+  })
+  return found
+}

@@ -1,0 +1,350 @@
+/**
+ * Token counting in three variants. `estimateInputTokens` is an upper bound, used for reservations.
+ * `likelyInputTokens` and `estimateTokens` are the best guess, used for billing if the upstream reports no count.
+ * `countTokens` runs the published tokenizer for the free estimate, in its own thread.
+ *
+ * The first two use o200k_base (`pieces-of-text.ts`), which is exact for OpenAI. Anthropic and Google publish no
+ * tokenizer, so the bound for their models is the count of the least efficient known tokenizers times a factor, and at
+ * most one token per byte.
+ */
+import type {
+  ChatRequest,
+  FilePart,
+  ImageDetail,
+  ImagePart,
+  Message,
+  PromptDefinition,
+  Tool,
+} from '../../core/chat/chat.ts'
+import { messageNames, messageTexts } from '../../core/chat/request-texts.ts'
+import { measureText, type TokenEstimate } from './pieces-of-text.ts'
+
+/** Maximum characters counted in full; longer texts are sampled at about this size. */
+const readInFull = 32_768
+/** Smaller for output, which is counted repeatedly while it arrives. */
+const answerReadInFull = 8_192
+
+/** Typical tokens relative to o200k_base, from a few recorded prompts. */
+const likelyFactor: Readonly<Record<string, number>> = { openai: 1, anthropic: 1.25, google: 1.1 }
+const unknownLikelyFactor = 1.15
+
+/**
+ * Upper bound relative to the `elsewhere` counts. Anthropic states that its newest tokenizer produces up to 1.35 times
+ * the tokens of the previous one. An `elsewhere` count is the sum of each token's own. Repeated non-words can have more,
+ * because another tokenizer joins their letters across these tokens: up to 2 times in cl100k_base.
+ */
+const highestFactor = 1.5
+/**
+ * For unpaired surrogates, and for a few letters that the package splits differently: at most 0.8% over random texts.
+ */
+const roughness = 1.01
+/** Standard deviations added to a sampled estimate for an upper bound: exceeded once in 30,000 times. */
+const deviations = 4
+
+const tokensPerMessage = 4
+const tokensPerTool = 16
+/** Quotes, a colon, brackets or a comma. */
+const tokensPerValue = 2
+/** Tokens of the instructions that Anthropic adds for tools and for a schema, in recorded traffic. */
+const anthropicInstructions = { tools: 350, schema: 200 }
+
+type ImageFigures = Readonly<Record<ImageDetail, number>>
+const evenly = (tokens: number): ImageFigures => ({ low: tokens, high: tokens, auto: tokens, original: tokens })
+
+/** Fixed, since the image size is unknown here: about one megapixel by each provider's formula. */
+const likelyImageTokens: Readonly<Record<string, ImageFigures>> = {
+  openai: { low: 85, high: 1_105, auto: 1_105, original: 1_105 },
+  anthropic: evenly(1_600),
+  google: evenly(1_120),
+}
+const unknownLikelyImage = evenly(1_600)
+
+/** Tokens of the largest image that a provider accepts. OpenAI's newest models read it in full by default. */
+const highestImageTokens: Readonly<Record<string, ImageFigures>> = {
+  openai: { low: 320, high: 3_000, auto: 14_500, original: 14_500 },
+  anthropic: evenly(4_800),
+  google: evenly(1_200),
+}
+const unknownHighestImage = evenly(16_400)
+
+/** Returns the typical number of tokens of a provider's tokenizer per token of o200k_base. */
+export function factorOf(provider: string): number {
+  return likelyFactor[provider] ?? unknownLikelyFactor
+}
+
+/** Returns the probable token count of a text for models of `provider` (default `openai`). Linear. */
+export function estimateTokens(text: string, provider = 'openai'): number {
+  const { own, bytes } = measureText(text, answerReadInFull)
+  return Math.ceil(Math.min(own * factorOf(provider), bytes))
+}
+
+/** The parts of a request that an upstream may count as input. */
+type Weighable = Pick<ChatRequest, 'messages' | 'tools' | 'responseFormat'> &
+  Partial<Pick<ChatRequest, 'extras' | 'source'>>
+
+/**
+ * Returns an upper bound of a request's input tokens, which is reserved before the call. Without `provider`, valid for
+ * all. For OpenAI it is valid for any text. For others it is a rule: texts of repeated non-words (`bbn` 1,000 times) have
+ * up to 4/3 of it in cl100k_base, the most that a search of 150,000 such texts found. Counts texts, names, IDs, tools,
+ * schema, passed-on fields, and each image at maximum size.
+ */
+export function estimateInputTokens(ask: Weighable, provider?: string): number {
+  let flat = tokensPerMessage + tokensPerMessage * ask.messages.length + tokensPerTool * ask.tools.length
+  for (const one of weightOf(ask.messages).attachments)
+    flat += one.type === 'image' ? highestImageOf(one.detail, provider) : highestFileOf(one)
+  flat += unreadImages(ask) * highestImageOf(null, provider)
+  if (provider === undefined || provider === 'anthropic') flat += instructionTokens(ask)
+  return highestOf(weightOfAll(ask), provider) + flat
+}
+
+/** Returns the probable input tokens of a request, which are billed if the provider reports no count. */
+export function likelyInputTokens(ask: Weighable, provider: string): number {
+  let flat = tokensPerMessage + tokensPerMessage * ask.messages.length + tokensPerTool * ask.tools.length
+  for (const one of weightOf(ask.messages).attachments)
+    flat += one.type === 'image' ? estimateImageTokens(one.detail, provider) : estimateFileTokens(one)
+  flat += unreadImages(ask) * estimateImageTokens(null, provider)
+  if (provider === 'anthropic') flat += instructionTokens(ask)
+  const parts = [weightOf(ask.messages).said, weightOfUnread(ask), weightOfTools(ask.tools), weightOfFormat(ask)]
+  const { own, bytes } = parts.reduce(sumOf)
+  return Math.ceil(Math.min(own * factorOf(provider), bytes)) + flat
+}
+
+/** Returns how many tokens a provider's models need less than the reservation that is valid for all. */
+export function tokensSpared(ask: Weighable, provider: string): number {
+  return Math.max(0, estimateInputTokens(ask) - estimateInputTokens(ask, provider))
+}
+
+/** Returns the upper bound of a measure: for OpenAI its own tokenizer's count, for others the documented rule. */
+function highestOf(measure: TokenEstimate, provider: string | undefined): number {
+  const own = (measure.own + measure.cuts + deviations * Math.sqrt(measure.ownVariance)) * roughness
+  if (provider === 'openai') return Math.ceil(Math.min(own, measure.bytes))
+  const elsewhere =
+    (measure.elsewhere + measure.cuts + deviations * Math.sqrt(measure.elsewhereVariance)) * highestFactor
+  return Math.ceil(Math.min(elsewhere, measure.bytes))
+}
+
+function unreadImages({ source }: Weighable): number {
+  return (source?.unread ?? []).reduce((sum, { images }) => sum + images, 0)
+}
+
+function instructionTokens({ tools, responseFormat }: Pick<ChatRequest, 'tools' | 'responseFormat'>): number {
+  const forTools = tools.length > 0 ? anthropicInstructions.tools : 0
+  return responseFormat.type === 'json_schema' ? forTools + anthropicInstructions.schema : forTools
+}
+
+/** Returns the probable tokens of an image of unknown size. */
+export function estimateImageTokens(detail: ImagePart['detail'], provider?: string): number {
+  return (likelyImageTokens[provider ?? ''] ?? unknownLikelyImage)[detail ?? 'auto']
+}
+
+function highestImageOf(detail: ImagePart['detail'], provider?: string): number {
+  return (highestImageTokens[provider ?? ''] ?? unknownHighestImage)[detail ?? 'auto']
+}
+
+const nothing: TokenEstimate = { own: 0, ownVariance: 0, elsewhere: 0, elsewhereVariance: 0, cuts: 0, bytes: 0 }
+
+function sumOf(one: TokenEstimate, other: TokenEstimate): TokenEstimate {
+  return {
+    own: one.own + other.own,
+    ownVariance: one.ownVariance + other.ownVariance,
+    elsewhere: one.elsewhere + other.elsewhere,
+    elsewhereVariance: one.elsewhereVariance + other.elsewhereVariance,
+    cuts: one.cuts + other.cuts,
+    bytes: one.bytes + other.bytes,
+  }
+}
+
+/** Sums texts. Separate parts never have fewer tokens than their concatenation, except at the cuts. */
+function weigh(texts: readonly string[], flat = 0): TokenEstimate {
+  let sum = flat === 0 ? nothing : { ...nothing, own: flat, elsewhere: flat, bytes: flat }
+  for (const text of texts) {
+    const measure = measureText(text, readInFull)
+    sum = sum === nothing ? measure : sumOf(sum, measure)
+  }
+  return sum
+}
+
+/** Text of a conversation's turns, and the same with names and IDs, which an upstream may or may not count. */
+type Weight = {
+  readonly said: TokenEstimate
+  readonly all: TokenEstimate
+  /** Images and documents, which are estimated for each provider. */
+  readonly attachments: readonly (ImagePart | FilePart)[]
+}
+
+/** Cached, since a conversation is measured for its reservation and again for its settlement. */
+const weights = new WeakMap<readonly Message[], Weight>()
+const toolWeights = new WeakMap<readonly Tool[], TokenEstimate>()
+
+function weightOf(messages: readonly Message[]): Weight {
+  let weight = weights.get(messages)
+  if (weight === undefined) {
+    const said = weigh(messages.flatMap(messageTexts), callsIn(messages))
+    const beside = weigh(messages.flatMap(messageNames))
+    weight = { said, all: beside === nothing ? said : sumOf(said, beside), attachments: attachmentsOf(messages) }
+    weights.set(messages, weight)
+  }
+  return weight
+}
+
+/** Cached for requests of only messages, since it is used several times per request. */
+function weightOfAll(ask: Weighable): TokenEstimate {
+  let { all } = weightOf(ask.messages)
+  for (const beside of [weightOfUnread(ask), weightOfTools(ask.tools), weightOfRest(ask)])
+    if (beside !== nothing) all = sumOf(all, beside)
+  return all
+}
+
+function attachmentsOf(messages: readonly Message[]): Weight['attachments'] {
+  const attachments: (ImagePart | FilePart)[] = []
+  for (const message of messages)
+    if (message.role === 'user') for (const part of message.content) if (part.type !== 'text') attachments.push(part)
+  return attachments
+}
+
+/** What only the client's own body contains. Opaque parts are reserved, but not expected as input. */
+function weightOfUnread({ source }: Weighable): TokenEstimate {
+  const unread = source?.unread ?? []
+  return unread.length === 0 ? nothing : weighParts(unread.filter(({ kind }) => isInput(kind)))
+}
+
+/** Returns an upper bound of the tokens of those parts that a provider may read as input, but usually does not. */
+export function estimateOpaqueTokens({ source }: Pick<ChatRequest, 'source'>, provider?: string): number {
+  const parts = (source?.unread ?? []).filter(({ kind }) => !isInput(kind))
+  return parts.length === 0 ? 0 : highestOf(weighParts(parts), provider)
+}
+
+function isInput(kind: PromptDefinition['kind']): boolean {
+  return kind === 'definition' || kind === 'data'
+}
+
+const partWeights = new WeakMap<PromptDefinition, TokenEstimate>()
+
+function weighParts(parts: readonly PromptDefinition[]): TokenEstimate {
+  return parts
+    .map(part => {
+      let weight = partWeights.get(part)
+      if (weight === undefined) {
+        weight = weigh(part.texts, part.values * tokensPerValue)
+        partWeights.set(part, weight)
+      }
+      return weight
+    })
+    .reduce(sumOf, nothing)
+}
+
+function callsIn(messages: readonly Message[]): number {
+  return messages.reduce((sum, one) => sum + (one.role === 'assistant' ? one.toolCalls.length * tokensPerTool : 0), 0)
+}
+
+/** Providers charge a page as its text plus an image: at most about 4,600 tokens. They accept about 100 pages. */
+const fileTokens = { least: 4_600, most: 460_000 }
+/** Base64 characters per token: three document bytes, typical of compressed text. */
+const charactersPerFileToken = 4
+/** Factor of the reservation. Text that compresses better causes a shortfall (`docs/decisions/0001`). */
+const highestFileFactor = 2
+
+/** Returns the estimated tokens of a document from its size; pages are not counted. */
+function estimateFileTokens({ url }: FilePart): number {
+  return Math.min(Math.max(Math.ceil(url.length / charactersPerFileToken), fileTokens.least), fileTokens.most)
+}
+
+function highestFileOf(file: FilePart): number {
+  return Math.min(estimateFileTokens(file) * highestFileFactor, fileTokens.most)
+}
+
+function weightOfTools(tools: readonly Tool[]): TokenEstimate {
+  if (tools.length === 0) return nothing
+  let weight = toolWeights.get(tools)
+  if (weight === undefined) {
+    weight = tools
+      .map(tool => sumOf(weigh([tool.name, tool.description ?? '']), weighJson(tool.parameters)))
+      .reduce(sumOf, nothing)
+    toolWeights.set(tools, weight)
+  }
+  return weight
+}
+
+function weightOfFormat({ responseFormat }: Weighable): TokenEstimate {
+  if (responseFormat.type !== 'json_schema') return nothing
+  return sumOf(weigh([responseFormat.name, responseFormat.description ?? '']), weighJson(responseFormat.schema))
+}
+
+function weightOfRest(ask: Weighable): TokenEstimate {
+  const { extras } = ask
+  const hasExtras = extras !== undefined && Object.keys(extras).length > 0
+  return hasExtras ? sumOf(weightOfFormat(ask), weighJson(extras)) : weightOfFormat(ask)
+}
+
+/**
+ * Measures a JSON value by its keys, values, quotes and brackets without serializing it. Iterative, so that deep values
+ * are safe.
+ */
+function weighJson(value: unknown): TokenEstimate {
+  const texts: string[] = []
+  let flat = 0
+  const pending: unknown[] = [value]
+  while (pending.length > 0) {
+    const next = pending.pop()
+    flat += 2
+    if (Array.isArray(next)) for (const item of next) pending.push(item)
+    else if (typeof next === 'object' && next !== null) {
+      for (const [key, item] of Object.entries(next)) {
+        flat += 2
+        texts.push(JSON.stringify(key))
+        pending.push(item)
+      }
+    } else texts.push(JSON.stringify(next) ?? '')
+  }
+  // Joined into one text: separators count less than the quotes would.
+  return weigh([texts.join('\n')], flat)
+}
+
+type Encoding = typeof import('gpt-tokenizer/encoding/o200k_base')
+
+/** The tokenizer's time is quadratic in the length of an unbroken run, so it receives at most this much at once. */
+const sliceLength = 512
+/** Takes some milliseconds for the worst text. */
+const slicesATurn = 8
+
+/** A literal `<|endoftext|>` in a text is text. */
+const asText = { disallowedSpecial: new Set<string>() }
+
+let encoding: Promise<Encoding> | null = null
+
+/**
+ * Returns the tokens of a text in o200k_base, OpenAI's newest published tokenizer. Linear: the text is processed in
+ * slices cut between two words, which does not change the count. A run of 512 characters without such a place is cut
+ * inside, which may add a token. Yields to other work between slices.
+ */
+export async function countTokens(text: string): Promise<number> {
+  encoding ??= import('gpt-tokenizer/encoding/o200k_base')
+  const { countTokens: count } = await encoding
+  let tokens = 0
+  for (let from = 0, slices = 1; from < text.length; slices += 1) {
+    const to = cutAt(text, from)
+    tokens += count(text.slice(from, to), asText)
+    from = to
+    if (slices % slicesATurn === 0) await new Promise(resolve => setImmediate(resolve))
+  }
+  return tokens
+}
+
+/**
+ * Returns the last position in the slice between a letter and a space with a letter, where the tokenizer always splits.
+ */
+function cutAt(text: string, from: number): number {
+  const end = from + sliceLength
+  if (end >= text.length) return text.length
+  for (let at = end; at > from + 1; at -= 1) {
+    if (text.charCodeAt(at) === 0x20 && isLetter(text, at - 1) && isLetter(text, at + 1)) return at
+  }
+  const splitsPair = (text.charCodeAt(end) & 0xfc00) === 0xdc00
+  return splitsPair ? end - 1 : end
+}
+
+const letter = /[A-Za-z\u0400-\u04ff]/
+
+function isLetter(text: string, at: number): boolean {
+  return letter.test(text.charAt(at))
+}

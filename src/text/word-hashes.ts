@@ -1,0 +1,194 @@
+/**
+ * Word hashes of a text for patterns. Ignores case, accents and invisible characters; Chinese, Japanese and Korean are
+ * read one character per word. One pass without allocation per word.
+ */
+import { filledTable, unitCount } from '../core/text/unit-table.ts'
+import { blockUnits, loadUnits, units } from './code-units.ts'
+
+/** Size of a sieve. Words whose hashes share their low bits share an entry; a non-zero entry lets them pass. */
+export const sieveSize = 8192
+
+// FNV-1a as a signed 32-bit number, which `Math.imul` returns and the loop compares.
+
+/** Hash of an empty word. */
+export const noWord = 0x811c9dc5 | 0
+const prime = 0x01000193
+
+/** A sieve that lets all words pass. */
+export const everyWord = new Uint16Array(sieveSize).fill(1)
+
+/** Receives the number of words in `found`; returns false to stop. */
+export type OnWords = (count: number) => boolean
+
+/** State of a scan that is fed in blocks. */
+type WordScanState = {
+  /** Hash of the current word; `noWord` = none. */
+  hash: number
+  words: number
+  /** UTF-16 units read, and where among them the current word began. */
+  read: number
+  start: number
+}
+
+/** Creates the state before the first character. */
+export function createWordScan(): WordScanState {
+  return { hash: noWord, words: 0, read: 0, start: 0 }
+}
+
+/** Words of a block that the sieve lets pass: hash, index and start of each. */
+export const wordMatches = {
+  hash: new Int32Array(blockUnits + 1),
+  position: new Int32Array(blockUnits + 1),
+  start: new Int32Array(blockUnits + 1),
+}
+
+/**
+ * Calls `onWords` per block with the words that end in the text and pass the sieve. Returns false if `onWords` stopped
+ * the scan. Linear, without allocation per word.
+ */
+export function scanWords(reading: WordScanState, text: string, sieve: Uint16Array, onWords: OnWords): boolean {
+  for (let from = 0; from < text.length; ) {
+    const length = loadUnits(text, from)
+    if (!onWords(wordsOfBlock(reading, length, sieve))) return false
+    from += length
+  }
+  return true
+}
+
+/**
+ * Stores the words of the loaded block in `found` and returns their number. A word still open at the end is not
+ * included.
+ */
+function wordsOfBlock(reading: WordScanState, length: number, sieve: Uint16Array): number {
+  const folds = foldTable()
+  const { read } = reading
+  let { words, hash, start } = reading
+  let count = 0
+  units[length] = softHyphen
+  for (let at = 0; at < length; at++) {
+    let folded = folds[units[at] ?? 0] ?? separator
+    if (folded > sharp) {
+      if (hash === noWord) start = read + at
+      do {
+        hash = Math.imul(hash ^ folded, prime)
+        at++
+        folded = folds[units[at] ?? 0] ?? separator
+      } while (folded > sharp)
+    }
+    if (folded === invisible) continue
+    if (hash !== noWord) {
+      if (folded === sharp) {
+        hash = Math.imul(hash ^ (units[at] ?? 0), prime)
+        continue
+      }
+      if (sieve[hash & (sieveSize - 1)] !== 0) {
+        wordMatches.hash[count] = hash
+        wordMatches.position[count] = words
+        wordMatches.start[count] = start
+        count++
+      }
+      words++
+      hash = noWord
+    }
+    if (folded !== alone) continue
+    const character = Math.imul(noWord ^ (units[at] ?? 0), prime)
+    if (sieve[character & (sieveSize - 1)] !== 0) {
+      wordMatches.hash[count] = character
+      wordMatches.position[count] = words
+      wordMatches.start[count] = read + at
+      count++
+    }
+    words++
+  }
+  reading.words = words
+  reading.hash = hash
+  reading.start = start
+  reading.read = read + length
+  return count
+}
+
+/** Neither ends a word nor belongs to one. */
+const softHyphen = 0xad
+
+/** Ends the current word. */
+export function endWord(reading: WordScanState, sieve: Uint16Array, onWords: OnWords): void {
+  const { hash, words, start } = reading
+  if (hash === noWord) return
+  reading.hash = noWord
+  reading.words += 1
+  if (sieve[hash & (sieveSize - 1)] === 0) return
+  wordMatches.hash[0] = hash
+  wordMatches.position[0] = words
+  wordMatches.start[0] = start
+  onWords(1)
+}
+
+/** A word of a text: its hash (`noWord` = none) and the position after it. */
+type Word = { readonly hash: number; readonly end: number }
+
+/** Returns the first word from a position to `to` at most. Unlike in patterns, an underscore separates words. */
+export function wordFrom(text: string, from: number, to = text.length): Word {
+  const folds = foldTable()
+  let hash = noWord
+  const end = Math.min(to, text.length)
+  for (let at = from; at < end; at++) {
+    const unit = text.charCodeAt(at)
+    const folded = unit === underscore ? separator : (folds[unit] ?? separator)
+    if (folded > sharp) hash = Math.imul(hash ^ folded, prime)
+    else if (folded === invisible) continue
+    else if (hash === noWord) {
+      if (folded === alone) return { hash: Math.imul(noWord ^ unit, prime), end: at + 1 }
+    } else if (folded === sharp) hash = Math.imul(hash ^ unit, prime)
+    else return { hash, end: at }
+  }
+  return { hash, end }
+}
+
+const underscore = 95
+
+/** Class of a UTF-16 unit that is not a letter. Letters map to larger values: their lower case without accent. */
+const separator = 0
+const invisible = 1
+/** The character is a word of its own. */
+const alone = 2
+/** C++, C#, F#: part of the word it ends, a separator elsewhere. */
+const sharp = 3
+
+let foldsKept: Uint16Array | null = null
+
+/** Returns `foldOf` for every UTF-16 unit as a table, computed on first use. */
+function foldTable(): Uint16Array {
+  foldsKept ??= filledTable(new Uint16Array(unitCount), foldOf)
+  return foldsKept
+}
+
+/** U+00C0 to U+00FF without case and accents; × and ÷ are separators. */
+const latin = 'aaaaaaaceeeeiiiidnooooo ouuuuytsaaaaaaaceeeeiiiidnooooo ouuuuyty'
+
+function foldOf(code: number): number {
+  if (code < 0x80) return foldOfAscii(code)
+  if (code < 0xc0) return code === 0xad ? invisible : separator
+  if (code < 0x100) {
+    const letter = latin.charCodeAt(code - 0xc0)
+    return letter === 32 ? separator : letter
+  }
+  if (code < 0x180) return code | 1
+  if (code < 0x300) return code
+  if (code < 0x370) return invisible
+  if (code >= 0x391 && code <= 0x3a9) return code + 32
+  if (code >= 0x400 && code <= 0x40f) return code + 80
+  if (code >= 0x410 && code <= 0x42f) return code + 32
+  if (code < 0x2000) return code
+  if (code < 0x3040) return (code >= 0x200b && code <= 0x200f) || code === 0x2060 ? invisible : separator
+  if (code <= 0x9fff || (code >= 0xac00 && code <= 0xd7af)) return alone
+  if (code === 0xfeff) return invisible
+  // Full-width letters and digits are stylistic variants of ASCII.
+  if (code >= 0xff10 && code <= 0xff5a) return foldOfAscii(code - 0xfee0)
+  return code >= 0xff00 ? separator : code
+}
+
+function foldOfAscii(code: number): number {
+  if (code === 35 || code === 43) return sharp
+  const character = String.fromCharCode(code)
+  return /[a-z0-9_]/i.test(character) ? character.toLowerCase().charCodeAt(0) : separator
+}

@@ -1,0 +1,465 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
+import { readConfig } from '../../src/config.ts'
+import type { ChatRequest } from '../../src/core/chat/chat.ts'
+import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
+import { webPrices } from '../../src/core/chat/web-sources.ts'
+import type { Caller, Limits } from '../../src/core/limits/plans.ts'
+import { buildCatalog, fullName, type Model } from '../../src/core/models/models.ts'
+import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
+import { highestCostOf } from '../../src/core/usage/money.ts'
+import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
+import { GatewayError } from '../../src/core/validation/errors.ts'
+import { readNative } from '../../src/dialects/native/request.ts'
+import { createTieBook } from '../../src/learning/cache-affinity.ts'
+import { createForesightBook } from '../../src/learning/estimate-calibrator.ts'
+import { createPromptBook } from '../../src/learning/recent-prompts.ts'
+import { createLocalMeter } from '../../src/limits/local/meter.ts'
+import { catalog as published } from '../../src/models/catalog.ts'
+import { createHealthBook, type HealthTracker } from '../../src/models/health-tracker.ts'
+import { HedgeBudget } from '../../src/models/hedging.ts'
+import { anthropic } from '../../src/providers/anthropic.ts'
+import type { ConfiguredProvider } from '../../src/providers/configured-provider.ts'
+import { google } from '../../src/providers/google.ts'
+import type { KeyNeed } from '../../src/providers/keys/key-pool.ts'
+import { openai } from '../../src/providers/openai.ts'
+import { type AnswerDeps, answer } from '../../src/request/answer.ts'
+import { estimateInputTokens } from '../../src/text/tokens/tokens.ts'
+import { errorFrame, type Format, formats, framesOf, models as named, wholeOf } from '../faults/support.ts'
+import { eventually } from '../harness/eventually.ts'
+import { movedClock } from '../harness/moved-clock.ts'
+import { safetyFor } from '../text/moderation/layers/support.ts'
+
+const readers = openReaders()
+
+/** Outcome of one upstream call. */
+const outcomes = [
+  'answers',
+  'empty',
+  'status_500',
+  'status_503',
+  'status_429',
+  'status_401',
+  'status_400',
+  'overflow',
+  'refuses_connection',
+  'hangs',
+  'cut_before_content',
+  'cut_after_content',
+  'error_after_content',
+  'breaks_at_once',
+  'hangs_after_content',
+] as const
+const startedAt = Date.UTC(2026, 4, 5, 12)
+
+type Outcome = (typeof outcomes)[number]
+
+const plenty: Limits = {
+  requestsPerMinute: 1_000_000,
+  concurrentRequests: 4,
+  dailyTokens: 1_000_000_000,
+  dailyCostMicrocents: 1_000_000_000_000,
+}
+
+type World = {
+  readonly deps: AnswerDeps & { readonly health: HealthTracker }
+  readonly records: UsageRecord[]
+  readonly calls: string[]
+  seatsTaken(): number
+  readonly time: ReturnType<typeof movedClock>
+}
+
+/** These requests need no web access. */
+const noLookups: AnswerDeps['web'] = {
+  search: { isThere: false, find: async () => [] },
+  pages: { read: async url => ({ url, code: 'refused' }) },
+  prices: webPrices,
+  screen: () => true,
+  screenPage: () => true,
+}
+
+const safety = safetyFor()
+
+/** The real pipeline, adapters, meter and health tracker; the network plays `script`, one outcome per call. */
+function world(script: readonly Outcome[], limits = plenty, models: readonly Model[] = published): World {
+  const time = movedClock(startedAt)
+  const { clock } = time
+  const records: UsageRecord[] = []
+  const calls: string[] = []
+  const journal = {
+    appendTogether: async (record: UsageRecord) => void records.push(record),
+    isWritable: () => true,
+    untilDurable: async () => {},
+  }
+  const meter = createLocalMeter({ clock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
+  const providers = { openai: openai({ official: true }), anthropic, google }
+  const endpoints = new Map(
+    formats.map((id): [string, ConfiguredProvider] => [
+      id,
+      { id, provider: providers[id], access: { baseUrl: `http://${id}`, apiKey: 'key' }, simulated: true },
+    ]),
+  )
+  const deps: World['deps'] = {
+    config: readConfig({}),
+    clock,
+    network: {
+      reaches: async () => true,
+      fetch(url: string, init: RequestInit) {
+        const format = formats.find(one => one === new URL(url).hostname)
+        if (format === undefined) throw new Error(`no provider at ${url}`)
+        calls.push(format)
+        return play(script[calls.length - 1] ?? 'answers', format, init)
+      },
+    },
+    log: { info() {}, warn() {}, error() {} },
+    catalogue: buildCatalog(models),
+    endpoints,
+    read: readers.read,
+    safety,
+    web: noLookups,
+    randomBytes: count => new Uint8Array(count),
+    meter,
+    health: createHealthBook({ clock }),
+    learning: { of: () => null },
+    observe: { admitted() {}, settled() {} },
+    prompts: createPromptBook(readers, createKeyedDigests(new Uint8Array(32))),
+    foresight: createForesightBook({ clock }),
+    ties: createTieBook(clock, new Uint8Array(32)),
+    promptCacheKeyOf: (accountId, name) => `${accountId} ${name}`,
+    cacheMarks: () => null,
+    hedges: new HedgeBudget(1),
+  }
+  const seatsTaken = () => {
+    const seats = meter.standing(caller.accountId, limits)?.seats
+    return seats === undefined ? 0 : seats.limit - seats.remaining
+  }
+  return { deps, records, calls, seatsTaken, time }
+}
+
+const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plenty }
+
+async function play(outcome: Outcome, format: Format, init: RequestInit): Promise<Response> {
+  const aborted = new Promise<never>((_, reject) => {
+    const stop = () => reject(new DOMException('aborted', 'AbortError'))
+    if (init.signal?.aborted) stop()
+    init.signal?.addEventListener('abort', stop)
+  })
+  aborted.catch(() => {})
+  const { opening, content, closing } = framesOf(format, ['Some ', 'words'])
+  const stream = (frames: readonly string[], end: 'close' | 'error' | 'hang') =>
+    new Response(
+      new ReadableStream<Uint8Array>({
+        async pull(controller) {
+          for (const frame of frames) controller.enqueue(Buffer.from(frame))
+          if (end === 'error') controller.error(new Error('connection reset'))
+          if (end === 'close') controller.close()
+          if (end === 'hang') await aborted.catch(cause => controller.error(cause))
+        },
+      }),
+      { headers: { 'content-type': 'text/event-stream' } },
+    )
+  const refused = (status: number, body: object) => Response.json(body, { status })
+  switch (outcome) {
+    case 'answers':
+      return stream([...opening, ...content, ...closing], 'close')
+    case 'empty':
+      return Response.json(wholeOf(format, ''))
+    case 'status_500':
+      return refused(500, {})
+    case 'status_503':
+      return refused(503, {})
+    case 'status_429':
+      return refused(429, {})
+    case 'status_401':
+      return refused(401, {})
+    case 'status_400':
+      return refused(400, { error: { type: 'invalid_request_error', message: 'wrong' } })
+    case 'overflow':
+      return refused(400, {
+        error: { type: 'invalid_request_error', message: 'prompt is too long: input token count' },
+      })
+    case 'refuses_connection':
+      throw new Error('ConnectionRefused')
+    case 'hangs':
+      return aborted
+    case 'cut_before_content':
+      return stream(opening, 'error')
+    case 'cut_after_content':
+      return stream([...opening, ...content.slice(0, 1)], 'close')
+    case 'error_after_content':
+      return stream([...opening, ...content.slice(0, 1), errorFrame(format)], 'close')
+    case 'breaks_at_once':
+      return stream([[...opening, ...content, errorFrame(format)].join('')], 'close')
+    case 'hangs_after_content':
+      return stream([...opening, ...content.slice(0, 1)], 'hang')
+  }
+}
+
+function asking(given: Record<string, unknown>): ChatRequest {
+  return readNative({ prompt: 'Say something.', ...given }, new Headers(), 100)
+}
+
+type Run = { readonly events: readonly ChatEvent[]; readonly thrown: unknown; readonly batches: number }
+
+/** Reads the response, and disconnects after `leaveAfter` batches if set. */
+function run(...given: Parameters<typeof read>): Promise<Run> {
+  return given[0].time.run(read(...given))
+}
+
+async function read(
+  { deps }: World,
+  ask: ChatRequest,
+  leaving: { readonly after: number; readonly how: 'return' | 'abort' | 'drain' } | null = null,
+  of: Caller = caller,
+): Promise<Run> {
+  const controller = new AbortController()
+  const answering = answer(deps, of, ask, { id: `req_${Bun.randomUUIDv7()}`, signal: controller.signal })
+  const events: ChatEvent[] = []
+  let batches = 0
+  const leave = () => {
+    if (leaving === null || leaving.after !== batches) return false
+    if (leaving.how === 'abort') controller.abort()
+    if (leaving.how === 'drain') controller.abort(new GatewayError('service_unavailable', 'Draining.'))
+    return leaving.how === 'return'
+  }
+  try {
+    if (leave()) await answering.return()
+    for await (const batch of answering) {
+      batches += 1
+      events.push(...batch)
+      if (leave()) break
+    }
+    return { events, thrown: null, batches }
+  } catch (thrown) {
+    return { events, thrown, batches }
+  }
+}
+
+const countOf = (events: readonly ChatEvent[], type: ChatEvent['type']) =>
+  events.filter(event => event.type === type).length
+
+test('call: keeps one response, one settlement, no open reservation and at most three attempts for any upstreams and clients', async () => {
+  const seen = new Map<string, number>()
+  const leavings = fc.option(
+    fc.record({
+      after: fc.integer({ min: 0, max: 3 }),
+      how: fc.constantFrom('return' as const, 'abort' as const, 'drain' as const),
+    }),
+    { nil: null, freq: 2 },
+  )
+  const asks = fc.record({
+    stream: fc.boolean(),
+    fallback: fc.boolean(),
+    model: fc.constantFrom(null, named.openai, named.anthropic, named.google),
+    small: fc.boolean(),
+  })
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.constantFrom(...outcomes), { maxLength: 4 }),
+      asks,
+      leavings,
+      async (script, given, leaving) => {
+        const { stream, fallback, model, small } = given
+        const rig = world(script)
+        const ask = asking({
+          fallback,
+          ...(stream ? { stream } : {}),
+          ...(model === null ? {} : { model }),
+          ...(small ? { max_output_tokens: 50 } : {}),
+        })
+        const { events, thrown } = await run(rig, ask, leaving)
+
+        expect(rig.calls.length).toBeLessThanOrEqual(fallback ? 3 : 1)
+        expect(countOf(events, 'opened')).toBeLessThanOrEqual(1)
+        if (events.length > 0) expect(events[0]?.type).toBe('opened')
+        const done = countOf(events, 'done')
+        expect(done).toBeLessThanOrEqual(1)
+        if (done === 1) expect([events.at(-1)?.type, thrown, countOf(events, 'finish')]).toEqual(['done', null, 1])
+        if (thrown !== null) {
+          expect(thrown).toBeInstanceOf(GatewayError)
+          expect([done, countOf(events, 'finish')]).toEqual([0, 0])
+        }
+        if (thrown === null && leaving === null) expect(done).toBe(1)
+
+        const neverBegan = leaving?.how === 'return' && leaving.after === 0
+        expect(rig.records.length).toBe(neverBegan ? 0 : 1)
+        expect(rig.seatsTaken()).toBe(0)
+        const [record] = rig.records
+        if (record !== undefined) {
+          expect(record.billed_microcents).toBeLessThanOrEqual(record.reserved_microcents)
+          if (done === 1) expect([record.status, record.error_code]).toEqual(['completed', null])
+          if (record.status === 'failed')
+            expect([record.error_code, record.finish_reason]).toEqual([expect.any(String), null])
+          if (leaving === null) expect(record.status).toBe(thrown === null ? 'completed' : 'failed')
+          if (record.status === 'client_closed') expect(leaving).not.toBeNull()
+          seen.set(record.status, (seen.get(record.status) ?? 0) + 1)
+        }
+        // Every second attempt has released its ticket; otherwise the retry budget would run out.
+        const retries = [1, 2, 3].map(() => rig.deps.health.beginRetry('any'))
+        expect(retries).not.toContain(null)
+      },
+    ),
+    { numRuns: 400 },
+  )
+  expect([...seen.keys()].toSorted()).toEqual(['client_closed', 'completed', 'failed'])
+})
+
+describe('fallback', () => {
+  test('continues after a failure in the same read as the first content, which was not sent', async () => {
+    const rig = world(['breaks_at_once'])
+    const { events, thrown } = await run(rig, asking({ stream: true, model: named.openai }))
+    expect(thrown).toBeNull()
+    expect(events.flatMap(event => (event.type === 'text' ? [event.text] : [])).join('')).toBe('Some words')
+  })
+
+  test('reaches a healthy provider for any number of requests during failures of another', async () => {
+    const rig = world(Array.from({ length: 10 }, (): Outcome => 'status_500'))
+    await Promise.all(Array.from({ length: 3 }, () => run(rig, asking({ model: named.openai }))))
+    const later = await Promise.all(Array.from({ length: 4 }, () => run(rig, asking({ model: named.openai }))))
+    expect(later.map(({ thrown }) => thrown)).toEqual([null, null, null, null])
+  })
+
+  test('measures time to first token from the serving attempt', async () => {
+    const rig = world(['hangs', 'answers'])
+    await run(rig, asking({ stream: true, model: named.openai }))
+    expect(rig.time.clock.monotonic()).toBeGreaterThan(startedAt)
+    const times = rig.deps.health.list().flatMap(({ firstTokenMs }) => (firstTokenMs === null ? [] : [firstTokenMs]))
+    expect(times).toEqual([0])
+  })
+})
+
+describe('named model', () => {
+  const triedBy = ({ events }: Run) =>
+    events.flatMap(event =>
+      event.type === 'opened' ? event.opening.attempts.map(({ model, outcome }) => `${model} ${outcome}`) : [],
+    )
+  const name = named.openai
+  const failing = (count: number): readonly Outcome[] =>
+    Array.from({ length: count }, (): readonly Outcome[] => ['status_503', 'answers']).flat()
+
+  test('gets the next request after a 503, although its health is unhealthy', async () => {
+    const rig = world(['status_503', 'answers', 'answers', 'answers'])
+    await run(rig, asking({ model: name }))
+    expect(rig.deps.health.stateOf(name)).toBe('unhealthy')
+    const next = await run(rig, asking({ model: name }))
+    expect([triedBy(next), rig.calls.slice(2)]).toEqual([[`${name} served`], ['openai']])
+  })
+
+  test('loses its turn when several failures opened its circuit, with the skip as an attempt with its reason', async () => {
+    const rig = world(failing(3))
+    for (let request = 0; request < 3; request++) {
+      const { thrown } = await run(rig, asking({ model: name }))
+      expect([thrown, rig.calls[2 * request]]).toEqual([null, 'openai'])
+    }
+    const later = await run(rig, asking({ model: name }))
+    const [skip, served] = triedBy(later)
+    expect([skip, served?.endsWith(' served'), rig.calls.length]).toEqual([`${name} skipped_circuit_open`, true, 7])
+    expect(rig.records.at(-1)).toMatchObject({ attempts: 2, status: 'completed' })
+    expect(rig.records.at(-1)?.tried?.map(([model]) => model)).toEqual([served?.split(' ')[0] ?? ''])
+    expect(
+      later.events.flatMap(event => (event.type === 'done' ? [event.receipt.routing.attempts.length] : [])),
+    ).toEqual([2])
+  })
+
+  test('serves even then without a skip when the client allows no fallback', async () => {
+    const rig = world([...failing(3), 'answers'])
+    for (let request = 0; request < 3; request++) await run(rig, asking({ model: name }))
+    const alone = await run(rig, asking({ model: name, fallback: 'same_model' }))
+    expect([triedBy(alone), rig.calls.at(-1)]).toEqual([[`${name} served`], 'openai'])
+  })
+
+  test('serves after a skip when all others fail, with both in the attempts', async () => {
+    const rig = world([...failing(3), 'status_500', 'status_500', 'answers'])
+    for (let request = 0; request < 3; request++) await run(rig, asking({ model: name }))
+    const pair = published.filter(model => [name, named.anthropic].includes(fullName(model)))
+    const two = { ...rig, deps: { ...rig.deps, catalogue: buildCatalog(pair) } }
+    const { thrown } = await run(two, asking({ model: name, fallback_max_cost_factor: 1_000 }))
+    expect(thrown).toMatchObject({ code: 'upstream_failed' })
+    expect(rig.calls.slice(6)).toEqual(['anthropic', 'openai'])
+  })
+})
+
+describe('probe of an open circuit', () => {
+  /** A rig whose first model is half-open: the next attempt is its probe. */
+  async function halfOpen(script: readonly Outcome[]) {
+    const rig = world(script)
+    rig.deps.health.report(named.openai, { outcome: 'unhealthy' })
+    await rig.time.move(3_000)
+    return rig
+  }
+  const ask = asking({ stream: true, model: named.openai, fallback: false })
+
+  test('ends with a client that leaves, before and after the first content', async () => {
+    const rig = await halfOpen(['hangs', 'hangs_after_content', 'answers'])
+    const leaving = new AbortController()
+    const answering = answer(rig.deps, caller, ask, { id: 'req_before', signal: leaving.signal })
+    const first = answering.next().catch(() => null)
+    await eventually(() => rig.calls.length > 0)
+    expect(rig.deps.health.mayTry(named.openai)).toBe(false)
+    leaving.abort()
+    await first
+    expect(rig.deps.health.mayTry(named.openai)).toBe(true)
+    await run(rig, ask, { after: 1, how: 'return' })
+    expect([rig.deps.health.mayTry(named.openai), rig.calls.length]).toEqual([true, 2])
+    expect((await run(rig, ask)).thrown).toBeNull()
+    expect(rig.deps.health.stateOf(named.openai)).toBe('healthy')
+  })
+
+  test('ends with a request that the upstream rejects, and with a failure of a key', async () => {
+    const rejected = await halfOpen(['status_400'])
+    expect((await run(rejected, ask)).thrown).not.toBeNull()
+    expect(rejected.deps.health.mayTry(named.openai)).toBe(true)
+
+    const limited = await halfOpen(['status_429'])
+    const endpoint = limited.deps.endpoints.get('openai')
+    if (endpoint === undefined) throw new Error('the rig has an endpoint of OpenAI')
+    const key = { name: 'a', access: endpoint.access, account: 'a', weight: 1, models: null }
+    const order: string[] = []
+    const claim = {
+      key,
+      answered() {},
+      failed: () => void order.push('failed'),
+      settle: (tokens: number | null) => void order.push(`settle ${tokens}`),
+    }
+    const noKey = { key: null, reason: 'not_permitted', waitMs: 0 } as const
+    const status = () => ({ keys: 1, rejectedKeys: 0, limits: [] })
+    const keys = { claim: ({ except }: KeyNeed) => (except.has(key) ? noKey : claim), status }
+    const endpoints = new Map([...limited.deps.endpoints, ['openai', { ...endpoint, keys }]])
+    expect((await run({ ...limited, deps: { ...limited.deps, endpoints } }, ask)).thrown).not.toBeNull()
+    expect([limited.calls.length, limited.deps.health.mayTry(named.openai)]).toEqual([1, true])
+    // Tokens that are given back after the 429 would be capacity that the upstream has just denied.
+    expect(order).toEqual(['settle 0', 'failed'])
+  })
+})
+
+describe('reservation', () => {
+  const cheap = published.find(model => fullName(model) === 'openai/gpt-6-luna')
+  const dear = published.find(model => fullName(model) === 'anthropic/claude-fable-5-2')
+  if (cheap === undefined || dear === undefined) throw new Error('the catalogue has changed: choose other models')
+  const ask = asking({ model: fullName(cheap), max_output_tokens: 100, fallback_max_cost_factor: 1_000 })
+  const costOf = ({ pricing, provider }: Model) => {
+    const most = { inputTokens: estimateInputTokens(ask, provider), outputTokens: 100 }
+    return highestCostOf(pricing, most, { at: 0, tier: null })
+  }
+
+  const withBudget = (dailyCostMicrocents: number): Caller => ({
+    ...caller,
+    limits: { ...plenty, dailyCostMicrocents },
+  })
+
+  test('grows for a more expensive fallback before its call', async () => {
+    const rig = world(['status_500'], plenty, [cheap, dear])
+    const { thrown } = await run(rig, ask, null, withBudget(costOf(dear)))
+    expect([thrown, rig.calls]).toEqual([null, ['openai', 'anthropic']])
+    expect(rig.records[0]).toMatchObject({ provider: 'anthropic', reserved_microcents: costOf(dear) })
+  })
+
+  test('stays when the fallback costs one micro-cent too much, which is skipped', async () => {
+    const rig = world(['status_500'], plenty, [cheap, dear])
+    const { thrown } = await run(rig, ask, null, withBudget(costOf(dear) - 1))
+    expect(rig.calls).toEqual(['openai'])
+    expect(thrown).toMatchObject({ code: 'upstream_failed' })
+    expect(rig.records[0]).toMatchObject({ reserved_microcents: costOf(cheap), billed_microcents: 0 })
+  })
+})

@@ -1,0 +1,134 @@
+import { describe, expect, test } from 'bun:test'
+import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
+import type { Message } from '../../src/core/chat/chat.ts'
+import type { Model } from '../../src/core/models/models.ts'
+import { costOf } from '../../src/core/usage/money.ts'
+import { catalog } from '../../src/models/catalog.ts'
+import {
+  type CalibratedOutput,
+  estimateCost,
+  measurePrompt as measureWith,
+  unknownLength,
+} from '../../src/request/cost-estimate.ts'
+import { countTokens } from '../../src/text/tokens/tokens.ts'
+import { noWeb } from '../../src/web/web-plan.ts'
+
+/** Analyzes in this thread; the composition handles parallel work. */
+const read = openReaders().read
+const measurePrompt = (messages: Parameters<typeof measureWith>[0], web = noWeb) =>
+  measureWith(
+    messages,
+    async texts => {
+      let tokens = 0
+      for (const text of texts) tokens += await countTokens(text)
+      return tokens
+    },
+    { cues: read(messages), web, at: 0 },
+  )
+
+const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
+const image: Message = {
+  role: 'user',
+  content: [{ type: 'image', url: 'https://example.org/a.png', detail: null }],
+  name: null,
+}
+
+function named(id: string): Model {
+  const model = catalog.find(one => one.id === id)
+  if (model === undefined) throw new Error(`${id} is not in the catalogue`)
+  return model
+}
+
+describe('estimateCost', () => {
+  test('costs its own token counts at catalog prices', async () => {
+    const prompt = await measurePrompt([user('Write a function that reverses a list.')])
+    for (const model of catalog) {
+      const one = estimateCost(model, prompt, null)
+      const tokens = { inputTokens: one.inputTokens, outputTokens: one.expectedOutputTokens }
+      expect(one.costMicrocents).toBe(
+        costOf(model.pricing, { ...tokens, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }),
+      )
+      expect(one.costMicrocents).toBeGreaterThan(0)
+    }
+  })
+
+  test('never exceeds the output cap of the client or the model', async () => {
+    const prompt = await measurePrompt([user('Write a comprehensive report on rivers.')])
+    for (const model of catalog) {
+      expect(estimateCost(model, prompt, 7).expectedOutputTokens).toBe(7)
+      expect(estimateCost(model, prompt, 10_000_000).expectedOutputTokens).toBeLessThanOrEqual(model.maxOutputTokens)
+    }
+  })
+
+  test.each([
+    ['gpt-5.5', 100, [user('hi')], 'high'],
+    ['gpt-5.5', null, [user('hi')], 'medium'],
+    ['gpt-5.5', 100, [image], 'medium'],
+    ['gpt-5.5', null, [image], 'low'],
+    ['claude-opus-5-5', 100, [user('hi')], 'medium'],
+    ['gemini-3.8-flash', null, [user('hi')], 'low'],
+  ] as const)(
+    'for %s with an output cap of %p has the confidence of its parts',
+    async (id, cap, messages, confidence) => {
+      expect(estimateCost(named(id), await measurePrompt(messages), cap).confidence).toBe(confidence)
+    },
+  )
+
+  test('returns a maximum exactly when confidence is high, never below the estimate', async () => {
+    const prompt = await measurePrompt([user('hi')])
+    for (const model of catalog) {
+      const { confidence, costMicrocents, maximumCostMicrocents } = estimateCost(model, prompt, 2_000)
+      expect(maximumCostMicrocents !== null).toBe(confidence === 'high')
+      expect(maximumCostMicrocents ?? Infinity).toBeGreaterThanOrEqual(costMicrocents)
+    }
+  })
+
+  test('expects longer outputs for code, planning and stories than for facts', async () => {
+    const expected = async (text: string) =>
+      estimateCost(named('claude-haiku-4-5'), await measurePrompt([user(text)]), null).expectedOutputTokens
+    const fact = await expected('What is the capital of Peru?')
+    for (const text of [
+      'Write a Python function that merges two sorted lists, with a docstring and unit tests for the empty list.',
+      'Plan a five day trip to Lisbon for a family with two small children, with costs for each day and what to book first.',
+      'Write a short story about a lighthouse keeper who finds a letter in a bottle that was meant for somebody else.',
+    ])
+      expect(await expected(text)).toBeGreaterThan(2 * fact)
+  })
+
+  test("prefers measured lengths to the table, and trusts the account's own when accurate", async () => {
+    const prompt = await measurePrompt([user('Tell me something about otters')])
+    const flash = named('gemini-3.8-flash')
+    const by = (known: CalibratedOutput, cap: number | null = null) => estimateCost(flash, prompt, cap, known)
+    const plain = by(unknownLength)
+    const doubled = by({ factor: 2, source: 'traffic', typicalErrorPct: 50 })
+    expect(doubled.expectedOutputTokens).toBe(2 * plain.expectedOutputTokens)
+    expect([plain, doubled].map(one => [one.outputFrom, one.confidence])).toEqual([
+      ['table', 'low'],
+      ['traffic', 'low'],
+    ])
+    expect(by({ factor: 1, source: 'account', typicalErrorPct: 20 }).confidence).toBe('medium')
+    expect(by({ factor: 1, source: 'account', typicalErrorPct: 90 }).confidence).toBe('low')
+    expect(by({ factor: 100, source: 'account', typicalErrorPct: 20 }, 50)).toMatchObject({
+      expectedOutputTokens: 50,
+      outputFrom: 'cap',
+    })
+  })
+
+  test('includes the cost and tokens of web access, with lower confidence', async () => {
+    const web = { ...noWeb, query: 'otters', urls: ['https://a.example/'], microcents: 550_000 }
+    const messages = [user('Tell me something about otters')]
+    const [without, beside] = [await measurePrompt(messages), await measurePrompt(messages, web)]
+    const [plain, dearer] = [without, beside].map(prompt => estimateCost(named('gpt-5.5'), prompt, 100))
+    expect(dearer?.inputTokens).toBeGreaterThan((plain?.inputTokens ?? 0) + 1_000)
+    expect(dearer?.costMicrocents).toBeGreaterThan((plain?.costMicrocents ?? 0) + web.microcents)
+    expect([plain?.confidence, dearer?.confidence]).toEqual(['high', 'medium'])
+    expect(dearer?.maximumCostMicrocents).toBeNull()
+  })
+
+  test('expects more from a model that always reasons', async () => {
+    const prompt = await measurePrompt([user('Tell me something about otters')])
+    const expected = (id: string) => estimateCost(named(id), prompt, null).expectedOutputTokens
+    expect(expected('gpt-6.1-sol')).toBeGreaterThan(expected('gpt-6.1-terra'))
+    expect(expected('claude-opus-5-5')).toBeGreaterThan(expected('claude-haiku-4-5'))
+  })
+})

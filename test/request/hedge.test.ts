@@ -1,0 +1,387 @@
+/** Hedged attempts in the real pipeline: the network records its calls, and each test sends their frames. */
+import { expect, test } from 'bun:test'
+import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
+import { readConfig } from '../../src/config.ts'
+import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
+import { webPrices } from '../../src/core/chat/web-sources.ts'
+import type { Caller, Limits } from '../../src/core/limits/plans.ts'
+import { buildCatalog, fullName, type Model } from '../../src/core/models/models.ts'
+import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
+import { costOf, highestCostOf } from '../../src/core/usage/money.ts'
+import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
+import { readNative } from '../../src/dialects/native/request.ts'
+import { createTieBook } from '../../src/learning/cache-affinity.ts'
+import { createForesightBook } from '../../src/learning/estimate-calibrator.ts'
+import { createPromptBook } from '../../src/learning/recent-prompts.ts'
+import { createLocalMeter } from '../../src/limits/local/meter.ts'
+import { catalog as published } from '../../src/models/catalog.ts'
+import { createHealthBook } from '../../src/models/health-tracker.ts'
+import { HedgeBudget } from '../../src/models/hedging.ts'
+import { anthropic } from '../../src/providers/anthropic.ts'
+import type { ConfiguredProvider } from '../../src/providers/configured-provider.ts'
+import { google } from '../../src/providers/google.ts'
+import { openai } from '../../src/providers/openai.ts'
+import { type AnswerDeps, answer } from '../../src/request/answer.ts'
+import { estimateInputTokens, likelyInputTokens } from '../../src/text/tokens/tokens.ts'
+import { type Format, formats, framesOf, models as named } from '../faults/support.ts'
+import { movedClock, oneTurn } from '../harness/moved-clock.ts'
+import { safetyFor } from '../text/moderation/layers/support.ts'
+
+const readers = openReaders()
+const safety = safetyFor()
+const first = modelOf('openai')
+const second = modelOf('anthropic')
+
+function modelOf(format: Format): Model {
+  const model = published.find(one => fullName(one) === named[format])
+  if (model === undefined) throw new Error('the catalog has changed: choose other models')
+  return model
+}
+
+const plenty: Limits = {
+  requestsPerMinute: 1_000_000,
+  concurrentRequests: 4,
+  dailyTokens: 1_000_000_000,
+  dailyCostMicrocents: 1_000_000_000_000,
+}
+
+/** One upstream call. Its response begins at once and continues as the test sends frames. */
+class UpstreamCall {
+  readonly format: Format
+  readonly response: Promise<Response>
+  isCanceled = false
+  private controller: ReadableStreamDefaultController<Uint8Array> | null = null
+
+  constructor(format: Format, { signal }: RequestInit) {
+    this.format = format
+    const body = new ReadableStream<Uint8Array>({
+      start: controller => {
+        this.controller = controller
+      },
+    })
+    const headers = { 'content-type': 'text/event-stream' }
+    this.response = Promise.resolve(new Response(body, { headers }))
+    signal?.addEventListener('abort', () => {
+      this.isCanceled = true
+      this.break()
+    })
+  }
+
+  send(...parts: ('opening' | 'content' | 'closing')[]): void {
+    const frames = framesOf(this.format, [`from ${this.format}`], { input: 20, output: 7 })
+    for (const part of parts) for (const frame of frames[part]) this.controller?.enqueue(Buffer.from(frame))
+    if (parts.includes('closing')) this.controller?.close()
+  }
+
+  break(): void {
+    try {
+      this.controller?.error(new Error('connection reset'))
+    } catch {
+      // It has ended already.
+    }
+  }
+}
+
+type Options = { readonly limits?: Limits; readonly share?: number; readonly lateAfterMs?: number }
+
+function world({ limits = plenty, share = 1, lateAfterMs = 1 }: Options = {}) {
+  const { clock, move } = movedClock(Date.UTC(2026, 4, 5, 12))
+  const records: UsageRecord[] = []
+  const calls: UpstreamCall[] = []
+  let whenCalled = () => {}
+  const journal = {
+    appendTogether: async (record: UsageRecord) => void records.push(record),
+    isWritable: () => true,
+    untilDurable: async () => {},
+  }
+  const meter = createLocalMeter({ clock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
+  const providers = { openai: openai({ official: true }), anthropic, google }
+  const endpoints = new Map(
+    formats.map((id): [string, ConfiguredProvider] => [
+      id,
+      { id, provider: providers[id], access: { baseUrl: `http://${id}`, apiKey: 'key' }, simulated: true },
+    ]),
+  )
+  const tracker = createHealthBook({ clock })
+  const waits: string[] = []
+  const health = {
+    ...tracker,
+    lateAfterMs: () => lateAfterMs,
+    waited: (key: string) => void waits.push(key),
+  }
+  const deps: AnswerDeps = {
+    config: readConfig({}),
+    clock,
+    network: {
+      reaches: async () => true,
+      fetch(url: string, init: RequestInit) {
+        const format = formats.find(one => one === new URL(url).hostname)
+        if (format === undefined) throw new Error(`no provider at ${url}`)
+        const one = new UpstreamCall(format, init)
+        calls.push(one)
+        whenCalled()
+        return one.response
+      },
+    },
+    log: { info() {}, warn() {}, error() {} },
+    catalogue: buildCatalog([first, second]),
+    endpoints,
+    read: readers.read,
+    safety,
+    web: {
+      search: { isThere: false, find: async () => [] },
+      pages: { read: async url => ({ url, code: 'refused' }) },
+      prices: webPrices,
+      screen: () => true,
+      screenPage: () => true,
+    },
+    randomBytes: count => new Uint8Array(count),
+    meter,
+    health,
+    learning: { of: () => null },
+    observe: { admitted() {}, settled() {} },
+    prompts: createPromptBook(readers, createKeyedDigests(new Uint8Array(32))),
+    foresight: createForesightBook({ clock }),
+    ties: createTieBook(clock, new Uint8Array(32)),
+    promptCacheKeyOf: (accountId, name) => `${accountId} ${name}`,
+    cacheMarks: () => null,
+    hedges: new HedgeBudget(share),
+  }
+  const called = async (count: number) => {
+    while (calls.length < count) await new Promise<void>(resolve => (whenCalled = resolve))
+    const call = calls[count - 1]
+    if (call === undefined) throw new Error('no such call')
+    return call
+  }
+  /** Resolves when the first content of all calls is late, and whatever begins then has begun. */
+  const late = () => move(1)
+  /** Returns the first call and its hedge, which begins when the content of the first is late. */
+  const hedged = async () => {
+    const first = await called(1)
+    await late()
+    return [first, await called(2)] as const
+  }
+  const seatsTaken = () => {
+    const seats = meter.standing('acc_1', limits)?.seats
+    return seats === undefined ? 0 : seats.limit - seats.remaining
+  }
+  return { deps, records, calls, called, late, hedged, seatsTaken, waits, tracker, limits }
+}
+
+type World = ReturnType<typeof world>
+
+const askWith = (fields: Record<string, unknown> = {}, headers: Record<string, string> = { 'x-gateway-hedge': 'on' }) =>
+  readNative(
+    {
+      prompt: 'Say something.',
+      model: named.openai,
+      max_output_tokens: 100,
+      fallback_max_cost_factor: 1000,
+      ...fields,
+    },
+    new Headers(headers),
+    100,
+  )
+
+type Ended = { readonly events: readonly ChatEvent[]; readonly thrown: unknown }
+
+function run({ deps, limits }: World, ask = askWith(), options: { signal?: AbortSignal; hedges?: boolean } = {}) {
+  const { signal = new AbortController().signal, hedges } = options
+  const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits, ...(hedges ? { hedges } : {}) }
+  const events: ChatEvent[] = []
+  const read = async (): Promise<Ended> => {
+    try {
+      for await (const batch of answer(deps, caller, ask, { id: `req_${Bun.randomUUIDv7()}`, signal }))
+        events.push(...batch)
+      return { events, thrown: null }
+    } catch (thrown) {
+      return { events, thrown }
+    }
+  }
+  return read()
+}
+
+const textOf = ({ events }: Ended) => events.flatMap(event => (event.type === 'text' ? [event.text] : [])).join('')
+const openingOf = ({ events }: Ended) => events.flatMap(event => (event.type === 'opened' ? [event.opening] : []))[0]
+const receiptOf = ({ events }: Ended) => events.flatMap(event => (event.type === 'done' ? [event.receipt] : []))[0]
+const outcomesOf = ({ records }: World) => records[0]?.tried?.map(([model, outcome]) => `${model} ${outcome}`)
+
+const usage = { cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
+const served = (model: Model) => costOf(model.pricing, { ...usage, inputTokens: 20, outputTokens: 7 })
+/** Input tokens of a canceled attempt that reported none, and their cost. */
+const inputOf = (model: Model) => {
+  const ask = askWith()
+  return Math.min(estimateInputTokens(ask), likelyInputTokens(ask, model.provider))
+}
+const canceled = (model: Model, inputTokens: number, outputTokens = 0) =>
+  costOf(model.pricing, { ...usage, inputTokens, outputTokens })
+
+for (const stream of [true, false])
+  test(`hedge: ${stream ? 'a stream' : 'a JSON response'} comes from the runner-up, and both costs are billed`, async () => {
+    const rig = world()
+    const ending = run(rig, askWith(stream ? { stream } : {}))
+    const [slow, fast] = await rig.hedged()
+    slow.send('opening')
+    fast.send('opening', 'content', 'closing')
+    const ended = await ending
+    expect([ended.thrown, textOf(ended), slow.isCanceled, rig.calls.length]).toEqual([null, 'from anthropic', true, 2])
+    expect(openingOf(ended)).toMatchObject({ hedge: 'won', model: named.anthropic })
+    expect(outcomesOf(rig)).toEqual([`${named.openai} hedge_lost`, `${named.anthropic} served`])
+    const lost = canceled(first, inputOf(first))
+    const total = served(second) + lost
+    expect(rig.records[0]).toMatchObject({
+      status: 'completed',
+      billed_microcents: total,
+      hedge_microcents: lost,
+      input_tokens: 20 + inputOf(first),
+      output_tokens: 7,
+      estimated: true,
+    })
+    expect(receiptOf(ended)).toMatchObject({
+      cost: { hedge: lost, model: served(second), total },
+      usage: { inputTokens: 20 },
+    })
+    expect(rig.seatsTaken()).toBe(0)
+    // The p95 of the first model must not sink by the canceled attempt, and its health says nothing.
+    expect([rig.waits, rig.tracker.stateOf(named.openai)]).toEqual([[named.openai], 'healthy'])
+  })
+
+test('hedge: the first attempt serves if its content arrives first, and the reported input of the hedge is billed', async () => {
+  const rig = world()
+  const ending = run(rig, askWith({ stream: true }))
+  const [slow, hedge] = await rig.hedged()
+  hedge.send('opening')
+  await oneTurn()
+  slow.send('opening', 'content', 'closing')
+  const ended = await ending
+  expect([ended.thrown, textOf(ended), hedge.isCanceled]).toEqual([null, 'from openai', true])
+  expect(openingOf(ended)).toMatchObject({ hedge: 'lost' })
+  expect(outcomesOf(rig)).toEqual([`${named.anthropic} hedge_lost`, `${named.openai} served`])
+  expect(rig.records[0]?.billed_microcents).toBe(served(first) + (rig.records[0]?.hedge_microcents ?? 0))
+  // Anthropic reports the input, and one token of output, before the first content.
+  expect(rig.records[0]?.hedge_microcents).toBe(canceled(second, 20, 1))
+  expect(rig.waits).toEqual([])
+})
+
+test('hedge: does not begin without request, below the p95, without share, or for a model that only a fallback could replace', async () => {
+  const cases: readonly [World, Parameters<typeof run>[1], 'unused' | undefined][] = [
+    [world(), askWith({ stream: true }, {}), undefined],
+    [world(), askWith({ stream: true }, { 'x-gateway-hedge': 'off' }), undefined],
+    [world({ lateAfterMs: 60_000 }), askWith({ stream: true }), 'unused'],
+    [world({ share: 0 }), askWith({ stream: true }), 'unused'],
+    [world(), askWith({ stream: true, fallback: false }), 'unused'],
+  ]
+  for (const [rig, ask, result] of cases) {
+    const ending = run(rig, ask)
+    const call = await rig.called(1)
+    await rig.late()
+    call.send('opening', 'content', 'closing')
+    const ended = await ending
+    expect([openingOf(ended)?.hedge, rig.calls.length, rig.records[0]?.billed_microcents]).toEqual([
+      result,
+      1,
+      served(first),
+    ])
+  }
+})
+
+test('hedge: begins for an account that has it on, unless the request turns it off', async () => {
+  const rig = world()
+  const ending = run(rig, askWith({ stream: true }, {}), { hedges: true })
+  const [, hedge] = await rig.hedged()
+  hedge.send('opening', 'content', 'closing')
+  expect(openingOf(await ending)?.hedge).toBe('won')
+  const off = run(rig, askWith({ stream: true }, { 'x-gateway-hedge': 'off' }), { hedges: true })
+  const call = await rig.called(3)
+  await rig.late()
+  call.send('opening', 'content', 'closing')
+  expect([openingOf(await off)?.hedge, rig.calls.length]).toEqual([undefined, 3])
+})
+
+test('hedge: begins only if the account can pay for both, to the micro-cent', async () => {
+  const ask = askWith({ stream: true })
+  const worst = ({ pricing, provider }: Model) => {
+    const most = { inputTokens: estimateInputTokens(ask, provider), outputTokens: 100 }
+    return highestCostOf(pricing, most, { at: 0, tier: null })
+  }
+  const both = worst(first) + worst(second)
+  for (const [dailyCostMicrocents, count] of [
+    [both, 2],
+    [both - 1, 1],
+  ] as const) {
+    const rig = world({ limits: { ...plenty, dailyCostMicrocents } })
+    const ending = run(rig, ask)
+    const call = await rig.called(1)
+    await rig.late()
+    if (count === 2) await rig.called(2)
+    call.send('opening', 'content', 'closing')
+    const { thrown } = await ending
+    expect([thrown, rig.calls.length, rig.seatsTaken()]).toEqual([null, count, 0])
+    const [record] = rig.records
+    expect(record?.reserved_microcents).toBe(count === 2 ? both : worst(first))
+    expect(record?.billed_microcents).toBeLessThanOrEqual(record?.reserved_microcents ?? 0)
+  }
+})
+
+test('hedge: serves after the first attempt failed, without any cost of the failed one', async () => {
+  const rig = world()
+  const ending = run(rig)
+  const [slow, hedge] = await rig.hedged()
+  slow.break()
+  await oneTurn()
+  hedge.send('opening', 'content', 'closing')
+  const ended = await ending
+  expect([textOf(ended), openingOf(ended)?.hedge]).toEqual(['from anthropic', 'won'])
+  expect(outcomesOf(rig)).toEqual([`${named.openai} truncated`, `${named.anthropic} served`])
+  expect(rig.records[0]?.billed_microcents).toBe(served(second))
+})
+
+test('hedge: its failure leaves the first attempt to serve, at its own cost', async () => {
+  const rig = world()
+  const ending = run(rig)
+  const [slow, hedge] = await rig.hedged()
+  hedge.break()
+  await oneTurn()
+  slow.send('opening', 'content', 'closing')
+  const ended = await ending
+  expect([textOf(ended), openingOf(ended)?.hedge]).toEqual(['from openai', 'lost'])
+  expect(outcomesOf(rig)).toEqual([`${named.anthropic} truncated`, `${named.openai} served`])
+  expect(rig.records[0]?.billed_microcents).toBe(served(first))
+})
+
+test('hedge: both attempts that fail end the request without cost', async () => {
+  const rig = world()
+  const ending = run(rig)
+  const [slow, hedge] = await rig.hedged()
+  hedge.break()
+  slow.break()
+  const { thrown } = await ending
+  expect(thrown).toMatchObject({ code: 'upstream_failed' })
+  expect(rig.records[0]).toMatchObject({ status: 'failed', billed_microcents: 0, input_tokens: 0 })
+  expect([rig.calls.length, rig.seatsTaken()]).toEqual([2, 0])
+})
+
+test('hedge: a client that leaves cancels both attempts, and pays for neither before an upstream counted', async () => {
+  const rig = world()
+  const leaving = new AbortController()
+  const ending = run(rig, askWith({ stream: true }), { signal: leaving.signal })
+  await rig.hedged()
+  leaving.abort()
+  await ending
+  expect(rig.calls.map(({ isCanceled }) => isCanceled)).toEqual([true, true])
+  expect(rig.records[0]).toMatchObject({ status: 'client_closed', billed_microcents: 0 })
+  expect(rig.seatsTaken()).toBe(0)
+})
+
+test('hedge: a truncated output of the winner never looks finished', async () => {
+  const rig = world()
+  const ending = run(rig, askWith({ stream: true }))
+  const [, hedge] = await rig.hedged()
+  hedge.send('opening', 'content')
+  await oneTurn()
+  hedge.break()
+  const ended = await ending
+  expect(ended.thrown).toMatchObject({ code: 'upstream_failed' })
+  expect([textOf(ended), receiptOf(ended)]).toEqual(['from anthropic', undefined])
+  expect(rig.seatsTaken()).toBe(0)
+})

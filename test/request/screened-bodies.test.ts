@@ -1,0 +1,333 @@
+/** Every string of a body that reaches a provider was screened and weighed: a canary in each place of random bodies. */
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { ChatRequest } from '../../src/core/chat/chat.ts'
+import type { Model } from '../../src/core/models/models.ts'
+import { GatewayError } from '../../src/core/validation/errors.ts'
+import { readCompatible } from '../../src/dialects/chat-completions/request.ts'
+import { readMessages } from '../../src/dialects/messages/request.ts'
+import { readNative } from '../../src/dialects/native/request.ts'
+import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
+import { readResponses } from '../../src/dialects/responses/request.ts'
+import { catalog } from '../../src/models/catalog.ts'
+import { anthropic } from '../../src/providers/anthropic.ts'
+import { google } from '../../src/providers/google.ts'
+import { openai } from '../../src/providers/openai.ts'
+import { openaiResponses } from '../../src/providers/openai-responses.ts'
+import { type ModerateDeps, moderate } from '../../src/request/moderate-input.ts'
+import { countTokens, estimateInputTokens, estimateOpaqueTokens } from '../../src/text/tokens/tokens.ts'
+import { safetyFor } from '../text/moderation/layers/support.ts'
+
+const canary = 'Zyzzyva quokka words for a model that reads them all'
+const seal = createReasoningSeal('a secret of the tests', null)
+const access = { baseUrl: 'https://a.test/v1', apiKey: 'k' }
+
+function modelNamed(id: string): Model {
+  const model = catalog.find(one => one.id === id)
+  if (model === undefined) throw new Error(`${id} is in the catalog`)
+  return model
+}
+
+const providers = [
+  [openaiResponses, modelNamed('gpt-5.5')],
+  [openai({ official: true }), modelNamed('gpt-5.5')],
+  [anthropic, modelNamed('claude-haiku-5-5')],
+  [google, modelNamed('gemini-3.5-flash')],
+] as const
+
+type Dialect = 'chat' | 'native' | 'responses' | 'messages'
+
+function parsed(dialect: Dialect, body: object, headers: Headers): ChatRequest {
+  const text = JSON.stringify(body)
+  const source = { headers, text, accountId: 'a' }
+  switch (dialect) {
+    case 'chat':
+      return readCompatible(body, headers, text.length).ask
+    case 'native':
+      return readNative(body, headers, text.length)
+    case 'responses':
+      return readResponses(body, source, { seal, accountId: 'a' }).ask
+    case 'messages':
+      return readMessages(body, source, seal).ask
+  }
+}
+
+const schema = { type: 'object', properties: { city: { type: 'string', enum: ['a', 'b'], description: 'c' } } }
+const png = 'iVBORw0KGgoAAAANSUhEUgAA'
+const pdf = 'JVBERi0xLjQK'
+const functionTool = { type: 'function', function: { name: 'f', description: 'd', parameters: schema } }
+const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: '{"a":"b"}' } }
+const chat = {
+  model: 'm',
+  messages: [
+    { role: 'system', content: 'a' },
+    {
+      role: 'user',
+      name: 'n',
+      content: [
+        { type: 'text', text: 'a' },
+        { type: 'image_url', image_url: { url: `data:image/png;base64,${png}` } },
+        { type: 'file', file: { filename: 'a.pdf', file_data: `data:application/pdf;base64,${pdf}` } },
+      ],
+    },
+    { role: 'assistant', content: 'a', reasoning_content: 'b', tool_calls: [call] },
+    { role: 'tool', tool_call_id: 'c1', content: 'x' },
+    { role: 'user', content: 'a' },
+  ],
+  tools: [functionTool],
+  response_format: { type: 'json_schema', json_schema: { name: 'r', description: 'd', schema } },
+  stop: ['s'],
+  user: 'u',
+  prediction: { type: 'content', content: 'p' },
+  prompt_cache_key: 'k',
+  moderation: { model: 'm' },
+}
+const native = {
+  messages: chat.messages.map(({ role, content, tool_call_id, tool_calls }) => ({
+    role,
+    content: role === 'user' ? 'a' : content,
+    tool_call_id,
+    tool_calls,
+  })),
+  tools: chat.tools,
+  response_format: chat.response_format,
+  stop: ['s'],
+}
+const responses = {
+  model: 'm',
+  instructions: 'i',
+  input: [
+    { role: 'developer', content: 'a' },
+    { type: 'function_call', call_id: 'c1', name: 'f', arguments: '{"a":"b"}', status: 'completed' },
+    { type: 'function_call_output', call_id: 'c1', output: [{ type: 'input_text', text: 'x' }] },
+    { type: 'custom_tool_call', call_id: 'c2', name: 'p', input: 'i' },
+    { type: 'custom_tool_call_output', call_id: 'c2', output: 'x' },
+    { type: 'mcp_list_tools', id: 'l', server_label: 's', tools: [{ name: 'f', input_schema: schema }] },
+    { type: 'mcp_call', id: 'm', name: 'f', arguments: '{}', output: 'o', server_label: 's' },
+    { type: 'local_shell_call_output', id: 'x', output: 'o' },
+    {
+      type: 'computer_call_output',
+      call_id: 'c3',
+      output: { type: 'computer_screenshot', image_url: `data:image/png;base64,${png}` },
+    },
+    { type: 'compaction', encrypted_content: 'e' },
+    { type: 'agent_message', author: 'a', content: [{ type: 'input_text', text: 't' }] },
+    { type: 'additional_tools', tools: [{ type: 'function', name: 'h', description: 'd', parameters: schema }] },
+    {
+      role: 'user',
+      content: [
+        { type: 'input_text', text: 'a' },
+        { type: 'input_image', image_url: `data:image/png;base64,${png}` },
+        { type: 'input_file', filename: 'a.txt', file_data: 'data:text/plain;base64,YWJj' },
+      ],
+    },
+  ],
+  tools: [
+    { type: 'function', name: 'f', description: 'd', parameters: schema },
+    { type: 'function', name: 'g', description: 'd', parameters: schema, defer_loading: true },
+    { type: 'custom', name: 'p', description: 'd', format: { type: 'grammar', syntax: 'lark', definition: 'g' } },
+    { type: 'namespace', name: 'n', description: 'd', tools: [{ type: 'function', name: 'm', parameters: schema }] },
+    { type: 'tool_search', execution: 'client', description: 'd', parameters: {} },
+    { type: 'mcp', server_label: 's', server_url: 'https://a.test/mcp', headers: { a: 'b' } },
+  ],
+  tool_choice: { type: 'function', name: 'f' },
+  reasoning: { effort: 'low', summary: 'auto' },
+  text: { format: { type: 'json_schema', name: 'r', description: 'd', schema } },
+  metadata: { a: 'b' },
+  client_metadata: { a: 'b' },
+  context_management: [{ type: 'compaction' }],
+  user: 'u',
+}
+const messages = {
+  model: 'm',
+  max_tokens: 100,
+  system: [
+    { type: 'text', text: 'x-anthropic-billing-header: cc_version=1; cch=2' },
+    { type: 'text', text: 's' },
+  ],
+  messages: [
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'a', cache_control: { type: 'ephemeral' } },
+        { type: 'image', source: { type: 'base64', media_type: 'image/png', data: png } },
+        {
+          type: 'document',
+          title: 't',
+          context: 'c',
+          source: { type: 'base64', media_type: 'application/pdf', data: pdf },
+        },
+        { type: 'document', source: { type: 'base64', media_type: 'text/plain', data: 'YWJj' } },
+        { type: 'document', title: 't', source: { type: 'text', media_type: 'text/plain', data: 'd' } },
+        { type: 'document', source: { type: 'content', content: [{ type: 'text', text: 'd' }] } },
+        { type: 'search_result', title: 't', source: 's', content: [{ type: 'text', text: 'd' }] },
+      ],
+    },
+    {
+      role: 'assistant',
+      content: [
+        { type: 'thinking', thinking: 't', signature: 's' },
+        { type: 'redacted_thinking', data: 'd' },
+        { type: 'server_tool_use', id: 's', name: 'web_search', input: { query: 'q' } },
+        { type: 'text', text: 'a', citations: [{ type: 'char_location', cited_text: 'c' }] },
+        { type: 'tool_use', id: 't1', name: 'f', input: { a: 'b' } },
+      ],
+    },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't1', content: [{ type: 'text', text: 'x' }] }] },
+  ],
+  tools: [
+    { name: 'f', description: 'd', input_schema: schema, input_examples: [{ a: 'b' }] },
+    { name: 'g', description: 'd', input_schema: schema, defer_loading: true },
+    { type: 'bash_20250124', name: 'bash' },
+    { type: 'web_search_20250305', name: 'web_search', user_location: { city: 'c' } },
+  ],
+  tool_choice: { type: 'auto' },
+  thinking: { type: 'adaptive' },
+  metadata: { user_id: 'u' },
+  stop_sequences: ['s'],
+  output_config: { effort: 'low', format: { type: 'json_schema', schema } },
+  mcp_servers: [{ type: 'url', url: 'https://a.test/mcp', name: 'n', authorization_token: 't' }],
+  context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] },
+}
+const bodies: Readonly<Record<Dialect, object>> = { chat, native, responses, messages }
+
+type Path = readonly (string | number)[]
+
+/** Returns the paths of all strings, and of all objects, of a body. */
+function pathsOf(value: unknown, path: Path = []): { readonly texts: Path[]; readonly objects: Path[] } {
+  if (typeof value === 'string') return { texts: [path], objects: [] }
+  if (typeof value !== 'object' || value === null) return { texts: [], objects: [] }
+  const inner = Object.entries(value).map(([key, one]) =>
+    pathsOf(one, [...path, Array.isArray(value) ? Number(key) : key]),
+  )
+  return {
+    texts: inner.flatMap(({ texts }) => texts),
+    objects: [...(Array.isArray(value) ? [] : [path]), ...inner.flatMap(({ objects }) => objects)],
+  }
+}
+
+function withValue(value: unknown, [key, ...rest]: Path, set: (old: unknown) => unknown): unknown {
+  if (key === undefined) return set(value)
+  if (Array.isArray(value)) return value.map((one, at) => (at === key ? withValue(one, rest, set) : one))
+  const fields = { ...Object(value) }
+  return { ...fields, [key]: withValue(fields[key], rest, set) }
+}
+
+/** Spellings of a text in a body: as a string, in JSON within a string, in a URL, in a name, in base64. */
+function spellings(text: string): readonly string[] {
+  const name = text.replaceAll(' ', '_')
+  return [text, encodeURIComponent(text), name, Buffer.from(text).toString('base64').slice(0, -4)]
+}
+
+const keys = [
+  'id',
+  'status',
+  'type',
+  'call_id',
+  'encrypted_content',
+  'signature',
+  'headers',
+  'name',
+  'role',
+  'note',
+  'data',
+]
+const starts = ['', 'data:', 'data:text/plain,', 'data:image/png;base64,', 'data:application/pdf;base64,']
+
+const places = (Object.keys(bodies) as Dialect[]).flatMap(dialect => {
+  const { texts, objects } = pathsOf(bodies[dialect])
+  return [
+    ...texts.map(path => ({ dialect, path, isText: true })),
+    ...objects.map(path => ({ dialect, path, isText: false })),
+  ]
+})
+
+const written = fc.record({
+  place: fc.constantFrom(...places),
+  key: fc.constantFrom(...keys, canary),
+  start: fc.constantFrom(...starts),
+  isDeep: fc.boolean(),
+  isBase64: fc.boolean(),
+})
+
+/** Texts and arguments of an assistant, by their path. */
+const outputs = /^messages\.(?:1\.content\.[34]|2)|^input\.[13]/
+
+/** Returns a body with a text in one place, or null if the gateway rejects it. */
+function requestWith(
+  { place, key, start, isDeep, isBase64 }: ReturnTypeOf<typeof written>,
+  text: string,
+): ChatRequest | null {
+  const own = isBase64 && start !== '' ? start + Buffer.from(text).toString('base64') : start + text
+  const inner = key === canary ? { [text]: 'x' } : { [key]: isDeep ? [{ [key]: own }] : own }
+  const body = withValue(bodies[place.dialect], place.path, old => (place.isText ? own : { ...Object(old), ...inner }))
+  try {
+    return parsed(place.dialect, Object(body), new Headers())
+  } catch (thrown) {
+    if (thrown instanceof GatewayError) return null
+    throw thrown
+  }
+}
+
+type ReturnTypeOf<A> = A extends fc.Arbitrary<infer T> ? T : never
+
+function sentBodies(request: ChatRequest): readonly string[] {
+  return providers.flatMap(([provider, model]) => {
+    const { needs = [], dialect } = request.source ?? {}
+    const canServe = needs.length === 0 || provider.takesSource?.(model).some(one => one === dialect)
+    if (!canServe) return []
+    const { body } = provider.toRequest({ ask: request, model, outputCap: 100, stream: false }, access)
+    return [body]
+  })
+}
+
+const safety = safetyFor({
+  rules: [{ id: 'canary', category: 'illegal', reason: 'canary', patterns: ['zyzzyva quokka'], expressions: [] }],
+})
+const deps: ModerateDeps = { safety, log: { warn() {} } }
+
+function isBlocked(request: ChatRequest): boolean {
+  try {
+    moderate(deps, request, { id: 'req_1', signal: new AbortController().signal })
+    return false
+  } catch {
+    return true
+  }
+}
+
+test('moderate: blocks a canary in each place from which it reaches a provider', () => {
+  let reached = 0
+  const passed: string[] = []
+  fc.assert(
+    fc.property(written, one => {
+      const request = requestWith(one, canary)
+      // A model's output is read as it is written: decoding it would block its own words.
+      if (request === null || (one.isBase64 && outputs.test(one.place.path.join('.')))) return
+      if (!sentBodies(request).some(body => spellings(canary).some(text => body.includes(text)))) return
+      reached++
+      if (!isBlocked(request)) passed.push(JSON.stringify(one))
+    }),
+    { numRuns: 1_500 },
+  )
+  expect(passed).toEqual([])
+  expect(reached).toBeGreaterThan(500)
+}, 60_000)
+
+test('estimateInputTokens: covers a long text in each place from which it reaches a provider', async () => {
+  const long = Array.from({ length: 400 }, (_, at) => `quokka${at}`).join(' ')
+  const tokens = await countTokens(long)
+  let reached = 0
+  fc.assert(
+    fc.property(written, one => {
+      const request = requestWith(one, long)
+      if (request === null) return
+      const most = Math.max(0, ...sentBodies(request).map(body => body.split(long).length - 1))
+      if (most === 0) return
+      reached++
+      const reserved = estimateInputTokens(request, 'openai') + estimateOpaqueTokens(request, 'openai')
+      expect(reserved).toBeGreaterThan(most * tokens * 0.99)
+    }),
+    { numRuns: 1_000 },
+  )
+  expect(reached).toBeGreaterThan(200)
+}, 60_000)
