@@ -71,7 +71,7 @@ const used = fc.record({
   key: fc.nat(3),
   /** Empty: no model served. */
   model: fc.constantFrom('gpt-a', 'gpt-b', ''),
-  dialect: fc.option(fc.constantFrom(...chatDialects), { nil: undefined }),
+  dialect: fc.constantFrom(...chatDialects),
   team: fc.option(fc.constantFrom('search', 'ads'), { nil: undefined }),
   env: fc.option(fc.constantFrom('prod', 'a=b'), { nil: undefined }),
   billed: fc.oneof(fc.constant(0), fc.nat(3_000_000_000)),
@@ -93,7 +93,7 @@ function recordOf({ accountId, keys }: Team, one: Used): UsageRecord {
     provider: one.model === '' ? '' : 'openai',
     model: one.model,
     status: one.model === '' ? 'failed' : 'completed',
-    ...(one.dialect === undefined ? {} : { dialect: one.dialect }),
+    dialect: one.dialect,
     ...tagsOf(one),
     input_tokens: one.tokens,
     output_tokens: one.tokens % 997,
@@ -220,7 +220,7 @@ for (const [name, open] of databases) {
   })
 }
 
-const plain = { key: 0, model: 'gpt-a', dialect: undefined, team: undefined, env: undefined, tokens: 1 } as const
+const plain = { key: 0, model: 'gpt-a', dialect: 'native', team: undefined, env: undefined, tokens: 1 } as const
 
 test('Invoice breakdown: needs no correction when usage and invoice agree in every sum', () => {
   const sums = { requests: 1, inputTokens: 2, cachedInputTokens: 0, outputTokens: 3, reasoningTokens: 0 }
