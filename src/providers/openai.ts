@@ -3,9 +3,11 @@
  * whatever servers reorder, repeat or omit, the resulting parts satisfy the guarantees of `ContentEvent`.
  */
 
+import type { Model } from '../core/models/models.ts'
+import { isPricedTier } from '../core/models/pricing.ts'
 import { readFailure } from './openai/failure.ts'
 import { isClaude } from './openai/marked-prompt.ts'
-import { toRequest } from './openai/request.ts'
+import { sendsTier, toRequest } from './openai/request.ts'
 import { ResponseReader } from './openai/response.ts'
 import { needsResponses, openaiResponses } from './openai-responses.ts'
 import type { Provider, ProviderAsk } from './provider.ts'
@@ -22,7 +24,9 @@ export function openai({ official }: { readonly official: boolean }): Provider {
     streamReader: choices => guardStream(new ResponseReader(official, choices)),
     readFailure,
   }
-  if (!official) return { ...chatCompletions, cachesMarkedInput: isClaude }
+  if (!official)
+    return { ...chatCompletions, cachesMarkedInput: isClaude, sendsTier: (tier, model) => sendsTier(tier, model) }
   const formFor = (ask: ProviderAsk) => (needsResponses(ask) ? openaiResponses : chatCompletions)
-  return { ...chatCompletions, formFor, takesSource: () => ['responses'] }
+  const sendsPriced = (tier: string, { pricing }: Model) => isPricedTier(pricing, tier)
+  return { ...chatCompletions, formFor, takesSource: () => ['responses'], sendsTier: sendsPriced }
 }

@@ -155,6 +155,8 @@ export type Provider = {
    * names.
    */
   readonly toolNames?: { readonly accepted: RegExp; readonly longest: number }
+  /** Returns whether a service tier that a client names is sent to this model; absent = none is. */
+  readonly sendsTier?: (tier: string, model: Model) => boolean
   /** Returns true for a model whose provider caches only marked input; absent = none. */
   readonly cachesMarkedInput?: (model: Pick<Model, 'id' | 'provider'>) => boolean
   /** Returns the API forms whose requests this model takes as their clients wrote them; absent = none. */

@@ -11,7 +11,7 @@ import { GatewayError } from '../core/validation/errors.ts'
 import type { Admission, AdmissionRequest, LimitErrorCode, LimitReached, Meter, Reservation } from '../limits/meter.ts'
 import { tokensSpared } from '../text/tokens/tokens.ts'
 import { noWeb, type WebPlan, type WebUse } from '../web/web-plan.ts'
-import { highestUsage } from './affordable.ts'
+import { highestUsage, reservedTerms } from './affordable.ts'
 import type { Route } from './routing/route.ts'
 
 /** A request with its plan and its ID. */
@@ -113,7 +113,8 @@ function toAdmissionRequest(
   const { first } = plan
   // Covers the first model's provider; a fallback to another one reserves more if needed.
   const inputTokens = plan.inputTokens - tokensSpared(ask, first.model.provider)
-  const highest = highestPrices(first.model.pricing, inputTokens, plan.terms)
+  const terms = reservedTerms(plan, first)
+  const highest = highestPrices(first.model.pricing, inputTokens, terms)
   const scopes = scopesOf(caller, tagsOf(caller, ask))
   return {
     requestId,
@@ -126,7 +127,7 @@ function toAdmissionRequest(
     fairShare: ask.maxOutputTokens === null,
     inputPrice: highest.input,
     outputPrice: highest.output,
-    extraMicrocents: plan.web.microcents + highestSourceCharges(ask, first, inputTokens, plan.terms),
+    extraMicrocents: plan.web.microcents + highestSourceCharges(ask, first, inputTokens, terms),
   }
 }
 

@@ -1,5 +1,6 @@
 import type { ChatRequest } from '../core/chat/chat.ts'
 import { highestAddedInput } from '../core/chat/provider-features.ts'
+import type { PriceTerms } from '../core/models/pricing.ts'
 import { highestCostOf } from '../core/usage/money.ts'
 import { highestSourceCharges } from '../core/usage/source-charges.ts'
 import type { Meter, Reservation } from '../limits/meter.ts'
@@ -83,8 +84,17 @@ export function highestUsage(
   const sent = isOwn ? ask : { ...ask, source: null }
   const addedTokens = Math.min(room, highestAddedInput(sent, room) + estimateOpaqueTokens(sent, model.provider))
   const inputTokens = shown + addedTokens
-  const charges = highestSourceCharges(ask, candidate, inputTokens, plan.terms)
+  const terms = reservedTerms(plan, candidate)
+  const charges = highestSourceCharges(ask, candidate, inputTokens, terms)
   const most = { inputTokens, outputTokens: outputCap * plan.choices }
-  const microcents = highestCostOf(model.pricing, most, plan.terms) + charges
+  const microcents = highestCostOf(model.pricing, most, terms) + charges
   return { outputCap, inputTokens, addedTokens, microcents }
+}
+
+/** Returns the terms that a candidate is reserved on. A tier that it is not sent binds nothing: its provider may choose any. */
+export function reservedTerms(
+  { terms: { at, tier } }: Pick<Route, 'terms'>,
+  { model, endpoint }: Candidate,
+): PriceTerms {
+  return { at, tier: tier !== null && endpoint.provider.sendsTier?.(tier, model) === true ? tier : null }
 }

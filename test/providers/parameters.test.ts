@@ -24,11 +24,16 @@ function modelOf(adapter: string): Model {
   return model
 }
 
-function droppedBy(adapter: string, extras: ChatRequest['extras'], passExtras = false): readonly string[] {
+function droppedBy(
+  adapter: string,
+  extras: ChatRequest['extras'],
+  passExtras = false,
+  extraFields: readonly string[] = [],
+): readonly string[] {
   const ask = askWith({ extras })
   const model = modelOf(adapter)
   const rules = { ...model.parameters, passExtras }
-  const access = { baseUrl: 'http://127.0.0.1:9', apiKey: null }
+  const access = { baseUrl: 'http://127.0.0.1:9', apiKey: null, extraFields }
   const question = { ask, model: { ...model, parameters: rules }, outputCap: 100, stream: false }
   return adapters[adapter]?.toRequest(question, access).droppedParameters ?? []
 }
@@ -52,6 +57,11 @@ describe('dropped parameters', () => {
       expect(droppedBy(adapter, withTier('flex'), true)).toEqual([])
       expect(droppedBy(adapter, withTier('priority'), true)).toEqual(['service_tier'])
     }
+  })
+
+  test('include a service tier without a price when the operator lists the field', () => {
+    const toTier = (service_tier: string) => droppedBy('compatible', { service_tier }, true, ['service_tier'])
+    expect(['default', 'flex', 'priority', 'ultra'].map(toTier)).toEqual([[], [], ['service_tier'], ['service_tier']])
   })
 })
 

@@ -1,11 +1,19 @@
 /** A fallback reserves what its provider may add, at its own price, or is skipped. */
 import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { requestedTier } from '../../src/core/chat/provider-features.ts'
 import type { Model } from '../../src/core/models/models.ts'
+import { priceVariant, ratesAt } from '../../src/core/models/pricing.ts'
+import { costOf } from '../../src/core/usage/money.ts'
 import { readMessages } from '../../src/dialects/messages/request.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import type { Reservation } from '../../src/limits/meter.ts'
 import { catalog } from '../../src/models/catalog.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
+import { azure } from '../../src/providers/azure.ts'
+import { bedrock } from '../../src/providers/bedrock.ts'
+import { openai } from '../../src/providers/openai.ts'
+import { openaiResponses } from '../../src/providers/openai-responses.ts'
 import { affordable, highestUsage } from '../../src/request/affordable.ts'
 import { createProgress } from '../../src/request/progress.ts'
 import { noWeb } from '../../src/web/web-plan.ts'
@@ -66,4 +74,78 @@ test('affordable: keeps a reservation of all that was left when another host has
 test('highestUsage: adds nothing for a provider that does not receive the body of the client', async () => {
   const { highest } = await fallBackTo(candidateOf(dear), 1, true)
   expect(highest.addedTokens).toBe(0)
+})
+
+const adapters = {
+  openai: openai({ official: true }),
+  compatible: openai({ official: false }),
+  azure: azure({ apiVersion: null }),
+  responses: openaiResponses,
+  anthropic,
+  bedrock,
+}
+const tierNames = ['auto', 'default', 'standard', 'flex', 'priority', 'performance', 'standard_only'] as const
+const access = { baseUrl: 'http://127.0.0.1:1', apiKey: 'k' }
+
+test('highestUsage: covers the bill in each tier that the provider can answer in, for each candidate of a request', () => {
+  fc.assert(
+    fc.property(
+      fc.record({
+        adapter: fc.constantFrom(...Object.values(adapters)),
+        priced: fc.uniqueArray(fc.tuple(fc.constantFrom(...tierNames), fc.integer({ min: 1, max: 9 })), {
+          maxLength: 3,
+        }),
+        named: fc.option(fc.constantFrom(...tierNames)),
+        dialect: fc.constantFrom('completions', 'messages'),
+        passExtras: fc.boolean(),
+        listed: fc.boolean(),
+        answered: fc.constantFrom(...tierNames),
+      }),
+      ({ adapter, priced, named, dialect, passExtras, listed, answered }) => {
+        const rates = { input: 1, output: 1, cachedInput: null, cacheWrite: null, longContext: null }
+        const variants = priced.map(([serviceTier, price]) =>
+          priceVariant({ serviceTier }, { ...rates, input: price, output: price }),
+        )
+        const model = { ...cheap, parameters: { ...cheap.parameters, passExtras }, pricing: { ...rates, variants } }
+        const extras = named === null ? {} : { service_tier: named }
+        const request = { ...ask, source: null, tools: [], extras, ...(dialect === 'messages' ? { dialect } : {}) }
+        const candidate = { ...candidateOf(model), endpoint: { ...candidateOf(model).endpoint, provider: adapter } }
+        const extraFields = listed ? ['service_tier'] : []
+        const question = { ask: request, model, outputCap: 10, stream: false }
+        const sent = JSON.parse(adapter.toRequest(question, { ...access, extraFields }).body).service_tier
+        // A tier that was not sent leaves the choice to the operator's settings; one that was, at most the usual tier.
+        const isFree = sent === undefined || sent === 'auto' || sent === 'standard_only'
+        const tier = isFree || answered === 'default' || answered === 'standard' ? answered : String(sent)
+        const plan = { inputTokens: 100, choices: 1, terms: { at: 0, tier: requestedTier(request) } }
+        const seat = { requestId: 'r', accountId: 'a', outputCap: 10, reservedTokens: 0, reservedMicrocents: 0, day: 1 }
+        const used = {
+          inputTokens: 100,
+          outputTokens: 10,
+          cachedInputTokens: 0,
+          cacheWriteTokens: 0,
+          reasoningTokens: 0,
+        }
+        expect(costOf(ratesAt(model.pricing, { at: 0, tier }), used)).toBeLessThanOrEqual(
+          highestUsage({ plan, ask: request }, candidate, seat).microcents,
+        )
+      },
+    ),
+    { numRuns: 1_000 },
+  )
+})
+
+test.each([
+  ['a tier that is sent', 'flex', 100],
+  ['a tier that is dropped', 'priority', 200],
+  ['no tier', null, 200],
+] as const)('highestUsage: reserves the prices of each possible tier when the request names %s', (_, named, price) => {
+  const rates = { input: 1, output: 1, cachedInput: null, cacheWrite: null, longContext: null }
+  const double = priceVariant({ serviceTier: 'performance' }, { ...rates, input: 2, output: 2 })
+  const half = priceVariant({ serviceTier: 'flex' }, { ...rates, input: 0.5, output: 0.5 })
+  const model = { ...cheap, pricing: { ...rates, variants: [double, half] } }
+  const candidate = { ...candidateOf(model), endpoint: { ...candidateOf(model).endpoint, provider: adapters.openai } }
+  const plan = { inputTokens: 100, choices: 1, terms: { at: 0, tier: named } }
+  const seat = { requestId: 'r', accountId: 'a', outputCap: 10, reservedTokens: 0, reservedMicrocents: 0, day: 1 }
+  const request = { ...ask, source: null, tools: [] }
+  expect(highestUsage({ plan, ask: request }, candidate, seat).microcents).toBe(price * 110)
 })

@@ -385,6 +385,21 @@ test.each([
   expect(reservation.reservedMicrocents).toBe(factor * (1_000 * 1_000 + 100 * 2_000))
 })
 
+test('admit: reserves the price of each tier when the named one is not sent to the first candidate', async () => {
+  const journal = { appendTogether: async () => {}, isWritable: () => true, untilDurable: async () => {} }
+  const meter = createLocalMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
+  const rates = { input: 10, output: 20, cachedInput: null, cacheWrite: null, longContext: null }
+  const priority = priceVariant({ serviceTier: 'priority' }, { ...rates, input: 20, output: 40 })
+  const ask = readNative({ prompt: 'Hi', max_output_tokens: 100 }, new Headers(), 2)
+  const plan = {
+    ...planFor({ ...sample, pricing: { ...rates, variants: [priority] } }, { ask, inputTokens: 1_000 }),
+    terms: { at: 0, tier: 'flex' },
+  }
+  const deps = { meter, clock: systemClock, config: readConfig({}) }
+  const { reservation } = await admit(deps, { requestId: 'req_1', caller: evaluation, ask, plan })
+  expect(reservation.reservedMicrocents).toBe(2 * (1_000 * 1_000 + 100 * 2_000))
+})
+
 test.each([
   ['the rest of the context window', Number.MAX_SAFE_INTEGER, 1e12],
   ['all that the account has left', 20_000_000, 1e12],

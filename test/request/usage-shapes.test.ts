@@ -517,6 +517,7 @@ describe('prices by time and tier', () => {
       variants: [
         { service_tier: 'flex', input_per_mtok: 0.5, output_per_mtok: 5 },
         { service_tier: 'priority', input_per_mtok: 2, output_per_mtok: 20 },
+        { service_tier: 'performance', input_per_mtok: 4, output_per_mtok: 40 },
         { hours_utc: ['01:00-04:00'], days: ['mon'], input_per_mtok: 3, output_per_mtok: 30 },
       ],
     },
@@ -547,6 +548,8 @@ describe('prices by time and tier', () => {
     ['priority', 2],
     ['default', 1],
     ['scale', 1],
+    ['performance', 4],
+    ['a tier without a price', 1],
   ])('bills the tier %s that the provider reports, whatever was asked', (tier, factor) => {
     expect(factorOf(chat({ service_tier: tier }), asking('priority'))).toBe(factor)
   })

@@ -133,6 +133,7 @@ type JsonFields = Readonly<Record<string, unknown>>
 export type ProviderFields =
   | {
       readonly form: 'openai'
+      /** As reported: the bill reads it. Clients of OpenAI's forms see `shownTier` of it. */
       readonly serviceTier: string | null
       readonly systemFingerprint: string | null
       readonly acceptedPredictionTokens: number

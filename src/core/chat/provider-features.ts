@@ -6,6 +6,7 @@
 
 import { invalidField } from '../validation/validate.ts'
 import type { ChatRequest, SourceBody } from './chat.ts'
+import type { ProviderFields } from './chat-events.ts'
 import { isTokenPricedTool } from './tool-names.ts'
 
 type Dialect = SourceBody['dialect']
@@ -74,6 +75,14 @@ export function requestedTier({ extras: { service_tier: tier } }: Pick<ChatReque
 /** Returns a tier that a provider names; null = it leaves the choice open. */
 export function chosenTier(tier: string): string | null {
   return tier === 'auto' ? null : tier
+}
+
+/** The tiers of OpenAI. */
+const openAiTiers: ReadonlySet<string | null> = new Set(['auto', 'default', 'flex', 'scale', 'priority', 'fast'])
+
+/** Returns the tier that clients of OpenAI's forms are shown; null = none. Client libraries reject a tier that they do not know. */
+export function shownTier(fields: ProviderFields | undefined): string | null {
+  return fields?.form === 'openai' && openAiTiers.has(fields.serviceTier) ? fields.serviceTier : null
 }
 
 /** Tools of the Messages form by the start of their type. The client runs the first ones, Anthropic the others. */

@@ -320,8 +320,9 @@ function changedModel(model: Model, change: ModelChange, pricingSource: string):
 
 /**
  * Returns the changed prices of a model. Prices that the change does not name keep their ratio to the input or output
- * price, as providers state them: a figure from before could make a cached token more expensive than a new one. A new
- * model has no prices to keep, because those of its relative are not its own.
+ * price, as providers state them: a figure from before could make a cached token more expensive than a new one. Variants
+ * are never kept: the changed price may be a flat one, and a variant of before would bill more or less than it. A new model has no
+ * prices to keep, because those of its relative are not its own.
  */
 function mergedPricing({ pricing: own }: Model, pricing: ConfiguredModel['pricing'], isNew: boolean): Pricing {
   const named = pricingOf(pricing)
@@ -336,15 +337,13 @@ function mergedPricing({ pricing: own }: Model, pricing: ConfiguredModel['pricin
     cachedInput: kept(prices.cachedInput),
     cacheWrite: kept(prices.cacheWrite),
   })
-  const scaledLong = ({ longContext }: Rates) => longContext && scaled(longContext)
-  const variants = named.variants ?? own.variants?.map(one => ({ ...scaled(one), longContext: scaledLong(one) }))
   return {
     input: named.input,
     output: named.output,
     cachedInput: named.cachedInput ?? kept(own.cachedInput),
     cacheWrite: named.cacheWrite ?? kept(own.cacheWrite),
-    longContext: named.longContext ?? scaledLong(own),
-    ...(variants === undefined ? {} : { variants }),
+    longContext: named.longContext ?? (own.longContext && scaled(own.longContext)),
+    ...(named.variants === undefined ? {} : { variants: named.variants }),
   }
 }
 

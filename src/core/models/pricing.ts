@@ -94,12 +94,16 @@ export function ratesAt(pricing: Pricing, { at, tier }: PriceTerms): Rates {
  */
 const longestRequestMinutes = 65
 
+/** Names of the usual tier, in which a provider may serve a request that names another one. */
+const usualTiers: ReadonlySet<string> = new Set(['default', 'standard', 'on_demand'])
+
 /**
- * Returns whether a request of these terms can be billed at a variant: in its hours until the last attempt, and in any tier unless it
- * names one, because the provider's project settings then choose.
+ * Returns whether a request that is sent on these terms can be billed at a variant: in its hours until the last attempt, and in any
+ * tier unless it names one, because the provider's project settings then choose.
  */
 export function canApply(variant: PriceVariant, { at, tier }: PriceTerms): boolean {
-  if (variant.serviceTier !== null && tier !== null && variant.serviceTier !== tier) return false
+  const { serviceTier } = variant
+  if (serviceTier !== null && tier !== null && serviceTier !== tier && !usualTiers.has(serviceTier)) return false
   return isWithin(variant, at, longestRequestMinutes)
 }
 
@@ -118,6 +122,11 @@ function isWithin({ minutes }: PriceVariant, at: number, after: number): boolean
 /** Returns whether a model has the price of a service tier of OpenAI's form: the usual one, or that of a variant. */
 export function isPricedTier({ variants = [] }: Pricing, tier: unknown): boolean {
   return tier === 'auto' || tier === 'default' || variants.some(({ serviceTier }) => serviceTier === tier)
+}
+
+/** Returns whether a model has the price of any tier beside the usual one. */
+export function hasTierPrices({ variants = [] }: Pricing): boolean {
+  return variants.some(({ serviceTier }) => serviceTier !== null)
 }
 
 /** Returns the prices of a model as clients read them. */

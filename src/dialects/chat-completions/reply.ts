@@ -13,6 +13,7 @@ import type {
   ResponseSummary,
   TokenLogprob,
 } from '../../core/chat/chat-events.ts'
+import { shownTier } from '../../core/chat/provider-features.ts'
 import type { CollectedChoice, CollectedResponse } from '../../core/chat/response-collector.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { errorBody } from '../../core/validation/errors.ts'
@@ -355,9 +356,10 @@ function usageOf({ usage, cost, cacheSaved, providerFields }: ResponseSummary): 
 /** Returns OpenAI's own fields, which other providers lack. */
 function ownFieldsOf(fields: ProviderFields | undefined) {
   if (fields?.form !== 'openai') return {}
-  const { serviceTier, systemFingerprint } = fields
+  const { systemFingerprint } = fields
+  const tier = shownTier(fields)
   return {
-    ...(serviceTier === null ? {} : { service_tier: serviceTier }),
+    ...(tier === null ? {} : { service_tier: tier }),
     ...(systemFingerprint === null ? {} : { system_fingerprint: systemFingerprint }),
   }
 }

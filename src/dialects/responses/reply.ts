@@ -2,6 +2,7 @@
 
 import type { ReasoningItem } from '../../core/chat/chat.ts'
 import type { FinishReason, ProviderFields, ResponseStart, ResponseSummary } from '../../core/chat/chat-events.ts'
+import { shownTier } from '../../core/chat/provider-features.ts'
 import type { CollectedResponse } from '../../core/chat/response-collector.ts'
 import { autoModel } from '../../core/models/models.ts'
 import { toUsd } from '../../core/usage/money.ts'
@@ -76,7 +77,7 @@ function stateFields(
     model: opening.askedName ?? opening.model,
     output,
     usage,
-    service_tier: (providerFields?.form === 'openai' ? providerFields.serviceTier : null) ?? 'default',
+    service_tier: shownTier(providerFields) ?? 'default',
   }
 }
 

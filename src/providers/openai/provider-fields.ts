@@ -1,9 +1,6 @@
 import type { ProviderFields } from '../../core/chat/chat-events.ts'
-import { isText, type Json, nameOf, record, tokenCount } from '../json.ts'
+import { type Json, nameOf, record, tokenCount } from '../json.ts'
 import type { AnswerPart } from '../provider.ts'
-
-/** The tiers of OpenAI. Client libraries reject a tier that they do not know. */
-const tiers: ReadonlySet<unknown> = new Set(['auto', 'default', 'flex', 'scale', 'priority', 'fast'])
 
 /** Collects the fields of one response that only clients of OpenAI's APIs read. */
 export class OpenAiFields {
@@ -26,7 +23,7 @@ export class OpenAiFields {
     const { known } = this
     const newer: typeof known = {
       form: 'openai',
-      serviceTier: isText(service_tier) && tiers.has(service_tier) ? service_tier : known.serviceTier,
+      serviceTier: nameOf(service_tier) ?? known.serviceTier,
       systemFingerprint: nameOf(system_fingerprint) ?? known.systemFingerprint,
       acceptedPredictionTokens: tokenCount(accepted_prediction_tokens) ?? known.acceptedPredictionTokens,
       rejectedPredictionTokens: tokenCount(rejected_prediction_tokens) ?? known.rejectedPredictionTokens,

@@ -1,7 +1,7 @@
 import type { ReasoningEffort, ResponseFormat, Tool, ToolChoice } from '../../core/chat/chat.ts'
 import { isDemanding } from '../../core/chat/tool-choice.ts'
 import type { Model, ParameterRules } from '../../core/models/models.ts'
-import { isPricedTier } from '../../core/models/pricing.ts'
+import { hasTierPrices, isPricedTier } from '../../core/models/pricing.ts'
 import { cacheControl } from '../cache-marks.ts'
 import { sortExtras } from '../extras.ts'
 import { encoded, type Json } from '../json.ts'
@@ -209,12 +209,18 @@ function extrasFor(
 ): ReturnType<typeof sortExtras> {
   if (official)
     return sortExtras('openai', extras, { takes: (name, value) => officialValues[name]?.(value, model) ?? true })
-  const { parameters, pricing } = model
-  const hasTiers = pricing.variants?.some(({ serviceTier }) => serviceTier !== null) === true
   return sortExtras('compatible', extras, {
-    takes: (name, value) =>
-      parameters.passExtras &&
-      (name !== 'service_tier' || listed?.includes(name) === true || (hasTiers && isPricedTier(pricing, value))),
+    takes: (name, value) => (name === 'service_tier' ? sendsTier(value, model, listed) : model.parameters.passExtras),
     ...(listed !== undefined && { listed }),
   })
+}
+
+/**
+ * Returns whether a compatible server receives this tier: only one with a price, also if the operator lists the field. A server
+ * whose models have no tier prices may not know the field.
+ */
+export function sendsTier(tier: unknown, { parameters, pricing }: Model, listed: readonly string[] = []): boolean {
+  return (
+    parameters.passExtras && isPricedTier(pricing, tier) && (hasTierPrices(pricing) || listed.includes('service_tier'))
+  )
 }

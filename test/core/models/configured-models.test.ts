@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import fc from 'fast-check'
 import {
   changeProblems,
@@ -8,10 +8,13 @@ import {
   withChanges,
 } from '../../../src/core/models/configured-models.ts'
 import { buildCatalog, type Model } from '../../../src/core/models/models.ts'
+import { priceVariant } from '../../../src/core/models/pricing.ts'
 import { costOf } from '../../../src/core/usage/money.ts'
 import { GatewayError } from '../../../src/core/validation/errors.ts'
 import { checker } from '../../../src/core/validation/validate.ts'
 import { catalog } from '../../../src/models/catalog.ts'
+
+setDefaultTimeout(60_000)
 
 const pricing = { input_per_mtok: 0.5, output_per_mtok: 1 }
 
@@ -150,6 +153,22 @@ describe('catalog change', () => {
         cacheWrite: 1.25,
         longContext: { aboveInputTokens: 1_000, input: 9, output: 9, cachedInput: null, cacheWrite: null },
       },
+    )
+  })
+
+  test('replaces the whole table of prices by time and tier, so that a flat price is flat', () => {
+    const variants = [
+      priceVariant({ serviceTier: 'flex' }, { ...opus.pricing, input: 1 }),
+      priceVariant({ hoursUtc: ['01:00-04:00'] }, { ...opus.pricing, input: 90 }),
+    ]
+    const own = { ...opus, pricing: { ...opus.pricing, variants } }
+    const priced = (fields: object) =>
+      withChanges([own], [check({ provider: own.provider, id: own.id, pricing: fields })])[0]?.pricing
+    expect(priced(pricing)?.variants).toBeUndefined()
+    const named = [{ service_tier: 'batch', input_per_mtok: 3, output_per_mtok: 4 }]
+    expect(priced({ ...pricing, variants: named })?.variants).toMatchObject([{ serviceTier: 'batch', input: 3 }])
+    expect(withChanges([own], [check({ provider: own.provider, id: own.id, quality: 0.5 })])[0]?.pricing).toEqual(
+      own.pricing,
     )
   })
 
