@@ -66,12 +66,21 @@ export function openWebhooks(config: Config, parts: Parts, undo: (() => unknown)
   const pruning = startRepeating(
     pruneEveryMs,
     async isClosed => {
-      // All that is due: one part per hour would be less than a large installation adds.
-      for (const prune of [pruneAudit, pruneDeliveries, pruneRejections])
-        while (!isClosed() && (await prune(database, prunedAtOnce)) === prunedAtOnce);
-      await eraseLate(database, { at: clock.now(), newId, forgetCounters }, isClosed)
-      // Not at the start: instances that know only the former session secret may still run.
-      if (config.jwtSecretPrevious !== null) await resealSecrets(database, seal.reseal)
+      const jobs = [
+        // All that is due: one part per hour would be less than a large installation adds.
+        ...[pruneAudit, pruneDeliveries, pruneRejections].map(prune => async () => {
+          while (!isClosed() && (await prune(database, prunedAtOnce)) === prunedAtOnce);
+        }),
+        () => eraseLate(database, { at: clock.now(), newId, forgetCounters, log }, isClosed),
+        async () => {
+          // Not at the start: instances that know only the former session secret may still run.
+          if (config.jwtSecretPrevious !== null) await resealSecrets(database, seal.reseal)
+        },
+      ]
+      // One that fails does not stop those after it.
+      const failed: unknown[] = []
+      for (const job of jobs) await job().catch(error => failed.push(error))
+      if (failed.length > 0) throw failed[0]
     },
     failures => log.warn('retention_failed', { failures }),
     timer,

@@ -9,7 +9,7 @@ import { intervalTimer, whenNeeded } from '../core/jobs/repeating.ts'
 import type { DailyUsage } from '../core/limits/spent.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { mergedRecords, truthOf } from '../core/usage/usage-truth.ts'
-import { GatewayError } from '../core/validation/errors.ts'
+import { reasonOf } from '../core/validation/errors.ts'
 import { type Database, isRowFault, postgresError } from '../database/database.ts'
 import { countedBy, durationSlotOf } from '../database/duration-sql.ts'
 import type { Journal, JournalBatch } from './journal.ts'
@@ -365,9 +365,4 @@ function atMost(work: Promise<void>, milliseconds: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(resolve, Math.max(0, milliseconds))
   return Promise.race([work, promise]).finally(() => clearTimeout(timer))
-}
-
-function reasonOf(error: unknown): string {
-  if (error instanceof GatewayError) return error.detail ?? error.code
-  return error instanceof Error ? error.message : String(error)
 }

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { getTableColumns, is } from 'drizzle-orm'
 import { getTableConfig, PgTable } from 'drizzle-orm/pg-core'
-import { anonymizeUser, eraseLate } from '../../src/console/account/stores/erasure.ts'
+import { anonymizeUser, deleteAccount, eraseLate } from '../../src/console/account/stores/erasure.ts'
 import { mailSubject } from '../../src/console/auth/stores/sessions.ts'
 import { releaseUnverified } from '../../src/console/auth/stores/verifications.ts'
 import * as tables from '../../src/database/tables.ts'
@@ -13,7 +13,7 @@ import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { type PrivateRedis, startRedis } from '../harness/redis.ts'
 import { addMember, ask, createKeyFor, owner, type Person, upgraded } from '../harness/users.ts'
 import { tampered } from './ledger-rows.ts'
-import { decisions } from './personal-data.ts'
+import { decisions, ofUser } from './personal-data.ts'
 
 setDefaultTimeout(240_000)
 
@@ -42,6 +42,8 @@ test('personal data: has a decision for each column of each table', () => {
     ])
   const decided = Object.entries(decisions).map(([name, { personal, plain }]) => [name, [...personal, ...plain].sort()])
   expect(decided.sort()).toEqual(found.sort())
+  const withPersonal = Object.keys(decisions).filter(name => (decisions[name]?.personal.length ?? 0) > 0)
+  expect(Object.keys(ofUser).sort()).toEqual(withPersonal.sort())
 })
 
 const run = <T>(work: Parameters<typeof gateway.deps.database.run<T>>[0]) => gateway.deps.database.run(work)
@@ -297,8 +299,8 @@ describe('deletion of an account', () => {
 })
 
 const parts = () => {
-  const { clock, newId, forgetCounters } = gateway.deps
-  return { at: clock.now(), newId, forgetCounters }
+  const { clock, newId, forgetCounters, log } = gateway.deps
+  return { at: clock.now(), newId, forgetCounters, log }
 }
 
 describe('anonymization of a user', () => {
@@ -307,7 +309,9 @@ describe('anonymization of a user', () => {
     const member = await addMember(gateway, boss, 'member')
     const other = await owner(gateway)
     const named = 'member7k3'
-    const { key } = await createKeyFor(gateway, member, named)
+    // What waits for a receiver, and what the anonymization itself reports.
+    await send(boss, 'POST', '/webhooks', { url: 'https://a.example/', events: ['key.created', 'key.revoked'] })
+    const { id: keyId, key } = await createKeyFor(gateway, member, named)
     const { key: kept } = await createKeyFor(gateway, boss, 'kept9k3')
     const chat = (token: string) =>
       ask(gateway, 'POST', '/api/v1/chat', {
@@ -322,15 +326,40 @@ describe('anonymization of a user', () => {
     await run(async ({ sql }) => {
       await sql`insert into user_identities values ('https://issuer.example', ${named}, ${userId}, now(), now())`
       await sql`insert into totp_secrets (user_id, secret, created_at) values (${userId}, ${named}, now())`
+      await sql`insert into email_verifications values ('u1', ${userId}, ${member.email}, now(), now())`
+      await sql`insert into password_resets values ('u2', ${userId}, ${member.email}, now(), now(), null)`
+      await sql`update sessions set user_agent = ${named} where user_id = ${userId}`
+      await sql`insert into usage_replaced values ('req_u', ${accountId}, now(), now(),
+        ${JSON.stringify({ key_id: keyId, metadata: { who: named } })}::text::jsonb)`
+      await sql`insert into rejected_requests (request_id, at, account_id, key_id, streamed, error_code, category, latency_ms)
+        values ('req_v', now(), ${accountId}, ${keyId}, false, 'x', ${`tag:who=${named}`}, 1)`
     })
+    // Names that people typed.
+    const typed = `Team of ${member.email.toUpperCase()}`
+    await send(boss, 'PATCH', '/account', { name: typed })
+    const project = (await send(boss, 'POST', '/projects', { name: typed })).body.id
+    await createKeyFor(gateway, boss, typed)
     await eventually(async () => (await rowsOf('usage_records', accountId)).length === 2, 15_000)
     expect((await linesWith(named)).length).toBeGreaterThan(5)
     expect((await linesWith(member.email)).length).toBeGreaterThan(3)
+    // Each place held what must end: otherwise the search below would prove nothing.
+    const naming = async () =>
+      (await everything()).split('\n').filter(line => line.includes(named) || line.toLowerCase().includes(member.email))
+    const places = new Set((await naming()).map(line => line.split(' ')[0]))
+    for (const [table, fate] of Object.entries(ofUser))
+      if (fate === 'user') expect([table, places.has(table)]).toEqual([table, true])
     const { database } = gateway.deps
     expect(await anonymizeUser(database, { accountId, userId }, parts())).toBe('unchanged')
     gateway.deps.announce()
-    expect(await linesWith(named)).toEqual([])
-    expect(await linesWith(member.email)).toEqual([])
+    expect(await naming()).toEqual([])
+    expect((await rowsOf('accounts', accountId))[0]?.name).toBe(accountId)
+    expect((await rowsOf('projects', accountId)).map(({ name }) => name)).toEqual([project])
+    const events = (await rowsOf('webhook_deliveries', accountId)).map(({ body }) => JSON.parse(String(body)))
+    expect(events.filter(({ data }) => data.key_id === keyId).map(({ type, data }) => [type, data.name])).toEqual([
+      ['key.created', ''],
+      ['key.revoked', ''],
+    ])
+    expect(events.map(({ data }) => data.name)).toContain('kept9k3')
     expect((await linesWith(mailSubject(member.email))).length).toBe(0)
     const [entry] = await run(
       ({ sql }) =>
@@ -353,7 +382,10 @@ describe('anonymization of a user', () => {
     const { database } = gateway.deps
     const { accountId } = boss
     const anonymize = (userId: string) => anonymizeUser(database, { accountId, userId }, parts())
+    // The gateway named the account after its owner.
+    expect((await linesWith(boss.email)).some(line => line.startsWith('accounts '))).toBe(true)
     expect(await anonymize(boss.id)).toEqual({ ownerId: admin.id })
+    expect(await linesWith(boss.email)).toEqual([])
     const roles = async () =>
       (await run(({ sql }) => sql`select id, role from users where account_id = ${accountId} and removed_at is null`))
         .map(({ id, role }) => [id, role])
@@ -388,6 +420,63 @@ test('account whose owner lost an unproven address to its holder: gets an owner,
   expect([...owners]).toEqual([{ id: member.id }])
   await gateway.deps.keys.look()
   expect((await ask(gateway, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'hi' } })).status).toBe(401)
+})
+
+test('erasure: goes on with the other accounts when one fails, and logs the reason', async () => {
+  const { database } = gateway.deps
+  const ids = await Promise.all(['a', 'b', 'c'].map(async () => (await owner(gateway)).accountId))
+  const [first = '', second = '', third = ''] = ids
+  const note = (accountId: string) =>
+    run(
+      ({ sql }) => sql`
+      insert into usage_records (request_id, at, account_id, key_id, provider, model, routing_mode, streamed, status,
+        input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, estimated,
+        billed_microcents, reserved_microcents, attempts, latency_ms, metadata)
+      values (${`req_${accountId}`}, now(), ${accountId}, 'key_x', 'openai', 'gpt-4.1', 'auto', false, 'completed',
+        1, 0, 0, 1, 0, false, 5, 5, 1, 5, '{"note": "alone7k3"}')`,
+    )
+  for (const accountId of ids) {
+    await deleteAccount(database, accountId, parts())
+    await note(accountId)
+  }
+  const sql = (text: string) => run(({ sql: query }) => query.unsafe(text))
+  await sql(`create trigger broken before update on usage_records for each row
+    when (old.account_id = '${first}') execute function gateway_refuse()`)
+  const logged: unknown[] = []
+  const forgotten: string[] = []
+  const sweep = () =>
+    eraseLate(
+      database,
+      {
+        ...parts(),
+        async forgetCounters(accountId) {
+          if (accountId === second) throw new Error('no Redis')
+          forgotten.push(accountId)
+        },
+        log: { warn: (event, fields) => logged.push([event, fields]) },
+      },
+      () => false,
+    )
+  await sweep()
+  const left = async () => (await linesWith('alone7k3')).map(line => ids.find(id => line.includes(id)))
+  expect(await left()).toEqual([first])
+  expect(forgotten).toContain(third)
+  expect(logged).toEqual([
+    ['erasure_failed', { failures: 2, detail: expect.stringContaining('is append-only') }],
+  ])
+  await sql('drop trigger broken on usage_records')
+  await sweep()
+  expect(await left()).toEqual([])
+})
+
+test('account without an owner: stays when a member joined after the look for one', async () => {
+  const { database } = gateway.deps
+  const { accountId } = await owner(gateway)
+  const isOnlyWithoutMembers = true
+  expect(await deleteAccount(database, accountId, { ...parts(), isOnlyWithoutMembers })).toBe(false)
+  expect((await rowsOf('accounts', accountId))[0]?.deleted_at).toBeNull()
+  await run(({ sql }) => sql`update users set removed_at = now() where account_id = ${accountId}`)
+  expect(await deleteAccount(database, accountId, { ...parts(), isOnlyWithoutMembers })).toBe(true)
 })
 
 test('erasure: changes no counts, and adds nothing to the audit log', async () => {

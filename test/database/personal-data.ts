@@ -123,3 +123,31 @@ export const decisions: Readonly<Record<string, Decision>> = {
     `id account_id metric threshold window_minutes is_firing value changed_at due_at since created_at project_id`,
   ),
 }
+
+/**
+ * Decides for every table with personal data what the anonymization of one user does: `user` = text that names or was written
+ * by the user is erased. `account` = it belongs to the account, which stays.
+ */
+export const ofUser: Readonly<Record<string, 'user' | 'account'>> = {
+  accounts: 'user',
+  users: 'user',
+  api_keys: 'user',
+  projects: 'user',
+  tag_limits: 'account',
+  sessions: 'user',
+  email_verifications: 'user',
+  invitations: 'user',
+  password_resets: 'user',
+  user_identities: 'user',
+  totp_secrets: 'user',
+  payment_methods: 'account',
+  usage_records: 'user',
+  rejected_requests: 'user',
+  usage_replaced: 'user',
+  usage_tags_daily: 'user',
+  // Ends with its request.
+  limit_reservations: 'account',
+  audit_log: 'user',
+  webhook_endpoints: 'account',
+  webhook_deliveries: 'user',
+}

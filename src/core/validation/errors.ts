@@ -266,3 +266,9 @@ export function systemErrorCode(cause: unknown): string | null {
     if ('code' in at && typeof at.code === 'string') return at.code
   return null
 }
+
+/** Returns why background work failed, for a log entry. */
+export function reasonOf(error: unknown): string {
+  if (error instanceof GatewayError) return error.detail ?? error.code
+  return error instanceof Error ? error.message : 'a thrown value'
+}

@@ -5,7 +5,9 @@
  */
 import type { TransactionSql } from 'postgres'
 import type { Role } from '../../../core/accounts/roles.ts'
+import type { Log } from '../../../core/ports/log.ts'
 import { dayMs } from '../../../core/text/utc-days.ts'
+import { reasonOf } from '../../../core/validation/errors.ts'
 import type { Transaction } from '../../../database/account-transaction.ts'
 import type { Database } from '../../../database/database.ts'
 import { recordAudit, retentionDeadlineMs } from '../../../database/repositories/audit.ts'
@@ -15,6 +17,7 @@ import { mailSubject } from '../../auth/stores/sessions.ts'
 import { applyRole } from '../../auth/stores/users.ts'
 import { endUser } from '../../auth/stores/verifications.ts'
 import { changeBillingInTransaction, lockBilling, workDeadlineMs } from '../../billing/stores/billing.ts'
+import { eraseAddressIn, eraseDeliveriesIn, eraseFirst, eraseTexts, type Subject, unfinished } from './erased-texts.ts'
 
 type Parts = {
   /** Epoch milliseconds. */
@@ -22,11 +25,16 @@ type Parts = {
   readonly newId: (prefix: string) => string
 }
 
+type DeletionParts = Parts & {
+  /** Deletes nothing if the account has a member: one may have joined since the caller looked. */
+  readonly isOnlyWithoutMembers?: boolean
+}
+
 /**
  * Deletes an account with its users: keys end in all instances within 1 s, and a running billing cycle ends now, whose
- * invoice follows. Returns false if there is no such account, or it was deleted.
+ * invoice follows. Returns false if there is no such account, it was deleted, or has a member that keeps it.
  */
-export async function deleteAccount(database: Database, accountId: string, parts: Parts): Promise<boolean> {
+export async function deleteAccount(database: Database, accountId: string, parts: DeletionParts): Promise<boolean> {
   const isDeleted = await database.run(
     ({ orm }) => orm.transaction(step => deleteIn(step, database, accountId, parts)),
     workDeadlineMs,
@@ -39,12 +47,16 @@ async function deleteIn(
   step: Transaction,
   { actor }: Pick<Database, 'actor'>,
   accountId: string,
-  { at, newId }: Parts,
+  { at, newId, isOnlyWithoutMembers = false }: DeletionParts,
 ): Promise<boolean> {
   const found = await lockBilling(step, accountId)
   if (found === null || found.account.deletedAt !== null) return false
-  await changeBillingInTransaction(step, accountId, { event: 'downgrade_now', at, userId: null, newId, actor })
   const run = statementIn(step)
+  // Under the lock that a new member takes too.
+  const members = (await run`
+    select id from users where account_id = ${accountId} and removed_at is null limit 1`) as readonly unknown[]
+  if (isOnlyWithoutMembers && members.length > 0) return false
+  await changeBillingInTransaction(step, accountId, { event: 'downgrade_now', at, userId: null, newId, actor })
   const rows = (await run`select id, email from users where account_id = ${accountId} for update`) as readonly {
     readonly id: string
     readonly email: string
@@ -122,9 +134,10 @@ export async function anonymizeUser(
         const invited = await step<{ id: string }[]>`delete from invitations where email = ${user.email} returning id`
         const ids = JSON.stringify([userId, ...invited.map(({ id }) => id)])
         await step`
-        update audit_log set details = details - '{email,name}'::text[]
-        where details ->> 'email' = ${user.email}
-          or account_id = ${accountId} and target in (select json_array_elements_text(${ids}::text::json))`
+          update audit_log set details = details - '{email,name}'::text[]
+          where account_id = ${accountId} and target in (select json_array_elements_text(${ids}::text::json))`
+        await eraseAddressIn(step, user.email)
+        await eraseDeliveriesIn(step, { accountId, userId, email: user.email })
         await recordAudit(step, database, {
           accountId,
           action: 'member.anonymized',
@@ -146,9 +159,13 @@ export async function anonymizeUser(
  * no user can reach it any more.
  */
 async function settleOwner(database: Database, accountId: string, parts: Parts): Promise<Successor> {
-  const successor = await database.run(({ sql }) => sql.begin(step => promoteIn(step, database, accountId)))
+  const promote = () => database.run(({ sql }) => sql.begin(step => promoteIn(step, database, accountId)))
+  const successor = await promote()
   if (successor !== 'none') return successor
-  return (await deleteAccount(database, accountId, parts)) ? 'account_deleted' : 'unchanged'
+  if (await deleteAccount(database, accountId, { ...parts, isOnlyWithoutMembers: true })) return 'account_deleted'
+  // Deleted meanwhile, or a member joined.
+  const joined = await promote()
+  return joined === 'none' ? 'unchanged' : joined
 }
 
 async function promoteIn(
@@ -169,26 +186,21 @@ async function promoteIn(
   return { ownerId: userId }
 }
 
-const erasedAtOnce = 5_000
-/** Parts that the deletion itself erases, so that it responds soon. The sweep goes on until all is erased. */
-const firstParts = 20
 /** Records arrive after their account was deleted: from open requests, and from the journal of an instance that was offline. */
 const sweptDays = 7
 /** Time within which an interrupted erasure is found again. */
 const markedDays = 40
 
-/** Details of the entry of the audit log while texts are left to erase. They are erased last. */
-const unfinished = { unfinished: true } as const
-
 /**
  * Settles accounts without an owner, such as those whose owner's address was taken over, finishes erasures, and erases what
- * arrived late for deleted accounts and anonymized users.
+ * arrived late for deleted accounts and anonymized users. One that fails does not stop the others: the next sweep repeats it.
  */
 export async function eraseLate(
   database: Database,
   parts: Parts & {
     /** Forgets the limit counters of an account, whose scopes name tags. */
     readonly forgetCounters: (accountId: string) => Promise<void>
+    readonly log: Pick<Log, 'warn'>
   },
   isClosed: () => boolean,
 ): Promise<void> {
@@ -197,7 +209,11 @@ export async function eraseLate(
       select id from accounts where deleted_at is null and not exists (
         select from users where account_id = accounts.id and role = 'owner' and removed_at is null) limit 100`,
   )
-  for (const { id } of orphans) if (!isClosed()) await settleOwner(database, id, parts)
+  const failures: string[] = []
+  const tryOne = async (work: () => Promise<unknown>) => {
+    if (!isClosed()) await work().catch(error => failures.push(reasonOf(error)))
+  }
+  for (const { id } of orphans) await tryOne(() => settleOwner(database, id, parts))
   const erased = await database.run(
     ({ sql }) => sql<(Subject & { isUnfinished: boolean })[]>`
       select account_id as "accountId", case action when 'member.anonymized' then target end as "userId",
@@ -205,88 +221,16 @@ export async function eraseLate(
       from audit_log
       where at > clock_timestamp() - make_interval(days => ${markedDays})
         and action in ('account.deleted', 'member.anonymized')
-        and (details ? 'unfinished' or at > clock_timestamp() - make_interval(days => ${sweptDays}))`,
+        and (details ? 'unfinished' or at > clock_timestamp() - make_interval(days => ${sweptDays}))
+      order by at, id`,
     retentionDeadlineMs,
   )
   const recently = new Date(parts.at - 2 * sweptDays * dayMs).toISOString()
   for (const { isUnfinished, ...subject } of erased) {
     // Of a finished erasure, older records were there in time.
-    await eraseTexts(database, subject, isUnfinished ? '-infinity' : recently, isClosed)
-    if (subject.userId === null) await parts.forgetCounters(subject.accountId)
+    await tryOne(() => eraseTexts(database, subject, isUnfinished ? '-infinity' : recently, isClosed))
+    if (subject.userId === null) await tryOne(() => parts.forgetCounters(subject.accountId))
   }
-}
-
-/** Erases the first texts at once. Texts that remain or failed keep their mark for the sweep: the account has ended either way. */
-async function eraseFirst(database: Database, subject: Subject): Promise<void> {
-  let count = 0
-  await eraseTexts(database, subject, '-infinity', () => count++ >= firstParts).catch(() => {})
-}
-
-/** An account, or one user of it. */
-type Subject = { readonly accountId: string; readonly userId: string | null }
-
-/**
- * Erases the texts that requests from `from` (ISO 8601) on and changes have left, until `isEnough`. Usage stays, without the
- * labels that its clients chose.
- */
-async function eraseTexts(database: Database, subject: Subject, from: string, isEnough: () => boolean): Promise<void> {
-  const { accountId, userId } = subject
-  const own = (step: TransactionSql, keyId = step`key_id`) => step`
-    account_id = ${accountId} and (${userId}::text is null
-      or ${keyId} in (select id from api_keys where user_id = ${userId}))`
-  // Each part starts where the last one ended: the erased records are in the index too.
-  let since = from
-  const erasures: readonly ((step: TransactionSql) => PromiseLike<readonly { readonly at?: string }[]>)[] = [
-    step => step<{ at: string }[]>`
-      with texts as (
-        select request_id, at from usage_records
-        where ${own(step)} and at >= ${since}::text::timestamptz and (metadata is not null or tags is not null)
-        order by at limit ${erasedAtOnce}),
-      erased as (
-        update usage_records as record set metadata = null, tags = null from texts
-        where record.request_id = texts.request_id and record.at = texts.at)
-      select at::text as at from texts order by texts.at`,
-    step => step`
-      update usage_replaced set "row" = "row" - '{metadata,tags}'::text[] where ctid in (
-        select ctid from usage_replaced
-        where ${own(step, step`"row" ->> 'key_id'`)} and "row" ?| '{metadata,tags}' limit ${erasedAtOnce})
-      returning 1`,
-    step => step`
-      delete from usage_tags_daily where ctid in (
-        select ctid from usage_tags_daily where ${own(step)} limit ${erasedAtOnce}) returning 1`,
-    step => step`
-      delete from rejected_requests where ctid in (
-        select ctid from rejected_requests where ${own(step)} limit ${erasedAtOnce}) returning 1`,
-    step =>
-      userId === null
-        ? step`
-            update audit_log set address = null, target = case when target not like 'tag:%' then target end,
-              details = case when details ? 'unfinished' then details else '{}' end
-            where ctid in (
-              select ctid from audit_log where account_id = ${accountId}
-                and (address is not null or details - 'unfinished' <> '{}' or target like 'tag:%') limit ${erasedAtOnce})
-            returning 1`
-        : step`
-            update audit_log set address = case when user_id is distinct from ${userId} then address end,
-              details = details - '{name,tags}'::text[]
-            where ctid in (
-              select ctid from audit_log where account_id = ${accountId} and (user_id = ${userId} and address is not null
-                or target in (select id from api_keys where user_id = ${userId}) and details ?| '{name,tags}')
-              limit ${erasedAtOnce})
-            returning 1`,
-  ]
-  for (const erase of erasures)
-    for (let isDone = false; !isDone; ) {
-      if (isEnough()) return
-      const rows = await database.run(({ sql }) => sql.begin(async step => erase(step)), retentionDeadlineMs)
-      isDone = rows.length < erasedAtOnce
-      since = rows.at(-1)?.at ?? since
-    }
-  await database.run(
-    ({ sql }) => sql`
-      update audit_log set details = '{}'
-      where account_id = ${accountId} and details ? 'unfinished'
-        and (action, coalesce(target, '')) = (${userId === null ? 'account.deleted' : 'member.anonymized'}, ${userId ?? ''})`,
-    retentionDeadlineMs,
-  )
+  const [detail] = failures
+  if (detail !== undefined) parts.log.warn('erasure_failed', { failures: failures.length, detail })
 }

@@ -4,6 +4,7 @@
  */
 import { centsOfLines } from '../../../core/billing/billing.ts'
 import { type Repeating, type RepeatTimer, startRepeating } from '../../../core/jobs/repeating.ts'
+import { reasonOf } from '../../../core/validation/errors.ts'
 import type { Database } from '../../../database/database.ts'
 import type { Payments } from '../payment-processor.ts'
 import { rollCycles } from '../stores/billing.ts'
@@ -105,9 +106,4 @@ async function forgetNext({ database, payments, log }: BillingWorkerOptions): Pr
   }
   await forgetMethod(database, method.id)
   return true
-}
-
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'a thrown value'
-  return 'detail' in error && typeof error.detail === 'string' ? error.detail : error.message
 }
