@@ -9,7 +9,7 @@ import { intervalTimer, whenNeeded } from '../core/jobs/repeating.ts'
 import type { DailyUsage } from '../core/limits/spent.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { mergedRecords, truthOf } from '../core/usage/usage-truth.ts'
-import { reasonOf } from '../core/validation/errors.ts'
+import { failureReason } from '../core/validation/errors.ts'
 import { type Database, isRowFault, postgresError } from '../database/database.ts'
 import { countedBy, durationSlotOf } from '../database/duration-sql.ts'
 import type { Journal, JournalBatch } from './journal.ts'
@@ -124,7 +124,7 @@ export function createShipper({
       }
       for (const record of records) {
         journal.setAside(record)
-        log.error('usage_record_rejected', { request_id: record.request_id, detail: reasonOf(error) })
+        log.error('usage_record_rejected', { request_id: record.request_id, detail: failureReason(error) })
       }
     }
   }
@@ -135,7 +135,7 @@ export function createShipper({
         failures++
         notBefore = performance.now() + Math.min(maximumBackoffMs, firstBackoffMs * 2 ** Math.min(failures, 8))
         if (failures === 1 || failures % 20 === 0)
-          log.warn('usage_shipping_failed', { backlog: backlog(), failures, detail: reasonOf(error) })
+          log.warn('usage_shipping_failed', { backlog: backlog(), failures, detail: failureReason(error) })
       })
       .finally(() => {
         running = null

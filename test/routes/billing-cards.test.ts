@@ -297,3 +297,33 @@ test('deleted account: pays for its last cycle, and then has no card here or at 
   expect((await send('checkout.session.completed', session?.id ?? '')).status).toBe(200)
   expect((await rows())?.methods).toBe(0)
 })
+
+test('deleted accounts: lose their cards also when one cannot be detached, and when Stripe no longer has one', async () => {
+  const people = await Promise.all(['a', 'b', 'c'].map(() => owner(gateway)))
+  const cards: string[] = []
+  for (const person of people) {
+    cards.push(await addCard(gateway, stripe, person))
+    const { token, email: name, password } = person
+    expect((await ask(gateway, 'DELETE', '/api/v1/account', { token, body: { name, password } })).status).toBe(204)
+  }
+  const [stuck = '', gone = '', fine = ''] = cards
+  const { run } = gateway.deps.database
+  // The first in turn.
+  await run(({ sql }) => sql`update payment_methods set id = 'pay_' where stripe_payment_method_id = ${stuck}`)
+  stripe.stuck.add(stuck)
+  stripe.methods.delete(gone)
+  const left = async () =>
+    (
+      await run(
+        ({ sql }) => sql<{ card: string }[]>`
+          select stripe_payment_method_id as card from payment_methods
+          where stripe_payment_method_id in (select json_array_elements_text(${JSON.stringify(cards)}::text::json))`,
+      )
+    ).map(({ card }) => card)
+  await gateway.deps.billingWorker.run()
+  expect(await left()).toEqual([stuck])
+  expect(stripe.methods.get(fine)?.customer).toBeNull()
+  stripe.stuck.clear()
+  await gateway.deps.billingWorker.run()
+  expect(await left()).toEqual([])
+})

@@ -58,6 +58,8 @@ export type StripeServer = {
   isDown: boolean
   /** A card that belongs to no customer yet. */
   addMethod(): string
+  /** Payment methods that it refuses to detach. */
+  readonly stuck: Set<string>
   /** Enters a card on the page of a session, as its owner does in a browser. Returns the card's ID. */
   enterCard(sessionId: string): string
   /** Pays an invoice on its page. */
@@ -73,6 +75,7 @@ export function startStripe(secretKey: string): StripeServer {
   const invoices = new Map<string, StripeInvoice>()
   const items: Row[] = []
   const declined = new Set<string>()
+  const stuck = new Set<string>()
   const confirmed = new Set<string>()
   const credits = new Map<string, number>()
   const requests: string[] = []
@@ -130,6 +133,7 @@ export function startStripe(secretKey: string): StripeServer {
         if (known === undefined) return missing
         if (verb === 'attach' && known.customer !== null) return wrong
         if (verb === 'attach') known.customer = field('customer')
+        if (verb === 'detach' && stuck.has(id)) return wrong
         if (verb === 'detach') known.customer = null
         return ok(known)
       }
@@ -273,6 +277,7 @@ export function startStripe(secretKey: string): StripeServer {
     sessions,
     items,
     declined,
+    stuck,
     confirmed,
     credits,
     requests,

@@ -268,7 +268,7 @@ export function systemErrorCode(cause: unknown): string | null {
 }
 
 /** Returns why background work failed, for a log entry. */
-export function reasonOf(error: unknown): string {
+export function failureReason(error: unknown): string {
   if (error instanceof GatewayError) return error.detail ?? error.code
   return error instanceof Error ? error.message : 'a thrown value'
 }

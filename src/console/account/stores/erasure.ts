@@ -7,7 +7,7 @@ import type { TransactionSql } from 'postgres'
 import type { Role } from '../../../core/accounts/roles.ts'
 import type { Log } from '../../../core/ports/log.ts'
 import { dayMs } from '../../../core/text/utc-days.ts'
-import { reasonOf } from '../../../core/validation/errors.ts'
+import { failureReason } from '../../../core/validation/errors.ts'
 import type { Transaction } from '../../../database/account-transaction.ts'
 import type { Database } from '../../../database/database.ts'
 import { recordAudit, retentionDeadlineMs } from '../../../database/repositories/audit.ts'
@@ -211,7 +211,7 @@ export async function eraseLate(
   )
   const failures: string[] = []
   const tryOne = async (work: () => Promise<unknown>) => {
-    if (!isClosed()) await work().catch(error => failures.push(reasonOf(error)))
+    if (!isClosed()) await work().catch(error => failures.push(failureReason(error)))
   }
   for (const { id } of orphans) await tryOne(() => settleOwner(database, id, parts))
   const erased = await database.run(

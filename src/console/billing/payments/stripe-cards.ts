@@ -45,8 +45,9 @@ export function stripeCards(stripe: Stripe, publicUrl: string): Cards {
       }),
     remove: methodId =>
       ask(async () => {
-        const method = await stripe.paymentMethods.retrieve(methodId)
-        if (method.customer !== null) await stripe.paymentMethods.detach(methodId)
+        // One that Stripe no longer has is removed.
+        const method = await stripe.paymentMethods.retrieve(methodId).catch(orMissing)
+        if (method !== null && method.customer !== null) await stripe.paymentMethods.detach(methodId).catch(orMissing)
       }),
     invoicePage: processorId =>
       ask(async () => {

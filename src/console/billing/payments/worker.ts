@@ -4,7 +4,7 @@
  */
 import { centsOfLines } from '../../../core/billing/billing.ts'
 import { type Repeating, type RepeatTimer, startRepeating } from '../../../core/jobs/repeating.ts'
-import { reasonOf } from '../../../core/validation/errors.ts'
+import { failureReason } from '../../../core/validation/errors.ts'
 import type { Database } from '../../../database/database.ts'
 import type { Payments } from '../payment-processor.ts'
 import { rollCycles } from '../stores/billing.ts'
@@ -52,11 +52,16 @@ export function startBillingWorker(options: BillingWorkerOptions): BillingWorker
         return invoice !== null
       })
       await upTo(maximumSteps, () => collectNext(options))
-      await upTo(maximumSteps, () => forgetNext(options))
+      let after = ''
+      await upTo(maximumSteps, async () => {
+        const id = await forgetNext(options, after)
+        after = id ?? after
+        return id !== null
+      })
     },
     (failures, error) => {
       // Once per minute: other components report an unreachable database too.
-      if (failures % 4 === 1) log.warn('billing_run_failed', { failures, detail: reasonOf(error) })
+      if (failures % 4 === 1) log.warn('billing_run_failed', { failures, detail: failureReason(error) })
     },
     timer,
   )
@@ -89,21 +94,24 @@ async function collectNext({ database, payments, manual, clock, log }: BillingWo
     if (outcome === 'mismatch') log.error('invoice_mismatch', { invoice_id: invoice.id })
     else log.info('invoice_collected', { invoice_id: invoice.id, status: seen.status })
   } catch (error) {
-    log.warn('invoice_collection_failed', { invoice_id: invoice.id, detail: reasonOf(error) })
+    log.warn('invoice_collection_failed', { invoice_id: invoice.id, detail: failureReason(error) })
   }
   return true
 }
 
-/** Removes a payment method of a deleted account after its last invoice; returns false if there is none, or it cannot now. */
-async function forgetNext({ database, payments, log }: BillingWorkerOptions): Promise<boolean> {
-  const method = await findSettledMethod(database)
-  if (method === null) return false
+/**
+ * Removes the payment method of a deleted account after its last invoice, the first whose ID is after `after`. Returns the ID;
+ * null = there is none. One that cannot be removed now waits for the next run and does not delay others.
+ */
+async function forgetNext({ database, payments, log }: BillingWorkerOptions, after: string): Promise<string | null> {
+  const method = await findSettledMethod(database, after)
+  if (method === null) return null
   try {
     if (method.cardId !== null) await payments.cards?.remove(method.cardId)
   } catch (error) {
-    log.warn('payment_method_detach_failed', { detail: reasonOf(error) })
-    return false
+    log.warn('payment_method_detach_failed', { detail: failureReason(error) })
+    return method.id
   }
   await forgetMethod(database, method.id)
-  return true
+  return method.id
 }

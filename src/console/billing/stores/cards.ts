@@ -69,16 +69,16 @@ export async function takeCardWithin(
 /** A payment method of a deleted account; `cardId` null = nothing to detach at the payment processor. */
 type SettledMethod = { readonly id: string; readonly cardId: string | null }
 
-/** Returns a payment method of a deleted account that owes nothing more; null = none. */
-export async function findSettledMethod(database: Database): Promise<SettledMethod | null> {
+/** Returns the first payment method after the ID `after` of a deleted account that owes nothing more; null = none. */
+export async function findSettledMethod(database: Database, after: string): Promise<SettledMethod | null> {
   const rows = await database.run(
     ({ sql }) => sql<SettledMethod[]>`
       select payment_methods.id, stripe_payment_method_id as "cardId"
       from payment_methods join accounts on accounts.id = account_id
-      where deleted_at is not null
+      where deleted_at is not null and payment_methods.id > ${after}
         and not exists (select from billing_cycles where account_id = accounts.id and closed_at is null)
         and not exists (select from invoices where account_id = accounts.id and status in ('open', 'unpaid'))
-      limit 1`,
+      order by payment_methods.id limit 1`,
   )
   return rows[0] ?? null
 }
