@@ -461,9 +461,7 @@ test('erasure: goes on with the other accounts when one fails, and logs the reas
   const left = async () => (await linesWith('alone7k3')).map(line => ids.find(id => line.includes(id)))
   expect(await left()).toEqual([first])
   expect(forgotten).toContain(third)
-  expect(logged).toEqual([
-    ['erasure_failed', { failures: 2, detail: expect.stringContaining('is append-only') }],
-  ])
+  expect(logged).toEqual([['erasure_failed', { failures: 2, detail: expect.stringContaining('is append-only') }]])
   await sql('drop trigger broken on usage_records')
   await sweep()
   expect(await left()).toEqual([])
