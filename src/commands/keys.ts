@@ -187,7 +187,7 @@ async function namedKey(
   const meant = keys.find(one => isMeant(one, given.key))
   if (meant !== undefined) return meant
   const named = keys.filter(({ name }) => name === given.key)
-  const valid = named.filter(one => stateOf(one) === 'valid')
+  const valid = withoutReplaced(named.filter(one => stateOf(one) === 'valid'))
   const [key, ...others] = valid.length > 0 ? valid : named
   if (key !== undefined && others.length === 0) return key
   if (key !== undefined)
@@ -195,6 +195,12 @@ async function namedKey(
       `${given.email} has several keys with this name: ${[key, ...others].map(prefixOf).join(', ')}. Name one by its prefix.`,
     )
   throw new CommandFailure(`${given.email} has no such key. See:  ${shellCommand(`keys list ${given.email}`)}`)
+}
+
+/** Drops keys that a rotation replaced and that stay valid for its overlap: a name means the newest key of each lineage. */
+function withoutReplaced(keys: readonly ApiKey[]): readonly ApiKey[] {
+  const lineOf = (key: ApiKey) => key.lineId ?? key.id
+  return keys.filter(key => !keys.some(other => lineOf(other) === lineOf(key) && other.createdAt > key.createdAt))
 }
 
 type Shown = Pick<

@@ -253,12 +253,17 @@ function differentCounter(counted: Counted, spent: ReadonlyMap<string, DailyUsag
   return { kind: 'counter', account_id: accountId, day: dayText(day), ledger, counter: { tokens, microcents } }
 }
 
-/** Returns accounts with usage within the scope's last two days: older counters are not kept. */
+/**
+ * Returns accounts with usage within the scope's last two days: older counters are not kept. A deleted account has no limits
+ * left, and its counters are forgotten while its last requests still end.
+ */
 async function accountsOf(database: Database, { to, accountId }: AuditScope): Promise<string[]> {
-  if (accountId !== null) return [accountId]
   const rows = await database.run(
     ({ sql }) => sql<{ account_id: string }[]>`
-      select distinct account_id from usage_daily where day between ${to}::text::date - 1 and ${to}::text::date`,
+      (select account_id from usage_daily
+        where ${accountId}::text is null and day between ${to}::text::date - 1 and ${to}::text::date
+        union select ${accountId} where ${accountId}::text is not null)
+      except select id from accounts where deleted_at is not null`,
     auditDeadlineMs,
   )
   return rows.map(row => row.account_id)

@@ -188,7 +188,9 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
   return database.run(
     ({ sql }) => sql`
       with record as materialized (
-        select *, (to_timestamp(at_ms / 1000.0) at time zone 'UTC')::time not between '00:01' and '22:59' as near_midnight
+        select *, (to_timestamp(at_ms / 1000.0) at time zone 'UTC')::time not between '00:01' and '22:59' as near_midnight,
+          -- Every key has a name until its account or user is erased (decision 0080): late labels are not stored.
+          exists (select from api_keys where api_keys.id = key_id and api_keys.name = '') as is_erased
         from json_to_recordset(${JSON.stringify(records)}::text::json) as record(
           request_id text, at_ms bigint, account_id text, key_id text, provider text, model text, routing_mode text,
           strategy text, query_type text, streamed boolean, dialect text, status text, error_code text, finish_reason text,
@@ -211,8 +213,8 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
           request_id, coalesce(first_seen.at, to_timestamp(at_ms / 1000.0)), account_id, key_id, provider, model, routing_mode, strategy, query_type,
           streamed, dialect, status, error_code, finish_reason, input_tokens, cached_input_tokens, cache_write_tokens, output_tokens,
           reasoning_tokens, estimated, billed_microcents, reserved_microcents, coalesce(shortfall_microcents, 0),
-          coalesce(search_microcents, 0), coalesce(fetch_microcents, 0), coalesce(hedge_microcents, 0), attempts, tried, latency_ms, first_token_ms, metadata,
-          requested_model, upstream_id, trace, coalesce(truth, 'final'), tags
+          coalesce(search_microcents, 0), coalesce(fetch_microcents, 0), coalesce(hedge_microcents, 0), attempts, tried, latency_ms, first_token_ms,
+          case when not is_erased then metadata end, requested_model, upstream_id, trace, coalesce(truth, 'final'), case when not is_erased then tags end
         from record left join first_seen using (request_id)
         order by account_id, request_id
         on conflict (request_id, at) do update set

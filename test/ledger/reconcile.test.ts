@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { appendFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { journalFolders, reconcileUsage, replayFolders, replayUsage } from '../../src/commands/usage-reports.ts'
+import { anonymizeUser, deleteAccount } from '../../src/console/account/stores/erasure.ts'
 import { counterFormat, keysOf, partitionOf } from '../../src/core/limits/partitions.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { lockDataFolder } from '../../src/database/data-folder.ts'
@@ -131,6 +132,40 @@ for (const [name, open] of databases) {
         expect(lines.join('\n')).toContain('tag team=a: billed_microcents 60 in the ledger, 61 in the total')
       },
     )
+
+    onDatabase('late records of an erased account or user: count, and have no labels', async database => {
+      const parts = { at: Date.now(), newId: (prefix: string) => `${prefix}_${Bun.randomUUIDv7()}` }
+      const [gone, team] = [await newTeam(database), await newTeam(database)]
+      await deleteAccount(database, gone.accountId, parts)
+      await anonymizeUser(database, { accountId: team.accountId, userId: team.memberId }, parts)
+      const record = (accountId: string, keyId: string) =>
+        usageRecord({
+          request_id: `late_${keyId}`,
+          account_id: accountId,
+          key_id: keyId,
+          metadata: { note: 'x' },
+          tags: { who: 'x' },
+        })
+      await ship(database, [
+        record(gone.accountId, gone.ownerKeys[0]),
+        record(team.accountId, team.memberKeys[0]),
+        record(team.accountId, team.ownerKeys[0]),
+      ])
+      const rows = await database.run(
+        ({ sql }) => sql`
+          select key_id, metadata is not null or tags is not null as "isLabeled", exists (
+            select from usage_tags_daily where usage_tags_daily.key_id = usage_records.key_id) as "isTagged"
+          from usage_records where account_id = ${gone.accountId} or account_id = ${team.accountId}`,
+      )
+      const labels = Object.fromEntries(rows.map(row => [row.key_id, [row.isLabeled, row.isTagged]]))
+      expect(labels).toEqual({
+        [gone.ownerKeys[0]]: [false, false],
+        [team.memberKeys[0]]: [false, false],
+        [team.ownerKeys[0]]: [true, true],
+      })
+      for (const { accountId } of [gone, team])
+        expect((await audit(database, [], { ...year, accountId })).isWhole).toBe(true)
+    })
 
     onDatabase('what waits in a journal is on its way, replaying brings it there, once', async database => {
       const { accountId } = await newTeam(database)
@@ -375,6 +410,12 @@ testNeeding(
           counter: { tokens: 90, microcents: 3007 },
         },
       ])
+      // The counters of a deleted account are forgotten while its last requests end.
+      const setDeleted = (at: string | null) =>
+        database.run(({ sql }) => sql`update accounts set deleted_at = ${at}::text::timestamptz where id = ${first}`)
+      await setDeleted('2026-05-05')
+      expect(await own(first)).toMatchObject({ isWhole: true, counters: 0, waiting: { requests: 1 } })
+      await setDeleted(null)
       await addCost(-1)
       // Under another epoch nothing is counted, hence nothing can differ.
       await redis.send('', ['SET', keys.epoch, 'another'])

@@ -186,8 +186,8 @@ async function promoteIn(
   return { ownerId: userId }
 }
 
-/** Records arrive after their account was deleted: from open requests, and from the journal of an instance that was offline. */
-const sweptDays = 7
+/** The ledger stores later records without labels. Rejections of open requests, and batches that began before, come soon after. */
+const sweptDays = 1
 /** Time within which an interrupted erasure is found again. */
 const markedDays = 40
 
