@@ -9,6 +9,7 @@ import { allAttemptsFailedError, type FailedAttempt, truncatedOutputError, uncal
 import { type AttemptRun, finishesOf, opened } from './attempt-run.ts'
 import { type CallState, maximumAttempts } from './call-state.ts'
 import { explainingFailures, noteKeyFailure } from './claim-key.ts'
+import type { Progress } from './progress.ts'
 import { reportFailure, reportKeyFailure, reportSuccess } from './report-attempt.ts'
 import { type Candidate, viaOf } from './routing/candidate.ts'
 import { noteUnstreamed } from './unstreamed.ts'
@@ -30,7 +31,13 @@ export function decide(state: CallState, run: AttemptRun): readonly ChatEvent[] 
     const endedAt = deps.clock.monotonic()
     reportSuccess(deps, response, run.stream ? { waitedMs: attempt.waitedMs(), endedAt } : null)
     if (isServing(state, run)) return run.lastBatch()
-    if (run.isCommitted) throw uncalledError(candidate, { shouldRetry: false })
+    if (run.isCommitted) {
+      const served = progress.attempts.pop()
+      const lastedMs = Math.round(endedAt - response.startedAt)
+      if (served !== undefined) progress.attempts.push({ ...served, outcome: noCall.kind, durationMs: lastedMs })
+      throw uncalledError(candidate, { shouldRetry: false })
+    }
+    discard(progress, response)
   } else {
     const report = { candidate, failure, status: attempt.status(), ...viaOf(candidate, run.claim) }
     if (run.claim === null || !isKeyFailure(failure.kind)) reportFailure(deps, request.requestId, report)
@@ -74,12 +81,19 @@ export function decide(state: CallState, run: AttemptRun): readonly ChatEvent[] 
   return !mayFallBack(failure) || deps.clock.monotonic() >= state.deadlineAt ? 'stop' : 'next'
 }
 
+/** Notes a complete answer that the client does not receive. A hedge that it had outrun is not billed either. */
+function discard({ discarded, hedge }: Progress, response: UpstreamResponse): void {
+  discarded.push(response)
+  if (hedge !== null && !hedge.isRacing && hedge.other !== null) discarded.push(hedge.other)
+}
+
 /** Repeats the first attempt without the required call, unless the request allows only one. Later ones fall back. */
 function afterNoCall(state: CallState, attempt: FailedAttempt): 'next' | 'stop' {
-  if (state.uncalled === null && state.request.prepared.ask.fallback !== 'none') {
-    state.uncalled = attempt
+  state.failed.push(attempt)
+  if (!state.isRepeated && state.request.prepared.ask.fallback !== 'none') {
+    state.isRepeated = true
     state.keys.again = attempt.candidate
-  } else state.failed.push(attempt)
+  }
   return state.deps.clock.monotonic() >= state.deadlineAt ? 'stop' : 'next'
 }
 
@@ -100,11 +114,10 @@ export function emptyAnswer({
   failed,
   keys,
   empty,
-  uncalled,
 }: CallState): readonly ChatEvent[] {
   if (empty === null) {
     const isLate = deps.clock.monotonic() >= deadlineAt
-    const all = [...explainingFailures(keys), ...(uncalled === null ? [] : [uncalled]), ...failed]
+    const all = [...explainingFailures(keys), ...failed]
     throw allAttemptsFailedError(all, {
       isExhausted: all.length >= maximumAttempts,
       isLate,
@@ -115,6 +128,7 @@ export function emptyAnswer({
   }
   // This response serves after all.
   progress.response = empty
+  progress.discarded.splice(progress.discarded.indexOf(empty), 1)
   const noted = progress.attempts.findIndex(({ outcome }) => outcome === 'empty_answer')
   const [{ via } = {}] = progress.attempts.splice(noted, 1)
   const named = via === undefined ? null : { via }
@@ -147,9 +161,12 @@ function mayFallBack(failure: ProviderFailure): boolean {
 
 /** Whether a finished attempt ends the request with its response. */
 export function isServing({ empty, request }: CallState, run: AttemptRun): boolean {
-  if (run.failure() !== null || lacksForcedCall(run.response)) return false
+  if (run.failure() !== null) return false
   const { fallback, maxOutputTokens } = request.prepared.ask
-  return !isEmpty(run.response) || empty !== null || fallback !== 'any' || maxOutputTokens === 0
+  // Such a request fills the prompt cache.
+  if (maxOutputTokens === 0) return true
+  if (lacksForcedCall(run.response)) return false
+  return !isEmpty(run.response) || empty !== null || fallback !== 'any'
 }
 
 /** The model finished without content: `length` and `content_filter` explain this, `stop` does not. */

@@ -15,16 +15,13 @@ import type { Progress } from './progress.ts'
 import { viaOf } from './routing/candidate.ts'
 import { requestedModel } from './routing/named-model.ts'
 import { servedModel } from './served-model.ts'
-import { applyParts, awaitsForcedCall, type UpstreamResponse } from './upstream-response.ts'
+import { applyParts, isHeld, type UpstreamResponse } from './upstream-response.ts'
 
 /** Maximum characters per token of the output cap. An upstream that exceeds it ignores the cap and is aborted. */
 const maximumCharactersPerToken = 16
 
 /** Search results and fetched pages are no output under the cap. As much as a JSON response may have. */
 const maximumItemCharacters = 8 * 1_048_576
-
-/** More text than this before a forced call is sent, and an end without the call is then an error. */
-const maximumHeldCharacters = 64 * 1024
 
 const checkpointEveryMs = 1000
 /** The first checkpoint with content is due early: before it, only the request is known. */
@@ -121,20 +118,14 @@ export class AttemptRun {
   show(): readonly ChatEvent[] | null {
     const { stream } = this.options.request.prepared.ask
     // A failure in the same read as the first content was not sent yet, so the request can still fall back.
-    if (stream === null || !this.hasServed() || this.isHeld()) return null
+    if (stream === null || !this.hasServed()) return null
     this.isCommitted = true
     return this.firstBatch()
   }
 
-  /** Text before a call that the model was only asked for is held back: without the call, it is no answer to the client. */
-  private isHeld(): boolean {
-    const { response } = this
-    return awaitsForcedCall(response) && response.text.length + response.reasoning.length <= maximumHeldCharacters
-  }
-
-  /** Whether content has arrived without a failure. */
+  /** Whether content that may be sent has arrived without a failure. */
   hasServed(): boolean {
-    return this.response.hasContent && this.response.failure === null
+    return this.response.hasContent && this.response.failure === null && !isHeld(this.response)
   }
 
   /** Ends the upstream call and releases the ticket and the key. Always called. */

@@ -58,16 +58,16 @@ export type CallState = {
   readonly keys: KeySearch
   /** A response without content: returned if no candidate has a better one. */
   empty: UpstreamResponse | null
-  /** The first attempt that lacks the tool call which the request requires; it is repeated once. Null = none. */
-  uncalled: FailedAttempt | null
+  /** An attempt without the required tool call was repeated, which happens once. */
+  isRepeated: boolean
   /** The request without reasoning of earlier turns, after a provider has rejected it; null = it was not rejected. */
   bare: ChatRequest | null
 }
 
 /** Returns the attempts so far; calls that failed because of a key are none. */
-export function attemptsOf({ failed, empty, uncalled, progress: { hedge } }: CallState): number {
+export function attemptsOf({ failed, empty, progress: { hedge } }: CallState): number {
   const isCanceled = hedge !== null && !hedge.isRacing && hedge.other !== null
-  return failed.length + (empty === null ? 0 : 1) + (uncalled === null ? 0 : 1) + (isCanceled ? 1 : 0)
+  return failed.length + (empty === null ? 0 : 1) + (isCanceled ? 1 : 0)
 }
 
 /** Records that a candidate was skipped in its turn. */

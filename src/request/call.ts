@@ -27,7 +27,7 @@ export type { CallDeps } from './call-state.ts'
 export async function* call(deps: CallDeps, request: CallRequest, progress: Progress): ChatEvents {
   const deadlineAt = deps.clock.monotonic() + deps.config.deadlines.totalMs
   const keys = createKeySearch()
-  const found = { failed: [], keys, empty: null, uncalled: null, bare: null }
+  const found = { failed: [], keys, empty: null, isRepeated: false, bare: null }
   const state: CallState = { deps, request, progress, deadlineAt, ...found }
   progress.upstreamMs = request.prepared.waitedMs
   startHedging(state)

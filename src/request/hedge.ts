@@ -1,6 +1,6 @@
 /**
  * Hedged attempts. If the first content of an attempt is later than the model's own p95, a second attempt begins at the
- * runner-up. Both are read until one has content: that one serves, and the other is canceled. The reservation covers
+ * runner-up. Both are read until one has content that may be sent: that one serves, and the other is canceled. The reservation covers
  * both before the second one begins, and settlement bills both. A request hedges at most once.
  */
 import { hedgeLost } from '../core/chat/attempts.ts'
@@ -17,6 +17,7 @@ import type { Hedge } from './progress.ts'
 import { type Candidate, viaOf } from './routing/candidate.ts'
 import { healthKey } from './routing/health-key.ts'
 import { startAttempt } from './start-attempt.ts'
+import { lacksForcedCall } from './upstream-response.ts'
 
 /** Prepares hedging if the client or its account requests it. */
 export function startHedging({ deps, request: { caller, ask }, progress }: CallState): void {
@@ -67,7 +68,10 @@ export async function race(
       }
       const { run, parts } = turn
       if (parts !== null) run.take(parts)
-      if (run.hasServed() || ((parts === null || run.isOver()) && isServing(state, run))) {
+      if (
+        (run.hasServed() && !lacksForcedCall(run.response)) ||
+        ((parts === null || run.isOver()) && isServing(state, run))
+      ) {
         settleRace(state, hedge, { first, serving: run, open })
         progress.upstreamMs = upstreamMs + run.response.startedAt - startedAt
         return run
@@ -123,7 +127,10 @@ function settleRace(
     cancel(state, run)
     hedge.other = run.response
     // How long it would have taken is unknown. It took longer than its p95, which would otherwise sink with each hedge.
-    if (run === first) state.deps.health.waited(healthKey(run.response.candidate), waitedMs(state, run))
+    if (run !== first) continue
+    const { candidate, firstContentAt, startedAt } = run.response
+    const firstMs = firstContentAt === null ? waitedMs(state, run) : firstContentAt - startedAt
+    state.deps.health.waited(healthKey(candidate), firstMs)
   }
   progress.response = serving.response
 }
@@ -163,7 +170,8 @@ async function startRival(
   candidates: Iterator<Candidate, void>,
 ): Promise<AttemptRun | null> {
   const { deps, request, progress } = state
-  if (first === undefined) return null
+  // Text that waits for a required call is no late content.
+  if (first === undefined || first.run.response.hasContent) return null
   const options = runnersUp(state, first.run, candidates)
   if (options.length === 0 || !deps.hedges.draw(request.caller.accountId)) return null
   for (const candidate of options) {

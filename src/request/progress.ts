@@ -10,7 +10,7 @@ import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { Reservation } from '../limits/meter.ts'
 import type { WebUse } from '../web/web-plan.ts'
-import type { UpstreamResponse } from './upstream-response.ts'
+import { isHeld, type UpstreamResponse } from './upstream-response.ts'
 
 /** Stages in this order. */
 type PipelineStage = 'route' | 'admit' | 'moderate' | 'enhance' | 'enrich' | 'call' | 'settle'
@@ -57,6 +57,8 @@ export type Progress = ActiveSetMember & {
   readonly attempts: Attempt[]
   /** `call`: the response that is being read; null = none, or it failed. */
   response: UpstreamResponse | null
+  /** `call`: complete answers, and canceled hedges beside them, that another attempt or an error replaced. */
+  readonly discarded: UpstreamResponse[]
   /** `call`: the hedge of the request; null = hedging was not requested. */
   hedge: Hedge | null
   /** `call`: milliseconds from the start to the first content. */
@@ -85,6 +87,7 @@ export function createProgress(
     reservation,
     attempts: [],
     response: null,
+    discarded: [],
     hedge: null,
     firstContentMs: null,
     upstreamMs: 0,
@@ -107,8 +110,21 @@ export function failureOf(
   }
 }
 
-/** Returns the response to bill. Null = none: a blocked request costs nothing, whatever the upstream generated. */
+/**
+ * Returns the response to bill. Null = none: a blocked request costs nothing, whatever the upstream generated, and text that was held
+ * back was not sent.
+ */
 export function billedResponse({ response, outcome, isFiltered }: Progress): UpstreamResponse | null {
-  if (response === null || outcome === 'blocked') return null
+  if (response === null || outcome === 'blocked' || isUnsent(response)) return null
   return isFiltered ? { ...response, finishes: new Map([...response.finishes, [0, 'content_filter']]) } : response
+}
+
+/** Returns the responses that the provider charges and the account does not pay for. */
+export function unbilledResponses({ response, discarded, hedge, outcome }: Progress): readonly UpstreamResponse[] {
+  if (response === null || outcome === 'blocked' || !isUnsent(response)) return discarded
+  return [...discarded, response, ...(hedge === null || hedge.other === null ? [] : [hedge.other])]
+}
+
+function isUnsent(response: UpstreamResponse): boolean {
+  return response.hasContent && !response.ended && isHeld(response)
 }

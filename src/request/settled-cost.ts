@@ -8,7 +8,7 @@ import { type PriceTerms, type Rates, ratesAt } from '../core/models/pricing.ts'
 import { costOf, hourCacheCost, providerSearchCost, savedByCache } from '../core/usage/money.ts'
 import type { Reservation } from '../limits/meter.ts'
 import { estimateTokens, likelyInputTokens } from '../text/tokens/tokens.ts'
-import { billedResponse, type Progress } from './progress.ts'
+import { billedResponse, type Progress, unbilledResponses } from './progress.ts'
 import type { Route } from './routing/route.ts'
 import { servedModel } from './served-model.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
@@ -23,15 +23,15 @@ export type SettledCost = {
   readonly rates: Rates | null
   readonly usage: TokenUsage
   readonly estimated: boolean
-  /** Cost of the whole usage; above `billed` by the shortfall. */
+  /** Cost of the whole usage, and of the responses that are not billed; above `billed` by the shortfall. */
   readonly owed: number
   readonly billed: number
   /** Components of `billed`. */
   readonly search: number
   readonly fetch: number
   readonly hedge: number
-  /** Tokens of the attempt that lost a hedge, beside `usage`; null = none. */
-  readonly hedgeUsage: TokenUsage | null
+  /** Tokens of other attempts than `response`: the one that lost a hedge, and those that are not billed. */
+  readonly otherUsages: readonly TokenUsage[]
   /** What the prompt cache saved; negative if writing cost more. Null = nothing was read or written. */
   readonly cacheSaved: number | null
   /** The counts exceeded the reservation, or the model's limits. */
@@ -75,14 +75,30 @@ export function settledCost(
   const costFor = (tokens: TokenUsage) =>
     rates === null ? 0 : costOf(rates, tokens) + hourCacheCost(rates, tokens) + search + fetch + (lost?.cost ?? 0)
   // The provider charges for its own counts, also where they exceed the model's limits.
-  const owed = Math.min(costFor(counted), Number.MAX_SAFE_INTEGER)
+  const due = Math.min(costFor(counted), Number.MAX_SAFE_INTEGER)
   const charged = costFor(usage)
   const billed = paysInFull(caller) ? charged : Math.min(charged, seat.reservedMicrocents)
   const hedge = Math.min(lost?.cost ?? 0, Math.max(0, billed - search - fetch))
-  const hedgeUsage = lost?.usage ?? null
+  const unbilled = unbilledResponses(progress).map(one => otherCost(catalogue, one, { plan, ask, seat }, true))
+  const owed = unbilled.reduce((sum, { cost }) => Math.min(sum + cost, Number.MAX_SAFE_INTEGER), due)
+  const otherUsages = [...(lost === null ? [] : [lost]), ...unbilled].map(({ usage: one }) => one)
   const cacheSaved = rates === null ? null : savedByCache(rates, usage)
-  const isCut = owed > billed || usage !== counted
-  return { response, model, rates, usage, estimated, owed, billed, search, fetch, hedge, hedgeUsage, cacheSaved, isCut }
+  const isCut = due > billed || usage !== counted
+  return {
+    response,
+    model,
+    rates,
+    usage,
+    estimated,
+    owed,
+    billed,
+    search,
+    fetch,
+    hedge,
+    otherUsages,
+    cacheSaved,
+    isCut,
+  }
 }
 
 /** Returns when the attempt began, and the tier that the provider reports, or else the one that it was sent. */
@@ -93,18 +109,33 @@ function termsOf({ startedAtMs, providerFields, ask, droppedParameters }: Upstre
 }
 
 /**
- * Returns the usage of the attempt that lost a hedge. Providers bill the input of a canceled request, and the output until
- * then. While both attempts run, each counts as an attempt does that its client ends.
+ * Returns the cost of the attempt that lost a hedge, if it is billed. While both attempts run, each counts as an attempt does that
+ * its client ends.
  */
 function lostHedge(
   catalogue: Pick<Catalog, 'resolve'>,
-  { hedge }: Pick<Progress, 'hedge'>,
+  { hedge, discarded }: Pick<Progress, 'hedge' | 'discarded'>,
   counted: Counted,
-): { readonly usage: TokenUsage; readonly cost: number } | null {
-  if (hedge === null || hedge.other === null) return null
-  const model = servedModel(catalogue, hedge.other)
-  const rates = ratesAt(model.pricing, termsOf(hedge.other))
-  const usage = possible(used(hedge.other, counted, !hedge.isRacing).usage, model, counted)
+): OtherCost | null {
+  if (hedge === null || hedge.other === null || discarded.includes(hedge.other)) return null
+  return otherCost(catalogue, hedge.other, counted, !hedge.isRacing)
+}
+
+type OtherCost = { readonly usage: TokenUsage; readonly cost: number }
+
+/**
+ * Returns the cost of a response beside the billed one. Providers bill the input of a canceled request, and the output until
+ * then.
+ */
+function otherCost(
+  catalogue: Pick<Catalog, 'resolve'>,
+  response: UpstreamResponse,
+  counted: Counted,
+  isCanceled: boolean,
+): OtherCost {
+  const model = servedModel(catalogue, response)
+  const rates = ratesAt(model.pricing, termsOf(response))
+  const usage = possible(used(response, counted, isCanceled).usage, model, counted)
   return { usage, cost: costOf(rates, usage) + hourCacheCost(rates, usage) + providerSearchCost(usage) }
 }
 

@@ -126,14 +126,21 @@ export function lacksForcedCall(response: UpstreamResponse): boolean {
   return [...finishes].some(([choice, reason]) => (reason === 'stop' || reason === 'tool_calls') && !called.has(choice))
 }
 
-/** Returns true while a response may still lack a call that its model was only asked for, so that another attempt may replace it. */
-export function awaitsForcedCall({ ask, droppedParameters, called, itemCharacters }: UpstreamResponse): boolean {
+/** More text than this before a forced call is sent, and an end without the call is then an error. */
+const maximumHeldCharacters = 64 * 1024
+
+/**
+ * Returns true while text waits for a call that the model was only asked for: without the call, it is no answer to the client, and
+ * another attempt replaces it.
+ */
+export function isHeld({ ask, droppedParameters, called, itemCharacters, text, reasoning }: UpstreamResponse): boolean {
   return (
     isDemanding(ask.toolChoice) &&
     droppedParameters.includes('tool_choice') &&
     ask.tools.length > 0 &&
     called.size === 0 &&
-    itemCharacters === 0
+    itemCharacters === 0 &&
+    text.length + reasoning.length <= maximumHeldCharacters
   )
 }
 

@@ -27,8 +27,8 @@ export function toUsageRecord(
 ): UsageRecord {
   const { ask, caller, plan, startedMonotonic } = request
   const { reservation } = progress
-  const { response, model, estimated, owed, billed, search, fetch, hedge, hedgeUsage } = cost
-  const usage = hedgeUsage === null ? cost.usage : sumOf(cost.usage, hedgeUsage)
+  const { response, model, estimated, owed, billed, search, fetch, hedge, otherUsages } = cost
+  const usage = otherUsages.reduce(sumOf, cost.usage)
   return {
     request_id: request.requestId,
     account_id: caller.accountId,
@@ -52,7 +52,7 @@ export function toUsageRecord(
     cache_write_tokens: usage.cacheWriteTokens,
     output_tokens: usage.outputTokens,
     reasoning_tokens: usage.reasoningTokens,
-    estimated: estimated || hedgeUsage !== null,
+    estimated: estimated || otherUsages.length > 0,
     billed_microcents: billed,
     reserved_microcents: reservation.reservedMicrocents,
     // Absent if there is none, as in nearly every record.
@@ -84,7 +84,7 @@ function upstreamIdOf(response: SettledCost['response']): Pick<UsageRecord, 'ups
   return id === null || id === '' || id.length > maximumUpstreamId || /[^!-~]/.test(id) ? {} : { upstream_id: id }
 }
 
-/** Tokens of both attempts of a hedge: all count against the daily limit. */
+/** The tokens of all attempts that the provider charges count against the daily limit. */
 function sumOf(one: TokenUsage, other: TokenUsage): TokenUsage {
   return {
     inputTokens: one.inputTokens + other.inputTokens,

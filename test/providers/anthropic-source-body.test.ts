@@ -272,6 +272,39 @@ describe('source body for another model', () => {
   })
 })
 
+describe('source body of a named model that rejects a forced call', () => {
+  const tools = [{ name: 'f', input_schema: { type: 'object' } }]
+  const line = 'Answer by calling the tool `f`.'
+
+  test.each([
+    ['no', '', `,"system":"${line}"`],
+    ['a', '"system":"Be\\u0020kind.",', `"system":"Be kind.\\n\\n${line}",`],
+    ['an empty', '"system":[],', `"system":"${line}",`],
+    [
+      'a marked',
+      '"system":[{"type":"text", "text":"A","cache_control":{"type":"ephemeral"}} ],',
+      `"system":[{"type":"text", "text":"A","cache_control":{"type":"ephemeral"}},{"type":"text","text":"${line}"} ],`,
+    ],
+  ])('asks for the call behind %s system text, and changes nothing else', (_, written, expected) => {
+    const rest = `"max_tokens":1e2,"messages":[{"role":"user","content":"\\u0048i"}],"tools":${JSON.stringify(tools)}`
+    const text = `{"model":"claude-a",${written}"tool_choice":{"type":"tool","name":"f","disable_parallel_tool_use":true},${rest}}`
+    const request = sent(text, { rules: newer })
+    const choice = '"tool_choice":{"type":"auto","disable_parallel_tool_use":true}'
+    const isAdded = written === ''
+    expect(request.body).toBe(
+      `{"model":"claude-a",${isAdded ? '' : expected}${choice},${rest}${isAdded ? expected : ''}}`,
+    )
+    expect(request.droppedParameters).toEqual(['tool_choice'])
+  })
+
+  test('passes a choice that the model accepts', () => {
+    const text = body({ tools, tool_choice: { type: 'any' } })
+    expect(sent(text).body).toBe(text)
+    const automatic = body({ tools, tool_choice: { type: 'auto' } })
+    expect(sent(automatic, { rules: newer }).body).toBe(automatic)
+  })
+})
+
 describe('sealed blocks', () => {
   const sealed = (id: string | null = null) =>
     seal.seal('acc_1', { family: 'google', kind: 'signature', text: '', data: 'c2ln', id })

@@ -73,6 +73,21 @@ class UpstreamCall {
     if (parts.includes('closing')) this.controller?.close()
   }
 
+  /** Sends a whole answer of Anthropic's that calls the tool `look`. */
+  sendCall(): void {
+    const block = { type: 'tool_use', id: 'toolu_1', name: 'look', input: {} }
+    const message = { id: 'msg_1', type: 'message', role: 'assistant', model: second.id, content: [] }
+    for (const event of [
+      { type: 'message_start', message: { ...message, usage: { input_tokens: 20, output_tokens: 1 } } },
+      { type: 'content_block_start', index: 0, content_block: block },
+      { type: 'content_block_stop', index: 0 },
+      { type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 7 } },
+      { type: 'message_stop' },
+    ])
+      this.controller?.enqueue(Buffer.from(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`))
+    this.controller?.close()
+  }
+
   break(): void {
     try {
       this.controller?.error(new Error('connection reset'))
@@ -82,9 +97,14 @@ class UpstreamCall {
   }
 }
 
-type Options = { readonly limits?: Limits; readonly share?: number; readonly lateAfterMs?: number }
+type Options = {
+  readonly models?: readonly Model[]
+  readonly limits?: Limits
+  readonly share?: number
+  readonly lateAfterMs?: number
+}
 
-function world({ limits = plenty, share = 1, lateAfterMs = 1 }: Options = {}) {
+function world({ models = [first, second], limits = plenty, share = 1, lateAfterMs = 1 }: Options = {}) {
   const { clock, move } = movedClock(Date.UTC(2026, 4, 5, 12))
   const records: UsageRecord[] = []
   const calls: UpstreamCall[] = []
@@ -124,7 +144,7 @@ function world({ limits = plenty, share = 1, lateAfterMs = 1 }: Options = {}) {
       },
     },
     log: { info() {}, warn() {}, error() {} },
-    catalogue: buildCatalog([first, second]),
+    catalogue: buildCatalog(models),
     endpoints,
     read: readers.read,
     safety,
@@ -384,4 +404,73 @@ test('hedge: a truncated output of the winner never looks finished', async () =>
   expect(ended.thrown).toMatchObject({ code: 'upstream_failed' })
   expect([textOf(ended), receiptOf(ended)]).toEqual(['from anthropic', undefined])
   expect(rig.seatsTaken()).toBe(0)
+})
+
+const requiredCall = {
+  tools: [{ type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } }],
+  tool_choice: 'required',
+}
+const unforced = { ...first, parameters: { ...first.parameters, forcedToolChoice: 'rejected' } } as const
+
+test('hedge: text that waits for a required call wins no race', async () => {
+  const rig = world({ models: [unforced, second] })
+  const ending = run(rig, askWith({ stream: true, ...requiredCall }))
+  const [slow, hedge] = await rig.hedged()
+  slow.send('opening', 'content')
+  await oneTurn()
+  await oneTurn()
+  expect([slow.isCanceled, hedge.isCanceled]).toEqual([false, false])
+  hedge.sendCall()
+  const ended = await ending
+  expect([ended.thrown, textOf(ended), slow.isCanceled, hedge.isCanceled]).toEqual([null, '', true, false])
+  expect(outcomesOf(rig)).toEqual([`${named.openai} hedge_lost`, `${named.anthropic} served`])
+})
+
+test('hedge: does not begin while text waits for a required call', async () => {
+  const rig = world({ models: [unforced, second] })
+  const ending = run(rig, askWith({ stream: true, fallback: 'same_model', ...requiredCall }))
+  const call = await rig.called(1)
+  call.send('opening', 'content')
+  await oneTurn()
+  await rig.late()
+  expect(rig.calls.length).toBe(1)
+  call.send('closing')
+  const repeated = await rig.called(2)
+  repeated.send('opening', 'content', 'closing')
+  expect((await ending).thrown).toMatchObject({ code: 'unsupported_parameter' })
+})
+
+test('hedge: a canceled attempt beside an answer without the required call is not billed, and counts', async () => {
+  const rig = world()
+  const ending = run(rig, askWith(requiredCall))
+  const [slow, hedge] = await rig.hedged()
+  hedge.send('opening', 'content')
+  await oneTurn()
+  hedge.send('closing')
+  const repeated = await rig.called(3)
+  repeated.sendCall()
+  expect((await ending).thrown).toBeNull()
+  expect(slow.isCanceled).toBe(true)
+  const [record] = rig.records
+  expect(record).toMatchObject({ status: 'completed', billed_microcents: served(second) })
+  expect(record?.hedge_microcents).toBeUndefined()
+  // The repetition is billed, the other two are not.
+  expect(record?.shortfall_microcents).toBeGreaterThan(served(second))
+  expect(record?.output_tokens).toBe(14)
+})
+
+test('hedge: text that waits for a required call is not billed when the client disconnects, and counts', async () => {
+  const rig = world({ models: [unforced, second] })
+  const leaving = new AbortController()
+  const ending = run(rig, askWith({ stream: true, ...requiredCall }), { signal: leaving.signal })
+  const [slow] = await rig.hedged()
+  slow.send('opening', 'content')
+  await oneTurn()
+  await oneTurn()
+  leaving.abort()
+  await ending
+  const [record] = rig.records
+  expect(record).toMatchObject({ status: 'client_closed', billed_microcents: 0 })
+  expect(record?.output_tokens).toBeGreaterThan(0)
+  expect(record?.shortfall_microcents).toBeGreaterThan(canceled(first, inputOf(first)))
 })

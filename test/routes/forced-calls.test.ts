@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import Anthropic from '@anthropic-ai/sdk'
 import { ChatOpenAI } from '@langchain/openai'
 import OpenAI from 'openai'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, untilFound } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { startUpstream, type Upstream, type UpstreamRequest } from '../harness/upstream.ts'
 
@@ -27,6 +27,7 @@ type Answer =
   | 'call'
   | 'text and call'
   | 'other call'
+  | 'made-up call'
   | 'cut'
   | 'refusal'
   | 'filtered'
@@ -37,8 +38,8 @@ const words = { text: 'I would rather talk.', long: 'Word by word. '.repeat(6_00
 
 /** Returns the response of a compatible server. */
 function compatible(kind: Answer, stream: boolean) {
-  const isCall = kind === 'call' || kind === 'text and call' || kind === 'other call'
-  const name = kind === 'other call' ? 'other' : 'look'
+  const isCall = kind === 'call' || kind === 'text and call' || kind === 'other call' || kind === 'made-up call'
+  const name = kind === 'other call' ? 'other' : kind === 'made-up call' ? 'invented' : 'look'
   const content = kind === 'call' || kind === 'refusal' ? null : kind === 'long text' ? words.long : words.text
   const refusal = kind === 'refusal' ? { refusal: 'I cannot.' } : {}
   const call = { index: 0, id: 'call_1', type: 'function', function: { name, arguments: '{"at":"sea"}' } }
@@ -201,6 +202,27 @@ function spent(): number {
   const wide = { requestsPerMinute: 1, concurrentRequests: 1, dailyTokens: 1, dailyCostMicrocents: 1e15 }
   return 1e15 - (gateway.deps.meter.standing(gateway.accountId, wide)?.costMicrocents.remaining ?? 1e15)
 }
+/** Returns the record of a request in the ledger. */
+function recordOf(headers: Headers) {
+  const id = headers.get('x-request-id')
+  return untilFound(async () => {
+    const [row] = await gateway.deps.database.run(
+      ({ sql }) => sql<Row[]>`
+        select status, input_tokens::float8 as input, output_tokens::float8 as output, billed_microcents::float8 as billed,
+          shortfall_microcents::float8 as shortfall, tried from usage_records where request_id = ${id}`,
+    )
+    return row
+  })
+}
+type Row = {
+  status: string
+  input: number
+  output: number
+  billed: number
+  shortfall: number
+  tried: [string, string][]
+}
+
 /** 50 input tokens at $1 and 10 output tokens at $10 per million, in units of 1e-8 USD. */
 const priceOfOne = 50 * 100 + 10 * 1_000
 
@@ -275,6 +297,51 @@ describe('forced call', () => {
     expect([status, seen.length]).toEqual([200, 1])
   })
 
+  test.each([
+    ['required', 'required'],
+    [
+      'allowed_tools',
+      {
+        type: 'allowed_tools',
+        allowed_tools: { mode: 'required', tools: [{ type: 'function', function: { name: 'look' } }] },
+      },
+    ],
+  ] as const)('rejects a call of a tool that %s does not offer', async (mode, tool_choice) => {
+    const call = mode === 'required' ? 'made-up call' : 'other call'
+    const { status } = await ask('chat', [call], { tool_choice })
+    expect([status, seen.length]).toEqual([400, 2])
+  })
+
+  test('draws its repetition from the retry budget', async () => {
+    const { health } = gateway.deps
+    const { beginRetry } = health
+    const asked: string[] = []
+    health.beginRetry = key => {
+      asked.push(key)
+      return null
+    }
+    try {
+      const { status } = await ask('chat', ['text', 'call'])
+      expect([status, seen.length, asked]).toEqual([400, 1, ['shy/picky']])
+    } finally {
+      health.beginRetry = beginRetry
+    }
+  })
+
+  test('lets a request pass that only fills the prompt cache', async () => {
+    const { status } = await ask('messages', ['text'], { model: 'claude-fable-5-2', max_tokens: 0 })
+    expect([status, seen.length]).toEqual([200, 1])
+  })
+
+  test('asks in the prompt of a Claude model that a client of Messages names', async () => {
+    const model = 'claude-fable-5-2'
+    const { status, headers } = await ask('messages', ['text', 'call'], { model, system: 'Be kind.' })
+    expect([status, seen.length]).toEqual([200, 2])
+    expect(headers.get('x-gateway-dropped-params')).toStartWith('tool_choice')
+    const { tool_choice, system } = JSON.parse(seen[0]?.body ?? '{}')
+    expect([tool_choice, system]).toEqual([{ type: 'auto' }, 'Be kind.\n\nAnswer by calling the tool `look`.'])
+  })
+
   test('ends a stream with an error where more text was sent than can be held back', async () => {
     const { status, text } = await ask('chat', ['long text'], { stream: true })
     expect([status, seen.length]).toEqual([200, 1])
@@ -314,6 +381,33 @@ describe('forced call', () => {
     expect(delivered.text).not.toContain('rather')
     const failed = await ask('chat', ['text'], { model, stream })
     expect([failed.status, seen.length]).toEqual([400, 2])
+  })
+})
+
+describe('cost of answers without the forced call', () => {
+  test('counts their tokens against the day, and their cost as the shortfall', async () => {
+    const failed = await ask('chat', ['text'])
+    expect(await recordOf(failed.headers)).toMatchObject({
+      ...{ status: 'failed', input: 100, output: 20, billed: 0, shortfall: 2 * priceOfOne },
+    })
+    const delivered = await ask('chat', ['text', 'call'], { stream: true })
+    const record = await recordOf(delivered.headers)
+    expect(record).toMatchObject({ input: 100, output: 20, billed: priceOfOne, shortfall: priceOfOne })
+    expect(record.tried.map(([, outcome]) => outcome)).toEqual(['no_tool_call', 'served'])
+  })
+
+  test('uses up the daily tokens of an account that only causes them', async () => {
+    const tokens = () => gateway.deps.meter.standing(gateway.accountId, unbounded)?.tokens.remaining ?? 0
+    const before = tokens()
+    await ask('chat', ['text'])
+    await eventually(() => before - tokens() === 120)
+  })
+
+  test('names the end without the call in the record of a stream whose text was sent', async () => {
+    const { headers } = await ask('chat', ['long text'], { stream: true })
+    const record = await recordOf(headers)
+    expect(record.tried.map(([, outcome]) => outcome)).toEqual(['no_tool_call'])
+    expect([record.status, record.billed, record.shortfall]).toEqual(['failed', priceOfOne, 0])
   })
 })
 

@@ -7,8 +7,13 @@ export function isDemanding(choice: ToolChoice | null): choice is ForcedChoice {
   return choice !== null && choice !== 'auto' && choice !== 'none'
 }
 
-/** Returns true if the tool choice accepts a call of this tool. A choice that names no tool of the client is for one of the provider. */
+/**
+ * Returns true if the tool choice accepts a call of this tool: of an offered one, never of one that the model made up. A choice that
+ * names no tool of the client is for one of the provider.
+ */
 export function isChosenTool({ toolChoice, tools }: Pick<ChatRequest, 'toolChoice' | 'tools'>, name: string): boolean {
-  if (!isDemanding(toolChoice) || toolChoice === 'required' || toolChoice.name === name) return true
-  return !tools.some(tool => tool.name === toolChoice.name)
+  if (!isDemanding(toolChoice)) return true
+  const isOffered = (one: string) => tools.some(tool => tool.name === one)
+  if (toolChoice === 'required') return isOffered(name)
+  return toolChoice.name === name || !isOffered(toolChoice.name)
 }

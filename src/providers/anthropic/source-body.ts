@@ -10,6 +10,7 @@ import { hasUses, usesUnlessLimited } from '../../core/usage/source-charges.ts'
 import { isText, type Json, record, records } from '../json.ts'
 import { type Edit, edited, elementsAt, type JsonSpan, type Member, membersAt, removals } from '../json-spans.ts'
 import type { ProviderAsk } from '../provider.ts'
+import { askedCall } from './asked-call.ts'
 
 /** Fields that depend on the model, as a translated request contains them. */
 type ModelFields = Readonly<
@@ -55,17 +56,21 @@ export function ownBody(question: ProviderAsk, source: SourceBody, fields: () =>
     if (!canSay(source.fields, fields())) return null
     Object.assign(values, changedFields(source.fields, model, fields()))
   } else if (lacksThinking(source)) values.thinking = fields().thinking
+  const asked = isForeign ? null : askedCall(source, members, model)
+  Object.assign(values, asked?.values)
   const dropped = Object.keys(values).filter(
     name =>
       name !== 'metadata' && values[name] === undefined && source.fields[name] != null && source.fields[name] !== unset,
   )
+  if (asked !== null) dropped.unshift('tool_choice')
   dropped.push(...source.refused)
   const turn = turnEdits(source, members)
   if (turn === null) return null
   const sealed = sealedEdits(source, members)
   const others = [...sealed, ...citationEdits(source, members), ...useEdits(source, members), ...turn]
   const labels = labelEdits(source.text, members.find(({ key }) => key === 'messages')?.value, source.fields.messages)
-  const edits = [...labels, ...fieldEdits(members, values, isUnsendable(source)), ...others]
+  const lines = asked?.edits ?? []
+  const edits = [...labels, ...fieldEdits(members, values, isUnsendable(source)), ...lines, ...others]
   return { text: edited(source.text, edits), dropped }
 }
 
