@@ -69,7 +69,8 @@ class UpstreamCall {
 
   send(...parts: ('opening' | 'content' | 'closing')[]): void {
     const frames = framesOf(this.format, [`from ${this.format}`], { input: 20, output: 7 })
-    for (const part of parts) for (const frame of frames[part]) this.controller?.enqueue(Buffer.from(frame))
+    // One read, whatever it contains.
+    this.controller?.enqueue(Buffer.from(parts.flatMap(part => frames[part]).join('')))
     if (parts.includes('closing')) this.controller?.close()
   }
 
@@ -428,16 +429,34 @@ test('hedge: text that waits for a required call wins no race', async () => {
 
 test('hedge: does not begin while text waits for a required call', async () => {
   const rig = world({ models: [unforced, second] })
-  const ending = run(rig, askWith({ stream: true, fallback: 'same_model', ...requiredCall }))
+  const ending = run(rig, askWith({ stream: true, ...requiredCall }))
   const call = await rig.called(1)
   call.send('opening', 'content')
   await oneTurn()
   await rig.late()
+  await oneTurn()
   expect(rig.calls.length).toBe(1)
   call.send('closing')
   const repeated = await rig.called(2)
   repeated.send('opening', 'content', 'closing')
-  expect((await ending).thrown).toMatchObject({ code: 'unsupported_parameter' })
+  const fallback = await rig.called(3)
+  fallback.sendCall()
+  const ended = await ending
+  expect([ended.thrown, openingOf(ended)?.hedge]).toEqual([null, 'unused'])
+})
+
+test('hedge: a whole answer without the required call wins no race', async () => {
+  const rig = world()
+  const leaving = new AbortController()
+  const ending = run(rig, askWith(requiredCall), { signal: leaving.signal })
+  const [slow, hedge] = await rig.hedged()
+  hedge.send('opening', 'content', 'closing')
+  await oneTurn()
+  await oneTurn()
+  expect([slow.isCanceled, rig.calls.length]).toEqual([false, 2])
+  leaving.abort()
+  await ending
+  expect(rig.records[0]?.billed_microcents).toBe(0)
 })
 
 test('hedge: a canceled attempt beside an answer without the required call is not billed, and counts', async () => {
