@@ -190,7 +190,7 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
       with record as materialized (
         select *, (to_timestamp(at_ms / 1000.0) at time zone 'UTC')::time not between '00:01' and '22:59' as near_midnight,
           -- Every key has a name until its account or user is erased (decision 0080): late labels are not stored.
-          exists (select from api_keys where api_keys.id = key_id and api_keys.name = '') as is_erased
+          coalesce((select api_keys.name = '' from api_keys where api_keys.id = key_id), false) as is_erased
         from json_to_recordset(${JSON.stringify(records)}::text::json) as record(
           request_id text, at_ms bigint, account_id text, key_id text, provider text, model text, routing_mode text,
           strategy text, query_type text, streamed boolean, dialect text, status text, error_code text, finish_reason text,
