@@ -71,7 +71,7 @@ export function codePoints(text: string): number {
 }
 
 /** Returns the address if clients may link to it: a page, and no script or file. */
-function webAddress(value: unknown): string | null {
+export function webAddress(value: unknown): string | null {
   if (!isText(value)) return null
   const protocol = URL.parse(value)?.protocol
   return protocol === 'https:' || protocol === 'http:' ? value : null

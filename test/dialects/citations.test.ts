@@ -79,11 +79,15 @@ const block = (index: number, text: string, citations: readonly object[]) => [
 const location = (url: string, title: string) => ({
   ...{ type: 'web_search_result_location', url, title, cited_text: 'Cold, they say.', encrypted_index: 'Eo8' },
 })
-const claude = [
+const claude: readonly { type: string; text: string; citations?: readonly object[] }[] = [
   { type: 'text', text: 'Grüße 🙂, ' },
   { type: 'text', text: 'Oslo is cold.', citations: [location(a, 'A'), location(b, 'B')] },
   { type: 'text', text: ' Bergen is wet.', citations: [location(b, 'B')] },
 ]
+/** A client links to an address: a script is no page. */
+const claudeWithScript: typeof claude = claude.map(({ citations, ...one }) =>
+  citations === undefined ? one : { ...one, citations: [...citations, location('javascript:alert(1)', 'x')] },
+)
 const grounding = {
   groundingMetadata: {
     groundingChunks: [{ web: { uri: a, title: 'A' } }, { web: { uri: b, title: 'B' } }, { web: { uri: 'about:c' } }],
@@ -213,11 +217,11 @@ const upstreams: Readonly<Record<string, Made>> = {
     provider: anthropic,
     stream: [
       { type: 'message_start', message: { id: 'm', model: 'c', content: [], usage: { input_tokens: 1 } } },
-      ...claude.flatMap(({ text, citations = [] }, index) => block(index, text, citations)),
+      ...claudeWithScript.flatMap(({ text, citations = [] }, index) => block(index, text, citations)),
       { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 5 } },
       { type: 'message_stop' },
     ],
-    whole: { id: 'm', type: 'message', model: 'c', content: claude, stop_reason: 'end_turn', usage: {} },
+    whole: { id: 'm', type: 'message', model: 'c', content: claudeWithScript, stop_reason: 'end_turn', usage: {} },
     text: said,
     cited: [three[0] ?? [a, '', ''], three[1] ?? [a, '', ''], [b, 'B', ' Bergen is wet.']],
   },

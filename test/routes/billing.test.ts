@@ -108,6 +108,22 @@ test('upgrade: requires the operator when no payment processor is configured', a
   await refuse()
 })
 
+test('upgrade: requires the operator when a removed payment method has started a grace period', async () => {
+  const person = await owner(gateway)
+  await upgraded(gateway, person)
+  const { database, newId, clock: now } = gateway.deps
+  const removal = { event: 'method_removed', at: now.now(), userId: person.id, newId } as const
+  expect(await changeBilling(database, person.accountId, removal)).toBe('done')
+  for (const downgraded of [false, true]) {
+    if (downgraded) expect((await billing(person, 'POST', '/downgrade', {})).status).toBe(200)
+    const { status, body } = await billing(person, 'POST', '/upgrade', { confirm: true })
+    expect([status, body.error?.code]).toEqual([403, 'forbidden'])
+    expect(body.error?.message).toContain('`bun run gateway accounts plan <email> usage`')
+    const shown = (await billing(person)).body
+    expect([shown.payment_method, typeof shown.grace_ends_at]).toEqual([null, 'string'])
+  }
+})
+
 test('upgrade: succeeds for an owner when the operator allows it', async () => {
   const allowing = await startGateway({ TRUSTED_PROXIES: '127.0.0.1', OWNER_UPGRADES: 'allow' })
   try {
@@ -233,7 +249,7 @@ describe('payment method without a payment processor', () => {
     expect((await at(graceMs + 1000, () => chat(key))).status).toBe(200)
   })
 
-  test.each(['the owner', 'the operator'])('ends with an upgrade by %s the grace period of a card', async who => {
+  test('ends the grace period of a card when the operator upgrades the account', async () => {
     const person = await owner(gateway)
     const { key } = await createKeyFor(gateway, person)
     await upgraded(gateway, person)
@@ -243,8 +259,7 @@ describe('payment method without a payment processor', () => {
     await gateway.deps.keys.look()
     const refused = await at(graceMs + 1000, () => chat(key))
     expect(refused).toMatchObject({ status: 402, body: { error: { code: 'payment_required', type: 'billing_error' } } })
-    if (who === 'the operator') await operatorMoves(person, 'usage')
-    else expect((await billing(person, 'POST', '/upgrade', { confirm: true })).status).toBe(200)
+    await operatorMoves(person, 'usage')
     expect((await billing(person)).body).toMatchObject({ payment_method: { kind: 'manual' }, grace_ends_at: null })
     await gateway.deps.keys.look()
     expect((await at(graceMs + 1000, () => chat(key))).status).toBe(200)

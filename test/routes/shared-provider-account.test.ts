@@ -45,6 +45,7 @@ afterAll(async () => {
 const forms = {
   '/v1/chat/completions': { messages: [{ role: 'user', content: 'Hello' }] },
   '/v1/responses': { input: 'Hello' },
+  '/v1/messages': { messages: [{ role: 'user', content: 'Hello' }] },
 } as const
 
 /** Sends a request of an account and returns the body that the provider received. */
@@ -55,7 +56,9 @@ async function sentFor(path: keyof typeof forms, account: TestAccount | undefine
   return JSON.parse(upstream.ledger().at(-1)?.body ?? '{}') as Record<string, unknown>
 }
 
-test.each(['/v1/chat/completions', '/v1/responses'] as const)(
+const paths = ['/v1/chat/completions', '/v1/responses', '/v1/messages'] as const
+
+test.each(paths)(
   'prompt_cache_key at %s: leaves as one key per account, which contains nothing of the client',
   async path => {
     const name = 'support-bot'
@@ -74,6 +77,16 @@ test.each(['/v1/chat/completions', '/v1/responses'] as const)(
     expect((await sentFor(path, first, {})).prompt_cache_key).toBeUndefined()
   },
 )
+
+test.each(paths)('prompt_cache_key at %s: rejects by name a value that is no string, or too long', async path => {
+  const before = upstream.ledger().length
+  for (const value of [42, true, 0, false, [7], { a: 1 }, 'k'.repeat(1_025)]) {
+    const body = { model: 'gpt-4.1', web: 'off', max_tokens: 20, ...forms[path], prompt_cache_key: value }
+    const answer = await gateway.post(path, body, accounts[0]?.headers)
+    expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining('prompt_cache_key')])
+  }
+  expect(upstream.ledger().length).toBe(before)
+})
 
 test('prompt_cache_key: leaves under one key from both API forms and every instance, and returns as sent', async () => {
   const [account] = accounts

@@ -89,7 +89,7 @@ export function billing(deps: BillingDeps, identify: Authenticate) {
       action: 'billing.change',
       summary: 'Change to the plan `usage`; billing starts immediately',
       description:
-        'Without a payment processor the operator upgrades accounts, and the response is 403 with the operator’s command, unless `OWNER_UPGRADES=allow` is set. It then agrees to manual invoicing, as canceling a downgrade does.',
+        'Without a payment processor the operator upgrades accounts, and the response is 403 with the operator’s command, unless `OWNER_UPGRADES=allow` is set. It then agrees to manual invoicing. Canceling a downgrade needs a payment method or an earlier agreement.',
       body: upgradeSchema,
       examples: { yes: { confirm: true } },
       answer: billingShape,
@@ -201,13 +201,14 @@ async function upgrade(deps: BillingDeps, call: SessionRequest): Promise<Respons
 
 /**
  * Without a payment processor there is no security for a payment, so the operator decides which accounts use `usage`
- * (`OWNER_UPGRADES`). Throws `forbidden` for any other account, also for one whose last cycle on `usage` has ended.
+ * (`OWNER_UPGRADES`). Throws `forbidden` for any other account: also for one whose last cycle on `usage` has ended, and for one
+ * without a payment method, because an upgrade would end its grace period by an agreement to manual invoicing.
  */
 async function refuseUnlessOnUsage({ database, clock }: BillingDeps, accountId: string): Promise<void> {
-  const { account } = await known(findBilling(database, accountId))
+  const { account, method } = await known(findBilling(database, accountId))
   const { plan, planAfterCycle, cycleEndsAt } = account
   const hasEnded = planAfterCycle === 'evaluation' && cycleEndsAt !== null && cycleEndsAt.getTime() <= clock.now()
-  if (plan === 'usage' && !hasEnded) return
+  if (plan === 'usage' && !hasEnded && method !== null) return
   throw new GatewayError(
     'forbidden',
     'This gateway has no payment processor, so its operator upgrades accounts: `bun run gateway accounts plan <email> usage`.',

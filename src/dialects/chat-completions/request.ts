@@ -21,7 +21,7 @@ import {
   imageAddress,
   toolCallSchema,
 } from '../../core/request/part-schemas.ts'
-import { sessionNameOf } from '../../core/request/session-name.ts'
+import { promptCacheKey, sessionNameOf } from '../../core/request/session-name.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import { withoutCustomTools } from '../custom-tools.ts'
 import { readPreferences, rejectStoredState, withPreferences } from '../foreign-fields.ts'
@@ -131,7 +131,7 @@ const extraSchema = Type.Object({
   web_search_options: nullable(anyObject),
   service_tier: nullable(oneOf(['auto', 'default', 'flex', 'scale', 'priority', 'fast'])),
   store: nullable(Type.Boolean()),
-  prompt_cache_key: nullable(Type.String({ maxLength: 1024 })),
+  prompt_cache_key: promptCacheKey,
   prompt_cache_retention: nullable(oneOf(['in_memory', '24h'])),
   prompt_cache_options: nullable(anyObject),
   moderation: nullable(anyObject),

@@ -14,6 +14,7 @@ import {
   parseChatRequestFields,
 } from '../../core/request/chat-request.ts'
 import { bodyText } from '../../core/request/part-schemas.ts'
+import { promptCacheKey } from '../../core/request/session-name.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { RequestSource } from '../../http/chat-handler.ts'
 import { readPreferences, rejectStoredState, withPreferences } from '../foreign-fields.ts'
@@ -86,6 +87,8 @@ export const messagesSchema = Type.Object(
     top_k: nullable(Type.Union([Type.Integer({ minimum: 0 }), unset])),
     output_format: nullable(anyObject),
     metadata: nullable(Type.Object({ user_id: nullable(Type.String({ maxLength: 4096 })) }, open)),
+    // Not Anthropic's: fallbacks of other API forms take it.
+    prompt_cache_key: promptCacheKey,
     ...gatewayFields,
   },
   { ...open, title: 'MessagesRequest' },

@@ -11,7 +11,7 @@ import { unreadParts } from '../../core/chat/tool-definitions.ts'
 import { isTokenPricedTool } from '../../core/chat/tool-names.ts'
 import { chatRequestFields, parseChatRequestFields } from '../../core/request/chat-request.ts'
 import { bodyText, formatName } from '../../core/request/part-schemas.ts'
-import { sessionNameOf } from '../../core/request/session-name.ts'
+import { promptCacheKey, sessionNameOf } from '../../core/request/session-name.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import { type Fields, isFields } from '../check.ts'
@@ -89,7 +89,7 @@ const readFields = Type.Object({
 /** Fields with the same meaning in Chat Completions. */
 const extraFields = Type.Object({
   service_tier: nullable(Type.String({ maxLength: 64 })),
-  prompt_cache_key: nullable(Type.String({ maxLength: 1024 })),
+  prompt_cache_key: promptCacheKey,
   prompt_cache_retention: nullable(oneOf(['in_memory', '24h'])),
   prompt_cache_options: nullable(anyObject),
   moderation: nullable(anyObject),

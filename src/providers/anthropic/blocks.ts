@@ -1,5 +1,5 @@
 import { argumentsText, isEmptyArguments } from '../call-arguments.ts'
-import { CitedText } from '../citations.ts'
+import { CitedText, webAddress } from '../citations.ts'
 import { failed, providerFailure, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, nameOf, objectIn, record, records, textOf } from '../json.ts'
 import { uniqueNames } from '../names.ts'
@@ -114,6 +114,8 @@ export function blockReader(): Blocks {
     if (cited.length === 0) return nothing
     const place = { start: text.points(from), end: text.points() }
     return cited.flatMap(wire => {
+      // Clients link to `url`. A `source` is a name that the client itself gave.
+      if (wire.url != null && webAddress(wire.url) === null) return nothing
       const own = { dialect: 'messages', json: JSON.stringify(wire) } as const
       const title = wire.title ?? wire.document_title
       return text.cite({ url: wire.url ?? wire.source, title, quote: wire.cited_text }, place, own)
