@@ -355,3 +355,36 @@ describe('source rules', () => {
     expect(wrong.map(({ path }) => path)).toEqual([])
   })
 })
+
+describe('budgets', () => {
+  const linesOf = (path: string) => readFileSync(join(root, path), 'utf8').split('\n').length - 1
+  const sizes = new Map(sources.map(({ path }) => [path, linesOf(path)]))
+  const linesIn = (isCounted: (path: string) => boolean) =>
+    [...sizes].reduce((sum, [path, lines]) => (isCounted(path) ? sum + lines : sum), 0)
+  const linesUnder = (folder: string) => linesIn(path => path.startsWith(`src/${folder}/`))
+  const programs = /^src\/(dashboard|simulator|training|client)\//
+  const filesPerFolder = [...Map.groupBy(sizes.keys(), dirname).values()].map(({ length }) => length)
+  const countOf = (folder: string) => readdirSync(join(root, folder)).filter(name => name.endsWith('.md')).length
+
+  // What the tree has today, rounded up: a number may only become smaller. A larger one needs a decision record that
+  // names what was removed for it.
+  const table: Readonly<Record<string, readonly [figure: number, most: number]>> = {
+    'lines of the service': [linesIn(path => !programs.test(path)), 89_500],
+    'lines of src/dashboard': [linesUnder('dashboard'), 12_100],
+    'lines of src/simulator': [linesUnder('simulator'), 5_600],
+    'lines of src/training': [linesUnder('training'), 6_400],
+    'lines of src/limits': [linesUnder('limits'), 4_100],
+    'lines of src/ledger': [linesUnder('ledger'), 2_800],
+    'lines of src/request': [linesUnder('request'), 7_700],
+    'lines of src/text': [linesUnder('text'), 13_300],
+    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + linesOf(path), 0), 90_600],
+    'files in src': [sizes.size, 960],
+    'files of at most 25 lines': [[...sizes.values()].filter(lines => lines <= 25).length, 132],
+    'files of more than 300 lines': [[...sizes.values()].filter(lines => lines > 300).length, 51],
+    'files in one folder': [Math.max(...filesPerFolder), 58],
+    'decision records': [countOf('docs/decisions'), 66],
+    'pages of documentation': [countOf('docs'), 24],
+  }
+  for (const [what, [figure, most]] of Object.entries(table))
+    test(`keep to the budget: ${what}`, () => expect(figure).toBeLessThanOrEqual(most))
+})
