@@ -4,4 +4,4 @@ import { loadLongVariants } from '../harness/variants.ts'
 
 setDefaultTimeout(240_000)
 
-await loadLongVariants('dashboard/pages')
+await loadLongVariants(() => import('../dashboard/pages.test.ts'))

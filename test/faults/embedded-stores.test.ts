@@ -5,13 +5,13 @@ import { loadLongVariants } from '../harness/variants.ts'
 setDefaultTimeout(240_000)
 
 await loadLongVariants(
-  'database/learning/learning',
-  'database/ledger-truth',
-  'database/repositories/billing',
-  'database/repositories/billing-notices',
-  'database/repositories/budget-tracker',
-  'database/repositories/invoice-breakdown',
-  'ledger/ledger',
-  'ledger/reconcile',
-  'ledger/usage-totals',
+  () => import('../learning/learning.test.ts'),
+  () => import('../database/ledger-truth.test.ts'),
+  () => import('../console/billing/stores/billing.test.ts'),
+  () => import('../console/billing/stores/billing-notices.test.ts'),
+  () => import('../database/repositories/budget-tracker.test.ts'),
+  () => import('../console/billing/stores/invoice-breakdown.test.ts'),
+  () => import('../ledger/ledger.test.ts'),
+  () => import('../ledger/reconcile.test.ts'),
+  () => import('../ledger/usage-totals.test.ts'),
 )

@@ -4,4 +4,4 @@ import { loadLongVariants } from '../harness/variants.ts'
 
 setDefaultTimeout(240_000)
 
-await loadLongVariants('routes/usage')
+await loadLongVariants(() => import('../routes/usage.test.ts'))

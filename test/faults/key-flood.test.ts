@@ -49,6 +49,7 @@ async function serve(url: string): Promise<Served> {
     DATABASE_URL: url,
     JWT_SECRET: 'a secret of the tests, long enough to be taken',
     GATEWAY_DATA_DIR: folder.path,
+    REGISTRATION: 'open',
     TRUSTED_PROXIES: '127.0.0.1',
     LOG_LEVEL: 'error',
   })

@@ -4,4 +4,4 @@ import { loadLongVariants } from '../harness/variants.ts'
 
 setDefaultTimeout(240_000)
 
-await loadLongVariants('pipeline/upstream-faults')
+await loadLongVariants(() => import('../request/upstream-faults.test.ts'))

@@ -3,8 +3,8 @@ export const longVariants = 'TEST_LONG_VARIANTS'
 
 export const isLongVariant = () => process.env[longVariants] === 'true'
 
-/** Loads test files in their long variants: `path` without `.test.ts`, from the folder `test`. */
-export async function loadLongVariants(...paths: readonly string[]): Promise<void> {
+/** Loads test files in their long variants, by functions that import them. */
+export async function loadLongVariants(...files: readonly (() => Promise<unknown>)[]): Promise<void> {
   process.env[longVariants] = 'true'
-  for (const path of paths) await import(`../${path}.test.ts`)
+  for (const load of files) await load()
 }
