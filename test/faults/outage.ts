@@ -99,7 +99,7 @@ export async function throughOutage(
           from usage_records where request_id in (select json_array_elements_text(${JSON.stringify(seen.map(({ id }) => id))}::text::json))`,
         5_000,
       )
-    while ((await rows()).length < seen.length && performance.now() - backAt < 15_000) await Bun.sleep(50)
+    while ((await rows()).length < seen.length && performance.now() - backAt < 60_000) await Bun.sleep(50)
     const settledInMs = Math.round(performance.now() - backAt)
     const byId = new Map((await rows()).map(row => [row.id, row]))
     const wrong = seen.filter(({ id, tokens, usd }) => {
