@@ -38,6 +38,7 @@ const longest = [
   'test/dashboard/',
   'test/server/',
   'test/routes/',
+  'test/request/',
   'test/database/',
   'test/ledger/',
   'test/client/',
@@ -54,10 +55,10 @@ const apart = [
   'test/runtime/',
 ]
 /** Files of one process. A file with a browser takes five times as long as others. */
-const mostTogether = { browser: 5, usual: 10 } as const
+const mostTogether = { browser: 4, usual: 10 } as const
 const outside = 'an error outside of a test'
 /** Longer than any process takes on a machine with two cores. */
-const longestProcessMs = 150_000
+const longestProcessMs = 240_000
 /** Usual CPU time of a file, from which the announced duration follows. */
 const usualCpuSeconds = { apart: 7, together: 1.2 } as const
 const progressEveryMs = 10_000
@@ -271,7 +272,7 @@ async function runAll(): Promise<number> {
   }
   // More than there are cores, since most of the longest files wait for half of their time.
   await Promise.all(
-    Array.from({ length: lanes + 3 }, async () => {
+    Array.from({ length: lanes + 4 }, async () => {
       for (let next = waiting.shift(); next !== undefined && !isEnding; next = waiting.shift()) {
         await withinOneDay()
         results.push(...(await runProcess(next, environment)))

@@ -115,16 +115,12 @@ test('models update: prints figures of the operator, which it does not replace',
     from,
     to,
   })
-  // Prices that the operator does not name keep their ratio to the named ones.
+  // Prices that the operator does not name keep their ratio to the named ones; variants of the price end.
   expect(JSON.parse(stdout).kept).toEqual([
     kept('input', '7', '1'),
     kept('cachedInput', '0.7', '0.1'),
     kept('longContext.input', '14', '2'),
     kept('longContext.cachedInput', '1.4', '0.2'),
-    kept('variants.0.input', '3.5', '0.5'),
-    kept('variants.0.cachedInput', '0.35', '0.05'),
-    kept('variants.0.longContext.input', '7', '1'),
-    kept('variants.0.longContext.cachedInput', '0.7', '0.1'),
   ])
 })
 
