@@ -15,7 +15,7 @@ const folder = join(import.meta.dir, '../text/weights')
 const train = command({
   program: 'bun run',
   name: 'train',
-  about: 'Train the weights in src/text/weights anew from ../shared/data; minutes, all heads unless some are named',
+  about: 'Train the weights in src/text/weights again from ../shared/data; minutes, all heads unless some are named',
   operands: {},
   further: Object.keys(courses),
   options: {

@@ -406,13 +406,13 @@ describe('anonymization of a user', () => {
 
 test('account whose owner lost an unproven address to its holder: gets an owner, or is deleted with the next sweep', async () => {
   const { database } = gateway.deps
-  const [alone, boss, holder] = [await owner(gateway), await owner(gateway), await owner(gateway)]
+  const [single, boss, holder] = [await owner(gateway), await owner(gateway), await owner(gateway)]
   const member = await addMember(gateway, boss, 'member')
-  const { key } = await createKeyFor(gateway, alone)
-  await run(({ sql }) => sql`update users set email_proven = false where id in (${alone.id}, ${boss.id})`)
-  for (const { email } of [alone, boss]) await releaseUnverified(database, email, holder.accountId)
+  const { key } = await createKeyFor(gateway, single)
+  await run(({ sql }) => sql`update users set email_proven = false where id in (${single.id}, ${boss.id})`)
+  for (const { email } of [single, boss]) await releaseUnverified(database, email, holder.accountId)
   await eraseLate(database, parts(), () => false)
-  const [left] = await rowsOf('accounts', alone.accountId)
+  const [left] = await rowsOf('accounts', single.accountId)
   expect(left?.deleted_at).not.toBeNull()
   const owners = await run(
     ({ sql }) =>
