@@ -369,8 +369,8 @@ type ModelParts = {
 
 /** Everything that needs no database: providers, catalogs, prompt analysis, moderation and web access. */
 async function openModels(config: Config, parts: ModelParts, undo: (() => unknown)[]) {
-  const { clock, network, log, evaluate } = parts
-  const { endpoints, simulator, replaceProviders } = await openProviders(config, parts, { evaluate })
+  const { clock, network, log } = parts
+  const { endpoints, simulator, replaceProviders } = await openProviders(config, parts)
   if (simulator !== null) undo.push(() => simulator.stop())
   const { catalogue, reload: reloadCatalogue } = await openCatalogue(config, { clock, network, log, endpoints }, undo)
   const { catalog: embeddingCatalog, reload: reloadEmbeddings } = openEmbeddingCatalog(config, endpoints)

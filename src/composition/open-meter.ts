@@ -15,7 +15,6 @@ import { FailoverMeter } from '../limits/failover/failover.ts'
 import { createLocalMeter, type LocalMeter } from '../limits/local/meter.ts'
 import type { Meter } from '../limits/meter.ts'
 import { meterChecks, meterScripts } from '../limits/redis/upkeep-scripts.ts'
-import { keyScripts } from '../providers/keys/capacity-scripts.ts'
 
 type Opened = {
   readonly meter: Meter
@@ -74,7 +73,7 @@ export function openMeter(config: Config, parts: Parts, undo: (() => unknown)[])
   const redis = openRedis({
     urls: config.redisUrls,
     deadlineMs: config.serviceDeadlines.redisMs,
-    scripts: [...meterScripts, ...limitScripts, ...keyScripts],
+    scripts: [...meterScripts, ...limitScripts],
     checks: meterChecks,
     onEvent: (event, detail) =>
       log[event === 'redis_connected' ? 'info' : 'warn'](event, {

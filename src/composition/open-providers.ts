@@ -2,7 +2,6 @@ import type { CloudType } from '../config/clouds.ts'
 import type { KeyPoolSettings } from '../config/key-pools.ts'
 import type { ProviderSettings } from '../config/providers.ts'
 import type { Config } from '../config.ts'
-import type { Script } from '../core/limits/script.ts'
 import type { Clock } from '../core/ports/clock.ts'
 import type { Network } from '../core/ports/network.ts'
 import { anthropic } from '../providers/anthropic.ts'
@@ -10,9 +9,7 @@ import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import type { EmbeddingsAdapter } from '../providers/embeddings.ts'
 import { googleEmbeddings } from '../providers/google/embeddings.ts'
 import { google } from '../providers/google.ts'
-import { LocalCapacity } from '../providers/keys/local-capacity.ts'
-import { type KeyPoolContents, OwnKeyPool } from '../providers/keys/own-key-pool.ts'
-import { RedisCapacity } from '../providers/keys/redis-capacity.ts'
+import { KeyPool, type KeyPoolContents } from '../providers/keys/key-pool.ts'
 import { openaiEmbeddings } from '../providers/openai/embeddings.ts'
 import { openai } from '../providers/openai.ts'
 import type { Access, Provider } from '../providers/provider.ts'
@@ -36,24 +33,19 @@ const embeddings: Readonly<Partial<Record<PlainFormat, EmbeddingsAdapter>>> = {
 
 type Process = { readonly clock: Clock; readonly network: Network }
 
-/** Connection to Redis, if it is configured. */
-type Shared = { evaluate(script: Script, keys: readonly string[], values: readonly string[]): Promise<unknown> }
-
-type Parts = Process & { readonly shared: Shared | null; readonly processes: number }
+type Parts = Process & Pick<Config, 'processes'>
 
 /** Changed only by a reload. */
 type OpenProvider = {
   endpoint: { -readonly [Field in keyof ConfiguredProvider]: ConfiguredProvider[Field] }
   /** Where it is and what it speaks. */
   readonly place: string
-  pool: OwnKeyPool | null
-  /** Its capacity is shared between gateway instances. */
-  isShared: boolean
+  pool: KeyPool | null
 }
 
 /** Opens the configured providers, or three simulated providers if no provider is configured. */
-export async function openProviders(config: Config, { clock, network }: Process, shared: Shared | null = null) {
-  const parts = { clock, network, shared: config.redisUrls.length === 0 ? null : shared, processes: config.processes }
+export async function openProviders(config: Config, { clock, network }: Process) {
+  const parts = { clock, network, processes: config.processes }
   const opened = new Map<string, OpenProvider>()
   const endpoints = new Map<string, ConfiguredProvider>()
   const add = (settings: ProviderSettings, simulated: boolean) => {
@@ -65,7 +57,7 @@ export async function openProviders(config: Config, { clock, network }: Process,
       simulated,
       loadsModels: settings.discovers === true,
     }
-    const provider = { endpoint, place: placeOf(settings), pool: null, isShared: false }
+    const provider = { endpoint, place: placeOf(settings), pool: null }
     setCredentials(provider, settings, parts)
     opened.set(id, provider)
     endpoints.set(id, endpoint)
@@ -115,35 +107,29 @@ function placeOf({ format, baseUrl, cloud }: ProviderSettings): string {
 /** Sets the credentials of a provider. An existing pool keeps what it counted. */
 function setCredentials(provider: OpenProvider, settings: ProviderSettings, parts: Parts): void {
   const { endpoint } = provider
-  const { id, pool } = settings
+  const { pool } = settings
   endpoint.access = accessOf(settings, parts)
   if (pool === undefined) {
     provider.pool = null
     delete endpoint.keys
     return
   }
-  const contents = toPoolContents(pool, endpoint.access)
-  const isShared = parts.shared !== null && contents.quotas.size > 0
-  // A pool with its first figures counts elsewhere, so it is another pool.
-  if (provider.pool === null || provider.isShared !== isShared) provider.pool = openKeyPool(id, contents, parts)
+  const contents = toPoolContents(pool, endpoint.access, parts)
+  if (provider.pool === null) provider.pool = new KeyPool(contents, parts.clock)
   else provider.pool.replace(contents)
-  provider.isShared = isShared
   endpoint.keys = provider.pool
 }
 
-/** Without figures there is nothing to share: each process learns of a 429 by its own next request. */
-function openKeyPool(poolId: string, contents: KeyPoolContents, { clock, shared, processes }: Parts): OwnKeyPool {
-  const deps = { clock, random: Math.random }
-  const capacity =
-    shared === null || contents.quotas.size === 0
-      ? new LocalCapacity(deps, { processes: () => processes })
-      : new RedisCapacity({ ...deps, redis: shared, instanceId: Bun.randomUUIDv7(), poolId })
-  return new OwnKeyPool(contents, { clock, capacity })
-}
-
-function toPoolContents({ keys, quotas }: KeyPoolSettings, access: Access): KeyPoolContents {
+/** The processes of one gateway do not know each other's use, so they divide each quota. */
+function toPoolContents({ keys, quotas }: KeyPoolSettings, access: Access, { processes }: Parts): KeyPoolContents {
+  const shareOf = (rate: number | null) => (rate === null ? null : rate / processes)
   return {
-    quotas,
+    quotas: new Map(
+      [...quotas].map(([account, { requests, tokens }]) => [
+        account,
+        { requests: shareOf(requests), tokens: shareOf(tokens) },
+      ]),
+    ),
     keys: keys.map(({ apiKey, models, ...key }) => ({
       ...key,
       access: { ...access, apiKey },

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { type Static, Type } from '@sinclair/typebox'
 import { maximumNameCharacters } from '../core/models/models.ts'
-import type { Quota } from '../models/minute-buckets.ts'
+import type { Quota } from '../providers/keys/rate-limits.ts'
 import type { EnvironmentReader } from './environment.ts'
 import { systemErrorText } from './system-errors.ts'
 

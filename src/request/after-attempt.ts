@@ -1,9 +1,10 @@
 /** Decides the next step of the loop after an attempt. */
+
+import { isKeyFailure } from '../core/chat/attempts.ts'
 import type { ChatEvent } from '../core/chat/chat-events.ts'
 import { abortError } from '../core/chat/request-abort.ts'
 import { withoutReasoning } from '../core/chat/without-reasoning.ts'
 import { fullName } from '../core/models/models.ts'
-import { isKeyFailure } from '../models/choose-key.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
 import { allAttemptsFailedError, type FailedAttempt, truncatedOutputError, uncalledError } from './attempt-errors.ts'
 import { type AttemptRun, finishesOf, opened } from './attempt-run.ts'

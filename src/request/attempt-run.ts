@@ -4,7 +4,6 @@ import type { ChatEvent, ResponseStart } from '../core/chat/chat-events.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { type Catalog, fullName } from '../core/models/models.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
-import { isKeyFailure } from '../models/choose-key.ts'
 import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
 import { estimateTokens, likelyInputTokens } from '../text/tokens/tokens.ts'
@@ -134,14 +133,8 @@ export class AttemptRun {
     this.options.ticket.end()
     // The report of an outcome follows in the same turn, if there is one.
     this.options.endProbe?.()
-    if (this.claim !== null) this.settleClaim(this.claim)
-  }
-
-  /** Settles before it reports a failure: a 429 leaves no capacity, and tokens given back would be some. */
-  private settleClaim(claim: KeyClaim): void {
     const { failure } = this.response
-    claim.settle(this.drawnTokens())
-    if (failure !== null && isKeyFailure(failure.kind)) claim.failed(failure, this.attempt.status())
+    this.claim?.settle(this.drawnTokens(), failure && { ...failure, status: this.attempt.status() })
   }
 
   /** Tokens that count against the quota; null = unknown, and the estimate stays. A refused request draws none. */

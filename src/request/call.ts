@@ -48,11 +48,10 @@ export async function* call(deps: CallDeps, request: CallRequest, progress: Prog
       if (candidate === null) break
       if (!worthTrying(state, candidate)) continue
       const reservation = await affordable(deps.meter, request, candidate, progress)
-      const begun =
+      const started =
         reservation === null
           ? skip(state, candidate, 'skipped_over_budget')
           : claimAndStart(state, candidate, reservation)
-      const started = begun instanceof Promise ? await begun : begun
       if (started === null) continue
       const hedge = hedgingOf(state, started)
       const run = hedge === null ? started : await race(state, hedge, started, candidates)

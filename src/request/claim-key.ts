@@ -53,16 +53,16 @@ export function createKeySearch(): KeySearch {
 }
 
 /** Claims a key of the candidate's provider. Without one, returns the reason for skipping the candidate. */
-export async function claimKey(
+export function claimKey(
   { deps, request, keys }: { readonly deps: ClaimDeps; readonly request: CallRequest; readonly keys: KeySearch },
   candidate: Candidate,
   // `preferred`: the account that has the prompt cached; null = none.
   { outputCap, preferred }: { readonly outputCap: number; readonly preferred: string | null },
-): Promise<KeyClaim | AttemptSkip> {
+): KeyClaim | AttemptSkip {
   const { model, endpoint } = candidate
   const { ask } = request.prepared
   const tokens = tokensOf(ask, model, outputCap)
-  const claim = await endpoint.keys?.claim({ model: fullName(model), tokens, except: keys.tried, preferred })
+  const claim = endpoint.keys?.claim({ model: fullName(model), tokens, except: keys.tried, preferred })
   if (claim === undefined) return 'skipped_provider_disabled'
   if (claim.key !== null) return claim
   const waitMs = claim.reason === 'at_limit' ? claim.waitMs : retryAfterOf(keys, candidate)
@@ -77,13 +77,13 @@ export async function claimKey(
 }
 
 /** Claims a key outside `except` for an attempt that nothing waits for; null = none has capacity. */
-export async function claimOtherKey(
+export function claimOtherKey(
   { prepared: { ask } }: Pick<CallRequest, 'prepared'>,
   { model, endpoint }: Candidate,
   outputCap: number,
   except: ReadonlySet<PoolKey>,
-): Promise<KeyClaim | null> {
-  const claim = await endpoint.keys?.claim({ model: fullName(model), tokens: tokensOf(ask, model, outputCap), except })
+): KeyClaim | null {
+  const claim = endpoint.keys?.claim({ model: fullName(model), tokens: tokensOf(ask, model, outputCap), except })
   return claim === undefined || claim.key === null ? null : claim
 }
 

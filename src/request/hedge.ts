@@ -175,7 +175,7 @@ async function startRival(
   const options = runnersUp(state, first.run, candidates)
   if (options.length === 0 || !deps.hedges.draw(request.caller.accountId)) return null
   for (const candidate of options) {
-    const claim = await claimRival(state, first.run, candidate)
+    const claim = claimRival(state, first.run, candidate)
     if (claim === 'none') continue
     let rival: AttemptRun | null = null
     try {
@@ -229,9 +229,9 @@ function runnersUp(state: CallState, run: AttemptRun, candidates: Iterator<Candi
 }
 
 /** Claims a key for the hedge, never that of the first attempt; null = the provider has one credential. */
-async function claimRival(state: CallState, run: AttemptRun, candidate: Candidate): Promise<KeyClaim | null | 'none'> {
+function claimRival(state: CallState, run: AttemptRun, candidate: Candidate): KeyClaim | null | 'none' {
   if (candidate.endpoint.keys === undefined) return null
   const used = run.claim?.key
   const except = used === undefined ? state.keys.tried : new Set([...state.keys.tried, used])
-  return (await claimOtherKey(state.request, candidate, state.progress.reservation.outputCap, except)) ?? 'none'
+  return claimOtherKey(state.request, candidate, state.progress.reservation.outputCap, except) ?? 'none'
 }

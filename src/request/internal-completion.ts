@@ -1,3 +1,4 @@
+import { isKeyFailure } from '../core/chat/attempts.ts'
 import type { ChatRequest, ReasoningEffort } from '../core/chat/chat.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { type Catalog, fullName } from '../core/models/models.ts'
@@ -5,7 +6,6 @@ import type { Clock } from '../core/ports/clock.ts'
 import type { Network } from '../core/ports/network.ts'
 import { chatRequestWithDefaults } from '../core/request/chat-request.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
-import { isKeyFailure } from '../models/choose-key.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { estimateTokens } from '../text/tokens/tokens.ts'
 import { UpstreamAttempt } from './attempt.ts'
@@ -42,7 +42,7 @@ export async function completeInternally(
   if (model === null || endpoint === undefined) throw new Error('the model is not offered here')
   const { outputCap } = question
   const tokens = estimateTokens(question.system + question.user, model.provider) + outputCap
-  const claim = (await endpoint.keys?.claim({ model: fullName(model), tokens, except: new Set() })) ?? null
+  const claim = endpoint.keys?.claim({ model: fullName(model), tokens, except: new Set() }) ?? null
   if (claim?.key === null) throw new Error('no key of its provider has capacity')
   const attempt = new UpstreamAttempt(deps, {
     claim,
@@ -74,8 +74,7 @@ export async function completeInternally(
       for (const part of parts) {
         if (part.type === 'text') text += part.text
         if (part.type === 'failure') {
-          claim?.settle(isKeyFailure(part.failure.kind) ? 0 : null)
-          claim?.failed(part.failure, attempt.status())
+          claim?.settle(isKeyFailure(part.failure.kind) ? 0 : null, { ...part.failure, status: attempt.status() })
           throw new Error(part.failure.kind, { cause: part.failure })
         }
         if (part.type === 'end') hasEnded = true

@@ -25,24 +25,19 @@ import { createUpstreamResponse } from './upstream-response.ts'
 const maximumWholeAnswerTokens = 512
 
 /** Claims a key, if the provider has several, and starts the attempt; null = the candidate is skipped. */
-export function claimAndStart(
-  state: CallState,
-  candidate: Candidate,
-  reservation: Reservation,
-): AttemptRun | null | Promise<AttemptRun | null> {
+export function claimAndStart(state: CallState, candidate: Candidate, reservation: Reservation): AttemptRun | null {
   if (candidate.endpoint.keys === undefined) return startAttempt(state, candidate, reservation, null)
   const place = cachePlaceOf(state, candidate)
   const preferred = place?.host === candidate.endpoint.id ? place.account : null
-  return claimKey(state, candidate, { outputCap: reservation.outputCap, preferred }).then(claim => {
-    if (typeof claim === 'string') return skip(state, candidate, claim)
-    let run: AttemptRun | null = null
-    try {
-      run = startAttempt(state, candidate, reservation, claim)
-      return run
-    } finally {
-      if (run === null) claim.settle(0)
-    }
-  })
+  const claim = claimKey(state, candidate, { outputCap: reservation.outputCap, preferred })
+  if (typeof claim === 'string') return skip(state, candidate, claim)
+  let run: AttemptRun | null = null
+  try {
+    run = startAttempt(state, candidate, reservation, claim)
+    return run
+  } finally {
+    if (run === null) claim.settle(0)
+  }
 }
 
 /** Starts one attempt; null = the retry budget is used up. */

@@ -4,43 +4,23 @@ import { systemNetwork } from '../../src/composition/network.ts'
 import { openProviders } from '../../src/composition/open-providers.ts'
 import type { ProviderSettings } from '../../src/config/providers.ts'
 import { readConfig } from '../../src/config.ts'
-import type { Quota } from '../../src/models/minute-buckets.ts'
 
-test('provider reload: counts a pool in Redis from its first figures on, and keeps the pool otherwise', async () => {
-  const settings = (quotas: readonly (readonly [string, Quota])[], weight = 1): ProviderSettings => {
-    const key = { name: 'a', apiKey: 'secret', account: 'a', weight, models: null }
-    return {
-      id: 'own',
-      format: 'compatible',
-      baseUrl: 'http://127.0.0.1:1/v1',
-      apiKey: null,
-      pool: { keys: [key], quotas: new Map(quotas) },
-    }
-  }
-  let scripts = 0
-  const shared = {
-    async evaluate() {
-      scripts++
-      return [0, 0, 1]
+test('providers: divide a quota among the processes of a gateway, and keep the use over a reload', async () => {
+  const settings = (requests: number): ProviderSettings => ({
+    id: 'own',
+    format: 'compatible',
+    baseUrl: 'http://127.0.0.1:1/v1',
+    apiKey: null,
+    pool: {
+      keys: [{ name: 'a', apiKey: 'secret', account: 'a', weight: 1, models: null }],
+      quotas: new Map([['a', { requests, tokens: null }]]),
     },
-  }
-  const config = { ...readConfig({}), redisUrls: ['redis://127.0.0.1:1'], providers: [settings([])] }
-  const { endpoints, replaceProviders } = await openProviders(
-    config,
-    { clock: systemClock, network: systemNetwork },
-    shared,
-  )
-  const claim = async () => {
-    const claimed = await endpoints.get('own')?.keys?.claim({ model: 'own/one', tokens: 1, except: new Set() })
-    return claimed?.key?.name
-  }
-  expect([await claim(), scripts]).toEqual(['a', 0])
-  const local = endpoints.get('own')?.keys
-  replaceProviders([settings([], 2)])
-  expect(endpoints.get('own')?.keys).toBe(local)
-  replaceProviders([settings([['a', { requests: 10, tokens: null }]])])
-  expect([await claim(), scripts]).toEqual(['a', 1])
-  const counted = endpoints.get('own')?.keys
-  replaceProviders([settings([['a', { requests: 20, tokens: null }]])])
-  expect(endpoints.get('own')?.keys).toBe(counted)
+  })
+  const config = { ...readConfig({}), processes: 4, providers: [settings(8)] }
+  const parts = { clock: { ...systemClock, monotonic: () => 1_000 }, network: systemNetwork }
+  const { endpoints, replaceProviders } = await openProviders(config, parts)
+  const claim = () => endpoints.get('own')?.keys?.claim({ model: 'own/one', tokens: 1, except: new Set() })?.key?.name
+  expect([claim(), claim(), claim()]).toEqual(['a', 'a', undefined])
+  replaceProviders([settings(8)])
+  expect(claim()).toBeUndefined()
 })

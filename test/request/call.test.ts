@@ -22,7 +22,7 @@ import { HedgeBudget } from '../../src/models/hedging.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import type { ConfiguredProvider } from '../../src/providers/configured-provider.ts'
 import { google } from '../../src/providers/google.ts'
-import type { KeyNeed } from '../../src/providers/keys/key-pool.ts'
+import { KeyPool } from '../../src/providers/keys/key-pool.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { type AnswerDeps, answer } from '../../src/request/answer.ts'
 import { estimateInputTokens } from '../../src/text/tokens/tokens.ts'
@@ -415,21 +415,15 @@ describe('probe of an open circuit', () => {
     const endpoint = limited.deps.endpoints.get('openai')
     if (endpoint === undefined) throw new Error('the rig has an endpoint of OpenAI')
     const key = { name: 'a', access: endpoint.access, account: 'a', weight: 1, models: null }
-    const order: string[] = []
-    const claim = {
-      key,
-      answered() {},
-      failed: () => void order.push('failed'),
-      settle: (tokens: number | null) => void order.push(`settle ${tokens}`),
-    }
-    const noKey = { key: null, reason: 'not_permitted', waitMs: 0 } as const
-    const status = () => ({ keys: 1, rejectedKeys: 0, limits: [] })
-    const keys = { claim: ({ except }: KeyNeed) => (except.has(key) ? noKey : claim), status }
+    const quotas = new Map([['a', { requests: null, tokens: 1_000_000 }]])
+    const keys = new KeyPool({ keys: [key], quotas }, limited.deps.clock)
     const endpoints = new Map([...limited.deps.endpoints, ['openai', { ...endpoint, keys }]])
     expect((await run({ ...limited, deps: { ...limited.deps, endpoints } }, ask)).thrown).not.toBeNull()
     expect([limited.calls.length, limited.deps.health.mayTry(named.openai)]).toEqual([1, true])
+    expect(keys.claim({ model: named.openai, tokens: 1, except: new Set() })).toMatchObject({ reason: 'at_limit' })
     // Tokens that are given back after the 429 would be capacity that the upstream has just denied.
-    expect(order).toEqual(['settle 0', 'failed'])
+    await limited.time.move(6_000)
+    expect(keys.claim({ model: named.openai, tokens: 150_000, except: new Set() }).key).toBeNull()
   })
 })
 

@@ -58,3 +58,10 @@ export type AttemptOutcome = (typeof candidateOutcomes)[number]
 
 /** Result of hedging. `won`: the hedge served; `lost`: it began, and the first attempt served; `unused`: it did not begin. */
 export type HedgeResult = 'won' | 'lost' | 'unused'
+
+const keyFailures: ReadonlySet<AttemptFailure> = new Set(['rate_limited', 'quota_exhausted', 'credential_refused'])
+
+/** Returns true if another key of the same provider may succeed with the same request. */
+export function isKeyFailure(kind: AttemptFailure): boolean {
+  return keyFailures.has(kind)
+}

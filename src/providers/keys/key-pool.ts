@@ -1,9 +1,20 @@
 /**
- * The port of key pools: which credential of a provider serves an attempt. A pool counts requests and tokens per
- * account, and pauses an account after a 429. It skips a rejected key until a reload, or for 60 s if no other key is
- * left. It sends nothing itself.
+ * The keys of a provider. A claim gives an attempt the key with the most remaining capacity, and equal keys take turns
+ * by weight. An account pauses after a 429; a rejected key is skipped until a reload, or for 60 s if no other is left.
+ * Counts in this process only: what another process used is seen in the upstream's rate headers and 429s.
  */
 import type { Access, ProviderFailure } from '../provider.ts'
+import {
+  noLimits,
+  type Quota,
+  RateLimits,
+  type ReportedLimit,
+  type ReportedQuotas,
+  readRateHeaders,
+  resetOf,
+  shortageOf,
+  sumOfLimits,
+} from './rate-limits.ts'
 
 /** One credential of a provider. */
 export type PoolKey = {
@@ -15,6 +26,12 @@ export type PoolKey = {
   readonly weight: number
   /** Full names of the models that it may call; null = all. */
   readonly models: ReadonlySet<string> | null
+}
+
+export type KeyPoolContents = {
+  readonly keys: readonly PoolKey[]
+  /** This process's share of the quota of each account that has a configured one. */
+  readonly quotas: ReadonlyMap<string, Quota>
 }
 
 /** One attempt that needs a key. */
@@ -29,17 +46,6 @@ export type KeyNeed = {
   readonly preferred?: string | null
 }
 
-/** A key that serves one attempt. Its capacity is drawn; `settle` ends the claim. */
-export type KeyClaim = {
-  readonly key: PoolKey
-  /** Reads the rate-limit headers of the response. */
-  answered(headers: Headers): void
-  /** Pauses the account after a 429 or quota error, and the key after a rejected credential. */
-  failed(failure: Pick<ProviderFailure, 'kind' | 'retryAfterMs'>, status: number | null): void
-  /** Replaces the drawn tokens by the used ones; null = unknown, and the estimate stays. Only the first call counts. */
-  settle(tokens: number | null): void
-}
-
 /**
  * Why no key serves an attempt. `not_permitted`: no key may call the model, or all were tried. `refused`: the provider
  * rejects them. `at_limit`: they have no capacity for `waitMs`.
@@ -49,9 +55,6 @@ export type NoKey = {
   readonly reason: 'not_permitted' | 'refused' | 'at_limit'
   readonly waitMs: number
 }
-
-/** An amount per minute as upstreams reported it, and what remains now; null = not reported. */
-type ReportedLimit = { readonly limit: number; readonly remaining: number } | null
 
 export type KeyPoolStatus = {
   readonly keys: number
@@ -65,9 +68,216 @@ export type KeyPoolStatus = {
   }[]
 }
 
-export type KeyPool = {
-  /** Returns synchronously if the capacity is counted in this process. Never throws. */
-  claim(need: KeyNeed): KeyClaim | NoKey | Promise<KeyClaim | NoKey>
+type KeyFailure = Pick<ProviderFailure, 'kind' | 'retryAfterMs'> & {
+  /** HTTP status; null = none. */
+  readonly status: number | null
+}
+
+/** Pause of an account whose upstream states no time. */
+const usualPauseMs = 5_000
+/** An exhausted budget is not refilled within a minute. */
+const quotaPauseMs = 60_000
+const maximumPauseMs = 3_600_000
+/** A pool without another key tries a rejected one again after this time, as a provider with one key does. */
+const lastKeyRetryMs = 60_000
+/** Models come from the small catalog; this bounds the effect of a defect. */
+const maximumModels = 10_000
+/** Shares within one step count as equal. Otherwise a single request would decide instead of the weights. */
+const shareSteps = 10
+
+/** State of one account at the provider. Times are monotonic milliseconds. */
+type Account = {
+  configured: RateLimits
+  /** By model, because limits of providers are per model. Reports only lower the capacity. */
+  readonly reported: Map<string, RateLimits>
+  /** When a pause ends, by model; null = all models. */
+  readonly pauses: Map<string | null, number>
+}
+
+/** The keys of a provider, which a reload can replace. */
+export class KeyPool {
+  private keys: readonly PoolKey[] = []
+  private readonly clock: { monotonic(): number }
+  private readonly accounts = new Map<string, Account>()
+  /** When a key was rejected, by model; null = for all models. */
+  private readonly refused = new Map<PoolKey, Map<string | null, number>>()
+  /** Turns of equal keys: smooth weighted round robin. */
+  private readonly turns = new Map<PoolKey, number>()
+
+  constructor(contents: KeyPoolContents, clock: { monotonic(): number }) {
+    this.clock = clock
+    this.replace(contents)
+  }
+
+  /** Replaces the keys. Accounts keep their counted use; rejected keys may be used again. */
+  replace({ keys, quotas }: KeyPoolContents): void {
+    this.keys = keys
+    this.refused.clear()
+    this.turns.clear()
+    for (const { account } of keys) {
+      const state = this.accountOf(account)
+      state.configured = RateLimits.ofQuota(quotas.get(account), state.configured)
+    }
+  }
+
+  /** Draws the capacity of one attempt. Its claim ends with `settle`. */
+  claim(need: KeyNeed): KeyClaim | NoKey {
+    const { model, except, preferred } = need
+    const now = this.clock.monotonic()
+    const permitted = this.keys.filter(key => (key.models === null || key.models.has(model)) && !except.has(key))
+    if (permitted.length === 0) return { key: null, reason: 'not_permitted', waitMs: 0 }
+    const accepted = permitted.filter(key => this.refusedAt(key, model) === null)
+    const usable = accepted.length > 0 ? accepted : permitted.filter(key => this.mayRetry(key, model, now))
+    if (usable.length === 0) return { key: null, reason: 'refused', waitMs: 0 }
+    const waits = usable.map(key => this.waitMs(key, need, now))
+    const free = usable.filter((_, index) => waits[index] === 0)
+    const cached = preferred == null ? undefined : free.find(({ account }) => account === preferred)
+    const key = cached ?? this.nextOf(free, model, now)
+    if (key === null) return { key: null, reason: 'at_limit', waitMs: Math.min(...waits) }
+    for (const limits of this.limitsOf(key, model)) limits.draw(need.tokens, now)
+    return new KeyClaim(key, need, this)
+  }
+
   /** Returns what the pool knows of its keys, for the operator. Names no key. */
-  status(): KeyPoolStatus
+  status(): KeyPoolStatus {
+    const now = this.clock.monotonic()
+    const reports = [...this.accounts.values()].flatMap(({ reported }) => [...reported])
+    return {
+      keys: this.keys.length,
+      rejectedKeys: this.keys.filter(key => this.refused.has(key)).length,
+      limits: [...Map.groupBy(reports, ([model]) => model)].map(([model, entries]) => {
+        const limits = entries.map(([, limit]) => limit)
+        return { model, requests: sumOfLimits(limits, 'requests', now), tokens: sumOfLimits(limits, 'tokens', now) }
+      }),
+    }
+  }
+
+  /** Notes what the upstream reported about the account and model of a claim. */
+  note({ key, need }: KeyClaim, headers: Headers): ReportedQuotas | null {
+    const reported = readRateHeaders(headers)
+    if (reported === null) return null
+    const { reported: byModel } = this.accountOf(key.account)
+    if (byModel.size >= maximumModels) byModel.clear()
+    byModel.set(need.model, RateLimits.ofReport(reported, this.clock.monotonic()))
+    return reported
+  }
+
+  /** Gives tokens of a claim back to the configured quota; negative = it used more than it drew. */
+  giveBack({ account }: PoolKey, tokens: number): void {
+    this.accountOf(account).configured.tokens?.draw(-tokens, this.clock.monotonic())
+  }
+
+  /** Pauses the account, or the account for one model, or the key, by the failure. */
+  coolDown({ key, need }: KeyClaim, failure: KeyFailure, reported: ReportedQuotas | null): void {
+    const { model, tokens } = need
+    const { kind, status, retryAfterMs } = failure
+    const now = this.clock.monotonic()
+    if (kind === 'credential_refused') {
+      const refusals = this.refused.get(key) ?? new Map<string | null, number>()
+      // 403: the key is valid and lacks a permission, usually that for a model.
+      this.refused.set(key, refusals.set(status === 403 ? model : null, now))
+    } else if (kind === 'quota_exhausted')
+      this.pause(key, null, now + Math.min(maximumPauseMs, Math.max(quotaPauseMs, retryAfterMs ?? 0)))
+    else if (kind === 'rate_limited') {
+      // A request above the whole limit is refused however much capacity there is.
+      if (this.limitsOf(key, model).some(limits => tokens > (limits.tokens?.limit ?? tokens))) return
+      this.pause(key, model, now + Math.min(maximumPauseMs, retryAfterMs ?? resetOf(reported) ?? usualPauseMs))
+      // The upstream counts more than this pool knows. Otherwise each end of a pause would send a burst again.
+      const { configured } = this.accountOf(key.account)
+      const short = shortageOf(reported, tokens)
+      if (short.requests) configured.requests?.draw(configured.requests.limit, now)
+      if (short.tokens) configured.tokens?.draw(configured.tokens.limit, now)
+    }
+  }
+
+  private accountOf(account: string): Account {
+    let state = this.accounts.get(account)
+    if (state === undefined) {
+      state = { configured: noLimits, reported: new Map(), pauses: new Map() }
+      this.accounts.set(account, state)
+    }
+    return state
+  }
+
+  private limitsOf({ account }: PoolKey, model: string): readonly RateLimits[] {
+    const { configured, reported } = this.accountOf(account)
+    return [configured, reported.get(model) ?? noLimits]
+  }
+
+  /** Milliseconds until the key has capacity; 0 = now. */
+  private waitMs(key: PoolKey, { model, tokens }: KeyNeed, now: number): number {
+    const { pauses } = this.accountOf(key.account)
+    const pausedUntil = Math.max(pauses.get(null) ?? 0, pauses.get(model) ?? 0)
+    const waits = this.limitsOf(key, model).map(limits => limits.waitMs(tokens, now))
+    return Math.max(0, Math.ceil(pausedUntil - now), ...waits)
+  }
+
+  /** Returns the key whose turn it is among those with the most remaining capacity; null = the list is empty. */
+  private nextOf(keys: readonly PoolKey[], model: string, now: number): PoolKey | null {
+    const steps = keys.map(key =>
+      Math.ceil(Math.min(...this.limitsOf(key, model).map(limits => limits.share(now))) * shareSteps),
+    )
+    const most = Math.max(...steps)
+    const equals = keys.filter((_, index) => steps[index] === most)
+    let chosen: PoolKey | null = null
+    for (const key of equals) {
+      this.turns.set(key, this.turnOf(key) + key.weight)
+      if (chosen === null || this.turnOf(key) > this.turnOf(chosen)) chosen = key
+    }
+    const weights = equals.reduce((sum, { weight }) => sum + weight, 0)
+    if (chosen !== null) this.turns.set(chosen, this.turnOf(chosen) - weights)
+    return chosen
+  }
+
+  private turnOf(key: PoolKey): number {
+    return this.turns.get(key) ?? 0
+  }
+
+  private pause({ account }: PoolKey, model: string | null, until: number): void {
+    const { pauses } = this.accountOf(account)
+    if (pauses.size >= maximumModels) pauses.clear()
+    pauses.set(model, Math.max(until, pauses.get(model) ?? 0))
+  }
+
+  private refusedAt(key: PoolKey, model: string): number | null {
+    const refusals = this.refused.get(key)
+    return refusals?.get(null) ?? refusals?.get(model) ?? null
+  }
+
+  private mayRetry(key: PoolKey, model: string, now: number): boolean {
+    const at = this.refusedAt(key, model)
+    return at === null || now >= at + lastKeyRetryMs
+  }
+}
+
+/** A key that serves one attempt. */
+export class KeyClaim {
+  readonly key: PoolKey
+  readonly need: KeyNeed
+  private readonly pool: KeyPool
+  private reported: ReportedQuotas | null = null
+  private isSettled = false
+
+  constructor(key: PoolKey, need: KeyNeed, pool: KeyPool) {
+    this.key = key
+    this.need = need
+    this.pool = pool
+  }
+
+  /** Reads the rate-limit headers of the response. */
+  answered(headers: Headers): void {
+    this.reported = this.pool.note(this, headers)
+  }
+
+  /**
+   * Replaces the drawn tokens by the used ones; null = unknown, and the estimate stays. Then cools down what a failure
+   * of the key concerns: tokens given back after a 429 would be capacity that the upstream has just denied. Only the
+   * first call counts.
+   */
+  settle(tokens: number | null, failure: KeyFailure | null = null): void {
+    if (this.isSettled) return
+    this.isSettled = true
+    if (tokens !== null) this.pool.giveBack(this.key, this.need.tokens - tokens)
+    if (failure !== null) this.pool.coolDown(this, failure, this.reported)
+  }
 }

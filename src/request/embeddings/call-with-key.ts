@@ -1,7 +1,8 @@
 /** Calls an upstream with a key of its pool. A failed key is replaced at once by another one, within a bound. */
+
+import { isKeyFailure } from '../../core/chat/attempts.ts'
 import { fullName } from '../../core/models/models.ts'
 import type { Log } from '../../core/ports/log.ts'
-import { isKeyFailure } from '../../models/choose-key.ts'
 import type { KeyClaim, NoKey, PoolKey } from '../../providers/keys/key-pool.ts'
 import { maximumCapacityWaitMs, maximumKeyFailures, sleepUnlessAborted } from '../claim-key.ts'
 import { reportKeyFailure } from '../report-attempt.ts'
@@ -28,7 +29,7 @@ export async function callWithKey(deps: KeyedCallDeps, call: KeyedCall): Promise
   let last: UpstreamCallResult | null = null
   let waitedMs = 0
   while (!call.signal.aborted && except.size < maximumKeyFailures) {
-    const claim = await keys.claim({ model: fullName(model), tokens: call.tokens, except })
+    const claim = keys.claim({ model: fullName(model), tokens: call.tokens, except })
     if (claim.key === null) {
       const { reason, waitMs } = claim
       const isSoon = waitedMs + waitMs <= maximumCapacityWaitMs && deps.clock.monotonic() + waitMs < call.deadlineAt
@@ -49,11 +50,8 @@ async function callOnce(deps: KeyedCallDeps, call: KeyedCall, claim: KeyClaim): 
   const { result } = called
   if (result.kind === 'failure') {
     const { failure } = result
-    claim.settle(0)
-    if (isKeyFailure(failure.kind)) {
-      claim.failed(failure, called.status)
-      reportKeyFailure(deps, call.requestId, { candidate: call.host, failure, claim })
-    }
+    claim.settle(0, { ...failure, status: called.status })
+    if (isKeyFailure(failure.kind)) reportKeyFailure(deps, call.requestId, { candidate: call.host, failure, claim })
   } else claim.settle(result.inputTokens)
   return called
 }

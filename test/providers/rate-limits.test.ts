@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { readRateHeaders } from '../../src/providers/keys/rate-headers.ts'
+import { readRateHeaders } from '../../src/providers/keys/rate-limits.ts'
 
 const read = (pairs: Record<string, string>) => readRateHeaders(new Headers(pairs))
 
