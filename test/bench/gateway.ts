@@ -36,6 +36,8 @@ await changeAccount(deps.database, accountId, {
 })
 warmUp(deps)
 const app = createApp(deps).listen({ port: 0, hostname: '127.0.0.1' })
-process.stdout.write(`${JSON.stringify({ port: app.server?.port, key: minted.key })}\n`)
+export const port = app.server?.port
+export const key = minted.key
+process.stdout.write(`${JSON.stringify({ port, key })}\n`)
 // A process that is killed writes no profile (`BENCH_PROFILE`).
 process.on('SIGTERM', () => process.exit(0))
