@@ -1,15 +1,18 @@
 /** Very short prompts, analyzed and enhanced like those of requests: the added lines, and the prompts that stay unchanged. */
 import { describe, expect, test } from 'bun:test'
 import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
+import type { QueryType } from '../../src/core/chat/chat.ts'
 import { enhancePrompt } from '../../src/text/enhancement/enhance.ts'
-import type { EnhancedType, Task } from '../../src/text/enhancement/enhancements/language.ts'
-import { enhancements } from '../../src/text/enhancement/enhancements.ts'
+import texts from '../../src/text/enhancement/enhancements.json'
+import type { Task } from '../../src/text/enhancement/task-detection.ts'
 
+type Lines = Readonly<Record<string, Readonly<Record<string, string>>>>
+const enhancements: Readonly<Record<string, Readonly<Record<'lines' | 'tasks', Lines>>>> = texts
 const read = openReaders().read
 const readingOf = (text: string) => read([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 
 /** In the language named before the prompts; by type or task. */
-const gaining: Readonly<Record<EnhancedType | Task, Readonly<Record<string, readonly string[]>>>> = {
+const gaining: Readonly<Record<Exclude<QueryType, 'other'> | Task, Readonly<Record<string, readonly string[]>>>> = {
   code: {
     en: ['css center image', 'write function', 'excel sum formula'],
     de: ['Python Datei lesen', 'Skript für Python schreiben'],

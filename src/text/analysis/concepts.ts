@@ -1,7 +1,19 @@
 import { type FeatureReader, type Features, maximumWords } from './features.ts'
-import { type Concept, lexicon } from './lexicon.ts'
+import words from './lexicon/concepts.json'
 
-export type { Concept }
+/**
+ * Maps words of a dozen languages to concepts. A model that learns from concepts beside words understands `напиши`
+ * after having seen `write`, and words that no training row contained.
+ *
+ * `word*` = all words with the same first five letters; `one_two` = two adjacent words, which also represents Chinese and
+ * Japanese, read one character at a time: `代_码`.
+ */
+const lexicon = {
+  ...words,
+  year: Array.from({ length: 524 }, (_, past) => String(1500 + past)),
+} satisfies Readonly<Record<string, readonly string[]>>
+
+export type Concept = keyof typeof lexicon
 
 /** The concepts, numbered by their order in the lexicon. */
 export const concepts = Object.keys(lexicon) as readonly Concept[]
@@ -95,7 +107,7 @@ function tables(read: FeatureReader) {
     sieve[key & sieveMask] = (sieve[key & sieveMask] ?? 0) | kind
   }
   for (const [number, concept] of concepts.entries()) {
-    for (const entry of lexicon[concept].split(/\s+/)) {
+    for (const entry of lexicon[concept].join(' ').split(' ')) {
       // Prefixed with a word that is not a polite phrase, because the reader drops a leading `please` or `hello`, which
       // are entries too.
       const { count, words, stems } = read(`x ${entry.replace('*', '')}`)

@@ -1,5 +1,5 @@
 import { type FeatureReader, type Features, featureSieveSize, hashOf, sieveOf } from './features.ts'
-import { borrowedWords, requestWords } from './request-words.ts'
+import words from './lexicon/languages.json'
 import { withoutAddresses } from './strip-urls.ts'
 
 /** Language unknown: too little text, or no script and no word that indicates one. */
@@ -113,43 +113,27 @@ const ownScripts: readonly (readonly [number, number, string])[] = [
   [0xac00, 0xd7b0, 'ko'],
 ]
 
-/** The most common words of languages in Latin script. A word of several languages counts for each. */
-const commonWords: Readonly<Record<string, string>> = {
-  en: 'the of a and to in is that for it with as are this be on by not you what how my your can do does from have has which who when where why write an or at was were i me we if use using about between give make please list tell show create generate explain summarize summarise bullets translate compare recommend describe thanks hello good three some me code should would could there their our they them into without through best better ways steps ideas tips names examples short simple easy quick develop implement build calculate find fix solve improve discuss suggest outline prepare optimize convert extract visualize change running making getting building writing planning creating cooking learning teaching travel trip story poem letter speech recipe week weekend month year birthday wedding family friend friends house home school work business company customer people children kids book books games world efficient important',
-  de: 'der die das und ist nicht ein eine einen einem einer zu mit auf für von im den dem des wie was ich sie es wir ihr auch bei aus nach über wenn kann bitte warum welche mir mich dass sind wird haben schreibe erkläre wo wer wann welchem welchen welcher welches wurde wurden wie viele hat als am an gibt heißt um einer woher alt wo liegt mach gib fasse zusammen',
-  fr: 'le la les des et est un une du de que qui dans pour pas sur avec ce cette il elle nous vous je mon ma mes son au aux plus comment pourquoi quel quelle quels écris quelle sont être avoir où ou ne se en par à explique entre quand combien lieu y d l qu fut était ont été peut aussi sa ses leur fasse donne',
-  es: 'el la los las y es un una de del que en por para con no se su al lo como más qué cómo cuál cuáles por quién dónde cuándo mi escribe está son explica entre o sobre hay ser este esta puedo cuánto cuántos cuántas fue tiene han sido son año dame',
-  pt: 'o a os as e é um uma de do da dos das que em por para com não se no na nos nas como mais qual quais quem onde quando meu minha escreva são está explique explica entre ou sobre você isso este esta posso quanto quantos foi tem ano dê me uma',
-  it: 'il lo la gli le e è un una di del della dei che in per con non si su al come più quale quali chi dove quando perché mio mia scrivi sono spiega tra o questo questa nel cosa posso mi quanto quanti anno ha stato è dammi fammi sulla della',
-  nl: 'de het een en is van in op te dat niet met voor zijn aan ik je wat hoe waarom welke wie waar wanneer mijn schrijf er als maar om ook bij uit of kan naar dit deze tussen wanneer hoeveel heeft werd geef',
-  sv: 'och att det är en ett som på av för med den inte jag du vad hur varför vilken vem var när min skriv från till har kan om eller mellan',
-  da: 'og at det er en et som på af for med den ikke jeg du hvad hvordan hvorfor hvilken hvem hvor hvornår min skriv fra til har kan om eller mellem',
-  no: 'og at det er en et som på av for med den ikke jeg du hva hvordan hvorfor hvilken hvem hvor når min skriv fra til har kan om eller mellom',
-  fi: 'ja on ei se että mitä miten miksi mikä kuka missä milloin minun kirjoita kuin tai ovat oli hän tämä',
-  pl: 'i w na z do się nie jest że co jak dlaczego który która kto gdzie kiedy mój napisz od po dla są przez czy to między',
-  cs: 'a v na s do se je že co jak proč který která kdo kde kdy můj napiš od po pro jsou mezi nebo není',
-  ro: 'și în de la cu nu este un o că ce cum care cine unde când meu scrie din pe pentru sunt sau între',
-  hu: 'a az és nem egy hogy mi hogyan miért melyik ki hol mikor írj van vagy is meg között ez',
-  tr: 've bir bu ne nasıl neden hangi kim nerede için ile mi mı değil olarak daha var yaz en kadar arasındaki',
-  id: 'yang dan di ke dari ini itu untuk dengan tidak adalah apa bagaimana mengapa siapa tulis pada atau saya antara',
-  vi: 'và của là có không một những được cho với này như thế nào tại sao ai viết trong các tôi gì',
-}
-
-const languages = Object.keys(commonWords)
+/**
+ * `common`: the most common words of languages in Latin script; a word of several languages counts for each.
+ * `requests`: typical words of very short requests, such as `meal plan`; a word that several languages share is listed in
+ * each of them or in none. `borrowed`: words that many languages took from English, which are English among English
+ * words and no evidence among others.
+ */
+const languages = Object.keys(words.common)
 const english = languages.indexOf('en')
 
 /** Languages that use a word, by its signed hash, which maps look up faster. */
 type Speakers = ReadonlyMap<number, readonly number[]>
 
-const speakers = speakersOf(commonWords)
-const requesters = speakersOf(requestWords)
+const speakers = speakersOf(words.common)
+const requesters = speakersOf(words.requests)
 
-const borrowed: ReadonlySet<number> = new Set(borrowedWords.split(/\s+/).map(hashOf))
+const borrowed: ReadonlySet<number> = new Set(words.borrowed.join(' ').split(' ').map(hashOf))
 
-function speakersOf(spoken: Readonly<Record<string, string>>): Speakers {
+function speakersOf(spoken: Readonly<Record<string, readonly string[]>>): Speakers {
   const table = new Map<number, number[]>()
   for (const [index, language] of languages.entries())
-    for (const word of new Set(spoken[language]?.split(/\s+/)))
+    for (const word of new Set(spoken[language]?.join(' ').split(' ')))
       table.set(hashOf(word), [...(table.get(hashOf(word)) ?? []), index])
   return table
 }

@@ -1,4 +1,5 @@
 import { type Features, featureSieveSize, hashOf, maximumWords, sieveOf } from './features.ts'
+import vocabulary from './lexicon/cues.json'
 
 /** Number of cues. The first `plainCues` are logarithms and shares that a linear model can use. */
 export const plainCues = 21
@@ -134,101 +135,10 @@ const marks = {
 }
 
 /** Groups of related words in the order of their bits. The first 21 are counted absolutely and relative to length. */
-const vocabulary: readonly (readonly [name: string, words: string])[] = [
-  ['asking', 'what which who whom whose when where why how'],
-  [
-    'negating',
-    'not except never no least false incorrect without unlikely cannot none neither nor isn aren doesn don didn',
-  ],
-  [
-    'comparing',
-    'more less fewer than twice half third quarter times double triple most greater smaller larger longer older',
-  ],
-  [
-    'rate',
-    'each every per hour hours minute minutes day days week weeks month months year years mile miles speed rate',
-  ],
-  [
-    'money',
-    'dollar dollars cost costs price pay pays paid sell sells sold buy buys bought earn earns profit discount tax',
-  ],
-  ['part', 'percent percentage ratio fraction half third quarter remaining rest left total average sum difference'],
-  [
-    'mathematics',
-    'equation solve function polynomial integer integers prime matrix vector theorem proof prove angle triangle circle radius square root sqrt frac cdot integral derivative limit probability graph coordinates real complex group ring field modulo divisible digits sequence factor sin cos',
-  ],
-  [
-    'logic',
-    'if then implies follows true false statement statements argument premise conclusion therefore valid invalid clues clue either only must assume suppose given',
-  ],
-  [
-    'code',
-    'function code python program algorithm array list string return def class int loop output input sql html java javascript print import compile bug write implement method tuple dictionary elements',
-  ],
-  [
-    'physics',
-    'force energy velocity mass electric magnetic current voltage wavelength frequency temperature pressure heat light particle electron photon field wave charge circuit motion acceleration momentum kinetic gravity star stars planet orbit galaxy',
-  ],
-  [
-    'chemistry',
-    'acid reaction molecule compound atom atoms ion ions mol solution oxidation bond hydrogen oxygen carbon catalyst equilibrium ph product synthesis enthalpy nmr element',
-  ],
-  [
-    'biology',
-    'cell cells gene genes protein dna rna species population evolution enzyme organism bacteria virus tissue membrane plants chromosome',
-  ],
-  [
-    'medicine',
-    'patient patients blood disease symptoms diagnosis treatment clinical pain physician examination mg drug therapy syndrome cancer infection muscle nerve artery',
-  ],
-  [
-    'law',
-    'court law contract defendant plaintiff statute constitutional crime criminal liability property jury trial evidence state attorney sued negligence seller buyer owner landowner murder guilty',
-  ],
-  [
-    'economy',
-    'market price demand supply monopoly inflation tax money interest bank firm cost costs consumer trade income gdp unemployment monetary fiscal investment capital accounting audit',
-  ],
-  [
-    'history',
-    'war king empire century president government revolution treaty political british french roman colonial passage refers following information',
-  ],
-  [
-    'ethics',
-    'moral morally ethics wrong argues according philosophy kant rights virtue justice scenario scenarios character ordinary standards',
-  ],
-  [
-    'mind',
-    'child behavior psychologist students learning memory client therapist personality emotional stress cognitive theory',
-  ],
-  [
-    'trivia',
-    'who name played sang won film movie song singer actor band album tv series show season author novel wrote born city country capital river team',
-  ],
-  [
-    'daily',
-    'person people someone house water food animal animals dog cat plant eat find likely go would put kitchen school family friend home',
-  ],
-  [
-    'task',
-    'write create describe explain summarize translate list generate design draft compose compare analyze identify extract rewrite edit imagine pretend act answer provide read choose select',
-  ],
-  [
-    'form',
-    'json table format words sentences paragraph letter choice boxed step following options option question context',
-  ],
-  [
-    'stepping',
-    'if then each every than more less times half twice per total remaining after before percent how many much',
-  ],
-  [
-    'functional',
-    'the a an of to in on at by for with and or but is are was were be been has have had it its this that these those as from he she they his her their i you we my your',
-  ],
-]
+const groupWords = Object.values(vocabulary)
 
 const differentWords = 4096
-const groupCount = vocabulary.length
+const groupCount = groupWords.length
 const asking = 0
 const negating = 1
 const comparing = 2
@@ -247,8 +157,8 @@ const letterShift = 28
 function groupTable(): ReadonlyMap<number, number> {
   const table = new Map<number, number>()
   const put = (hash: number, bits: number) => table.set(hash | 0, (table.get(hash | 0) ?? 0) | bits)
-  for (const [index, [, words]] of vocabulary.entries())
-    for (const word of words.split(' ')) put(hashOf(word), 1 << index)
+  for (const [index, words] of groupWords.entries())
+    for (const word of words.join(' ').split(' ')) put(hashOf(word), 1 << index)
   for (const [index, letter] of [...'abcdefgh'].entries()) put(hashOf(letter), (index + 1) << letterShift)
   return table
 }

@@ -6,9 +6,28 @@
 
 import { type QueryType, queryTypes } from '../../core/chat/chat.ts'
 import { isTrivialPrompt } from '../analysis/trivial-prompt.ts'
-import type { Aspect, EnhancedType, Task } from './enhancements/language.ts'
-import { enhancements } from './enhancements.ts'
-import { detectTask } from './task-detection.ts'
+import byLanguage from './enhancements.json'
+import { detectTask, type Task } from './task-detection.ts'
+
+type EnhancedType = Exclude<QueryType, 'other'>
+type Aspect = 'audience' | 'format' | 'scope' | 'constraints' | 'steps' | 'check'
+type Lines = Partial<Readonly<Record<Aspect, string>>>
+
+/**
+ * Lines added to a terse prompt, by language (ISO 639-1) and query type or task, in the prompt's language. Each says how
+ * to answer, never what: it contains no number, name or claim. With its labels, a set is shorter than 180 characters, so
+ * that a prompt of 61 characters grows to at most four times its length.
+ */
+const enhancements: Readonly<
+  Record<
+    string,
+    {
+      readonly labels: Readonly<Record<Aspect, string>>
+      readonly lines: Readonly<Record<EnhancedType, Lines>>
+      readonly tasks: Readonly<Record<Task, Lines>>
+    }
+  >
+> = byLanguage
 
 /** Analysis of a prompt that enhancement needs. */
 export type PromptTraits = {

@@ -3,7 +3,9 @@
  * own way regardless of the topic, and two words may state it. Detected by the verb, at the start or where the language
  * places it.
  */
-import type { Task } from './enhancements/language.ts'
+
+/** Purposes of a request, independent of the query type, that need their own instructions. */
+export type Task = 'explanation' | 'summary' | 'translation' | 'revision' | 'ideas'
 
 /** Returns the task of a prompt of a few lines; null = none. */
 export function detectTask(prompt: string, language: string): Task | null {

@@ -5,55 +5,15 @@
  */
 import { type Features, featureSieveSize, hashOf, sieveOf } from '../analysis/features.ts'
 import type { SafetyCategory } from '../rules/pattern-rules.ts'
+import file from './deeds.json'
 
 /** Words of each concept, in English; `one_two` = adjacent words, `word+` = with its regular endings. */
-const concepts = {
-  howTo:
-    'how_to how_do_i how_do_you how_can_i how_can_you how_can_one how_could_i how_could_one how_would_i how_would_you how_would_one how_does_one how_might_i how_should_i steps step_by tutorial procedure instructions walkthrough walk_me guide manual tips_to tips_for ways_to way_to method_to methods_to method_for teach_me show_me tell_me help_me i_want_to i_need_to what_do_i_need what_materials what_ingredients what_equipment give_me best_way',
-  plan: 'blueprint blueprints schematic schematics recipe formula build_plan assembly_plan construction_plan diy design_for designs_for',
-  make: 'make making build building construct+ constructing assemble+ assembling create creating produce producing synthesize synthesizing synthesise synthesising cook cooking brew brewing culture culturing cultivate cultivating grow growing enrich enriching weaponize weaponizing weaponise weaponising manufacture manufacturing obtain obtaining buy buying acquire acquiring deploy deploying release releasing disperse dispersing spread spreading detonate detonating aerosolize put_together set_off',
-  massWeapon:
-    'nuclear_weapon nuclear_weapons nuclear_bomb nuclear_bombs nuclear_device nuclear_warhead atomic_bomb atomic_bombs atomic_weapon atom_bomb hydrogen_bomb fission_bomb thermonuclear dirty_bomb dirty_bombs chemical_weapon chemical_weapons biological_weapon biological_weapons bioweapon bioweapons nerve_agent nerve_agents nerve_gas mustard_gas poison_gas radiological_weapon radiological_bomb radiological_device nuke nukes anthrax sarin novichok tabun soman ricin botulinum vx_gas chlorine_bomb weapons_grade weapon_grade bomb_grade',
-  sexual:
-    'sexual sexually erotic erotica explicit_sex sex_scene sex_scenes sex_story sex_stories sex_with have_sex has_sex having_sex had_sex sex_act sex_acts making_love make_love makes_love porn porno pornographic pornography nude nudes naked orgasm orgasms smut smutty hentai lewd lewdly sensual seduces seduced seducing undresses undressing strips_naked masturbates masturbating intercourse sexting horny lustful kinky steamy',
-  /** Used beside a stated age below 18. */
-  young:
-    'underage preteen preteens pre_teen toddler toddlers schoolgirl schoolgirls schoolboy schoolboys little_girl little_girls little_boy little_boys young_child young_children loli lolita shota teenage_girl teenage_girls teenage_boy teenage_boys teen_girl teen_boy first_grader grader_girl grader_boy middle_schooler middle_schoolers girl_scout boy_scout',
-  child: 'child children kid kids minor minors infant infants',
-  depict:
-    'write writing story stories scene scenes describe describing depict+ depicting depiction draw drawing generate create image images picture pictures video videos fanfic fanfiction fiction roleplay role_play continue narrate poem comic script tell_me show_me find_me send_me share download chapter novel fantasy dialogue',
-  groom: 'groom grooming seduce seducing molest molesting sext sexting',
-  approach:
-    'lure luring entice enticing trust befriend befriending meet meeting chat chatting talk talking contact approach approaching persuade persuading convince convincing get_a pick_up',
-  unseen:
-    'alone secret secretly parents_knowing parents_noticing parents_finding parents_know parents_back parents_backs nudes naked nude undress undressing pictures_of_herself pictures_of_himself photos_of_herself photos_of_himself sends_pictures send_pictures sends_photos send_photos my_house my_car my_van my_apartment',
-  terrorists:
-    'isis isil daesh al_qaeda al_qaida alqaeda al_shabaab boko_haram terrorist terrorists jihadist jihadists jihadi neo_nazi neo_nazis neonazi white_supremacist white_supremacists extremist extremists kkk klan atomwaffen terror_cell terror_group terrorism islamic_state jihad',
-  recruit:
-    'recruit+ recruiting recruitment recruiter radicalize radicalizing radicalise radicalising new_members new_followers new_fighters more_members more_followers more_fighters win_over invites_students invite_students invites_people attract_followers attract_members attracts_members attract_young attract_new persuades_young persuade_young take_up_arms swear_allegiance pledge_allegiance call_to_arms sign_up',
-  produce:
-    'write draft create make generate compose design produce prepare post flyer flier leaflet poster pamphlet speech video message script slogan advert ad tweet campaign help_me how_to how_do_i how_can_i how_would_i ways_to strategy plan_to give_me',
-  join: 'join joining enlist enlisting',
-  wish: 'i_want_to i_would_like help_me how_to how_do_i how_can_i where_can_i i_wish_to i_plan_to id_like i_d_like i_m_going',
-
-  // Words that excuse a sentence.
-  past: 'was were did history historical historically historian historians century manhattan oppenheimer hiroshima nagasaki museum documentary first_ever why war_ii world_war cold_war attempted invented',
-  states:
-    'iran iranian korea korean pakistan india israel russia russian china chinese iraq soviet country countries nation nations state states government governments regime treaty treaties sanctions disarmament proliferation nonproliferation iaea scientists researchers engineers deterrence',
-  prevention:
-    'prevent+ preventing prevention protect+ protecting protection safe safety safer detect+ detecting detection recognize recognise recognizing spot spotting signs warning warn+ avoid avoiding stop stopping report reporting counter countering combat combating fight_against dismantle dismantling disarm disarming dispose disposal decontaminate decontamination antidote vaccine vaccination treat treating treatment survive survivor survivors surviving shelter first_aid cope worried worry concerned suspect tell_if know_if know_whether help_victims rehabilitate rehabilitation deradicalize awareness exposed exposure resist resilience leave leaving quit refuse test_for tested was_sent were_sent was_asked received found_out happened_to should_i_do',
-  law: 'law laws legal illegal court courts judge jury verdict convicted conviction convictions sentenced sentence trial prosecution prosecute prosecutors prosecutor police arrested arrest charged legislation statute crime_of offence offences offense offenses penalty punishment policy policies custody lawyer detective fbi',
-  news: 'news journalist journalists reporter reporters article_about article_on essay_on essay_about essay_analysing essay_analyzing report_on report_about documentary research study studies statistics data analysis analyse analyze summarize summarise summary review lecture lesson thesis paper_on op_ed bill',
-  education:
-    'education educate educational explain_to teach_children teach_kids curriculum puberty age_appropriate consent health therapy therapist counselor counsellor doctor pediatric paediatric parent parenting biology anatomy vaccination ethics orientation identity abuse abused trauma gender',
-  play: 'minecraft fallout civilization factorio roblox skyrim sims game games mod mods lego cardboard costume cosplay prop props replica model toy paper_mache puzzle simulation_game album tickets band concert chess',
-  fiction: 'novel story stories character characters chapter screenplay film movie play plot protagonist',
-  care: 'dog dogs cat cats horse horses pony goat goats pet pets poodle hair success leadership career future adoption foster adopted beard vegetables reading school_play library nephew_to',
-} as const
+const { concepts } = file
 
 type Concept = keyof typeof concepts
 const names = Object.keys(concepts) as readonly Concept[]
 
+/** A deed asks for all of some concepts and for none of others. */
 type Deed = {
   readonly category: SafetyCategory
   readonly all: readonly Concept[]
@@ -61,38 +21,9 @@ type Deed = {
   /** Maximum distance in words between all required concepts. */
   readonly span?: number
 }
+const deeds = file.deeds as readonly Deed[]
 
 const usualSpan = 40
-
-const told: readonly Concept[] = ['past', 'prevention', 'law', 'news']
-
-const deeds: readonly Deed[] = [
-  { category: 'weapons', all: ['howTo', 'make', 'massWeapon'], unless: [...told, 'states', 'play'] },
-  { category: 'weapons', all: ['plan', 'massWeapon'], unless: [...told, 'states', 'play'] },
-  // Fiction or not, and regardless of the story.
-  { category: 'minors', all: ['sexual', 'young', 'depict'], unless: ['prevention', 'law', 'news', 'education'] },
-  {
-    category: 'minors',
-    all: ['sexual', 'child', 'depict'],
-    unless: ['prevention', 'law', 'news', 'education'],
-    span: 8,
-  },
-  ...(['young', 'child'] as const).flatMap((victim): Deed[] => [
-    { category: 'minors', all: ['groom', victim, 'howTo'], unless: [...told, 'care', 'education'] },
-    {
-      category: 'minors',
-      all: ['approach', 'unseen', victim, 'howTo'],
-      unless: [...told, 'care', 'education', 'fiction'],
-      span: 24,
-    },
-  ]),
-  {
-    category: 'violence',
-    all: ['recruit', 'terrorists', 'produce'],
-    unless: [...told, 'education', 'fiction', 'play'],
-  },
-  { category: 'violence', all: ['join', 'terrorists', 'wish'], unless: [...told, 'education', 'fiction', 'play'] },
-]
 
 const bitOf = (concept: Concept) => 1 << names.indexOf(concept)
 const bitsOf = (list: readonly Concept[]) => list.reduce((bits, concept) => bits | bitOf(concept), 0)
@@ -223,7 +154,7 @@ function phraseTable() {
     return known
   }
   for (const concept of names)
-    for (const phrase of concepts[concept].split(' ').flatMap(inflected)) {
+    for (const phrase of concepts[concept].join(' ').split(' ').flatMap(inflected)) {
       const [first = '', ...rest] = phrase.split('_')
       const known = knownOf(first)
       if (rest.length === 0) known.alone |= bitOf(concept)
@@ -231,7 +162,7 @@ function phraseTable() {
     }
   for (const [index, name] of numbers.entries())
     for (const written of [name, String(index + 1)]) knownOf(written).years = index + 1
-  const lastWords = objects.flatMap(concept => concepts[concept].split(' ').flatMap(inflected).map(lastOf))
+  const lastWords = objects.flatMap(concept => concepts[concept].join(' ').split(' ').flatMap(inflected).map(lastOf))
   return { words, sieve: sieveOf(words.keys()), objects: sieveOf(lastWords.map(hashOf)) }
 }
 

@@ -130,6 +130,15 @@ export function compilePatterns(sources: readonly string[], place: 'anywhere' | 
   }
 }
 
+/** Replaces `{name}` in a pattern by the choices of that name, which may name others. */
+export function withWords(pattern: string, words: Readonly<Record<string, string>>): string {
+  return pattern.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const choices = words[name]
+    if (choices === undefined) throw new TypeError(`the pattern "${pattern}" names unknown choices`)
+    return withWords(choices, words)
+  })
+}
+
 type Step = { readonly from: number; readonly reach: number; readonly to: number }
 
 /** `words` uses 16-bit numbers from 1. */

@@ -5,10 +5,21 @@ import fc from 'fast-check'
 import { openReaders } from '../../../src/composition/open-prompt-analyzer.ts'
 import { type QueryType, queryTypes } from '../../../src/core/chat/chat.ts'
 import { enhancePrompt, isWithinGrowthLimits, type PromptTraits } from '../../../src/text/enhancement/enhance.ts'
-import type { Task } from '../../../src/text/enhancement/enhancements/language.ts'
-import { enhancements } from '../../../src/text/enhancement/enhancements.ts'
+import texts from '../../../src/text/enhancement/enhancements.json'
+import type { Task } from '../../../src/text/enhancement/task-detection.ts'
 import { testNeeding } from '../../harness/needs.ts'
 
+type Lines<Kind extends string> = Readonly<Record<Kind, Readonly<Record<string, string>>>>
+const enhancements: Readonly<
+  Record<
+    string,
+    {
+      readonly labels: Readonly<Record<string, string>>
+      readonly lines: Lines<Exclude<QueryType, 'other'>>
+      readonly tasks: Lines<Task>
+    }
+  >
+> = texts
 const english = (queryType: QueryType) => ({ queryType, language: 'en' })
 const languages = Object.keys(enhancements)
 const knownTypes = queryTypes.filter(type => type !== 'other')
@@ -119,8 +130,9 @@ describe('detectTask', () => {
     ['fr', 'des noms pour mon groupe', 'creative'],
     ['zh', '给面包店起名字', 'creative'],
   ] as const)('requests several ideas (%s): %s', (language, prompt, queryType) => {
-    const { ideas } = enhancements[language]?.tasks ?? {}
-    expect(enhancePrompt(prompt, { queryType, language }).prompt).toContain(ideas?.format ?? '-')
+    expect(enhancePrompt(prompt, { queryType, language }).prompt).toContain(
+      enhancements[language]?.tasks.ideas.format ?? '-',
+    )
   })
 
   test('returns null for a remark about an idea', () => {

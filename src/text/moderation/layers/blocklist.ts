@@ -8,7 +8,7 @@ import type { Readable } from 'node:stream'
 import { buildHostSet, type HostSet, longestCovered } from '../../hosts/host-set.ts'
 import { normalizeHostname } from '../../hosts/hostname.ts'
 import type { BlockedHosts } from '../text-moderator.ts'
-import { blockedHosts, neverBlockedHosts } from './built-in-hosts.ts'
+import builtIn from './built-in-hosts.json'
 
 type Blocklist = BlockedHosts & {
   /** Fulfilled when the lists have been read once, successfully or not. */
@@ -37,17 +37,21 @@ const maximumRedirects = 3
 const expectedNames = 300_000
 
 /**
- * Starts with the built-in list. `sources` (paths or URLs) are added when they are read, and reloaded every `reloadMs`.
+ * Starts with the built-in lists. Blocked: test hosts that vendors publish (Google Safe Browsing, Microsoft SmartScreen,
+ * Cisco Umbrella, WICAR); operators configure real lists. Never blocked: services so widely used that a list entry for all
+ * of one is a mistake; entries for hosts below them still count.
+ *
+ * `sources` (paths or URLs) are added when they are read, and reloaded every `reloadMs`.
  */
 export function openBlocklist(
   deps: BlocklistDeps,
   options: { readonly sources: readonly string[]; readonly reloadMs: number; readonly allow: readonly string[] },
 ): Blocklist {
   const { sources, reloadMs, allow } = options
-  const allowed = hostSet([neverBlockedHosts, allow.map(host => normalizeHostname(host) ?? '').join('\n')])
+  const allowed = hostSet([builtIn.neverBlocked, allow.map(host => normalizeHostname(host) ?? '')])
   /** The last set of each source. */
   const kept = new Map<string, HostSet>()
-  let sets: readonly HostSet[] = [hostSet([blockedHosts])]
+  let sets: readonly HostSet[] = [hostSet([builtIn.blocked])]
   const own = sets
   let version = 0
   let cancel = () => {}
@@ -91,10 +95,10 @@ export function openBlocklist(
   }
 }
 
-function hostSet(lists: readonly string[]): HostSet {
+function hostSet(lists: readonly (readonly string[])[]): HostSet {
   const builder = buildHostSet()
   for (const list of lists) {
-    builder.read(new TextEncoder().encode(list.trim().split(/\s+/).join('\n')))
+    builder.read(new TextEncoder().encode(list.join('\n')))
     builder.endList()
   }
   return builder.finish()
