@@ -1,6 +1,6 @@
 import { Alerts } from '../parts/alerts.tsx'
 import { Page } from '../parts/page.tsx'
-import { hrefTo } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 
 /** Thresholds on spend, failed requests and latency. Webhooks are a page of their own. */
 export function AlertsPage() {

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { ShownAuditEntry } from '../../console/audit/schemas.ts'
 import { auditActions } from '../../core/audit/audit.ts'
+import { Button } from '../parts/button.tsx'
 import { Empty, FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
@@ -29,15 +30,9 @@ export function AuditLog() {
       title="Audit log"
       about="Changes of this account, for 400 days."
       actions={(['csv', 'jsonl'] as const).map(format => (
-        <button
-          key={format}
-          type="button"
-          class="button"
-          disabled={saving.isBusy}
-          onClick={() => void saving.run(format)}
-        >
+        <Button key={format} disabled={saving.isBusy} onClick={() => void saving.run(format)}>
           Export {format === 'csv' ? 'CSV' : 'JSON lines'}
-        </button>
+        </Button>
       ))}
     >
       {saving.failure !== null && <FailureNotice failure={saving.failure} />}
@@ -73,15 +68,9 @@ export function AuditLog() {
               )}
               <div class="actions">
                 {cursors.length > 0 && (
-                  <button type="button" class="button small" onClick={() => setCursors(cursors.slice(0, -1))}>
-                    Newer
-                  </button>
+                  <Button text="Newer" look="small" onClick={() => setCursors(cursors.slice(0, -1))} />
                 )}
-                {next !== null && (
-                  <button type="button" class="button small" onClick={() => setCursors([...cursors, next])}>
-                    Older
-                  </button>
-                )}
+                {next !== null && <Button text="Older" look="small" onClick={() => setCursors([...cursors, next])} />}
               </div>
             </>
           )}

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { ShownBilling } from '../../console/billing/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { BillingNotices } from '../parts/billing-notices.tsx'
+import { Button } from '../parts/button.tsx'
 import { Confirm } from '../parts/dialog.tsx'
 import { TextField } from '../parts/field.tsx'
 import { MeterBar } from '../parts/meter.tsx'
@@ -13,7 +14,7 @@ import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { dateOf, dateTime, formatCount, formatUsd, humanize, relativeTime } from '../state/format.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
 import { user } from '../state/session.ts'
 
@@ -88,21 +89,12 @@ function Plan({ billing, onChange }: Changed) {
               )}
               {!isCurrent && name === 'usage' && billing.upgraded_by === 'owner' && (
                 <>
-                  <button
-                    type="button"
-                    class="button primary"
-                    disabled={needsMethod}
-                    onClick={() => setAsks('upgrade')}
-                  >
-                    Upgrade
-                  </button>
+                  <Button text="Upgrade" look="primary" disabled={needsMethod} onClick={() => setAsks('upgrade')} />
                   {needsMethod && <p class="hint">Add a payment method first, below.</p>}
                 </>
               )}
               {!isCurrent && name === 'evaluation' && next === 'usage' && (
-                <button type="button" class="button" onClick={() => setAsks('downgrade')}>
-                  Downgrade
-                </button>
+                <Button onClick={() => setAsks('downgrade')}>Downgrade</Button>
               )}
             </div>
           )
@@ -198,18 +190,14 @@ function SoftCap({ billing, onChange }: Changed) {
           failure={saving.failure}
         />
         <div class="actions">
-          <button type="submit" class="button" disabled={saving.isBusy || text.trim() === ''}>
-            Save soft cap
-          </button>
+          <Button text="Save soft cap" type="submit" disabled={saving.isBusy || text.trim() === ''} />
           {cap !== null && (
-            <button
-              type="button"
-              class="button danger-text"
+            <Button
+              text="Remove soft cap"
+              look="danger-text"
               disabled={saving.isBusy}
               onClick={() => void saving.run(null)}
-            >
-              Remove soft cap
-            </button>
+            />
           )}
         </div>
       </form>

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { ShownRecommendation } from '../../console/insights/schemas.ts'
-import { isAllowed } from '../../core/accounts/roles.ts'
 import { Badge } from '../parts/badge.tsx'
+import { Button } from '../parts/button.tsx'
 import { Confirm } from '../parts/dialog.tsx'
 import { TextField } from '../parts/field.tsx'
 import { Empty, Loaded, Notice, type Tone } from '../parts/notice.tsx'
@@ -10,10 +10,10 @@ import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { callApi } from '../state/api.ts'
 import { dateOf, formatCount, humanize, milliseconds, usdColumn } from '../state/format.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
 import type { Confidence, Learning } from '../state/routes.ts'
-import { user } from '../state/session.ts'
+import { may } from '../state/session.ts'
 
 const everyMs = 30_000
 const eraseWord = 'erase'
@@ -21,7 +21,7 @@ const eraseWord = 'erase'
 export function Insights() {
   const learning = useResource('GET /api/v1/insights/learning', { everyMs })
   const [isErasing, setErasing] = useState(false)
-  const mayErase = isAllowed(user.value?.role ?? 'member', 'learning.delete')
+  const mayErase = may('learning.delete')
   const isAbsent = learning.failure?.code === 'not_found'
   return (
     <Page
@@ -29,11 +29,7 @@ export function Insights() {
       about="Routing statistics for this account. Contains no prompts or outputs."
       actions={
         mayErase &&
-        !isAbsent && (
-          <button type="button" class="button danger-text" onClick={() => setErasing(true)}>
-            Delete learning data
-          </button>
-        )
+        !isAbsent && <Button text="Delete learning data" look="danger-text" onClick={() => setErasing(true)} />
       }
     >
       {isAbsent ? (
@@ -208,9 +204,12 @@ function ModelTable({ learning }: { readonly learning: Learning }) {
         ]}
       />
       {rows.length > shownAtFirst && (
-        <button type="button" class="button wide" aria-expanded={showsAll} onClick={() => setShowsAll(!showsAll)}>
-          {showsAll ? 'Show fewer' : `Show all ${formatCount(rows.length)}`}
-        </button>
+        <Button
+          text={showsAll ? 'Show fewer' : `Show all ${formatCount(rows.length)}`}
+          look="wide"
+          aria-expanded={showsAll}
+          onClick={() => setShowsAll(!showsAll)}
+        />
       )}
     </Card>
   )

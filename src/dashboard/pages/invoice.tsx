@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { Button } from '../parts/button.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { InvoiceBreakdown } from '../parts/invoice-breakdown.tsx'
 import { FailureNotice, Loaded } from '../parts/notice.tsx'
@@ -7,7 +8,8 @@ import { Table } from '../parts/table.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { dateOf, formatCount, formatUsd, usdExact } from '../state/format.ts'
-import { hashRoute, hrefTo } from '../state/hash-route.ts'
+import { hashRoute } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
 import { currentAccount } from '../state/session.ts'
 import { InvoiceStatusBadge } from './billing.tsx'
@@ -32,13 +34,11 @@ export function InvoicePage() {
             All invoices
           </a>
           {isPayable && (
-            <button type="button" class="button primary" disabled={paying.isBusy} onClick={() => void paying.run()}>
-              Pay invoice
-            </button>
+            <Button text="Pay invoice" look="primary" disabled={paying.isBusy} onClick={() => void paying.run()} />
           )}
-          <button type="button" class={isPayable ? 'button' : 'button primary'} onClick={() => print()}>
+          <Button look={isPayable ? '' : 'primary'} onClick={() => print()}>
             <Icon name="print" size={16} /> Print
-          </button>
+          </Button>
         </>
       }
     >

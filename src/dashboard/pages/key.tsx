@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { ShownKeyPage } from '../../console/keys/schemas.ts'
+import { Button } from '../parts/button.tsx'
 import { DetailRow } from '../parts/conversation-turn.tsx'
 import { Copy } from '../parts/copy.tsx'
 import { KeyBadge, KeyDialog, type OpenKeyDialog } from '../parts/key-dialogs.tsx'
@@ -12,7 +13,8 @@ import { Card, Page } from '../parts/page.tsx'
 import { useProjects } from '../parts/project-field.tsx'
 import { Table } from '../parts/table.tsx'
 import { exactTime, humanize, relativeTime } from '../state/format.ts'
-import { hashRoute, hrefTo } from '../state/hash-route.ts'
+import { hashRoute } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { isKeyValid } from '../state/key-lineage.ts'
 import { useResource } from '../state/resource.ts'
 
@@ -116,14 +118,12 @@ function Rules({ of: key, onOpen }: KeyProps & { readonly onOpen: (open: OpenKey
       actions={
         mayManage(key) &&
         kinds.map(kind => (
-          <button
+          <Button
+            text={humanize(kind)}
             key={kind}
-            type="button"
-            class={kind === 'revoke' ? 'button danger-text' : 'button'}
+            look={kind === 'revoke' ? 'danger-text' : ''}
             onClick={() => onOpen({ kind, key })}
-          >
-            {humanize(kind)}
-          </button>
+          />
         ))
       }
     >

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { ShownKey } from '../../console/keys/schemas.ts'
-import { isAllowed } from '../../core/accounts/roles.ts'
+import { Button } from '../parts/button.tsx'
 import { Switch } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { KeyDialog, type OpenKeyDialog } from '../parts/key-dialogs.tsx'
@@ -16,7 +16,7 @@ import { hashRoute } from '../state/hash-route.ts'
 import { isKeyValid } from '../state/key-lineage.ts'
 import { useResource } from '../state/resource.ts'
 import type { NewKey } from '../state/routes.ts'
-import { user } from '../state/session.ts'
+import { may } from '../state/session.ts'
 
 type Open = { readonly kind: 'create' } | OpenKeyDialog
 
@@ -40,10 +40,8 @@ export function Keys() {
       title="Keys"
       about={`${scope === null ? 'All keys of the account' : scope === 'your own keys' ? 'Your keys' : 'Your keys and projects'}. All keys share the limits of the account and can have limits of their own.`}
       actions={
-        (isAllowed(user.value?.role ?? 'viewer', 'keys.own') || projects.open.length > 0) && (
-          <button type="button" class="button primary" onClick={() => setOpen({ kind: 'create' })}>
-            Create API key
-          </button>
+        (may('keys.own') || projects.open.length > 0) && (
+          <Button text="Create API key" look="primary" onClick={() => setOpen({ kind: 'create' })} />
         )
       }
     >

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { ShownModelInsight } from '../../console/insights/schemas.ts'
 import type { ShownModel } from '../../routes/models/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
+import { Button } from '../parts/button.tsx'
 import { DetailRow } from '../parts/conversation-turn.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { SelectField, TextField } from '../parts/field.tsx'
@@ -119,9 +120,7 @@ function Catalogue({ models, states, own, onChoose }: CatalogueProps) {
           by: model => model.display_name,
           show: model => (
             <>
-              <button type="button" class="link" onClick={() => onChoose(model)}>
-                {model.display_name}
-              </button>{' '}
+              <Button text={model.display_name} look="link" onClick={() => onChoose(model)} />{' '}
               {model.deprecated && <Badge tone="warn">deprecated</Badge>}
               <UnhealthyBadge of={states.get(model.name)} />
               <code class="block quiet">{model.name}</code>

@@ -1,8 +1,8 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { ShownUsage } from '../../console/usage/schemas.ts'
-import { isAllowed } from '../../core/accounts/roles.ts'
 import { BarList } from '../parts/bar-list.tsx'
 import { BillingNotices } from '../parts/billing-notices.tsx'
+import { Button } from '../parts/button.tsx'
 import { DailyChart } from '../parts/daily-chart.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { GettingStarted } from '../parts/getting-started.tsx'
@@ -23,9 +23,10 @@ import {
   usageQuery,
 } from '../state/filters.ts'
 import { compact, milliseconds, percent, usdColumn } from '../state/format.ts'
-import { hashRoute, hrefTo } from '../state/hash-route.ts'
+import { hashRoute } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
-import { user } from '../state/session.ts'
+import { may } from '../state/session.ts'
 import {
   chartUnitsOf,
   type Measure,
@@ -65,9 +66,7 @@ export function Overview() {
     >
       <BillingNotices />
       <NothingVisible />
-      {isAllowed(user.value?.role ?? 'viewer', 'keys.own') && (
-        <GettingStarted isNew={isNew} requests={days.data?.total.requests} onFirstCall={reload} />
-      )}
+      {may('keys.own') && <GettingStarted isNew={isNew} requests={days.data?.total.requests} onFirstCall={reload} />}
       <Loaded resource={today} what="today" lines={4}>
         {account => <Today account={account} />}
       </Loaded>
@@ -123,7 +122,7 @@ function Days({ usage, filters }: Shown) {
   const parts = useResource('GET /api/v1/usage', { query, when: split !== 'all' })
   const shown = split === 'all' ? usage : parts.data
   const series = shown && (split === 'all' ? wholeSeries(shown, measure) : splitSeries(shown, measure))
-  const seesAll = isAllowed(user.value?.role ?? 'viewer', 'usage.all')
+  const seesAll = may('usage.all')
   const hasProjects = useProjects().names.size > 0
   const splitTabs = tabsOf(splits).filter(
     ({ key }) => (key !== 'member' || seesAll) && (key !== 'project' || hasProjects),
@@ -136,9 +135,7 @@ function Days({ usage, filters }: Shown) {
       actions={
         <>
           {shown !== undefined && series !== undefined && (
-            <button type="button" class="button small" onClick={() => saveChart(measure, chartUnitsOf(shown), series)}>
-              Export CSV
-            </button>
+            <Button text="Export CSV" look="small" onClick={() => saveChart(measure, chartUnitsOf(shown), series)} />
           )}
           <Tabs label="Metric" tabs={measureTabs} current={measure} onChoice={setMeasure} />
           <Tabs label="Group by" tabs={splitTabs} current={split} onChoice={setSplit} />
@@ -220,7 +217,7 @@ function ByKey({ usage, filters, covered }: Covered) {
     <Card title="By key" about={`${rangeTitle(filters)}, by cost`}>
       {rows.length === 0 ? (
         <Empty title="No API key used in this range">
-          {isAllowed(user.value?.role ?? 'viewer', 'keys.own') && <a href={hrefTo('keys')}>Create an API key</a>}
+          {may('keys.own') && <a href={hrefTo('keys')}>Create an API key</a>}
         </Empty>
       ) : (
         <BarList

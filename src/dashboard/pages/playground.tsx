@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ShownModel } from '../../routes/models/schemas.ts'
+import { Button } from '../parts/button.tsx'
 import { Composer } from '../parts/composer.tsx'
 import { TurnView } from '../parts/conversation-turn.tsx'
 import { Notice } from '../parts/notice.tsx'
@@ -50,17 +51,13 @@ export function Playground() {
       about="Send a prompt and inspect routing, tokens and cost. The conversation stays in this tab’s memory only."
       actions={
         <>
-          <button type="button" class="button" disabled={all.length >= mostLanes} onClick={addLane}>
-            {all.length === 1 ? 'Compare' : 'Add model'}
-          </button>
-          <button type="button" class="button" onClick={() => setCode(codeOf(all[0]))}>
-            View code
-          </button>
-          {turns > 0 && (
-            <button type="button" class="button" onClick={clear}>
-              Clear conversation
-            </button>
-          )}
+          <Button
+            text={all.length === 1 ? 'Compare' : 'Add model'}
+            disabled={all.length >= mostLanes}
+            onClick={addLane}
+          />
+          <Button onClick={() => setCode(codeOf(all[0]))}>View code</Button>
+          {turns > 0 && <Button onClick={clear}>Clear conversation</Button>}
         </>
       }
     >
@@ -71,9 +68,7 @@ export function Playground() {
               <ul class="ideas">
                 {ideas.map(idea => (
                   <li key={idea}>
-                    <button type="button" class="button" onClick={() => void askLanes(idea, [])}>
-                      {idea}
-                    </button>
+                    <Button onClick={() => void askLanes(idea, [])}>{idea}</Button>
                   </li>
                 ))}
               </ul>
@@ -122,17 +117,13 @@ function LaneView({ lane, place, models, onCode }: LaneViewProps) {
         <div class="lane-head">
           <ModelChoice label={`Model ${place}`} laneId={lane.id} value={lane.model} models={models} />
           <div class="actions">
-            <button type="button" class="button small" aria-label={`View code of model ${place}`} onClick={onCode}>
-              View code
-            </button>
-            <button
-              type="button"
-              class="button small"
+            <Button text="View code" look="small" aria-label={`View code of model ${place}`} onClick={onCode} />
+            <Button
+              text="Remove"
+              look="small"
               aria-label={`Remove model ${place}`}
               onClick={() => removeLane(lane.id)}
-            >
-              Remove
-            </button>
+            />
           </div>
         </div>
       )}

@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
 import type { ShownKey } from '../../console/keys/schemas.ts'
 import type { ShownProject } from '../../console/projects/schemas.ts'
-import { isAllowed } from '../../core/accounts/roles.ts'
 import { Alerts } from '../parts/alerts.tsx'
+import { Button } from '../parts/button.tsx'
 import { Confirm, FormDialog } from '../parts/dialog.tsx'
 import { TextField } from '../parts/field.tsx'
 import { LimitFields } from '../parts/key-rules.tsx'
@@ -15,11 +15,12 @@ import { UsedLimits } from '../parts/used-limits.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { exactTime, formatCount, formatUsd, relativeTime } from '../state/format.ts'
-import { hashRoute, hrefTo } from '../state/hash-route.ts'
+import { hashRoute } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { isKeyValid } from '../state/key-lineage.ts'
 import { type LimitTexts, limitParams, limitsOfTexts, textsOfLimits } from '../state/key-rule-texts.ts'
 import { type Resource, useResource } from '../state/resource.ts'
-import { user } from '../state/session.ts'
+import { may } from '../state/session.ts'
 
 type Open =
   | { readonly kind: 'change' | 'archive' | 'add' }
@@ -38,7 +39,7 @@ export function ProjectPage() {
     project.reload()
   }
   const shown = project.data
-  const canSetLimits = isAllowed(user.value?.role ?? 'viewer', 'projects.all')
+  const canSetLimits = may('projects.all')
   const isMissing = project.failure?.code === 'not_found'
   const canRemove = shown !== undefined && (canSetLimits || shown.role === 'admin')
   const canManage = canRemove && !isMissing && shown.archived_at === null
@@ -55,13 +56,9 @@ export function ProjectPage() {
       actions={
         canManage && (
           <>
-            <button type="button" class="button" onClick={() => setOpen({ kind: 'change' })}>
-              Change project
-            </button>
+            <Button onClick={() => setOpen({ kind: 'change' })}>Change project</Button>
             {canSetLimits && (
-              <button type="button" class="button danger-text" onClick={() => setOpen({ kind: 'archive' })}>
-                Archive project
-              </button>
+              <Button text="Archive project" look="danger-text" onClick={() => setOpen({ kind: 'archive' })} />
             )}
           </>
         )

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { ShownProject } from '../../console/projects/schemas.ts'
-import { isAllowed } from '../../core/accounts/roles.ts'
 import { Badge } from '../parts/badge.tsx'
+import { Button } from '../parts/button.tsx'
 import { FormDialog } from '../parts/dialog.tsx'
 import { Switch, TextField } from '../parts/field.tsx'
 import { LimitFields } from '../parts/key-rules.tsx'
@@ -13,28 +13,22 @@ import { UsedLimits } from '../parts/used-limits.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { dateOf, formatCount, humanize } from '../state/format.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { type LimitTexts, limitParams, limitsOfTexts, textsOfLimits } from '../state/key-rule-texts.ts'
 import { useResource } from '../state/resource.ts'
-import { user } from '../state/session.ts'
+import { may } from '../state/session.ts'
 
 /** The projects that the user sees, with their limits and use. */
 export function Projects() {
   const projects = useResource('GET /api/v1/projects', { everyMs: 10_000 })
   const [isCreating, setCreating] = useState(false)
   const [showsArchived, setShowsArchived] = useState(false)
-  const canCreate = isAllowed(user.value?.role ?? 'viewer', 'projects.all')
+  const canCreate = may('projects.all')
   return (
     <Page
       title="Projects"
       about="A project has keys, limits and members of its own."
-      actions={
-        canCreate && (
-          <button type="button" class="button primary" onClick={() => setCreating(true)}>
-            Create project
-          </button>
-        )
-      }
+      actions={canCreate && <Button text="Create project" look="primary" onClick={() => setCreating(true)} />}
     >
       <Card
         title={canCreate ? 'All projects' : 'Your projects'}

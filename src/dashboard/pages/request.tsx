@@ -1,6 +1,7 @@
 import type { RequestRecord } from '../../console/usage/schemas.ts'
 import { Attempts } from '../parts/attempts.tsx'
 import { Badge } from '../parts/badge.tsx'
+import { Button } from '../parts/button.tsx'
 import { DetailRow } from '../parts/conversation-turn.tsx'
 import { Copy } from '../parts/copy.tsx'
 import { fallbackTitles } from '../parts/key-routing.tsx'
@@ -10,7 +11,7 @@ import { useProjects } from '../parts/project-field.tsx'
 import { requestedModelText, ServedBadge, StatusBadge, servedModelOf } from '../parts/request-detail.tsx'
 import { Table } from '../parts/table.tsx'
 import { dialectNames, exactTime, formatCount, humanize, milliseconds, usdExact } from '../state/format.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
 
 /** One request with its own URL, found by any of its IDs. */
@@ -57,9 +58,7 @@ function Missing({ id, reload }: { readonly id: string; readonly reload: () => v
         <li>It ended less than a few seconds ago.</li>
         <li>It was rejected more than 30 days ago.</li>
       </ul>
-      <button type="button" class="button small" onClick={reload}>
-        Retry
-      </button>
+      <Button text="Retry" look="small" onClick={reload} />
     </Card>
   )
 }

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { ShownRequest } from '../../console/usage/schemas.ts'
 import { mostCountedRejections } from '../../core/usage/usage-groups.ts'
+import { Button } from '../parts/button.tsx'
 import { Switch } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { FindRequest } from '../parts/find-request.tsx'
@@ -80,9 +81,7 @@ export function Requests() {
             }
           >
             {isFiltered ? (
-              <button type="button" class="button small" onClick={() => replaceHashRoute('requests')}>
-                Show all
-              </button>
+              <Button text="Show all" look="small" onClick={() => replaceHashRoute('requests')} />
             ) : (
               'Requests appear here seconds after they finish.'
             )}
@@ -98,9 +97,12 @@ export function Requests() {
               {log.hasMore && log.isLoading && ' · searching older requests'}
             </p>
             {log.hasMore && (
-              <button type="button" class="button wide" disabled={log.isLoading} onClick={log.loadMore}>
-                {log.isLoading ? 'Loading…' : 'Load more'}
-              </button>
+              <Button
+                text={log.isLoading ? 'Loading…' : 'Load more'}
+                look="wide"
+                disabled={log.isLoading}
+                onClick={log.loadMore}
+              />
             )}
           </>
         )}
@@ -138,16 +140,14 @@ function Exports({ filters }: { readonly filters: Filters }) {
     <>
       {saving.failure !== null && <FailureNotice failure={saving.failure} />}
       {(['csv', 'json'] as const).map(format => (
-        <button
+        <Button
           key={format}
-          type="button"
-          class="button"
           disabled={saving.isBusy}
           title="Export the filtered requests"
           onClick={() => void saving.run(format)}
         >
           <Icon name="download" size={16} /> {saving.isBusy ? megabytes : `Export ${format.toUpperCase()}`}
-        </button>
+        </Button>
       ))}
     </>
   )
@@ -172,9 +172,9 @@ function RejectedExport({ rows }: { readonly rows: readonly ShownRequest[] }) {
     showToast('Export downloaded')
   }
   return (
-    <button type="button" class="button" disabled={rows.length === 0} onClick={save}>
+    <Button disabled={rows.length === 0} onClick={save}>
       <Icon name="download" size={16} /> Export CSV
-    </button>
+    </Button>
   )
 }
 
@@ -199,15 +199,13 @@ function RequestTable({ rows, fresh, onChoose }: RequestTableProps) {
           name: 'Time',
           isHeading: true,
           show: row => (
-            <button
-              type="button"
-              class="link"
+            <Button
+              text={listTime(row.created_at)}
+              look="link"
               title={exactTime(row.created_at)}
               aria-label={`${listTime(row.created_at)}, details`}
               onClick={() => onChoose(row)}
-            >
-              {listTime(row.created_at)}
-            </button>
+            />
           ),
         },
         {

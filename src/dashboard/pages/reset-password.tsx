@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks'
+import { Button } from '../parts/button.tsx'
 import { Switch } from '../parts/field.tsx'
 import { FailureNotice, Notice } from '../parts/notice.tsx'
 import { useAction } from '../state/action.ts'
 import { callOpen } from '../state/api.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { useRegistration } from '../state/registration.ts'
 import { AuthPage, EmailField, NewPassword } from './sign-in.tsx'
 
@@ -42,9 +43,12 @@ function Ask() {
       )}
       {failure !== null && failure.param === null && <FailureNotice failure={failure} />}
       <EmailField value={email} onText={setEmail} failure={failure} />
-      <button type="submit" class="button primary wide" disabled={asking.isBusy || isAsked}>
-        {asking.isBusy ? 'Sending…' : 'Send reset link'}
-      </button>
+      <Button
+        text={asking.isBusy ? 'Sending…' : 'Send reset link'}
+        type="submit"
+        look="primary wide"
+        disabled={asking.isBusy || isAsked}
+      />
       <BackToSignIn />
     </AuthPage>
   )
@@ -91,9 +95,12 @@ function Choose({ token }: { readonly token: string }) {
         disabled={isChosen}
         onSwitch={setRevokesKeys}
       />
-      <button type="submit" class="button primary wide" disabled={choosing.isBusy || isChosen}>
-        {choosing.isBusy ? 'Saving…' : 'Change password'}
-      </button>
+      <Button
+        text={choosing.isBusy ? 'Saving…' : 'Change password'}
+        type="submit"
+        look="primary wide"
+        disabled={choosing.isBusy || isChosen}
+      />
     </AuthPage>
   )
 }

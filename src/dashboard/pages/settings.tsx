@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
 import type { AccountToday } from '../../console/account/schemas.ts'
-import { isAllowed } from '../../core/accounts/roles.ts'
 import { AccountDeletion } from '../parts/account-deletion.tsx'
 import { Badge } from '../parts/badge.tsx'
+import { Button } from '../parts/button.tsx'
 import { Switch, TextField } from '../parts/field.tsx'
 import { Later } from '../parts/later.tsx'
 import { FailureNotice, Loaded } from '../parts/notice.tsx'
@@ -14,7 +14,7 @@ import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { dateOf, humanize, relativeTime } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
-import { currentSession, renew, user } from '../state/session.ts'
+import { currentSession, may, renew, user } from '../state/session.ts'
 import { signOut } from '../state/sign-out.ts'
 import { NewPassword } from './sign-in.tsx'
 import { TestResult } from './single-sign-on-test.tsx'
@@ -31,23 +31,15 @@ export function Settings() {
         {found => (
           <>
             <AccountCard account={found} onChange={account.set} />
-            <RoutingDefaults
-              account={found}
-              mayChange={isAllowed(user.value?.role ?? 'viewer', 'account.change')}
-              onChange={account.set}
-            />
+            <RoutingDefaults account={found} mayChange={may('account.change')} onChange={account.set} />
           </>
         )}
       </Loaded>
       <Sessions />
       <Password />
       <TwoFactor />
-      {isAllowed(user.value?.role ?? 'member', 'account.secure') && (
-        <Later load={loadSingleSignOn} what="single sign-on" />
-      )}
-      {isAllowed(user.value?.role ?? 'member', 'account.delete') && account.data !== undefined && (
-        <AccountDeletion name={account.data.name} />
-      )}
+      {may('account.secure') && <Later load={loadSingleSignOn} what="single sign-on" />}
+      {may('account.delete') && account.data !== undefined && <AccountDeletion name={account.data.name} />}
     </Page>
   )
 }
@@ -56,8 +48,8 @@ type AccountCardProps = { readonly account: AccountToday; readonly onChange: (ac
 
 function AccountCard({ account, onChange }: AccountCardProps) {
   const [name, setName] = useState(account.name)
-  const mayChange = isAllowed(user.value?.role ?? 'member', 'account.change')
-  const maySecure = isAllowed(user.value?.role ?? 'member', 'account.secure')
+  const mayChange = may('account.change')
+  const maySecure = may('account.secure')
   const change = async (
     body: { readonly name: string } | { readonly web: boolean } | { readonly requires_two_factor: boolean },
   ) => {
@@ -99,11 +91,7 @@ function AccountCard({ account, onChange }: AccountCardProps) {
           param="name"
           failure={renaming.failure}
         />
-        {mayChange && (
-          <button type="submit" class="button" disabled={renaming.isBusy || name.trim() === account.name}>
-            Rename
-          </button>
-        )}
+        {mayChange && <Button text="Rename" type="submit" disabled={renaming.isBusy || name.trim() === account.name} />}
       </form>
       {renaming.failure !== null && renaming.failure.param === null && <FailureNotice failure={renaming.failure} />}
       <Switch
@@ -160,15 +148,13 @@ function Sessions() {
               {
                 name: '',
                 show: one => (
-                  <button
-                    type="button"
-                    class="button small danger-text"
+                  <Button
+                    text={one.current ? 'Sign out' : 'End session'}
+                    look="small danger-text"
                     aria-label={one.current ? 'Sign out here' : `End session on ${browserOf(one.user_agent)}`}
                     disabled={ending.isBusy}
                     onClick={() => void ending.run(one.id, one.current)}
-                  >
-                    {one.current ? 'Sign out' : 'End session'}
-                  </button>
+                  />
                 ),
               },
             ]}
@@ -224,9 +210,12 @@ function Password() {
         />
         <NewPassword label="New password" value={fresh} onText={setFresh} param="new_password" failure={failure} />
         <div class="actions">
-          <button type="submit" class="button primary" disabled={changing.isBusy}>
-            {changing.isBusy ? 'Saving…' : 'Change password'}
-          </button>
+          <Button
+            text={changing.isBusy ? 'Saving…' : 'Change password'}
+            type="submit"
+            look="primary"
+            disabled={changing.isBusy}
+          />
         </div>
       </form>
     </Card>

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
+import { Button } from '../parts/button.tsx'
 import { TextField } from '../parts/field.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Logo } from '../parts/logo.tsx'
@@ -8,7 +9,8 @@ import { ProductLinks } from '../parts/product-links.tsx'
 import { useAction } from '../state/action.ts'
 import { callOpen } from '../state/api.ts'
 import { asFailure, type RequestError } from '../state/api-error.ts'
-import { hashRoute, hrefTo } from '../state/hash-route.ts'
+import { hashRoute } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { useRegistration } from '../state/registration.ts'
 import { begin, endedBecause } from '../state/session.ts'
 
@@ -42,9 +44,7 @@ export function SignIn({ notice }: SignInProps) {
         <p class="hint">
           Password sign-in is disabled. If the identity provider fails, the operator can open it for 1 hour with{' '}
           <code>accounts reset-password</code>.{' '}
-          <button type="button" class="link" onClick={() => setWantsPassword(true)}>
-            Use a password
-          </button>
+          <Button text="Use a password" look="link" onClick={() => setWantsPassword(true)} />
         </p>
       )}
     </AuthPage>
@@ -105,9 +105,12 @@ function PasswordFields({ signing, isOpen }: PasswordFieldsProps) {
         onText={signing.setNextPassword}
       />
       {signing.needsCode && <CodeField value={signing.code} onText={signing.setCode} />}
-      <button type="submit" class="button primary wide" disabled={signing.isBusy}>
-        {signing.isBusy ? 'Signing in…' : 'Sign in'}
-      </button>
+      <Button
+        text={signing.isBusy ? 'Signing in…' : 'Sign in'}
+        type="submit"
+        look="primary wide"
+        disabled={signing.isBusy}
+      />
       <p class="hint">
         <a href={hrefTo('reset')}>Forgot your password?</a>
       </p>
@@ -170,9 +173,12 @@ export function SignUp() {
         param="name"
         failure={failure}
       />
-      <button type="submit" class="button primary wide" disabled={signing.isBusy}>
-        {signing.isBusy ? 'Creating…' : 'Create account'}
-      </button>
+      <Button
+        text={signing.isBusy ? 'Creating…' : 'Create account'}
+        type="submit"
+        look="primary wide"
+        disabled={signing.isBusy}
+      />
       <p class="hint">
         Have one already? <a href={hrefTo('')}>Sign in</a>.
       </p>
@@ -203,9 +209,12 @@ export function InvitationPage({ token }: { readonly token: string }) {
       )}
       {failure !== null && !isGone && failure.param === null && <FailureNotice failure={failure} />}
       <NewPassword label="Your new password" value={password} onText={setPassword} param="password" failure={failure} />
-      <button type="submit" class="button primary wide" disabled={accepting.isBusy}>
-        {accepting.isBusy ? 'Joining…' : 'Join the team'}
-      </button>
+      <Button
+        text={accepting.isBusy ? 'Joining…' : 'Join the team'}
+        type="submit"
+        look="primary wide"
+        disabled={accepting.isBusy}
+      />
     </AuthPage>
   )
 }

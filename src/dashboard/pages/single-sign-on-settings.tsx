@@ -1,5 +1,6 @@
 import type { SingleSignOnSettings } from '../../console/auth/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
+import { Button } from '../parts/button.tsx'
 import { Snippet } from '../parts/copy.tsx'
 import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card } from '../parts/page.tsx'
@@ -56,10 +57,7 @@ function ProviderState({ provider, onCheck }: ProviderStateProps) {
     <>
       <p>
         {isReachable ? <Badge tone="good">reachable</Badge> : <Badge tone="bad">failing</Badge>} since {listTime(since)}
-        , checked {relativeTime(checkedAt)}{' '}
-        <button type="button" class="button small" onClick={onCheck}>
-          Check again
-        </button>
+        , checked {relativeTime(checkedAt)} <Button text="Check again" look="small" onClick={onCheck} />
       </p>
       {failure !== null && (
         <Notice tone="bad" title="The discovery document could not be read">

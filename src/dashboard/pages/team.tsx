@@ -3,6 +3,7 @@ import type { ShownInvitation, ShownTeam } from '../../console/team/schemas.ts'
 import { isAllowed, outranks, type Role, roles } from '../../core/accounts/roles.ts'
 import type { ShownUser } from '../../http/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
+import { Button } from '../parts/button.tsx'
 import { Confirm } from '../parts/dialog.tsx'
 import { Invite, projectText, roleWords } from '../parts/invite.tsx'
 import { FailureNotice, Loaded } from '../parts/notice.tsx'
@@ -28,11 +29,7 @@ export function Team() {
       title="Team"
       about="All members share this account’s limits and billing."
       actions={
-        isAllowed(own, 'team.invite') && (
-          <button type="button" class="button primary" onClick={() => setInviting(true)}>
-            Invite user
-          </button>
-        )
+        isAllowed(own, 'team.invite') && <Button text="Invite user" look="primary" onClick={() => setInviting(true)} />
       }
     >
       <Loaded resource={team} what="the team">
@@ -57,11 +54,7 @@ export function Team() {
                     { name: 'Expires', from: 'middle', show: one => relativeTime(one.expires_at) },
                     {
                       name: '',
-                      show: one => (
-                        <button type="button" class="button small" onClick={() => setWithdrawn(one)}>
-                          Withdraw
-                        </button>
-                      ),
+                      show: one => <Button text="Withdraw" look="small" onClick={() => setWithdrawn(one)} />,
                     },
                   ]}
                 />
@@ -164,14 +157,12 @@ function People({ list, own, onChange, onRemove }: PeopleProps) {
               isAllowed(own, 'team.remove') &&
               !isOneself(person) &&
               outranks(own, person.role) && (
-                <button
-                  type="button"
-                  class="button small danger-text"
+                <Button
+                  text="Remove"
+                  look="small danger-text"
                   aria-label={`Remove ${person.email}`}
                   onClick={() => onRemove(person)}
-                >
-                  Remove
-                </button>
+                />
               ),
           },
         ]}

@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { TwoFactorSetup, TwoFactorState } from '../../console/auth/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
+import { Button } from '../parts/button.tsx'
 import { Snippet } from '../parts/copy.tsx'
 import { TextField } from '../parts/field.tsx'
 import { Logo } from '../parts/logo.tsx'
@@ -43,9 +44,7 @@ export function TwoFactorFirst() {
         <p class="about">Your account requires it.</p>
         <SetUp onDone={() => void renew()} />
         <p class="hint">
-          <button type="button" class="link" onClick={() => void signOut('Signed out')}>
-            Sign out
-          </button>
+          <Button text="Sign out" look="link" onClick={() => void signOut('Signed out')} />
         </p>
       </section>
     </main>
@@ -90,9 +89,7 @@ function RecoveryCodes({ codes, onDone }: { readonly codes: readonly string[]; r
       </Notice>
       <Snippet text={codes.join('\n')} what="recovery codes" />
       <div class="actions">
-        <button type="button" class="button primary" onClick={onDone}>
-          I have them
-        </button>
+        <Button text="I have them" look="primary" onClick={onDone} />
       </div>
     </>
   )
@@ -158,9 +155,12 @@ function Step({ doing, action, isDangerous = false, children }: StepProps) {
       {doing.failure !== null && <FailureNotice failure={doing.failure} />}
       {children}
       <div class="actions">
-        <button type="submit" class={`button ${isDangerous ? 'danger-text' : 'primary'}`} disabled={doing.isBusy}>
-          {doing.isBusy ? 'Checking…' : action}
-        </button>
+        <Button
+          text={doing.isBusy ? 'Checking…' : action}
+          type="submit"
+          look={isDangerous ? 'danger-text' : 'primary'}
+          disabled={doing.isBusy}
+        />
       </div>
     </form>
   )

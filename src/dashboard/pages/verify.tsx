@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks'
+import { Button } from '../parts/button.tsx'
 import { TextField } from '../parts/field.tsx'
 import { FailureNotice, Notice } from '../parts/notice.tsx'
 import { useAction } from '../state/action.ts'
 import { callOpen } from '../state/api.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { begin } from '../state/session.ts'
 import { AuthPage } from './sign-in.tsx'
 
@@ -44,9 +45,12 @@ export function Verify({ token }: { readonly token: string }) {
         param="password"
         failure={failure}
       />
-      <button type="submit" class="button primary wide" disabled={verifying.isBusy}>
-        {verifying.isBusy ? 'Confirming…' : 'Confirm email address'}
-      </button>
+      <Button
+        text={verifying.isBusy ? 'Confirming…' : 'Confirm email address'}
+        type="submit"
+        look="primary wide"
+        disabled={verifying.isBusy}
+      />
     </AuthPage>
   )
 }

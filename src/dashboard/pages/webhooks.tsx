@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { ShownWebhook } from '../../console/webhooks/schemas.ts'
 import { webhookEventTypes } from '../../core/webhooks/events.ts'
 import { Badge } from '../parts/badge.tsx'
+import { Button } from '../parts/button.tsx'
 import { Deliveries } from '../parts/deliveries.tsx'
 import { Confirm, FormDialog, ShownOnce } from '../parts/dialog.tsx'
 import { TextField } from '../parts/field.tsx'
@@ -12,7 +13,7 @@ import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
 
 export function Webhooks() {
@@ -28,11 +29,7 @@ export function Webhooks() {
           <a href={hrefTo('alerts')}>Alerts</a>.
         </>
       }
-      actions={
-        <button type="button" class="button primary" onClick={() => setAdding(true)}>
-          Create webhook
-        </button>
-      }
+      actions={<Button text="Create webhook" look="primary" onClick={() => setAdding(true)} />}
     >
       <Card title="Endpoints">
         <Loaded resource={webhooks} what="the webhooks">
@@ -75,9 +72,7 @@ function Endpoints({ rows, shown, onShow, onChange }: EndpointsProps) {
   })
   const failure = testing.failure ?? switching.failure
   const button = (text: string, one: ShownWebhook, press: () => void) => (
-    <button type="button" class="button small" aria-label={`${text}: ${one.url}`} onClick={press}>
-      {text}
-    </button>
+    <Button text={text} look="small" aria-label={`${text}: ${one.url}`} onClick={press} />
   )
   return (
     <>

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { currentSession, end } from '../state/session.ts'
+import { Button } from './button.tsx'
 import { FormDialog } from './dialog.tsx'
 import { TextField } from './field.tsx'
 import { Card } from './page.tsx'
@@ -12,9 +13,7 @@ export function AccountDeletion({ name }: { readonly name: string }) {
   return (
     <Card title="Delete account" about="Ends all keys, users and settings of the account. This cannot be undone.">
       <div class="actions">
-        <button type="button" class="button danger-text" onClick={() => setOpen(true)}>
-          Delete account
-        </button>
+        <Button text="Delete account" look="danger-text" onClick={() => setOpen(true)} />
       </div>
       {isOpen && <Deletion name={name} onClose={() => setOpen(false)} />}
     </Card>

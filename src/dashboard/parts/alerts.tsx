@@ -6,6 +6,7 @@ import { callApi } from '../state/api.ts'
 import { useRegistration } from '../state/registration.ts'
 import { useResource } from '../state/resource.ts'
 import { Badge } from './badge.tsx'
+import { Button } from './button.tsx'
 import { Confirm, FormDialog } from './dialog.tsx'
 import { SelectField, TextField } from './field.tsx'
 import { Empty, Loaded } from './notice.tsx'
@@ -40,11 +41,7 @@ export function Alerts({ projectId }: { readonly projectId?: string }) {
     <Card
       title="Alerts"
       about={`${sendsMail ? `Owners, and admins of ${ofAll ? 'its' : 'the'} project, get an email, and webhooks an event,` : 'Webhooks get an event'} when a value reaches its threshold.${sendsMail ? '' : ' Email is not configured.'}`}
-      actions={
-        <button type="button" class="button" onClick={() => setEdited('new')}>
-          Create alert
-        </button>
-      }
+      actions={<Button onClick={() => setEdited('new')}>Create alert</Button>}
     >
       <Loaded resource={alerts} what="the alerts">
         {({ data }) => {
@@ -81,22 +78,18 @@ export function Alerts({ projectId }: { readonly projectId?: string }) {
                   name: '',
                   show: one => (
                     <>
-                      <button
-                        type="button"
-                        class="button small"
+                      <Button
+                        text="Change"
+                        look="small"
                         aria-label={`Change the alert on ${names[one.metric]}`}
                         onClick={() => setEdited(one)}
-                      >
-                        Change
-                      </button>{' '}
-                      <button
-                        type="button"
-                        class="button small danger-text"
+                      />{' '}
+                      <Button
+                        text="Delete"
+                        look="small danger-text"
                         aria-label={`Delete the alert on ${names[one.metric]}`}
                         onClick={() => setDeleted(one)}
-                      >
-                        Delete
-                      </button>
+                      />
                     </>
                   ),
                 },

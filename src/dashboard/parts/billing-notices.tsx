@@ -1,6 +1,6 @@
 import { isAllowed } from '../../core/accounts/roles.ts'
 import { dateTime, formatUsd, percent, relativeTime } from '../state/format.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
 import { user } from '../state/session.ts'
 import { Notice } from './notice.tsx'

@@ -1,5 +1,6 @@
 import { useRef, useState } from 'preact/hooks'
 import { type Attachment, draft } from '../state/playground.ts'
+import { Button } from './button.tsx'
 import { Icon } from './icon.tsx'
 import { Notice } from './notice.tsx'
 
@@ -44,15 +45,14 @@ export function Composer({ isAnswering, onAsk, onStop }: ComposerProps) {
       {(images.length > 0 || rejected !== '') && (
         <div class="attachments">
           {images.map(({ name }, index) => (
-            <button
+            <Button
               key={index}
-              type="button"
-              class="button small"
+              look="small"
               aria-label={`Remove image ${name}`}
               onClick={() => setImages(now => now.filter((_, at) => at !== index))}
             >
               {name} <Icon name="close" size={13} />
-            </button>
+            </Button>
           ))}
           {rejected !== '' && <Notice tone="warn">{rejected}</Notice>}
         </div>
@@ -90,13 +90,13 @@ export function Composer({ isAnswering, onAsk, onStop }: ComposerProps) {
         />
       </label>
       {isAnswering ? (
-        <button type="button" class="button" onClick={onStop}>
+        <Button onClick={onStop}>
           <Icon name="stop" size={16} /> Stop
-        </button>
+        </Button>
       ) : (
-        <button type="submit" class="button primary" disabled={text.trim() === ''}>
+        <Button type="submit" look="primary" disabled={text.trim() === ''}>
           <Icon name="send" size={16} /> Send
-        </button>
+        </Button>
       )}
     </form>
   )

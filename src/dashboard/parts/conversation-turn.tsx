@@ -4,11 +4,12 @@ import type { ChatSummary } from '../../dialects/native/schema.ts'
 import { useAction } from '../state/action.ts'
 import type { RequestError } from '../state/api-error.ts'
 import { formatCount, formatUsd, humanize, milliseconds } from '../state/format.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import type { Turn } from '../state/playground.ts'
 import type { PlaygroundRequest } from '../state/playground-request.ts'
 import type { DryRunResult } from '../state/routes.ts'
 import { Badge } from './badge.tsx'
+import { Button } from './button.tsx'
 import { Copy } from './copy.tsx'
 import { ModelOutput } from './model-output.tsx'
 import { FailureNotice, Notice } from './notice.tsx'
@@ -70,9 +71,7 @@ export function TurnView({ turn, explain, onAgain }: TurnViewProps) {
           <div class="actions">
             {text !== '' && <Copy text={text} what="output" />}
             {onAgain !== null && (
-              <button type="button" class="button small" onClick={onAgain}>
-                {state === 'done' ? 'Regenerate' : 'Retry'}
-              </button>
+              <Button text={state === 'done' ? 'Regenerate' : 'Retry'} look="small" onClick={onAgain} />
             )}
             {turn.requestId !== null && (
               <a class="button small" href={hrefTo(`requests/${turn.requestId}`)}>
@@ -221,9 +220,12 @@ function Candidates({ explain }: { readonly explain: () => Promise<DryRunResult 
     return (
       <>
         {asking.failure !== null && <FailureNotice failure={asking.failure} />}
-        <button type="button" class="button small" disabled={asking.isBusy} onClick={() => void asking.run()}>
-          {asking.isBusy ? 'Loading…' : 'Show candidates'}
-        </button>
+        <Button
+          text={asking.isBusy ? 'Loading…' : 'Show candidates'}
+          look="small"
+          disabled={asking.isBusy}
+          onClick={() => void asking.run()}
+        />
       </>
     )
   return (

@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
+import { Button } from './button.tsx'
 import { Icon } from './icon.tsx'
 
 /** Copies `text` and confirms it. Without clipboard access, the text can be selected instead. */
@@ -18,12 +19,12 @@ export function Copy({ text, what }: { readonly text: string; readonly what: str
     }
   }
   return (
-    <button type="button" class="button small" onClick={() => void copy()}>
+    <Button look="small" onClick={() => void copy()}>
       <Icon name={state === 'copied' ? 'check' : 'copy'} size={15} />
       <span aria-live="polite">
         {state === 'copied' ? 'Copied' : state === 'failed' ? 'Copy failed; select the text' : `Copy ${what}`}
       </span>
-    </button>
+    </Button>
   )
 }
 

@@ -5,6 +5,7 @@ import { callApi } from '../state/api.ts'
 import { humanize, listTime } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
 import { Badge } from './badge.tsx'
+import { Button } from './button.tsx'
 import { Snippet } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
 import { Empty, FailureNotice, Loaded } from './notice.tsx'
@@ -37,14 +38,12 @@ export function Deliveries({ id }: { readonly id: string }) {
                 {
                   name: '',
                   show: one => (
-                    <button
-                      type="button"
-                      class="button small"
+                    <Button
+                      text="Details"
+                      look="small"
                       aria-label={`Details of ${one.type}, ${listTime(one.created_at)}`}
                       onClick={() => setShown(one.id)}
-                    >
-                      Details
-                    </button>
+                    />
                   ),
                 },
               ]}
@@ -126,13 +125,9 @@ function Detail({ webhookId, delivery, onChange, onClose }: DetailProps) {
       {sending.failure !== null && <FailureNotice failure={sending.failure} />}
       <div class="actions end">
         {delivery.status !== 'pending' && (
-          <button type="button" class="button" disabled={sending.isBusy} onClick={() => void sending.run()}>
-            Send again
-          </button>
+          <Button text="Send again" disabled={sending.isBusy} onClick={() => void sending.run()} />
         )}
-        <button type="button" class="button primary" onClick={onClose}>
-          Close
-        </button>
+        <Button text="Close" look="primary" onClick={onClose} />
       </div>
     </Dialog>
   )

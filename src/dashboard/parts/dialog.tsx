@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef } from 'preact/hooks'
 import { type UiAction, useAction } from '../state/action.ts'
+import { Button } from './button.tsx'
 import { Snippet } from './copy.tsx'
 import { Icon } from './icon.tsx'
 import { FailureNotice } from './notice.tsx'
@@ -52,9 +53,9 @@ export function Dialog({ title, onClose, children, kind = 'middle' }: DialogProp
         <header class="card-head">
           <h2 id={titleId}>{title}</h2>
           {!isKept && (
-            <button type="button" class="button plain square" aria-label="Close" onClick={onClose}>
+            <Button look="plain square" aria-label="Close" onClick={onClose}>
               <Icon name="close" />
-            </button>
+            </Button>
           )}
         </header>
         {children}
@@ -84,9 +85,7 @@ export function ShownOnce({ title, children, text, what, onClose }: ShownOncePro
       {children}
       <Snippet text={text} what={what} />
       <div class="actions end">
-        <button type="button" class="button primary" onClick={onClose}>
-          Done
-        </button>
+        <Button text="Done" look="primary" onClick={onClose} />
       </div>
     </Dialog>
   )
@@ -154,12 +153,13 @@ export function FormDialog({
         {children}
         {failure !== null && !isBeside && <FailureNotice failure={failure} />}
         <div class="actions end">
-          <button type="button" class="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class={isDangerous ? 'button danger' : 'button primary'} disabled={!isReady || isBusy}>
-            {isBusy ? 'Loading…' : action}
-          </button>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button
+            text={isBusy ? 'Loading…' : action}
+            type="submit"
+            look={isDangerous ? 'danger' : 'primary'}
+            disabled={!isReady || isBusy}
+          />
         </div>
       </form>
     </Dialog>

@@ -1,12 +1,12 @@
 import type { ComponentChildren } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
-import { isAllowed } from '../../core/accounts/roles.ts'
 import { type FilterName, type Filters, filtersFor, isCustom, rangeOf, ranges } from '../state/filters.ts'
 import { dialectNames } from '../state/format.ts'
 import { replaceHashRoute } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import { savedViews, saveView, viewOf } from '../state/saved-views.ts'
-import { user } from '../state/session.ts'
+import { may } from '../state/session.ts'
+import { Button } from './button.tsx'
 import { FormDialog } from './dialog.tsx'
 import { CommitField, SelectField, TextField } from './field.tsx'
 import { useProjects } from './project-field.tsx'
@@ -86,15 +86,15 @@ export function FilterBar({ path, filters, children }: FilterBarProps) {
               onCommit={value => set({ range: '', [name]: value === '' ? '' : value.slice(0, 16) })}
             />
           ))}
-        <button type="button" class="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-          {active === 0 ? 'Filters' : `Filters (${active})`}
-        </button>
+        <Button
+          text={active === 0 ? 'Filters' : `Filters (${active})`}
+          aria-expanded={isOpen}
+          onClick={() => setOpen(!isOpen)}
+        />
         <Views path={path} filters={filters} />
         {children}
         {Object.keys(filters).length > 0 && (
-          <button type="button" class="button small" onClick={() => replaceHashRoute(path)}>
-            Clear filters
-          </button>
+          <Button text="Clear filters" look="small" onClick={() => replaceHashRoute(path)} />
         )}
       </div>
       {isOpen && <FilterFields path={path} filters={filters} onChange={set} />}
@@ -111,7 +111,7 @@ type FilterFieldsProps = {
 function FilterFields({ path, filters, onChange }: FilterFieldsProps) {
   const models = useResource('GET /api/v1/usage', { query: { group_by: 'model' } })
   const keys = useResource('GET /api/v1/keys')
-  const seesAll = isAllowed(user.value?.role ?? 'viewer', 'requests.all')
+  const seesAll = may('requests.all')
   const members = useResource('GET /api/v1/team', { when: seesAll })
   const { names: projects } = useProjects()
   // A failed request with automatic routing has no model, and counts under `gateway-ai`.
@@ -226,15 +226,9 @@ function Views({ path, filters }: { readonly path: string; readonly filters: Fil
         </SelectField>
       )}
       {current !== null ? (
-        <button type="button" class="button small" onClick={() => saveView(current, null)}>
-          Delete view
-        </button>
+        <Button text="Delete view" look="small" onClick={() => saveView(current, null)} />
       ) : (
-        Object.keys(filters).length > 0 && (
-          <button type="button" class="button small" onClick={() => setName('')}>
-            Save view
-          </button>
-        )
+        Object.keys(filters).length > 0 && <Button text="Save view" look="small" onClick={() => setName('')} />
       )}
       {name !== null && (
         <FormDialog

@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
+import { Button } from './button.tsx'
 import { TextField } from './field.tsx'
 import { FailureNotice } from './notice.tsx'
 
@@ -34,9 +35,7 @@ export function FindRequest() {
             finding.clear()
           }}
         />
-        <button type="submit" class="button" disabled={finding.isBusy}>
-          {finding.isBusy ? 'Searching…' : 'Find request'}
-        </button>
+        <Button text={finding.isBusy ? 'Searching…' : 'Find request'} type="submit" disabled={finding.isBusy} />
       </form>
       {finding.failure !== null && <FailureNotice failure={finding.failure} />}
     </search>

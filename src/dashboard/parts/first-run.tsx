@@ -1,8 +1,9 @@
 import { useEffect, useState } from 'preact/hooks'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
+import { Button } from './button.tsx'
 import { Snippet } from './copy.tsx'
 import { Icon } from './icon.tsx'
 import { FailureNotice } from './notice.tsx'
@@ -41,9 +42,9 @@ export function FirstRun({ onFirstCall }: { readonly onFirstCall: () => void }) 
           {making.failure !== null && <FailureNotice failure={making.failure} />}
           {key === null ? (
             <div class="actions">
-              <button type="button" class="button primary" disabled={making.isBusy} onClick={() => void making.run()}>
+              <Button look="primary" disabled={making.isBusy} onClick={() => void making.run()}>
                 <Icon name="keys" size={16} /> {making.isBusy ? 'Creating key…' : 'Create API key and show command'}
-              </button>
+              </Button>
               <a class="button" href={hrefTo('playground')}>
                 Open the playground
               </a>

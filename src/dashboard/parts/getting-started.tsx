@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import { useGateway } from '../state/gateway.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
 import { currentAccount, user } from '../state/session.ts'
+import { Button } from './button.tsx'
 import { FirstRun } from './first-run.tsx'
 import { Icon } from './icon.tsx'
 
@@ -94,9 +95,7 @@ function StepList({ steps, done, dismiss }: StepListProps) {
             {done} of {steps.length} steps done
           </p>
         </div>
-        <button type="button" class="button plain small" onClick={dismiss}>
-          Dismiss
-        </button>
+        <Button text="Dismiss" look="plain small" onClick={dismiss} />
       </header>
       <ol>
         {steps.map(({ title, about, isDone, href }) => (

@@ -1,12 +1,14 @@
 /** Invitation of a user to the account and, optionally, to a project. */
+
 import { useState } from 'preact/hooks'
 import type { ShownInvitation } from '../../console/team/schemas.ts'
 import { outranks, type ProjectRole, projectRoles, type Role, roles } from '../../core/accounts/roles.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { dateOf, humanize } from '../state/format.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import type { CreatedInvitation } from '../state/routes.ts'
+import { Button } from './button.tsx'
 import { Dialog, FormDialog, ShownOnce } from './dialog.tsx'
 import { SelectField, TextField } from './field.tsx'
 import { useProjects } from './project-field.tsx'
@@ -57,9 +59,7 @@ export function Invite({ own, onInvited, onClose }: InviteProps) {
           {dateOf(made.expires_at)}.
         </p>
         <div class="actions end">
-          <button type="button" class="button primary" onClick={onClose}>
-            Done
-          </button>
+          <Button text="Done" look="primary" onClick={onClose} />
         </div>
       </Dialog>
     )

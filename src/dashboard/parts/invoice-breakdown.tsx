@@ -1,9 +1,11 @@
 /** An invoice by key, tag, member or API form. The lines add up to the invoice. */
+
 import { useState } from 'preact/hooks'
 import type { ShownBreakdown } from '../../console/billing/schemas.ts'
 import { saveCsv } from '../state/export.ts'
 import { dialectNames, formatCount, usdExact } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
+import { Button } from './button.tsx'
 import { CommitField, SelectField } from './field.tsx'
 import { Empty, Loaded } from './notice.tsx'
 import { Card } from './page.tsx'
@@ -83,9 +85,7 @@ function Lines({ found: { invoice_id, by, tag, lines }, title }: LinesProps) {
         ]}
       />
       <div class="actions">
-        <button type="button" class="button small" onClick={save}>
-          Export CSV
-        </button>
+        <Button text="Export CSV" look="small" onClick={save} />
       </div>
     </>
   )

@@ -1,6 +1,6 @@
 import type { ShownKeyPage } from '../../console/keys/schemas.ts'
 import { compact, formatCount, formatUsd } from '../state/format.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { DetailRow } from './conversation-turn.tsx'
 import { MeterBar } from './meter.tsx'
 import { Card } from './page.tsx'

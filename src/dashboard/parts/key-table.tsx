@@ -1,6 +1,6 @@
 import type { ShownKey } from '../../console/keys/schemas.ts'
 import { compact, dateOf, formatCount, relativeTime, usdColumn } from '../state/format.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { isKeyValid } from '../state/key-lineage.ts'
 import { KeyBadge, type OpenKeyDialog } from './key-dialogs.tsx'
 import { Empty } from './notice.tsx'

@@ -2,6 +2,7 @@ import { saveCsv } from '../state/export.ts'
 import { coveredFilters, type Filters, failedOnly, hrefToLog, rangeTitle, usageQuery } from '../state/filters.ts'
 import { compact, formatCount, milliseconds, percent, usdColumn } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
+import { Button } from './button.tsx'
 import { Empty, Loaded } from './notice.tsx'
 import { Card } from './page.tsx'
 import { useIsThroughProjects } from './project-field.tsx'
@@ -32,13 +33,7 @@ export function KeyUsageCard({ filters }: { readonly filters: Filters }) {
     <Card
       title="Usage by key"
       about={`${rangeTitle(filters)}${shortenedTo === null ? '' : `; these filters cover its last ${shortenedTo} days`}`}
-      actions={
-        rows.length > 0 && (
-          <button type="button" class="button small" onClick={save}>
-            Export CSV
-          </button>
-        )
-      }
+      actions={rows.length > 0 && <Button text="Export CSV" look="small" onClick={save} />}
     >
       <Loaded resource={usage} what="usage by key">
         {() =>

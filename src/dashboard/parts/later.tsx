@@ -1,5 +1,6 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
+import { Button } from './button.tsx'
 import { Loading, Notice } from './notice.tsx'
 
 type LaterProps = { readonly load: () => Promise<ComponentType>; readonly what: string }
@@ -22,9 +23,7 @@ export function Later({ load, what }: LaterProps) {
       title={`Could not load ${what}`}
       actions={
         // Browsers remember a failed import until the page is loaded again.
-        <button type="button" class="button small" onClick={() => location.reload()}>
-          Reload
-        </button>
+        <Button text="Reload" look="small" onClick={() => location.reload()} />
       }
     >
       The gateway is unreachable, or it was upgraded since this page was loaded.

@@ -1,9 +1,11 @@
 import { useEffect, useState } from 'preact/hooks'
 import { filtersFor, filtersOf } from '../state/filters.ts'
-import { hashRoute, hrefTo } from '../state/hash-route.ts'
+import { hashRoute } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { currentAccount, user } from '../state/session.ts'
 import { signOut } from '../state/sign-out.ts'
 import { theme, themes } from '../state/theme.ts'
+import { Button } from './button.tsx'
 import { Icon, type IconName } from './icon.tsx'
 import { Logo } from './logo.tsx'
 import { ProductLinks } from './product-links.tsx'
@@ -31,16 +33,15 @@ export function Navigation({ pages, current }: NavigationProps) {
         <a class="brand" href={hrefTo('')} aria-label="gateway-ai, overview">
           <Logo /> gateway-ai
         </a>
-        <button
-          type="button"
-          class="button plain square only-narrow"
+        <Button
+          look="plain square only-narrow"
           aria-expanded={isOpen}
           aria-controls="pages"
           aria-label={isOpen ? 'Close the menu' : 'Open the menu'}
           onClick={() => setOpen(!isOpen)}
         >
           <Icon name={isOpen ? 'close' : 'menu'} />
-        </button>
+        </Button>
       </div>
       <div class="side-body" id="pages">
         <nav aria-label="Pages">
@@ -92,9 +93,9 @@ function Foot() {
           ))}
         </select>
       </label>
-      <button type="button" class="button plain small" onClick={() => void signOut()}>
+      <Button look="plain small" onClick={() => void signOut()}>
         <Icon name="out" size={15} /> Sign out
-      </button>
+      </Button>
       <ProductLinks />
     </div>
   )

@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { RequestError } from '../state/api-error.ts'
 import { pageFailures, reportPageFailure } from '../state/failures.ts'
 import type { Resource } from '../state/resource.ts'
+import { Button } from './button.tsx'
 import { Icon } from './icon.tsx'
 
 export type Tone = 'plain' | 'good' | 'warn' | 'bad'
@@ -39,13 +40,7 @@ export function FailureNotice({ failure, retry }: { readonly failure: RequestErr
       tone="bad"
       isUrgent
       title={title}
-      actions={
-        retry !== undefined && (
-          <button type="button" class="button small" onClick={retry}>
-            Retry
-          </button>
-        )
-      }
+      actions={retry !== undefined && <Button text="Retry" look="small" onClick={retry} />}
     >
       {withCode(withoutTitle(failure.message, title))}
       {wait !== null && wait > 1 && ` Retry in ${wait < 120 ? `${wait} s` : `${Math.ceil(wait / 60)} min`}.`}

@@ -5,6 +5,7 @@ import { callApi } from '../state/api.ts'
 import { dateOf, humanize } from '../state/format.ts'
 import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import type { Resource } from '../state/resource.ts'
+import { Button } from './button.tsx'
 import { Confirm } from './dialog.tsx'
 import { Empty, FailureNotice } from './notice.tsx'
 import { Card } from './page.tsx'
@@ -32,19 +33,13 @@ export function PaymentMethod({ billing, resource }: Props) {
       )}
       <p class="hint">You enter the card on Stripe’s page. Card numbers never reach the gateway.</p>
       <div class="actions">
-        <button
-          type="button"
-          class="button primary"
+        <Button
+          text={method === null ? 'Add payment method' : 'Replace payment method'}
+          look="primary"
           disabled={adding.isBusy || returning.isBusy}
           onClick={() => void adding.run()}
-        >
-          {method === null ? 'Add payment method' : 'Replace payment method'}
-        </button>
-        {method?.kind === 'stripe' && (
-          <button type="button" class="button danger-text" onClick={() => setRemoving(true)}>
-            Remove
-          </button>
-        )}
+        />
+        {method?.kind === 'stripe' && <Button text="Remove" look="danger-text" onClick={() => setRemoving(true)} />}
       </div>
       {isRemoving && <Removal billing={billing} resource={resource} onClose={() => setRemoving(false)} />}
     </Card>

@@ -3,6 +3,7 @@ import { reasoningEfforts, type Strategy, strategies } from '../../core/chat/cha
 import type { ShownModel } from '../../routes/models/schemas.ts'
 import { humanize } from '../state/format.ts'
 import { automaticModel, lanes, type PlaygroundOptions, setModel, settings, toolsOf } from '../state/playground.ts'
+import { Button } from './button.tsx'
 import { SelectField, Switch, TextField } from './field.tsx'
 import { Card } from './page.tsx'
 
@@ -149,9 +150,7 @@ export function PlaygroundSettings({ models }: { readonly models: readonly Shown
             }
           />
           {now.tools === '' && (
-            <button type="button" class="button small" onClick={() => set({ tools: exampleTools })}>
-              Insert example tool
-            </button>
+            <Button text="Insert example tool" look="small" onClick={() => set({ tools: exampleTools })} />
           )}
         </div>
       </details>

@@ -1,4 +1,5 @@
 /** Loads the projects of the user, and a field that selects one of them. */
+
 import { useEffect } from 'preact/hooks'
 import type { ShownKey } from '../../console/keys/schemas.ts'
 import type { ShownProject } from '../../console/projects/schemas.ts'
@@ -6,7 +7,7 @@ import { isAllowed } from '../../core/accounts/roles.ts'
 import type { RequestError } from '../state/api-error.ts'
 import { mayManage } from '../state/key-rights.ts'
 import { useResource } from '../state/resource.ts'
-import { user } from '../state/session.ts'
+import { may, user } from '../state/session.ts'
 import { SelectField } from './field.tsx'
 
 export type ProjectChoices = {
@@ -39,7 +40,7 @@ export function useProjects(): ProjectChoices {
 
 /** Number of projects through which the user sees usage of others; null = the role sees all, undefined = not loaded. */
 function useProjectCount(): number | null | undefined {
-  const seesAll = isAllowed(user.value?.role ?? 'viewer', 'usage.all')
+  const seesAll = may('usage.all')
   const { data } = useResource('GET /api/v1/projects', { when: !seesAll })
   return seesAll ? null : data?.data.length
 }

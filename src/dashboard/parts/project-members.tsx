@@ -1,12 +1,13 @@
 import { useState } from 'preact/hooks'
 import type { ShownProject } from '../../console/projects/schemas.ts'
-import { isAllowed, outranks, type ProjectRole, projectRoles } from '../../core/accounts/roles.ts'
+import { outranks, type ProjectRole, projectRoles } from '../../core/accounts/roles.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { humanize } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
-import { user } from '../state/session.ts'
+import { may, user } from '../state/session.ts'
 import { Badge } from './badge.tsx'
+import { Button } from './button.tsx'
 import { FormDialog } from './dialog.tsx'
 import { SelectField } from './field.tsx'
 import { Empty, FailureNotice } from './notice.tsx'
@@ -46,13 +47,7 @@ export function Members({ project, canManage, canRemove, onChange, onAdd, onRemo
     <Card
       title="Members"
       about="Owners and admins of the account have all rights in each project."
-      actions={
-        canManage && (
-          <button type="button" class="button" onClick={onAdd}>
-            Add member
-          </button>
-        )
-      }
+      actions={canManage && <Button onClick={onAdd}>Add member</Button>}
     >
       {changing.failure !== null && <FailureNotice failure={changing.failure} />}
       {project.members.length === 0 ? (
@@ -104,14 +99,12 @@ export function Members({ project, canManage, canRemove, onChange, onAdd, onRemo
               show: member =>
                 canRemove &&
                 isBelow(member) && (
-                  <button
-                    type="button"
-                    class="button small danger-text"
+                  <Button
+                    text="Remove"
+                    look="small danger-text"
                     aria-label={`Remove ${member.email}`}
                     onClick={() => onRemove(member)}
-                  >
-                    Remove
-                  </button>
+                  />
                 ),
             },
           ]}
@@ -123,7 +116,7 @@ export function Members({ project, canManage, canRemove, onChange, onAdd, onRemo
 
 /** Rank of the signed-in user when changing members: owners and admins of the account change every role. */
 function rankIn({ role }: ShownProject) {
-  return isAllowed(user.value?.role ?? 'viewer', 'projects.all') ? 'owner' : (role ?? 'viewer')
+  return may('projects.all') ? 'owner' : (role ?? 'viewer')
 }
 
 type AddProps = { readonly project: ShownProject; readonly onAdded: () => void; readonly onClose: () => void }

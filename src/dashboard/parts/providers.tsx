@@ -1,8 +1,7 @@
-import { isAllowed } from '../../core/accounts/roles.ts'
 import type { ShownProvider } from '../../routes/providers/schemas.ts'
 import { exactTime, formatCount, humanize, relativeTime } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
-import { user } from '../state/session.ts'
+import { may } from '../state/session.ts'
 import { Badge } from './badge.tsx'
 import { Loaded, type Tone } from './notice.tsx'
 import { Card } from './page.tsx'
@@ -18,7 +17,7 @@ const reachability: Readonly<Record<ShownProvider['reachable'], readonly [string
 
 /** Configured providers, for owners and admins. */
 export function Providers() {
-  const isSeen = isAllowed(user.value?.role ?? 'member', 'providers.see')
+  const isSeen = may('providers.see')
   const providers = useResource('GET /api/v1/providers', { everyMs, when: isSeen })
   if (!isSeen) return null
   return (

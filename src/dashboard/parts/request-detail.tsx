@@ -1,7 +1,7 @@
 import { Fragment } from 'preact'
 import type { ShownRequest } from '../../console/usage/schemas.ts'
 import { dialectNames, exactTime, formatCount, formatTags, humanize, milliseconds, usdExact } from '../state/format.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { Attempts } from './attempts.tsx'
 import { Badge } from './badge.tsx'
 import { DetailRow } from './conversation-turn.tsx'

@@ -1,15 +1,16 @@
 /** Budgets of tags: the limits of all requests with a tag, and what is used of them. */
+
 import { useState } from 'preact/hooks'
 import type { ShownTag } from '../../console/tags/schemas.ts'
-import { isAllowed } from '../../core/accounts/roles.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { compact, formatCount, formatUsd } from '../state/format.ts'
-import { hrefTo } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { limitParams, limitsOfTexts, textsOfLimits } from '../state/key-rule-texts.ts'
 import { useResource } from '../state/resource.ts'
-import { user } from '../state/session.ts'
+import { may } from '../state/session.ts'
 import { Badge } from './badge.tsx'
+import { Button } from './button.tsx'
 import { Confirm, FormDialog } from './dialog.tsx'
 import { TextField } from './field.tsx'
 import { LimitFields } from './key-rules.tsx'
@@ -30,7 +31,7 @@ const titleOf = ({ name, value }: Pick<ShownTag, 'name' | 'value'>) => `${name}=
 export function TagBudgets() {
   const tags = useResource('GET /api/v1/tags', { everyMs })
   const [open, setOpen] = useState<Open | null>(null)
-  const mayChange = isAllowed(user.value?.role ?? 'viewer', 'account.change')
+  const mayChange = may('account.change')
   const close = () => setOpen(null)
   const changed = (text: string) => {
     close()
@@ -41,13 +42,7 @@ export function TagBudgets() {
     <Card
       title="Budgets"
       about="Each limits all requests of the account with the tag. Used: this UTC day and month, of the whole account."
-      actions={
-        mayChange && (
-          <button type="button" class="button primary" onClick={() => setOpen({ kind: 'set' })}>
-            Set budget
-          </button>
-        )
-      }
+      actions={mayChange && <Button text="Set budget" look="primary" onClick={() => setOpen({ kind: 'set' })} />}
     >
       <Loaded resource={tags} what="the budgets">
         {({ data }) =>
@@ -137,22 +132,18 @@ function BudgetTable({ tags, onOpen }: BudgetTableProps) {
                 name: '',
                 show: (tag: ShownTag) => (
                   <div class="actions">
-                    <button
-                      type="button"
-                      class="button small"
+                    <Button
+                      text="Change"
+                      look="small"
                       aria-label={`Change the budget of ${titleOf(tag)}`}
                       onClick={() => onOpen({ kind: 'change', tag })}
-                    >
-                      Change
-                    </button>
-                    <button
-                      type="button"
-                      class="button small danger-text"
+                    />
+                    <Button
+                      text="Remove"
+                      look="small danger-text"
                       aria-label={`Remove the budget of ${titleOf(tag)}`}
                       onClick={() => onOpen({ kind: 'remove', tag })}
-                    >
-                      Remove
-                    </button>
+                    />
                   </div>
                 ),
               },

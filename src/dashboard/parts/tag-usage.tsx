@@ -1,14 +1,16 @@
 /** Usage by tag over the range of the page: a chart of one tag name or tag, and a table of all tags. */
+
 import { useState } from 'preact/hooks'
 import type { ShownUsage } from '../../console/usage/schemas.ts'
-import { isAllowed } from '../../core/accounts/roles.ts'
 import { saveCsv } from '../state/export.ts'
 import { coveredFilters, type Filters, hrefToLog, rangeTitle, usageQuery } from '../state/filters.ts'
 import { compact, formatCount, percent, usdColumn } from '../state/format.ts'
-import { hrefTo, replaceHashRoute } from '../state/hash-route.ts'
+import { replaceHashRoute } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
-import { user } from '../state/session.ts'
+import { may } from '../state/session.ts'
 import { chartUnitsOf, type Measure, measures, splitSeries } from '../state/usage-series.ts'
+import { Button } from './button.tsx'
 import { DailyChart } from './daily-chart.tsx'
 import { SelectField } from './field.tsx'
 import { Empty, Loaded } from './notice.tsx'
@@ -88,7 +90,7 @@ function TagChart({ tag, filters }: { readonly tag: string; readonly filters: Fi
   const usage = useResource('GET /api/v1/usage', {
     query: { ...query, group_by: unit, split_by: isOne ? split : 'tag' },
   })
-  const seesAll = isAllowed(user.value?.role ?? 'viewer', 'usage.all')
+  const seesAll = may('usage.all')
   const splitTabs = (Object.keys(splits) as Split[])
     .filter(key => key !== 'member' || seesAll)
     .map(key => ({ key, title: splits[key] }))
@@ -214,13 +216,11 @@ function UsageTable({ usage, filters, covered, whole }: UsageTableProps) {
       />
       <div class="actions">
         {tags.length > firstRows && !showsAll && (
-          <button type="button" class="button small" onClick={() => setShowsAll(true)}>
+          <Button look="small" onClick={() => setShowsAll(true)}>
             Show all {formatCount(tags.length)}
-          </button>
+          </Button>
         )}
-        <button type="button" class="button small" onClick={save}>
-          Export CSV
-        </button>
+        <Button text="Export CSV" look="small" onClick={save} />
       </div>
     </>
   )

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { user } from '../state/session.ts'
+import { Button } from './button.tsx'
 import { FailureNotice, Notice } from './notice.tsx'
 
 /** Asks a user to confirm the email address; until then the API rejects every change. */
@@ -19,14 +20,12 @@ export function VerificationNotice() {
         tone="warn"
         title="Confirm your email address"
         actions={
-          <button
-            type="button"
-            class="button small"
+          <Button
+            text={isSent ? 'Email sent' : 'Send another email'}
+            look="small"
             disabled={sending.isBusy || isSent}
             onClick={() => void sending.run()}
-          >
-            {isSent ? 'Email sent' : 'Send another email'}
-          </button>
+          />
         }
       >
         An email to {user.value.email} contains the link. Until then you can look around, but not create keys or change

@@ -10,6 +10,7 @@
  * Tabs share one session: a new tab asks the others, and a refresh is broadcast, so that no token is used twice.
  */
 import { computed, signal } from '@preact/signals'
+import { type Action, isAllowed } from '../../core/accounts/roles.ts'
 import type { ShownSignIn } from '../../http/schemas.ts'
 import { asFailure, RequestError, readRequestError } from './api-error.ts'
 
@@ -27,6 +28,8 @@ type TabMessage =
 export const currentSession = signal<ShownSignIn | null | undefined>(undefined)
 export const user = computed(() => currentSession.value?.user ?? null)
 export const currentAccount = computed(() => currentSession.value?.account ?? null)
+/** Returns true if the role of the user in the account allows the action. */
+export const may = (action: Action) => isAllowed(user.value?.role ?? 'viewer', action)
 /** Why a signed-in user sees the sign-in page. */
 export const endedBecause = signal<string | null>(null)
 
