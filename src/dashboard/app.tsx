@@ -37,7 +37,10 @@ type PageEntry = {
   readonly isUnlisted?: boolean
 }
 
-const loadAlerts = async () => (await import('./pages/alerts.tsx')).AlertsPage
+const loadAlerts = async () => {
+  const { Alerts } = await import('./pages/alerts.tsx')
+  return () => <Alerts />
+}
 const loadWebhooks = async () => (await import('./pages/webhooks.tsx')).Webhooks
 const loadAudit = async () => (await import('./pages/audit.tsx')).AuditLog
 const loadInsights = async () => (await import('./pages/insights.tsx')).Insights

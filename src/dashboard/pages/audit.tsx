@@ -87,7 +87,7 @@ function Entries({ rows }: { readonly rows: readonly ShownAuditEntry[] }) {
     <Table
       caption="Audit log"
       rows={rows}
-      keyOf={({ id }) => id}
+      rowKey={({ id }) => id}
       columns={[
         { name: 'Time', show: ({ at }) => listTime(at) },
         { name: 'Action', isHeading: true, show: ({ action }) => actionText(action) },

@@ -3,12 +3,12 @@ import type { ShownBilling } from '../../console/billing/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { BillingNotices } from '../parts/billing-notices.tsx'
 import { Button } from '../parts/button.tsx'
-import { Confirm } from '../parts/dialog.tsx'
 import { TextField } from '../parts/field.tsx'
 import { MeterBar } from '../parts/meter.tsx'
 import { Empty, FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { PaymentMethod } from '../parts/payment-method.tsx'
+import { action, useActions } from '../parts/resource.tsx'
 import { Table } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
@@ -43,12 +43,49 @@ const limitNames = ['daily_tokens', 'daily_cost_usd', 'requests_per_minute', 'co
 
 type Changed = { readonly billing: ShownBilling; readonly onChange: (billing: ShownBilling) => void }
 
+const needsMethod = ({ collected_by, payment_method }: ShownBilling) =>
+  collected_by === 'stripe' && payment_method === null
+
+const upgrade = (onChange: Changed['onChange']) =>
+  action<ShownBilling>({
+    text: () => 'Upgrade',
+    isReady: billing => !needsMethod(billing),
+    dialog: ({ plans, collected_by }) => ({
+      title: 'Upgrade to the Usage plan?',
+      submit: 'Upgrade and start billing',
+      about: (
+        <p>
+          Billing starts immediately; each request is charged by tokens, up to {formatUsd(plans.usage.daily_cost_usd)}{' '}
+          per day. You are invoiced every 30 days and can downgrade at the end of a cycle.
+          {collected_by === 'manual' && ' The operator of this gateway collects the payment.'}
+        </p>
+      ),
+    }),
+    perform: async ({ version }) => {
+      onChange(await callApi('POST /api/v1/billing/upgrade', { body: { confirm: true, version } }))
+      return 'Plan changed to Usage'
+    },
+  })
+
+const downgrade = (onChange: Changed['onChange']) =>
+  action<ShownBilling>({
+    text: () => 'Downgrade',
+    dialog: () => ({
+      title: 'Downgrade to the Evaluation plan?',
+      submit: 'Downgrade',
+      about: <p>Nothing changes until the cycle ends. Then lower limits apply and usage is free.</p>,
+    }),
+    perform: async ({ version }) => {
+      onChange(await callApi('POST /api/v1/billing/downgrade', { body: { confirm: true, version } }))
+      return 'Downgrade scheduled for the end of the cycle'
+    },
+  })
+
 function Plan({ billing, onChange }: Changed) {
-  const [asks, setAsks] = useState<'upgrade' | 'downgrade' | null>(null)
+  const { buttons, dialogs } = useActions<ShownBilling>(() => undefined)
   // Overrides of the operator included.
   const enforced = useResource('GET /api/v1/account').data?.limits
-  const { plan, plan_after_cycle: next, plans, cycle, version } = billing
-  const needsMethod = billing.collected_by === 'stripe' && billing.payment_method === null
+  const { plan, plan_after_cycle: next, plans, cycle } = billing
   return (
     <Card
       title="Plan"
@@ -89,13 +126,11 @@ function Plan({ billing, onChange }: Changed) {
               )}
               {!isCurrent && name === 'usage' && billing.upgraded_by === 'owner' && (
                 <>
-                  <Button text="Upgrade" look="primary" disabled={needsMethod} onClick={() => setAsks('upgrade')} />
-                  {needsMethod && <p class="hint">Add a payment method first, below.</p>}
+                  {buttons(billing, [upgrade(onChange)], 'primary')}
+                  {needsMethod(billing) && <p class="hint">Add a payment method first, below.</p>}
                 </>
               )}
-              {!isCurrent && name === 'evaluation' && next === 'usage' && (
-                <Button onClick={() => setAsks('downgrade')}>Downgrade</Button>
-              )}
+              {!isCurrent && name === 'evaluation' && next === 'usage' && buttons(billing, [downgrade(onChange)], '')}
             </div>
           )
         })}
@@ -110,36 +145,7 @@ function Plan({ billing, onChange }: Changed) {
           Changes to <strong>{next}</strong> at the end of the cycle.
         </p>
       )}
-      {asks === 'upgrade' && (
-        <Confirm
-          title="Upgrade to the Usage plan?"
-          action="Upgrade and start billing"
-          perform={async () => {
-            onChange(await callApi('POST /api/v1/billing/upgrade', { body: { confirm: true, version } }))
-            showToast('Plan changed to Usage')
-          }}
-          onClose={() => setAsks(null)}
-        >
-          <p>
-            Billing starts immediately; each request is charged by tokens, up to {formatUsd(plans.usage.daily_cost_usd)}{' '}
-            per day. You are invoiced every 30 days and can downgrade at the end of a cycle.
-            {billing.collected_by === 'manual' && ' The operator of this gateway collects the payment.'}
-          </p>
-        </Confirm>
-      )}
-      {asks === 'downgrade' && (
-        <Confirm
-          title="Downgrade to the Evaluation plan?"
-          action="Downgrade"
-          perform={async () => {
-            onChange(await callApi('POST /api/v1/billing/downgrade', { body: { confirm: true, version } }))
-            showToast('Downgrade scheduled for the end of the cycle')
-          }}
-          onClose={() => setAsks(null)}
-        >
-          <p>Nothing changes until the cycle ends. Then lower limits apply and usage is free.</p>
-        </Confirm>
-      )}
+      {dialogs}
     </Card>
   )
 }
@@ -217,7 +223,7 @@ function Invoices() {
             <Table
               caption="Invoices, newest first"
               rows={data}
-              keyOf={({ id }) => id}
+              rowKey={({ id }) => id}
               columns={[
                 {
                   name: 'Period',

@@ -2,12 +2,10 @@ import { useState } from 'preact/hooks'
 import type { ShownRecommendation } from '../../console/insights/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Button } from '../parts/button.tsx'
-import { Confirm } from '../parts/dialog.tsx'
-import { TextField } from '../parts/field.tsx'
 import { Empty, Loaded, Notice, type Tone } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
+import { action, useActions } from '../parts/resource.tsx'
 import { Table } from '../parts/table.tsx'
-import { showToast } from '../parts/toast.tsx'
 import { callApi } from '../state/api.ts'
 import { dateOf, formatCount, humanize, milliseconds, usdColumn } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
@@ -20,17 +18,13 @@ const eraseWord = 'erase'
 
 export function Insights() {
   const learning = useResource('GET /api/v1/insights/learning', { everyMs })
-  const [isErasing, setErasing] = useState(false)
-  const mayErase = may('learning.delete')
+  const { buttons, dialogs } = useActions<null>(learning.reload)
   const isAbsent = learning.failure?.code === 'not_found'
   return (
     <Page
       title="Insights"
       about="Routing statistics for this account. Contains no prompts or outputs."
-      actions={
-        mayErase &&
-        !isAbsent && <Button text="Delete learning data" look="danger-text" onClick={() => setErasing(true)} />
-      }
+      actions={may('learning.delete') && !isAbsent && buttons(null, [erase], '')}
     >
       {isAbsent ? (
         <Notice title="Insights unavailable">Insights are not available in this release.</Notice>
@@ -39,15 +33,7 @@ export function Insights() {
           {found => <Learned learning={found} />}
         </Loaded>
       )}
-      {isErasing && (
-        <Erase
-          onErased={() => {
-            learning.reload()
-            showToast('Learning data deleted')
-          }}
-          onClose={() => setErasing(false)}
-        />
-      )}
+      {dialogs}
     </Page>
   )
 }
@@ -156,7 +142,7 @@ function QueryTypes({ learning }: { readonly learning: Learning }) {
       <Table
         caption="Query types"
         rows={learning.query_types}
-        keyOf={({ query_type }) => query_type}
+        rowKey={({ query_type }) => query_type}
         columns={[
           { name: 'Query type', isHeading: true, show: one => humanize(one.query_type) },
           { name: 'Requests', from: 'middle', isNumber: true, show: one => formatCount(one.requests) },
@@ -179,7 +165,7 @@ function ModelTable({ learning }: { readonly learning: Learning }) {
       <Table
         caption="Models by query type"
         rows={showsAll ? rows : rows.slice(0, shownAtFirst)}
-        keyOf={({ model, query_type }) => `${model} ${query_type}`}
+        rowKey={({ model, query_type }) => `${model} ${query_type}`}
         columns={[
           {
             name: 'Model',
@@ -215,25 +201,24 @@ function ModelTable({ learning }: { readonly learning: Learning }) {
   )
 }
 
-function Erase({ onErased, onClose }: { readonly onErased: () => void; readonly onClose: () => void }) {
-  const [text, setText] = useState('')
-  return (
-    <Confirm
-      title="Delete all learning data?"
-      action="Delete learning data"
-      isDangerous
-      isReady={text.trim().toLowerCase() === eraseWord}
-      perform={async () => {
-        await callApi('DELETE /api/v1/insights/data')
-        onErased()
-      }}
-      onClose={onClose}
-    >
+const erase = action<null, { readonly word: string }>({
+  text: () => 'Delete learning data',
+  isDangerous: true,
+  start: () => ({ word: '' }),
+  dialog: (_, { word }) => ({
+    title: 'Delete all learning data?',
+    submit: 'Delete learning data',
+    isReady: word.trim().toLowerCase() === eraseWord,
+    about: (
       <p>
         Deletes all learning entries and ratings of this account permanently. Routing returns to catalog defaults. The
         request log and billing do not change.
       </p>
-      <TextField label={`Type “${eraseWord}” to confirm`} autocomplete="off" value={text} onText={setText} />
-    </Confirm>
-  )
-}
+    ),
+    fields: [{ param: 'word', label: `Type “${eraseWord}” to confirm`, autocomplete: 'off' }],
+  }),
+  perform: async () => {
+    await callApi('DELETE /api/v1/insights/data')
+    return 'Learning data deleted'
+  },
+})

@@ -77,7 +77,7 @@ export function InvoicePage() {
               <Table
                 caption="Invoice lines by model"
                 rows={found.lines}
-                keyOf={({ model }) => model}
+                rowKey={({ model }) => model}
                 columns={[
                   { name: 'Model', isHeading: true, show: line => line.model },
                   { name: 'Requests', isNumber: true, show: line => formatCount(line.requests) },

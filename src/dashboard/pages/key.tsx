@@ -1,9 +1,9 @@
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import type { ShownKeyPage } from '../../console/keys/schemas.ts'
-import { Button } from '../parts/button.tsx'
+import type { ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
 import { DetailRow } from '../parts/conversation-turn.tsx'
 import { Copy } from '../parts/copy.tsx'
-import { KeyBadge, KeyDialog, type OpenKeyDialog } from '../parts/key-dialogs.tsx'
+import { KeyBadge, keyActions } from '../parts/key-actions.tsx'
 import { KeyLimits } from '../parts/key-limits.tsx'
 import { fallbackTitles } from '../parts/key-routing.tsx'
 import { KeySnippets } from '../parts/key-snippets.tsx'
@@ -11,11 +11,12 @@ import { KeyUsageChart } from '../parts/key-usage-chart.tsx'
 import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { useProjects } from '../parts/project-field.tsx'
+import { useActions } from '../parts/resource.tsx'
 import { Table } from '../parts/table.tsx'
 import { exactTime, humanize, relativeTime } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
-import { isKeyValid } from '../state/key-lineage.ts'
+import { isKeyValid } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
 
 const everyMs = 10_000
@@ -25,7 +26,7 @@ export function KeyPage() {
   // Constant: each key has a page of its own, and the URL may already name the next page.
   const [id] = useState(() => hashRoute.peek().path[1] ?? '')
   const key = useResource('GET /api/v1/keys/:id', { params: { id }, everyMs })
-  const [open, setOpen] = useState<OpenKeyDialog | null>(null)
+  const { buttons, failure, dialogs } = useActions<ShownKey | ShownKeyPage>(key.reload)
   const isMissing = key.failure?.code === 'not_found' && key.data === undefined
   return (
     <Page
@@ -37,6 +38,7 @@ export function KeyPage() {
         </a>
       }
     >
+      {failure}
       {isMissing ? (
         <div class="card">
           <Empty title="No such key">It belongs to another user or account, or the ID is wrong.</Empty>
@@ -46,7 +48,7 @@ export function KeyPage() {
           {found => (
             <>
               <State of={found} />
-              <Rules of={found} onOpen={setOpen} />
+              <Rules of={found} buttons={buttons(found, keyActions, '')} />
               <KeyLimits of={found} />
               <KeyUsageChart of={found} />
               <Lineage of={found} />
@@ -55,17 +57,7 @@ export function KeyPage() {
           )}
         </Loaded>
       )}
-      {open !== null && (
-        <KeyDialog
-          open={open}
-          onMade={made => {
-            setOpen({ kind: 'shown', made })
-            key.reload()
-          }}
-          onChanged={key.reload}
-          onClose={() => setOpen(null)}
-        />
-      )}
+      {dialogs}
     </Page>
   )
 }
@@ -98,35 +90,14 @@ function State({ of: key }: KeyProps) {
   )
 }
 
-function Rules({ of: key, onOpen }: KeyProps & { readonly onOpen: (open: OpenKeyDialog) => void }) {
+function Rules({ of: key, buttons }: KeyProps & { readonly buttons: ComponentChildren }) {
   const account = useResource('GET /api/v1/account')
   const { names, mayManage } = useProjects()
-  const isValid = isKeyValid(key)
   const asAccount = (value: string | undefined) => `As the account${value === undefined ? '' : `: ${value}`}`
   const accountFallback = account.data && fallbackTitles[account.data.fallback ?? 'any']
   const onOff = (isOn: boolean) => (isOn ? 'On' : 'Off')
-  const isReplaced = key.replaced_by !== null
-  // An expired key can get a later expiry, unless a rotation replaced it.
-  const isOpen = key.revoked_at === null && (isValid || !isReplaced)
-  const kinds = (['change', 'rotate', 'revoke'] as const).filter(
-    kind => isOpen && (kind !== 'rotate' || (isValid && !isReplaced)),
-  )
   return (
-    <Card
-      title={key.name}
-      about={<code>{key.prefix}</code>}
-      actions={
-        mayManage(key) &&
-        kinds.map(kind => (
-          <Button
-            text={humanize(kind)}
-            key={kind}
-            look={kind === 'revoke' ? 'danger-text' : ''}
-            onClick={() => onOpen({ kind, key })}
-          />
-        ))
-      }
-    >
+    <Card title={key.name} about={<code>{key.prefix}</code>} actions={mayManage(key) && buttons}>
       <p class="copied-line">
         <span>
           <span class="mono wrap">{key.id}</span> <KeyBadge of={key} />
@@ -186,8 +157,8 @@ function Lineage({ of: { id, lineage, replaces } }: KeyProps) {
       <Table
         caption="Rotation, newest key first"
         rows={lineage.toReversed()}
-        keyOf={key => key.id}
-        classOf={key => (isKeyValid(key) ? '' : 'faded')}
+        rowKey={key => key.id}
+        rowClass={key => (isKeyValid(key) ? '' : 'faded')}
         columns={[
           {
             name: 'Key',

@@ -111,8 +111,8 @@ function Catalogue({ models, states, own, onChoose }: CatalogueProps) {
     <Table
       caption="Models"
       rows={models}
-      keyOf={({ name }) => name}
-      classOf={({ status }) => (status === 'retired' ? 'faded' : '')}
+      rowKey={({ name }) => name}
+      rowClass={({ status }) => (status === 'retired' ? 'faded' : '')}
       columns={[
         {
           name: 'Model',
@@ -273,7 +273,7 @@ function ModelDetail({ model, health, own, onClose }: ModelDetailProps) {
         <Table
           caption={`${model.display_name} by query type`}
           rows={own}
-          keyOf={({ query_type }) => query_type}
+          rowKey={({ query_type }) => query_type}
           columns={[
             { name: 'Query type', isHeading: true, show: one => humanize(one.query_type) },
             { name: 'Requests', isNumber: true, show: one => formatCount(one.requests) },

@@ -1,30 +1,38 @@
 import { useState } from 'preact/hooks'
 import type { ShownKey } from '../../console/keys/schemas.ts'
 import type { ShownProject } from '../../console/projects/schemas.ts'
-import { Alerts } from '../parts/alerts.tsx'
-import { Button } from '../parts/button.tsx'
-import { Confirm, FormDialog } from '../parts/dialog.tsx'
-import { TextField } from '../parts/field.tsx'
-import { LimitFields } from '../parts/key-rules.tsx'
+import { outranks, projectRoles } from '../../core/accounts/roles.ts'
+import { Badge } from '../parts/badge.tsx'
 import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
-import { AddMember, Members, type ProjectMember } from '../parts/project-members.tsx'
-import { Table } from '../parts/table.tsx'
-import { showToast } from '../parts/toast.tsx'
+import { action, ResourceView, useActions } from '../parts/resource.tsx'
+import { projectRoleWords, RoleSelect, roleChoices } from '../parts/roles.tsx'
 import { UsedLimits } from '../parts/used-limits.tsx'
-import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { exactTime, formatCount, formatUsd, relativeTime } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
-import { isKeyValid } from '../state/key-lineage.ts'
-import { type LimitTexts, limitParams, limitsOfTexts, textsOfLimits } from '../state/key-rule-texts.ts'
+import { isKeyValid } from '../state/keys.ts'
 import { type Resource, useResource } from '../state/resource.ts'
-import { may } from '../state/session.ts'
+import { may, user } from '../state/session.ts'
+import { Alerts } from './alerts.tsx'
+import { saveProject } from './projects.tsx'
 
-type Open =
-  | { readonly kind: 'change' | 'archive' | 'add' }
-  | { readonly kind: 'remove'; readonly member: ProjectMember }
+type Member = ShownProject['members'][number]
+
+const archive = action<ShownProject>({
+  text: () => 'Archive project',
+  isDangerous: true,
+  dialog: ({ name }) => ({
+    title: `Archive “${name}”?`,
+    submit: 'Archive project',
+    about: <p>Its limits end, and it accepts no keys. Revoke its valid keys first. This cannot be undone.</p>,
+  }),
+  perform: async ({ id, name }) => {
+    await callApi('DELETE /api/v1/projects/:id', { params: { id } })
+    return `Project “${name}” archived`
+  },
+})
 
 /** The project in the URL: limits with their use, members and keys. */
 export function ProjectPage() {
@@ -32,17 +40,11 @@ export function ProjectPage() {
   const [id] = useState(() => hashRoute.peek().path[1] ?? '')
   const project = useResource('GET /api/v1/projects/:id', { params: { id } })
   const keys = useResource('GET /api/v1/keys', { query: { project_id: id } })
-  const [open, setOpen] = useState<Open | null>(null)
-  const close = () => setOpen(null)
-  const changed = () => {
-    close()
-    project.reload()
-  }
+  const { buttons, failure, dialogs } = useActions<ShownProject>(project.reload)
   const shown = project.data
-  const canSetLimits = may('projects.all')
   const isMissing = project.failure?.code === 'not_found'
-  const canRemove = shown !== undefined && (canSetLimits || shown.role === 'admin')
-  const canManage = canRemove && !isMissing && shown.archived_at === null
+  const canRemove = may('projects.all') || shown?.role === 'admin'
+  const canManage = canRemove && !isMissing && shown?.archived_at === null
   return (
     <Page
       // Constant: a page takes the focus when its title changes, and the name loads later.
@@ -53,33 +55,24 @@ export function ProjectPage() {
           <a href={hrefTo('', { project_id: id })}>Usage</a>
         </>
       }
-      actions={
-        canManage && (
-          <>
-            <Button onClick={() => setOpen({ kind: 'change' })}>Change project</Button>
-            {canSetLimits && (
-              <Button text="Archive project" look="danger-text" onClick={() => setOpen({ kind: 'archive' })} />
-            )}
-          </>
-        )
-      }
+      actions={canManage && shown && buttons(shown, may('projects.all') ? [saveProject, archive] : [saveProject], '')}
     >
+      {failure}
       {isMissing ? (
         <div class="card">
           <Empty title="No such project">You are not a member of it, or the ID is wrong.</Empty>
         </div>
       ) : (
         <Loaded resource={project} what="the project">
-          {one => (
+          {found => (
             <>
-              <Limits project={one} />
+              <Limits project={found} />
               <Members
-                project={one}
+                project={found}
+                resource={project}
                 canManage={canManage}
                 canRemove={canRemove}
-                onChange={project.reload}
-                onAdd={() => setOpen({ kind: 'add' })}
-                onRemove={member => setOpen({ kind: 'remove', member })}
+                onRemove={keys.reload}
               />
               <Keys id={id} keys={keys} />
               {canManage && <Alerts projectId={id} />}
@@ -87,42 +80,7 @@ export function ProjectPage() {
           )}
         </Loaded>
       )}
-      {shown !== undefined && open?.kind === 'change' && (
-        <Change project={shown} canSetLimits={canSetLimits} onChanged={changed} onClose={close} />
-      )}
-      {shown !== undefined && open?.kind === 'add' && <AddMember project={shown} onAdded={changed} onClose={close} />}
-      {open?.kind === 'remove' && (
-        <Confirm
-          title={`Remove ${open.member.email} from the project?`}
-          action="Remove"
-          isDangerous
-          perform={async () => {
-            const params = { id, user: open.member.user_id }
-            await callApi('DELETE /api/v1/projects/:id/members/:user', { params })
-            showToast(`${open.member.email} removed`)
-            project.reload()
-            keys.reload()
-          }}
-          onClose={close}
-        >
-          <p>Their keys in this project are revoked within 1 s.</p>
-        </Confirm>
-      )}
-      {shown !== undefined && open?.kind === 'archive' && (
-        <Confirm
-          title={`Archive “${shown.name}”?`}
-          action="Archive project"
-          isDangerous
-          perform={async () => {
-            await callApi('DELETE /api/v1/projects/:id', { params: { id } })
-            showToast(`Project “${shown.name}” archived`)
-            project.reload()
-          }}
-          onClose={close}
-        >
-          <p>Its limits end, and it accepts no keys. Revoke its valid keys first. This cannot be undone.</p>
-        </Confirm>
-      )}
+      {dialogs}
     </Page>
   )
 }
@@ -146,25 +104,121 @@ function Limits({ project: { name, archived_at, limits, used } }: { readonly pro
   )
 }
 
+type MembersProps = {
+  readonly project: ShownProject
+  readonly resource: Resource<ShownProject>
+  /** False in an archived project, whose members can only be removed. */
+  readonly canManage: boolean
+  readonly canRemove: boolean
+  readonly onRemove: () => void
+}
+
+/** Members of a project; those below the user can be changed. */
+function Members({ project, resource, canManage, canRemove, onRemove }: MembersProps) {
+  const { id, members } = project
+  // Owners and admins of the account change every role.
+  const rank = may('projects.all') ? 'owner' : (project.role ?? 'viewer')
+  const team = useResource('GET /api/v1/team', { when: canManage })
+  const others = team.data?.data.filter(person => !members.some(({ user_id }) => user_id === person.id)) ?? []
+  const grantable = projectRoles.filter(role => outranks(rank, role))
+  const setRole = (user: string, role: string) =>
+    callApi('PUT /api/v1/projects/:id/members/:user', { params: { id, user }, body: { role } })
+  const add = action({
+    text: () => 'Add member',
+    start: () => ({ user: '', role: 'member' }),
+    dialog: (_: null, { user, role }) => ({
+      title: 'Add member',
+      submit: 'Add member',
+      isReady: user !== '',
+      fields: [
+        {
+          param: 'user',
+          label: 'User',
+          hint: 'Users of the account that are not in it yet.',
+          choices: [['', 'Choose a user'], ...others.map(({ id, email }) => [id, email] as const)],
+        },
+        { param: 'role', label: 'Role', hint: projectRoleWords(role), choices: roleChoices(grantable) },
+      ],
+    }),
+    perform: async (_, { user, role }) => {
+      await setRole(user, role)
+      return 'Member added'
+    },
+  })
+  const remove = action<Member>({
+    text: () => 'Remove',
+    label: ({ email }) => `Remove ${email}`,
+    isDangerous: true,
+    isFor: ({ role }) => canRemove && outranks(rank, role),
+    dialog: ({ email }) => ({
+      title: `Remove ${email} from the project?`,
+      submit: 'Remove',
+      about: <p>Their keys in this project are revoked within 1 s.</p>,
+    }),
+    perform: async ({ user_id, email }) => {
+      await callApi('DELETE /api/v1/projects/:id/members/:user', { params: { id, user: user_id } })
+      onRemove()
+      return `${email} removed`
+    },
+  })
+  return (
+    <ResourceView
+      title="Members"
+      about="Owners and admins of the account have all rights in each project."
+      caption="Members of the project"
+      what="the members"
+      resource={resource}
+      rows={({ members }) => members}
+      rowKey={({ user_id }) => user_id}
+      columns={[
+        {
+          name: 'Email',
+          isHeading: true,
+          show: ({ email, user_id }) => (
+            <>
+              {email} {user_id === user.value?.id && <Badge>you</Badge>}
+            </>
+          ),
+        },
+        {
+          name: 'Role',
+          show: ({ user_id, email, role }) => (
+            <RoleSelect
+              email={email}
+              role={role}
+              choices={canManage && outranks(rank, role) ? grantable : []}
+              change={async chosen => {
+                await setRole(user_id, chosen)
+                resource.reload()
+              }}
+            />
+          ),
+        },
+        {
+          name: 'Permissions',
+          from: 'wide',
+          show: ({ role }) => <span class="quiet">{projectRoleWords(role)}</span>,
+        },
+      ]}
+      empty={['No members yet', 'Members of the account appear here after you add them.']}
+      create={canManage && add}
+      actions={[remove]}
+    />
+  )
+}
+
 type KeysProps = { readonly id: string; readonly keys: Resource<{ readonly data: readonly ShownKey[] }> }
 
 function Keys({ id, keys }: KeysProps) {
   return (
-    <Card title="Keys" actions={<a href={hrefTo('keys', { project_id: id })}>Manage keys</a>}>
-      <Loaded resource={keys} what="keys">
-        {({ data }) => <KeyTable keys={data.filter(key => isKeyValid(key))} />}
-      </Loaded>
-    </Card>
-  )
-}
-
-function KeyTable({ keys }: { readonly keys: readonly ShownKey[] }) {
-  if (keys.length === 0) return <Empty title="No active keys">Create an API key and choose this project for it.</Empty>
-  return (
-    <Table
+    <ResourceView
+      title="Keys"
+      controls={<a href={hrefTo('keys', { project_id: id })}>Manage keys</a>}
       caption="Keys of the project"
-      rows={keys}
-      keyOf={one => one.id}
+      what="keys"
+      resource={keys}
+      rows={({ data }) => data.filter(key => isKeyValid(key))}
+      rowKey={key => key.id}
       columns={[
         {
           name: 'Name',
@@ -183,45 +237,7 @@ function KeyTable({ keys }: { readonly keys: readonly ShownKey[] }) {
         { name: 'Requests', isNumber: true, show: ({ usage }) => formatCount(usage.requests) },
         { name: 'Cost', isNumber: true, show: ({ usage }) => formatUsd(usage.cost_usd) },
       ]}
+      empty={['No active keys', 'Create an API key and choose this project for it.']}
     />
-  )
-}
-
-type ChangeProps = {
-  readonly project: ShownProject
-  readonly canSetLimits: boolean
-  readonly onChanged: () => void
-  readonly onClose: () => void
-}
-
-function Change({ project, canSetLimits, onChanged, onClose }: ChangeProps) {
-  const [name, setName] = useState(project.name)
-  const [limits, setLimits] = useState<LimitTexts>(textsOfLimits(project.limits))
-  const changing = useAction(async () => {
-    const body = { name: name.trim(), ...(canSetLimits ? { limits: limitsOfTexts(limits) } : {}) }
-    await callApi('PATCH /api/v1/projects/:id', { params: { id: project.id }, body })
-    showToast('Project changed')
-    onChanged()
-  })
-  return (
-    <FormDialog
-      title={`Change “${project.name}”`}
-      action="Save"
-      isReady={name.trim() !== ''}
-      doing={changing}
-      fields={['name', ...limitParams]}
-      onClose={onClose}
-    >
-      <TextField
-        label="Name"
-        required
-        maxLength={100}
-        value={name}
-        onText={setName}
-        param="name"
-        failure={changing.failure}
-      />
-      {canSetLimits && <LimitFields texts={limits} onTexts={setLimits} failure={changing.failure} />}
-    </FormDialog>
   )
 }

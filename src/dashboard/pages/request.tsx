@@ -135,7 +135,7 @@ function Candidates({ record: { candidates } }: { readonly record: RequestRecord
       <Table
         caption="Candidates"
         rows={candidates}
-        keyOf={({ model }) => model}
+        rowKey={({ model }) => model}
         columns={[
           { name: 'Model', isHeading: true, show: ({ model }) => model },
           {

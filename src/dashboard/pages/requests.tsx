@@ -192,8 +192,8 @@ function RequestTable({ rows, fresh, onChoose }: RequestTableProps) {
     <Table
       caption="Requests, newest first"
       rows={rows}
-      keyOf={({ request_id }) => request_id}
-      classOf={({ request_id }) => (fresh.has(request_id) ? 'fresh' : '')}
+      rowKey={({ request_id }) => request_id}
+      rowClass={({ request_id }) => (fresh.has(request_id) ? 'fresh' : '')}
       columns={[
         {
           name: 'Time',

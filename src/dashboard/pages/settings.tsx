@@ -130,7 +130,7 @@ function Sessions() {
           <Table
             caption="Your sessions"
             rows={data}
-            keyOf={({ id }) => id}
+            rowKey={({ id }) => id}
             columns={[
               {
                 name: 'Device',

@@ -90,7 +90,7 @@ function Values({ settings }: { readonly settings: Shown }) {
       <Table
         caption="Configuration of single sign-on"
         rows={values}
-        keyOf={([name]) => name}
+        rowKey={([name]) => name}
         columns={[
           { name: 'Setting', isHeading: true, show: ([name]) => name },
           { name: 'Value', show: ([, value]) => <span class="break">{value}</span> },
@@ -123,7 +123,7 @@ function Roles({
       <Table
         caption="Role per group"
         rows={mapping}
-        keyOf={({ group }) => group}
+        rowKey={({ group }) => group}
         columns={[
           { name: `Group (${claim})`, isHeading: true, show: ({ group }) => <span class="break">{group}</span> },
           { name: 'Role', show: ({ role }) => role },

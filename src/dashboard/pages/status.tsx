@@ -170,7 +170,7 @@ function Models() {
         <Table
           caption="Models by provider and health"
           rows={providers}
-          keyOf={([provider]) => provider}
+          rowKey={([provider]) => provider}
           columns={[
             { name: 'Provider', isHeading: true, show: ([provider]) => provider },
             ...states.map(state => ({

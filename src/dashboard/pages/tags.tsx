@@ -1,21 +1,145 @@
+import type { ShownTag } from '../../console/tags/schemas.ts'
+import { Badge } from '../parts/badge.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
-import { Page } from '../parts/page.tsx'
 import { useOwnScope } from '../parts/project-field.tsx'
-import { TagBudgets } from '../parts/tag-budgets.tsx'
+import { action, ResourceView } from '../parts/resource.tsx'
 import { TagUsage } from '../parts/tag-usage.tsx'
+import { callApi } from '../state/api.ts'
 import { filtersOf } from '../state/filters.ts'
+import { compact, formatCount, formatUsd } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
+import { limitFields, toLimits, toLimitTexts } from '../state/keys.ts'
+import { useResource } from '../state/resource.ts'
+import { may } from '../state/session.ts'
 
+const toTitle = ({ name, value }: Pick<ShownTag, 'name' | 'value'>) => `${name}=${value}`
+
+/** Sets the budget of any tag, or changes one. */
+const save = action({
+  text: (tag: ShownTag | null) => (tag === null ? 'Set budget' : 'Change'),
+  label: tag => (tag === null ? 'Set budget' : `Change the budget of ${toTitle(tag)}`),
+  start: tag => ({ name: tag?.name ?? '', value: tag?.value ?? '', ...toLimitTexts(tag?.limits ?? null) }),
+  dialog: (tag, { name, value, ...limits }) => ({
+    title: tag === null ? 'Set budget' : `Change the budget of “${toTitle(tag)}”`,
+    submit: tag === null ? 'Set budget' : 'Save',
+    isReady: name.trim() !== '' && value.trim() !== '' && Object.values(limits).some(text => text !== ''),
+    about: <p class="hint">An empty field is no limit. At least one limit is required.</p>,
+    fields: [...(tag === null ? tagFields : []), ...limitFields],
+  }),
+  perform: async (tag, { name, value, ...limits }) => {
+    const body = { name: name.trim(), value: value.trim(), limits: toLimits(limits) }
+    await callApi('PUT /api/v1/tags', { body })
+    return tag === null ? 'Budget set' : 'Budget changed'
+  },
+})
+
+const tagFields = [
+  { param: 'name', label: 'Tag name', required: true, maxLength: 32, placeholder: 'team' },
+  {
+    param: 'value',
+    label: 'Tag value',
+    required: true,
+    maxLength: 64,
+    placeholder: 'search',
+    hint: 'The budget replaces a present one of the same tag.',
+  },
+] as const
+
+const remove = action<ShownTag>({
+  text: () => 'Remove',
+  label: tag => `Remove the budget of ${toTitle(tag)}`,
+  isDangerous: true,
+  dialog: tag => ({
+    title: `Remove the budget of “${toTitle(tag)}”?`,
+    submit: 'Remove',
+    about: <p>Requests with this tag are then limited only by the account and their key. Their usage stays.</p>,
+  }),
+  perform: async ({ name, value }) => {
+    await callApi('PUT /api/v1/tags', { body: { name, value, limits: null } })
+    return 'Budget removed'
+  },
+})
+
+/** The budgets of the account, and usage by tag. Every role sees the budgets; admins and owners change them. */
 export function TagsPage() {
   const filters = filtersOf(hashRoute.value.query)
+  const tags = useResource('GET /api/v1/tags', { everyMs: 10_000 })
+  const mayChange = may('account.change')
+  const count = (limit: number | null | undefined) => (limit == null ? '–' : formatCount(limit))
   return (
-    <Page
-      title="Tags"
-      about={`Labels of requests, from API keys, the header x-gateway-tags, metadata and agent sessions. Usage is of ${useOwnScope() ?? 'the account'}.`}
+    <ResourceView
+      page={{
+        title: 'Tags',
+        about: `Labels of requests, from API keys, the header x-gateway-tags, metadata and agent sessions. Usage is of ${useOwnScope() ?? 'the account'}.`,
+      }}
+      title="Budgets"
+      about="Each limits all requests of the account with the tag. Used: this UTC day and month, of the whole account."
+      what="the budgets"
+      resource={tags}
+      rows={({ data }) => data}
+      rowKey={tag => toTitle(tag)}
+      columns={[
+        {
+          name: 'Tag',
+          isHeading: true,
+          show: tag => (
+            <a class="break" href={hrefTo('tags', { tag: toTitle(tag) })}>
+              {toTitle(tag)}
+            </a>
+          ),
+        },
+        {
+          name: 'Monthly cost',
+          isNumber: true,
+          show: ({ limits, used }) => (
+            <Used used={used.monthly_cost_usd} limit={limits?.monthly_cost_usd} show={formatUsd} />
+          ),
+        },
+        {
+          name: 'Daily cost',
+          isNumber: true,
+          show: ({ limits, used }) => (
+            <Used used={used.daily_cost_usd} limit={limits?.daily_cost_usd} show={formatUsd} />
+          ),
+        },
+        {
+          name: 'Daily tokens',
+          isNumber: true,
+          from: 'middle',
+          show: ({ limits, used }) => <Used used={used.daily_tokens} limit={limits?.daily_tokens} show={compact} />,
+        },
+        { name: 'Per minute', isNumber: true, from: 'wide', show: tag => count(tag.limits?.requests_per_minute) },
+        { name: 'Concurrent', isNumber: true, from: 'wide', show: tag => count(tag.limits?.concurrent_requests) },
+      ]}
+      empty={[
+        'No budgets',
+        mayChange
+          ? 'Set a budget to limit the requests with a tag.'
+          : 'An admin or owner of the account can set a budget for a tag.',
+      ]}
+      create={mayChange && save}
+      actions={mayChange ? [save, remove] : []}
     >
-      <TagBudgets />
       <FilterBar path="tags" filters={filters} />
       <TagUsage filters={filters} />
-    </Page>
+    </ResourceView>
+  )
+}
+
+type UsedProps = {
+  readonly used: number
+  readonly limit: number | null | undefined
+  readonly show: (value: number) => string
+}
+
+/** The warning is text too, since color is not enough. */
+function Used({ used, limit, show }: UsedProps) {
+  if (limit == null) return <span class="quiet">{show(used)}</span>
+  return (
+    <>
+      {show(used)} of {show(limit)}{' '}
+      {used >= limit ? <Badge tone="bad">Reached</Badge> : used >= 0.8 * limit && <Badge tone="warn">80% used</Badge>}
+    </>
   )
 }

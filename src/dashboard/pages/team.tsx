@@ -1,172 +1,190 @@
-import { useState } from 'preact/hooks'
-import type { ShownInvitation, ShownTeam } from '../../console/team/schemas.ts'
-import { isAllowed, outranks, type Role, roles } from '../../core/accounts/roles.ts'
+import type { ShownInvitation } from '../../console/team/schemas.ts'
+import { outranks, projectRoles, roles } from '../../core/accounts/roles.ts'
 import type { ShownUser } from '../../http/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
-import { Button } from '../parts/button.tsx'
-import { Confirm } from '../parts/dialog.tsx'
-import { Invite, projectText, roleWords } from '../parts/invite.tsx'
-import { FailureNotice, Loaded } from '../parts/notice.tsx'
-import { Card, Page } from '../parts/page.tsx'
+import type { ShownResult } from '../parts/dialog.tsx'
 import { useProjects } from '../parts/project-field.tsx'
-import { Table } from '../parts/table.tsx'
-import { showToast } from '../parts/toast.tsx'
-import { useAction } from '../state/action.ts'
+import { action, ResourceView } from '../parts/resource.tsx'
+import { projectRoleWords, RoleSelect, roleChoices, roleWords } from '../parts/roles.tsx'
 import { callApi } from '../state/api.ts'
 import { dateOf, humanize, relativeTime } from '../state/format.ts'
+import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
-import { user } from '../state/session.ts'
+import type { CreatedInvitation } from '../state/routes.ts'
+import { may, user } from '../state/session.ts'
+
+type Names = ReadonlyMap<string, string>
+type InProject = Pick<ShownInvitation, 'project_id' | 'project_role'>
+
+/** `Search (Admin)`; empty without a project. */
+function projectText({ project_id, project_role }: InProject, names: Names): string {
+  if (project_id === null) return ''
+  const name = names.get(project_id) ?? project_id
+  return project_role === null ? name : `${name} (${humanize(project_role)})`
+}
+
+/** `member with the role viewer in the project Search`: everything that the link grants. */
+function grantText({ role, project_id, project_role }: CreatedInvitation, names: Names): string {
+  if (project_id === null) return role
+  return `${role} with the role ${project_role ?? 'member'} in the project ${names.get(project_id) ?? project_id}`
+}
+
+/** Without email the inviter shares the link, which is shown once. */
+function toResult(created: CreatedInvitation, names: Names): ShownResult {
+  const { token, email, expires_at } = created
+  if (token === undefined)
+    return {
+      title: 'Invitation sent',
+      about: (
+        <p>
+          {email} receives an email with a link to join as {grantText(created, names)}. It works once and expires on{' '}
+          {dateOf(expires_at)}.
+        </p>
+      ),
+    }
+  return {
+    title: 'Share this link',
+    about: (
+      <p>
+        Share this link with {email} only. It grants the role {grantText(created, names)}, works once, and expires on{' '}
+        {dateOf(expires_at)}. It is not shown again.
+      </p>
+    ),
+    once: { text: `${location.origin}/${hrefTo(`invitation/${token}`)}`, what: 'link' },
+  }
+}
+
+const remove = action<ShownUser>({
+  text: () => 'Remove',
+  label: ({ email }) => `Remove ${email}`,
+  isDangerous: true,
+  isFor: ({ id, role }) => may('team.remove') && id !== user.value?.id && outranks(user.value?.role ?? 'member', role),
+  dialog: ({ email }) => ({
+    title: `Remove ${email}?`,
+    submit: 'Remove',
+    about: <p>Their keys and sessions are revoked within 1 s. Their usage stays in the log.</p>,
+  }),
+  perform: async ({ id, email }) => {
+    await callApi('DELETE /api/v1/team/:id', { params: { id } })
+    return `${email} removed`
+  },
+})
+
+const withdraw = action<ShownInvitation>({
+  text: () => 'Withdraw',
+  dialog: ({ email }) => ({
+    title: `Withdraw the invitation of ${email}?`,
+    submit: 'Withdraw',
+    about: <p>The link stops working.</p>,
+  }),
+  perform: async ({ id, email }) => {
+    await callApi('DELETE /api/v1/team/invitations/:id', { params: { id } })
+    return `Invitation of ${email} withdrawn`
+  },
+})
 
 export function Team() {
   const team = useResource('GET /api/v1/team')
-  const { names } = useProjects()
-  const [isInviting, setInviting] = useState(false)
-  const [leaving, setLeaving] = useState<ShownUser | null>(null)
-  const [withdrawn, setWithdrawn] = useState<ShownInvitation | null>(null)
-  const own = user.value?.role ?? 'member'
-  return (
-    <Page
-      title="Team"
-      about="All members share this account’s limits and billing."
-      actions={
-        isAllowed(own, 'team.invite') && <Button text="Invite user" look="primary" onClick={() => setInviting(true)} />
-      }
-    >
-      <Loaded resource={team} what="the team">
-        {list => (
-          <>
-            <Card title="Members">
-              <People list={list} own={own} onChange={team.reload} onRemove={setLeaving} />
-            </Card>
-            {isAllowed(own, 'team.invite') && list.invitations.length > 0 && (
-              <Card
-                title="Pending invitations"
-                about="Links expire after 7 days. A new invitation replaces the old link."
-              >
-                <Table
-                  caption="Pending invitations"
-                  rows={list.invitations}
-                  keyOf={({ id }) => id}
-                  columns={[
-                    { name: 'Email', isHeading: true, show: one => one.email },
-                    { name: 'Role', show: one => humanize(one.role) },
-                    { name: 'Project', from: 'middle', show: one => projectText(one, names) },
-                    { name: 'Expires', from: 'middle', show: one => relativeTime(one.expires_at) },
-                    {
-                      name: '',
-                      show: one => <Button text="Withdraw" look="small" onClick={() => setWithdrawn(one)} />,
-                    },
-                  ]}
-                />
-              </Card>
-            )}
-          </>
-        )}
-      </Loaded>
-      {isInviting && <Invite own={own} onInvited={team.reload} onClose={() => setInviting(false)} />}
-      {withdrawn !== null && (
-        <Confirm
-          title={`Withdraw the invitation of ${withdrawn.email}?`}
-          action="Withdraw"
-          isDangerous
-          perform={async () => {
-            await callApi('DELETE /api/v1/team/invitations/:id', { params: { id: withdrawn.id } })
-            team.reload()
-            showToast(`Invitation of ${withdrawn.email} withdrawn`)
-          }}
-          onClose={() => setWithdrawn(null)}
-        >
-          <p>The link stops working.</p>
-        </Confirm>
-      )}
-      {leaving !== null && (
-        <Confirm
-          title={`Remove ${leaving.email}?`}
-          action="Remove"
-          isDangerous
-          perform={async () => {
-            await callApi('DELETE /api/v1/team/:id', { params: { id: leaving.id } })
-            team.reload()
-            showToast(`${leaving.email} removed`)
-          }}
-          onClose={() => setLeaving(null)}
-        >
-          <p>Their keys and sessions are revoked within 1 s. Their usage stays in the log.</p>
-        </Confirm>
-      )}
-    </Page>
-  )
-}
-
-type PeopleProps = {
-  readonly list: ShownTeam
-  readonly own: Role
-  readonly onChange: () => void
-  readonly onRemove: (person: ShownUser) => void
-}
-
-function People({ list, own, onChange, onRemove }: PeopleProps) {
-  const changing = useAction(async (person: ShownUser, role: string) => {
-    await callApi('PATCH /api/v1/team/:id', { params: { id: person.id }, body: { role } })
-    showToast(`Role of ${person.email} changed to ${role}`)
-    onChange()
+  const { open: projects, names } = useProjects()
+  const invite = action({
+    text: () => 'Invite user',
+    start: () => ({ email: '', role: 'member', project_id: '', project_role: 'member' }),
+    dialog: (_: null, { role, project_id, project_role }) => ({
+      title: 'Invite user',
+      submit: 'Invite',
+      fields: [
+        { param: 'email', label: 'Email', type: 'email', required: true },
+        {
+          param: 'role',
+          label: 'Role',
+          hint: roleWords[roles.find(known => known === role) ?? 'member'],
+          choices: roleChoices(['viewer', 'member', ...(user.value?.role === 'owner' ? ['admin'] : [])]),
+        },
+        ...(projects.length === 0
+          ? []
+          : [
+              {
+                param: 'project_id',
+                label: 'Project',
+                hint: 'A viewer with a project sees only that project.',
+                choices: [['', 'None'], ...projects.map(({ id, name }) => [id, name] as const)],
+              } as const,
+            ]),
+        ...(project_id === ''
+          ? []
+          : [
+              {
+                param: 'project_role',
+                label: 'Role in the project',
+                hint: projectRoleWords(project_role),
+                choices: roleChoices(projectRoles),
+              } as const,
+            ]),
+      ],
+    }),
+    perform: async (_, { email, role, project_id, project_role }) => {
+      const joined = project_id === '' ? {} : { project_id, project_role }
+      return toResult(await callApi('POST /api/v1/team/invitations', { body: { email, role, ...joined } }), names)
+    },
   })
-  const isOneself = (person: ShownUser) => person.id === user.value?.id
   return (
-    <>
-      {changing.failure !== null && <FailureNotice failure={changing.failure} />}
-      <Table
-        caption="Members of the account"
-        rows={list.data}
-        keyOf={({ id }) => id}
-        columns={[
-          {
-            name: 'Email',
-            isHeading: true,
-            show: person => (
-              <>
-                {person.email} {isOneself(person) && <Badge>you</Badge>}
-              </>
-            ),
-          },
-          {
-            name: 'Role',
-            show: person =>
-              isAllowed(own, 'team.change_roles') ? (
-                <select
-                  aria-label={`Role of ${person.email}`}
-                  value={person.role}
-                  disabled={changing.isBusy}
-                  onChange={event => void changing.run(person, event.currentTarget.value)}
-                >
-                  {roles.map(role => (
-                    <option key={role} value={role}>
-                      {humanize(role)}
-                    </option>
-                  ))}
-                </select>
-              ) : (
-                humanize(person.role)
-              ),
-          },
-          { name: 'Permissions', from: 'wide', show: person => <span class="quiet">{roleWords[person.role]}</span> },
-          { name: 'Joined', from: 'middle', show: person => dateOf(person.created_at) },
-          {
-            name: '',
-            show: person =>
-              isAllowed(own, 'team.remove') &&
-              !isOneself(person) &&
-              outranks(own, person.role) && (
-                <Button
-                  text="Remove"
-                  look="small danger-text"
-                  aria-label={`Remove ${person.email}`}
-                  onClick={() => onRemove(person)}
-                />
-              ),
-          },
-        ]}
-      />
-    </>
+    <ResourceView
+      page={{ title: 'Team', about: 'All members share this account’s limits and billing.' }}
+      title="Members"
+      caption="Members of the account"
+      what="the team"
+      resource={team}
+      rows={({ data }) => data}
+      rowKey={({ id }) => id}
+      columns={[
+        {
+          name: 'Email',
+          isHeading: true,
+          show: ({ id, email }) => (
+            <>
+              {email} {id === user.value?.id && <Badge>you</Badge>}
+            </>
+          ),
+        },
+        {
+          name: 'Role',
+          show: ({ id, email, role }) => (
+            <RoleSelect
+              email={email}
+              role={role}
+              choices={may('team.change_roles') ? roles : []}
+              change={async chosen => {
+                await callApi('PATCH /api/v1/team/:id', { params: { id }, body: { role: chosen } })
+                team.reload()
+              }}
+            />
+          ),
+        },
+        { name: 'Permissions', from: 'wide', show: ({ role }) => <span class="quiet">{roleWords[role]}</span> },
+        { name: 'Joined', from: 'middle', show: ({ created_at }) => dateOf(created_at) },
+      ]}
+      empty={['No members', 'Members appear here when they accept an invitation.']}
+      create={may('team.invite') && invite}
+      actions={[remove]}
+    >
+      {may('team.invite') && (team.data?.invitations.length ?? 0) > 0 && (
+        <ResourceView
+          title="Pending invitations"
+          about="Links expire after 7 days. A new invitation replaces the old link."
+          what="the invitations"
+          resource={team}
+          rows={({ invitations }) => invitations}
+          rowKey={({ id }) => id}
+          columns={[
+            { name: 'Email', isHeading: true, show: ({ email }) => email },
+            { name: 'Role', show: ({ role }) => humanize(role) },
+            { name: 'Project', from: 'middle', show: invitation => projectText(invitation, names) },
+            { name: 'Expires', from: 'middle', show: ({ expires_at }) => relativeTime(expires_at) },
+          ]}
+          empty={['No invitations', 'Invitations appear here until they are accepted.']}
+          actions={[withdraw]}
+        />
+      )}
+    </ResourceView>
   )
 }

@@ -120,7 +120,7 @@ export function DailyChart({ title, days, series, kind, show, axis, least, note,
         <Table
           caption={`${title} by ${perUnit}`}
           rows={days.map((_, day) => day).toReversed()}
-          keyOf={String}
+          rowKey={String}
           columns={[
             {
               name: perUnit === 'day' ? 'Day' : 'Hour',

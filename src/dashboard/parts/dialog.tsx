@@ -1,8 +1,8 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef } from 'preact/hooks'
-import { type UiAction, useAction } from '../state/action.ts'
 import { Button } from './button.tsx'
 import { Snippet } from './copy.tsx'
+import { Fields, type FieldsProps, type Values } from './field.tsx'
 import { Icon } from './icon.tsx'
 import { FailureNotice } from './notice.tsx'
 
@@ -69,21 +69,19 @@ function ignoreEscape(event: KeyboardEvent): void {
   if (event.key === 'Escape') event.preventDefault()
 }
 
-type ShownOnceProps = {
+export type ShownResult = {
   readonly title: string
-  readonly children: ComponentChildren
-  readonly text: string
-  /** Name of the text, such as "key". */
-  readonly what: string
-  readonly onClose: () => void
+  readonly about: ComponentChildren
+  /** Text that the gateway cannot show again, and its name, such as "key"; absent = nothing to copy. */
+  readonly once?: { readonly text: string; readonly what: string }
 }
 
-/** Shows a text that the gateway cannot show again. */
-export function ShownOnce({ title, children, text, what, onClose }: ShownOnceProps) {
+/** Shows the result of an action until it is read. */
+export function ResultDialog({ title, about, once, onClose }: ShownResult & { readonly onClose: () => void }) {
   return (
-    <Dialog kind="kept" title={title} onClose={onClose}>
-      {children}
-      <Snippet text={text} what={what} />
+    <Dialog kind={once === undefined ? 'middle' : 'kept'} title={title} onClose={onClose}>
+      {about}
+      {once !== undefined && <Snippet {...once} />}
       <div class="actions end">
         <Button text="Done" look="primary" onClick={onClose} />
       </div>
@@ -105,60 +103,47 @@ function closeOnBack(close: () => void): () => void {
   }
 }
 
-type ConfirmProps = {
+type FormDialogProps = {
   readonly title: string
-  readonly children: ComponentChildren
+  readonly children?: ComponentChildren
   readonly action: string
   readonly isDangerous?: boolean
   readonly isReady?: boolean
-  readonly perform: () => Promise<void>
   readonly onClose: () => void
 }
 
-/** Asks for confirmation; closes after the action. */
-export function Confirm({ perform, onClose, ...shown }: ConfirmProps) {
-  const doing = useAction(async () => {
-    await perform()
-    onClose()
-  })
-  return <FormDialog {...shown} doing={doing} onClose={onClose} />
-}
-
-type FormDialogProps = Omit<ConfirmProps, 'perform'> & {
-  readonly doing: UiAction<[]>
-  /** API field names: an error that names one of them is shown beside it. */
-  readonly fields?: readonly string[]
-}
-
-/** A form in a dialog for an action that may fail. */
-export function FormDialog({
+/** A form in a dialog for an action that may fail. An error that names one of its fields is shown beside that field. */
+export function FormDialog<V extends Values>({
   title,
   children,
   action,
-  isDangerous,
+  isDangerous = false,
   isReady = true,
-  doing: { run, isBusy, failure },
-  fields = [],
+  form,
+  fields,
   onClose,
-}: FormDialogProps) {
-  const isBeside = failure?.param != null && fields.includes(failure.param)
+}: FormDialogProps & FieldsProps<V>) {
+  const { failure, isBusy } = form
   return (
     <Dialog title={title} onClose={onClose}>
       <form
         onSubmit={event => {
           event.preventDefault()
-          if (isReady) void run()
+          if (isReady) void form.run()
         }}
       >
         {children}
-        {failure !== null && !isBeside && <FailureNotice failure={failure} />}
+        <Fields form={form} fields={fields} />
+        {failure !== null && !fields.some(({ param }) => param === failure.param) && (
+          <FailureNotice failure={failure} />
+        )}
         <div class="actions end">
-          <Button onClick={onClose}>Cancel</Button>
+          <Button text="Cancel" onClick={onClose} />
           <Button
-            text={isBusy ? 'Loading…' : action}
             type="submit"
             look={isDangerous ? 'danger' : 'primary'}
             disabled={!isReady || isBusy}
+            text={isBusy ? 'Loading…' : action}
           />
         </div>
       </form>

@@ -1,29 +1,27 @@
-import { type ComponentChildren, h } from 'preact'
-import { useId } from 'preact/hooks'
+/** Fields of forms, one by one or from a list of rows. */
+import { type ComponentChildren, h, type InputHTMLAttributes } from 'preact'
+import { useId, useState } from 'preact/hooks'
+import { type UiAction, useAction } from '../state/action.ts'
 import type { RequestError } from '../state/api-error.ts'
+import { ProjectField } from './project-field.tsx'
 
 type Shared = {
   readonly label: string
-  readonly hint?: ComponentChildren
+  readonly hint?: ComponentChildren | undefined
   /** API field name: an error that names it is shown beside it. */
-  readonly param?: string
-  readonly failure?: RequestError | null
+  readonly param?: string | undefined
+  readonly failure?: RequestError | null | undefined
 }
 
 type InputProps = Shared & {
   readonly value: string
   readonly onText: (text: string) => void
   readonly type?: 'text' | 'email' | 'password' | 'search' | 'number' | 'datetime-local'
-  readonly name?: string
-  readonly autocomplete?: AutoFill
-  readonly placeholder?: string
-  readonly required?: boolean
-  readonly disabled?: boolean
-  readonly minLength?: number
-  readonly maxLength?: number
-  readonly min?: string
-  readonly step?: string
-}
+  readonly autocomplete?: 'off' | 'one-time-code' | 'username' | 'current-password' | 'new-password' | 'organization'
+} & Pick<
+    InputHTMLAttributes,
+    'name' | 'placeholder' | 'required' | 'disabled' | 'minLength' | 'maxLength' | 'min' | 'step'
+  >
 
 type CommitProps = Omit<InputProps, 'onText'> & {
   /** Called when the text is complete: on Enter, or when the field loses the focus. */
@@ -32,64 +30,61 @@ type CommitProps = Omit<InputProps, 'onText'> & {
 
 /** A field whose text counts only when it is complete, since each change loads data. */
 export function CommitField({ label, hint, onCommit, type = 'text', param, failure, ...input }: CommitProps) {
+  const onChange = (event: Event & { readonly currentTarget: HTMLInputElement }) =>
+    onCommit(event.currentTarget.value.trim())
   return (
-    <Labelled {...{ label, hint, param, failure }}>
-      {ids =>
-        h('input', {
-          type,
-          ...input,
-          ...ids,
-          onChange: (event: Event & { readonly currentTarget: HTMLInputElement }) =>
-            onCommit(event.currentTarget.value.trim()),
-        })
-      }
-    </Labelled>
+    <Labelled {...{ label, hint, param, failure }}>{ids => h('input', { type, ...input, ...ids, onChange })}</Labelled>
   )
 }
-
-type AutoFill = 'off' | 'one-time-code' | 'username' | 'current-password' | 'new-password' | 'organization'
 
 export function TextField({ label, hint, param, failure, onText, type = 'text', ...input }: InputProps) {
+  const onInput = (event: InputEvent & { readonly currentTarget: HTMLInputElement }) =>
+    onText(event.currentTarget.value)
   return (
     <Labelled {...{ label, hint, param, failure }}>
-      {ids =>
-        // Not JSX, whose types require each kind of input to be written out.
-        h('input', {
-          type,
-          ...input,
-          ...ids,
-          onInput: (event: InputEvent & { readonly currentTarget: HTMLInputElement }) =>
-            onText(event.currentTarget.value),
-        })
-      }
+      {/* Not JSX, whose types require each kind of input to be written out. */}
+      {ids => h('input', { type, ...input, ...ids, onInput })}
     </Labelled>
   )
 }
 
-type SelectProps = Shared & {
+export type Choice = readonly [value: string, text: string]
+
+export type SelectProps = Shared & {
   readonly value: string
   readonly onChoice: (value: string) => void
-  readonly children: ComponentChildren
+  readonly choices?: readonly Choice[]
+  /** Options before the choices. */
+  readonly children?: ComponentChildren
   readonly disabled?: boolean
 }
 
-export function SelectField({ label, hint, param, failure, value, onChoice, children, disabled = false }: SelectProps) {
+export function SelectField({ value, onChoice, choices = [], children, disabled = false, ...shared }: SelectProps) {
   return (
-    <Labelled {...{ label, hint, param, failure }}>
+    <Labelled {...shared}>
       {ids => (
         <select {...ids} value={value} disabled={disabled} onChange={event => onChoice(event.currentTarget.value)}>
           {children}
+          <Options of={choices} />
         </select>
       )}
     </Labelled>
   )
 }
 
-type LabelledProps = {
-  readonly label: string
-  readonly hint?: ComponentChildren | undefined
-  readonly param?: string | undefined
-  readonly failure?: RequestError | null | undefined
+export function Options({ of: choices }: { readonly of: readonly Choice[] }) {
+  return (
+    <>
+      {choices.map(([value, text]) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </>
+  )
+}
+
+type LabelledProps = Shared & {
   readonly children: (ids: {
     readonly id: string
     readonly 'aria-describedby'?: string
@@ -118,12 +113,9 @@ function Labelled({ label, hint, param, failure, children }: LabelledProps) {
   )
 }
 
-type SwitchProps = {
-  readonly label: string
-  readonly hint?: string
+type SwitchProps = Pick<SelectProps, 'label' | 'hint' | 'disabled'> & {
   readonly isOn: boolean
   readonly onSwitch: (isOn: boolean) => void
-  readonly disabled?: boolean
 }
 
 export function Switch({ label, hint, isOn, onSwitch, disabled = false }: SwitchProps) {
@@ -149,5 +141,86 @@ export function Switch({ label, hint, isOn, onSwitch, disabled = false }: Switch
         )}
       </div>
     </div>
+  )
+}
+
+/** The texts of a form by API field. */
+export type Values = Readonly<Record<string, string>>
+
+/** A field of a form as a row: `param` is the API field, and the name of its text. */
+export type Field<Param extends string = string> = Omit<InputProps, 'param' | 'failure' | 'value' | 'onText'> & {
+  readonly param: Param
+  /** A choice of one, or of the ID of a project. */
+  readonly choices?: readonly Choice[] | 'projects'
+  /** A choice of several; the text is a list with commas. */
+  readonly checks?: readonly string[]
+}
+
+/** The password of the signed-in user. */
+export const ownPassword: Field<'password'> = {
+  param: 'password',
+  label: 'Your password',
+  type: 'password',
+  name: 'password',
+  autocomplete: 'current-password',
+  required: true,
+}
+
+export type Form<V extends Values> = UiAction<[]> & {
+  readonly values: V
+  readonly set: (change: Partial<V>) => void
+}
+
+/** The texts of a form, and the action that sends them. */
+export function useForm<V extends Values>(start: V, send: (values: V) => Promise<unknown>): Form<V> {
+  const [values, setValues] = useState(start)
+  const sending = useAction(async () => void (await send(values)))
+  return { ...sending, values, set: change => setValues(now => ({ ...now, ...change })) }
+}
+
+export type FieldsProps<V extends Values> = {
+  readonly form: Omit<Form<V>, 'clear'>
+  readonly fields: readonly Field<keyof V & string>[]
+}
+
+export function Fields<V extends Values>({ form: { values, set, failure }, fields }: FieldsProps<V>) {
+  return (
+    <>
+      {fields.map(({ choices, checks, ...field }) => {
+        const { param } = field
+        const value = values[param] ?? ''
+        // The name of a field is one of the form's.
+        const onText = (text: string) => set({ [param]: text } as Partial<V>)
+        if (checks !== undefined) return <Checks key={param} {...{ label: field.label, checks, value, onText }} />
+        const { label, hint } = field
+        const select = { label, hint, param, failure, value, onChoice: onText }
+        if (choices === 'projects') return <ProjectField key={param} {...select} />
+        if (choices !== undefined) return <SelectField key={param} {...select} choices={choices} />
+        return <TextField key={param} {...field} {...{ failure, value, onText }} />
+      })}
+    </>
+  )
+}
+
+type ChecksProps = Pick<InputProps, 'label' | 'value' | 'onText'> & { readonly checks: readonly string[] }
+
+function Checks({ label, checks, value, onText }: ChecksProps) {
+  const chosen = value.split(',')
+  return (
+    <fieldset>
+      <legend>{label}</legend>
+      {checks.map(name => (
+        <label key={name} class="block">
+          <input
+            type="checkbox"
+            checked={chosen.includes(name)}
+            onChange={({ currentTarget: { checked } }) =>
+              onText(checks.filter(other => (other === name ? checked : chosen.includes(other))).join())
+            }
+          />{' '}
+          {name}
+        </label>
+      ))}
+    </fieldset>
   )
 }

@@ -1,16 +1,16 @@
 import type { ComponentChildren } from 'preact'
-import { useMemo, useState } from 'preact/hooks'
-import { type FilterName, type Filters, filtersFor, isCustom, rangeOf, ranges } from '../state/filters.ts'
+import { useState } from 'preact/hooks'
+import { type FilterName, type Filters, filtersFor, isCustom, rangeChoices, rangeOf } from '../state/filters.ts'
 import { dialectNames } from '../state/format.ts'
 import { replaceHashRoute } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
-import { savedViews, saveView, viewOf } from '../state/saved-views.ts'
+import { findView, savedViews, saveView } from '../state/saved-views.ts'
 import { may } from '../state/session.ts'
 import { Button } from './button.tsx'
-import { FormDialog } from './dialog.tsx'
-import { CommitField, SelectField, TextField } from './field.tsx'
+import { CommitField, SelectField } from './field.tsx'
 import { useProjects } from './project-field.tsx'
 import { statusWords } from './request-detail.tsx'
+import { action, useActions } from './resource.tsx'
 
 /** Codes of failed requests that the log contains. */
 const errorCodes = [
@@ -67,14 +67,8 @@ export function FilterBar({ path, filters, children }: FilterBarProps) {
             setCustomOpen(range === 'custom')
             if (range !== 'custom') set({ range: range === '30d' ? '' : range, from: '', to: '' })
           }}
-        >
-          {Object.entries(ranges).map(([name, { title }]) => (
-            <option key={name} value={name}>
-              {title}
-            </option>
-          ))}
-          <option value="custom">Custom range</option>
-        </SelectField>
+          choices={[...rangeChoices, ['custom', 'Custom range']]}
+        />
         {isSpan &&
           (['from', 'to'] as const).map(name => (
             <CommitField
@@ -122,15 +116,12 @@ function FilterFields({ path, filters, onChange }: FilterFieldsProps) {
     const chosen = filters[name] ?? ''
     const isListed = chosen === '' || options.some(([value]) => value === chosen)
     return (
-      <SelectField label={label} value={chosen} onChoice={value => onChange({ [name]: value })}>
-        <option value="">Any</option>
-        {!isListed && <option value={chosen}>{chosen}</option>}
-        {options.map(([value, text]) => (
-          <option key={value} value={value}>
-            {text}
-          </option>
-        ))}
-      </SelectField>
+      <SelectField
+        label={label}
+        value={chosen}
+        onChoice={value => onChange({ [name]: value })}
+        choices={[['', 'Any'], ...(isListed ? [] : [[chosen, chosen] as const]), ...options]}
+      />
     )
   }
   const plain = (names: readonly string[]) => names.map(name => [name, name] as const)
@@ -192,23 +183,34 @@ function FilterFields({ path, filters, onChange }: FilterFieldsProps) {
   )
 }
 
+const save = action<Filters, { readonly name: string }>({
+  text: () => 'Save view',
+  start: () => ({ name: '' }),
+  dialog: (_, { name }) => ({
+    title: 'Save view',
+    submit: 'Save view',
+    isReady: name.trim() !== '',
+    fields: [
+      {
+        param: 'name',
+        label: 'Name',
+        required: true,
+        maxLength: 40,
+        hint: 'Saved in this browser. Ranges that end now move with time.',
+      },
+    ],
+  }),
+  perform: async (filters, { name }) => {
+    saveView(name.trim(), filters)
+    return null
+  },
+})
+
 /** Views of this browser: one choice, and a button for the present filters. */
 function Views({ path, filters }: { readonly path: string; readonly filters: Filters }) {
-  const [name, setName] = useState<string | null>(null)
+  const { buttons, dialogs } = useActions<Filters>(() => undefined)
   const names = Object.keys(savedViews.value)
-  const current = viewOf(filters)
-  const save = useMemo(
-    () => ({
-      isBusy: false,
-      failure: null,
-      clear: () => {},
-      run: async () => {
-        if (name !== null) saveView(name.trim(), filters)
-        setName(null)
-      },
-    }),
-    [name, filters],
-  )
+  const current = findView(filters)
   return (
     <>
       {names.length > 0 && (
@@ -216,38 +218,15 @@ function Views({ path, filters }: { readonly path: string; readonly filters: Fil
           label="Saved view"
           value={current ?? ''}
           onChoice={chosen => replaceHashRoute(path, filtersFor(path, savedViews.peek()[chosen] ?? {}))}
-        >
-          <option value="">None</option>
-          {names.map(one => (
-            <option key={one} value={one}>
-              {one}
-            </option>
-          ))}
-        </SelectField>
+          choices={[['', 'None'], ...names.map(name => [name, name] as const)]}
+        />
       )}
-      {current !== null ? (
-        <Button text="Delete view" look="small" onClick={() => saveView(current, null)} />
+      {current === null ? (
+        Object.keys(filters).length > 0 && buttons(filters, [save], 'small')
       ) : (
-        Object.keys(filters).length > 0 && <Button text="Save view" look="small" onClick={() => setName('')} />
+        <Button text="Delete view" look="small" onClick={() => saveView(current, null)} />
       )}
-      {name !== null && (
-        <FormDialog
-          title="Save view"
-          action="Save view"
-          isReady={name.trim() !== ''}
-          doing={save}
-          onClose={() => setName(null)}
-        >
-          <TextField
-            label="Name"
-            required
-            maxLength={40}
-            hint="Saved in this browser. Ranges that end now move with time."
-            value={name}
-            onText={setName}
-          />
-        </FormDialog>
-      )}
+      {dialogs}
     </>
   )
 }

@@ -75,7 +75,7 @@ function Lines({ found: { invoice_id, by, tag, lines }, title }: LinesProps) {
       <Table
         caption={`Invoice by ${title}`}
         rows={lines}
-        keyOf={({ kind, id }) => `${kind} ${id}`}
+        rowKey={({ kind, id }) => `${kind} ${id}`}
         columns={[
           { name: title, isHeading: true, show: line => <span class="break">{nameOf(by, line)}</span> },
           { name: 'Requests', isNumber: true, show: line => formatCount(line.requests) },

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import type { ShownBilling } from '../../console/billing/schemas.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
@@ -6,16 +6,16 @@ import { dateOf, humanize } from '../state/format.ts'
 import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import type { Resource } from '../state/resource.ts'
 import { Button } from './button.tsx'
-import { Confirm } from './dialog.tsx'
 import { Empty, FailureNotice } from './notice.tsx'
 import { Card } from './page.tsx'
+import { action, useActions } from './resource.tsx'
 import { showToast } from './toast.tsx'
 
 type Props = { readonly billing: ShownBilling; readonly resource: Resource<ShownBilling> }
 
 /** Shows the payment method on a gateway with Stripe. A card is entered on Stripe's page, which leads back here. */
 export function PaymentMethod({ billing, resource }: Props) {
-  const [isRemoving, setRemoving] = useState(false)
+  const { buttons, dialogs } = useActions<ShownBilling>(resource.reload)
   const { payment_method: method } = billing
   const returning = useReturn(resource)
   const adding = useAction(async () =>
@@ -39,9 +39,9 @@ export function PaymentMethod({ billing, resource }: Props) {
           disabled={adding.isBusy || returning.isBusy}
           onClick={() => void adding.run()}
         />
-        {method?.kind === 'stripe' && <Button text="Remove" look="danger-text" onClick={() => setRemoving(true)} />}
+        {buttons(billing, [remove], '')}
       </div>
-      {isRemoving && <Removal billing={billing} resource={resource} onClose={() => setRemoving(false)} />}
+      {dialogs}
     </Card>
   )
 }
@@ -84,26 +84,26 @@ function Method({ method }: { readonly method: NonNullable<ShownBilling['payment
   )
 }
 
-function Removal({ billing, resource, onClose }: Props & { readonly onClose: () => void }) {
-  const isFree = billing.plan === 'evaluation'
-  return (
-    <Confirm
-      title="Remove the payment method?"
-      action="Remove"
-      isDangerous
-      perform={async () => {
-        await callApi('DELETE /api/v1/billing/payment-method')
-        resource.reload()
-        showToast(isFree ? 'Payment method removed.' : 'Payment method removed. The 1-hour grace period has started.')
-      }}
-      onClose={onClose}
-    >
+const remove = action<ShownBilling>({
+  text: () => 'Remove',
+  isDangerous: true,
+  isFor: ({ payment_method }) => payment_method?.kind === 'stripe',
+  dialog: ({ plan }) => ({
+    title: 'Remove the payment method?',
+    submit: 'Remove',
+    about: (
       <p>
-        {isFree
+        {plan === 'evaluation'
           ? 'The Evaluation plan needs no payment method.'
           : 'A 1-hour grace period starts. After it, requests are rejected with 402 until a payment method is added.'}{' '}
         Past usage is still invoiced.
       </p>
-    </Confirm>
-  )
-}
+    ),
+  }),
+  perform: async ({ plan }) => {
+    await callApi('DELETE /api/v1/billing/payment-method')
+    return plan === 'evaluation'
+      ? 'Payment method removed.'
+      : 'Payment method removed. The 1-hour grace period has started.'
+  },
+})

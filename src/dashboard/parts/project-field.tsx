@@ -4,11 +4,11 @@ import { useEffect } from 'preact/hooks'
 import type { ShownKey } from '../../console/keys/schemas.ts'
 import type { ShownProject } from '../../console/projects/schemas.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
-import type { RequestError } from '../state/api-error.ts'
-import { mayManage } from '../state/key-rights.ts'
+import { mayManage } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
 import { may, user } from '../state/session.ts'
-import { SelectField } from './field.tsx'
+import { SelectField, type SelectProps } from './field.tsx'
+import type { Column } from './table.tsx'
 
 export type ProjectChoices = {
   /** Projects that accept keys of the user. */
@@ -24,16 +24,18 @@ export function useProjects(): ProjectChoices {
   const { data } = useResource('GET /api/v1/projects')
   const all = data?.data ?? []
   const role = user.value?.role ?? 'viewer'
-  const allows = (one: ShownProject) => isAllowed(role, 'projects.all') || one.role === 'member' || one.role === 'admin'
+  const seesAll = isAllowed(role, 'projects.all')
   return {
-    open: all.filter(one => one.archived_at === null && allows(one)),
+    open: all.filter(
+      project => project.archived_at === null && (seesAll || project.role === 'member' || project.role === 'admin'),
+    ),
     names: new Map(all.map(({ id, name }) => [id, name])),
     canOmit: isAllowed(role, 'keys.own'),
     mayManage: key =>
       mayManage(key, {
         userId: user.value?.id ?? '',
         role,
-        projects: new Map(all.flatMap(one => (one.role === null ? [] : [[one.id, one.role]]))),
+        projects: new Map(all.flatMap(({ id, role }) => (role === null ? [] : [[id, role]]))),
       }),
   }
 }
@@ -58,44 +60,33 @@ export function useOwnScope(): 'your own keys' | 'your keys and projects' | null
   return count === undefined || count === 0 ? 'your own keys' : 'your keys and projects'
 }
 
-/** The project of an alert or a webhook: those without one are of all projects. */
-export const nameOfProject = (names: ReadonlyMap<string, string>, id: string | null) =>
-  id === null ? 'All' : (names.get(id) ?? '–')
+/** The column of the project of alerts and webhooks, if there are projects: a row without one is of all projects. */
+export const projectColumn = <Row extends { readonly project_id: string | null }>(
+  names: ReadonlyMap<string, string>,
+): readonly Column<Row>[] =>
+  names.size === 0
+    ? []
+    : [{ name: 'Project', show: ({ project_id: id }) => (id === null ? 'All' : (names.get(id) ?? '–')) }]
 
-type ProjectFieldProps = {
-  readonly value: string | null
-  readonly onChoice: (id: string | null) => void
-  readonly failure: RequestError | null
-  readonly hint?: string
-}
-
-const ofKeys = 'Its requests count in the limits of the project.'
-
-/** The project of a key or an alert. Not shown where the user has none to choose. */
-export function ProjectField({ value, onChoice, failure, hint = ofKeys }: ProjectFieldProps) {
+/** A project by its ID; empty = none. Not shown where the user has none to choose. */
+export function ProjectField({ value, onChoice, ...shared }: Omit<SelectProps, 'choices' | 'children'>) {
   const { open, names, canOmit } = useProjects()
   const first = open[0]?.id
   useEffect(() => {
-    if (!canOmit && value === null && first !== undefined) onChoice(first)
+    if (!canOmit && value === '' && first !== undefined) onChoice(first)
   }, [canOmit, value, first])
   if (open.length === 0) return null
-  const isListed = value === null || open.some(({ id }) => id === value)
+  const isListed = value === '' || open.some(({ id }) => id === value)
   return (
     <SelectField
-      label="Project"
-      value={value ?? ''}
-      onChoice={id => onChoice(id === '' ? null : id)}
-      hint={hint}
-      param="project_id"
-      failure={failure}
-    >
-      {(canOmit || value === null) && <option value="">None</option>}
-      {!isListed && <option value={value}>{names.get(value) ?? value}</option>}
-      {open.map(({ id, name }) => (
-        <option key={id} value={id}>
-          {name}
-        </option>
-      ))}
-    </SelectField>
+      {...shared}
+      value={value}
+      onChoice={onChoice}
+      choices={[
+        ...(canOmit || value === '' ? [['', 'None'] as const] : []),
+        ...(isListed ? [] : [[value, names.get(value) ?? value] as const]),
+        ...open.map(({ id, name }) => [id, name] as const),
+      ]}
+    />
   )
 }

@@ -27,7 +27,7 @@ export function Providers() {
           <Table
             caption="Configured providers"
             rows={data}
-            keyOf={({ id }) => id}
+            rowKey={({ id }) => id}
             columns={[
               {
                 name: 'Provider',

@@ -2,7 +2,7 @@ import type { AccountToday } from '../../console/account/schemas.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { SelectField, Switch } from './field.tsx'
-import { fallbackHints, fallbackOptions, fallbackTitles, hedgingHint } from './key-routing.tsx'
+import { fallbackChoices, fallbackHints, fallbackTitles, hedgingHint } from './key-routing.tsx'
 import { FailureNotice } from './notice.tsx'
 import { Card } from './page.tsx'
 import { showToast } from './toast.tsx'
@@ -33,9 +33,8 @@ export function RoutingDefaults({ account, mayChange, onChange }: RoutingDefault
         value={policy}
         disabled={!mayChange || narrowing.isBusy}
         onChoice={value => void narrowing.run(value)}
-      >
-        {fallbackOptions}
-      </SelectField>
+        choices={fallbackChoices}
+      />
       {narrowing.failure !== null && <FailureNotice failure={narrowing.failure} />}
       <Switch
         label="Hedging"

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
+import { Empty } from './notice.tsx'
 
 export type Column<Row> = {
   readonly name: string
@@ -17,13 +18,16 @@ type TableProps<Row> = {
   readonly caption: string
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
-  readonly keyOf: (row: Row) => string
-  readonly classOf?: (row: Row) => string
+  readonly rowKey: (row: Row) => string
+  readonly rowClass?: ((row: Row) => string) | undefined
+  /** Shown in place of a table without rows: what will appear, and the next step. */
+  readonly empty?: readonly [title: string, about: ComponentChildren]
 }
 
 /** A table that scrolls horizontally within the page, also by keyboard. */
-export function Table<Row>({ caption, columns, rows, keyOf, classOf }: TableProps<Row>) {
+export function Table<Row>({ caption, columns, rows, rowKey, rowClass, empty }: TableProps<Row>) {
   const [order, setOrder] = useState<Order | null>(null)
+  if (rows.length === 0 && empty !== undefined) return <Empty title={empty[0]}>{empty[1]}</Empty>
   const by = columns.find(({ name }) => name === order?.name)?.by
   const shown = by === undefined || order === null ? rows : sorted(rows, by, order.isDescending)
   return (
@@ -64,7 +68,7 @@ export function Table<Row>({ caption, columns, rows, keyOf, classOf }: TableProp
         </thead>
         <tbody>
           {shown.map(row => (
-            <tr key={keyOf(row)} class={classOf?.(row)}>
+            <tr key={rowKey(row)} class={rowClass?.(row)}>
               {columns.map(column =>
                 column.isHeading ? (
                   <th key={column.name} scope="row" class={classes(column)}>

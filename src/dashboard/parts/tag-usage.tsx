@@ -169,7 +169,7 @@ function UsageTable({ usage, filters, covered, whole }: UsageTableProps) {
       <Table
         caption="Usage by tag"
         rows={rows}
-        keyOf={row => row.tag ?? ''}
+        rowKey={row => row.tag ?? ''}
         columns={[
           {
             name: 'Tag',

@@ -37,6 +37,7 @@ export const ranges = {
   '30d': { title: 'Last 30 days', days: 30 },
   '90d': { title: 'Last 90 days', days: 90 },
 } as const
+export const rangeChoices = Object.entries(ranges).map(([name, { title }]) => [name, title] as const)
 type RangeName = keyof typeof ranges
 const defaultRange: RangeName = '30d'
 /** Longer ranges have one column per day. */

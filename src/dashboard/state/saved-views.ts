@@ -29,9 +29,9 @@ export function saveView(name: string, filters: Filters | null): void {
 }
 
 /** Returns the name of the view with exactly these filters. */
-export function viewOf(filters: Filters): string | null {
-  const wanted = textOf(filters)
-  return Object.entries(savedViews.value).find(([, view]) => textOf(view) === wanted)?.[0] ?? null
+export function findView(filters: Filters): string | null {
+  const wanted = toText(filters)
+  return Object.entries(savedViews.value).find(([, view]) => toText(view) === wanted)?.[0] ?? null
 }
 
-const textOf = (filters: Filters) => JSON.stringify(Object.entries(filters).toSorted())
+const toText = (filters: Filters) => JSON.stringify(Object.entries(filters).toSorted())

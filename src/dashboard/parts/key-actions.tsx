@@ -1,0 +1,188 @@
+/** What can be done to API keys, for the list of keys and the page of a key. */
+import type { ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
+import { strategies } from '../../core/chat/chat.ts'
+import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
+import { callApi } from '../state/api.ts'
+import { dateTime, humanize, relativeTime } from '../state/format.ts'
+import { isKeyValid, limitFields, listOtherKeys, toRules, toRuleTexts } from '../state/keys.ts'
+import type { NewKey } from '../state/routes.ts'
+import { Badge } from './badge.tsx'
+import type { ShownResult } from './dialog.tsx'
+import type { Choice } from './field.tsx'
+import { fallbackChoices, fallbackHints, hedgingHint } from './key-routing.tsx'
+import { Notice } from './notice.tsx'
+import { type Action, action } from './resource.tsx'
+
+type Key = ShownKey | ShownKeyPage
+
+/** State of a key that is not valid forever. */
+export function KeyBadge({ of: key }: { readonly of: Pick<ShownKey, 'revoked_at' | 'expires_at'> }) {
+  if (key.revoked_at !== null) return <Badge tone="bad">revoked</Badge>
+  if (key.expires_at === null) return null
+  if (!isKeyValid(key)) return <Badge>expired</Badge>
+  return (
+    <span title={dateTime(key.expires_at)}>
+      <Badge tone="warn">expires {relativeTime(key.expires_at)}</Badge>
+    </span>
+  )
+}
+
+const toResult = ({ name, key }: NewKey): ShownResult => ({
+  title: `Key “${name}” created`,
+  about: (
+    <Notice tone="warn" title="Copy the key now">
+      It is shown only once: the gateway stores only its hash.
+    </Notice>
+  ),
+  once: { text: key, what: 'key' },
+})
+
+const lifetimes: readonly Choice[] = [
+  ['', 'Never'],
+  ['7', 'In 7 days'],
+  ['30', 'In 30 days'],
+  ['90', 'In 90 days'],
+  ['365', 'In a year'],
+]
+const dayMs = 86_400_000
+
+/** Returns the expiry of a chosen lifetime; null = never. */
+const expiryIn = (days: string) => (days === '' ? null : new Date(Date.now() + Number(days) * dayMs).toISOString())
+
+/** The choice that leaves the expiry unchanged. */
+const unchanged = 'unchanged'
+
+/** Creates a key, or changes one, with the same form. `projectId` is the project of a new key at first; empty = none. */
+const save = (projectId: string) =>
+  action({
+    text: (key: Key | null) => (key === null ? 'Create API key' : 'Change'),
+    label: key => (key === null ? 'Create API key' : `Change ${key.name}`),
+    start: key => ({
+      name: key?.name ?? '',
+      project_id: key === null ? projectId : (key.project_id ?? ''),
+      expires_at: key === null ? '' : unchanged,
+      ...toRuleTexts(key),
+    }),
+    dialog: (key, { name, fallback }) => ({
+      title: key === null ? 'Create API key' : `Change “${key.name}”`,
+      submit: key === null ? 'Create API key' : 'Save',
+      isReady: name.trim() !== '',
+      fields: [
+        {
+          param: 'name',
+          label: 'Name',
+          required: true,
+          maxLength: 64,
+          ...(key === null ? { hint: 'Describe its purpose. Usage is shown by key name.' } : {}),
+        },
+        {
+          param: 'project_id',
+          label: 'Project',
+          choices: 'projects',
+          hint: 'Its requests count in the limits of the project.',
+        },
+        { param: 'expires_at', label: 'Expires', choices: [...unchangedExpiry(key), ...lifetimes] },
+        ...limitFields,
+        { param: 'models', label: 'Models', hint: 'openai/gpt-5.5, anthropic/*. Empty: all.' },
+        { param: 'tags', label: 'Tags', hint: 'team=search, env=prod' },
+        ...routingFields(fallback),
+      ],
+    }),
+    perform: async (key, { name: text, project_id, expires_at, ...texts }) => {
+      const name = text.trim()
+      const body = {
+        name,
+        ...(expires_at === unchanged ? {} : { expires_at: expiryIn(expires_at) }),
+        ...(project_id === (key?.project_id ?? '') ? {} : { project_id: project_id || null }),
+        ...toRules(texts),
+      }
+      if (key === null) return toResult(await callApi('POST /api/v1/keys', { body }))
+      await callApi('PATCH /api/v1/keys/:id', { params: { id: key.id }, body })
+      return `Key “${name}” changed`
+    },
+  })
+
+const unchangedExpiry = (key: Key | null): readonly Choice[] =>
+  key === null ? [] : [[unchanged, key.expires_at === null ? 'Never (unchanged)' : dateTime(key.expires_at)]]
+
+function routingFields(fallback: string) {
+  const policy = fallbackPolicies.find(known => known === fallback)
+  const asAccount = ['', 'As the account'] as const
+  return [
+    {
+      param: 'strategy',
+      label: 'Default strategy',
+      hint: 'For requests that name neither a strategy nor a model.',
+      choices: [['', 'Balanced (default)'], ...strategies.map(name => [name, humanize(name)] as const)],
+    },
+    {
+      param: 'fallback',
+      label: 'Fallback policy',
+      hint: `${policy === undefined ? '' : `${fallbackHints[policy]} `}The strictest policy of account, key and request applies.`,
+      choices: [asAccount, ...fallbackChoices],
+    },
+    { param: 'hedge', label: 'Hedging', hint: hedgingHint, choices: [asAccount, ['on', 'On'], ['off', 'Off']] },
+  ] as const
+}
+
+export const createKey = (projectId: string): Action<null> => save(projectId)
+
+/** An expired key can get a later expiry, unless a rotation replaced it. */
+const isChangeable = (key: Key) =>
+  key.revoked_at === null && (isKeyValid(key) || !('replaced_by' in key) || key.replaced_by === null)
+
+const overlaps: readonly Choice[] = [
+  ['0', 'Not at all'],
+  ['3600', 'For an hour'],
+  ['86400', 'For a day'],
+  ['604800', 'For seven days'],
+]
+
+/** Changes, rotates and revokes a key. */
+export const keyActions: readonly Action<Key>[] = [
+  { ...save(''), isFor: isChangeable },
+  action<Key, { readonly overlap_seconds: string }>({
+    text: () => 'Rotate',
+    label: ({ name }) => `Rotate ${name}`,
+    isFor: key => isKeyValid(key) && !('replaced_by' in key && key.replaced_by !== null),
+    start: () => ({ overlap_seconds: '86400' }),
+    dialog: ({ name }) => ({
+      title: `Rotate “${name}”`,
+      submit: 'Rotate',
+      about: <p>A new key replaces it and continues its usage history.</p>,
+      fields: [
+        {
+          param: 'overlap_seconds',
+          label: 'Old key stays valid',
+          choices: overlaps,
+          hint: 'Long enough to replace it everywhere.',
+        },
+      ],
+    }),
+    perform: async ({ id }, { overlap_seconds }) => {
+      const body = { overlap_seconds: Number(overlap_seconds) }
+      return toResult(await callApi('POST /api/v1/keys/:id/rotate', { params: { id }, body }))
+    },
+  }),
+  action<Key>({
+    text: () => 'Revoke',
+    label: ({ name }) => `Revoke ${name}`,
+    isDangerous: true,
+    isFor: isChangeable,
+    dialog: ({ name, prefix }) => ({
+      title: `Revoke “${name}”?`,
+      submit: 'Revoke',
+      about: (
+        <p>
+          Requests with <code>{prefix}</code> are rejected within 1 s. This cannot be undone.
+        </p>
+      ),
+    }),
+    load: async ({ id }) =>
+      listOtherKeys(await callApi('GET /api/v1/keys/:id', { params: { id } })).map(text => <p key={text}>{text}</p>),
+    perform: async ({ id, name }) => {
+      await callApi('DELETE /api/v1/keys/:id', { params: { id } })
+      return `Key “${name}” revoked`
+    },
+  }),
+]

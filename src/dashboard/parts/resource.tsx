@@ -1,0 +1,177 @@
+/**
+ * One page for everything that an account manages: load, table, form to create and change, confirmation, toast. Columns
+ * and actions are rows of data, and their types come from the schemas of the routes.
+ */
+import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
+import { useAction } from '../state/action.ts'
+import type { Resource } from '../state/resource.ts'
+import { Button } from './button.tsx'
+import { FormDialog, ResultDialog, type ShownResult } from './dialog.tsx'
+import { type Field, useForm, type Values } from './field.tsx'
+import { FailureNotice, Loaded } from './notice.tsx'
+import { Card, Page } from './page.tsx'
+import { type Column, Table } from './table.tsx'
+import { showToast } from './toast.tsx'
+
+type ActionDialog = {
+  readonly title: string
+  /** Text of the button that performs the action. */
+  readonly submit: string
+  readonly about?: ComponentChildren
+  readonly fields?: readonly Field[]
+  readonly isReady?: boolean
+}
+
+/** What a button does to a row, as a row of data. Methods, so that each can have values of its own. */
+export type Action<Row, V extends Values = Values> = {
+  text(row: Row): string
+  /** Accessible name among the buttons of other rows. */
+  label?(row: Row): string
+  isFor?(row: Row): boolean
+  /** False = the button is shown, and disabled. */
+  isReady?(row: Row): boolean
+  readonly isDangerous?: boolean
+  /** Loads what the dialog says beside its own text. */
+  load?(row: Row): Promise<ComponentChildren>
+  /** The confirmation or form; absent = performed at once. */
+  dialog?(row: Row, values: V): ActionDialog
+  /** The texts of the form at first. */
+  start?(row: Row): V
+  /** Returns the text of the toast, or a result to show; null = neither. */
+  perform(row: Row, values: V): Promise<string | ShownResult | null>
+}
+
+/** Derives the names of the values of an action from its own `start`. */
+export const action = <Row, V extends Values = Values>(given: Action<Row, V>): Action<Row> => given
+
+/** Buttons of actions on rows, with the open dialog of one of them. `onDone` is called after each. */
+export function useActions<Row>(onDone: () => void) {
+  const [open, setOpen] = useState<Opened<Row> | null>(null)
+  const [result, setResult] = useState<ShownResult | null>(null)
+  const perform = async (action: Action<Row>, row: Row, values: Values) => {
+    const outcome = await action.perform(row, values)
+    setOpen(null)
+    if (typeof outcome === 'string') showToast(outcome)
+    else setResult(outcome)
+    onDone()
+  }
+  const pressing = useAction(async (action: Action<Row>, row: Row) => {
+    if (action.dialog === undefined) return perform(action, row, {})
+    setOpen({ action, row, loaded: await action.load?.(row) })
+  })
+  return {
+    buttons: (row: Row, actions: readonly Action<Row>[], look: string) =>
+      actions
+        .filter(({ isFor }) => isFor?.(row) ?? true)
+        .map(action => (
+          <Button
+            key={action.text(row)}
+            text={action.text(row)}
+            look={action.isDangerous === true ? `${look} danger-text` : look}
+            aria-label={action.label?.(row)}
+            disabled={action.isReady?.(row) === false}
+            onClick={() => void pressing.run(action, row)}
+          />
+        )),
+    failure: pressing.failure !== null && <FailureNotice failure={pressing.failure} />,
+    dialogs: (
+      <>
+        {open !== null && <OpenDialog {...open} perform={perform} onClose={() => setOpen(null)} />}
+        {result !== null && <ResultDialog {...result} onClose={() => setResult(null)} />}
+      </>
+    ),
+  }
+}
+
+type Opened<Row> = { readonly action: Action<Row>; readonly row: Row; readonly loaded: ComponentChildren }
+
+type OpenDialogProps<Row> = Opened<Row> & {
+  readonly perform: (action: Action<Row>, row: Row, values: Values) => Promise<void>
+  readonly onClose: () => void
+}
+
+function OpenDialog<Row>({ action, row, loaded, perform, onClose }: OpenDialogProps<Row>) {
+  const form = useForm(action.start?.(row) ?? {}, values => perform(action, row, values))
+  const dialog = action.dialog?.(row, form.values)
+  if (dialog === undefined) return null
+  const { title, submit, about, fields = [], isReady = true } = dialog
+  const isDangerous = action.isDangerous === true
+  return (
+    <FormDialog {...{ title, isReady, isDangerous, form, fields, onClose }} action={submit}>
+      {about}
+      {loaded}
+    </FormDialog>
+  )
+}
+
+type ResourceProps<Data, Row> = {
+  readonly resource: Resource<Data>
+  /** The shown rows among the loaded data. */
+  readonly rows: (data: Data) => readonly Row[]
+  /** Name of the data while it loads, such as "the webhooks". */
+  readonly what: string
+  readonly title: string
+  readonly about?: ComponentChildren
+  readonly caption?: string
+  readonly columns: readonly Column<Row>[]
+  readonly rowKey: (row: Row) => string
+  readonly rowClass?: (row: Row) => string
+  readonly empty: readonly [title: string, about: ComponentChildren]
+  readonly create?: Action<null> | false
+  readonly actions?: readonly Action<Row>[]
+  /** Controls of the card. */
+  readonly controls?: ComponentChildren
+  /** The page around the card, whose head then has the button that creates; absent = the card is a part of a page. */
+  readonly page?: { readonly title: string; readonly about: ComponentChildren }
+  /** Further parts of the page: before the card, and after it. */
+  readonly before?: ComponentChildren
+  readonly children?: ComponentChildren
+}
+
+export function ResourceView<Data, Row>(props: ResourceProps<Data, Row>) {
+  const { resource, rows, what, title, about, caption = title, columns, rowKey, rowClass, empty } = props
+  const { create = false, actions = [], controls, page, before, children } = props
+  const { buttons, failure, dialogs } = useActions<Row | null>(resource.reload)
+  const creation = create !== false && buttons(null, [create], page === undefined ? '' : 'primary')
+  const tools: Column<Row> = {
+    name: '',
+    show: row => <div class="actions">{buttons(row, actions, 'small')}</div>,
+  }
+  const card = (
+    <Card
+      title={title}
+      about={about}
+      actions={
+        <>
+          {page === undefined && creation}
+          {controls}
+        </>
+      }
+    >
+      {failure}
+      <Loaded resource={resource} what={what}>
+        {data => (
+          <Table
+            caption={caption}
+            rows={rows(data)}
+            columns={actions.length === 0 ? columns : [...columns, tools]}
+            rowKey={rowKey}
+            rowClass={rowClass}
+            empty={empty}
+          />
+        )}
+      </Loaded>
+      {page === undefined && dialogs}
+    </Card>
+  )
+  if (page === undefined) return card
+  return (
+    <Page {...page} actions={creation}>
+      {before}
+      {card}
+      {children}
+      {dialogs}
+    </Page>
+  )
+}

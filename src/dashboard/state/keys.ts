@@ -1,0 +1,123 @@
+/** Keys: validity, rights, the effect of a revocation, and their rules as texts of a form. An empty text is no rule. */
+import type { ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
+import { type Holder, isAllowedIn } from '../../core/accounts/roles.ts'
+import { RequestError } from './api-error.ts'
+import { exactTime, formatTags } from './format.ts'
+
+export const isKeyValid = ({ revoked_at, expires_at }: Pick<ShownKey, 'revoked_at' | 'expires_at'>, now = Date.now()) =>
+  revoked_at === null && (expires_at === null || Date.parse(expires_at) > now)
+
+/** A user with the roles in the account and in projects. */
+export type KeyManager = Holder & { readonly userId: string }
+
+/**
+ * Returns true if the user manages all keys of the key's project or account, or owns the key and may manage own keys
+ * there. The gateway checks it again.
+ */
+export function mayManage({ user_id, project_id }: Pick<ShownKey, 'user_id' | 'project_id'>, manager: KeyManager) {
+  const isOwn = user_id === manager.userId
+  return isAllowedIn(manager, 'keys.all', project_id) || (isOwn && isAllowedIn(manager, 'keys.own', project_id))
+}
+
+/** Returns one sentence per other key of the lineage that keeps working if this key is revoked. Empty = never rotated. */
+export function listOtherKeys({ id, lineage }: Pick<ShownKeyPage, 'id' | 'lineage'>, now = Date.now()): string[] {
+  if (lineage.length < 2) return []
+  const at = lineage.findIndex(key => key.id === id)
+  const texts = lineage.flatMap((key, index) => {
+    if (index === at || !isKeyValid(key, now)) return []
+    const until = key.expires_at === null ? '' : ` until ${exactTime(key.expires_at)}`
+    return index > at
+      ? [`Key ${key.prefix}, which replaces it, keeps working${until}.`]
+      : [`The old key ${key.prefix} still works${until}.`]
+  })
+  return texts.length === 0 ? ['No other key of this rotation works.'] : texts
+}
+
+/** Labels of the limits of a key, a project or a tag. */
+const limitLabels = {
+  requests_per_minute: 'Requests per minute',
+  concurrent_requests: 'Concurrent requests',
+  daily_tokens: 'Daily tokens',
+  daily_cost_usd: 'Daily cost in USD',
+  monthly_cost_usd: 'Monthly cost in USD',
+} as const
+type LimitName = keyof typeof limitLabels
+const limitNames = Object.keys(limitLabels) as LimitName[]
+type LimitParam = `limits.${LimitName}`
+const toParam = (name: LimitName): LimitParam => `limits.${name}`
+
+/** Limits as written, by API field. */
+export type LimitTexts = Readonly<Record<LimitParam, string>>
+
+/** The limits as fields of a form. */
+export const limitFields = limitNames.map(
+  name =>
+    ({
+      param: toParam(name),
+      label: limitLabels[name],
+      type: 'number',
+      min: '0',
+      step: name.endsWith('_usd') ? 'any' : '1',
+    }) as const,
+)
+
+/** Returns the texts of limits; null = none. */
+export const toLimitTexts = (limits: ShownKey['limits']): LimitTexts =>
+  // The keys are those of all limits.
+  Object.fromEntries(limitNames.map(name => [toParam(name), String(limits?.[name] ?? '')])) as LimitTexts
+
+/**
+ * Returns limits for a request: an empty field is no limit. Throws an error of the field for a text that is no number:
+ * JSON has no NaN, and the null in its place would remove the limit.
+ */
+export function toLimits(texts: LimitTexts) {
+  return Object.fromEntries(
+    limitNames.map(name => {
+      const text = texts[toParam(name)].trim()
+      const limit = text === '' ? null : Number(text)
+      if (limit !== null && !Number.isFinite(limit))
+        throw invalidField(toParam(name), 'Enter a number such as 1000 or 0.5, without separators.')
+      return [name, limit]
+    }),
+  )
+}
+
+const invalidField = (param: string, message: string) =>
+  new RequestError({ status: 400, code: 'invalid_request', message, param })
+
+type Rules = Pick<ShownKey, 'limits' | 'models' | 'tags' | 'strategy' | 'fallback' | 'hedge'>
+type RuleTexts = LimitTexts & Readonly<Record<Exclude<keyof Rules, 'limits'>, string>>
+
+/** Returns the texts of a key's rules; null = a new key. */
+export function toRuleTexts(key: Rules | null): RuleTexts {
+  const hedge = key?.hedge ?? null
+  return {
+    ...toLimitTexts(key?.limits ?? null),
+    models: key?.models?.join(', ') ?? '',
+    tags: formatTags(key?.tags ?? {}),
+    strategy: key?.strategy ?? '',
+    fallback: key?.fallback ?? '',
+    hedge: hedge === null ? '' : hedge ? 'on' : 'off',
+  }
+}
+
+/** Returns the rules for a request. The gateway checks them, except for names that JSON could not repeat. */
+export function toRules(texts: RuleTexts) {
+  const split = (text: string) => text.split(',').flatMap(part => (part.trim() === '' ? [] : [part.trim()]))
+  const pairs = split(texts.tags).map(pair => {
+    const [name = '', ...value] = pair.split('=')
+    return [name.trim(), value.join('=').trim()] as const
+  })
+  const repeated = pairs.find(([name], at) => pairs.findIndex(([other]) => other === name) !== at)
+  if (repeated !== undefined)
+    throw invalidField('tags', `The name “${repeated[0]}” occurs twice. Remove one of its tags.`)
+  const models = split(texts.models)
+  return {
+    limits: toLimits(texts),
+    models: models.length === 0 ? null : models,
+    tags: pairs.length === 0 ? null : Object.fromEntries(pairs),
+    strategy: texts.strategy || null,
+    fallback: texts.fallback || null,
+    hedge: texts.hedge === '' ? null : texts.hedge === 'on',
+  }
+}
