@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'bun:test'
 import type { ProjectRole, Role } from '../../src/core/accounts/roles.ts'
-import { listOtherKeys, mayManage, toLimits, toLimitTexts, toRules, toRuleTexts } from '../../src/dashboard/state/keys.ts'
+import {
+  listOtherKeys,
+  mayManage,
+  toLimits,
+  toLimitTexts,
+  toRules,
+  toRuleTexts,
+} from '../../src/dashboard/state/keys.ts'
 
 const own = 'usr_own'
 const other = 'usr_other'

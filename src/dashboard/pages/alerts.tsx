@@ -1,7 +1,7 @@
 import type { ShownAlert } from '../../console/alerts/schemas.ts'
 import { alertWindowMinutes, defaultWindowMinutes } from '../../core/alerts/alerts.ts'
 import { Badge } from '../parts/badge.tsx'
-import type { Field } from '../parts/field.tsx'
+import type { Field } from '../parts/form.tsx'
 import { projectColumn, useProjects } from '../parts/project-field.tsx'
 import { action, ResourceView } from '../parts/resource.tsx'
 import { callApi } from '../state/api.ts'

@@ -2,9 +2,9 @@ import { useState } from 'preact/hooks'
 import type { ShownAuditEntry } from '../../console/audit/schemas.ts'
 import { auditActions } from '../../core/audit/audit.ts'
 import { Button } from '../parts/button.tsx'
-import { Empty, FailureNotice, Loaded } from '../parts/notice.tsx'
-import { Card, Page } from '../parts/page.tsx'
-import { Table } from '../parts/table.tsx'
+import { Options } from '../parts/field.tsx'
+import { FailureNotice } from '../parts/notice.tsx'
+import { ResourceView } from '../parts/resource.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
 import { saveFile } from '../state/export.ts'
@@ -25,80 +25,62 @@ export function AuditLog() {
     await saveFile('GET /api/v1/audit/export', { ...filters, format }, `audit.${format}`)
     showToast('Export downloaded')
   })
+  const next = log.data?.next_cursor ?? null
   return (
-    <Page
-      title="Audit log"
-      about="Changes of this account, for 400 days."
-      actions={(['csv', 'jsonl'] as const).map(format => (
-        <Button key={format} disabled={saving.isBusy} onClick={() => void saving.run(format)}>
-          Export {format === 'csv' ? 'CSV' : 'JSON lines'}
-        </Button>
-      ))}
-    >
-      {saving.failure !== null && <FailureNotice failure={saving.failure} />}
-      <Card
-        title="Entries"
-        actions={
-          <label>
-            <span class="unseen">Action</span>
-            <select
-              value={action}
-              onChange={event => {
-                setAction(event.currentTarget.value)
-                setCursors([])
-              }}
-            >
-              <option value="">All actions</option>
-              {auditActions.map(value => (
-                <option key={value} value={value}>
-                  {actionText(value)}
-                </option>
-              ))}
-            </select>
-          </label>
-        }
-      >
-        <Loaded resource={log} what="the audit log" lines={8}>
-          {({ data, next_cursor: next }) => (
-            <>
-              {data.length === 0 ? (
-                <Empty title="No entries">Changes of keys, members and settings appear here.</Empty>
-              ) : (
-                <Entries rows={data} />
-              )}
-              <div class="actions">
-                {cursors.length > 0 && (
-                  <Button text="Newer" look="small" onClick={() => setCursors(cursors.slice(0, -1))} />
-                )}
-                {next !== null && <Button text="Older" look="small" onClick={() => setCursors([...cursors, next])} />}
-              </div>
-            </>
-          )}
-        </Loaded>
-      </Card>
-    </Page>
-  )
-}
-
-const actorWords = { user: 'Removed member', cli: 'Operator', system: 'Gateway' } as const
-
-function Entries({ rows }: { readonly rows: readonly ShownAuditEntry[] }) {
-  return (
-    <Table
+    <ResourceView
+      page={{
+        title: 'Audit log',
+        about: 'Changes of this account, for 400 days.',
+        actions: (['csv', 'jsonl'] as const).map(format => (
+          <Button
+            key={format}
+            text={`Export ${format === 'csv' ? 'CSV' : 'JSON lines'}`}
+            disabled={saving.isBusy}
+            onClick={() => void saving.run(format)}
+          />
+        )),
+      }}
+      before={saving.failure !== null && <FailureNotice failure={saving.failure} />}
+      title="Entries"
+      controls={
+        <label>
+          <span class="unseen">Action</span>
+          <select
+            value={action}
+            onChange={event => {
+              setAction(event.currentTarget.value)
+              setCursors([])
+            }}
+          >
+            <Options of={[['', 'All actions'], ...auditActions.map(value => [value, actionText(value)] as const)]} />
+          </select>
+        </label>
+      }
       caption="Audit log"
-      rows={rows}
+      what="the audit log"
+      resource={log}
+      rows={({ data }) => data}
       rowKey={({ id }) => id}
       columns={[
         { name: 'Time', show: ({ at }) => listTime(at) },
-        { name: 'Action', isHeading: true, show: ({ action }) => actionText(action) },
+        { name: 'Action', isHeading: true, show: entry => actionText(entry.action) },
         { name: 'Actor', show: ({ actor }) => actor.email ?? actorWords[actor.type] },
         { name: 'Details', show: ({ details }) => <span class="quiet">{detailText(details)}</span> },
         { name: 'Target', from: 'middle', show: ({ target }) => <code>{target ?? ''}</code> },
         { name: 'Address', from: 'wide', show: ({ address }) => address ?? '' },
       ]}
+      empty={['No entries', 'Changes of keys, members and settings appear here.']}
+      foot={
+        <div class="actions">
+          {cursors.length > 0 && <Button text="Newer" look="small" onClick={() => setCursors(cursors.slice(0, -1))} />}
+          {next !== null && <Button text="Older" look="small" onClick={() => setCursors([...cursors, next])} />}
+        </div>
+      }
     />
   )
 }
+
+const actorWords = { user: 'Removed member', cli: 'Operator', system: 'Gateway' } as const
 
 function detailText(details: ShownAuditEntry['details']): string {
   return Object.entries(details)

@@ -3,7 +3,7 @@ import type { ShownKey } from '../../console/keys/schemas.ts'
 import { Button } from '../parts/button.tsx'
 import { Switch } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
-import { createKey, KeyBadge, keyActions } from '../parts/key-actions.tsx'
+import { KeyBadge, keyActions, keyCreation } from '../parts/key-actions.tsx'
 import { NothingVisible } from '../parts/nothing-visible.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card } from '../parts/page.tsx'
@@ -90,7 +90,7 @@ export function Keys() {
       ]}
       empty={[all.length > 0 ? 'No active keys' : 'No keys yet', 'Programs use API keys to authenticate.']}
       create={
-        (may('keys.own') || open.length > 0) && createKey(open.find(({ id }) => id === filters.project_id)?.id ?? '')
+        (may('keys.own') || open.length > 0) && keyCreation(open.find(({ id }) => id === filters.project_id)?.id ?? '')
       }
       actions={keyActions.map(action => ({ ...action, isFor: (key: ShownKey) => isKeyValid(key) && mayManage(key) }))}
     >

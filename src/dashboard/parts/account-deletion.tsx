@@ -1,6 +1,6 @@
 import { callApi } from '../state/api.ts'
 import { currentSession, end } from '../state/session.ts'
-import { ownPassword } from './field.tsx'
+import { ownPassword } from './form.tsx'
 import { Card } from './page.tsx'
 import { action, useActions } from './resource.tsx'
 

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef } from 'preact/hooks'
 import { Button } from './button.tsx'
 import { Snippet } from './copy.tsx'
-import { Fields, type FieldsProps, type Values } from './field.tsx'
+import { type FieldsProps, FormFields, type Values } from './form.tsx'
 import { Icon } from './icon.tsx'
 import { FailureNotice } from './notice.tsx'
 
@@ -133,7 +133,7 @@ export function FormDialog<V extends Values>({
         }}
       >
         {children}
-        <Fields form={form} fields={fields} />
+        <FormFields form={form} fields={fields} />
         {failure !== null && !fields.some(({ param }) => param === failure.param) && (
           <FailureNotice failure={failure} />
         )}

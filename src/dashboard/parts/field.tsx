@@ -1,9 +1,6 @@
-/** Fields of forms, one by one or from a list of rows. */
 import { type ComponentChildren, h, type InputHTMLAttributes } from 'preact'
-import { useId, useState } from 'preact/hooks'
-import { type UiAction, useAction } from '../state/action.ts'
+import { useId } from 'preact/hooks'
 import type { RequestError } from '../state/api-error.ts'
-import { ProjectField } from './project-field.tsx'
 
 type Shared = {
   readonly label: string
@@ -13,7 +10,7 @@ type Shared = {
   readonly failure?: RequestError | null | undefined
 }
 
-type InputProps = Shared & {
+export type InputProps = Shared & {
   readonly value: string
   readonly onText: (text: string) => void
   readonly type?: 'text' | 'email' | 'password' | 'search' | 'number' | 'datetime-local'
@@ -48,12 +45,12 @@ export function TextField({ label, hint, param, failure, onText, type = 'text', 
   )
 }
 
-export type Choice = readonly [value: string, text: string]
+export type SelectOption = readonly [value: string, text: string]
 
 export type SelectProps = Shared & {
   readonly value: string
   readonly onChoice: (value: string) => void
-  readonly choices?: readonly Choice[]
+  readonly choices?: readonly SelectOption[]
   /** Options before the choices. */
   readonly children?: ComponentChildren
   readonly disabled?: boolean
@@ -72,7 +69,7 @@ export function SelectField({ value, onChoice, choices = [], children, disabled 
   )
 }
 
-export function Options({ of: choices }: { readonly of: readonly Choice[] }) {
+export function Options({ of: choices }: { readonly of: readonly SelectOption[] }) {
   return (
     <>
       {choices.map(([value, text]) => (
@@ -141,86 +138,5 @@ export function Switch({ label, hint, isOn, onSwitch, disabled = false }: Switch
         )}
       </div>
     </div>
-  )
-}
-
-/** The texts of a form by API field. */
-export type Values = Readonly<Record<string, string>>
-
-/** A field of a form as a row: `param` is the API field, and the name of its text. */
-export type Field<Param extends string = string> = Omit<InputProps, 'param' | 'failure' | 'value' | 'onText'> & {
-  readonly param: Param
-  /** A choice of one, or of the ID of a project. */
-  readonly choices?: readonly Choice[] | 'projects'
-  /** A choice of several; the text is a list with commas. */
-  readonly checks?: readonly string[]
-}
-
-/** The password of the signed-in user. */
-export const ownPassword: Field<'password'> = {
-  param: 'password',
-  label: 'Your password',
-  type: 'password',
-  name: 'password',
-  autocomplete: 'current-password',
-  required: true,
-}
-
-export type Form<V extends Values> = UiAction<[]> & {
-  readonly values: V
-  readonly set: (change: Partial<V>) => void
-}
-
-/** The texts of a form, and the action that sends them. */
-export function useForm<V extends Values>(start: V, send: (values: V) => Promise<unknown>): Form<V> {
-  const [values, setValues] = useState(start)
-  const sending = useAction(async () => void (await send(values)))
-  return { ...sending, values, set: change => setValues(now => ({ ...now, ...change })) }
-}
-
-export type FieldsProps<V extends Values> = {
-  readonly form: Omit<Form<V>, 'clear'>
-  readonly fields: readonly Field<keyof V & string>[]
-}
-
-export function Fields<V extends Values>({ form: { values, set, failure }, fields }: FieldsProps<V>) {
-  return (
-    <>
-      {fields.map(({ choices, checks, ...field }) => {
-        const { param } = field
-        const value = values[param] ?? ''
-        // The name of a field is one of the form's.
-        const onText = (text: string) => set({ [param]: text } as Partial<V>)
-        if (checks !== undefined) return <Checks key={param} {...{ label: field.label, checks, value, onText }} />
-        const { label, hint } = field
-        const select = { label, hint, param, failure, value, onChoice: onText }
-        if (choices === 'projects') return <ProjectField key={param} {...select} />
-        if (choices !== undefined) return <SelectField key={param} {...select} choices={choices} />
-        return <TextField key={param} {...field} {...{ failure, value, onText }} />
-      })}
-    </>
-  )
-}
-
-type ChecksProps = Pick<InputProps, 'label' | 'value' | 'onText'> & { readonly checks: readonly string[] }
-
-function Checks({ label, checks, value, onText }: ChecksProps) {
-  const chosen = value.split(',')
-  return (
-    <fieldset>
-      <legend>{label}</legend>
-      {checks.map(name => (
-        <label key={name} class="block">
-          <input
-            type="checkbox"
-            checked={chosen.includes(name)}
-            onChange={({ currentTarget: { checked } }) =>
-              onText(checks.filter(other => (other === name ? checked : chosen.includes(other))).join())
-            }
-          />{' '}
-          {name}
-        </label>
-      ))}
-    </fieldset>
   )
 }

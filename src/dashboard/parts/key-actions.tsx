@@ -8,10 +8,10 @@ import { isKeyValid, limitFields, listOtherKeys, toRules, toRuleTexts } from '..
 import type { NewKey } from '../state/routes.ts'
 import { Badge } from './badge.tsx'
 import type { ShownResult } from './dialog.tsx'
-import type { Choice } from './field.tsx'
+import type { SelectOption } from './field.tsx'
 import { fallbackChoices, fallbackHints, hedgingHint } from './key-routing.tsx'
 import { Notice } from './notice.tsx'
-import { type Action, action } from './resource.tsx'
+import { action, type RowAction } from './resource.tsx'
 
 type Key = ShownKey | ShownKeyPage
 
@@ -37,7 +37,7 @@ const toResult = ({ name, key }: NewKey): ShownResult => ({
   once: { text: key, what: 'key' },
 })
 
-const lifetimes: readonly Choice[] = [
+const lifetimes: readonly SelectOption[] = [
   ['', 'Never'],
   ['7', 'In 7 days'],
   ['30', 'In 30 days'],
@@ -102,7 +102,7 @@ const save = (projectId: string) =>
     },
   })
 
-const unchangedExpiry = (key: Key | null): readonly Choice[] =>
+const unchangedExpiry = (key: Key | null): readonly SelectOption[] =>
   key === null ? [] : [[unchanged, key.expires_at === null ? 'Never (unchanged)' : dateTime(key.expires_at)]]
 
 function routingFields(fallback: string) {
@@ -125,13 +125,13 @@ function routingFields(fallback: string) {
   ] as const
 }
 
-export const createKey = (projectId: string): Action<null> => save(projectId)
+export const keyCreation = (projectId: string): RowAction<null> => save(projectId)
 
 /** An expired key can get a later expiry, unless a rotation replaced it. */
 const isChangeable = (key: Key) =>
   key.revoked_at === null && (isKeyValid(key) || !('replaced_by' in key) || key.replaced_by === null)
 
-const overlaps: readonly Choice[] = [
+const overlaps: readonly SelectOption[] = [
   ['0', 'Not at all'],
   ['3600', 'For an hour'],
   ['86400', 'For a day'],
@@ -139,7 +139,7 @@ const overlaps: readonly Choice[] = [
 ]
 
 /** Changes, rotates and revokes a key. */
-export const keyActions: readonly Action<Key>[] = [
+export const keyActions: readonly RowAction<Key>[] = [
   { ...save(''), isFor: isChangeable },
   action<Key, { readonly overlap_seconds: string }>({
     text: () => 'Rotate',

@@ -8,7 +8,7 @@ import { useAction } from '../state/action.ts'
 import type { Resource } from '../state/resource.ts'
 import { Button } from './button.tsx'
 import { FormDialog, ResultDialog, type ShownResult } from './dialog.tsx'
-import { type Field, useForm, type Values } from './field.tsx'
+import { type Field, useForm, type Values } from './form.tsx'
 import { FailureNotice, Loaded } from './notice.tsx'
 import { Card, Page } from './page.tsx'
 import { type Column, Table } from './table.tsx'
@@ -24,7 +24,7 @@ type ActionDialog = {
 }
 
 /** What a button does to a row, as a row of data. Methods, so that each can have values of its own. */
-export type Action<Row, V extends Values = Values> = {
+export type RowAction<Row, V extends Values = Values> = {
   text(row: Row): string
   /** Accessible name among the buttons of other rows. */
   label?(row: Row): string
@@ -43,25 +43,25 @@ export type Action<Row, V extends Values = Values> = {
 }
 
 /** Derives the names of the values of an action from its own `start`. */
-export const action = <Row, V extends Values = Values>(given: Action<Row, V>): Action<Row> => given
+export const action = <Row, V extends Values = Values>(given: RowAction<Row, V>): RowAction<Row> => given
 
 /** Buttons of actions on rows, with the open dialog of one of them. `onDone` is called after each. */
 export function useActions<Row>(onDone: () => void) {
   const [open, setOpen] = useState<Opened<Row> | null>(null)
   const [result, setResult] = useState<ShownResult | null>(null)
-  const perform = async (action: Action<Row>, row: Row, values: Values) => {
+  const perform = async (action: RowAction<Row>, row: Row, values: Values) => {
     const outcome = await action.perform(row, values)
     setOpen(null)
     if (typeof outcome === 'string') showToast(outcome)
     else setResult(outcome)
     onDone()
   }
-  const pressing = useAction(async (action: Action<Row>, row: Row) => {
+  const pressing = useAction(async (action: RowAction<Row>, row: Row) => {
     if (action.dialog === undefined) return perform(action, row, {})
     setOpen({ action, row, loaded: await action.load?.(row) })
   })
   return {
-    buttons: (row: Row, actions: readonly Action<Row>[], look: string) =>
+    buttons: (row: Row, actions: readonly RowAction<Row>[], look: string) =>
       actions
         .filter(({ isFor }) => isFor?.(row) ?? true)
         .map(action => (
@@ -84,10 +84,10 @@ export function useActions<Row>(onDone: () => void) {
   }
 }
 
-type Opened<Row> = { readonly action: Action<Row>; readonly row: Row; readonly loaded: ComponentChildren }
+type Opened<Row> = { readonly action: RowAction<Row>; readonly row: Row; readonly loaded: ComponentChildren }
 
 type OpenDialogProps<Row> = Opened<Row> & {
-  readonly perform: (action: Action<Row>, row: Row, values: Values) => Promise<void>
+  readonly perform: (action: RowAction<Row>, row: Row, values: Values) => Promise<void>
   readonly onClose: () => void
 }
 
@@ -118,12 +118,14 @@ type ResourceProps<Data, Row> = {
   readonly rowKey: (row: Row) => string
   readonly rowClass?: (row: Row) => string
   readonly empty: readonly [title: string, about: ComponentChildren]
-  readonly create?: Action<null> | false
-  readonly actions?: readonly Action<Row>[]
+  readonly create?: RowAction<null> | false
+  readonly actions?: readonly RowAction<Row>[]
   /** Controls of the card. */
   readonly controls?: ComponentChildren
   /** The page around the card, whose head then has the button that creates; absent = the card is a part of a page. */
-  readonly page?: { readonly title: string; readonly about: ComponentChildren }
+  readonly page?: { readonly title: string; readonly about: ComponentChildren; readonly actions?: ComponentChildren }
+  /** Controls below the table. */
+  readonly foot?: ComponentChildren
   /** Further parts of the page: before the card, and after it. */
   readonly before?: ComponentChildren
   readonly children?: ComponentChildren
@@ -131,7 +133,7 @@ type ResourceProps<Data, Row> = {
 
 export function ResourceView<Data, Row>(props: ResourceProps<Data, Row>) {
   const { resource, rows, what, title, about, caption = title, columns, rowKey, rowClass, empty } = props
-  const { create = false, actions = [], controls, page, before, children } = props
+  const { create = false, actions = [], controls, foot, page, before, children } = props
   const { buttons, failure, dialogs } = useActions<Row | null>(resource.reload)
   const creation = create !== false && buttons(null, [create], page === undefined ? '' : 'primary')
   const tools: Column<Row> = {
@@ -152,14 +154,17 @@ export function ResourceView<Data, Row>(props: ResourceProps<Data, Row>) {
       {failure}
       <Loaded resource={resource} what={what}>
         {data => (
-          <Table
-            caption={caption}
-            rows={rows(data)}
-            columns={actions.length === 0 ? columns : [...columns, tools]}
-            rowKey={rowKey}
-            rowClass={rowClass}
-            empty={empty}
-          />
+          <>
+            <Table
+              caption={caption}
+              rows={rows(data)}
+              columns={actions.length === 0 ? columns : [...columns, tools]}
+              rowKey={rowKey}
+              rowClass={rowClass}
+              empty={empty}
+            />
+            {foot}
+          </>
         )}
       </Loaded>
       {page === undefined && dialogs}
@@ -167,7 +172,7 @@ export function ResourceView<Data, Row>(props: ResourceProps<Data, Row>) {
   )
   if (page === undefined) return card
   return (
-    <Page {...page} actions={creation}>
+    <Page {...page} actions={page.actions ?? creation}>
       {before}
       {card}
       {children}

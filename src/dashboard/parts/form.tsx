@@ -1,0 +1,86 @@
+/** Forms whose fields are rows of data: their texts, the action that sends them, and errors beside their fields. */
+import { useState } from 'preact/hooks'
+import { type UiAction, useAction } from '../state/action.ts'
+import { type InputProps, SelectField, type SelectOption, TextField } from './field.tsx'
+import { ProjectField } from './project-field.tsx'
+
+/** The texts of a form by API field. */
+export type Values = Readonly<Record<string, string>>
+
+/** A field of a form as a row: `param` is the API field, and the name of its text. */
+export type Field<Param extends string = string> = Omit<InputProps, 'param' | 'failure' | 'value' | 'onText'> & {
+  readonly param: Param
+  /** A choice of one, or of the ID of a project. */
+  readonly choices?: readonly SelectOption[] | 'projects'
+  /** A choice of several; the text is a list with commas. */
+  readonly checks?: readonly string[]
+}
+
+/** The password of the signed-in user. */
+export const ownPassword: Field<'password'> = {
+  param: 'password',
+  label: 'Your password',
+  type: 'password',
+  name: 'password',
+  autocomplete: 'current-password',
+  required: true,
+}
+
+export type Form<V extends Values> = UiAction<[]> & {
+  readonly values: V
+  readonly set: (change: Partial<V>) => void
+}
+
+/** The texts of a form, and the action that sends them. */
+export function useForm<V extends Values>(start: V, send: (values: V) => Promise<unknown>): Form<V> {
+  const [values, setValues] = useState(start)
+  const sending = useAction(async () => void (await send(values)))
+  return { ...sending, values, set: change => setValues(now => ({ ...now, ...change })) }
+}
+
+export type FieldsProps<V extends Values> = {
+  readonly form: Omit<Form<V>, 'clear'>
+  readonly fields: readonly Field<keyof V & string>[]
+}
+
+export function FormFields<V extends Values>({ form: { values, set, failure }, fields }: FieldsProps<V>) {
+  return (
+    <>
+      {fields.map(({ choices, checks, ...field }) => {
+        const { param } = field
+        const value = values[param] ?? ''
+        // The name of a field is one of the form's.
+        const onText = (text: string) => set({ [param]: text } as Partial<V>)
+        if (checks !== undefined) return <Checks key={param} {...{ label: field.label, checks, value, onText }} />
+        const { label, hint } = field
+        const select = { label, hint, param, failure, value, onChoice: onText }
+        if (choices === 'projects') return <ProjectField key={param} {...select} />
+        if (choices !== undefined) return <SelectField key={param} {...select} choices={choices} />
+        return <TextField key={param} {...field} {...{ failure, value, onText }} />
+      })}
+    </>
+  )
+}
+
+type ChecksProps = Pick<InputProps, 'label' | 'value' | 'onText'> & { readonly checks: readonly string[] }
+
+function Checks({ label, checks, value, onText }: ChecksProps) {
+  const chosen = value.split(',')
+  return (
+    <fieldset>
+      <legend>{label}</legend>
+      {checks.map(name => (
+        <label key={name} class="block">
+          <input
+            type="checkbox"
+            checked={chosen.includes(name)}
+            onChange={({ currentTarget: { checked } }) =>
+              onText(checks.filter(other => (other === name ? checked : chosen.includes(other))).join())
+            }
+          />{' '}
+          {name}
+        </label>
+      ))}
+    </fieldset>
+  )
+}
