@@ -332,8 +332,7 @@ describe('source rules', () => {
       'src/ledger/find-request.ts',
       'src/ledger/ledger.ts',
       'src/ledger/reconcile.ts',
-      'src/ledger/reconcile/redis-source.ts',
-      'src/ledger/rejections.ts',
+      'src/ledger/reconcile/sources.ts',
       'src/ledger/shipper.ts',
       'src/ledger/usage-stream.ts',
       'src/ledger/usage-totals.ts',
@@ -346,7 +345,7 @@ describe('source rules', () => {
       'src/observability/exporter.ts',
       'src/server/limit-owner.ts',
       'src/server/shutdown.ts',
-      'src/console/webhooks/delivery-worker.ts',
+      'src/console/webhooks/worker.ts',
     ])
     const constant = /^(export )?const \w*([dD]eadline|[tT]imeout|patience|reach|lookup)\w*(Ms|Seconds) *= *[0-9]/m
     const wrong = sources

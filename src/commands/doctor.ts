@@ -105,7 +105,7 @@ async function folderChecks(): Promise<Check[]> {
 /** Returns the number of usage records in a data folder that Postgres rejects. */
 async function recordsAside(folder: string): Promise<number> {
   const { journalFolders } = await import('./usage-reports.ts')
-  const { journalSource } = await import('../ledger/reconcile/journal-source.ts')
+  const { journalSource } = await import('../ledger/reconcile/sources.ts')
   const found = await Promise.all(journalFolders(folder).map(journal => journalSource(journal).read()))
   return found.reduce((sum, { refused }) => sum + refused.length, 0)
 }

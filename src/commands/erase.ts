@@ -1,6 +1,6 @@
 /** `accounts delete` and `users anonymize`: what a data-protection request asks of the operator. */
 import { randomBytes } from 'node:crypto'
-import { anonymizeUser, deleteAccount } from '../console/account/stores/erasure.ts'
+import { anonymizeUser, deleteAccount } from '../console/account/store.ts'
 import { randomBase62 } from '../core/accounts/api-keys.ts'
 import { CommandFailure, command, json, print, printJson, UsageError } from './command.ts'
 import { withAccount } from './open-database.ts'

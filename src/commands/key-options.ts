@@ -2,7 +2,7 @@
 import { Value } from '@sinclair/typebox/value'
 import type { ScopeLimits } from '../core/limits/scopes.ts'
 import { dayMs, timeIn } from '../core/text/utc-days.ts'
-import { changedLimits, scopeLimitsSchema } from '../http/scope-limits.ts'
+import { changedLimits, scopeLimitsSchema } from '../http/schemas.ts'
 import { modelPattern } from '../models/allowed-models.ts'
 import { UsageError } from './command.ts'
 

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { createProject, listProjects, type NamedProject } from '../console/projects/store.ts'
 import { randomBase62 } from '../core/accounts/api-keys.ts'
-import { shownScopeLimits, shownScopeUsed } from '../http/scope-limits.ts'
+import { shownScopeLimits, shownScopeUsed } from '../http/schemas.ts'
 import { shellCommand } from '../server/shell-command.ts'
 import { CommandFailure, columns, command, json, print, printJson, UsageError } from './command.ts'
 import { limitsIn } from './key-options.ts'

@@ -2,8 +2,8 @@
 import { describeError } from '../composition/error-text.ts'
 import type { ServiceDeadlines } from '../core/request/deadlines.ts'
 import { type Database, NewerSchema, openDatabase, pendingMigrations } from '../database/database.ts'
-import { databaseTime } from '../database/database-time.ts'
 import type { Redis } from '../database/redis.ts'
+import { databaseTime } from '../database/statement.ts'
 import { shellCommand } from '../server/shell-command.ts'
 import {
   type Check,

@@ -9,8 +9,8 @@ import type { UsageReport } from './usage-reports.ts'
 // These two need more modules than all other commands together, so they are loaded on use.
 const auditing = async () => ({
   ...(await import('./usage-reports.ts')),
-  ...(await import('../ledger/reconcile/journal-source.ts')),
-  ...(await import('../ledger/reconcile/redis-source.ts')),
+  ...(await import('../ledger/reconcile/sources.ts')),
+  ...(await import('../ledger/reconcile/sources.ts')),
   ...(await import('./open-redis.ts')),
 })
 const dataDirectory = () => resolve(readStoreConfig().dataDirectory)

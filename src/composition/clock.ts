@@ -1,4 +1,4 @@
-import type { Clock } from '../core/ports/clock.ts'
+import type { Clock } from '../core/ports.ts'
 
 /** Clocks and timers of this machine. */
 export const systemClock: Clock = {

@@ -8,10 +8,7 @@ import { discoveredModel, type Preset, presets } from '../config/presets.ts'
 import type { ProviderSettings } from '../config/providers.ts'
 import { modelNameSchema, toModel } from '../core/models/configured-models.ts'
 import type { Model } from '../core/models/models.ts'
-import { readBodyText } from '../core/ports/body-text.ts'
-import type { Clock } from '../core/ports/clock.ts'
-import type { Log } from '../core/ports/log.ts'
-import type { Network } from '../core/ports/network.ts'
+import { type Clock, type Log, type Network, readBodyText } from '../core/ports.ts'
 import { chatCompletionsUrl } from '../providers/openai/request.ts'
 
 type DiscoveryDeps = {

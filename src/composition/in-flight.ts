@@ -1,5 +1,4 @@
-import { createActiveSet } from '../core/chat/active-set.ts'
-import type { RequestAbort } from '../core/chat/request-abort.ts'
+import { createActiveSet, type RequestAbort } from '../core/chat/request-abort.ts'
 import type { GatewayError } from '../core/validation/errors.ts'
 
 /** Requests in progress. */

@@ -1,4 +1,4 @@
-import type { Network } from '../core/ports/network.ts'
+import type { Network } from '../core/ports.ts'
 import { systemErrorCode } from '../core/validation/errors.ts'
 
 /** The network of this machine. */

@@ -1,10 +1,9 @@
 import { evaluateNextAlert } from '../console/alerts/store.ts'
 import { type RepeatTimer, startRepeating } from '../core/jobs/repeating.ts'
-import type { Clock } from '../core/ports/clock.ts'
-import type { Log } from '../core/ports/log.ts'
+import type { Clock, Log } from '../core/ports.ts'
 import type { WebhookEvent } from '../core/webhooks/events.ts'
 import type { Database } from '../database/database.ts'
-import { enqueueEvent } from '../database/repositories/webhook-events.ts'
+import { enqueueEvent } from '../database/repositories/audit.ts'
 import type { Mailer } from '../mail/mailer.ts'
 
 type Parts = {

@@ -1,5 +1,4 @@
-import type { Clock } from '../core/ports/clock.ts'
-import type { Log } from '../core/ports/log.ts'
+import type { Clock, Log } from '../core/ports.ts'
 import { toUsd } from '../core/usage/money.ts'
 import type { Database } from '../database/database.ts'
 import { type BudgetTracker, createBudgetBook, recordBudgetNotice } from '../database/repositories/budget-tracker.ts'

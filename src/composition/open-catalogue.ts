@@ -1,7 +1,7 @@
 import { knownModels } from '../config/providers.ts'
 import type { Config } from '../config.ts'
 import { buildCatalog, type Catalog, deprecationOf, fullName, type Model } from '../core/models/models.ts'
-import type { Log } from '../core/ports/log.ts'
+import type { Log } from '../core/ports.ts'
 import { withHosts } from '../models/model-hosts.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { discoverModels } from './discover-models.ts'

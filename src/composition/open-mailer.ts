@@ -1,6 +1,5 @@
 import type { Config } from '../config.ts'
-import type { Clock } from '../core/ports/clock.ts'
-import type { Log } from '../core/ports/log.ts'
+import type { Clock, Log } from '../core/ports.ts'
 import { createMailer, type Mailer } from '../mail/mailer.ts'
 import { createMail } from '../mail/queue.ts'
 
@@ -14,7 +13,7 @@ export async function openMailer(
   undo: (() => unknown)[],
 ): Promise<Mailer | null> {
   if (mail === null) return null
-  const { smtpTransport } = await import('../mail/smtp.ts')
+  const { smtpTransport } = await import('../mail/queue.ts')
   const { smtpUrl: url, from, requireTls, publicUrl } = mail
   const transport = smtpTransport({ url, from, requireTls, openingMs: serviceDeadlines.mailOpeningMs })
   const queue = createMail({ transport, clock, log })

@@ -1,8 +1,6 @@
 import type { Config } from '../config.ts'
-import type { Payments } from '../console/billing/payment-processor.ts'
-import { manualPayments } from '../console/billing/payments/manual.ts'
-import type { Clock } from '../core/ports/clock.ts'
-import type { Network } from '../core/ports/network.ts'
+import { manualPayments, type Payments } from '../console/billing/payment-processor.ts'
+import type { Clock, Network } from '../core/ports.ts'
 
 /** Opens manual invoicing, or Stripe, whose library is loaded only if Stripe is configured. */
 export async function openPayments(

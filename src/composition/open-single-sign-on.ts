@@ -1,7 +1,6 @@
 import type { Config } from '../config.ts'
 import type { IdentityProvider } from '../console/auth/identity-provider.ts'
-import type { Clock } from '../core/ports/clock.ts'
-import type { Network } from '../core/ports/network.ts'
+import type { Clock, Network } from '../core/ports.ts'
 
 /** Opens the client of the identity provider; its library is loaded only if single sign-on is configured. */
 export async function openSingleSignOn(

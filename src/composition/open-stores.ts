@@ -1,6 +1,5 @@
 import type { Config } from '../config.ts'
-import type { Clock } from '../core/ports/clock.ts'
-import type { Log } from '../core/ports/log.ts'
+import type { Clock, Log } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { lockDataFolder } from '../database/data-folder.ts'
 import { type Database, isUnavailable, migrate, openDatabase } from '../database/database.ts'

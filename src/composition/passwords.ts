@@ -3,8 +3,7 @@
  * other requests, and one network address could block the sign-ins of all others.
  */
 
-import { dummyHash, hashing, isOutdated } from '../core/accounts/passwords.ts'
-import type { Passwords } from '../core/ports/passwords.ts'
+import { dummyHash, hashing, isOutdated, type Passwords } from '../core/accounts/passwords.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 
 /** Maximum concurrent hashes: 4 in total, 2 per source. */

@@ -1,6 +1,6 @@
 import type { ProviderSettings } from '../config/providers.ts'
 import { type Config, ConfigError, readConfig } from '../config.ts'
-import type { Log } from '../core/ports/log.ts'
+import type { Log } from '../core/ports.ts'
 import { describeError } from './error-text.ts'
 
 /** The parts of a running gateway that a reload replaces, in this order. */

@@ -1,9 +1,8 @@
 import { intervalTimer } from '../core/jobs/repeating.ts'
 import { createClockOffset } from '../core/limits/clock-offset.ts'
-import type { Clock } from '../core/ports/clock.ts'
-import type { Log } from '../core/ports/log.ts'
+import type { Clock, Log } from '../core/ports.ts'
 import type { Database } from '../database/database.ts'
-import { databaseTime } from '../database/database-time.ts'
+import { databaseTime } from '../database/statement.ts'
 
 type SharedClock = {
   readonly clock: Clock

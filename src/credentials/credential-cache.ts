@@ -2,7 +2,7 @@
  * Caches a credential that expires. All requests share it. The first one fetches it, a later one renews it early in the
  * background, and two fetches never run concurrently.
  */
-import type { Clock } from '../core/ports/clock.ts'
+import type { Clock } from '../core/ports.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
 
 /** A fetched credential and its remaining life in milliseconds. */

@@ -1,7 +1,5 @@
 /** Requests to token endpoints: bounded in time and size, and with errors that contain no secret. */
-import { readBodyText } from '../core/ports/body-text.ts'
-import type { Clock } from '../core/ports/clock.ts'
-import type { Network } from '../core/ports/network.ts'
+import { type Clock, type Network, readBodyText } from '../core/ports.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
 
 export type CredentialDeps = {

@@ -3,7 +3,7 @@
  * loop has not read the reply yet. One timer ticks for all waits, and a wait ends after a number of ticks; between two
  * ticks the loop has read everything that arrived. A loop that is blocked for 2 s makes one tick.
  */
-import { RedisUnavailableError } from '../core/limits/redis-away.ts'
+import { RedisUnavailableError } from '../core/limits/redis.ts'
 
 /** Milliseconds between two ticks of an idle process. */
 const tickMs = 10

@@ -4,8 +4,8 @@
  * one is tried once per second. A timed-out command may still be executed: every script is keyed by request ID and safe
  * to repeat.
  */
-import { RedisUnavailableError } from '../core/limits/redis-away.ts'
-import type { Script } from '../core/limits/script.ts'
+
+import { RedisUnavailableError, type Script } from '../core/limits/redis.ts'
 import { usualDeadlines } from '../core/request/deadlines.ts'
 import { isSentinelUrl } from '../core/text/sentinel-urls.ts'
 import { createPatience } from './patience.ts'

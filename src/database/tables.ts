@@ -22,12 +22,10 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/pg-core'
 import { projectRoles } from '../core/accounts/roles.ts'
-import { strategies } from '../core/chat/chat.ts'
+import { fallbackPolicies, strategies } from '../core/chat/chat.ts'
 import type { ScopeLimits } from '../core/limits/scopes.ts'
-import type { RequestTrace } from '../core/usage/request-trace.ts'
-import { type AttemptRecord, recordedDialects } from '../core/usage/usage-record.ts'
+import { type AttemptRecord, type RequestTrace, recordedDialects } from '../core/usage/usage-record.ts'
 import type { CompletedUsage } from '../core/validation/errors.ts'
-import { fallbackPolicies } from '../core/validation/fallback-policy.ts'
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
 const whole = (name: string) => bigint(name, { mode: 'number' })

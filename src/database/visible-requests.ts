@@ -1,6 +1,6 @@
 /** Whose requests a user sees, as SQL: all of the account, or those of the own keys and of projects. */
 import type { Sql, TransactionSql } from 'postgres'
-import { projectTag, projectTagName } from '../core/request/project-tag.ts'
+import { projectTag, projectTagName } from '../core/request/tags.ts'
 
 /**
  * Usage of an account, or of one user's keys and of the requests in projects. Required by every query, so that none is

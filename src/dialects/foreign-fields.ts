@@ -1,7 +1,6 @@
 /** Fields of other services that change what a request means: ignored, they would lose a conversation or a constraint. */
-import type { Strategy } from '../core/chat/chat.ts'
+import { type FallbackPolicy, type Strategy, strictestPolicy } from '../core/chat/chat.ts'
 import { GatewayError } from '../core/validation/errors.ts'
-import { type FallbackPolicy, strictestPolicy } from '../core/validation/fallback-policy.ts'
 import { invalidField } from '../core/validation/validate.ts'
 
 type Body = Readonly<Record<string, unknown>>

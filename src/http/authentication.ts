@@ -10,7 +10,7 @@ import type { ProjectRole, Role } from '../core/accounts/roles.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { RateLimiter } from '../core/limits/rate-limits.ts'
 import { GatewayError } from '../core/validation/errors.ts'
-import { ipRateLimitedError } from './ip-rate-limit.ts'
+import { ipRateLimitedError } from './rate-limits.ts'
 
 /** Finds the account of an API key. */
 type KeyLookup = {

@@ -1,6 +1,7 @@
 /** Reads request bodies as text, with a size limit. */
-import { wellFormedJson } from '../core/text/well-formed-json.ts'
+
 import { GatewayError } from '../core/validation/errors.ts'
+import { wellFormedJson } from '../core/validation/untrusted-json.ts'
 import type { BodyBudget, BodyHold } from './body-budget.ts'
 
 const megabyte = 1_048_576

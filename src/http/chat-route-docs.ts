@@ -1,9 +1,8 @@
 /** API descriptions that all chat endpoints share: request headers and errors. */
 import { Type } from '@sinclair/typebox'
-import { strategies, streamModes } from '../core/chat/chat.ts'
+import { fallbackPolicies, strategies, streamModes } from '../core/chat/chat.ts'
 import { fallbackCostFactors } from '../core/request/chat-request.ts'
 import type { ErrorCode } from '../core/validation/errors.ts'
-import { fallbackPolicies } from '../core/validation/fallback-policy.ts'
 import { oneOf } from '../core/validation/validate.ts'
 import { idempotencyHeaders, onceErrors } from './idempotency.ts'
 import { timeoutHeader } from './request-timeout.ts'

@@ -3,9 +3,9 @@
  * credentials.
  */
 import type { RateLimiter, RateLimiterFactory } from '../core/limits/rate-limits.ts'
-import type { Log } from '../core/ports/log.ts'
+import type { Log } from '../core/ports.ts'
 import type { GatewayError } from '../core/validation/errors.ts'
-import { ipRateLimitedError } from './ip-rate-limit.ts'
+import { ipRateLimitedError } from './rate-limits.ts'
 
 /**
  * Limit for failed credentials: far above the rate of mistakes and far below that of guessing. Valid credentials are

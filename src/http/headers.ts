@@ -5,8 +5,11 @@
 import type { ResponseStart, ResponseSummary } from '../core/chat/chat-events.ts'
 import type { OutputCap } from '../core/chat/output-cap.ts'
 import type { Caller, QuotaStatus } from '../core/limits/plans.ts'
+import { type Catalog, fullName } from '../core/models/models.ts'
 import { asciiName } from '../core/text/safe-name.ts'
 import { usdText } from '../core/usage/money.ts'
+import { catalogueDate } from '../models/catalog.ts'
+import type { Callers } from './authentication.ts'
 
 /** Header names and values as pairs. */
 export type HeaderPairs = Readonly<Record<string, string>>
@@ -104,7 +107,7 @@ export function writePairs(headers: Headers, pairs: HeaderPairs): void {
  * Writes the headers of RFC 9745 and RFC 8594 for a deprecated model: since when it is deprecated, and its retirement
  * date if set. Dates are `YYYY-MM-DD`, `since` in the past.
  */
-export function deprecationHeaders(since: string, endsOn: string | null, successor: string | null): HeaderPairs {
+function deprecationHeaders(since: string, endsOn: string | null, successor: string | null): HeaderPairs {
   return {
     deprecation: `@${Date.parse(since) / 1000}`,
     ...(endsOn === null ? {} : { sunset: new Date(endsOn).toUTCString() }),
@@ -121,4 +124,50 @@ export function duration(milliseconds: number): string {
   const [hours, minutes, rest] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60), seconds % 60]
   if (hours > 0) return `${hours}h${minutes}m${rest}s`
   return minutes > 0 ? `${minutes}m${rest}s` : `${rest}s`
+}
+
+/**
+ * Returns a function that looks up the deprecation headers of a model (`provider/model`); null = it is not deprecated.
+ * Follows a catalog that is replaced.
+ */
+export function createDeprecationLookup(catalogue: Pick<Catalog, 'list'>): (model: string) => HeaderPairs | null {
+  let known = { list: catalogue.list, headers: headersOf(catalogue.list) }
+  return model => {
+    if (known.list !== catalogue.list) known = { list: catalogue.list, headers: headersOf(catalogue.list) }
+    return known.headers.get(model) ?? null
+  }
+}
+
+function headersOf(list: Catalog['list']): ReadonlyMap<string, HeaderPairs> {
+  return new Map(
+    list
+      .filter(model => model.deprecated)
+      .map(model => [fullName(model), deprecationHeaders(catalogueDate, model.deprecationDate, model.successor)]),
+  )
+}
+
+export type QuotaHeaderDeps = {
+  readonly meter: { standing(accountId: string, limits: Caller['limits']): QuotaStatus | null }
+  readonly budget: { warningOf(caller: Caller): string | null }
+  readonly recall: Callers['recall']
+  /** Loads the account's quota status into `meter`. Never throws. */
+  readonly look: (caller: Caller, requestId: string) => Promise<void>
+}
+
+/** Adds the account's limits to any response to a known key; chat routes write them themselves. Never throws. */
+export async function withQuotaHeaders(
+  deps: QuotaHeaderDeps,
+  headers: Headers,
+  response: Response,
+  requestId: string,
+): Promise<Response> {
+  try {
+    const caller = await deps.recall(headers)
+    if (caller === null) return response
+    if (deps.meter.standing(caller.accountId, caller.limits) === null) await deps.look(caller, requestId)
+    writeCaller(response.headers, deps, caller)
+  } catch {
+    // The response already reports why the key cannot be found.
+  }
+  return response
 }

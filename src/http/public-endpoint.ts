@@ -4,14 +4,12 @@
  */
 
 import type { Caller } from '../core/limits/plans.ts'
-import type { RateLimiterFactory } from '../core/limits/rate-limits.ts'
-import { afterRequest, waitMs } from '../core/limits/token-buckets.ts'
+import { afterRequest, type RateLimiterFactory, waitMs } from '../core/limits/rate-limits.ts'
 import { parseJson } from '../core/validation/validate.ts'
-import { enforceAccountLimit } from './account-rate-limit.ts'
 import { refuseMalformed } from './authentication.ts'
 import { bodyLimits, checkContentType, readBody, whileHeld } from './body.ts'
 import type { BodyBudget } from './body-budget.ts'
-import { enforceIpLimit, ipRateLimitedError } from './ip-rate-limit.ts'
+import { enforceAccountLimit, enforceIpLimit, ipRateLimitedError } from './rate-limits.ts'
 
 /** Maximum prompt length without a key, in UTF-16 units. */
 export const maximumFreePrompt = 32_768

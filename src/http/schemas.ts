@@ -4,11 +4,12 @@
  */
 import { type ObjectOptions, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { roles } from '../core/accounts/roles.ts'
-import { queryTypes } from '../core/chat/chat.ts'
-import { plans } from '../core/limits/plans.ts'
+import { fallbackPolicies, queryTypes } from '../core/chat/chat.ts'
+import { highestLimits, plans } from '../core/limits/plans.ts'
+import { isLimited, type ScopeLimits, unlimitedScope } from '../core/limits/scopes.ts'
+import { fromUsd, toUsd } from '../core/usage/money.ts'
 import { type ErrorCode, errorTable, wireCode } from '../core/validation/errors.ts'
-import { fallbackPolicies } from '../core/validation/fallback-policy.ts'
-import { oneOf } from '../core/validation/validate.ts'
+import { nullable, oneOf } from '../core/validation/validate.ts'
 
 /** Object of a response. A version of the API only adds fields, so clients must ignore unknown ones. */
 export function strictObject<P extends TProperties>(properties: P, options: ObjectOptions = {}) {
@@ -170,3 +171,94 @@ export const errorFields = {
 
 /** Error body of a route without its own form. */
 export const errorShape = namedSchema('Error', { error: namedSchema('ErrorDetail', errorFields) })
+
+/** Fields that several routes accept. */
+
+/** Name of a resource. Control characters are rejected: clients display the name, and Postgres rejects a NUL. */
+export const nameSchema = Type.String({
+  minLength: 1,
+  maxLength: 100,
+  pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+  description: 'a name of 1 to 100 printable characters',
+})
+
+/** ID of a project. */
+export const projectIdSchema = Type.String({ pattern: '^[\\w.-]{1,64}$', description: 'the ID of a project' })
+
+/** Limits of an API key or a tag in the API's form. */
+
+const whole = (maximum: number) => nullable(Type.Integer({ minimum: 0, maximum }))
+const amount = nullable(Type.Number({ minimum: 0, maximum: highestLimits.dailyUsd }))
+
+/** Limits in a request: absent = unchanged, null = unlimited. */
+export const scopeLimitsSchema = Type.Object(
+  {
+    requests_per_minute: whole(highestLimits.count),
+    concurrent_requests: whole(highestLimits.count),
+    daily_tokens: whole(highestLimits.dailyTokens),
+    daily_cost_usd: amount,
+    monthly_cost_usd: amount,
+  },
+  { additionalProperties: false },
+)
+
+export const scopeLimitsShape = strictObject({
+  requests_per_minute: orNull(count),
+  concurrent_requests: orNull(count),
+  daily_tokens: orNull(count),
+  daily_cost_usd: orNull(usd),
+  monthly_cost_usd: orNull(usd),
+})
+
+/** Usage that the limits of a scope count, as far as the ledger has it. */
+export const scopeUsedShape = strictObject(
+  { daily_tokens: count, daily_cost_usd: usd, monthly_cost_usd: usd },
+  { description: 'of this UTC day and calendar month' },
+)
+
+/** Returns limits with a change applied; null = none is left. */
+export function changedLimits(
+  before: ScopeLimits | null,
+  change: Static<typeof scopeLimitsSchema> | null,
+  now: number,
+): ScopeLimits | null {
+  if (change === null) return null
+  const old = before ?? unlimitedScope
+  const either = <T>(sent: T | undefined, present: T) => (sent === undefined ? present : sent)
+  const money = (sent: number | null | undefined, present: number | null) =>
+    sent === undefined ? present : sent === null ? null : fromUsd(sent)
+  const limits: ScopeLimits = {
+    requestsPerMinute: either(change.requests_per_minute, old.requestsPerMinute),
+    concurrentRequests: either(change.concurrent_requests, old.concurrentRequests),
+    dailyTokens: either(change.daily_tokens, old.dailyTokens),
+    dailyCostMicrocents: money(change.daily_cost_usd, old.dailyCostMicrocents),
+    monthlyCostMicrocents: money(change.monthly_cost_usd, old.monthlyCostMicrocents),
+    since: old.since ?? now,
+  }
+  return isLimited(limits) ? limits : null
+}
+
+/** Returns limits as shown to their account. */
+export function shownScopeLimits(limits: ScopeLimits): Static<typeof scopeLimitsShape> {
+  const usdOf = (microcents: number | null) => (microcents === null ? null : toUsd(microcents))
+  return {
+    requests_per_minute: limits.requestsPerMinute,
+    concurrent_requests: limits.concurrentRequests,
+    daily_tokens: limits.dailyTokens,
+    daily_cost_usd: usdOf(limits.dailyCostMicrocents),
+    monthly_cost_usd: usdOf(limits.monthlyCostMicrocents),
+  }
+}
+
+/** Returns usage as shown beside limits. Money is an integer of 1e-8 USD. */
+export function shownScopeUsed(used: {
+  readonly tokens: number
+  readonly microcents: number
+  readonly monthMicrocents: number
+}) {
+  return {
+    daily_tokens: used.tokens,
+    daily_cost_usd: toUsd(used.microcents),
+    monthly_cost_usd: toUsd(used.monthMicrocents),
+  }
+}

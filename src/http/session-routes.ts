@@ -8,8 +8,7 @@ import { parseJson } from '../core/validation/validate.ts'
 import type { Principal } from './authentication.ts'
 import { bodyLimits, checkContentType, notJson, readBody, whileHeld } from './body.ts'
 import type { BodyBudget } from './body-budget.ts'
-import { session } from './policies.ts'
-import { type RouteDocs, withRouteDocs } from './route-docs.ts'
+import { type RouteDocs, session, withRouteDocs } from './route-docs.ts'
 
 /** One request of a user whose role permits the route's action, in the account or in a project. */
 export type SessionRequest = {

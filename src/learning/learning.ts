@@ -9,10 +9,9 @@
  */
 import type { TransactionSql } from 'postgres'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
-import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
 import { recordAudit } from '../database/repositories/audit.ts'
-import { type Step, statementIn } from '../database/statement.ts'
+import { type Step, statementIn, withAccountRls } from '../database/statement.ts'
 import { type UsageScope, visibleRecords } from '../database/visible-requests.ts'
 import { addEntry, type Entry, type QualityEvidence, ratingWeight, replaceEvidence } from './learning-cell.ts'
 import { type CellKey, changeCell, lockCells, placeIn, writeCells } from './learning-cells.ts'

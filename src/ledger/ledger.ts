@@ -4,20 +4,24 @@ import { monthDays, type ScopeUsage, scopeNamesOf } from '../core/limits/scopes.
 import { type DailyUsage, sumOf } from '../core/limits/spent.ts'
 import { formatDay } from '../core/text/utc-days.ts'
 import { type CountedUsage, correctionOf, countedUsage, mergedRecords } from '../core/usage/usage-truth.ts'
-import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
+import { withAccountRls } from '../database/statement.ts'
 import { seesProjects, type UsageScope, visibleRecords } from '../database/visible-requests.ts'
 import { countRejected, findRequest, listRejected } from './find-request.ts'
 import type { Journal } from './journal.ts'
 import {
+  isOfFailed,
   keyColumns,
+  keyCondition,
   type LoggedRequest,
   type LogPage,
   type LogPosition,
   type LogRange,
+  matching,
+  type RequestFilters,
   requestColumns,
-} from './logged-request.ts'
-import { isOfFailed, keyCondition, matching, type RequestFilters, testsRequests } from './request-filters.ts'
+  testsRequests,
+} from './request-filters.ts'
 import type { UsagePeriod } from './usage-lines.ts'
 import { readUsage } from './usage-totals.ts'
 

@@ -15,8 +15,14 @@ import {
   truthOf,
 } from '../core/usage/usage-truth.ts'
 import type { Database } from '../database/database.ts'
-import { type Replaced, readReplaced } from './reconcile/replaced.ts'
-import { compareTagSums, type DailyPlace, type DailySums, type TagDifference } from './reconcile/tag-sums.ts'
+import {
+  compareTagSums,
+  type DailyPlace,
+  type DailySums,
+  type Replaced,
+  readReplaced,
+  type TagDifference,
+} from './reconcile/tag-sums.ts'
 
 /** UTC days `YYYY-MM-DD`, inclusive; of one account if given. */
 export type AuditScope = { readonly from: string; readonly to: string; readonly accountId: string | null }

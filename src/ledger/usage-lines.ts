@@ -3,10 +3,9 @@
  * for hours and for filters that the daily totals do not know.
  */
 import type { TransactionSql } from 'postgres'
-import { projectTag, projectTagName } from '../core/request/project-tag.ts'
+import { projectTag, projectTagName } from '../core/request/tags.ts'
 import { dayMs } from '../core/text/utc-days.ts'
-import type { usageGroups, usageSplits } from '../core/usage/usage-groups.ts'
-import { needsLog } from '../core/usage/usage-source.ts'
+import { needsLog, type usageGroups, type usageSplits } from '../core/usage/usage-groups.ts'
 import { addedCounts, durationSlotsOf } from '../database/duration-sql.ts'
 import {
   ofOwnKey,

@@ -3,7 +3,7 @@
  * deleted when Postgres has committed its record. Entries of a dead consumer are claimed by another one.
  */
 import { TypeCompiler } from '@sinclair/typebox/compiler'
-import { allPartitions, keysOf } from '../core/limits/partitions.ts'
+import { allPartitions, keysOf } from '../core/limits/redis.ts'
 import { type UsageRecord, usageRecordSchema } from '../core/usage/usage-record.ts'
 import { truthOf } from '../core/usage/usage-truth.ts'
 import type { Redis } from '../database/redis.ts'

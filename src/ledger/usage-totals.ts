@@ -3,11 +3,11 @@
  * daily totals do not know, sum the log itself over a bounded range.
  */
 import type { TransactionSql } from 'postgres'
-import { projectTag } from '../core/request/project-tag.ts'
+import { projectTag } from '../core/request/tags.ts'
 import { bucketCount } from '../core/usage/latency-histogram.ts'
-import { withAccountRls } from '../database/account-transaction.ts'
 import type { Database } from '../database/database.ts'
 import { summedBySlots, summedCounts } from '../database/duration-sql.ts'
+import { withAccountRls } from '../database/statement.ts'
 import type { UsageScope } from '../database/visible-requests.ts'
 import { linesOf, readsLog, type UsageGroup, type UsagePeriod, type UsageSplit } from './usage-lines.ts'
 

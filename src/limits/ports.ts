@@ -1,6 +1,6 @@
 /** What the shared meter needs of the two stores. */
 import type { Sql } from 'postgres'
-import type { Script } from '../core/limits/script.ts'
+import type { Script } from '../core/limits/redis.ts'
 
 export type LimitRedis = {
   /** Runs a script. Throws `RedisUnavailableError`, although the script may have run. All `keys` are in one slot. */

@@ -1,15 +1,7 @@
+import { type AlertMetric, conditionText } from '../core/alerts/alerts.ts'
 import type { BudgetPeriod } from '../core/billing/budget-period.ts'
-import { type BillingEmail, billingEmail } from './billing-emails.ts'
-import type { Delivery, MailQueue } from './queue.ts'
-import {
-  type AlertEmail,
-  alertLetter,
-  invitationLetter,
-  lockedLetter,
-  resetLetter,
-  softCapLetter,
-  verificationLetter,
-} from './templates.ts'
+import type { BillingNotice, Grace } from '../core/billing/grace.ts'
+import type { Delivery, Email, MailQueue } from './queue.ts'
 
 /** Sends each kind of email in the background. Tokens are sent only by email. */
 export type Mailer = {
@@ -33,5 +25,183 @@ export function createMailer(mail: Pick<MailQueue, 'send' | 'deliver'>, publicUr
     softCap: (to, percent, capUsd, period) => mail.send(softCapLetter(to, percent, capUsd, period)),
     alert: (to, alert) => mail.send(alertLetter(to, publicUrl, alert)),
     billing: email => mail.deliver(billingEmail(email, publicUrl)),
+  }
+}
+
+/** Texts of the gateway's emails: short, plain text, with links only to the configured address. */
+
+/** Builds the invitation to `to`. `publicUrl` has no trailing slash. */
+function invitationLetter(to: string, by: string, publicUrl: string, token: string): Email {
+  return {
+    kind: 'invitation',
+    to,
+    subject: 'You are invited to gateway-ai',
+    text: lines(
+      `${by} invited you to their account on gateway-ai.`,
+      'Choose a password here within 7 days:',
+      `${publicUrl}/#/invitation/${token}`,
+      'If you do not know the sender, ignore this email.',
+    ),
+  }
+}
+
+/** Builds the email that confirms an account's address. */
+function verificationLetter(to: string, publicUrl: string, token: string): Email {
+  return {
+    kind: 'email_verification',
+    to,
+    subject: 'Confirm your email address for gateway-ai',
+    text: lines(
+      'Someone registered this address on gateway-ai. If it was you, confirm it within 24 hours with the password that you chose:',
+      `${publicUrl}/#/verify/${token}`,
+      'If it was not you, ignore this email. The account cannot be used, and you can still register the address yourself.',
+    ),
+  }
+}
+
+/** Builds the password reset email. */
+function resetLetter(to: string, publicUrl: string, token: string): Email {
+  return {
+    kind: 'password_reset',
+    to,
+    subject: 'Reset your gateway-ai password',
+    text: lines(
+      'Someone requested a password reset for this address.',
+      'Choose a new password here within 30 minutes; all your sessions then end:',
+      `${publicUrl}/#/reset/${token}`,
+      'If another person may have used your account, revoke your API keys on the same page.',
+      'If it was not you, ignore this email: your password does not change.',
+    ),
+  }
+}
+
+/** Builds the email to a user whose sign-in was locked. */
+function lockedLetter(to: string): Email {
+  return {
+    kind: 'sign_in_locked',
+    to,
+    subject: 'Your gateway-ai sign-in is locked',
+    text: lines(
+      '10 sign-ins for this address failed in 15 minutes.',
+      'New sign-ins from network addresses that you have not used before are rejected for now. Your sessions continue, and you can still sign in where you have signed in before. The lock expires automatically.',
+      'To sign in from a new network address now, reset your password: that lifts the lock.',
+    ),
+  }
+}
+
+/** Builds the email to an account's owner who used `percent` of the soft cap in a period. */
+function softCapLetter(to: string, percent: number, capUsd: number, period: BudgetPeriod): Email {
+  return {
+    kind: 'soft_cap',
+    to,
+    subject: `You used ${percent}% of your monthly soft cap`,
+    text: lines(
+      `Your account used ${percent}% of its soft cap of ${capUsd} USD for ${periodName(period)}.`,
+      'Requests are not blocked. Change the cap under Billing.',
+    ),
+  }
+}
+
+/** An alert that began to fire. */
+type AlertEmail = {
+  readonly metric: AlertMetric
+  readonly threshold: number
+  readonly value: number
+  /** Name of the project that it is about; null = the account. */
+  readonly project: string | null
+}
+
+/** Builds the email about an alert that began to fire. */
+function alertLetter(to: string, publicUrl: string, { metric, threshold, value, project }: AlertEmail): Email {
+  const names = { spend: 'Spend', error_rate: 'Failed requests', latency: 'Latency' } as const
+  return {
+    kind: 'alert',
+    to,
+    subject: `Alert: ${names[metric]}`,
+    text: lines(
+      `In ${project === null ? 'your account' : `the project “${project}”`} on gateway-ai ${conditionText(metric, value)}. The threshold is ${threshold}.`,
+      'Requests are not blocked. No further email follows until the value has fallen below 80% of the threshold.',
+      `${publicUrl}/#/requests`,
+    ),
+  }
+}
+
+function periodName({ kind, startsAt, endsAt }: BudgetPeriod): string {
+  const [from, to] = [startsAt, endsAt].map(at => new Date(at).toISOString().slice(0, 10))
+  return kind === 'billing_cycle'
+    ? `the billing cycle from ${from} to ${to} (UTC)`
+    : `the calendar month ${from?.slice(0, 7)} (UTC)`
+}
+
+/** Joins paragraphs to the text of an email. */
+function lines(...paragraphs: readonly string[]): string {
+  return `${paragraphs.join('\n\n')}\n`
+}
+
+/** Emails about unpaid invoices and the grace period. Each states the cause, the time limit and the next step. */
+
+/** An email about money to one owner of an account. */
+export type BillingEmail = {
+  readonly kind: BillingNotice['kind']
+  readonly to: string
+  /** Identifies the email among all emails of this gateway. */
+  readonly id: string
+  /** Null = the account owes nothing. */
+  readonly grace: Grace | null
+  /** Null = the email is not about an invoice. */
+  readonly invoice: { readonly id: string; readonly totalUsd: number } | null
+}
+
+/** Builds the email. Its link leads to `publicUrl`, an origin. */
+function billingEmail({ kind, to, id, grace, invoice }: BillingEmail, publicUrl: string): Email {
+  const isInvoice = grace?.cause === 'invoice'
+  const action = isInvoice
+    ? 'Open Billing to pay the invoice or to replace the payment method:'
+    : 'Open Billing to add a payment method:'
+  const link = `${publicUrl}/#/billing`
+  const messageId = `<${id}@${new URL(publicUrl).hostname}>`
+  const until = grace === null ? '' : `${new Date(grace.endsAt).toISOString().slice(0, 16).replace('T', ' ')} UTC`
+  switch (kind) {
+    case 'invoice_unpaid':
+      return {
+        kind,
+        to,
+        messageId,
+        subject: 'Your gateway-ai invoice is unpaid',
+        text: lines(
+          `Invoice ${invoice?.id ?? ''} of ${(invoice?.totalUsd ?? 0).toFixed(2)} USD could not be collected.`,
+          'The card was declined, your bank wants you to confirm the payment, or the account has no payment method.',
+          'Open Billing to pay the invoice or to replace the payment method:',
+          link,
+        ),
+      }
+    case 'grace_began':
+      return {
+        kind,
+        to,
+        messageId,
+        subject: 'Your gateway-ai grace period has started',
+        text: lines(
+          isInvoice ? 'An invoice of your account is unpaid.' : 'Your account has no payment method.',
+          `Chat requests work until ${until}. After that they are blocked until payment.`,
+          action,
+          link,
+        ),
+      }
+    case 'grace_ended':
+      return {
+        kind,
+        to,
+        messageId,
+        subject: 'Your gateway-ai grace period has ended',
+        text: lines(
+          isInvoice ? 'An invoice of your account is still unpaid.' : 'Your account still has no payment method.',
+          `Chat requests are blocked since ${until}. Access returns within seconds after the payment.`,
+          action,
+          link,
+        ),
+      }
+    default:
+      return kind satisfies never
   }
 }

@@ -2,7 +2,28 @@
  * Sends emails in the background: a bounded queue with retries that no request waits for. Contents and recipients are
  * never logged.
  */
-import type { Email } from './templates.ts'
+
+import { createTransport } from 'nodemailer'
+import type { BillingNotice } from '../core/billing/grace.ts'
+
+export type Email = {
+  /** For the log, which contains nothing else of the email. */
+  readonly kind:
+    | 'invitation'
+    | 'email_verification'
+    | 'password_reset'
+    | 'sign_in_locked'
+    | 'soft_cap'
+    | 'alert'
+    | BillingNotice['kind']
+  readonly to: string
+  readonly subject: string
+  readonly text: string
+  /**
+   * The same for each attempt to send this email, so that mailboxes show duplicates once; absent = a new one each time.
+   */
+  readonly messageId?: string
+}
 
 /** Passes one email to a mail server. Rejects with `EmailRejectedError` if a retry cannot succeed. */
 export type MailTransport = { send(letter: Email): Promise<void>; close(): void }
@@ -112,4 +133,66 @@ export function createMail({ transport, clock, log, waitsMs = usualWaitsMs }: Ma
 function reasonOf(cause: unknown): string {
   if (cause instanceof EmailRejectedError) return cause.message
   return cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? cause.code : 'not delivered'
+}
+
+/** Sends emails over SMTP. Loaded only if a mail server is configured. */
+
+type SmtpSettings = {
+  /** `smtp://` (STARTTLS if the server offers it) or `smtps://`, with credentials if required. */
+  readonly url: string
+  readonly from: string
+  /** True if nothing may be sent without STARTTLS: credentials would leave the private network. */
+  readonly requireTls: boolean
+  /** Time for the connection, and again for the greeting, in milliseconds. */
+  readonly openingMs: number
+}
+
+const silenceMs = 15_000
+
+/** Opens one connection per email, since emails are rare. */
+export function smtpTransport({ url, from, requireTls, openingMs }: SmtpSettings): MailTransport {
+  const { protocol, hostname, port, username, password } = new URL(url)
+  const isSecure = protocol === 'smtps:'
+  const mailer = createTransport({
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: port === '' ? (isSecure ? 465 : 587) : Number(port),
+    secure: isSecure,
+    requireTLS: requireTls,
+    connectionTimeout: openingMs,
+    greetingTimeout: openingMs,
+    socketTimeout: silenceMs,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+    ...(username === '' ? {} : { auth: { user: decodeURIComponent(username), pass: decodeURIComponent(password) } }),
+  })
+  return {
+    async send({ to, subject, text, messageId }) {
+      try {
+        // As an object, because an address may contain a list separator.
+        await mailer.sendMail({
+          from,
+          to: { name: '', address: to },
+          subject,
+          text,
+          ...(messageId === undefined ? {} : { messageId }),
+        })
+      } catch (cause) {
+        const code = rejectionOf(cause)
+        if (code !== null) throw new EmailRejectedError(`refused with ${code}`)
+        throw cause
+      }
+    },
+    close: () => mailer.close(),
+  }
+}
+
+/**
+ * Returns the server's code if it permanently rejects this recipient or this text; null for any other failure. A 5xx to
+ * another command (wrong credentials, no service, the sender) would meet every email until the operator corrects it.
+ */
+function rejectionOf(cause: unknown): number | null {
+  if (!(cause instanceof Error && 'responseCode' in cause && 'command' in cause)) return null
+  const { responseCode, command } = cause
+  const isOfEmail = command === 'RCPT TO' || command === 'DATA'
+  return isOfEmail && typeof responseCode === 'number' && responseCode >= 500 ? responseCode : null
 }

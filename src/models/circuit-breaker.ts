@@ -1,5 +1,5 @@
 /** Circuit breaker per model, as a pure function. An open circuit expires and then allows one probe. */
-import type { HealthState } from '../core/request/health-state.ts'
+import type { HealthState } from '../core/chat/attempts.ts'
 
 /**
  * `soft_failure`: the request failed (5xx, timeout, truncation). `unhealthy`: the upstream reports that it cannot serve

@@ -3,9 +3,8 @@
  * within a few requests, and a restart begins with closed circuits.
  */
 
-import type { AttemptFailure } from '../core/chat/attempts.ts'
+import type { AttemptFailure, HealthState } from '../core/chat/attempts.ts'
 import type { RoutingFigures } from '../core/models/models.ts'
-import type { HealthState } from '../core/request/health-state.ts'
 import {
   afterFirstToken,
   applyOutcome,

@@ -2,7 +2,7 @@
  * When a hedge begins: a second attempt at the runner-up, because the first content of the first attempt is late. Its
  * input is billed besides, so that a share of an account's requests bounds it.
  */
-import { setBounded } from '../core/text/bounded-map.ts'
+import { setBounded } from '../core/text/recent-map.ts'
 import type { FirstTokenTimes } from './first-token-times.ts'
 
 /** Share of the account's requests with hedging that may hedge, unless the operator sets another. */

@@ -1,9 +1,8 @@
 import { prefersCheaper, warningShare } from '../core/billing/billing.ts'
+import type { HealthState, PlaceReason } from '../core/chat/attempts.ts'
 import type { Strategy } from '../core/chat/chat.ts'
 import { blendedPrice, fullName, type Model, type RoutingFigures } from '../core/models/models.ts'
 import { type PriceTerms, type Rates, ratesAt } from '../core/models/pricing.ts'
-import type { HealthState } from '../core/request/health-state.ts'
-import type { PlaceReason } from '../core/request/place-reason.ts'
 import type { Level } from './capability-levels.ts'
 import { insertSorted } from './insert-sorted.ts'
 

@@ -7,9 +7,8 @@
  */
 
 import { intervalTimer } from '../core/jobs/repeating.ts'
-import type { Log } from '../core/ports/log.ts'
-import type { Family, Labels } from './instruments.ts'
-import { createCounter } from './instruments.ts'
+import type { Log } from '../core/ports.ts'
+import { createCounter, type Family, type Labels } from './instruments.ts'
 import { metricsBody, tracesBody } from './otlp.ts'
 import type { Tracer } from './traces.ts'
 

@@ -1,7 +1,7 @@
 /** Gauges, read at the time of the scrape. */
 
+import type { HealthState } from '../core/chat/attempts.ts'
 import type { Model } from '../core/models/models.ts'
-import type { HealthState } from '../core/request/health-state.ts'
 import { toUsd } from '../core/usage/money.ts'
 import type { Progress } from '../request/progress.ts'
 import type { ModerationStats } from '../text/moderation/layers/moderation.ts'

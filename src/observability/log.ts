@@ -4,7 +4,7 @@
  * names below are allowed: others are withheld, and what looks like a secret is removed from any value.
  */
 
-import type { Log, LogFields } from '../core/ports/log.ts'
+import type { Log, LogFields } from '../core/ports.ts'
 import { printableText } from '../core/text/safe-name.ts'
 
 const rank = { debug: 0, info: 1, warn: 2, error: 3 } as const

@@ -1,7 +1,7 @@
 /** Telemetry of requests: metrics, one log line, and sampled traces. Called when a request is settled. */
 
-import { createActiveSet } from '../core/chat/active-set.ts'
-import type { Log } from '../core/ports/log.ts'
+import { createActiveSet } from '../core/chat/request-abort.ts'
+import type { Log } from '../core/ports.ts'
 import { readTraceParent, type TraceParent } from '../core/text/traceparent.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import type { GatewayError } from '../core/validation/errors.ts'

@@ -1,7 +1,6 @@
 /** Reads untrusted JSON without assuming its structure, and writes JSON that strict parsers accept. */
 
-import { wellFormedJson } from '../core/text/well-formed-json.ts'
-import { parseModelJson } from '../core/validation/untrusted-json.ts'
+import { parseModelJson, wellFormedJson } from '../core/validation/untrusted-json.ts'
 
 export type Json = Readonly<Record<string, unknown>>
 

@@ -3,7 +3,7 @@
  * even if a surrogate pair was split, calls have names and indexes that client libraries accept, and no complete
  * response contains a truncated call.
  */
-import type { TextDelta } from '../core/chat/text-deltas.ts'
+import type { TextDelta } from '../core/chat/chat-events.ts'
 import { CallArguments } from './call-arguments.ts'
 import { failed, providerFailure, truncated } from './failure.ts'
 import type { AnswerPart, StreamReader } from './provider.ts'

@@ -4,7 +4,7 @@
  * return under the client's.
  */
 import type { ChatRequest, Message } from '../core/chat/chat.ts'
-import { shortToolName } from '../core/chat/tool-names.ts'
+import { shortToolName } from '../core/chat/tool-definitions.ts'
 import { uniqueNames } from './names.ts'
 import type { AnswerPart, Provider } from './provider.ts'
 

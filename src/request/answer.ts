@@ -3,13 +3,12 @@
  * All endpoints read this one stream of events.
  */
 
-import type { ChatRequest } from '../core/chat/chat.ts'
+import { type ChatRequest, strictestPolicy } from '../core/chat/chat.ts'
 import type { ChatEvents, ResponseSummary } from '../core/chat/chat-events.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
-import { strictestPolicy } from '../core/validation/fallback-policy.ts'
 import type { RequestAnalysis } from '../text/analysis/prompt-analysis.ts'
 import { estimateInputTokens } from '../text/tokens/tokens.ts'
 import { planWebAccess } from '../web/web-plan.ts'

@@ -5,8 +5,7 @@
  */
 
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
-import type { Clock } from '../core/ports/clock.ts'
-import type { Network } from '../core/ports/network.ts'
+import type { Clock, Network } from '../core/ports.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
 import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type {

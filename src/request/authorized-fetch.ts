@@ -1,5 +1,5 @@
 /** Sends an upstream request with its credentials, and fetches these first if needed. */
-import type { Network } from '../core/ports/network.ts'
+import type { Network } from '../core/ports.ts'
 import type { Access, Authorizer, ProviderFailure, SignableRequest } from '../providers/provider.ts'
 
 /** The request was not sent: there are no credentials for it. */

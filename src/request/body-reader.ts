@@ -1,4 +1,4 @@
-import type { Clock } from '../core/ports/clock.ts'
+import type { Clock } from '../core/ports.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import type { AnswerPart, Provider, ProviderAsk, StreamReader } from '../providers/provider.ts'
 import {

@@ -4,7 +4,7 @@
 
 import type { SourceBody } from '../core/chat/chat.ts'
 import type { Model } from '../core/models/models.ts'
-import { readBodyText } from '../core/ports/body-text.ts'
+import { readBodyText } from '../core/ports.ts'
 import type { ServiceDeadlines } from '../core/request/deadlines.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'

@@ -1,4 +1,4 @@
-import type { Clock } from '../core/ports/clock.ts'
+import type { Clock } from '../core/ports.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { logLengthRatio } from '../learning/learning-cell.ts'
 import { inferQuality, type LengthStatistics } from '../learning/response-quality.ts'

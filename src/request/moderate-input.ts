@@ -2,7 +2,7 @@ import type { ChatRequest, Message, PromptDefinition } from '../core/chat/chat.t
 import { createRequestAbort, type RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { partTexts } from '../core/chat/request-texts.ts'
 import { collectDefinitions, mapDefinitionTexts } from '../core/chat/tool-definitions.ts'
-import type { Log } from '../core/ports/log.ts'
+import type { Log } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { Moderation } from '../text/moderation/layers/moderation.ts'
 import { type DetectedSecret, maskSecrets } from '../text/moderation/secret-detection.ts'

@@ -3,10 +3,9 @@
  * writer, named here: `answer`, or `call` with the files of its attempts.
  */
 
-import type { ActiveSetMember } from '../core/chat/active-set.ts'
 import type { Attempt, HedgeResult } from '../core/chat/attempts.ts'
 import type { ResponseSummary } from '../core/chat/chat-events.ts'
-import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
+import type { ActiveSetMember, RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { Reservation } from '../limits/meter.ts'
 import type { WebUse } from '../web/web-plan.ts'

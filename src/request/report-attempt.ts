@@ -2,7 +2,7 @@
 
 import type { AttemptFailure } from '../core/chat/attempts.ts'
 import { fullName, type Model, type ModelHost } from '../core/models/models.ts'
-import type { Log } from '../core/ports/log.ts'
+import type { Log } from '../core/ports.ts'
 import type { HealthOutcome } from '../models/circuit-breaker.ts'
 import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type { ProviderFailure } from '../providers/provider.ts'

@@ -3,13 +3,18 @@
  * and bounded, since every usage record carries one.
  */
 import { type Attempt, type AttemptOutcome, type AttemptSkip, attemptSkips } from '../core/chat/attempts.ts'
+import type { FallbackPolicy } from '../core/chat/chat.ts'
 import type { TokenUsage } from '../core/chat/chat-events.ts'
 import type { Rates } from '../core/models/pricing.ts'
 import { costParts } from '../core/usage/money.ts'
 import { fieldName } from '../core/usage/rejection.ts'
-import { maximumTraced, type RequestTrace, type TracedCandidate, toThousandths } from '../core/usage/request-trace.ts'
-import { maximumTried } from '../core/usage/usage-record.ts'
-import type { FallbackPolicy } from '../core/validation/fallback-policy.ts'
+import {
+  maximumTraced,
+  maximumTried,
+  type RequestTrace,
+  type TracedCandidate,
+  toThousandths,
+} from '../core/usage/usage-record.ts'
 import type { Progress } from './progress.ts'
 import type { Candidate } from './routing/candidate.ts'
 import type { Route } from './routing/route.ts'

@@ -1,5 +1,5 @@
 import { abortError, type RequestAbortSignal } from '../core/chat/request-abort.ts'
-import type { Log } from '../core/ports/log.ts'
+import type { Log } from '../core/ports.ts'
 import type { Deadlines, ServiceDeadlines } from '../core/request/deadlines.ts'
 import type { HealthOutcome } from '../models/circuit-breaker.ts'
 import { maximumGrowth } from '../text/enhancement/enhance.ts'

@@ -4,8 +4,7 @@
  */
 import type { ResponseSummary } from '../core/chat/chat-events.ts'
 import { type Catalog, fullName } from '../core/models/models.ts'
-import type { Clock } from '../core/ports/clock.ts'
-import type { Log } from '../core/ports/log.ts'
+import type { Clock, Log } from '../core/ports.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import type { Meter } from '../limits/meter.ts'
 import type { AdmittedRequest } from './admitted-request.ts'

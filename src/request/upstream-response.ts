@@ -1,8 +1,14 @@
 import type { ChatRequest } from '../core/chat/chat.ts'
-import type { ChatEvent, ContentEvent, FinishReason, ProviderFields, ReportedUsage } from '../core/chat/chat-events.ts'
+import {
+  appendMerged,
+  type ChatEvent,
+  type ContentEvent,
+  type FinishReason,
+  type ProviderFields,
+  type ReportedUsage,
+} from '../core/chat/chat-events.ts'
 import type { OutputCap } from '../core/chat/output-cap.ts'
-import { appendMerged } from '../core/chat/text-deltas.ts'
-import { isChosenTool, isDemanding } from '../core/chat/tool-choice.ts'
+import { isChosenTool, isDemanding } from '../core/chat/tool-definitions.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
 import type { Candidate } from './routing/candidate.ts'
 

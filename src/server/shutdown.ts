@@ -1,7 +1,7 @@
 /** Ends the process after its open requests: not ready, no new requests, usage shipped, and the stores closed. */
 import { describeError } from '../composition/error-text.ts'
 import type { Config } from '../config.ts'
-import type { Log } from '../core/ports/log.ts'
+import type { Log } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { closeConnectionsAfterResponse, type RequestHandler } from './close-connections.ts'
 

@@ -8,7 +8,7 @@
 import { describeError } from '../composition/error-text.ts'
 import { toStoreError } from '../composition/store-errors.ts'
 import { type Config, workerEnvironment } from '../config.ts'
-import type { Log } from '../core/ports/log.ts'
+import type { Log } from '../core/ports.ts'
 import { lockDataFolder } from '../database/data-folder.ts'
 import { onHangup } from './hangup.ts'
 import { watchLauncher } from './launcher.ts'

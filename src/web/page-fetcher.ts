@@ -5,8 +5,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { LeftOutCode, OmittedSource, WebDocument } from '../core/chat/web-sources.ts'
-import { countIfAllowed, type RateCounter } from '../core/limits/rate-counter.ts'
-import { createSlidingWindows } from '../core/limits/sliding-windows.ts'
+import { countIfAllowed, createSlidingWindows, type RateCounter } from '../core/limits/rate-limits.ts'
 import type { ServiceDeadlines } from '../core/request/deadlines.ts'
 import { type AllowedUrl, checkUrl, isPublicAddress } from './address-policy.ts'
 import { readPageBody } from './page/body.ts'

@@ -4,7 +4,7 @@
  */
 
 import { type OmittedSource, type WebDocument, webLimits, withoutFragment } from '../core/chat/web-sources.ts'
-import type { Clock } from '../core/ports/clock.ts'
+import type { Clock } from '../core/ports.ts'
 
 type SearchRequest = { readonly url: string; readonly init: RequestInit }
 

@@ -2,7 +2,7 @@
 
 import { systemClock } from '../../src/composition/clock.ts'
 import type { Environment } from '../../src/config.ts'
-import type { Clock } from '../../src/core/ports/clock.ts'
+import type { Clock } from '../../src/core/ports.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
 /** Two of each provider, and the automatic model. */

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import { systemClock } from '../../src/composition/clock.ts'
-import { totpCode } from '../../src/console/auth/totp-code.ts'
+import { totpCode } from '../../src/console/auth/totp.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
 import { firstOwner, newVisitor, openBrowser } from './browser.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { RedisUnavailableError } from '../../src/core/limits/redis-away.ts'
+import { RedisUnavailableError } from '../../src/core/limits/redis.ts'
 import { createPatience } from '../../src/database/patience.ts'
 
 /** Resolves after a number of event loop turns that are each busy for `busyMs`. */

@@ -4,9 +4,9 @@
  */
 import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import type { TransactionSql } from 'postgres'
-import { withAccountRls } from '../../src/database/account-transaction.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
 import { type Embedded, openEmbedded } from '../../src/database/embedded.ts'
+import { withAccountRls } from '../../src/database/statement.ts'
 import { openJournal } from '../../src/ledger/journal.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'

@@ -1,12 +1,12 @@
 /** Rate limiters: the same in a process and in Redis, and shared by several gateways on one Redis. */
+
 import { afterAll, describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
 import fc from 'fast-check'
 import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
 import { createLocalRateLimiters, type LimitRule, type RateLimiterFactory } from '../../src/core/limits/rate-limits.ts'
 import { openRedis, type Redis } from '../../src/database/redis.ts'
-import { limitScripts } from '../../src/database/scripts/limits.ts'
-import { sharedLimits } from '../../src/database/shared-limits.ts'
+import { limitScripts, sharedLimits } from '../../src/database/shared-limits.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { enhancement } from '../../src/routes/enhance/routes.ts'
 import { anyBodies } from '../harness/bodies.ts'

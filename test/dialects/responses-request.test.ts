@@ -1,7 +1,7 @@
 /** The parser of `POST /v1/responses`: items, tools, reasoning and rejected fields. */
 import { describe, expect, test } from 'bun:test'
 import type { Message, ReasoningItem } from '../../src/core/chat/chat.ts'
-import { flatToolName } from '../../src/core/chat/tool-names.ts'
+import { flatToolName } from '../../src/core/chat/tool-definitions.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import { carrierOf, refersToItems, withCarriedItems } from '../../src/dialects/responses/carried-items.ts'

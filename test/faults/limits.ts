@@ -5,9 +5,9 @@
  * settled and Redis emptied, and a further race must find nothing left of what the ledger has. Exits with 1 if a limit was exceeded, or more than 0.1% of available capacity was rejected.
  */
 
-import { keysOf, partitionOf } from '../../src/core/limits/partitions.ts'
+import { keysOf, partitionOf } from '../../src/core/limits/redis.ts'
 import { tagScopeName } from '../../src/core/limits/scopes.ts'
-import { projectTagName } from '../../src/core/request/project-tag.ts'
+import { projectTagName } from '../../src/core/request/tags.ts'
 import { migrate, openDatabase } from '../../src/database/database.ts'
 import { dailyUsageOf } from '../../src/ledger/ledger.ts'
 import type { AdmissionRequest } from '../../src/limits/meter.ts'

@@ -3,7 +3,7 @@
  * that work in this process has reacted to one before the next is due.
  */
 import { systemClock } from '../../src/composition/clock.ts'
-import type { Clock } from '../../src/core/ports/clock.ts'
+import type { Clock } from '../../src/core/ports.ts'
 
 /** Resolves after all work of this process that waits for no timer, file or socket. */
 export const oneTurn = (): Promise<void> => Bun.sleep(0)

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
-import { allowedHosts, checkHost } from '../../src/http/host-header.ts'
+import { allowedHosts, checkHost } from '../../src/http/pages.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { exchangeRaw } from '../harness/raw.ts'
 

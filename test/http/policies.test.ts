@@ -68,7 +68,7 @@ describe('every route', () => {
   test('has a policy [R2]', () => {
     const without = routes().filter(route => needOf(route) === null)
     expect(
-      without.map(({ method, path }) => `${method} ${path}: put a policy of http/policies.ts into its detail`),
+      without.map(({ method, path }) => `${method} ${path}: put a policy of http/route-docs.ts into its detail`),
     ).toEqual([])
     expect(routes().length).toBeGreaterThan(25)
   })

@@ -1,5 +1,5 @@
 import { afterEach, expect, jest, test } from 'bun:test'
-import { RejectionLog } from '../../src/ledger/rejections.ts'
+import { RejectionLog } from '../../src/ledger/find-request.ts'
 
 afterEach(() => void jest.useRealTimers())
 

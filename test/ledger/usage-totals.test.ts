@@ -1,7 +1,7 @@
 /** Totals equal the plain sum over the requests, for all filters and groups. */
 import { beforeAll, describe, expect } from 'bun:test'
 import fc from 'fast-check'
-import { projectTagName, splitProject } from '../../src/core/request/project-tag.ts'
+import { projectTagName, splitProject } from '../../src/core/request/tags.ts'
 import { durationBoundsMs } from '../../src/core/usage/latency-histogram.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import type { Database } from '../../src/database/database.ts'

@@ -1,6 +1,6 @@
 /** A failover meter over real stores, on a clock that both of them use. */
 
-import { keysOf, partitions } from '../../src/core/limits/partitions.ts'
+import { keysOf, partitions } from '../../src/core/limits/redis.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import type { Database } from '../../src/database/database.ts'
 import { openRedis } from '../../src/database/redis.ts'

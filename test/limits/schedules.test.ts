@@ -4,7 +4,7 @@
  */
 import { afterAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { RedisUnavailableError } from '../../src/core/limits/redis-away.ts'
+import { RedisUnavailableError } from '../../src/core/limits/redis.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
 import { openRedis } from '../../src/database/redis.ts'

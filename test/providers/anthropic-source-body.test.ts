@@ -1,8 +1,8 @@
 /** A client's own Messages body on its way to Anthropic: which of its bytes change, and which never do. */
+
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { ChatRequest } from '../../src/core/chat/chat.ts'
-import { withTurn } from '../../src/core/chat/source-turn.ts'
+import { type ChatRequest, withTurn } from '../../src/core/chat/chat.ts'
 import type { ParameterRules } from '../../src/core/models/models.ts'
 import { readMessages } from '../../src/dialects/messages/request.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'

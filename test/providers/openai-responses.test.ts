@@ -1,9 +1,9 @@
 /** OpenAI's Responses API as an upstream: when it is asked, what it is sent, and how its answers are read. */
+
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { ChatRequest, Message } from '../../src/core/chat/chat.ts'
+import { type ChatRequest, type Message, withTurn } from '../../src/core/chat/chat.ts'
 import type { FinishReason } from '../../src/core/chat/chat-events.ts'
-import { withTurn } from '../../src/core/chat/source-turn.ts'
 import type { Model } from '../../src/core/models/models.ts'
 import { chatRequestWithDefaults } from '../../src/core/request/chat-request.ts'
 import { readMessages } from '../../src/dialects/messages/request.ts'

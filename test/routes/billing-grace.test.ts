@@ -1,11 +1,10 @@
 /** A declined invoice from the first email to the restored access: real Stripe format, real SMTP, moved clock. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { systemClock } from '../../src/composition/clock.ts'
-import { startNoticeWorker } from '../../src/console/billing/payments/notice-worker.ts'
+import { startNoticeWorker } from '../../src/console/billing/worker.ts'
 import { cycleMs, graceMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
 import { createMailer } from '../../src/mail/mailer.ts'
-import { createMail } from '../../src/mail/queue.ts'
-import { smtpTransport } from '../../src/mail/smtp.ts'
+import { createMail, smtpTransport } from '../../src/mail/queue.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { patient } from '../harness/patience.ts'

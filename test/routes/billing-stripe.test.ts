@@ -2,12 +2,12 @@
  * Payments through Stripe's own library, against a simulated Stripe on a real socket: each charge and event counts
  * once, and forged events are rejected.
  */
+
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { systemClock } from '../../src/composition/clock.ts'
 import { ConfigError, readConfig } from '../../src/config.ts'
-import { isSigned } from '../../src/console/billing/payments/signature.ts'
-import { stripePayments } from '../../src/console/billing/payments/stripe.ts'
+import { isSigned, stripePayments } from '../../src/console/billing/payments/stripe.ts'
 import { cycleMs, graceMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'

@@ -7,9 +7,8 @@ import type { ShownDelivery, ShownWebhook } from '../../src/console/webhooks/sch
 import { pruneDeliveries } from '../../src/console/webhooks/stores/webhook-log.ts'
 import { claimDeliveries, settleDelivery } from '../../src/console/webhooks/stores/webhooks.ts'
 import { actingAs } from '../../src/core/audit/audit.ts'
-import { disabledAfterMs, maximumPending, maximumRefused, retryWaitsMs } from '../../src/core/webhooks/endpoints.ts'
-import { retentionDeadlineMs } from '../../src/database/repositories/audit.ts'
-import { enqueueEvent } from '../../src/database/repositories/webhook-events.ts'
+import { disabledAfterMs, maximumPending, maximumRefused, retryWaitsMs } from '../../src/core/webhooks/events.ts'
+import { enqueueEvent, retentionDeadlineMs } from '../../src/database/repositories/audit.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, owner, type Person } from '../harness/users.ts'
 

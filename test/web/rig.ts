@@ -5,7 +5,7 @@
 import { createSocket } from 'node:dgram'
 import { createServer, type Server, type Socket } from 'node:net'
 import { systemClock } from '../../src/composition/clock.ts'
-import type { Clock } from '../../src/core/ports/clock.ts'
+import type { Clock } from '../../src/core/ports.ts'
 import type { Endpoint } from '../../src/web/page/http-get.ts'
 import { createPageReader, type PageFetcher, type PageReaderOptions } from '../../src/web/page-fetcher.ts'
 import { createResolver } from '../../src/web/resolve.ts'

@@ -3,15 +3,15 @@ import { Type } from '@sinclair/typebox'
 import { passwordSchema } from '../../core/accounts/passwords.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import { actingAs } from '../../core/audit/audit.ts'
+import { fallbackPolicies } from '../../core/chat/chat.ts'
 import type { Plans } from '../../core/limits/plans.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
-import type { Clock } from '../../core/ports/clock.ts'
+import type { Clock } from '../../core/ports.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
-import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import { limitsOf } from '../../database/repositories/accounts.ts'
-import { nameSchema } from '../../http/common-fields.ts'
+import { nameSchema } from '../../http/schemas.ts'
 import {
   type Authenticate,
   forbidden,
@@ -23,11 +23,11 @@ import {
   sessionRoutes,
 } from '../../http/session-routes.ts'
 import type { Meter } from '../../limits/meter.ts'
-import { type OwnPasswordDeps, verifyOwnPassword } from '../auth/own-password.ts'
+import { type OwnPasswordDeps, verifyOwnPassword } from '../auth/passwords.ts'
 import { shownAccount } from '../auth/sign-in.ts'
 import { changeSettings, findAccount } from '../auth/stores/users.ts'
 import { type AccountToday, accountTodayShape } from './schemas.ts'
-import { deleteAccount } from './stores/erasure.ts'
+import { deleteAccount } from './store.ts'
 
 type AccountDeps = OwnPasswordDeps & {
   readonly config: { readonly plans: Plans }

@@ -14,7 +14,7 @@ import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { Principal } from '../../http/authentication.ts'
-import { projectIdSchema } from '../../http/common-fields.ts'
+import { projectIdSchema } from '../../http/schemas.ts'
 import {
   type Authenticate,
   forbidden,
@@ -26,8 +26,7 @@ import {
   sessionRoutes,
 } from '../../http/session-routes.ts'
 import { alertShape, alertsShape, type ShownAlert } from './schemas.ts'
-import type { AlertPlaceProblem, ListedAlert } from './store.ts'
-import { addAlert, changeAlert, deleteAlert, listAlerts } from './store.ts'
+import { type AlertPlaceProblem, addAlert, changeAlert, deleteAlert, type ListedAlert, listAlerts } from './store.ts'
 
 type AlertDeps = {
   readonly database: Database

@@ -14,12 +14,11 @@ import {
   type WindowSums,
   windowValue,
 } from '../../core/alerts/alerts.ts'
-import { projectTag } from '../../core/request/project-tag.ts'
+import { projectTag } from '../../core/request/tags.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
-import { withAccountRls } from '../../database/account-transaction.ts'
 import type { Database } from '../../database/database.ts'
-import { recordAudit } from '../../database/repositories/audit.ts'
-import { enqueueEvent } from '../../database/repositories/webhook-events.ts'
+import { enqueueEvent, recordAudit } from '../../database/repositories/audit.ts'
+import { withAccountRls } from '../../database/statement.ts'
 
 /** An alert; times in epoch milliseconds. */
 export type ListedAlert = {

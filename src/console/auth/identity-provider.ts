@@ -10,9 +10,7 @@ import {
   SingleSignOnError,
   type SingleSignOnFailure,
 } from '../../core/accounts/single-sign-on.ts'
-import { readBodyText } from '../../core/ports/body-text.ts'
-import type { Clock } from '../../core/ports/clock.ts'
-import type { Network } from '../../core/ports/network.ts'
+import { type Clock, type Network, readBodyText } from '../../core/ports.ts'
 
 /** Values that bind a response of the provider to one sign-in. */
 export type SignInSecrets = { readonly state: string; readonly nonce: string; readonly verifier: string }

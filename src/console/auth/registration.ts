@@ -9,23 +9,19 @@ import {
   emailSchema,
   normalizeEmail,
   normalizePassword,
+  type Passwords,
   passwordSchema,
   validateNewPassword,
 } from '../../core/accounts/passwords.ts'
 import { domainOf, isDomainOpen, type RegistrationConfig } from '../../core/accounts/registration.ts'
 import type { SingleSignOnConfig } from '../../core/accounts/single-sign-on.ts'
 import { actingAs } from '../../core/audit/audit.ts'
-import type { Clock } from '../../core/ports/clock.ts'
-import type { Log } from '../../core/ports/log.ts'
-import type { Passwords } from '../../core/ports/passwords.ts'
+import type { Clock, Log } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
-import { createBehindAnswer } from '../../http/behind-answer.ts'
-import { nameSchema } from '../../http/common-fields.ts'
-import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
-import { policies } from '../../http/policies.ts'
-import { withRouteDocs } from '../../http/route-docs.ts'
-import { sessionShape } from '../../http/schemas.ts'
+import { createBehindAnswer, enforceIpLimit } from '../../http/rate-limits.ts'
+import { policies, withRouteDocs } from '../../http/route-docs.ts'
+import { nameSchema, sessionShape } from '../../http/schemas.ts'
 import {
   type Authenticate,
   heldOpen,
@@ -38,9 +34,9 @@ import {
 import type { Mailer } from '../../mail/mailer.ts'
 import { type RegistrationRules, registrationRulesShape, resetAskedShape } from './schemas.ts'
 import { invalidCredentials, type SignInDeps, signIn } from './sign-in.ts'
+import { askVerification, findVerification, releaseUnverified, useVerification } from './stores/email-links.ts'
 import { forgetFailures, mailSubject } from './stores/sessions.ts'
 import { registerAccount } from './stores/users.ts'
-import { askVerification, findVerification, releaseUnverified, useVerification } from './stores/verifications.ts'
 
 const strict = { additionalProperties: false } as const
 const registrationSchema = Type.Object(

@@ -15,9 +15,8 @@ import { checker } from '../../core/validation/validate.ts'
 import { findAccountByEmail } from '../../database/repositories/accounts.ts'
 import type { Session } from '../../database/tables.ts'
 import { invalidToken, isRefreshToken, type Tokens } from '../../http/authentication.ts'
-import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
-import { policies } from '../../http/policies.ts'
-import { type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
+import { enforceIpLimit } from '../../http/rate-limits.ts'
+import { policies, type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
 import { sessionShape } from '../../http/schemas.ts'
 import {
   type Authenticate,
@@ -29,11 +28,9 @@ import {
   type SessionRequest,
   sessionRoutes,
 } from '../../http/session-routes.ts'
-import { countFailure, verifyOwnPassword } from './own-password.ts'
+import { countFailure, type ResetDeps, resets, verifyOwnPassword } from './passwords.ts'
 import { type RegistrationDeps, registration } from './registration.ts'
-import { type ResetDeps, resets } from './resets.ts'
 import { ownSessionsShape, type ShownSession } from './schemas.ts'
-import { checkSecondFactor } from './second-factor.ts'
 import { invalidCredentials, refuseWithoutPasswords, type SignInDeps, sessionReply, signIn } from './sign-in.ts'
 import { type SingleSignOnDeps, singleSignOn } from './single-sign-on.ts'
 import { singleSignOnSettings } from './single-sign-on-settings.ts'
@@ -46,7 +43,7 @@ import {
   rotateToken,
 } from './stores/sessions.ts'
 import { changePassword as changePasswordInStore, rehash } from './stores/users.ts'
-import { codeSchema, type TwoFactorDeps, twoFactor } from './two-factor.ts'
+import { checkSecondFactor, codeSchema, type TwoFactorDeps, twoFactor } from './two-factor.ts'
 
 type AuthDeps = SignInDeps &
   RegistrationDeps &

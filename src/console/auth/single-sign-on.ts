@@ -18,12 +18,11 @@ import {
   type SingleSignOnFailure,
   verifiedEmail,
 } from '../../core/accounts/single-sign-on.ts'
-import type { Log } from '../../core/ports/log.ts'
+import type { Log } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, oneOf } from '../../core/validation/validate.ts'
-import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
-import { policies } from '../../http/policies.ts'
-import { withRouteDocs } from '../../http/route-docs.ts'
+import { enforceIpLimit } from '../../http/rate-limits.ts'
+import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { sessionShape } from '../../http/schemas.ts'
 import { heldOpen, type OpenRouteDeps, readInput } from '../../http/session-routes.ts'
 import type { IdentityProvider, SignInSecrets } from './identity-provider.ts'

@@ -3,9 +3,11 @@
 import { Type } from '@sinclair/typebox'
 import type { RandomBytes } from '../../core/accounts/api-keys.ts'
 import { passwordSchema } from '../../core/accounts/passwords.ts'
-import { actingAs } from '../../core/audit/audit.ts'
+import { type Actor, actingAs } from '../../core/audit/audit.ts'
+import type { Clock } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
+import type { User } from '../../database/tables.ts'
 import {
   type Authenticate,
   forbidden,
@@ -15,7 +17,8 @@ import {
   type SessionRequest,
   sessionRoutes,
 } from '../../http/session-routes.ts'
-import { type OwnPasswordDeps, verifyOwnPassword } from './own-password.ts'
+import type { TextSeal } from '../../http/text-seal.ts'
+import { countFailure, type FailureDeps, type OwnPasswordDeps, verifyOwnPassword } from './passwords.ts'
 import {
   recoveryCodesShape,
   type TwoFactorSetup,
@@ -23,9 +26,23 @@ import {
   twoFactorSetupShape,
   twoFactorShape,
 } from './schemas.ts'
-import { checkSecondFactor, type SecondFactorDeps, wrongCode } from './second-factor.ts'
-import { confirmTotp, findTotp, offerTotp, removeTotp } from './stores/totp.ts'
-import { matchingStep, newRecoveryCodes, newTotpSecret, readTotpCode, recoveryDigest, totpUri } from './totp-code.ts'
+import { forgetFailures, isAnyLocked, twoFactorSubject } from './stores/sessions.ts'
+import {
+  confirmTotp,
+  findTotp,
+  findTotp as findTotpInStore,
+  matchingStep,
+  newRecoveryCodes,
+  newTotpSecret,
+  offerTotp,
+  readTotpCode,
+  recoveryDigest,
+  removeTotp,
+  type TotpState,
+  totpUri,
+  useRecoveryCode,
+  useTotpStep,
+} from './totp.ts'
 
 export type TwoFactorDeps = OwnPasswordDeps &
   SecondFactorDeps & {
@@ -149,4 +166,65 @@ async function disable(deps: TwoFactorDeps, { principal, request, actor }: Sessi
 
 function notInSetup(): GatewayError {
   return new GatewayError('conflict', 'The state of two-factor sign-in has changed. Read it again, then decide.')
+}
+
+/** The second step of a sign-in with a password: a code of the authenticator app, or a recovery code. */
+
+type SecondFactorDeps = FailureDeps & {
+  readonly clock: Pick<Clock, 'now'>
+  readonly totpSeal: TextSeal
+}
+
+type CodeHolder = Pick<User, 'id' | 'accountId' | 'email'>
+
+/**
+ * Passes if the user has no two-factor sign-in or the code is right, and uses the code up. Throws `two_factor_required`
+ * without a code, and `invalid_credentials` for a wrong one.
+ */
+export async function checkSecondFactor(
+  deps: SecondFactorDeps,
+  user: CodeHolder,
+  code: string | undefined,
+  actor: Actor,
+): Promise<void> {
+  const { database } = deps
+  const state = await findTotpInStore(database, user.id)
+  if (state === null || !state.isConfirmed) return
+  if (code === undefined)
+    throw new GatewayError(
+      'two_factor_required',
+      'Two-factor sign-in is enabled. Send the code of your authenticator app, or a recovery code, as `code`.',
+      { param: 'code', shouldRetry: false },
+    )
+  // A known network address is exempt from lockouts of the password, but not from this one.
+  const subjects = [twoFactorSubject(user.id)]
+  const isLocked = await isAnyLocked(database, subjects)
+  if (!isLocked && (await isCodeUsed(deps, user.id, state, code))) {
+    await forgetFailures(database, subjects[0] ?? '')
+    return
+  }
+  if (!isLocked) await countFailure(deps, subjects, user, actor)
+  throw wrongCode()
+}
+
+/** Returns true if the code is right and was not used before; it is used up then. */
+async function isCodeUsed(deps: SecondFactorDeps, userId: string, state: TotpState, text: string): Promise<boolean> {
+  const { database, clock, totpSeal } = deps
+  const digest = recoveryDigest(text)
+  if (digest !== null) return useRecoveryCode(database, userId, digest)
+  const [code, secret] = [readTotpCode(text), totpSeal.open(userId, state.secret)]
+  if (secret === null) deps.log.warn('two_factor_secret_unreadable', { user_id: userId })
+  if (code === null || secret === null) return false
+  const step = matchingStep(secret, code, clock.now())
+  // Sealed again, so that it outlives the previous secret of the gateway.
+  return step !== null && useTotpStep(database, userId, { step, secret: totpSeal.seal(userId, secret) })
+}
+
+/** Error for every wrong code. */
+function wrongCode(): GatewayError {
+  return new GatewayError(
+    'invalid_credentials',
+    'The code is wrong, was used before, or there were too many attempts. Wait for the next code, or retry in 15 minutes.',
+    { param: 'code', shouldRetry: false },
+  )
 }

@@ -4,17 +4,21 @@
  * changes nothing.
  */
 
-import type { Clock } from '../../core/ports/clock.ts'
-import type { Log } from '../../core/ports/log.ts'
+import { Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import type { Clock, Log } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { Invoice } from '../../database/tables.ts'
-import { notFound, type SessionRequest } from '../../http/session-routes.ts'
+import { bodyLimits, readBytes, whileHeld } from '../../http/body.ts'
+import type { BodyBudget } from '../../http/body-budget.ts'
+import { policies, withRouteDocs } from '../../http/route-docs.ts'
+import { notFound, reply, type SessionRequest } from '../../http/session-routes.ts'
 import type { Cards, EnteredCard, Payments } from './payment-processor.ts'
+import { receivedShape } from './schemas.ts'
 import { findBilling, keepCustomer } from './stores/billing.ts'
-import type { TakenCard } from './stores/cards.ts'
-import { takeCard } from './stores/cards.ts'
+import { hasEvent, type TakenCard, takeCard, takeEvent } from './stores/payment-events.ts'
 
 export type CardDeps = {
   readonly database: Database
@@ -71,7 +75,7 @@ export async function enterCard(
  * Makes the account's card the default at the processor and detaches the replaced one. Either may fail without harm, since
  * each collection names its card.
  */
-export async function followCard(
+async function followCard(
   deps: CardDeps,
   { customerId, method }: EnteredCard,
   { outcome, replaced }: TakenCard,
@@ -122,4 +126,51 @@ function orNoProcessor(cards: Cards | null): Cards {
       shouldRetry: false,
     })
   return cards
+}
+
+/** Signed events of the payment processor. Each event has one effect, in any order and however often it arrives. */
+
+type WebhookDeps = CardDeps & {
+  readonly payments: Pick<Payments, 'webhooks'>
+  readonly log: Pick<Log, 'info' | 'error'>
+  readonly bodies: BodyBudget
+}
+
+/** `POST /api/v1/billing/webhooks/stripe`. The signature authenticates it; its body is never logged. */
+export function webhooks(deps: WebhookDeps) {
+  return new Elysia({ name: 'webhooks' }).post(
+    '/api/v1/billing/webhooks/stripe',
+    ({ request }) => {
+      const ofAll = { budget: deps.bodies, owner: 'webhooks' }
+      return whileHeld(ofAll, request, bodyLimits.other, () => receive(deps, request))
+    },
+    {
+      parse: 'none',
+      ...withRouteDocs(policies.signed, {
+        summary: 'Receive payment processor events',
+        description:
+          'Signed by Stripe in `stripe-signature`. Each event ID has one effect. 404 if no payment processor is configured.',
+        body: Type.Object({}, { additionalProperties: true, description: 'event signed by Stripe' }),
+        answer: receivedShape,
+        errors: ['not_found'],
+      }),
+    },
+  )
+}
+
+async function receive(deps: WebhookDeps, request: Request) {
+  const { database, clock, newId, payments, log } = deps
+  if (payments.webhooks === null) throw notFound()
+  const body = await readBytes(request, bodyLimits.other)
+  const event = payments.webhooks.read(body, request.headers.get('stripe-signature'))
+  // Only saves a query. The row that is written with the effect guarantees one effect per event.
+  if (await hasEvent(database, event.id)) return reply({ received: true })
+  const look = await payments.webhooks.look(event)
+  const { outcome, card } = await takeEvent(database, event, look, clock.now(), newId)
+  if (outcome === 'applied') deps.announce()
+  if (look.kind === 'card' && card !== null) await followCard(deps, look.card, card)
+  const fields = { event_id: event.id, outcome }
+  if (outcome === 'mismatch') log.error('payment_event_mismatch', fields)
+  else log.info('payment_event_processed', fields)
+  return reply({ received: true })
 }

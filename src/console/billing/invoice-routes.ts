@@ -1,11 +1,23 @@
 /** Invoices of an account: the list, one invoice with its lines, and the payment page of an unpaid one. */
 import { Type } from '@sinclair/typebox'
-import { checker } from '../../core/validation/validate.ts'
-import { notFound, readInput, reply, type SessionRoute } from '../../http/session-routes.ts'
+import { type BreakdownLine, breakdownDimensions } from '../../core/billing/invoice-breakdown.ts'
+import { tagNamePattern } from '../../core/request/tags.ts'
+import { type Cell, csvLine } from '../../core/text/csv.ts'
+import { decimalUsd, toUsd } from '../../core/usage/money.ts'
+import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
+import type { Database } from '../../database/database.ts'
+import { fileResponse } from '../../http/file-response.ts'
+import { notFound, readInput, reply, type SessionRequest, type SessionRoute } from '../../http/session-routes.ts'
 import { type CardDeps, openInvoicePage } from './cards.ts'
-import { type BreakdownDeps, breakdownRoute } from './invoice-breakdown.ts'
-import { invoiceListShape, invoiceWithLinesShape, pageShape } from './schemas.ts'
+import {
+  invoiceBreakdownShape,
+  invoiceListShape,
+  invoiceWithLinesShape,
+  pageShape,
+  type ShownBreakdown,
+} from './schemas.ts'
 import { shownInvoice, shownLine } from './serializers.ts'
+import { breakDownInvoice } from './stores/invoice-breakdown.ts'
 import { findInvoice, listInvoices } from './stores/invoices.ts'
 
 export type InvoiceDeps = CardDeps & BreakdownDeps
@@ -60,4 +72,105 @@ export function invoiceRoutes(deps: InvoiceDeps): readonly SessionRoute[] {
       },
     },
   ]
+}
+
+/** An invoice by key, tag, member, model or dialect, as JSON or CSV. Its lines add up to the invoice exactly. */
+
+type BreakdownDeps = { readonly database: Database }
+
+const querySchema = Type.Object(
+  {
+    by: oneOf(breakdownDimensions),
+    tag: Type.Optional(
+      Type.String({ pattern: tagNamePattern, maxLength: 32, description: 'required by tag: the name of one tag' }),
+    ),
+    format: Type.Optional(oneOf(['csv', 'json'])),
+  },
+  { additionalProperties: false },
+)
+const checkQuery = checker(querySchema)
+
+type ShownLine = ShownBreakdown['lines'][number]
+
+/** `GET /api/v1/billing/invoices/{id}/breakdown`. */
+function breakdownRoute(deps: BreakdownDeps): SessionRoute {
+  return {
+    method: 'GET',
+    path: '/api/v1/billing/invoices/:id/breakdown',
+    action: 'billing.see',
+    summary: 'Get an invoice by key, tag, member, model or dialect',
+    description:
+      'The lines add up to the total of the invoice exactly. By tag, `tag` names one tag: a request has one value of it, so none counts twice.',
+    query: querySchema,
+    answer: invoiceBreakdownShape,
+    alsoAs: { 'text/csv': Type.String({ description: 'one line per line of the breakdown' }) },
+    errors: ['not_found'],
+    handle: call => breakDown(deps, call),
+  }
+}
+
+async function breakDown({ database }: BreakdownDeps, call: SessionRequest): Promise<Response> {
+  const { by, tag, format } = readQuery(call.request.url)
+  const invoiceId = call.params.id ?? ''
+  const found = await breakDownInvoice(database, {
+    accountId: call.principal.accountId,
+    invoiceId,
+    by,
+    tagName: tag,
+  })
+  if (found === null) throw notFound()
+  if (format === 'json') return reply({ invoice_id: invoiceId, by, tag, lines: found.map(shownBreakdownLine) })
+  return fileResponse(csvOf(found), {
+    type: 'text/csv; charset=utf-8',
+    name: `invoice-${invoiceId}-by-${tag ?? by}.csv`,
+  })
+}
+
+function readQuery(url: string) {
+  const parameters: Record<string, string> = Object.create(null)
+  for (const [name, value] of new URL(url).searchParams) {
+    if (Object.hasOwn(parameters, name)) throw invalidField(name.slice(0, 64).toWellFormed(), 'must be sent once')
+    parameters[name] = value
+  }
+  const { by, tag = null, format = 'json' } = checkQuery(parameters)
+  if (by === 'tag' && tag === null) throw invalidField('tag', 'must be the name of one tag')
+  if (by !== 'tag' && tag !== null) throw invalidField('tag', 'requires `by` to be `tag`')
+  return { by, tag, format }
+}
+
+function shownBreakdownLine(line: BreakdownLine): ShownLine {
+  return {
+    kind: line.kind,
+    id: line.id,
+    name: line.name,
+    requests: line.requests,
+    input_tokens: line.inputTokens,
+    cached_input_tokens: line.cachedInputTokens,
+    output_tokens: line.outputTokens,
+    reasoning_tokens: line.reasoningTokens,
+    cost_usd: toUsd(line.amountMicrocents),
+  }
+}
+
+const columns = [
+  'kind',
+  'id',
+  'name',
+  'requests',
+  'input_tokens',
+  'cached_input_tokens',
+  'output_tokens',
+  'reasoning_tokens',
+  'cost_usd',
+] as const satisfies readonly (keyof ShownLine)[]
+
+async function* csvOf(lines: readonly BreakdownLine[]): AsyncGenerator<string, void> {
+  yield csvLine(columns)
+  for (const line of lines) {
+    const { amountMicrocents } = line
+    // Text that begins with a minus could be a formula, and a number could not.
+    const cost = amountMicrocents < 0 ? toUsd(amountMicrocents) : decimalUsd(amountMicrocents)
+    const shown: Readonly<Record<string, Cell>> = { ...shownBreakdownLine(line), cost_usd: cost }
+    yield csvLine(columns.map(column => shown[column] ?? null))
+  }
 }

@@ -1,5 +1,5 @@
 /** The port to the payment processor: manual invoicing (`manual.ts`) or Stripe (`stripe.ts`). */
-import type { ProcessorInvoice } from '../../core/billing/billing.ts'
+import { currency, type ProcessorInvoice } from '../../core/billing/billing.ts'
 
 /** The stored and displayed part of a payment method. */
 type AddedMethod = {
@@ -95,4 +95,26 @@ export type Payments = {
   collect(order: Order, onBegun: (processorId: string) => Promise<void>): Promise<ProcessorInvoice>
   /** Null = the processor sends no webhooks. */
   readonly webhooks: PaymentWebhooks | null
+}
+
+/**
+ * Manual invoicing: the operator collects outside of the gateway. An invoice of an account with this agreement counts
+ * as paid when issued; without it, the invoice stays unpaid.
+ */
+export const manualPayments: Payments = {
+  kind: 'manual',
+  cards: null,
+  async collect({ invoiceId, accountId, customerId, totalCents, hasMethod }) {
+    return {
+      processorId: null,
+      invoiceId,
+      accountId,
+      customerId,
+      currency,
+      totalCents,
+      remainingCents: hasMethod ? 0 : totalCents,
+      status: hasMethod ? 'paid' : 'unpaid',
+    }
+  },
+  webhooks: null,
 }

@@ -2,7 +2,7 @@
 import { mintApiKey, type RandomBytes } from '../../core/accounts/api-keys.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import { actingAs } from '../../core/audit/audit.ts'
-import type { Clock } from '../../core/ports/clock.ts'
+import type { Clock } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
@@ -23,6 +23,7 @@ import {
   sessionRoutes,
 } from '../../http/session-routes.ts'
 import {
+  auditedChange,
   checkKeyChange,
   checkKeyCreation,
   checkKeyListQuery,
@@ -31,11 +32,14 @@ import {
   keyCreationSchema,
   keyListQuerySchema,
   keyRotationSchema,
-} from './bodies.ts'
-import { managedKey, refuseProject, visibleKey } from './rights.ts'
-import { rulesIn } from './rules.ts'
+  managedKey,
+  refuseProject,
+  rulesIn,
+  shownKey,
+  shownLineage,
+  visibleKey,
+} from './rules.ts'
 import { keyPageShape, keyShape, keysShape, newKeyShape } from './schemas.ts'
-import { auditedChange, shownKey, shownLineage } from './serializers.ts'
 import {
   addKey,
   changeKey,
@@ -45,8 +49,7 @@ import {
   rotateKey,
   usageByLineage,
 } from './stores/key-lineages.ts'
-import type { KeyDirectory } from './stores/keys.ts'
-import { revokeKey } from './stores/keys.ts'
+import { type KeyDirectory, revokeKey } from './stores/keys.ts'
 
 type KeysDeps = OnceDeps & {
   readonly database: Database

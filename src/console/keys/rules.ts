@@ -1,10 +1,27 @@
 /** Expiry and rules of a key as a request body names them. */
-import type { Static } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
+import { isAllowed, isAllowedIn } from '../../core/accounts/roles.ts'
+import type { AuditDetails } from '../../core/audit/audit.ts'
+import { fallbackPolicies, strategies } from '../../core/chat/chat.ts'
+import { maximumTags, tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
 import { timeIn } from '../../core/text/utc-days.ts'
-import { invalidField } from '../../core/validation/validate.ts'
+import { toUsd } from '../../core/usage/money.ts'
+import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import type { Database } from '../../database/database.ts'
 import type { ApiKey } from '../../database/tables.ts'
-import { changedLimits, type scopeLimitsSchema } from '../../http/scope-limits.ts'
-import type { KeyRules } from './stores/key-lineages.ts'
+import type { Principal } from '../../http/authentication.ts'
+import {
+  changedLimits,
+  nameSchema,
+  projectIdSchema,
+  scopeLimitsSchema,
+  shownScopeLimits,
+  shownScopeUsed,
+} from '../../http/schemas.ts'
+import { forbidden, notFound, type SessionRequest } from '../../http/session-routes.ts'
+import { modelPattern } from '../../models/allowed-models.ts'
+import type { ShownKey, ShownKeyPage } from './schemas.ts'
+import { findKey, type KeyChange, type KeyRules, type KeyUsage, type LineageKey } from './stores/key-lineages.ts'
 
 /** An omitted field stays as it is. */
 type KeyRulesBody = Partial<Omit<KeyRules, 'limits'>> & {
@@ -39,3 +56,150 @@ function futureTime(text: string, now: number): Date {
   if (time > now) return new Date(time)
   throw invalidField('expires_at', 'must be a future ISO 8601 time, such as `2030-01-31T00:00:00Z`')
 }
+
+/** Bodies and the query that the routes of keys accept. */
+
+const strict = { additionalProperties: false } as const
+/** Fields that creation and change share. In a change, an omitted one stays as it is. */
+const ruleFields = {
+  expires_at: nullable(Type.String({ maxLength: 40, description: 'a time in ISO 8601' })),
+  web: Type.Optional(Type.Boolean()),
+  limits: nullable(scopeLimitsSchema),
+  models: nullable(
+    Type.Array(
+      Type.String({
+        pattern: modelPattern,
+        description: 'a model like `openai/gpt-5.5`, or a beginning like `anthropic/*`',
+      }),
+      { minItems: 1, maxItems: 50 },
+    ),
+  ),
+  tags: nullable(
+    Type.Record(Type.String({ pattern: tagNamePattern }), Type.String({ pattern: tagValuePattern }), {
+      additionalProperties: false,
+      maxProperties: maximumTags,
+      description: `an object of at most ${maximumTags} strings: names of 1 to 32 letters, digits and \`_.-\`, values of 1 to 64 of these, spaces and \`:/@+\``,
+    }),
+  ),
+  strategy: nullable(oneOf(strategies)),
+  project_id: nullable(projectIdSchema),
+  fallback: nullable(oneOf(fallbackPolicies)),
+  hedge: nullable(Type.Boolean({ description: 'whether its requests hedge; null = as the account' })),
+}
+export const keyCreationSchema = Type.Object({ name: nameSchema, ...ruleFields }, strict)
+export const keyChangeSchema = Type.Object({ name: Type.Optional(nameSchema), ...ruleFields }, strict)
+export const keyListQuerySchema = Type.Object({ project_id: Type.Optional(projectIdSchema) }, strict)
+export const keyRotationSchema = Type.Object(
+  { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 7 * 86_400 })) },
+  strict,
+)
+export const checkKeyCreation = checker(keyCreationSchema)
+export const checkKeyChange = checker(keyChangeSchema)
+export const checkKeyRotation = checker(keyRotationSchema)
+export const checkKeyListQuery = checker(keyListQuerySchema)
+
+/** Rights of a user at API keys: a key that the user may not see is like a missing one. */
+
+type KeyRightsDeps = { readonly database: Database }
+
+/** Returns the key with this ID if the list of keys shows it to the user; otherwise throws the error for an unknown ID. */
+export async function visibleKey({ database }: KeyRightsDeps, { principal, params }: SessionRequest): Promise<ApiKey> {
+  const row = await findKey(database, principal.accountId, params.id ?? '')
+  const { role, userId, projects } = principal
+  const isVisible =
+    row?.userId === userId || isAllowed(role, 'keys.all') || (row?.projectId != null && projects.has(row.projectId))
+  if (row === null || !isVisible) throw notFound()
+  return row
+}
+
+/**
+ * Returns the key with this ID if the user may manage it. Throws `forbidden` for another user's key in a project of the user,
+ * and the error for an unknown ID for all other keys.
+ */
+export async function managedKey({ database }: KeyRightsDeps, { principal, params }: SessionRequest): Promise<ApiKey> {
+  const row = await findKey(database, principal.accountId, params.id ?? '')
+  if (row === null) throw notFound()
+  const { projectId } = row
+  if (isAllowedIn(principal, 'keys.all', projectId)) return row
+  if (row.userId === principal.userId && isAllowedIn(principal, 'keys.own', projectId)) return row
+  throw projectId !== null && principal.projects.has(projectId) ? forbidden() : notFound()
+}
+
+/**
+ * Throws unless the user may have keys of `holderId` in a project, or in none. The error is that of an unknown ID for a project
+ * of others.
+ */
+export function refuseProject(principal: Principal, projectId: string | null, holderId: string): void {
+  if (isAllowedIn(principal, holderId === principal.userId ? 'keys.own' : 'keys.all', projectId)) return
+  throw projectId === null || principal.projects.has(projectId) ? forbidden() : notFound()
+}
+
+/** Keys, their lineages and their changes in the API's form. */
+
+const unused = { tokens: 0, microcents: 0, monthMicrocents: 0 }
+
+/** Converts a key with the usage of its lineage to its API form. */
+export function shownKey(row: ApiKey, usage: KeyUsage | undefined): ShownKey {
+  return {
+    id: row.id,
+    name: row.name,
+    prefix: prefixOf(row),
+    user_id: row.userId,
+    created_at: row.createdAt.toISOString(),
+    last_used_at: row.lastUsedAt?.toISOString() ?? null,
+    revoked_at: row.revokedAt?.toISOString() ?? null,
+    expires_at: row.expiresAt?.toISOString() ?? null,
+    web: row.web,
+    fallback: row.fallback,
+    hedge: row.hedge,
+    usage: {
+      requests: usage?.requests ?? 0,
+      input_tokens: usage?.inputTokens ?? 0,
+      output_tokens: usage?.outputTokens ?? 0,
+      total_tokens: (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0),
+      cost_usd: toUsd(usage?.microcents ?? 0),
+    },
+    limits: row.limits && shownScopeLimits(row.limits),
+    used: shownScopeUsed(usage?.now ?? unused),
+    models: row.models,
+    tags: row.tags,
+    strategy: row.strategy,
+    project_id: row.projectId,
+  }
+}
+
+/** Returns the lineage of a key, oldest key first, and its neighbors in it. */
+export function shownLineage(
+  id: string,
+  keys: readonly LineageKey[],
+): Pick<ShownKeyPage, 'replaces' | 'replaced_by' | 'lineage'> {
+  const at = keys.findIndex(key => key.id === id)
+  return {
+    replaces: keys[at - 1]?.id ?? null,
+    replaced_by: keys[at + 1]?.id ?? null,
+    lineage: keys.map(key => ({
+      id: key.id,
+      prefix: prefixOf(key),
+      created_at: key.createdAt.toISOString(),
+      last_used_at: key.lastUsedAt?.toISOString() ?? null,
+      revoked_at: key.revokedAt?.toISOString() ?? null,
+      expires_at: key.expiresAt?.toISOString() ?? null,
+    })),
+  }
+}
+
+/** Returns the new values of a change for the audit log, by their names in the API; lists and objects as JSON. */
+export function auditedChange(change: KeyChange): AuditDetails {
+  const { expiresAt, limits, models, tags, projectId, ...others } = change
+  const asJson = (value: object | null) => value && JSON.stringify(value)
+  return {
+    ...others,
+    ...(expiresAt === undefined ? {} : { expires_at: expiresAt?.toISOString() ?? null }),
+    ...(limits === undefined ? {} : { limits: asJson(limits && shownScopeLimits(limits)) }),
+    ...(models === undefined ? {} : { models: asJson(models) }),
+    ...(tags === undefined ? {} : { tags: asJson(tags) }),
+    ...(projectId === undefined ? {} : { project_id: projectId }),
+  }
+}
+
+const prefixOf = ({ publicId }: Pick<ApiKey, 'publicId'>) => `gw_live_${publicId}…`

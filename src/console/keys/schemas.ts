@@ -1,9 +1,19 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { strategies } from '../../core/chat/chat.ts'
-import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
+import { fallbackPolicies, strategies } from '../../core/chat/chat.ts'
 import { oneOf } from '../../core/validation/validate.ts'
-import { count, id, list, namedSchema, orNull, strictObject, text, time, usd } from '../../http/schemas.ts'
-import { scopeLimitsShape, scopeUsedShape } from '../../http/scope-limits.ts'
+import {
+  count,
+  id,
+  list,
+  namedSchema,
+  orNull,
+  scopeLimitsShape,
+  scopeUsedShape,
+  strictObject,
+  text,
+  time,
+  usd,
+} from '../../http/schemas.ts'
 
 const fields = {
   id: id('key'),

@@ -5,13 +5,12 @@
 import { Type } from '@sinclair/typebox'
 import { isAllowed, isAllowedIn, projectRoles } from '../../core/accounts/roles.ts'
 import { actingAs } from '../../core/audit/audit.ts'
-import type { Clock } from '../../core/ports/clock.ts'
+import type { Clock } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { Principal } from '../../http/authentication.ts'
-import { nameSchema } from '../../http/common-fields.ts'
-import { changedLimits, scopeLimitsSchema, shownScopeLimits, shownScopeUsed } from '../../http/scope-limits.ts'
+import { changedLimits, nameSchema, scopeLimitsSchema, shownScopeLimits, shownScopeUsed } from '../../http/schemas.ts'
 import {
   type Authenticate,
   forbidden,
@@ -24,8 +23,7 @@ import {
   sessionRoutes,
 } from '../../http/session-routes.ts'
 import { projectListShape, projectShape, type ShownProject } from './schemas.ts'
-import type { ListedProject } from './store.ts'
-import { archiveProject, changeProject, createProject, listProjects, setMember } from './store.ts'
+import { archiveProject, changeProject, createProject, type ListedProject, listProjects, setMember } from './store.ts'
 
 type ProjectsDeps = {
   readonly database: Database

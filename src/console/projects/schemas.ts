@@ -1,8 +1,17 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { projectRoles } from '../../core/accounts/roles.ts'
 import { oneOf } from '../../core/validation/validate.ts'
-import { count, id, list, namedSchema, orNull, text, time } from '../../http/schemas.ts'
-import { scopeLimitsShape, scopeUsedShape } from '../../http/scope-limits.ts'
+import {
+  count,
+  id,
+  list,
+  namedSchema,
+  orNull,
+  scopeLimitsShape,
+  scopeUsedShape,
+  text,
+  time,
+} from '../../http/schemas.ts'
 
 const memberShape = namedSchema('ProjectMember', {
   user_id: id('usr'),

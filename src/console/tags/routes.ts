@@ -5,12 +5,10 @@ import { tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
-import { list } from '../../http/schemas.ts'
-import { changedLimits, scopeLimitsSchema, shownScopeLimits, shownScopeUsed } from '../../http/scope-limits.ts'
+import { changedLimits, list, scopeLimitsSchema, shownScopeLimits, shownScopeUsed } from '../../http/schemas.ts'
 import { type Authenticate, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
 import { type ShownTag, tagShape } from './schemas.ts'
-import type { LimitedTag } from './store.ts'
-import { changeTag, limitedTags, usedByTag } from './store.ts'
+import { changeTag, type LimitedTag, limitedTags, usedByTag } from './store.ts'
 
 type TagsDeps = {
   readonly database: Database

@@ -1,6 +1,5 @@
 import type { Static } from '@sinclair/typebox'
-import { namedSchema, orNull, text } from '../../http/schemas.ts'
-import { scopeLimitsShape, scopeUsedShape } from '../../http/scope-limits.ts'
+import { namedSchema, orNull, scopeLimitsShape, scopeUsedShape, text } from '../../http/schemas.ts'
 
 export const tagShape = namedSchema('LimitedTag', {
   name: text('team'),

@@ -2,11 +2,11 @@
 import { and, eq, ne, sql } from 'drizzle-orm'
 import type { AuditDetails } from '../../core/audit/audit.ts'
 import { type ScopeLimits, type ScopeUsage, tagScopeName, unlimitedScope } from '../../core/limits/scopes.ts'
-import { projectTagName } from '../../core/request/project-tag.ts'
+import { projectTagName } from '../../core/request/tags.ts'
 import { toUsd } from '../../core/usage/money.ts'
-import { type Transaction, withAccountRls } from '../../database/account-transaction.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAudit } from '../../database/repositories/audit.ts'
+import { type Transaction, withAccountRls } from '../../database/statement.ts'
 import { tagLimits } from '../../database/tables.ts'
 
 type Tag = { readonly name: string; readonly value: string }

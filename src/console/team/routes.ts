@@ -2,19 +2,22 @@
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { digestOf } from '../../core/accounts/api-keys.ts'
-import { emailSchema, normalizeEmail, passwordSchema, validateNewPassword } from '../../core/accounts/passwords.ts'
+import {
+  emailSchema,
+  normalizeEmail,
+  type Passwords,
+  passwordSchema,
+  validateNewPassword,
+} from '../../core/accounts/passwords.ts'
 import type { RegistrationConfig } from '../../core/accounts/registration.ts'
 import { isAllowed, outranks, projectRoles, roles } from '../../core/accounts/roles.ts'
 import { actingAs } from '../../core/audit/audit.ts'
-import type { Passwords } from '../../core/ports/passwords.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { Invitation } from '../../database/tables.ts'
-import { projectIdSchema } from '../../http/common-fields.ts'
-import { enforceIpLimit } from '../../http/ip-rate-limit.ts'
-import { policies } from '../../http/policies.ts'
-import { withRouteDocs } from '../../http/route-docs.ts'
-import { sessionShape, userShape } from '../../http/schemas.ts'
+import { enforceIpLimit } from '../../http/rate-limits.ts'
+import { policies, withRouteDocs } from '../../http/route-docs.ts'
+import { projectIdSchema, sessionShape, userShape } from '../../http/schemas.ts'
 import {
   type Authenticate,
   forbidden,
@@ -30,6 +33,7 @@ import {
 } from '../../http/session-routes.ts'
 import type { Mailer } from '../../mail/mailer.ts'
 import { refuseWithoutPasswords, type SignInDeps, shownUser, signIn } from '../auth/sign-in.ts'
+import { releaseUnverified } from '../auth/stores/email-links.ts'
 import {
   acceptInvitation,
   findInvitation,
@@ -44,7 +48,6 @@ import {
   listUsers as listUsersInStore,
   removeUser,
 } from '../auth/stores/users.ts'
-import { releaseUnverified } from '../auth/stores/verifications.ts'
 import { newInvitationShape, type ShownInvitation, type ShownTeam, teamShape } from './schemas.ts'
 
 type TeamDeps = SignInDeps &

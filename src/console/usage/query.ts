@@ -1,13 +1,11 @@
 /** Query parameters of the usage routes: each is known, sent once, and bounded. */
 import { type Static, Type } from '@sinclair/typebox'
 import { dayMs, timeIn } from '../../core/text/utc-days.ts'
-import { statusFilters, usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
+import { needsLog, statusFilters, usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
-import { needsLog } from '../../core/usage/usage-source.ts'
 import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
-import { projectIdSchema } from '../../http/common-fields.ts'
-import type { LogPosition, LogRange } from '../../ledger/logged-request.ts'
-import type { RequestFilters } from '../../ledger/request-filters.ts'
+import { projectIdSchema } from '../../http/schemas.ts'
+import type { LogPosition, LogRange, RequestFilters } from '../../ledger/request-filters.ts'
 import type { UsagePeriod } from '../../ledger/usage-lines.ts'
 
 const strict = { additionalProperties: false } as const

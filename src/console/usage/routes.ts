@@ -6,13 +6,11 @@ import { GatewayError } from '../../core/validation/errors.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAuditAlone } from '../../database/repositories/audit.ts'
 import type { Principal } from '../../http/authentication.ts'
-import { createExportSlots } from '../../http/export-slots.ts'
-import { fileResponse } from '../../http/file-response.ts'
-import { session } from '../../http/policies.ts'
-import { withRouteDocs } from '../../http/route-docs.ts'
+import { createExportSlots, fileResponse } from '../../http/file-response.ts'
+import { session, withRouteDocs } from '../../http/route-docs.ts'
 import { type Authenticate, forbidden, refuseWithoutTwoFactor, reply, scopeFor } from '../../http/session-routes.ts'
 import type { LedgerReader } from '../../ledger/ledger.ts'
-import type { LoggedRequest, LogPosition } from '../../ledger/logged-request.ts'
+import type { LoggedRequest, LogPosition } from '../../ledger/request-filters.ts'
 import {
   encodeCursor,
   exportQuerySchema,

@@ -1,11 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { attemptSkips } from '../../core/chat/attempts.ts'
-import { healthStates } from '../../core/request/health-state.ts'
-import { placeReasons } from '../../core/request/place-reason.ts'
+import { attemptSkips, healthStates, placeReasons } from '../../core/chat/attempts.ts'
+import { fallbackPolicies } from '../../core/chat/chat.ts'
 import { deciders } from '../../core/usage/explain-request.ts'
 import { mostCountedRejections, usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
 import { attemptOutcomes, recordedDialects } from '../../core/usage/usage-record.ts'
-import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import {
   count,

@@ -1,12 +1,12 @@
 /** Converts usage to its API form; ledger rows are never exposed directly. */
 
-import { splitProject } from '../../core/request/project-tag.ts'
+import { splitProject } from '../../core/request/tags.ts'
 import { type Cell, csvLine } from '../../core/text/csv.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import { latencyQuantile } from '../../core/usage/latency-histogram.ts'
 import { decimalUsd, toUsd } from '../../core/usage/money.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
-import type { LoggedRequest } from '../../ledger/logged-request.ts'
+import type { LoggedRequest } from '../../ledger/request-filters.ts'
 import type { UsageGroup, UsagePeriod, UsageSplit } from '../../ledger/usage-lines.ts'
 import type { GroupedUsage, UsagePart, UsageSums } from '../../ledger/usage-totals.ts'
 import type { ShownRequest, ShownUsage } from './schemas.ts'

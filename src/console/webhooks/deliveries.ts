@@ -4,15 +4,16 @@ import { actingAs } from '../../core/audit/audit.ts'
 import type { RateLimiter, RateLimiterFactory } from '../../core/limits/rate-limits.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
-import { maximumPending } from '../../core/webhooks/endpoints.ts'
+import { maximumPending } from '../../core/webhooks/events.ts'
 import type { Database } from '../../database/database.ts'
-import { enforceAccountLimit } from '../../http/account-rate-limit.ts'
+import { enforceAccountLimit } from '../../http/rate-limits.ts'
 import { notFound, readInput, reply, type SessionRequest, type SessionRoute } from '../../http/session-routes.ts'
 import { deliveriesShape, type ShownDelivery, testedShape } from './schemas.ts'
-import type { ListedDelivery, QueueProblem } from './stores/webhook-log.ts'
 import {
   enqueueTest as enqueueTestInStore,
+  type ListedDelivery,
   listDeliveries,
+  type QueueProblem,
   redeliver as redeliverInStore,
 } from './stores/webhook-log.ts'
 import { listEndpoints } from './stores/webhooks.ts'

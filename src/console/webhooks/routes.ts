@@ -4,10 +4,13 @@ import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checkUrl } from '../../core/validation/public-address.ts'
 import { checker, invalidField, nullable } from '../../core/validation/validate.ts'
-import { endpointUrlProblem, maximumEndpoints } from '../../core/webhooks/endpoints.ts'
-import type { WebhookEventType } from '../../core/webhooks/events.ts'
-import { webhookEventTypes } from '../../core/webhooks/events.ts'
-import { projectIdSchema } from '../../http/common-fields.ts'
+import {
+  endpointUrlProblem,
+  maximumEndpoints,
+  type WebhookEventType,
+  webhookEventTypes,
+} from '../../core/webhooks/events.ts'
+import { projectIdSchema } from '../../http/schemas.ts'
 import {
   type Authenticate,
   notFound,
@@ -20,9 +23,15 @@ import {
 import { listProjects } from '../projects/store.ts'
 import { type DeliveryDeps, deliveryRoutes, isoOrNull } from './deliveries.ts'
 import { eventTypeSchema, newWebhookShape, type ShownWebhook, webhookShape, webhooksShape } from './schemas.ts'
-import type { SecretSeal } from './secret-seal.ts'
-import type { ListedEndpoint } from './stores/webhooks.ts'
-import { addEndpoint, changeEndpoint, deleteEndpoint, listEndpoints, rotateSecret } from './stores/webhooks.ts'
+import {
+  addEndpoint,
+  changeEndpoint,
+  deleteEndpoint,
+  type ListedEndpoint,
+  listEndpoints,
+  rotateSecret,
+} from './stores/webhooks.ts'
+import type { SecretSeal } from './worker.ts'
 
 type WebhookDeps = DeliveryDeps & {
   readonly config: { readonly privateWebhooks: boolean }

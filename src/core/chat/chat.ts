@@ -3,7 +3,6 @@
  * it in theirs. `chat-events.ts` has the events of a response.
  */
 
-import type { FallbackPolicy } from '../validation/fallback-policy.ts'
 /**
  * The client's mark: the provider may cache the prompt up to here for this time. Anthropic requires marks; other providers
  * cache without.
@@ -247,3 +246,35 @@ export const queryTypes = [
   'other',
 ] as const
 export type QueryType = (typeof queryTypes)[number]
+
+/**
+ * Which candidates may answer when the first one fails. `any`: other models. `same_model`: only other hosts and keys of
+ * the same model. `none`: nothing, so a request makes one call.
+ */
+export const fallbackPolicies = ['any', 'same_model', 'none'] as const
+export type FallbackPolicy = (typeof fallbackPolicies)[number]
+
+/** Returns the policy of a client's `fallback` field: `false` has always allowed other hosts and keys of the model. */
+export function toPolicy(field: boolean | FallbackPolicy): FallbackPolicy {
+  return field === true ? 'any' : field === false ? 'same_model' : field
+}
+
+/**
+ * Returns the strictest of the policies of account, key and request, so that each can only narrow the others; null = not
+ * set. Without any it is `any`.
+ */
+export function strictestPolicy(...policies: readonly (FallbackPolicy | null | undefined)[]): FallbackPolicy {
+  let strictest = 0
+  for (const policy of policies) if (policy != null) strictest = Math.max(strictest, fallbackPolicies.indexOf(policy))
+  return fallbackPolicies[strictest] ?? 'any'
+}
+
+/** Changes of the gateway to the last user turn in a body that a provider otherwise receives as its client wrote it. */
+
+/** Returns the request with `messages`, which differ from its own only by `change`. The client's body stays in use. */
+export function withTurn(ask: ChatRequest, messages: readonly Message[], change: TurnChange): ChatRequest {
+  const { source } = ask
+  // After another change the body is outdated, and stays so.
+  if (source === null || source.messages !== ask.messages) return { ...ask, messages }
+  return { ...ask, messages, source: { ...source, messages, turn: { ...source.turn, ...change } } }
+}

@@ -1,6 +1,5 @@
 /** Finds where an output cites the sources that its model received, and reports it as citation events. */
-import type { ChatEvent, ContentEvent } from './chat-events.ts'
-import { isSameText } from './text-deltas.ts'
+import { type ChatEvent, type ContentEvent, isSameText } from './chat-events.ts'
 import type { WebSource } from './web-sources.ts'
 
 /** A source of a response and where the output cites it, in Unicode code points. */

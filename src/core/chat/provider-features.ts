@@ -7,7 +7,7 @@
 import { invalidField } from '../validation/validate.ts'
 import type { ChatRequest, SourceBody } from './chat.ts'
 import type { ProviderFields } from './chat-events.ts'
-import { isTokenPricedTool } from './tool-names.ts'
+import { isTokenPricedTool } from './tool-definitions.ts'
 
 type Dialect = SourceBody['dialect']
 type Fields = Readonly<Record<string, unknown>>

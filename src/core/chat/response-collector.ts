@@ -1,6 +1,12 @@
 import type { ReasoningItem, ToolCall } from './chat.ts'
-import type { ChatEvent, CitedSource, ContentEvent, FinishReason, TokenLogprob } from './chat-events.ts'
-import { appendMerged } from './text-deltas.ts'
+import {
+  appendMerged,
+  type ChatEvent,
+  type CitedSource,
+  type ContentEvent,
+  type FinishReason,
+  type TokenLogprob,
+} from './chat-events.ts'
 
 /** One complete choice. Text that never arrived is empty. */
 export type CollectedChoice = {

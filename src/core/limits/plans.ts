@@ -1,9 +1,8 @@
 /** The plans as data. Money is an integer of 1e-8 USD. */
 import { type Static, Type } from '@sinclair/typebox'
-import type { Strategy } from '../chat/chat.ts'
+import type { FallbackPolicy, Strategy } from '../chat/chat.ts'
 import { dayMs } from '../text/utc-days.ts'
 import { fromUsd, shownUsd } from '../usage/money.ts'
-import type { FallbackPolicy } from '../validation/fallback-policy.ts'
 import type { ScopeLimits } from './scopes.ts'
 
 /** Limits of one account. */

@@ -5,6 +5,7 @@
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import {
   type ChatRequest,
+  fallbackPolicies,
   type Message,
   type ResponseFormat,
   reasoningEfforts,
@@ -12,14 +13,12 @@ import {
   streamModes,
   type Tool,
   type ToolChoice,
+  toPolicy,
 } from '../chat/chat.ts'
 import { autoModel } from '../models/models.ts'
-import { fallbackPolicies, toPolicy } from '../validation/fallback-policy.ts'
 import { headerChoice, headerFlag, headerNumber, invalidField, nullable, oneOf } from '../validation/validate.ts'
-import { cacheMarkOf, cacheMarkSchema } from './cache-mark.ts'
-import { bodyText, closedOrOpen, formatName, functionName } from './part-schemas.ts'
-import { sessionNameOf } from './session-name.ts'
-import { tagsOfHeaders } from './tags.ts'
+import { bodyText, cacheMarkOf, cacheMarkSchema, closedOrOpen, formatName, functionName } from './part-schemas.ts'
+import { sessionNameOf, tagsOfHeaders } from './tags.ts'
 
 /** Enough for the conversations of coding agents; the body limit bounds the size. */
 export const maximumMessages = 10_000

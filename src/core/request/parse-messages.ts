@@ -4,8 +4,7 @@ import type { CacheMark, ContentPart, ImageDetail, Message, ReasoningItem, ToolC
 import { labeledImage } from '../chat/request-texts.ts'
 import { forwardableAddress } from '../validation/public-address.ts'
 import { invalidField } from '../validation/validate.ts'
-import { cacheMarkOf, type WireCacheMark } from './cache-mark.ts'
-import type { toolCallSchema } from './part-schemas.ts'
+import { cacheMarkOf, type toolCallSchema, type WireCacheMark } from './part-schemas.ts'
 
 type WirePart =
   | ({ readonly type: 'text' | 'input_text'; readonly text: string } & WireCacheMark)

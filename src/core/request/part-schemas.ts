@@ -1,7 +1,7 @@
 /** Schemas of texts, images, documents and tool calls, which the conversations of several endpoints share. */
-import { type TObject, type TProperties, Type } from '@sinclair/typebox'
+import { type Static, type TObject, type TProperties, Type } from '@sinclair/typebox'
+import type { CacheMark } from '../chat/chat.ts'
 import { nullable, oneOf } from '../validation/validate.ts'
-import { cacheMarkSchema } from './cache-mark.ts'
 
 /** Chat text. Bounded only by the body limit (8 MB, 32 MB with images). */
 export const bodyText = Type.String({ boundedBy: 'body' })
@@ -71,4 +71,19 @@ export function toolCallSchema(additionalProperties: boolean) {
     function: object({ name: calledName, arguments: bodyText }),
     extra_content: nullable(object({ google: nullable(google) })),
   })
+}
+
+/** Returns the schema of Anthropic's `cache_control`, which clients of several APIs send. */
+export function cacheMarkSchema(additionalProperties: boolean) {
+  return nullable(
+    Type.Object({ type: oneOf(['ephemeral']), ttl: nullable(oneOf(['5m', '1h'])) }, { additionalProperties }),
+  )
+}
+
+/** A wire object that may carry a mark. */
+export type WireCacheMark = { readonly cache_control?: Static<ReturnType<typeof cacheMarkSchema>> }
+
+/** Returns the mark as a field of a chat request's part; an empty object = none. */
+export function cacheMarkOf({ cache_control }: WireCacheMark): { readonly cache?: CacheMark } {
+  return cache_control == null ? {} : { cache: cache_control.ttl ?? '5m' }
 }

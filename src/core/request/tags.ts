@@ -3,11 +3,12 @@
  * `x-gateway-tags` header, an agent's session ID, and fields of `metadata` that are short enough. Values are the caller's own
  * words and are stored in the usage record.
  */
+
+import { Type } from '@sinclair/typebox'
+import type { ChatRequest } from '../chat/chat.ts'
 import type { Caller } from '../limits/plans.ts'
 import { keyScopeName, maximumScopes, type Scope, tagScopeName } from '../limits/scopes.ts'
-import { invalidField } from '../validation/validate.ts'
-import { projectTagName } from './project-tag.ts'
-import { agentSessionOf } from './session-name.ts'
+import { invalidField, nullable } from '../validation/validate.ts'
 
 export type Tags = Readonly<Record<string, string>>
 
@@ -76,4 +77,55 @@ export function scopesOf(caller: Caller, tags: Tags | undefined): readonly Scope
     if (limits !== undefined) scopes.push({ name: scope, limits })
   }
   return scopes.length === 0 ? undefined : scopes
+}
+
+/**
+ * The project of a request is a tag that only the gateway sets: no header and no `metadata` field can have its name. So the
+ * limits, the daily totals and the filters of tags serve projects as well, and a record keeps the project of its time.
+ */
+
+/** Not a name that `tagNamePattern` allows. */
+export const projectTagName = '$project'
+
+/** Returns the tag of a project's requests in the form of the daily totals. */
+export const projectTag = (projectId: string) => `${projectTagName}=${projectId}`
+
+/** Returns true if the scope of a limit is a project. */
+export const isProjectScope = (scope: string) => scope.startsWith(`${tagScopeName(projectTagName, '')}`)
+
+type Labels = Readonly<Record<string, string>>
+
+/** Returns the project of stored tags, and the tags that the client knows; null = none. */
+export function splitProject(tags: Labels | null): { readonly projectId: string | null; readonly tags: Labels | null } {
+  if (tags === null || !Object.hasOwn(tags, projectTagName)) return { projectId: null, tags }
+  const { [projectTagName]: projectId = null, ...others } = tags
+  return { projectId, tags: Object.keys(others).length === 0 ? null : others }
+}
+
+/** Headers in which agents name their session: Codex, Claude Code, OpenRouter's clients. The first present one counts. */
+const sessionHeaders = ['x-claude-code-session-id', 'thread-id', 'session-id', 'session_id', 'x-session-id'] as const
+
+const maximumCharacters = 1024
+
+/**
+ * `prompt_cache_key` of every API form. Another type is rejected: it would reach the provider without the account's digest, and be
+ * the same key for all accounts.
+ */
+export const promptCacheKey = nullable(Type.String({ maxLength: maximumCharacters }))
+
+/**
+ * Returns the client's own name for the conversation: `prompt_cache_key` of the body, else the session header of an
+ * agent; null = none. The gateway keeps only a digest of it. The field itself still goes to providers that take it.
+ */
+export function sessionNameOf(headers: Headers, promptCacheKey?: string | null): ChatRequest['session'] {
+  return promptCacheKey || agentSessionOf(headers)
+}
+
+/** Returns the session ID that an agent sends; null = none. */
+function agentSessionOf(headers: Headers): string | null {
+  for (const name of sessionHeaders) {
+    const value = headers.get(name)
+    if (value !== null && value !== '') return value.slice(0, maximumCharacters)
+  }
+  return null
 }

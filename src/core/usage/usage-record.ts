@@ -1,10 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { attemptFailures, hedgeLost } from '../chat/attempts.ts'
-import { chatDialects } from '../chat/chat.ts'
+import { type AttemptSkip, attemptFailures, type HealthState, hedgeLost, type PlaceReason } from '../chat/attempts.ts'
+import { chatDialects, type FallbackPolicy } from '../chat/chat.ts'
 import type { CompletedUsage } from '../validation/errors.ts'
 import { oneOf } from '../validation/validate.ts'
 import { toUsd } from './money.ts'
-import { requestTraceSchema } from './request-trace.ts'
 
 export const attemptOutcomes = ['served', hedgeLost, ...attemptFailures] as const
 export type TriedOutcome = (typeof attemptOutcomes)[number]
@@ -38,6 +37,12 @@ export type AttemptRecord = Static<typeof triedSchema>
  */
 const truths = ['final', 'checkpoint'] as const
 export type Truth = (typeof truths)[number]
+
+/**
+ * Schema of a trace in the journal. It checks nothing inside: a trace only explains, so one of another version must
+ * never make its record invalid.
+ */
+const requestTraceSchema = Type.Unsafe<RequestTrace>(Type.Object({}, { additionalProperties: true }))
 
 /**
  * The usage record of one request, whatever its outcome, without content. It is a schema because records are read back
@@ -147,4 +152,46 @@ export function toCompletedUsage(
   const { input_tokens, output_tokens, billed_microcents, estimated } = record
   const total_tokens = input_tokens + output_tokens
   return { input_tokens, output_tokens, total_tokens, cost_usd: toUsd(billed_microcents), estimated }
+}
+
+/**
+ * The content-free trace of one request: how it was routed at that time, and the facts behind its attempts and cost. It
+ * is one compact JSON value of a usage record, because every record is stored: short names, scores as integers of a
+ * thousandth, at most `maximumTraced` candidates.
+ */
+
+export const maximumTraced = 8
+
+/** Quality, cost, speed, reliability and adjustment in thousandths; their sum is the score. */
+type TracedParts = readonly [number, number, number, number, number]
+
+/** `provider/model`, score in thousandths, reason of its place, health, and the score components; null = no scores. */
+export type TracedCandidate = readonly [
+  model: string,
+  score: number,
+  place: PlaceReason,
+  health: HealthState,
+  parts: TracedParts | null,
+]
+
+export type RequestTrace = {
+  /** Candidates in the order of the ranking. */
+  readonly c: readonly TracedCandidate[]
+  /** HTTP statuses of the record's `tried`, in its order; 0 = no response. */
+  readonly s?: readonly number[]
+  /** Cost of uncached input, cached input, cache writes and output in 1e-8 USD, before rounding up; absent = nothing. */
+  readonly b?: readonly [number, number, number, number]
+  /** Moderation layer and category that decided; absent = none did. */
+  readonly m?: readonly [layer: string, category: string]
+  /** Field that the error names; absent = none. */
+  readonly p?: string
+  /** Candidates that were not called in their turn; absent = none. */
+  readonly k?: readonly (readonly [model: string, reason: AttemptSkip])[]
+  /** Fallback policy in force; absent = `any`. */
+  readonly f?: FallbackPolicy
+}
+
+/** Converts a share or score to thousandths, without a negative zero. */
+export function toThousandths(value: number): number {
+  return Math.round(value * 1000) + 0
 }

@@ -5,10 +5,8 @@
  */
 import { Kind, type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
-import { countMembers, findDuplicateKey } from './duplicate-json-key.ts'
 import { type ErrorCode, GatewayError } from './errors.ts'
-import { parseExactJson } from './exact-json.ts'
-import { scanJson } from './untrusted-json.ts'
+import { countMembers, findDuplicateKey, parseExactJson, scanJson } from './untrusted-json.ts'
 
 const maximumKeyCharacters = 64
 

@@ -1,7 +1,6 @@
 /** What can be done to API keys, for the list of keys and the page of a key. */
 import type { ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
-import { strategies } from '../../core/chat/chat.ts'
-import { fallbackPolicies } from '../../core/validation/fallback-policy.ts'
+import { fallbackPolicies, strategies } from '../../core/chat/chat.ts'
 import { callApi } from '../state/api.ts'
 import { dateTime, humanize, relativeTime } from '../state/format.ts'
 import { isKeyValid, limitFields, listOtherKeys, toRules, toRuleTexts } from '../state/keys.ts'

@@ -1,5 +1,5 @@
 /** Words for the fallback policy and hedging, of a key and of the account. */
-import { type FallbackPolicy, fallbackPolicies } from '../../core/validation/fallback-policy.ts'
+import { type FallbackPolicy, fallbackPolicies } from '../../core/chat/chat.ts'
 
 export const fallbackTitles: Readonly<Record<FallbackPolicy, string>> = {
   any: 'Any model',

@@ -3,15 +3,20 @@
  * exists without the other. The database refuses updates, and deletes younger than a year.
  */
 import type { Actor, AuditAction, AuditEntry } from '../../core/audit/audit.ts'
-import type { EventProject, WebhookEvent } from '../../core/webhooks/events.ts'
-import { withAccountRls } from '../account-transaction.ts'
+import {
+  type EventProject,
+  maximumPending,
+  maximumRefused,
+  queueFull,
+  type WebhookEvent,
+  webhookBody,
+} from '../../core/webhooks/events.ts'
 import type { Database } from '../database.ts'
-import { type Step, statementIn } from '../statement.ts'
+import { type Step, statementIn, withAccountRls } from '../statement.ts'
 import type { AuditRow } from '../tables.ts'
-import { enqueueEvent } from './webhook-events.ts'
 
 /** How long entries are kept: more than the year that the database enforces. */
-export const auditRetentionDays = 400
+const auditRetentionDays = 400
 
 /**
  * Records one action in the transaction `step` that performs it. The actor is the database's (`actingAs`); without one,
@@ -60,7 +65,7 @@ export type AuditFilters = {
   readonly to?: number | undefined
 }
 
-export type AuditPage = {
+type AuditPage = {
   /** ID of the last entry of the previous page; null = the first page. */
   readonly after: string | null
   readonly limit: number
@@ -114,3 +119,42 @@ export async function pruneAudit(database: Database, limit: number): Promise<num
   )
   return rows.length
 }
+
+/** Events of an account on their way to its endpoints: stored in the transaction that causes them. */
+
+/**
+ * Stores one delivery per enabled endpoint of the account that subscribes to the event; none if there is no such
+ * endpoint. An endpoint of a project receives only events of that project. `accountId` null = the event concerns all
+ * accounts. If an endpoint has the maximum of pending deliveries, the new one is stored as failed: older events keep their
+ * promise, the log shows the loss, and a user can send it. Only the newest of these stay, so that they neither fill the
+ * table nor hide attempted deliveries. Transactions that run concurrently may exceed each maximum by one.
+ */
+export async function enqueueEvent(step: Step, accountId: string | null, event: WebhookEvent): Promise<void> {
+  const { type, key = null, project = null } = event
+  const data = project === null ? event.data : { ...event.data, project_id: project.id, project_name: project.name }
+  await statementIn(step)`
+    with queues as (
+      select endpoint.id, endpoint.account_id, is_full
+      from webhook_endpoints as endpoint cross join lateral (
+        select count(*) >= ${maximumPending} as is_full from (
+          select from webhook_deliveries where endpoint_id = endpoint.id and status = 'pending'
+          limit ${maximumPending}) as pending) as queue
+      where (${accountId}::text is null or account_id = ${accountId}) and disabled_at is null and ${type} = any(events)
+        and (project_id is null or project_id = ${project?.id ?? null}::text)),
+    dropped as (
+      delete from webhook_deliveries where id in (
+        select refused.id from queues cross join lateral (
+          select id from webhook_deliveries
+          where endpoint_id = queues.id and status = 'failed' and error = ${queueFull}
+          order by id desc offset ${maximumRefused - 1} for update skip locked) as refused
+        where is_full))
+    insert into webhook_deliveries (id, account_id, endpoint_id, type, event_key, body, status, error)
+    select ${`${newDeliveryId()}_`} || row_number() over (order by id), account_id, id, ${type}, ${key},
+      ${webhookBody(type, Date.now(), data)}, case when is_full then 'failed' else 'pending' end,
+      case when is_full then ${queueFull} end
+    from queues
+    on conflict on constraint webhook_deliveries_event do nothing`
+}
+
+/** Returns the ID of a delivery, which ascends with time. */
+export const newDeliveryId = () => `msg_${Bun.randomUUIDv7().replaceAll('-', '')}`

@@ -12,9 +12,9 @@ import { createRecentMap } from '../../core/text/recent-map.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
-import { withAccountRls } from '../account-transaction.ts'
 import type { Database } from '../database.ts'
-import { enqueueEvent } from './webhook-events.ts'
+import { withAccountRls } from '../statement.ts'
+import { enqueueEvent } from './audit.ts'
 
 type Days = Pick<BudgetPeriod, 'startsAt' | 'endsAt'>
 

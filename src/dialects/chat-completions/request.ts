@@ -4,7 +4,6 @@
  */
 import { type Static, Type } from '@sinclair/typebox'
 import { type ChatRequest, imageDetails } from '../../core/chat/chat.ts'
-import { cacheMarkSchema } from '../../core/request/cache-mark.ts'
 import {
   chatRequestFields,
   maximumMessages,
@@ -14,6 +13,7 @@ import {
 import { parseMessages, type ReasoningReader } from '../../core/request/parse-messages.ts'
 import {
   bodyText,
+  cacheMarkSchema,
   calledName,
   callId,
   filePartSchema,
@@ -21,7 +21,7 @@ import {
   imageAddress,
   toolCallSchema,
 } from '../../core/request/part-schemas.ts'
-import { promptCacheKey, sessionNameOf } from '../../core/request/session-name.ts'
+import { promptCacheKey, sessionNameOf } from '../../core/request/tags.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import { withoutCustomTools } from '../custom-tools.ts'
 import { readPreferences, rejectStoredState, withPreferences } from '../foreign-fields.ts'

@@ -1,8 +1,7 @@
 import { Elysia } from 'elysia'
 import { idempotencyHeaders, onceErrors } from '../../http/idempotency.ts'
-import { policies } from '../../http/policies.ts'
 import { timeoutHeader } from '../../http/request-timeout.ts'
-import { withRouteDocs } from '../../http/route-docs.ts'
+import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { type EmbeddingsRouteDeps, handleEmbeddings } from './handler.ts'
 import { embeddingsResponseSchema, embeddingsSchema } from './schema.ts'
 

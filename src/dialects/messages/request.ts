@@ -14,7 +14,7 @@ import {
   parseChatRequestFields,
 } from '../../core/request/chat-request.ts'
 import { bodyText } from '../../core/request/part-schemas.ts'
-import { promptCacheKey } from '../../core/request/session-name.ts'
+import { promptCacheKey } from '../../core/request/tags.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { RequestSource } from '../../http/chat-handler.ts'
 import { readPreferences, rejectStoredState, withPreferences } from '../foreign-fields.ts'

@@ -1,7 +1,6 @@
 /** Parses native chat bodies. Unknown fields are rejected at every level, so that a misspelled field is not ignored. */
 import { Type } from '@sinclair/typebox'
 import { type ChatRequest, imageDetails } from '../../core/chat/chat.ts'
-import { cacheMarkSchema } from '../../core/request/cache-mark.ts'
 import {
   chatRequestFields,
   maximumMessages,
@@ -9,7 +8,14 @@ import {
   parseChatRequestFields,
 } from '../../core/request/chat-request.ts'
 import { parseMessages } from '../../core/request/parse-messages.ts'
-import { bodyText, callId, filePartSchema, imageAddress, toolCallSchema } from '../../core/request/part-schemas.ts'
+import {
+  bodyText,
+  cacheMarkSchema,
+  callId,
+  filePartSchema,
+  imageAddress,
+  toolCallSchema,
+} from '../../core/request/part-schemas.ts'
 import { checker, nullable, oneOf } from '../../core/validation/validate.ts'
 
 const closed = { additionalProperties: false }

@@ -1,6 +1,6 @@
 import type { ReasoningItem } from '../../core/chat/chat.ts'
 import { labeledImage } from '../../core/chat/request-texts.ts'
-import { isTokenPricedTool } from '../../core/chat/tool-names.ts'
+import { isTokenPricedTool } from '../../core/chat/tool-definitions.ts'
 import { type Fields, isFields } from '../check.ts'
 import { textIn } from './parts.ts'
 

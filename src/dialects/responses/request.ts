@@ -3,15 +3,13 @@
  * ones would lose the conversation. Unknown fields pass; the response reports parameters that a provider does not support.
  */
 import { type Static, Type } from '@sinclair/typebox'
-import type { ChatRequest, ResponseFormat, SourceBody } from '../../core/chat/chat.ts'
-import { reasoningEfforts } from '../../core/chat/chat.ts'
+import { type ChatRequest, type ResponseFormat, reasoningEfforts, type SourceBody } from '../../core/chat/chat.ts'
 import { sendableFields } from '../../core/chat/provider-features.ts'
 import { ReadValues } from '../../core/chat/request-texts.ts'
-import { unreadParts } from '../../core/chat/tool-definitions.ts'
-import { isTokenPricedTool } from '../../core/chat/tool-names.ts'
+import { isTokenPricedTool, unreadParts } from '../../core/chat/tool-definitions.ts'
 import { chatRequestFields, parseChatRequestFields } from '../../core/request/chat-request.ts'
 import { bodyText, formatName } from '../../core/request/part-schemas.ts'
-import { promptCacheKey, sessionNameOf } from '../../core/request/session-name.ts'
+import { promptCacheKey, sessionNameOf } from '../../core/request/tags.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import { type Fields, isFields } from '../check.ts'

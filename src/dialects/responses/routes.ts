@@ -3,13 +3,11 @@
  * turn needs goes to the client, sealed.
  */
 import { Elysia } from 'elysia'
-import type { GatewayError } from '../../core/validation/errors.ts'
-import { withParam } from '../../core/validation/errors.ts'
+import { type GatewayError, withParam } from '../../core/validation/errors.ts'
 import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
 import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
 import { errorResponse } from '../../http/error-response.ts'
-import { policies } from '../../http/policies.ts'
-import { withRouteDocs } from '../../http/route-docs.ts'
+import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
 import { responseBody } from './reply.ts'
 import { readResponses, responsesSchema, spelling } from './request.ts'

@@ -4,7 +4,7 @@
  */
 import { Type } from '@sinclair/typebox'
 import type { Tool, ToolChoice } from '../../core/chat/chat.ts'
-import { flatToolName, implicitNamespace, isTokenPricedTool } from '../../core/chat/tool-names.ts'
+import { flatToolName, implicitNamespace, isTokenPricedTool } from '../../core/chat/tool-definitions.ts'
 import { bodyText } from '../../core/request/part-schemas.ts'
 import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import { checkerAt, type Fields, isFields } from '../check.ts'

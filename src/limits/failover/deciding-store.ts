@@ -2,7 +2,7 @@
  * Calls to the store that decides limits. A reply counts only under the epoch of its call: after a change, the new store
  * does not know the admissions of the former one.
  */
-import { RedisUnavailableError } from '../../core/limits/redis-away.ts'
+import { RedisUnavailableError } from '../../core/limits/redis.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
 import type { ServiceDeadlines } from '../../core/request/deadlines.ts'
 import { GatewayError } from '../../core/validation/errors.ts'

@@ -5,8 +5,8 @@
  * before `settle` resolves.
  */
 
-import { allPartitions, partitionOf } from '../../core/limits/partitions.ts'
 import { type Limits, zeroLimits } from '../../core/limits/plans.ts'
+import { allPartitions, partitionOf } from '../../core/limits/redis.ts'
 import { noScopes } from '../../core/limits/scopes.ts'
 import { type DailyUsage, nothing } from '../../core/limits/spent.ts'
 import { formatDay } from '../../core/text/utc-days.ts'

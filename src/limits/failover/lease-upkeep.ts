@@ -3,7 +3,7 @@
  * that is not renewed expires, so that a killed instance holds no reservation for long.
  */
 import { intervalTimer, whenNeeded } from '../../core/jobs/repeating.ts'
-import { allPartitions } from '../../core/limits/partitions.ts'
+import { allPartitions } from '../../core/limits/redis.ts'
 import type { CheckpointBatch } from '../checkpoint-batch.ts'
 import type { Epoch } from '../epoch.ts'
 import type { InterimUsage, Reservation } from '../meter.ts'

@@ -4,7 +4,7 @@
  */
 
 import type { Limits, QuotaStatus } from '../../core/limits/plans.ts'
-import { createWindowLog, type SlidingWindowLog } from '../../core/limits/sliding-window-log.ts'
+import { createWindowLog, type SlidingWindowLog } from '../../core/limits/rate-limits.ts'
 import { type DailyUsage, nothing } from '../../core/limits/spent.ts'
 import { formatDay, untilMidnight } from '../../core/text/utc-days.ts'
 import type { PendingCheckpoint } from '../checkpoint-batch.ts'

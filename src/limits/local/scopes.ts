@@ -1,7 +1,7 @@
 /** Counters of one account's limited keys and tags in one process (`core/limits/scopes.ts`). */
 import type { Limits } from '../../core/limits/plans.ts'
+import { createWindowLog, type SlidingWindowLog } from '../../core/limits/rate-limits.ts'
 import { counterNameOf, monthOf, type Scope, type ScopeUsage, untilNextMonth } from '../../core/limits/scopes.ts'
-import { createWindowLog, type SlidingWindowLog } from '../../core/limits/sliding-window-log.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
 import { untilMidnight } from '../../core/text/utc-days.ts'
 import type { AdmissionRequest, LimitReached } from '../meter.ts'

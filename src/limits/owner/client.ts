@@ -6,8 +6,7 @@
 
 import { whenNeeded } from '../../core/jobs/repeating.ts'
 import { type Limits, zeroLimits } from '../../core/limits/plans.ts'
-import { countIfAllowed } from '../../core/limits/rate-counter.ts'
-import { createRateCounter, type RateLimiterFactory } from '../../core/limits/rate-limits.ts'
+import { countIfAllowed, createRateCounter, type RateLimiterFactory } from '../../core/limits/rate-limits.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
 import { GatewayError } from '../../core/validation/errors.ts'

@@ -20,7 +20,7 @@
  * KEYS are the hash, the epoch and the usage stream of its partition. ARGV begins with the caller's epoch and the time (empty =
  * the server's own). Numbers are written with %.0f, since Lua's own format turns large ones into 1e+15.
  */
-import { counterFormat } from '../../core/limits/partitions.ts'
+import { counterFormat } from '../../core/limits/redis.ts'
 import { countScopes } from './scope-scripts.ts'
 
 /** Milliseconds without requests after which an account's hash expires: longer than any lease or day. */

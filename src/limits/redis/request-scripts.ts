@@ -2,8 +2,7 @@
  * The scripts of a request: admission, increase of a reservation, settlement (`account-script.ts` describes the
  * fields).
  */
-import { counterFormat } from '../../core/limits/partitions.ts'
-import { script } from '../../core/limits/script.ts'
+import { counterFormat, script } from '../../core/limits/redis.ts'
 import { common, expire, guard, helpers, keepMs } from './account-script.ts'
 import { countScopes, raiseInScopes, readScopes, reserveInScopes } from './scope-scripts.ts'
 

@@ -12,7 +12,7 @@
  *
  * A request without scopes reads and writes none of them.
  */
-import { scopeFormat } from '../../core/limits/partitions.ts'
+import { scopeFormat } from '../../core/limits/redis.ts'
 
 /** Returns the months since March of year 0 for a day: only its equality and order matter. */
 const monthOf = `

@@ -3,10 +3,15 @@
  * to admit and to settle; the second also writes the usage record to a stream. An account that is new under an epoch is
  * first loaded from Postgres.
  */
-import { allPartitions, keysOf, type PartitionKeys, partitionOf } from '../../core/limits/partitions.ts'
-import { RedisUnavailableError } from '../../core/limits/redis-away.ts'
+import {
+  allPartitions,
+  keysOf,
+  type PartitionKeys,
+  partitionOf,
+  RedisUnavailableError,
+  type Script,
+} from '../../core/limits/redis.ts'
 import { counterNameOf, noScopes, type Scope, type ScopeUsage } from '../../core/limits/scopes.ts'
-import type { Script } from '../../core/limits/script.ts'
 import type { DailyUsage } from '../../core/limits/spent.ts'
 import type { Epoch } from '../epoch.ts'
 import type { AdmissionRequest, Reservation } from '../meter.ts'

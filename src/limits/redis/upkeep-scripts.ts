@@ -2,8 +2,7 @@
  * The maintenance scripts: loading an account, leases of dead instances, and the epoch (`account-script.ts` describes
  * the fields).
  */
-import { allPartitions, counterFormat, keysOf } from '../../core/limits/partitions.ts'
-import { script } from '../../core/limits/script.ts'
+import { allPartitions, counterFormat, keysOf, script } from '../../core/limits/redis.ts'
 import { common, expire, guard, keepMs } from './account-script.ts'
 import { admitScript, raiseScript, settleScript } from './request-scripts.ts'
 import { loadedScopes, newScopes } from './scope-scripts.ts'

@@ -1,4 +1,4 @@
-import { isDemanding } from '../../core/chat/tool-choice.ts'
+import { isDemanding } from '../../core/chat/tool-definitions.ts'
 import type { Json } from '../json.ts'
 import type { ProviderAsk } from '../provider.ts'
 import { describesObject } from '../schemas.ts'

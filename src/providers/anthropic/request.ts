@@ -1,6 +1,6 @@
 import type { Message, SourceBody } from '../../core/chat/chat.ts'
 import { isSendableField } from '../../core/chat/provider-features.ts'
-import { isDemanding } from '../../core/chat/tool-choice.ts'
+import { isDemanding } from '../../core/chat/tool-definitions.ts'
 import type { Model, ParameterRules } from '../../core/models/models.ts'
 import { type MarkedBlocks, withCacheMarks } from '../cache-marks.ts'
 import { isVisible } from '../conversation-steps.ts'

@@ -1,4 +1,4 @@
-import { isDemanding } from '../../core/chat/tool-choice.ts'
+import { isDemanding } from '../../core/chat/tool-definitions.ts'
 import type { ParameterRules } from '../../core/models/models.ts'
 import { wireName } from '../anthropic/conversation.ts'
 import { isVisible, type PartWriter, placeholderTexts, systemTexts, turnsOf } from '../conversation-steps.ts'

@@ -1,5 +1,5 @@
 import type { ChatRequest, ReasoningEffort, Tool } from '../../core/chat/chat.ts'
-import { isDemanding } from '../../core/chat/tool-choice.ts'
+import { isDemanding } from '../../core/chat/tool-definitions.ts'
 import type { ParameterRules } from '../../core/models/models.ts'
 import { systemTexts } from '../conversation-steps.ts'
 import { sortExtras } from '../extras.ts'

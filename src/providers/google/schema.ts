@@ -1,4 +1,4 @@
-import { isNumeric } from '../../core/validation/exact-json.ts'
+import { isNumeric } from '../../core/validation/untrusted-json.ts'
 import { isRecord, isText, type Json, record } from '../json.ts'
 import { rewritten } from '../schemas.ts'
 

@@ -1,7 +1,6 @@
 import type { ChatRequest, ReasoningEffort, Tool } from '../../core/chat/chat.ts'
 import { isSendableField } from '../../core/chat/provider-features.ts'
-import { isDemanding } from '../../core/chat/tool-choice.ts'
-import { isTokenPricedTool } from '../../core/chat/tool-names.ts'
+import { isDemanding, isTokenPricedTool } from '../../core/chat/tool-definitions.ts'
 import type { Model, ParameterRules } from '../../core/models/models.ts'
 import { ownFields } from '../../core/validation/own-fields.ts'
 import { sortExtras } from '../extras.ts'

@@ -1,4 +1,4 @@
-import { flatToolName } from '../../core/chat/tool-names.ts'
+import { flatToolName } from '../../core/chat/tool-definitions.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { argumentsText } from '../call-arguments.ts'
 import { CitedText } from '../citations.ts'

@@ -1,5 +1,5 @@
 import type { ReasoningEffort, ResponseFormat, Tool, ToolChoice } from '../../core/chat/chat.ts'
-import { isDemanding } from '../../core/chat/tool-choice.ts'
+import { isDemanding } from '../../core/chat/tool-definitions.ts'
 import type { Model, ParameterRules } from '../../core/models/models.ts'
 import { hasTierPrices, isPricedTier } from '../../core/models/pricing.ts'
 import { cacheControl } from '../cache-marks.ts'

@@ -5,9 +5,8 @@
  */
 
 import type { StreamMode } from '../../core/chat/chat.ts'
-import type { ChatEvent, ChatEvents } from '../../core/chat/chat-events.ts'
+import { appendMerged, type ChatEvent, type ChatEvents, isTextDelta } from '../../core/chat/chat-events.ts'
 import { completeTextLength } from '../../core/chat/sentence-boundary.ts'
-import { appendMerged, isTextDelta } from '../../core/chat/text-deltas.ts'
 
 /** Monotonic milliseconds. `sleep` resolves at its time or shortly after; see `createTicker`. */
 export type PaceClock = { now(): number; sleep(milliseconds: number): Promise<void> }

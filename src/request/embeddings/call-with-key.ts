@@ -2,7 +2,7 @@
 
 import { isKeyFailure } from '../../core/chat/attempts.ts'
 import { fullName } from '../../core/models/models.ts'
-import type { Log } from '../../core/ports/log.ts'
+import type { Log } from '../../core/ports.ts'
 import type { KeyClaim, NoKey, PoolKey } from '../../providers/keys/key-pool.ts'
 import { maximumCapacityWaitMs, maximumKeyFailures, sleepUnlessAborted } from '../claim-key.ts'
 import { reportKeyFailure } from '../report-attempt.ts'

@@ -8,7 +8,7 @@ import type { EmbeddingsRequest } from '../../core/embeddings/embeddings-request
 import type { Vector } from '../../core/embeddings/vectors.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import { fullName } from '../../core/models/models.ts'
-import type { Clock } from '../../core/ports/clock.ts'
+import type { Clock } from '../../core/ports.ts'
 import { scopesOf, type Tags, tagsOf } from '../../core/request/tags.ts'
 import type { TraceParent } from '../../core/text/traceparent.ts'
 import { priceTable } from '../../core/usage/money.ts'

@@ -3,12 +3,14 @@ import type { Caller } from '../../core/limits/plans.ts'
 import { fullName } from '../../core/models/models.ts'
 import type { Tags } from '../../core/request/tags.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
-import { maximumTraced, type RequestTrace, type TracedCandidate } from '../../core/usage/request-trace.ts'
 import {
   type AttemptRecord,
   attemptOutcomes,
   maximumRecordedAttempts,
+  maximumTraced,
   maximumTried,
+  type RequestTrace,
+  type TracedCandidate,
   type TriedOutcome,
   type UsageRecord,
 } from '../../core/usage/usage-record.ts'

@@ -1,8 +1,7 @@
 /** One upstream call for embeddings: sent once, read whole, with the deadlines of chat requests. */
 
 import type { RequestAbortSignal } from '../../core/chat/request-abort.ts'
-import type { Clock } from '../../core/ports/clock.ts'
-import type { Network } from '../../core/ports/network.ts'
+import type { Clock, Network } from '../../core/ports.ts'
 import type { Deadlines } from '../../core/request/deadlines.ts'
 import type { EmbeddingsCall, EmbeddingsResult } from '../../providers/embeddings.ts'
 import type { KeyClaim } from '../../providers/keys/key-pool.ts'

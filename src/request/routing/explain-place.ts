@@ -2,8 +2,8 @@
  * Explains the place of a candidate in a ranking. The reasons come from the ranking itself (`PlaceReason`), so the dry
  * run and the page of a request never contradict the order of calls.
  */
-import type { HealthState } from '../../core/request/health-state.ts'
-import type { PlaceReason } from '../../core/request/place-reason.ts'
+
+import type { HealthState, PlaceReason } from '../../core/chat/attempts.ts'
 
 /** Why a model is not healthy. */
 export type HealthDetail = {

@@ -1,5 +1,5 @@
+import { type HealthState, healthStates } from '../../core/chat/attempts.ts'
 import { type Catalog, fullName, type Model } from '../../core/models/models.ts'
-import { type HealthState, healthStates } from '../../core/request/health-state.ts'
 import { healthKeysOf } from './health-key.ts'
 
 type HealthReportDeps = {

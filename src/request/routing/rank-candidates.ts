@@ -3,9 +3,9 @@
  * caches move a model up or down; none of them removes one.
  */
 import { prefersCheaper } from '../../core/billing/billing.ts'
+import type { HealthState } from '../../core/chat/attempts.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import { fullName } from '../../core/models/models.ts'
-import type { HealthState } from '../../core/request/health-state.ts'
 import { applyLearnedBias, explore, type LearnedBiasLookup } from '../../learning/apply-bias.ts'
 import { type CacheAffinity, hasAffinity, shouldKeepModel } from '../../models/cache-affinity.ts'
 import { insertSorted } from '../../models/insert-sorted.ts'

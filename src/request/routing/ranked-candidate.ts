@@ -1,8 +1,7 @@
 /** Converts ranked models to candidates, which can explain their rank. */
 
+import type { HealthState, PlaceReason } from '../../core/chat/attempts.ts'
 import { fullName, type Model, type ModelHost } from '../../core/models/models.ts'
-import type { HealthState } from '../../core/request/health-state.ts'
-import type { PlaceReason } from '../../core/request/place-reason.ts'
 import { getBias, type LearnedBiasLookup } from '../../learning/apply-bias.ts'
 import { type CacheAffinity, describeAffinity, hasAffinity } from '../../models/cache-affinity.ts'
 import {

@@ -2,9 +2,8 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { pageHeaders } from '../../http/page-headers.ts'
-import { policies } from '../../http/policies.ts'
-import { withRouteDocs } from '../../http/route-docs.ts'
+import { pageHeaders } from '../../http/pages.ts'
+import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { strictObject, text } from '../../http/schemas.ts'
 
 const welcomeShape = strictObject({

@@ -1,7 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { healthStates, placeReasons } from '../../core/chat/attempts.ts'
 import { strategies } from '../../core/chat/chat.ts'
-import { healthStates } from '../../core/request/health-state.ts'
-import { placeReasons } from '../../core/request/place-reason.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import { count, modelName, namedSchema, orNull, queryType, share, strictObject, time } from '../../http/schemas.ts'
 import { levels } from '../../models/capability-levels.ts'

@@ -2,8 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { oneOf } from '../../core/validation/validate.ts'
-import { policies } from '../../http/policies.ts'
-import { withRouteDocs } from '../../http/route-docs.ts'
+import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { strictObject, text } from '../../http/schemas.ts'
 
 type ProbeDeps = {

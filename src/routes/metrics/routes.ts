@@ -3,8 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { digestOf } from '../../core/accounts/api-keys.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { policies } from '../../http/policies.ts'
-import { withRouteDocs } from '../../http/route-docs.ts'
+import { policies, withRouteDocs } from '../../http/route-docs.ts'
 
 type MetricsDeps = {
   /** All metrics in the Prometheus format, with its content type. */

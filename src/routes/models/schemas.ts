@@ -1,9 +1,9 @@
 /** Schemas of the lists of models, in the gateway's own form and in the compatible one. */
 import { type Static, Type } from '@sinclair/typebox'
+import { healthStates } from '../../core/chat/attempts.ts'
 import { reasoningEfforts } from '../../core/chat/chat.ts'
 import { tiers } from '../../core/models/models.ts'
 import { weekdays } from '../../core/models/pricing.ts'
-import { healthStates } from '../../core/request/health-state.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import { count, list, modelName, namedSchema, orNull, share, strictObject, text } from '../../http/schemas.ts'
 

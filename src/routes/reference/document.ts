@@ -1,8 +1,7 @@
 /** Builds the OpenAPI 3.1 document from the route table. All descriptions live on the routes. */
 import { type ErrorCode, errorTable, wireCode } from '../../core/validation/errors.ts'
 import { openApiPath } from '../../http/endpoints.ts'
-import type { Policy } from '../../http/policies.ts'
-import type { RouteDocs } from '../../http/route-docs.ts'
+import type { Policy, RouteDocs } from '../../http/route-docs.ts'
 import { errorShape } from '../../http/schemas.ts'
 import { answerHeaders, headerComponents, refusalHeaders } from './headers.ts'
 import { sampleOf } from './sample.ts'

@@ -1,6 +1,5 @@
-import type { ChatRequest, ContentPart } from '../../core/chat/chat.ts'
+import { type ChatRequest, type ContentPart, withTurn } from '../../core/chat/chat.ts'
 import type { ResponseSummary } from '../../core/chat/chat-events.ts'
-import { withTurn } from '../../core/chat/source-turn.ts'
 import { lastUserText } from '../analysis/prompt-analysis.ts'
 import { estimateInputTokens } from '../tokens/tokens.ts'
 import { canEnhance, enhancePrompt, maximumGrowth, type PromptTraits } from './enhance.ts'

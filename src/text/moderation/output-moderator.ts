@@ -4,8 +4,7 @@
  */
 
 import type { StreamMode } from '../../core/chat/chat.ts'
-import type { ChatEvent } from '../../core/chat/chat-events.ts'
-import { isSameText, isTextDelta, type TextDelta } from '../../core/chat/text-deltas.ts'
+import { type ChatEvent, isSameText, isTextDelta, type TextDelta } from '../../core/chat/chat-events.ts'
 import {
   createStreamingModerator,
   isSurelyClean,

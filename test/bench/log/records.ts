@@ -1,5 +1,5 @@
 /** Usage records like those of a busy account: repeatable, spread over days and nights, with the usual failures. */
-import { projectTagName } from '../../../src/core/request/project-tag.ts'
+import { projectTagName } from '../../../src/core/request/tags.ts'
 import type { AttemptRecord, UsageRecord } from '../../../src/core/usage/usage-record.ts'
 
 export type LogAccount = {

@@ -9,7 +9,7 @@ import {
   toBase32,
   totpCode,
   totpUri,
-} from '../../../src/console/auth/totp-code.ts'
+} from '../../../src/console/auth/totp.ts'
 
 const random = (count: number) => crypto.getRandomValues(new Uint8Array(count))
 const secret = toBase32(new TextEncoder().encode('12345678901234567890'))

@@ -1,16 +1,14 @@
 /** The parts of webhooks without a gateway: signatures, sealed secrets, guarded requests, attempts. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createServer, type Server, type ServerResponse } from 'node:http'
-import { deliverDue } from '../../../src/console/webhooks/delivery-worker.ts'
-import { createSecretSeal } from '../../../src/console/webhooks/secret-seal.ts'
-import { newSigningSecret, signedHeaders } from '../../../src/console/webhooks/signature.ts'
+import { createSecretSeal, deliverDue, newSigningSecret, signedHeaders } from '../../../src/console/webhooks/worker.ts'
 import {
   type AttemptResult,
   disabledAfterMs,
   endpointUrlProblem,
   nextAttemptMs,
   retryWaitsMs,
-} from '../../../src/core/webhooks/endpoints.ts'
+} from '../../../src/core/webhooks/events.ts'
 import { createHttpPost, type HttpPost } from '../../../src/web/http-post.ts'
 
 describe('webhook signature', () => {

@@ -8,7 +8,7 @@ import {
   normalizePassword,
   validateNewPassword,
 } from '../../../src/core/accounts/passwords.ts'
-import { findDuplicateKey } from '../../../src/core/validation/duplicate-json-key.ts'
+import { findDuplicateKey } from '../../../src/core/validation/untrusted-json.ts'
 
 test('validateNewPassword: accepts 8 to 128 characters after NFKC, counted as code points [P2]', () => {
   expect(validateNewPassword('Å'.repeat(8), 'password')).toBe('Å'.repeat(8))

@@ -1,7 +1,7 @@
 import { edenGC, fullGC, heapStats } from 'bun:jsc'
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { type ActiveSetMember, createActiveSet } from '../../../src/core/chat/active-set.ts'
+import { type ActiveSetMember, createActiveSet } from '../../../src/core/chat/request-abort.ts'
 
 test('createActiveSet: holds exactly the added and not deleted members in any order of operations', () => {
   const moves = fc.array(fc.record({ leaves: fc.boolean(), who: fc.nat(7) }), { maxLength: 60 })

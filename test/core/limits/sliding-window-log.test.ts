@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createWindowLog } from '../../../src/core/limits/sliding-window-log.ts'
+import { createWindowLog } from '../../../src/core/limits/rate-limits.ts'
 
 test('createWindowLog: removes the last time and keeps earlier ones', () => {
   const log = createWindowLog(1_000)

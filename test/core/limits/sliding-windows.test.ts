@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
-import { countIfAllowed } from '../../../src/core/limits/rate-counter.ts'
-import { createSlidingWindows } from '../../../src/core/limits/sliding-windows.ts'
+import { countIfAllowed, createSlidingWindows } from '../../../src/core/limits/rate-limits.ts'
 
 test('createSlidingWindows: allows the limit in any window, per name', () => {
   const windows = createSlidingWindows({ allowed: 2, windowMs: 1_000, names: 10 })

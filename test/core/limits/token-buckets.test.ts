@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { countIfAllowed } from '../../../src/core/limits/rate-counter.ts'
-import { afterRequest, createTokenBuckets, waitMs } from '../../../src/core/limits/token-buckets.ts'
+import { afterRequest, countIfAllowed, createTokenBuckets, waitMs } from '../../../src/core/limits/rate-limits.ts'
 
 const rule = { perMinute: 20, burst: 5, names: 100 }
 

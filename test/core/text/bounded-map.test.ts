@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { setBounded } from '../../../src/core/text/bounded-map.ts'
+import { setBounded } from '../../../src/core/text/recent-map.ts'
 
 test('setBounded: keeps the newest entries and evicts the oldest', () => {
   const map = new Map<string, number>()

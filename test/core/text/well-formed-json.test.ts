@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { wellFormedJson } from '../../../src/core/text/well-formed-json.ts'
+import { wellFormedJson } from '../../../src/core/validation/untrusted-json.ts'
 
 test.each([
   ['an unpaired high one', String.raw`"a\ud83d"`, 'a\ufffd'],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { parseExactJson, parseOwnText } from '../../../src/core/validation/exact-json.ts'
+import { parseExactJson, parseOwnText } from '../../../src/core/validation/untrusted-json.ts'
 
 /** JSON texts of numbers, many of which a double or `String` would write differently. */
 const numberText = fc.oneof(

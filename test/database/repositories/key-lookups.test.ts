@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { createKeyLookups, type WantedKey } from '../../../src/database/repositories/key-lookups.ts'
+import { createKeyLookups, type WantedKey } from '../../../src/console/keys/stores/key-lookups.ts'
 
 /** Creates look-ups on a controlled store: every key exists, and its value is its digest. */
 function start() {

@@ -2,9 +2,9 @@
 import { and, asc, eq, gt, isNull, sql } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
 import { isAllowed, outranks, type Role } from '../../../core/accounts/roles.ts'
-import { withAccountRls } from '../../../database/account-transaction.ts'
 import type { Database } from '../../../database/database.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
+import { withAccountRls } from '../../../database/statement.ts'
 import { type Invitation, type InvitationInsert, invitations } from '../../../database/tables.ts'
 
 const lifetimeDays = 7

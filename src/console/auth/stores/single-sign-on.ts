@@ -7,9 +7,9 @@ import type { Role } from '../../../core/accounts/roles.ts'
 import type { SingleSignOnFailure } from '../../../core/accounts/single-sign-on.ts'
 import type { Database } from '../../../database/database.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
+import { releaseUnverifiedIn } from './email-links.ts'
 import { joinInvitedProject } from './invitations.ts'
 import { applyRole } from './users.ts'
-import { releaseUnverifiedIn } from './verifications.ts'
 
 const atProviderSeconds = 600
 const handOverSeconds = 60

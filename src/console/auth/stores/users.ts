@@ -2,13 +2,13 @@
 import { and, asc, eq, isNull, sql, TransactionRollbackError } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
 import { isAllowed, outranks, type Role } from '../../../core/accounts/roles.ts'
-import type { FallbackPolicy } from '../../../core/validation/fallback-policy.ts'
-import { withAccountRls } from '../../../database/account-transaction.ts'
+import type { FallbackPolicy } from '../../../core/chat/chat.ts'
 import type { Database } from '../../../database/database.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
+import { withAccountRls } from '../../../database/statement.ts'
 import { type Account, accounts, type NewAccount, type NewUser, type User, users } from '../../../database/tables.ts'
 import { revokeKeysBeyondRights } from '../../projects/store.ts'
-import { endUser } from './verifications.ts'
+import { endUser } from './email-links.ts'
 
 /** Creates an account with its first user. Returns false and creates nothing if the email address already has one. */
 export function registerAccount(database: Database, account: NewAccount, owner: NewUser): Promise<boolean> {

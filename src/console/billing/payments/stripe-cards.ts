@@ -3,12 +3,11 @@
  * was declined or that the owner's bank wants confirmed. The gateway sees no card number and accepts no pasted card ID: it
  * reads the setup session from Stripe.
  */
-import type Stripe from 'stripe'
+import Stripe from 'stripe'
 import { digestOf } from '../../../core/accounts/api-keys.ts'
 import { currency } from '../../../core/billing/billing.ts'
 import { GatewayError } from '../../../core/validation/errors.ts'
 import type { Cards, SetupSession } from '../payment-processor.ts'
-import { ask, idOf, orMissing } from './stripe-calls.ts'
 
 /** Cards over `stripe`. Its pages lead back to `publicUrl`, never to the host that a request names. */
 export function stripeCards(stripe: Stripe, publicUrl: string): Cards {
@@ -92,4 +91,41 @@ function pageOf(url: string | null): string {
   throw new GatewayError('service_unavailable', 'The payment processor returned no page. Retry.', {
     retryAfterMs: 5_000,
   })
+}
+
+/** Helpers for calls to Stripe: error conversion, missing objects as null, references as IDs. */
+
+/** Returns the ID of a reference, expanded or not. */
+export function idOf(reference: string | { readonly id: string } | null): string | null {
+  return typeof reference === 'string' ? reference : (reference?.id ?? null)
+}
+
+/** Returns null for an object that Stripe does not have; throws any other error again. */
+export function orMissing(cause: unknown): null {
+  if (cause instanceof Stripe.errors.StripeInvalidRequestError && cause.statusCode === 404) return null
+  throw cause
+}
+
+/** Runs calls to Stripe and turns its errors into ours. Stripe's own text is dropped: it may repeat what it was sent. */
+export async function ask<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (cause) {
+    if (!(cause instanceof Stripe.errors.StripeError)) throw cause
+    const detail = `stripe: ${cause.type} ${cause.code ?? ''} ${cause.statusCode ?? ''}`.trim()
+    if (cause instanceof Stripe.errors.StripeCardError)
+      throw new GatewayError('payment_required', 'The card was declined. Choose another payment method.', { detail })
+    if (cause instanceof Stripe.errors.StripeInvalidRequestError)
+      throw new GatewayError(
+        'invalid_request',
+        'The payment processor rejected the request. Reload Billing and retry.',
+        {
+          detail,
+        },
+      )
+    throw new GatewayError('service_unavailable', 'Payment processor unavailable. Retry.', {
+      retryAfterMs: 5_000,
+      detail,
+    })
+  }
 }

@@ -4,8 +4,8 @@
 import { and, eq, sql } from 'drizzle-orm'
 import type { InvoiceStatus } from '../../../core/billing/billing.ts'
 import type { BillingNotice, Dues } from '../../../core/billing/grace.ts'
-import type { Transaction } from '../../../database/account-transaction.ts'
 import type { Database } from '../../../database/database.ts'
+import type { Transaction } from '../../../database/statement.ts'
 import { type Account, billingNotices, users } from '../../../database/tables.ts'
 
 /** Converts an account row to the dues that `core/billing/grace.ts` reads. */
@@ -71,11 +71,14 @@ type ClaimedRow = {
   readonly total_cents: number | null
 }
 
+/** Longer than a mail server may take for one email. */
+const leaseMs = 120_000
+
 /**
  * Claims the notice that has been due for the longest time; null = none is due. Other senders cannot claim it for
  * `leaseMs`, after which the notice of a killed sender is due again.
  */
-export async function claimNotice(database: Database, at: number, leaseMs: number): Promise<ClaimedNotice | null> {
+export async function claimNotice(database: Database, at: number): Promise<ClaimedNotice | null> {
   const [now, leaseEnd] = [at, at + leaseMs].map(time => new Date(time).toISOString())
   const [row] = await database.run(
     ({ sql: query }) => query<ClaimedRow[]>`

@@ -14,9 +14,9 @@ import {
 } from '../../../core/billing/billing.ts'
 import { graceNotices } from '../../../core/billing/grace.ts'
 import { toUsd } from '../../../core/usage/money.ts'
-import { type Transaction, withAccountRls } from '../../../database/account-transaction.ts'
 import type { Database } from '../../../database/database.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
+import { type Transaction, withAccountRls } from '../../../database/statement.ts'
 import {
   type Account,
   accounts,

@@ -4,8 +4,8 @@
  */
 import { type SQL, sql } from 'drizzle-orm'
 import { type BreakdownDimension, type BreakdownLine, toBreakdown } from '../../../core/billing/invoice-breakdown.ts'
-import { type Transaction, withAccountRls } from '../../../database/account-transaction.ts'
 import type { Database } from '../../../database/database.ts'
+import { type Transaction, withAccountRls } from '../../../database/statement.ts'
 import { workDeadlineMs } from './billing.ts'
 import { billedPartOf, cycleParts, findInvoice } from './invoices.ts'
 

@@ -10,9 +10,9 @@ import {
 } from '../../../core/billing/billing.ts'
 import { collectionWaitMs } from '../../../core/billing/grace.ts'
 import { dayMs, formatDay } from '../../../core/text/utc-days.ts'
-import { type Transaction, withAccountRls } from '../../../database/account-transaction.ts'
 import type { Database } from '../../../database/database.ts'
-import { enqueueEvent } from '../../../database/repositories/webhook-events.ts'
+import { enqueueEvent } from '../../../database/repositories/audit.ts'
+import { type Transaction, withAccountRls } from '../../../database/statement.ts'
 import {
   accounts,
   type BillingCycle,

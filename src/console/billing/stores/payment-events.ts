@@ -1,14 +1,13 @@
 /** Processes events of the payment processor once, however often and in whatever order they arrive. */
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq, max, sql } from 'drizzle-orm'
 import { findInvoiceMismatch, newerInvoiceStatus, type ProcessorInvoice } from '../../../core/billing/billing.ts'
 import { graceNotices } from '../../../core/billing/grace.ts'
-import type { Transaction } from '../../../database/account-transaction.ts'
 import type { Database } from '../../../database/database.ts'
+import { type Transaction, withAccountRls } from '../../../database/statement.ts'
 import { accounts, invoices, paymentMethods, webhookEvents } from '../../../database/tables.ts'
-import type { EventObject, PaymentWebhookEvent } from '../payment-processor.ts'
+import type { EnteredCard, EventObject, PaymentWebhookEvent } from '../payment-processor.ts'
 import { changeBillingInTransaction, lockBilling, workDeadlineMs } from './billing.ts'
 import { duesOf, noteNotices } from './billing-notices.ts'
-import { type TakenCard, takeCardWithin } from './cards.ts'
 
 type EventOutcome = 'applied' | 'repeated' | 'ignored' | 'mismatch'
 
@@ -128,4 +127,88 @@ async function appliedInvoice(step: Transaction, seen: ProcessorInvoice, at: num
   const declined = { kind: 'invoice_unpaid', subject: invoice.id, dueAt: at } as const
   await noteNotices(step, accountId, status === 'unpaid' ? [declined, ...notices] : notices, at)
   return { outcome: 'applied', accountId }
+}
+
+/**
+ * Cards that owners entered on the payment processor's page. The time at which the processor stored them decides which
+ * one is charged, not the order in which events arrive.
+ */
+
+/**
+ * `applied`: the card is now the account's payment method. `ignored`: a newer card was entered, or this one was
+ * removed. `mismatch`: the card does not belong to this account's customer.
+ */
+export type TakenCard = {
+  readonly outcome: 'applied' | 'ignored' | 'mismatch'
+  /** The replaced Stripe payment method; null = none. */
+  readonly replaced: string | null
+}
+
+/** Makes an entered card the payment method of the account in its setup session. Repeating it changes nothing. */
+export function takeCard(
+  database: Database,
+  accountId: string,
+  card: EnteredCard,
+  at: number,
+  newId: (prefix: string) => string,
+): Promise<TakenCard> {
+  return withAccountRls(database, accountId).orm(
+    step => takeCardWithin(step, { ...card, actor: database.actor }, at, newId),
+    workDeadlineMs,
+  )
+}
+
+/** The same inside a transaction. */
+async function takeCardWithin(
+  step: Transaction,
+  { accountId, customerId, method, enteredAt, actor }: EnteredCard & Pick<Database, 'actor'>,
+  at: number,
+  newId: (prefix: string) => string,
+): Promise<TakenCard> {
+  const found = await lockBilling(step, accountId)
+  if (found === null || found.account.stripeCustomerId !== customerId) return { outcome: 'mismatch', replaced: null }
+  if (found.method?.stripePaymentMethodId === method.stripePaymentMethodId)
+    return { outcome: 'applied', replaced: null }
+  const [known] = await step
+    .select({ newest: max(paymentMethods.createdAt) })
+    .from(paymentMethods)
+    .where(and(eq(paymentMethods.accountId, accountId), eq(paymentMethods.kind, 'stripe')))
+  const [removed] = await step
+    .select({ id: paymentMethods.id })
+    .from(paymentMethods)
+    .where(eq(paymentMethods.stripePaymentMethodId, method.stripePaymentMethodId))
+  if (removed !== undefined || (known?.newest != null && known.newest.getTime() > enteredAt))
+    return { outcome: 'ignored', replaced: null }
+  const outcome = await changeBillingInTransaction(step, accountId, {
+    event: 'method_added',
+    actor,
+    at,
+    userId: null,
+    newId,
+    method: { ...method, id: newId('pay'), createdAt: new Date(enteredAt) },
+  })
+  if (outcome !== 'done') return { outcome: 'ignored', replaced: null }
+  return { outcome: 'applied', replaced: found.method?.stripePaymentMethodId ?? null }
+}
+
+/** A payment method of a deleted account; `cardId` null = nothing to detach at the payment processor. */
+type SettledMethod = { readonly id: string; readonly cardId: string | null }
+
+/** Returns the first payment method after the ID `after` of a deleted account that owes nothing more; null = none. */
+export async function findSettledMethod(database: Database, after: string): Promise<SettledMethod | null> {
+  const rows = await database.run(
+    ({ sql }) => sql<SettledMethod[]>`
+      select payment_methods.id, stripe_payment_method_id as "cardId"
+      from payment_methods join accounts on accounts.id = account_id
+      where deleted_at is not null and payment_methods.id > ${after}
+        and not exists (select from billing_cycles where account_id = accounts.id and closed_at is null)
+        and not exists (select from invoices where account_id = accounts.id and status in ('open', 'unpaid'))
+      order by payment_methods.id limit 1`,
+  )
+  return rows[0] ?? null
+}
+
+/** Deletes a payment method. */
+export async function forgetMethod(database: Database, id: string): Promise<void> {
+  await database.run(({ sql }) => sql`delete from payment_methods where id = ${id}`)
 }

@@ -4,9 +4,9 @@
 
 import { and, asc, desc, eq, inArray, or, sql } from 'drizzle-orm'
 import type { AuditDetails } from '../../../core/audit/audit.ts'
-import { type Transaction, withAccountRls } from '../../../database/account-transaction.ts'
 import type { Database } from '../../../database/database.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
+import { type Transaction, withAccountRls } from '../../../database/statement.ts'
 import { type ApiKey, apiKeys } from '../../../database/tables.ts'
 import { mayHoldKeys } from '../../projects/store.ts'
 

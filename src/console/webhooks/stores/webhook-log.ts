@@ -1,11 +1,8 @@
 /** The delivery log of webhook endpoints: test events, redeliveries, pages and their retention. */
-import { maximumPending } from '../../../core/webhooks/endpoints.ts'
-import { testEventType, webhookBody } from '../../../core/webhooks/events.ts'
-import { withAccountRls } from '../../../database/account-transaction.ts'
+import { maximumPending, testEventType, webhookBody } from '../../../core/webhooks/events.ts'
 import type { Database } from '../../../database/database.ts'
-import { recordAudit, retentionDeadlineMs } from '../../../database/repositories/audit.ts'
-import { newDeliveryId } from '../../../database/repositories/webhook-events.ts'
-import { type Step, statementIn } from '../../../database/statement.ts'
+import { newDeliveryId, recordAudit, retentionDeadlineMs } from '../../../database/repositories/audit.ts'
+import { type Step, statementIn, withAccountRls } from '../../../database/statement.ts'
 
 /** Why an endpoint takes no delivery that a user requests. */
 export type QueueProblem = 'disabled' | 'queue_full'

@@ -2,11 +2,10 @@
  * Webhook endpoints of accounts, and their deliveries: claimed by one sender, settled after the attempt. A sender that
  * is killed in between leaves a claim that expires, so the event is sent again under the same ID.
  */
-import type { AttemptResult } from '../../../core/webhooks/endpoints.ts'
-import { disabledAfterMs, maximumEndpoints, nextAttemptMs } from '../../../core/webhooks/endpoints.ts'
-import { withAccountRls } from '../../../database/account-transaction.ts'
+import { type AttemptResult, disabledAfterMs, maximumEndpoints, nextAttemptMs } from '../../../core/webhooks/events.ts'
 import type { Database } from '../../../database/database.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
+import { withAccountRls } from '../../../database/statement.ts'
 
 /** An endpoint; times in epoch milliseconds. */
 export type ListedEndpoint = {

@@ -35,3 +35,39 @@ export function createTokenCountLimit(limits: RateLimiterFactory, perMinute: num
       setting: 'TOKEN_COUNTS_PER_MINUTE',
     })
 }
+
+/** Error for an IP address over its limit, or for all. `shouldRetry` is the hint for client libraries, null = they decide. */
+export function ipRateLimitedError(
+  retryAfterMs: number,
+  shouldRetry: boolean | null = null,
+  source: 'from this IP address' | 'of all clients' = 'from this IP address',
+): GatewayError {
+  return new GatewayError(
+    'ip_rate_limited',
+    `Too many requests ${source}. Retry after the time in the retry-after header.`,
+    { retryAfterMs, shouldRetry },
+  )
+}
+
+/** Counts one request of an IP address. Throws `ip_rate_limited` if its limit is reached. */
+export async function enforceIpLimit(limit: RateLimiter, address: string): Promise<void> {
+  const wait = await limit.take(address)
+  if (wait > 0) throw ipRateLimitedError(wait)
+}
+
+/**
+ * Runs work after the response, so that the response time does not reveal whether there was work. Bounded: beyond
+ * `maximum` concurrent tasks the work is dropped, as if its email had been lost.
+ */
+export function createBehindAnswer(maximum: number, failed: () => void): (work: () => Promise<unknown>) => void {
+  let running = 0
+  return work => {
+    if (running >= maximum) return
+    running++
+    work()
+      .catch(failed)
+      .finally(() => {
+        running--
+      })
+  }
+}

@@ -2,31 +2,28 @@
  * Runs billing in the background: cycles end, invoices are created and collected. Every instance runs it; a database
  * lock lets one at a time create invoices, and each invoice is collected by the instance that claimed it.
  */
-import { centsOfLines } from '../../../core/billing/billing.ts'
-import { type Repeating, type RepeatTimer, startRepeating } from '../../../core/jobs/repeating.ts'
-import { failureReason } from '../../../core/validation/errors.ts'
-import type { Database } from '../../../database/database.ts'
-import type { Payments } from '../payment-processor.ts'
-import { rollCycles } from '../stores/billing.ts'
-import { findSettledMethod, forgetMethod } from '../stores/cards.ts'
-import { claimInvoice, closeCycle, noteProcessorId } from '../stores/invoices.ts'
-import { applyInvoice } from '../stores/payment-events.ts'
-
-type Fields = Readonly<Record<string, string | number | boolean | null>>
+import { centsOfLines } from '../../core/billing/billing.ts'
+import { graceOf, isNoticeTrue } from '../../core/billing/grace.ts'
+import { type Repeating, type RepeatTimer, startRepeating } from '../../core/jobs/repeating.ts'
+import type { Clock, Log } from '../../core/ports.ts'
+import { failureReason } from '../../core/validation/errors.ts'
+import type { Database } from '../../database/database.ts'
+import type { Mailer } from '../../mail/mailer.ts'
+import type { Payments } from './payment-processor.ts'
+import { rollCycles } from './stores/billing.ts'
+import { type ClaimedNotice, claimNotice, type NoticeOutcome, settleNotice } from './stores/billing-notices.ts'
+import { claimInvoice, closeCycle, noteProcessorId } from './stores/invoices.ts'
+import { applyInvoice, findSettledMethod, forgetMethod } from './stores/payment-events.ts'
 
 type BillingWorkerOptions = {
   readonly database: Database
   readonly payments: Payments
   /** Collects from accounts with manual invoicing, and marks the invoices of accounts without a payment method. */
   readonly manual: Payments
-  readonly clock: { now(): number }
+  readonly clock: Pick<Clock, 'now'>
   readonly newId: (prefix: string) => string
   readonly timer: RepeatTimer
-  readonly log: {
-    info(event: string, fields?: Fields): void
-    warn(event: string, fields?: Fields): void
-    error(event: string, fields?: Fields): void
-  }
+  readonly log: Log
 }
 
 /** Does everything that is due now; see `Repeating`. */
@@ -42,18 +39,18 @@ export function startBillingWorker(options: BillingWorkerOptions): BillingWorker
   return startRepeating(
     everyMs,
     async isClosed => {
-      const upTo = async (most: number, step: () => Promise<boolean>) => {
-        for (let count = 0; count < most && !isClosed(); count++) if (!(await step())) return
+      const repeat = async (step: () => Promise<boolean>) => {
+        for (let count = 0; count < maximumSteps && !isClosed(); count++) if (!(await step())) return
       }
-      await upTo(maximumSteps, async () => (await rollCycles(database, clock.now(), newId)) > 0)
-      await upTo(maximumSteps, async () => {
+      await repeat(async () => (await rollCycles(database, clock.now(), newId)) > 0)
+      await repeat(async () => {
         const invoice = await closeCycle(database, clock.now(), newId)
         if (invoice !== null) log.info('invoice_created', { invoice_id: invoice.id, total_cents: invoice.totalCents })
         return invoice !== null
       })
-      await upTo(maximumSteps, () => collectNext(options))
+      await repeat(() => collectNext(options))
       let after = ''
-      await upTo(maximumSteps, async () => {
+      await repeat(async () => {
         const id = await forgetNext(options, after)
         after = id ?? after
         return id !== null
@@ -114,4 +111,60 @@ async function forgetNext({ database, payments, log }: BillingWorkerOptions, aft
   }
   await forgetMethod(database, method.id)
   return method.id
+}
+
+/**
+ * Sends the stored emails about unpaid invoices and grace periods. Every instance runs it; a claim in the database
+ * selects one sender per notice. A notice is marked after the mail server accepted it, so a killed process loses none;
+ * between the two steps it may send one again, under the same message ID.
+ */
+
+type NoticeWorkerOptions = {
+  readonly database: Database
+  readonly post: Pick<Mailer, 'billing'>
+  readonly clock: Pick<Clock, 'now'>
+  readonly timer: RepeatTimer
+  readonly log: Pick<Log, 'info' | 'warn'>
+}
+
+const maximumPerRun = 100
+/** Milliseconds after each failed attempt. There is one attempt more than entries; then the notice is dropped. */
+const waitsMs = [10_000, 60_000, 300_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 14_400_000] as const
+
+export function startNoticeWorker(options: NoticeWorkerOptions): Repeating {
+  const { database, clock, log, timer } = options
+  return startRepeating(
+    everyMs,
+    async isClosed => {
+      for (let count = 0; count < maximumPerRun && !isClosed(); count++) {
+        const at = clock.now()
+        const notice = await claimNotice(database, at)
+        if (notice === null) return
+        const outcome = await send(options, notice, at)
+        await settleNotice(database, notice, outcome)
+        if (outcome.status !== 'pending') log.info(`billing_notice_${outcome.status}`, { kind: notice.kind })
+      }
+    },
+    failures => {
+      // Once per minute: other components report an unreachable database too.
+      if (failures % 4 === 1) log.warn('billing_notices_failed', { failures })
+    },
+    timer,
+  )
+}
+
+/** Sends a notice that was due at `at`, and judges it by that time too. */
+async function send({ post, clock }: NoticeWorkerOptions, notice: ClaimedNotice, at: number): Promise<NoticeOutcome> {
+  const { accountId, kind, subject, userId, email, attempts, dues, invoice } = notice
+  if (email === null || !isNoticeTrue(notice, dues, invoice?.status ?? null, at)) return { status: 'dropped' }
+  const delivery = await post.billing({
+    kind,
+    to: email,
+    id: `${accountId}.${kind}.${subject}.${userId}`.replace(/[^\w.]/g, '-'),
+    grace: graceOf(dues),
+    invoice: invoice === null ? null : { id: subject, totalUsd: invoice.totalCents / 100 },
+  })
+  if (delivery === 'sent') return { status: 'sent' }
+  const waitMs = delivery === 'refused' ? undefined : waitsMs[attempts - 1]
+  return waitMs === undefined ? { status: 'dropped' } : { status: 'pending', dueAt: clock.now() + waitMs }
 }

@@ -3,7 +3,7 @@
  * queries. Keys that are known to exist go first, so invalid keys cannot delay them. Both queues are bounded; beyond
  * that a look-up is rejected at once, because each waiting one holds a connection and its buffers.
  */
-import { GatewayError } from '../../core/validation/errors.ts'
+import { GatewayError } from '../../../core/validation/errors.ts'
 
 /** A key to look up: its full digest, and the public ID by which its row is found. */
 export type WantedKey = { readonly digest: string; readonly publicId: string }

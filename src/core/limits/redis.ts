@@ -38,3 +38,19 @@ function namesIn(partition: number) {
     check: `${prefix}check`,
   }
 }
+
+/** A Redis script with the SHA-1 digest that Redis identifies it by. */
+export type Script = { readonly source: string; readonly digest: string }
+
+/** Returns the script of a Lua source. */
+export function script(source: string): Script {
+  return { source, digest: new Bun.CryptoHasher('sha1').update(source).digest('hex') }
+}
+
+/** Thrown if Redis timed out, cannot be reached, or is skipped because it failed too often. */
+export class RedisUnavailableError extends Error {
+  constructor(reason: string) {
+    super(`redis: ${reason}`)
+    this.name = 'RedisAway'
+  }
+}
