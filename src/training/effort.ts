@@ -17,14 +17,13 @@ import { encodeWeights } from '../text/weights/stored-weights.ts'
 import { areaRecovered } from './apgr.ts'
 import { readRows } from './data.ts'
 import { partsOf, trainingDigest } from './digest.ts'
-import { effortExamples } from './effort-examples.ts'
 import { foldOf } from './folds.ts'
 import { outcomesOf, quantilesOf, scoresUnseen } from './gain.ts'
 import { nineModels, readGainRows, tests, twoModels } from './gain-rows.ts'
 import { trainLbfgs } from './lbfgs.ts'
 import { type Example, quantised } from './linear.ts'
-import { sentencesOfOurOwn } from './query-templates.ts'
 import type { ReportRow } from './report-table.ts'
+import { effortExamples, typedSentences } from './templates.ts'
 import type { TrainingJob } from './training-job.ts'
 
 /** Weights set by hand for signs of hard and routine work; learned weights are regularized toward them. */
@@ -121,7 +120,7 @@ export async function readEffort(): Promise<TrainingJob> {
 }
 
 const source =
-  'prompts of our own (src/training/effort-examples.ts), difficulty-pairs (development half, a small part), and which texts are benchmark questions'
+  'prompts of our own (src/training/data/effort.json), difficulty-pairs (development half, a small part), and which texts are benchmark questions'
 
 const read = createFeatureReader()
 const notionReader = createNotionReader(true, true)
@@ -162,7 +161,7 @@ async function readEffortMaterial(): Promise<Material> {
   }
   const requests = [
     ...effortExamples(settings.each).map(({ text }) => text),
-    ...sentencesOfOurOwn(2)
+    ...typedSentences(2)
       .filter(({ type }) => type !== 'math')
       .map(({ text }) => text),
   ].map(text => ({ example: exampleOf(text, 0, 1), fold: -1, set: '' }))

@@ -5,15 +5,13 @@ import { adjustForQueryType, createFreshnessSlots, fillFreshnessSlots } from '..
 import { encodeWeights } from '../text/weights/stored-weights.ts'
 import { readRows } from './data.ts'
 import { partsOf, trainingDigest } from './digest.ts'
-import { textsOf } from './example-template.ts'
 import { foldOf } from './folds.ts'
-import { writtenQuestions } from './freshness-templates.ts'
+import { machineTexts } from './frames.ts'
 import { trainLbfgs } from './lbfgs.ts'
 import { type Example, probabilities, quantised } from './linear.ts'
-import { machineFrames } from './machine-examples.ts'
-import { sentencesOfOurOwn } from './query-templates.ts'
 import { heldOutTypes } from './query-types.ts'
 import { f1, type ReportRow, weightedF1 } from './report-table.ts'
+import { datedQuestions, typedSentences } from './templates.ts'
 import type { TrainingJob } from './training-job.ts'
 
 const needsCurrent = Type.Union([Type.Boolean(), Type.Null()])
@@ -52,12 +50,12 @@ export async function readFreshness(): Promise<TrainingJob> {
   // Excludes questions that are also in a set, so that no fold has seen its test questions.
   const asked = new Set(rows.map(({ text }) => plain(text)))
   const own = [
-    ...writtenQuestions(24)
+    ...datedQuestions(24)
       .filter(({ text }) => !asked.has(plain(text)))
       .map(({ text, isCurrent }) => exampleOf(text, isCurrent, 0.4)),
-    ...sentencesOfOurOwn(3).map(({ text }) => exampleOf(text, false, 0.3)),
+    ...typedSentences(3).map(({ text }) => exampleOf(text, false, 0.3)),
     // A status in a log or a line of code must not be looked up.
-    ...machineFrames.flatMap(frame => [...textsOf(frame)]).map(text => exampleOf(text, false, 0.12)),
+    ...machineTexts().map(text => exampleOf(text, false, 0.12)),
   ]
   const examples = [...rows.map(row => row.example), ...own]
   return {

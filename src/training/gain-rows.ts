@@ -4,9 +4,9 @@ import { createFeatureReader } from '../text/analysis/features.ts'
 import { createSlotReader } from '../text/analysis/quality-gain.ts'
 import { createCueReader } from '../text/analysis/quality-gain-cues.ts'
 import { readRows } from './data.ts'
-import { effortExamples } from './effort-examples.ts'
 import { foldOf } from './folds.ts'
 import { type Anchor, anchors } from './gain-anchors.ts'
+import { effortExamples } from './templates.ts'
 
 /** Features of one prompt for the gain classifier, and how models did on it. */
 export type GainRow = {

@@ -12,12 +12,10 @@ import { encodeWeights } from '../text/weights/stored-weights.ts'
 import { readRows } from './data.ts'
 import { partsOf, trainingDigest } from './digest.ts'
 import { foldOf } from './folds.ts'
-import { writtenQuestions } from './freshness-templates.ts'
 import { trainLbfgs } from './lbfgs.ts'
 import { type Example, probabilities, quantised } from './linear.ts'
-import { sentencesOfOurOwn } from './query-templates.ts'
 import { f1, type ReportRow } from './report-table.ts'
-import { shortRequestsOfOurOwn } from './short-templates.ts'
+import { datedQuestions, shortRequests, typedSentences } from './templates.ts'
 import type { TrainingJob } from './training-job.ts'
 
 const LabelledQuery = Type.Object({ prompt: Type.String(), type: Type.String(), detail: Type.String() })
@@ -160,12 +158,12 @@ async function readMaterial(exampleOf: ExampleOf): Promise<Material> {
     isCode: codeTypes.includes(indexOf(type)),
   })
   const own: Row[] = [
-    ...sentencesOfOurOwn(12).map(sentence => ownRow(sentence, ownWeight)),
-    ...shortRequestsOfOurOwn(8).map(sentence => ownRow(sentence, shortWeight)),
+    ...typedSentences(12).map(sentence => ownRow(sentence, ownWeight)),
+    ...shortRequests(8).map(sentence => ownRow(sentence, shortWeight)),
   ]
   const others = [
     ...own,
-    ...writtenQuestions(2).map(({ text }) => question(text, null)),
+    ...datedQuestions(2).map(({ text }) => question(text, null)),
     ...(await readRows('evergreenqa', Question)).flatMap(({ prompt, texts }, index) => {
       // In English, and alternately in one other language.
       const translations = Object.values(texts)

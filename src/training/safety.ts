@@ -1,6 +1,6 @@
 /**
  * Trains the three classifiers of `core/moderation/harm-features.ts`. In addition to the labeled sets they use the
- * project's sentences (`safety-examples.ts`) and, as harmless, all other prompts, since everyday prompts must not be
+ * project's sentences (`data/frames.json`) and, as harmless, all other prompts, since everyday prompts must not be
  * blocked.
  */
 import { createFeatureReader } from '../text/analysis/features.ts'
@@ -73,7 +73,7 @@ function trained(rows: readonly Row[]): Trained {
   return {
     weights: {
       source:
-        'bun run train: harmful-requests, xstest, moderation-openai, prompt-injection, the sets of everyday prompts, and safety-examples.ts',
+        'bun run train: harmful-requests, xstest, moderation-openai, prompt-injection, the sets of everyday prompts, and data/frames.json',
       scale: Object.fromEntries(harmHeads.map((head, index) => [head, scales[index] ?? 1])),
       bias: Object.fromEntries(harmHeads.map((head, index) => [head, models[index]?.bias ?? 0])),
       weights: encodeWeights(bytes),

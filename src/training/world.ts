@@ -3,6 +3,7 @@
  * fifteen other languages, against everyday prompts in as many. Notions are shared by all languages, words belong to
  * one.
  */
+
 import { Type } from '@sinclair/typebox'
 import { createFeatureReader } from '../text/analysis/features.ts'
 import { createNotionReader, type Notions } from '../text/analysis/notions.ts'
@@ -10,14 +11,14 @@ import { createNotionSlots, notionSlots } from '../text/harm/notion-slots.ts'
 import { eachPart } from '../text/harm/parts.ts'
 import { asksForHarm } from '../text/harm/world.ts'
 import { encodeWeights } from '../text/weights/stored-weights.ts'
+import honestWorld from './data/honest-world.json'
 import { readRows } from './data.ts'
 import { partsOf, trainingDigest } from './digest.ts'
 import { foldOf } from './folds.ts'
+import { safetyExamples } from './frames.ts'
 import { type Example, quantised, train } from './linear.ts'
 import type { ReportRow } from './report-table.ts'
-import { lessons } from './safety-examples.ts'
 import type { Trained, TrainingJob } from './training-job.ts'
-import { honestWorld } from './world-examples.ts'
 
 const settings = { size: notionSlots, classes: 1, epochs: 8, rate: 0.1, decay: 1e-3, seed: 3 }
 const folds = 4
@@ -54,7 +55,7 @@ export async function readWorld(): Promise<TrainingJob> {
 }
 
 const source =
-  'bun run train: harmful-requests, harmful-multilingual, xstest, honest-multilingual, honest-hot-words, evergreenqa, the sets of everyday prompts, safety-examples.ts and world-examples.ts; hashed words and pairs of notions, no text'
+  'bun run train: harmful-requests, harmful-multilingual, xstest, honest-multilingual, honest-hot-words, evergreenqa, the sets of everyday prompts, data/frames.json and data/honest-world.json; hashed words and pairs of notions, no text'
 
 /** Only the whole of a harmful text is used, since each of its sentences may be harmless. */
 function examplesOf({ parts, harmful }: Row): Example[] {
@@ -101,7 +102,7 @@ async function readWorldRows(): Promise<Row[]> {
     })
   for (const { prompt: text, unsafe } of await readRows('xstest', Contrast))
     add({ ...english, text, key: text, set: 'xstest', harmful: unsafe === 1, weight: 1 })
-  for (const { text, lesson, harmful } of lessons())
+  for (const { text, lesson, harmful } of safetyExamples())
     if (lesson === 'request' || lesson === 'everyday')
       add({
         ...english,
@@ -145,9 +146,8 @@ async function readWorldRows(): Promise<Row[]> {
         harmful: true,
         weight: 2,
       })
-  for (const [language, lists] of Object.entries(honestWorld))
-    for (const text of lists.flatMap(list => list.split('|')))
-      add({ text, key: null, set: 'own', source: '', language, harmful: false, weight: 3 })
+  for (const [language, texts] of Object.entries(honestWorld))
+    for (const text of texts) add({ text, key: null, set: 'own', source: '', language, harmful: false, weight: 3 })
   return rows
 }
 
