@@ -12,7 +12,6 @@ import { KeyPool, type KeyPoolContents } from '../providers/keys/key-pool.ts'
 import { openaiEmbeddings } from '../providers/openai/embeddings.ts'
 import { openai } from '../providers/openai.ts'
 import type { Access, Provider } from '../providers/provider.ts'
-import { startSimulator } from '../simulator/simulator.ts'
 import { cloudAdapters, openAuthorizer } from './open-cloud.ts'
 
 type PlainFormat = Exclude<ProviderSettings['format'], CloudType>
@@ -82,6 +81,7 @@ export async function openProviders(config: Config, { clock, network }: Process)
     return true
   }
   if (endpoints.size > 0) return { endpoints, replaceProviders, simulator: null }
+  const { startSimulator } = await import('../simulator/simulator.ts')
   const simulator = await startSimulator({ clock, random: Math.random })
   for (const format of ['openai', 'anthropic', 'google'] as const)
     add({ id: format, format, baseUrl: simulator.urls[format], apiKey: 'simulated' }, true)

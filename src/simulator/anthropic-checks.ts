@@ -1,8 +1,10 @@
 /** Checks of Anthropic Messages: which requests the API rejects, and with which message. */
-import { contentBlocks, problemInThinkingBlocks } from './anthropic-blocks.ts'
+import { createHmac } from 'node:crypto'
+import type { RawRequest } from './server.ts'
 import {
   type Failure,
   isWireObject,
+  type Mint,
   mistake,
   numberOr,
   objectsIn,
@@ -31,17 +33,12 @@ const refusesForcedTools = /^claude-(opus-5-5|sonnet-5-5|fable-5)/
 export const refusesBudgets = /^claude-(opus-4-[7-9]|opus-[5-9]|haiku-5-5|sonnet-5-5|fable)/
 const cannotSwitchThinkingOff = /^claude-(opus-5-5|sonnet-5-5|fable)/
 
-export const anthropicKeyMissing: Failure = {
-  kind: 'key_missing',
-  status: 401,
-  message: 'x-api-key header is required',
-  param: null,
-  retryAfterSeconds: null,
-}
-export const anthropicVersionMissing = mistake('anthropic-version: header is required')
-
-/** Returns the failure of a body that the API rejects; null = accepted. */
-export function anthropicProblem(body: WireObject, betas: string): Failure | null {
+/** Returns the failure of a request that the API rejects; null = accepted. */
+export function findAnthropicProblem(headers: RawRequest['headers'], body: WireObject): Failure | null {
+  if (!headers['x-api-key'] && !/^Bearer \S/.test(headers.authorization ?? ''))
+    return mistake('x-api-key header is required', null, 401, 'key_missing')
+  if (headers['anthropic-version'] === undefined) return mistake('anthropic-version: header is required')
+  const betas = headers['anthropic-beta'] ?? ''
   const { model, messages, max_tokens: cap, temperature, tools, thinking, tool_choice: choice } = body
   for (const name of ['model', 'messages', 'max_tokens']) {
     if (body[name] == null) return mistake(`${name}: Field required`)
@@ -71,7 +68,7 @@ export function anthropicProblem(body: WireObject, betas: string): Failure | nul
     }
   }
   if (isWireObject(thinking)) {
-    const problem = problemInThinking(thinking, model, cap)
+    const problem = findThinkingProblem(thinking, model, cap)
     if (problem !== null) return problem
   }
   const turns = objectsIn(messages)
@@ -79,10 +76,10 @@ export function anthropicProblem(body: WireObject, betas: string): Failure | nul
   const refused = isSystemTaken ? -1 : turns.findIndex(({ role }) => role === 'system')
   if (refused !== -1) return mistake(`messages.${refused}.role: Input should be 'user' or 'assistant'`)
   const spoken = turns.filter(({ role }) => role !== 'system')
-  return problemInMessages(spoken, objectsIn(tools).length > 0) ?? problemInThinkingBlocks(turns, thinking)
+  return findMessageProblem(spoken, objectsIn(tools).length > 0) ?? findReplayProblem(turns, thinking)
 }
 
-function problemInThinking(thinking: WireObject, model: string, cap: number): Failure | null {
+function findThinkingProblem(thinking: WireObject, model: string, cap: number): Failure | null {
   if (thinking.type === 'disabled' && cannotSwitchThinkingOff.test(model)) {
     return mistake('thinking.type: "disabled" is not supported with this model')
   }
@@ -94,13 +91,13 @@ function problemInThinking(thinking: WireObject, model: string, cap: number): Fa
   return budget < cap ? null : mistake('`max_tokens` must be greater than `thinking.budget_tokens`')
 }
 
-function problemInMessages(messages: readonly WireObject[], hasTools: boolean): Failure | null {
+function findMessageProblem(messages: readonly WireObject[], hasTools: boolean): Failure | null {
   if (messages[0]?.role !== 'user') return mistake('messages: first message must use the "user" role')
   let open: readonly unknown[] = []
   for (const [index, { role, content }] of messages.entries()) {
     if (role !== 'user' && role !== 'assistant')
       return mistake(`messages.${index}.role: Input should be 'user' or 'assistant'`)
-    const blocks = contentBlocks(content)
+    const blocks = readContent(content)
     if (blocks.length === 0) return mistake(`messages.${index}: all messages must have non-empty content`)
     if (blocks.some(block => block.type === 'text' && !textOr(block.text, '').trim())) {
       return mistake('messages: text content blocks must be non-empty')
@@ -121,4 +118,55 @@ function problemInMessages(messages: readonly WireObject[], hasTools: boolean): 
       return mistake('Requests which include `tool_use` or `tool_result` blocks must define tools.')
   }
   return null
+}
+
+const nonceLength = 24
+const proofLength = 40
+
+/** A signature over the thinking that was shown, which `findReplayProblem` verifies. */
+export function sign(mint: Mint, shown: string): string {
+  const nonce = mint('Sim', nonceLength - 3)
+  return nonce + createProof(nonce, shown)
+}
+
+function createProof(nonce: string, text: string): string {
+  return createHmac('sha256', 'the simulated provider’s own key')
+    .update(nonce + text)
+    .digest('hex')
+    .slice(0, proofLength)
+}
+
+function isSigned(signature: unknown, shown: unknown): boolean {
+  if (typeof signature !== 'string' || typeof shown !== 'string') return false
+  return signature.slice(nonceLength) === createProof(signature.slice(0, nonceLength), shown)
+}
+
+/** What the API says of replayed thinking that it did not write, or that lacks where it is needed; null = nothing. */
+function findReplayProblem(messages: readonly WireObject[], thinking: unknown) {
+  for (const [index, message] of messages.entries())
+    for (const [at, block] of objectsIn(message.content).entries()) {
+      const place = `messages.${index}.content.${at}`
+      if (block.type === 'thinking' && typeof block.signature !== 'string')
+        return mistake(`${place}.thinking.signature: Field required`)
+      if (block.type === 'thinking' && !isSigned(block.signature, block.thinking))
+        return mistake(`${place}: Invalid \`signature\` in \`thinking\` block`)
+      if (block.type === 'redacted_thinking' && !isSigned(block.data, redactedText))
+        return mistake(`${place}: Invalid \`data\` in \`redacted_thinking\` block`)
+    }
+  const last = messages.findLastIndex(({ role }) => role === 'assistant')
+  const [first, ...rest] = objectsIn(messages[last]?.content)
+  const calls = [first, ...rest].some(block => block?.type === 'tool_use')
+  const isNeeded = isWireObject(thinking) && thinking.type === 'enabled' && calls
+  return isNeeded && first?.type !== 'thinking' && first?.type !== 'redacted_thinking'
+    ? mistake(
+        `messages.${last}.content.0.type: Expected \`thinking\` or \`redacted_thinking\`, but found \`${first?.type}\`. When \`thinking\` is enabled, a final \`assistant\` message must start with a thinking block.`,
+      )
+    : null
+}
+
+export const redactedText = 'redacted'
+
+/** Returns the content blocks of a message; a text is one block. */
+export function readContent(content: unknown): readonly WireObject[] {
+  return typeof content === 'string' ? [{ type: 'text', text: content }] : objectsIn(content)
 }

@@ -1,18 +1,22 @@
 /** Wire format of Anthropic Messages. */
 import { estimateTokens } from '../text/tokens/tokens.ts'
-import { anthropicCompletion, anthropicFrames } from './anthropic-answer.ts'
-import { blocksText, contentBlocks } from './anthropic-blocks.ts'
-import { anthropicKeyMissing, anthropicProblem, anthropicVersionMissing, refusesBudgets } from './anthropic-checks.ts'
-import type { RawRequest } from './request.ts'
+import { findAnthropicProblem, readContent, refusesBudgets } from './anthropic-checks.ts'
+import { writeAnthropicFrames, writeAnthropicMessage } from './anthropic-output.ts'
+import type { RawRequest } from './server.ts'
 import {
+  eventWriter,
   type Failure,
   isWireObject,
+  joinText,
   jsonTokens,
+  type Mint,
   numberOr,
   objectsIn,
+  readAs,
+  readStops,
+  type SimulatedError,
   type SimulatedFormat,
   type SimulatedRequest,
-  type SimulatedResponse,
   textOr,
   type WireObject,
 } from './wire-format.ts'
@@ -30,21 +34,11 @@ const errorTypes: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 }
 
-/** `POST /v1/messages/count_tokens`: the same body without an output cap. The response has only the count. */
-export const anthropicCount = (): SimulatedFormat => ({
-  ...anthropicFormat,
-  read: (request, body, mint) => read(request, { ...body, max_tokens: 1, stream: false }, mint),
-  completion: ({ question }) => ({ input_tokens: question.inputTokens }),
-})
-
 export const anthropicFormat: SimulatedFormat = {
   provider: 'anthropic',
-  lineEnd: '\n',
   streamType: 'text/event-stream; charset=utf-8',
   jsonType: 'application/json',
   chunkCharacters: 20,
-  ping: { part: 'opening', name: 'ping', data: '{"type": "ping"}' },
-  unknownFrame: { part: 'opening', name: 'content_progress', data: '{"type":"content_progress","percent":1}' },
   read,
   headers: ({ mint, createdAt }) => ({
     'request-id': mint('req_01', 22),
@@ -57,8 +51,9 @@ export const anthropicFormat: SimulatedFormat = {
       ]),
     ),
   }),
-  completion: anthropicCompletion,
-  frames: anthropicFrames,
+  encode: eventWriter('\n'),
+  completion: writeAnthropicMessage,
+  frames: writeAnthropicFrames,
   failure,
   errorFrame: mint => ({
     part: 'closing',
@@ -71,65 +66,55 @@ export const anthropicFormat: SimulatedFormat = {
   }),
 }
 
-function read(
-  { headers }: RawRequest,
-  body: WireObject,
-  mint: SimulatedResponse['mint'],
-): ReturnType<SimulatedFormat['read']> {
-  const hasKey = Boolean(headers['x-api-key']) || /^Bearer \S/.test(headers.authorization ?? '')
-  const betas = headers['anthropic-beta'] ?? ''
-  const problem = !hasKey
-    ? anthropicKeyMissing
-    : headers['anthropic-version'] === undefined
-      ? anthropicVersionMissing
-      : anthropicProblem(body, betas)
+/** `POST /v1/messages/count_tokens`: the same body without an output cap. The response has only the count. */
+export const anthropicCount: SimulatedFormat = {
+  ...anthropicFormat,
+  read: (request, body, mint) => read(request, { ...body, max_tokens: 1, stream: false }, mint),
+  completion: ({ question }) => ({ input_tokens: question.inputTokens }),
+}
+
+function read({ headers }: RawRequest, body: WireObject, mint: Mint): ReturnType<SimulatedFormat['read']> {
+  const problem = findAnthropicProblem(headers, body)
   if (problem !== null) return failure(problem, mint)
 
   const messages = objectsIn(body.messages)
-  const blocks = messages.map(message => contentBlocks(message.content))
-  const instructions = contentBlocks(body.system)
+  const blocks = messages.map(message => readContent(message.content))
+  const instructions = joinText(readContent(body.system))
   const tools = objectsIn(body.tools)
   const config = isWireObject(body.output_config) ? body.output_config : {}
   const thinking = isWireObject(body.thinking) ? body.thinking : {}
   const results =
     messages.at(-1)?.role === 'user' ? (blocks.at(-1) ?? []).filter(block => block.type === 'tool_result') : []
-  const question: SimulatedRequest = {
+  return readAs({
     model: String(body.model),
     stream: body.stream === true,
     userTexts: blocks.flatMap((list, index) => {
-      const text = blocksText(list)
+      const text = joinText(list)
       return messages[index]?.role === 'user' && text !== '' ? [text] : []
     }),
-    instructions: blocksText(instructions),
     inputTokens:
-      estimateTokens(blocksText(instructions)) +
-      blocks.flat().reduce((sum, block) => sum + tokensIn(block), 2 * messages.length) +
+      estimateTokens(instructions) +
+      blocks.flat().reduce((sum, block) => sum + countBlock(block), 2 * messages.length) +
       jsonTokens(tools),
     images: blocks.flat().filter(block => block.type === 'image').length,
     files: blocks.flat().filter(block => block.type === 'document').length,
-    toolResults: results.map(result => blocksText(contentBlocks(result.content))),
+    toolResults: results.map(result => joinText(readContent(result.content))),
     tools: tools.map(tool => ({ name: String(tool.name), schema: tool.input_schema })),
-    toolChoice: toldChoice(blocksText(instructions)) ?? toolChoiceOf(body.tool_choice),
+    toolChoice: readToldChoice(instructions) ?? readToolChoice(body.tool_choice),
     parallelCalls: !(isWireObject(body.tool_choice) && body.tool_choice.disable_parallel_tool_use === true),
-    json: isWireObject(config.format) ? { schema: config.format.schema ?? null } : toldJson(blocksText(instructions)),
-    reasoningTokens: thinkingTokens(thinking, config.effort),
+    json: isWireObject(config.format) ? { schema: config.format.schema ?? null } : readToldJson(instructions),
+    reasoningTokens: countThinking(thinking, config.effort),
     reasoningShown: thinking.display === 'summarized' || !refusesBudgets.test(String(body.model)),
-    choices: 1,
     outputCap: numberOr(body.max_tokens, null),
-    stops: [body.stop_sequences].flat().filter(stop => typeof stop === 'string'),
-    logprobs: null,
-    includeUsage: true,
-    obfuscation: false,
-    events: true,
-  }
-  return { kind: 'question', question }
+    stops: readStops(body.stop_sequences),
+  })
 }
 
 /**
  * Returns the JSON request in the system prompt, which the model follows: this API has no parameter for JSON without a
  * schema.
  */
-function toldJson(instructions: string): SimulatedRequest['json'] {
+function readToldJson(instructions: string): SimulatedRequest['json'] {
   const told = instructions.match(/^Answer with one JSON (?:object|value)\b.*?(?: schema: (\{.*\}))?$/m)
   if (told === null) return null
   try {
@@ -140,32 +125,29 @@ function toldJson(instructions: string): SimulatedRequest['json'] {
 }
 
 /** Returns the tool call requested in the system prompt: reasoning models do not support forced calls. */
-function toldChoice(instructions: string): SimulatedRequest['toolChoice'] | null {
+function readToldChoice(instructions: string): SimulatedRequest['toolChoice'] | null {
   const told = instructions.match(/^Answer by calling (?:one of the tools|the tool `(.+)`)\.$/m)
   if (told === null) return null
   return told[1] === undefined ? 'required' : { name: told[1] }
 }
 
-function tokensIn(block: WireObject): number {
+function countBlock(block: WireObject): number {
   if (block.type === 'image' || block.type === 'document') return 0
   return block.type === 'text' ? estimateTokens(textOr(block.text, '')) : jsonTokens([block])
 }
 
-function toolChoiceOf(choice: unknown): SimulatedRequest['toolChoice'] {
+function readToolChoice(choice: unknown): SimulatedRequest['toolChoice'] {
   if (!isWireObject(choice)) return 'auto'
   if (choice.type === 'tool') return { name: String(choice.name) }
   return choice.type === 'any' ? 'required' : choice.type === 'none' ? 'none' : 'auto'
 }
 
-function thinkingTokens(thinking: WireObject, effort: unknown): number {
+function countThinking(thinking: WireObject, effort: unknown): number {
   if (thinking.type === 'enabled') return Math.min(numberOr(thinking.budget_tokens, 0), 96)
   return thinking.type === 'adaptive' ? (reasoningTokens[String(effort)] ?? 96) : 0
 }
 
-function failure(
-  { kind, status, message, retryAfterSeconds }: Failure,
-  mint: SimulatedResponse['mint'],
-): ReturnType<SimulatedFormat['failure']> {
+function failure({ kind, status, message, retryAfterSeconds }: Failure, mint: Mint): SimulatedError {
   const requestId = mint('req_01', 22)
   const type = errorTypes[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error')
   const retries = status === 408 || status === 409 || status === 429 || status >= 500

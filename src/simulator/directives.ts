@@ -31,7 +31,6 @@ export const directives = [
   },
   { name: 'slow_headers_ms', value: 'number', meaning: 'milliseconds before the status line' },
   { name: 'first_ms', value: 'number', meaning: 'milliseconds between the headers and the first content' },
-  { name: 'pings', value: 'number', meaning: 'pings or comments before the first content, at the pace' },
   { name: 'reasoning', value: 'number', meaning: 'reasoning tokens, whatever effort was asked for' },
   { name: 'redacted', value: 'flag', meaning: 'Anthropic: the text of the reasoning is withheld' },
   { name: 'server_tool', value: 'flag', meaning: 'Anthropic: searches on its own side, and cites what it found' },
@@ -60,38 +59,25 @@ export const directives = [
   { name: 'status', value: 'number', meaning: "fails with that status and the provider's body for it" },
   { name: 'retry_after', value: 'number', meaning: 'seconds that a failure asks to wait, in the way of the provider' },
   { name: 'quota', value: 'flag', meaning: '429 that no waiting helps: billing or a daily quota' },
-  { name: 'rpm', value: 'number', meaning: 'requests per minute of this API key; above it 429, and the headers tell' },
-  { name: 'tpm', value: 'number', meaning: 'tokens per minute of this API key; above it 429, and the headers tell' },
   { name: 'context_overflow', value: 'flag', meaning: '400: the prompt is too long' },
   { name: 'content_block', value: 'flag', meaning: "the provider's filter refuses the prompt" },
   { name: 'model_missing', value: 'flag', meaning: '404: no such model' },
   { name: 'html', value: 'flag', meaning: '200 with a page of HTML' },
-  { name: 'error_200', value: 'flag', meaning: '200 with an error body' },
-  { name: 'bomb_mb', value: 'number', meaning: '200 with a gzip body that unpacks to so many megabytes' },
 
   { name: 'hang', value: 'flag', meaning: 'accepts the request and never answers' },
   { name: 'cut', value: 'flag', meaning: 'closes the connection before the headers' },
   { name: 'reset', value: 'flag', meaning: 'resets the connection before the headers' },
-  { name: 'garbage', value: 'flag', meaning: 'bytes that are not HTTP' },
 
   { name: 'cut_after', value: 'number', meaning: 'closes the connection after so many pieces of content' },
   { name: 'reset_after', value: 'number', meaning: 'resets the connection after so many pieces of content' },
   { name: 'hang_after', value: 'number', meaning: 'falls silent after so many pieces of content' },
-  { name: 'cut_bytes', value: 'number', meaning: 'closes the connection after so many bytes of the body' },
-  { name: 'reset_bytes', value: 'number', meaning: 'resets the connection after so many bytes of the body' },
   { name: 'error_after', value: 'number', meaning: 'an error frame after so many pieces of content, then the end' },
   { name: 'malformed_after', value: 'number', meaning: 'a frame of broken JSON after so many pieces of content' },
-  { name: 'bad_utf8_after', value: 'number', meaning: 'a frame that is not UTF-8 after so many pieces of content' },
-  { name: 'huge_line', value: 'number', meaning: 'one line of so many megabytes as the first content' },
   { name: 'no_terminal', value: 'flag', meaning: 'the stream ends in good order without finish reason or last event' },
-  { name: 'no_done', value: 'flag', meaning: 'only the last event of the stream is missing' },
 
   { name: 'framing', value: 'chunked|close|length', meaning: 'how the end of the body is marked' },
   { name: 'gzip', value: 'flag', meaning: 'compresses the body, streams included' },
   { name: 'slice', value: 'number', meaning: 'writes the body in pieces of so many bytes, wherever events begin' },
-  { name: 'line_ends', value: 'lf|crlf|cr|mixed', meaning: 'line ends of the event stream' },
-  { name: 'comments', value: 'flag', meaning: 'a comment line before every event' },
-  { name: 'unknown_events', value: 'flag', meaning: 'events and fields that the documentation does not know' },
 ] as const satisfies readonly DirectiveRow[]
 
 type Row = (typeof directives)[number]
@@ -146,7 +132,7 @@ export function withoutDirectives(text: string): string {
  * Returns the merged directives for this provider, model and API key, later ones overriding earlier ones. `countUse` is
  * called for groups with `times` and returns how often the key has been seen, including now.
  */
-export function directivesFor(
+export function findDirectives(
   groups: readonly DirectiveGroup[],
   { provider, model, apiKey }: { readonly provider: string; readonly model: string; readonly apiKey: string },
   countUse: (key: string) => number,

@@ -4,17 +4,18 @@
  */
 import { estimateTokens } from '../text/tokens/tokens.ts'
 import { withoutDirectives } from './directives.ts'
-import { googleFormat } from './google.ts'
-import { openaiFormat } from './openai.ts'
-import type { RawRequest } from './request.ts'
+import { googleFormat, googleKeyMissing } from './google.ts'
+import { openaiFormat, openaiKeyMissing } from './openai.ts'
+import type { RawRequest } from './server.ts'
 import {
   type Failure,
   isWireObject,
+  joinText,
   mistake,
   numberOr,
   objectsIn,
+  readAs,
   type SimulatedFormat,
-  type SimulatedRequest,
   type SimulatedResponse,
   textOr,
   unknownField,
@@ -22,7 +23,7 @@ import {
 } from './wire-format.ts'
 
 type Input = string | readonly number[]
-type Asked = { readonly model: string; readonly inputs: readonly Input[]; readonly dimensions: number | null }
+type Call = { readonly model: string; readonly inputs: readonly Input[]; readonly dimensions: number | null }
 
 const maximumTokens = 8_192
 const nativeDimensions: ReadonlyMap<string, number> = new Map([
@@ -34,39 +35,37 @@ const nativeDimensions: ReadonlyMap<string, number> = new Map([
 ])
 
 /** Returns the format of a path; null = not an embeddings path. A format object holds one request. */
-export function embeddingFormatFor(path: string): SimulatedFormat | null {
-  const [route = ''] = path.split('?')
-  if (route.endsWith('/embeddings')) return openaiEmbeddingsFormat()
-  return /\/models\/[^/]+:(embedContent|batchEmbedContents)$/.test(route) ? googleEmbeddingsFormat() : null
+export function findEmbeddingsFormat(path: string): SimulatedFormat | null {
+  if (path.endsWith('/embeddings')) return openaiEmbeddingsFormat()
+  return /\/models\/[^/]+:(embedContent|batchEmbedContents)$/.test(path) ? googleEmbeddingsFormat() : null
 }
 
 const openaiFields = new Set(['model', 'input', 'dimensions', 'encoding_format', 'user'])
 
 function openaiEmbeddingsFormat(): SimulatedFormat {
-  let asked: Asked | null = null
+  let call: Call | null = null
   let asBase64 = false
   return {
     ...openaiFormat,
     read({ headers }, body) {
       const input = body.input
       const list: readonly unknown[] = Array.isArray(input) && typeof input[0] !== 'number' ? input : [input]
-      asked = {
+      call = {
         model: textOr(body.model, ''),
-        inputs: list.flatMap((one): Input[] =>
-          typeof one === 'string' ? [one] : Array.isArray(one) ? [one.filter(id => typeof id === 'number')] : [],
-        ),
+        inputs: list.flatMap((input): Input[] => {
+          if (typeof input === 'string') return [input]
+          return Array.isArray(input) ? [input.filter(id => typeof id === 'number')] : []
+        }),
         dimensions: numberOr(body.dimensions, null),
       }
       asBase64 = body.encoding_format === 'base64'
       const problem = headers.authorization?.match(/^Bearer \S/)
-        ? openaiProblem(body, asked, list.length)
-        : keyMissing(401, "You didn't provide an API key.")
-      return problem === null
-        ? { kind: 'question', question: questionOf(asked) }
-        : openaiFormat.failure(problem, noMint)
+        ? openaiProblem(body, call, list.length)
+        : openaiKeyMissing
+      return problem === null ? readCall(call) : openaiFormat.failure(problem, noMint)
     },
     completion(turn) {
-      const data = vectorsOf(asked, true).map((vector, index) => ({
+      const data = createVectors(call, true).map((vector, index) => ({
         object: 'embedding',
         index,
         embedding: asBase64 ? Buffer.from(Float32Array.from(vector).buffer).toString('base64') : vector,
@@ -78,18 +77,18 @@ function openaiEmbeddingsFormat(): SimulatedFormat {
   }
 }
 
-function openaiProblem(body: WireObject, { model, inputs, dimensions }: Asked, sent: number): Failure | null {
+function openaiProblem(body: WireObject, { model, inputs, dimensions }: Call, sent: number): Failure | null {
   const unknown = unknownField(body, openaiFields)
   if (unknown !== undefined) return mistake(`Unrecognized request argument supplied: ${unknown}`)
   const native = nativeDimensions.get(model)
-  if (native === undefined) return { ...mistake('', null, 404), kind: 'model_missing' }
+  if (native === undefined) return mistake('', null, 404, 'model_missing')
   if (sent === 0 || sent > 2_048 || inputs.length !== sent || inputs.some(input => input.length === 0))
     return mistake("'$.input' is invalid. Please check the API reference.", 'input')
   if (dimensions !== null && model.includes('ada'))
     return mistake('This model does not support specifying dimensions.', 'dimensions')
   if (dimensions !== null && (dimensions < 1 || dimensions > native))
     return mistake(`Invalid value for 'dimensions' = ${dimensions}. Must be less than or equal to ${native}.`)
-  const counts = inputs.map(tokensOfInput)
+  const counts = inputs.map(countInput)
   if (Math.max(...counts) > maximumTokens)
     return mistake(`This model's maximum context length is 8192 tokens, however you requested ${Math.max(...counts)}.`)
   const total = counts.reduce((sum, count) => sum + count, 0)
@@ -97,7 +96,7 @@ function openaiProblem(body: WireObject, { model, inputs, dimensions }: Asked, s
 }
 
 function googleEmbeddingsFormat(): SimulatedFormat {
-  let asked: Asked | null = null
+  let call: Call | null = null
   let isBatch = false
   return {
     ...googleFormat,
@@ -105,31 +104,27 @@ function googleEmbeddingsFormat(): SimulatedFormat {
       const [, model = '', method = ''] = /\/models\/([^/:?]+):(\w+)/.exec(path) ?? []
       isBatch = method === 'batchEmbedContents'
       const requests = isBatch ? objectsIn(body.requests) : [body]
-      asked = {
+      call = {
         model: decodeURIComponent(model),
-        inputs: requests.map(textOfRequest),
+        inputs: requests.map(readRequestText),
         dimensions: numberOr(requests[0]?.outputDimensionality, null),
       }
-      const problem = headers['x-goog-api-key']
-        ? googleProblem(asked, requests, isBatch)
-        : keyMissing(403, "Method doesn't allow unregistered callers.")
-      return problem === null
-        ? { kind: 'question', question: questionOf(asked) }
-        : googleFormat.failure(problem, noMint)
+      const problem = headers['x-goog-api-key'] ? googleProblem(call, requests, isBatch) : googleKeyMissing
+      return problem === null ? readCall(call) : googleFormat.failure(problem, noMint)
     },
     completion({ usage }: SimulatedResponse) {
       // Shorter vectors of the older model are truncated and not of length 1, and it reports no tokens.
-      const isOld = asked?.model === 'gemini-embedding-001'
-      const embeddings = vectorsOf(asked, !isOld).map(values => ({ values }))
+      const isOld = call?.model === 'gemini-embedding-001'
+      const embeddings = createVectors(call, !isOld).map(values => ({ values }))
       const counted = isOld || usage === null ? {} : { usageMetadata: { promptTokenCount: usage.input } }
       return isBatch ? { embeddings, ...counted } : { embedding: embeddings[0], ...counted }
     },
   }
 }
 
-function googleProblem({ model, inputs, dimensions }: Asked, requests: readonly WireObject[], isBatch: boolean) {
+function googleProblem({ model, inputs, dimensions }: Call, requests: readonly WireObject[], isBatch: boolean) {
   const native = nativeDimensions.get(model)
-  if (native === undefined) return { ...mistake('', null, 404), kind: 'model_missing' } satisfies Failure
+  if (native === undefined) return mistake('', null, 404, 'model_missing')
   if (isBatch && requests.length > 100)
     return mistake('* BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch')
   if (isBatch && requests.some(request => request.model !== `models/${model}`))
@@ -141,65 +136,42 @@ function googleProblem({ model, inputs, dimensions }: Asked, requests: readonly 
     : null
 }
 
-function textOfRequest({ content }: WireObject): string {
-  const parts = isWireObject(content) ? objectsIn(content.parts) : []
-  return parts.map(({ text }) => textOr(text, '')).join('')
-}
-
-function keyMissing(status: number, message: string): Failure {
-  return { ...mistake(message, null, status), kind: 'key_missing' }
+function readRequestText({ content }: WireObject): string {
+  return joinText(isWireObject(content) ? objectsIn(content.parts) : [])
 }
 
 const noMint = () => ''
 
 /** Returns the parts of a request that directives and token counts need. */
-function questionOf({ model, inputs }: Asked): SimulatedRequest {
-  return {
+function readCall({ model, inputs }: Call): ReturnType<SimulatedFormat['read']> {
+  return readAs({
     model,
     stream: false,
     userTexts: inputs.filter(input => typeof input === 'string'),
-    instructions: '',
-    inputTokens: inputs.reduce((sum, input) => sum + tokensOfInput(input), 0),
-    images: 0,
-    files: 0,
-    toolResults: [],
-    tools: [],
-    toolChoice: 'none',
-    parallelCalls: false,
-    json: null,
-    reasoningTokens: 0,
-    reasoningShown: false,
-    choices: 1,
+    inputTokens: inputs.reduce((sum, input) => sum + countInput(input), 0),
     outputCap: 1,
-    stops: [],
-    logprobs: null,
-    includeUsage: true,
-    obfuscation: false,
-    events: false,
-  }
+  })
 }
 
-function tokensOfInput(input: Input): number {
+function countInput(input: Input): number {
   return typeof input === 'string' ? estimateTokens(input) : input.length
 }
 
-function vectorsOf(asked: Asked | null, isNormalized: boolean): number[][] {
-  if (asked === null) return []
-  const native = nativeDimensions.get(asked.model) ?? 8
-  return asked.inputs.map(input => {
-    const whole = unit(valuesOf(input, native))
-    if (asked.dimensions === null) return whole
-    const short = whole.slice(0, asked.dimensions)
+function createVectors(call: Call | null, isNormalized: boolean): number[][] {
+  if (call === null) return []
+  const native = nativeDimensions.get(call.model) ?? 8
+  return call.inputs.map(input => {
+    const whole = unit(createValues(input, native))
+    if (call.dimensions === null) return whole
+    const short = whole.slice(0, call.dimensions)
     return isNormalized ? unit(short) : short
   })
 }
 
-/** Returns values from -1 to 1 derived from the input (FNV-1a, then xorshift). */
-function valuesOf(input: Input, length: number): number[] {
+/** Returns values from -1 to 1 derived from the input (xorshift of its hash). */
+function createValues(input: Input, length: number): number[] {
   const text = typeof input === 'string' ? withoutDirectives(input) : input.join()
-  let state = 0x811c9dc5
-  for (let at = 0; at < text.length; at++) state = Math.imul(state ^ text.charCodeAt(at), 0x01000193)
-  state ||= 1
+  let state = Bun.hash.xxHash32(text) || 1
   return Array.from({ length }, () => {
     state ^= state << 13
     state ^= state >>> 17

@@ -1,23 +1,21 @@
 /** Wire format of Gemini generateContent and streamGenerateContent. */
 import { estimateTokens } from '../text/tokens/tokens.ts'
-import type { RawRequest } from './request.ts'
+import { writeGoogleFrames, writeGoogleResponse } from './google-output.ts'
+import type { RawRequest } from './server.ts'
 import {
-  type Answer,
+  eventWriter,
   type Failure,
-  type Frame,
   isWireObject,
+  joinText,
   jsonTokens,
   mistake,
   numberOr,
   objectsIn,
+  readAs,
+  readStops,
+  type SimulatedError,
   type SimulatedFormat,
   type SimulatedRequest,
-  type SimulatedResponse,
-  type SimulatedUsage,
-  slices,
-  textOr,
-  tokensOf,
-  total,
   unknownField,
   type WireObject,
 } from './wire-format.ts'
@@ -51,98 +49,86 @@ const statusNames: Readonly<Record<number, string>> = {
 
 export const googleFormat: SimulatedFormat = {
   provider: 'google',
-  lineEnd: '\r\n',
   streamType: 'text/event-stream',
   jsonType: 'application/json; charset=UTF-8',
   chunkCharacters: 80,
-  ping: null,
-  unknownFrame: { part: 'opening', name: null, data: '{"progressMetadata": {"percent": 1}}' },
   read,
   headers: () => ({
     'server-timing': 'gfet4t7; dur=42',
     'x-gemini-service-tier': 'standard',
     vary: 'Origin, X-Origin, Referer',
   }),
-  completion: turn => answerBody(turn, turn.answers.map(whole(turn)), turn.usage),
-  frames,
+  encode: eventWriter('\r\n'),
+  completion: writeGoogleResponse,
+  frames: writeGoogleFrames,
   failure,
   errorFrame: () => ({
     part: 'closing',
     name: null,
-    data: JSON.stringify({
-      error: { code: 503, message: 'The model is overloaded. Please try again later.', status: 'UNAVAILABLE' },
-    }),
+    data: '{"error":{"code":503,"message":"The model is overloaded. Please try again later.","status":"UNAVAILABLE"}}',
   }),
 }
 
 function read({ path, headers }: RawRequest, body: WireObject): ReturnType<SimulatedFormat['read']> {
   const [, model = '', method = ''] = /\/models\/([^/:?]+):(\w+)/.exec(path) ?? []
-  const settings = settingsOf(body)
+  const settings = readSettings(body)
   const hasKey = Boolean(headers['x-goog-api-key']) || /[?&]key=[^&]/.test(path)
-  const problem = hasKey ? problemIn(body, settings, model) : keyMissing
+  const problem = hasKey ? findProblem(body, settings, model) : googleKeyMissing
   if (problem !== null) return failure(problem)
 
   const contents = objectsIn(body.contents)
   const parts = contents.map(content => objectsIn(content.parts))
-  const tools = objectsIn(body.tools).flatMap(tool =>
-    objectsIn(tool.functionDeclarations ?? tool.function_declarations),
-  )
+  const tools = readDeclarations(body)
   const instruction = body.systemInstruction ?? body.system_instruction
   const thinking = isWireObject(settings.thinkingConfig) ? settings.thinkingConfig : {}
-  const question: SimulatedRequest = {
+  return readAs({
     model: decodeURIComponent(model),
     stream: method === 'streamGenerateContent',
     userTexts: parts.flatMap((list, index) => {
-      const text = textOf(list)
+      const text = joinText(list)
       return contents[index]?.role !== 'model' && text !== '' ? [text] : []
     }),
-    instructions: isWireObject(instruction) ? textOf(objectsIn(instruction.parts)) : '',
     inputTokens:
-      (isWireObject(instruction) ? estimateTokens(textOf(objectsIn(instruction.parts))) : 0) +
-      parts.flat().reduce((sum, part) => sum + tokensIn(part), 2 * contents.length) +
+      (isWireObject(instruction) ? estimateTokens(joinText(objectsIn(instruction.parts))) : 0) +
+      parts.flat().reduce((sum, part) => sum + countPart(part), 2 * contents.length) +
       jsonTokens(tools),
     images: parts.flat().filter(part => ('inlineData' in part || 'fileData' in part) && !isDocument(part)).length,
     files: parts.flat().filter(isDocument).length,
     toolResults: (parts.at(-1) ?? []).flatMap(({ functionResponse: result }) =>
-      isWireObject(result) ? [resultText(result.response)] : [],
+      isWireObject(result) ? [readResult(result.response)] : [],
     ),
     tools: tools.map(tool => ({
       name: String(tool.name),
       schema: tool.parametersJsonSchema ?? tool.parameters ?? null,
     })),
-    toolChoice: toolChoiceOf(body.toolConfig ?? body.tool_config),
-    parallelCalls: true,
+    toolChoice: readToolChoice(body.toolConfig ?? body.tool_config),
     json:
       settings.responseMimeType === 'application/json'
         ? { schema: settings.responseJsonSchema ?? settings.responseSchema ?? null }
         : null,
-    reasoningTokens: thoughtTokens(thinking),
+    reasoningTokens: countThoughts(thinking),
     reasoningShown: thinking.includeThoughts === true,
     choices: numberOr(settings.candidateCount, 1),
     outputCap: numberOr(settings.maxOutputTokens, null),
-    stops: [settings.stopSequences].flat().filter(stop => typeof stop === 'string'),
+    stops: readStops(settings.stopSequences),
     logprobs: settings.responseLogprobs === true ? numberOr(settings.logprobs, 0) : null,
-    includeUsage: true,
-    obfuscation: false,
     events: /[?&]alt=sse(&|$)/.test(path),
-  }
-  return { kind: 'question', question }
+  })
 }
 
-function settingsOf(body: WireObject): WireObject {
+function readSettings(body: WireObject): WireObject {
   const settings = body.generationConfig ?? body.generation_config
   return isWireObject(settings) ? settings : {}
 }
 
-const keyMissing: Failure = {
-  kind: 'key_missing',
-  status: 403,
-  message: "Method doesn't allow unregistered callers (callers without established identity). Please use API Key.",
-  param: null,
-  retryAfterSeconds: null,
-}
+export const googleKeyMissing = mistake(
+  "Method doesn't allow unregistered callers (callers without established identity). Please use API Key.",
+  null,
+  403,
+  'key_missing',
+)
 
-function problemIn(body: WireObject, settings: WireObject, model: string): Failure | null {
+function findProblem(body: WireObject, settings: WireObject, model: string): Failure | null {
   const unknown = unknownField(body, knownFields)
   if (unknown !== undefined)
     return mistake(`Invalid JSON payload received. Unknown name "${unknown}": Cannot find field.`)
@@ -161,10 +147,7 @@ function problemIn(body: WireObject, settings: WireObject, model: string): Failu
       return mistake(`* GenerateContentRequest.contents[${index}].parts: contents.parts must not be empty.`)
     }
   }
-  const declared = objectsIn(body.tools).flatMap(tool =>
-    objectsIn(tool.functionDeclarations ?? tool.function_declarations),
-  )
-  if (!declared.every(({ name }) => typeof name === 'string' && /^[A-Za-z_][\w.:-]*$/.test(name)))
+  if (!readDeclarations(body).every(({ name }) => typeof name === 'string' && /^[A-Za-z_][\w.:-]*$/.test(name)))
     return mistake(
       '* GenerateContentRequest.tools[0].function_declarations: Invalid function name. Must start with a letter or an underscore.',
     )
@@ -199,28 +182,28 @@ function problemIn(body: WireObject, settings: WireObject, model: string): Failu
   return null
 }
 
-function textOf(parts: readonly WireObject[]): string {
-  return parts.map(part => textOr(part.text, '')).join('')
+function readDeclarations({ tools }: WireObject): readonly WireObject[] {
+  return objectsIn(tools).flatMap(tool => objectsIn(tool.functionDeclarations ?? tool.function_declarations))
 }
 
 function isDocument({ inlineData: data }: WireObject): boolean {
   return isWireObject(data) && data.mimeType === 'application/pdf'
 }
 
-function tokensIn(part: WireObject): number {
+function countPart(part: WireObject): number {
   if ('inlineData' in part || 'fileData' in part) return 0
   return typeof part.text === 'string' ? estimateTokens(part.text) : jsonTokens([part])
 }
 
 /** Unwraps a text that this API requires to be wrapped. */
-function resultText(response: unknown): string {
+function readResult(response: unknown): string {
   const inside = isWireObject(response)
     ? (response.output ?? response.result ?? response.content ?? response)
     : response
   return typeof inside === 'string' ? inside : JSON.stringify(inside ?? null)
 }
 
-function toolChoiceOf(config: unknown): SimulatedRequest['toolChoice'] {
+function readToolChoice(config: unknown): SimulatedRequest['toolChoice'] {
   const calling = isWireObject(config) ? (config.functionCallingConfig ?? config.function_calling_config) : null
   if (!isWireObject(calling)) return 'auto'
   const [name] = [calling.allowedFunctionNames].flat()
@@ -228,130 +211,13 @@ function toolChoiceOf(config: unknown): SimulatedRequest['toolChoice'] {
   return calling.mode === 'NONE' ? 'none' : 'auto'
 }
 
-function thoughtTokens({ thinkingLevel, thinkingBudget, includeThoughts }: WireObject): number {
+function countThoughts({ thinkingLevel, thinkingBudget, includeThoughts }: WireObject): number {
   if (typeof thinkingLevel === 'string') return levelTokens[thinkingLevel.toLowerCase()] ?? 0
   if (typeof thinkingBudget === 'number') return thinkingBudget < 0 ? 48 : Math.min(thinkingBudget, 96)
   return includeThoughts === true ? 48 : 0
 }
 
-type Candidate = {
-  readonly parts: readonly WireObject[]
-  readonly finish: object
-  readonly index: number
-  readonly text: string
-}
-
-function whole(turn: SimulatedResponse): (answer: Answer, index: number) => Candidate {
-  return (answer, index) => ({
-    index,
-    text: answer.text,
-    parts: [...textParts(answer, turn, Number.POSITIVE_INFINITY), ...callParts(answer, turn)],
-    finish: finishOf(answer),
-  })
-}
-
-function* textParts(
-  { reasoning, text }: Answer,
-  { question }: SimulatedResponse,
-  characters: number,
-): Generator<WireObject> {
-  if (question.reasoningShown) for (const piece of slices(reasoning, characters)) yield { text: piece, thought: true }
-  for (const piece of slices(text, characters)) yield { text: piece }
-}
-
-/** Returns the calls; the first of a turn has the signature that its replay requires. */
-function callParts({ calls }: Answer, { mint }: SimulatedResponse): WireObject[] {
-  return calls.map((call, index) => ({
-    functionCall: { name: call.name, args: call.arguments },
-    ...(index === 0 ? { thoughtSignature: mint('Sim', 61) } : {}),
-  }))
-}
-
-function finishOf({ finish, refusal, calls }: Answer): object {
-  const reasons = { stop: 'STOP', tool_calls: 'STOP', length: 'MAX_TOKENS', content_filter: 'SAFETY' } as const
-  const finishReason = refusal === null ? reasons[finish] : 'SAFETY'
-  return { finishReason, ...(calls.length > 0 ? { finishMessage: 'Model generated function call(s).' } : {}) }
-}
-
-function answerBody(
-  turn: SimulatedResponse,
-  candidates: readonly Candidate[],
-  usage: SimulatedUsage | null,
-  id = turn.mint('', 23),
-): unknown {
-  return {
-    candidates: candidates.map(({ parts, finish, index, text }) => ({
-      content: parts.length === 0 ? { role: 'model' } : { parts, role: 'model' },
-      ...finish,
-      index,
-      ...logprobsOf(text, turn.question.logprobs),
-    })),
-    ...(usage === null ? {} : { usageMetadata: usageBody(usage) }),
-    modelVersion: turn.served,
-    responseId: id,
-  }
-}
-
-function usageBody({ input, cached, output, reasoning }: SimulatedUsage) {
-  const visible = typeof output === 'number' && typeof reasoning === 'number' ? output - reasoning : output
-  return {
-    promptTokenCount: input,
-    ...(visible === 0 ? {} : { candidatesTokenCount: visible }),
-    totalTokenCount: total(input, output),
-    ...(cached === 0 ? {} : { cachedContentTokenCount: cached }),
-    promptTokensDetails: [{ modality: 'TEXT', tokenCount: input }],
-    ...(reasoning === 0 ? {} : { thoughtsTokenCount: reasoning }),
-  }
-}
-
-function logprobsOf(text: string, alternatives: number | null): object {
-  if (alternatives === null || text === '') return {}
-  const tokens = [...slices(text, 4)]
-  return {
-    avgLogprobs: -0.01,
-    logprobsResult: {
-      chosenCandidates: tokens.map(token => ({ token, tokenId: 1, logProbability: -0.01 })),
-      topCandidates: tokens.map(token => ({
-        candidates: Array.from({ length: alternatives }, (_, rank) => ({
-          token: rank === 0 ? token : `${token}${rank}`,
-          tokenId: rank + 1,
-          logProbability: -0.01 - rank,
-        })),
-      })),
-    },
-  }
-}
-
-function* frames(turn: SimulatedResponse): Generator<Frame> {
-  const { answers, usage, chunkCharacters, mint } = turn
-  const id = mint('', 23)
-  let characters = 0
-  const event = (part: Frame['part'], candidates: readonly Candidate[], counts: SimulatedUsage | null): Frame => ({
-    part,
-    name: null,
-    data: JSON.stringify(answerBody(turn, candidates, counts, id)),
-  })
-  for (const [index, answer] of answers.entries()) {
-    for (const said of textParts(answer, turn, chunkCharacters)) {
-      // Reasoning has its own count.
-      const spoken = said.thought === true ? '' : textOr(said.text, '')
-      characters += spoken.length
-      yield event('content', [{ parts: [said], finish: {}, index, text: spoken }], soFar(usage, characters))
-    }
-    for (const said of callParts(answer, turn))
-      yield event('content', [{ parts: [said], finish: {}, index, text: '' }], usage)
-  }
-  const last = answers.map((answer, index) => ({ parts: [{ text: '' }], finish: finishOf(answer), index, text: '' }))
-  yield event('closing', last, usage)
-}
-
-/** Returns the counts of an event, which are cumulative. Hidden reasoning is counted from the start. */
-function soFar(usage: SimulatedUsage | null, characters: number): SimulatedUsage | null {
-  if (usage === null || typeof usage.output !== 'number' || typeof usage.reasoning !== 'number') return usage
-  return { ...usage, output: Math.min(usage.output, usage.reasoning + tokensOf(characters)) }
-}
-
-function failure({ kind, status, message, retryAfterSeconds }: Failure): ReturnType<SimulatedFormat['failure']> {
+function failure({ kind, status, message, retryAfterSeconds }: Failure): SimulatedError {
   if (kind === 'content_block') {
     const promptFeedback = { blockReason: 'PROHIBITED_CONTENT' }
     const usageMetadata = { promptTokenCount: 8, totalTokenCount: 8 }
@@ -363,7 +229,7 @@ function failure({ kind, status, message, retryAfterSeconds }: Failure): ReturnT
     }
   }
   const name = statusNames[status] ?? (status >= 500 ? 'INTERNAL' : 'INVALID_ARGUMENT')
-  const details = detailsOf(kind, retryAfterSeconds)
+  const details = createDetails(kind, retryAfterSeconds)
   const error = {
     code: status,
     message: wording[kind] ?? message,
@@ -373,7 +239,7 @@ function failure({ kind, status, message, retryAfterSeconds }: Failure): ReturnT
   return { kind: 'refusal', status, headers: {}, body: { error } }
 }
 
-function detailsOf(kind: Failure['kind'], retryAfterSeconds: number | null): WireObject[] {
+function createDetails(kind: Failure['kind'], retryAfterSeconds: number | null): WireObject[] {
   const details: WireObject[] = []
   if (kind === 'quota') {
     details.push({

@@ -1,16 +1,17 @@
 /** The simulated OpenAI Responses API: reads requests and writes a response as one object. */
 import { estimateTokens } from '../text/tokens/tokens.ts'
-import { failure, openaiFormat, reasoningTokens } from './openai.ts'
-import { openaiKeyMissing, refusedParameter } from './openai-checks.ts'
-import { isOwnReasoning, outputItems, responseFrames, responseObject } from './openai-responses-answer.ts'
-import type { RawRequest } from './request.ts'
+import { failure, findUnsupported, openaiFormat, openaiKeyMissing, reasoningTokens } from './openai.ts'
+import { isOwnReasoning, writeItems, writeResponseFrames, writeResponseObject } from './openai-responses-output.ts'
+import type { RawRequest } from './server.ts'
 import {
   type Failure,
   isWireObject,
+  joinText,
   jsonTokens,
   mistake,
   numberOr,
   objectsIn,
+  readAs,
   type SimulatedFormat,
   type SimulatedRequest,
   textOr,
@@ -27,11 +28,9 @@ const knownFields = new Set(
 
 export const openaiResponsesFormat: SimulatedFormat = {
   ...openaiFormat,
-  unknownFrame: { part: 'opening', name: 'response.progress', data: '{"type":"response.progress","percent":1}' },
   read,
-  completion: turn => responseObject(turn, 'completed', outputItems(turn)),
-  frames: responseFrames,
-  failure,
+  completion: turn => writeResponseObject(turn, 'completed', writeItems(turn)),
+  frames: writeResponseFrames,
   errorFrame: () => ({
     part: 'closing',
     name: 'error',
@@ -40,49 +39,38 @@ export const openaiResponsesFormat: SimulatedFormat = {
 }
 
 function read({ headers }: RawRequest, body: WireObject): ReturnType<SimulatedFormat['read']> {
-  const problem = headers.authorization?.match(/^Bearer \S/) ? problemIn(body) : openaiKeyMissing
+  const problem = headers.authorization?.match(/^Bearer \S/) ? findProblem(body) : openaiKeyMissing
   if (problem !== null) return failure(problem)
-  const items = itemsOf(body.input)
+  const items = readItems(body.input)
   const lists = [body.tools, ...items.filter(({ type }) => type === 'additional_tools').map(({ tools }) => tools)]
-  const tools = lists.flatMap(objectsIn).flatMap(declaredBy)
+  const tools = lists.flatMap(objectsIn).flatMap(readTool)
   const messages = items.filter(({ type }) => type === undefined || type === 'message')
-  const texts = messages.map(({ content }) => textOf(content))
+  const texts = messages.map(({ content }) => readText(content))
   const parts = messages.flatMap(({ content }) => objectsIn(content))
   const reasoning = isWireObject(body.reasoning) ? body.reasoning : {}
   const format = isWireObject(body.text) ? body.text.format : null
   const lastTurn = items.findLastIndex(({ type }) => !isOutput(type))
-  const question: SimulatedRequest = {
+  return readAs({
     model: String(body.model),
     stream: body.stream === true,
     userTexts: messages.flatMap(({ role }, index) => (role === 'user' ? [texts[index] ?? ''] : [])),
-    instructions: [
-      textOr(body.instructions, ''),
-      ...messages.map(({ role }, index) => (role === 'user' || role === 'assistant' ? '' : (texts[index] ?? ''))),
-    ].join('\n'),
-    inputTokens: countOf(body, items, texts, tools),
+    inputTokens: countInput(body, items, texts, tools),
     images: parts.filter(({ type }) => type === 'input_image').length,
     files: parts.filter(({ type }) => type === 'input_file').length,
-    toolResults: items.slice(lastTurn + 1).map(({ output }) => textOf(output)),
+    toolResults: items.slice(lastTurn + 1).map(({ output }) => readText(output)),
     tools: tools.map(({ flat, schema }) => ({ name: flat, schema })),
     declared: new Map(tools.map(({ flat, origin }) => [flat, origin])),
     encrypts: Array.isArray(body.include) && body.include.includes('reasoning.encrypted_content'),
-    toolChoice: toolChoiceOf(body.tool_choice),
+    toolChoice: readToolChoice(body.tool_choice),
     parallelCalls: body.parallel_tool_calls !== false,
     json: isWireObject(format) && format.type !== 'text' ? { schema: format.schema ?? null } : null,
     reasoningTokens: reasoningTokens[String(reasoning.effort)] ?? 0,
     reasoningShown: reasoning.summary != null,
-    choices: 1,
     outputCap: numberOr(body.max_output_tokens, null),
-    stops: [],
-    logprobs: null,
-    includeUsage: true,
-    obfuscation: !isWireObject(body.stream_options) || body.stream_options.include_obfuscation !== false,
-    events: true,
-  }
-  return { kind: 'question', question }
+  })
 }
 
-function itemsOf(input: unknown): readonly WireObject[] {
+function readItems(input: unknown): readonly WireObject[] {
   return typeof input === 'string' ? [{ role: 'user', content: input }] : objectsIn(input)
 }
 
@@ -94,21 +82,18 @@ function isCall(type: unknown): boolean {
   return type === 'function_call' || type === 'custom_tool_call'
 }
 
-function textOf(content: unknown): string {
-  if (typeof content === 'string') return content
-  return objectsIn(content)
-    .map(part => textOr(part.text, ''))
-    .join('')
+function readText(content: unknown): string {
+  return typeof content === 'string' ? content : joinText(objectsIn(content))
 }
 
 /** Counted as the same conversation is on Chat Completions. */
-function countOf(
+function countInput(
   body: WireObject,
   items: readonly WireObject[],
   texts: readonly string[],
-  tools: ReturnType<typeof declaredBy>,
+  tools: ReturnType<typeof readTool>,
 ): number {
-  const outputs = items.filter(({ type }) => isOutput(type)).map(({ output }) => textOf(output))
+  const outputs = items.filter(({ type }) => isOutput(type)).map(({ output }) => readText(output))
   const said = [...texts.filter(text => text !== ''), ...outputs]
   const instructions = textOr(body.instructions, '')
   const calls = items
@@ -128,7 +113,7 @@ function countOf(
   )
 }
 
-function declaredBy(tool: WireObject): readonly {
+function readTool(tool: WireObject): readonly {
   readonly flat: string
   readonly origin: { readonly type: string; readonly name: string; readonly namespace?: string }
   readonly schema: unknown
@@ -138,7 +123,7 @@ function declaredBy(tool: WireObject): readonly {
   switch (tool.type) {
     case 'namespace':
       return objectsIn(tool.tools)
-        .flatMap(declaredBy)
+        .flatMap(readTool)
         .map(member => ({
           ...member,
           flat: `${name}.${member.flat}`,
@@ -157,32 +142,32 @@ function declaredBy(tool: WireObject): readonly {
   }
 }
 
-function toolChoiceOf(choice: unknown): SimulatedRequest['toolChoice'] {
+function readToolChoice(choice: unknown): SimulatedRequest['toolChoice'] {
   if (choice === 'none' || choice === 'required') return choice
   return isWireObject(choice) && typeof choice.name === 'string' ? { name: choice.name } : 'auto'
 }
 
-function problemIn(body: WireObject): Failure | null {
+function findProblem(body: WireObject): Failure | null {
   const unknown = unknownField(body, knownFields)
   if (unknown !== undefined) return mistake(`Unknown parameter: '${unknown}'.`, unknown)
   if (typeof body.model !== 'string' || body.model === '')
     return mistake("Missing required parameter: 'model'.", 'model')
   if (body.store !== false) return mistake('A simulated provider stores nothing: `store` must be false.', 'store')
-  const items = itemsOf(body.input)
+  const items = readItems(body.input)
   if (items.length === 0) return mistake("Missing required parameter: 'input'.", 'input')
   const least = numberOr(body.max_output_tokens, 16)
   if (least < 16) return mistake("Invalid 'max_output_tokens': integer below minimum value.", 'max_output_tokens')
   const effort = isWireObject(body.reasoning) ? body.reasoning.effort : null
-  const refused = refusedParameter(
+  const refused = findUnsupported(
     { temperature: body.temperature, top_p: body.top_p, reasoning_effort: effort },
     body.model,
   )
   if (refused !== undefined)
     return mistake(`Unsupported parameter: '${refused}' is not supported with this model.`, refused)
-  return problemInItems(items)
+  return findItemProblem(items)
 }
 
-function problemInItems(items: readonly WireObject[]): Failure | null {
+function findItemProblem(items: readonly WireObject[]): Failure | null {
   const open = new Set<unknown>()
   for (const [index, item] of items.entries()) {
     if (isCall(item.type)) open.add(item.call_id)

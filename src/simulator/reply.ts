@@ -33,6 +33,19 @@ export type Reply =
   /** Raw bytes without HTTP; a single `broken` chunk breaks the connection before any response. */
   | { readonly kind: 'raw'; readonly pieces: Pieces }
 
+/** Creates a JSON response. */
+export function jsonReply(status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Reply {
+  const all = { 'content-type': 'application/json', ...headers }
+  return {
+    kind: 'http',
+    status,
+    headers: all,
+    framing: 'length',
+    headDelayMs: 0,
+    pieces: [piece(JSON.stringify(body))],
+  }
+}
+
 /** Creates a chunk of text or bytes, written at once by default. */
 export function piece(content: string | Uint8Array, delayMs = 0): Piece {
   return { bytes: typeof content === 'string' ? Buffer.from(content) : content, delayMs, broken: null }
@@ -41,22 +54,6 @@ export function piece(content: string | Uint8Array, delayMs = 0): Piece {
 /** Breaks the connection in this way instead of sending more bytes. */
 export function breakNow(how: Break): Piece {
   return { bytes: new Uint8Array(0), delayMs: 0, broken: { afterBytes: 0, how } }
-}
-
-/**
- * Breaks the connection after `atBytes` bytes of the body in its current form (compress first to count compressed
- * bytes).
- */
-export async function* cutPieces(pieces: Pieces, atBytes: number, how: Break): AsyncGenerator<Piece> {
-  let sent = 0
-  let done = false
-  for await (const next of pieces) {
-    const breaks: boolean = !done && sent + next.bytes.length >= atBytes
-    yield breaks ? { ...next, broken: { afterBytes: atBytes - sent, how } } : next
-    done ||= breaks
-    sent += next.bytes.length
-  }
-  if (!done) yield breakNow(how)
 }
 
 /** Cuts the bytes into chunks of one size, regardless of events and code points. */

@@ -4,7 +4,15 @@
  * alive and counts; its handler decides the replies and faults.
  */
 import type { Socket } from 'bun'
-import { maximumBodyBytes, type RawRequest, readRequest } from './request.ts'
+
+export type RawRequest = {
+  readonly method: string
+  /** As sent, including the query. */
+  readonly path: string
+  /** Lower-case names; repeated headers joined with `, `. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array
+}
 
 /** One request with its connection. */
 export type Exchange = {
@@ -27,8 +35,6 @@ export type Exchange = {
 /** Log entry of one request. Times are milliseconds of `performance.now()`. */
 type ExchangeRecord = {
   readonly index: number
-  readonly method: string
-  readonly path: string
   readonly startedAt: number
   bytesSent: number
   /** `answered` and `broken` are caused by the simulator, `aborted` by the peer. */
@@ -46,22 +52,9 @@ export type ServerStats = {
   readonly exchanges: readonly Readonly<ExchangeRecord>[]
 }
 
-type RawServer = {
-  readonly port: number
-  stats(): ServerStats
-  /** Resets every connection and frees the port. */
-  stop(): void
-}
-
-type ServerOptions = {
-  /** 0 = any free port. */
-  readonly port: number
-  /** Resolves to whether the connection can be reused. A rejection resets it. */
-  readonly handle: (exchange: Exchange) => Promise<'keep' | 'close'>
-}
-
 const recordsKept = 1_000
-const continueBytes = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')
+const maximumHeadBytes = 65_536
+const maximumBodyBytes = 64 * 1_048_576
 const badRequestBytes = Buffer.from('HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n')
 
 type Connection = {
@@ -71,21 +64,23 @@ type Connection = {
   arrivedBytes: number
   /** Bytes required before the next parse can succeed. */
   neededBytes: number
-  continued: boolean
   serving: boolean
   /** Set while a write waits for the kernel's buffer. */
   resume: (() => void) | null
 }
 
-/** Listens on 127.0.0.1. Throws if the port is in use. */
-export function startServer({ port, handle }: ServerOptions): RawServer {
+/**
+ * Listens on a free port of 127.0.0.1. `handle` resolves to whether the connection can be reused; a rejection resets
+ * it. `stop` resets every connection.
+ */
+export function startServer(handle: (exchange: Exchange) => Promise<'keep' | 'close'>) {
   const connections = new Set<Connection>()
   const records: ExchangeRecord[] = []
   const counts = { connections: 0, requests: 0, aborted: 0 }
 
   const listener = Bun.listen<Connection>({
     hostname: '127.0.0.1',
-    port,
+    port: 0,
     socket: {
       open(socket) {
         const connection: Connection = {
@@ -94,7 +89,6 @@ export function startServer({ port, handle }: ServerOptions): RawServer {
           arrived: [],
           arrivedBytes: 0,
           neededBytes: 1,
-          continued: false,
           serving: false,
           resume: null,
         }
@@ -144,15 +138,10 @@ export function startServer({ port, handle }: ServerOptions): RawServer {
     }
   }
 
-  function openExchange(
-    connection: Connection,
-    request: RawRequest,
-  ): Exchange & { close(verdict: 'keep' | 'close'): void } {
+  function openExchange(connection: Connection, request: RawRequest) {
     const index = counts.requests++
     const record: ExchangeRecord = {
       index,
-      method: request.method,
-      path: request.path,
       startedAt: performance.now(),
       bytesSent: 0,
       outcome: 'open',
@@ -175,7 +164,7 @@ export function startServer({ port, handle }: ServerOptions): RawServer {
       request,
       index,
       gone: connection.gone.signal,
-      async write(bytes) {
+      async write(bytes: Uint8Array) {
         const written = await writeAll(connection, bytes)
         record.bytesSent += written
         return written === bytes.length
@@ -188,7 +177,7 @@ export function startServer({ port, handle }: ServerOptions): RawServer {
         end('broken')
         connection.socket.terminate()
       },
-      close(verdict) {
+      close(verdict: 'keep' | 'close') {
         end('answered')
         if (verdict === 'close') connection.socket.end()
       },
@@ -196,8 +185,12 @@ export function startServer({ port, handle }: ServerOptions): RawServer {
   }
 
   return {
-    port: listener.port,
-    stats: () => ({ openConnections: connections.size, ...counts, exchanges: records.map(record => ({ ...record })) }),
+    url: `http://127.0.0.1:${listener.port}`,
+    stats: (): ServerStats => ({
+      openConnections: connections.size,
+      ...counts,
+      exchanges: records.map(record => ({ ...record })),
+    }),
     stop() {
       listener.stop(true)
     },
@@ -222,23 +215,81 @@ function takeRequest(connection: Connection): RawRequest | null {
   if (connection.arrivedBytes < connection.neededBytes || connection.gone.signal.aborted) return null
   const [only] = connection.arrived
   const buffer = connection.arrived.length === 1 && only !== undefined ? only : Buffer.concat(connection.arrived)
-  const reading = readRequest(buffer)
-  if (reading.kind === 'bad') {
+  const parsed = parseRequest(buffer)
+  if (parsed.kind === 'bad') {
     connection.socket.write(badRequestBytes)
     connection.socket.end()
     return null
   }
-  if (reading.kind === 'partial') {
-    if (reading.awaitsContinue && !connection.continued) connection.socket.write(continueBytes)
-    connection.continued = reading.awaitsContinue
+  if (parsed.kind === 'partial') {
     connection.arrived = [buffer]
-    connection.neededBytes = reading.needsBytes
+    connection.neededBytes = parsed.needsBytes
     return null
   }
-  const rest = buffer.subarray(reading.usedBytes)
+  const rest = buffer.subarray(parsed.usedBytes)
   connection.arrived = rest.length === 0 ? [] : [rest]
   connection.arrivedBytes = rest.length
   connection.neededBytes = 1
-  connection.continued = false
-  return reading.request
+  return parsed.request
+}
+
+type ParsedRequest =
+  | { readonly kind: 'whole'; readonly request: RawRequest; readonly usedBytes: number }
+  /** Incomplete: parse again when this many bytes are buffered. */
+  | { readonly kind: 'partial'; readonly needsBytes: number }
+  | { readonly kind: 'bad' }
+
+/** Never throws: `bad` for other protocols than HTTP/1.1 and for too large requests. */
+function parseRequest(buffer: Buffer): ParsedRequest {
+  const headEnd = buffer.indexOf('\r\n\r\n')
+  if (headEnd > maximumHeadBytes || (headEnd < 0 && buffer.length > maximumHeadBytes)) return { kind: 'bad' }
+  if (headEnd < 0) return { kind: 'partial', needsBytes: buffer.length + 1 }
+
+  const [requestLine = '', ...headerLines] = buffer.toString('latin1', 0, headEnd).split('\r\n')
+  const [method, path, version] = requestLine.split(' ')
+  const headers = parseHeaders(headerLines)
+  if (!method || !path || version !== 'HTTP/1.1' || headers === null) return { kind: 'bad' }
+
+  const bodyStart = headEnd + 4
+  if (headers['transfer-encoding'] === 'chunked') {
+    const chunked = parseChunks(buffer, bodyStart)
+    if (chunked === 'bad') return { kind: 'bad' }
+    if (chunked === 'partial') return { kind: 'partial', needsBytes: buffer.length + 1 }
+    return { kind: 'whole', request: { method, path, headers, body: chunked.body }, usedBytes: chunked.end }
+  }
+  const length = Number(headers['content-length'] ?? '0')
+  if (!Number.isSafeInteger(length) || length < 0 || length > maximumBodyBytes) return { kind: 'bad' }
+  const end = bodyStart + length
+  if (buffer.length < end) return { kind: 'partial', needsBytes: end }
+  return { kind: 'whole', request: { method, path, headers, body: buffer.subarray(bodyStart, end) }, usedBytes: end }
+}
+
+function parseHeaders(lines: readonly string[]): Record<string, string> | null {
+  const headers: Record<string, string> = Object.create(null)
+  for (const line of lines) {
+    const colon = line.indexOf(':')
+    if (colon < 1) return null
+    const name = line.slice(0, colon).toLowerCase()
+    const value = line.slice(colon + 1).trim()
+    const earlier = headers[name]
+    headers[name] = earlier === undefined ? value : `${earlier}, ${value}`
+  }
+  return headers
+}
+
+function parseChunks(buffer: Buffer, start: number): { body: Uint8Array; end: number } | 'partial' | 'bad' {
+  const pieces: Buffer[] = []
+  let at = start
+  for (;;) {
+    const lineEnd = buffer.indexOf('\r\n', at)
+    if (lineEnd < 0) return buffer.length - at > 1_024 ? 'bad' : 'partial'
+    const size = Number.parseInt(buffer.toString('latin1', at, lineEnd), 16)
+    if (!(size >= 0) || lineEnd + size - start > maximumBodyBytes) return 'bad'
+    const end = lineEnd + 2 + size
+    if (buffer.length < end + 2) return 'partial'
+    // Trailers are not supported: no client of these APIs sends any.
+    if (size === 0) return { body: Buffer.concat(pieces), end: end + 2 }
+    pieces.push(buffer.subarray(lineEnd + 2, end))
+    at = end + 2
+  }
 }

@@ -6,7 +6,7 @@
 import type { FinishReason } from '../core/chat/chat-events.ts'
 import { estimateTokens } from '../text/tokens/tokens.ts'
 import type { Directives } from './directives.ts'
-import type { RawRequest } from './request.ts'
+import type { RawRequest } from './server.ts'
 
 export type WireObject = Readonly<Record<string, unknown>>
 
@@ -15,8 +15,6 @@ export type SimulatedRequest = {
   readonly model: string
   readonly stream: boolean
   readonly userTexts: readonly string[]
-  /** System instructions before the first user message. */
-  readonly instructions: string
   /** Input tokens that the provider would count: instructions, history, tools, schema; by o200k_base. */
   readonly inputTokens: number
   readonly images: number
@@ -39,8 +37,6 @@ export type SimulatedRequest = {
   readonly logprobs: number | null
   /** OpenAI: a usage chunk is requested. */
   readonly includeUsage: boolean
-  /** OpenAI: chunks contain padding. */
-  readonly obfuscation: boolean
   /** Google: events instead of one growing JSON array. */
   readonly events: boolean
   /** Responses: how tools were declared, by the names under which they are called here. */
@@ -50,7 +46,7 @@ export type SimulatedRequest = {
 }
 
 /** Output of one choice. */
-export type Answer = {
+export type Output = {
   readonly reasoning: string
   readonly text: string
   readonly refusal: string | null
@@ -59,34 +55,31 @@ export type Answer = {
   readonly stopSequence: string | null
 }
 
-/** Not always a number: directives can make counts invalid. */
-export type Count = number | string
-
 /** As in `TokenUsage`: `input` includes cached and cache-written tokens, `output` includes reasoning. */
 export type SimulatedUsage = {
-  readonly input: Count
-  readonly cached: Count
-  readonly cacheWrite: Count
-  /** Those of the written tokens that are cached for an hour; absent = none. */
-  readonly hourCacheWrite?: number
-  readonly output: Count
-  readonly reasoning: Count
+  readonly input: number
+  readonly cached: number
+  readonly cacheWrite: number
+  readonly output: number
+  readonly reasoning: number
 }
+
+/** Creates a new ID: the prefix and `length` letters and digits. */
+export type Mint = (prefix: string, length: number) => string
 
 /** Everything that a wire format needs to write a response. */
 export type SimulatedResponse = {
   readonly question: SimulatedRequest
   readonly directives: Directives
   /** One per choice. */
-  readonly answers: readonly Answer[]
+  readonly outputs: readonly Output[]
   /** null = the provider reports none. */
   readonly usage: SimulatedUsage | null
   /** The model reported as serving. */
   readonly served: string
   /** Unix seconds. */
   readonly createdAt: number
-  /** Creates a new ID: the prefix and `length` letters and digits. */
-  readonly mint: (prefix: string, length: number) => string
+  readonly mint: Mint
   /** Characters per stream delta. */
   readonly chunkCharacters: number
 }
@@ -125,32 +118,73 @@ export type SimulatedError = {
 
 export type SimulatedFormat = {
   readonly provider: 'openai' | 'anthropic' | 'google'
-  readonly lineEnd: string
   readonly streamType: string
   readonly jsonType: string
   /** The usual delta size of the real provider. */
   readonly chunkCharacters: number
-  /** Sent while there is no output; null = a comment. */
-  readonly ping: Frame | null
-  /** A frame that a newer version of the API might send. */
-  readonly unknownFrame: Frame
   read(
     request: RawRequest,
     body: WireObject,
-    mint: SimulatedResponse['mint'],
+    mint: Mint,
   ): { readonly kind: 'question'; readonly question: SimulatedRequest } | SimulatedError
   headers(turn: Pick<SimulatedResponse, 'mint' | 'createdAt'>): Readonly<Record<string, string>>
   completion(turn: SimulatedResponse): unknown
   frames(turn: SimulatedResponse): Iterable<Frame>
-  failure(failure: Failure, mint: SimulatedResponse['mint']): SimulatedError
-  errorFrame(mint: SimulatedResponse['mint']): Frame
-  /** Writes a frame; absent = Server-Sent Events. */
-  readonly encode?: (frame: Frame) => Uint8Array
+  failure(failure: Failure, mint: Mint): SimulatedError
+  errorFrame(mint: Mint): Frame
+  encode(frame: Frame): Uint8Array
+}
+
+/** Creates a writer of Server-Sent Events. */
+export function eventWriter(lineEnd: string): SimulatedFormat['encode'] {
+  return ({ name, data }) =>
+    Buffer.from(`${name === null ? '' : `event: ${name}${lineEnd}`}data: ${data}${lineEnd}${lineEnd}`)
 }
 
 /** Creates a `Failure` for a client error. */
-export function mistake(message: string, param: string | null = null, status = 400): Failure {
-  return { kind: 'bad_request', status, message, param, retryAfterSeconds: null }
+export function mistake(
+  message: string,
+  param: string | null = null,
+  status = 400,
+  kind: FailureKind = 'bad_request',
+): Failure {
+  return { kind, status, message, param, retryAfterSeconds: null }
+}
+
+/** The fields of a request that most wire formats lack. */
+const absent = {
+  images: 0,
+  files: 0,
+  toolResults: [],
+  tools: [],
+  toolChoice: 'auto',
+  parallelCalls: true,
+  json: null,
+  reasoningTokens: 0,
+  reasoningShown: false,
+  choices: 1,
+  outputCap: null,
+  stops: [],
+  logprobs: null,
+  includeUsage: true,
+  events: true,
+} as const satisfies Partial<SimulatedRequest>
+
+/** Returns a request with these fields, and without what they do not mention. */
+export function readAs(
+  fields: Omit<SimulatedRequest, keyof typeof absent> & Partial<SimulatedRequest>,
+): ReturnType<SimulatedFormat['read']> {
+  return { kind: 'question', question: { ...absent, ...fields } }
+}
+
+/** Returns the stop sequences of a request: one, several or none. */
+export function readStops(value: unknown): readonly string[] {
+  return [value].flat().filter(stop => typeof stop === 'string')
+}
+
+/** Returns the API key of a request; empty = it has none. */
+export function readKey({ headers }: RawRequest): string {
+  return headers.authorization?.replace(/^Bearer +/i, '') ?? headers['x-api-key'] ?? headers['x-goog-api-key'] ?? ''
 }
 
 /** Returns the tokens of serialized JSON objects. */
@@ -159,14 +193,8 @@ export function jsonTokens(values: readonly WireObject[]): number {
 }
 
 /** Returns the tokens of an output at 4 characters per token, so that streams and JSON responses agree. */
-export function tokensOf(text: string | number): number {
+export function countOutputTokens(text: string | number): number {
   return Math.ceil((typeof text === 'string' ? text.length : text) / 4)
-}
-
-/** Adds counts. A count that is not a number invalidates the sum, as at a real provider. */
-export function total(...counts: readonly Count[]): Count {
-  const numbers = counts.filter(count => typeof count === 'number')
-  return numbers.length === counts.length ? numbers.reduce((sum, count) => sum + count, 0) : 'NaN'
 }
 
 /** Yields slices of `characters`, without splitting surrogate pairs. */
@@ -195,6 +223,11 @@ export function textOr<Other>(value: unknown, other: Other): string | Other {
 
 export function numberOr<Other>(value: unknown, other: Other): number | Other {
   return typeof value === 'number' ? value : other
+}
+
+/** Returns the text of content parts. */
+export function joinText(parts: readonly WireObject[] = []): string {
+  return parts.map(part => textOr(part.text, '')).join('')
 }
 
 /** Returns the first field that is not in the list; null counts as absent. */

@@ -11,7 +11,11 @@ import { readCompatible } from '../../src/dialects/chat-completions/request.ts'
 import { catalog } from '../../src/models/catalog.ts'
 import type { Access, AnswerPart, Provider, ProviderFailure } from '../../src/providers/provider.ts'
 import { UpstreamAttempt } from '../../src/request/attempt.ts'
-import { startSimulator } from '../../src/simulator/simulator.ts'
+import { send } from '../../src/simulator/reply.ts'
+import { createResponder } from '../../src/simulator/responder.ts'
+import { startServer } from '../../src/simulator/server.ts'
+import { findCloudFormat } from './clouds/formats.ts'
+import { createCloudIdentity } from './clouds/identity.ts'
 import { modelWith } from './model.ts'
 
 const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
@@ -63,10 +67,28 @@ export function movableClock() {
   return { clock, move }
 }
 
-/** Starts the simulated clouds. */
-export function startClouds(clock: { now(): number } = systemClock, tokenLifetimeMs = accounts.tokenLifetimeMs) {
-  return startSimulator({ clock, random: Math.random, clouds: { ...accounts, tokenLifetimeMs } })
+/** Starts the simulated clouds: their formats are those of the simulator, behind their own logins. */
+export function startClouds(clock: { now(): number } = systemClock) {
+  const respond = createResponder({ clock, random: Math.random })
+  const identity = createCloudIdentity(accounts, clock)
+  const server = startServer(exchange => {
+    const { request } = exchange
+    return send(exchange, identity.tokenReply(request) ?? respond(request, findCloudFormat(request, identity)))
+  })
+  return {
+    ...identity,
+    url: server.url,
+    urls: {
+      azure: `${server.url}/azure`,
+      bedrock: `${server.url}/bedrock`,
+      vertex: `${server.url}/vertex/v1/projects/${accounts.google.project}/locations/global`,
+    },
+    stats: server.stats,
+    stop: server.stop,
+  }
 }
+
+export type Clouds = ReturnType<typeof startClouds>
 
 const deadlines = {
   connectMs: 5_000,

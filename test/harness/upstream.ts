@@ -4,7 +4,7 @@
  */
 import {
   type Break,
-  cutPieces,
+  breakNow,
   type Framing,
   gzipPieces,
   type Piece,
@@ -75,15 +75,12 @@ export function startUpstream(
   script: (request: UpstreamRequest) => UpstreamAnswer | Promise<UpstreamAnswer>,
 ): Upstream {
   const requests = new Map<number, UpstreamRequest>()
-  const server = startServer({
-    port: 0,
-    async handle(exchange) {
-      const { method, path, headers, body } = exchange.request
-      const request = { method, path, headers, body: new TextDecoder().decode(body), index: exchange.index }
-      requests.set(exchange.index, request)
-      requests.delete(exchange.index - 1_000)
-      return send(exchange, asReply(await script(request)))
-    },
+  const server = startServer(async exchange => {
+    const { method, path, headers, body } = exchange.request
+    const request = { method, path, headers, body: new TextDecoder().decode(body), index: exchange.index }
+    requests.set(exchange.index, request)
+    requests.delete(exchange.index - 1_000)
+    return send(exchange, asReply(await script(request)))
   })
 
   const ledger = () =>
@@ -94,7 +91,7 @@ export function startUpstream(
     })
 
   return {
-    url: `http://127.0.0.1:${server.port}`,
+    url: server.url,
     ledger,
     openConnections: () => server.stats().openConnections,
     connections: () => server.stats().connections,
@@ -155,4 +152,20 @@ async function* asPieces(pieces: NonNullable<UpstreamAnswer['pieces']>): AsyncGe
   for await (const next of pieces) {
     yield typeof next === 'string' || next instanceof Uint8Array ? piece(next) : next
   }
+}
+
+/**
+ * Breaks the connection after `atBytes` bytes of the body in its current form (compress first to count compressed
+ * bytes).
+ */
+async function* cutPieces(pieces: Pieces, atBytes: number, how: Break): AsyncGenerator<Piece> {
+  let sent = 0
+  let done = false
+  for await (const next of pieces) {
+    const breaks: boolean = !done && sent + next.bytes.length >= atBytes
+    yield breaks ? { ...next, broken: { afterBytes: atBytes - sent, how } } : next
+    done ||= breaks
+    sent += next.bytes.length
+  }
+  if (!done) yield breakNow(how)
 }

@@ -6,7 +6,7 @@ import {
   maximumEventCharacters,
   type ServerSentEvent,
 } from '../../src/providers/sse.ts'
-import { awsMessage } from '../../src/simulator/aws-event-stream.ts'
+import { awsMessage } from '../harness/clouds/bedrock.ts'
 
 const event = (type: string, payload: string) =>
   awsMessage({

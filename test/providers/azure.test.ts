@@ -7,24 +7,23 @@ import type { Clock } from '../../src/core/ports.ts'
 import { entraAuthorizer } from '../../src/credentials/bearer.ts'
 import { azure, azureEmbeddings } from '../../src/providers/azure.ts'
 import type { Access } from '../../src/providers/provider.ts'
-import type { Simulator } from '../../src/simulator/simulator.ts'
-import { accounts, attemptAt, hostedAs, movableClock, ownModel, startClouds } from '../harness/clouds.ts'
+import { accounts, attemptAt, type Clouds, hostedAs, movableClock, ownModel, startClouds } from '../harness/clouds.ts'
 
 const deployment = hostedAs('openai', 'our gpt')
 const foreign = ownModel('azure-east', 'DeepSeek-V4')
 const { apiKey, tenantId, clientId, clientSecret } = accounts.azure
 
-let simulator: Simulator
+let simulator: Clouds
 beforeAll(async () => {
-  simulator = await startClouds()
+  simulator = startClouds()
 })
 afterAll(() => simulator.stop())
 
 const withKey = (key: string): Access => ({ baseUrl: simulator.urls.azure, apiKey: key })
 
-function withEntra(clouds: Simulator, clock: Clock = systemClock, secret = clientSecret): Access {
+function withEntra(clouds: Clouds, clock: Clock = systemClock, secret = clientSecret): Access {
   const credentials = {
-    authority: clouds.identity?.url ?? '',
+    authority: clouds.url,
     tenantId,
     clientId,
     clientSecret: secret,
@@ -91,26 +90,26 @@ describe('Azure OpenAI requests', () => {
 describe('Entra ID tokens', () => {
   test('serve concurrent requests, renew early, and are replaced when revoked', async () => {
     const { clock, move } = movableClock()
-    const clouds = await startClouds(clock)
+    const clouds = startClouds(clock)
     try {
       const provider = azure({ apiVersion: null })
       const access = withEntra(clouds, clock)
       const ask = async () => (await attemptAt({ provider, access, model: deployment, clock })).failure
       expect(await Promise.all(Array.from({ length: 8 }, ask))).toEqual(Array.from({ length: 8 }, () => null))
-      expect(clouds.identity?.issued()).toBe(1)
+      expect(clouds.issued()).toBe(1)
       move(56 * 60_000)
       expect([await ask(), await ask()]).toEqual([null, null])
-      expect(clouds.identity?.issued()).toBe(2)
+      expect(clouds.issued()).toBe(2)
       move(60_000)
-      clouds.identity?.revokeTokens()
+      clouds.revokeTokens()
       expect(await Promise.all([ask(), ask(), ask()])).toEqual([null, null, null])
-      expect(clouds.identity?.issued()).toBe(3)
+      expect(clouds.issued()).toBe(3)
       // A new token that is refused at once is not replaced again and again.
-      clouds.identity?.revokeTokens()
+      clouds.revokeTokens()
       expect(await ask()).toMatchObject({ kind: 'credential_refused' })
-      expect(clouds.identity?.issued()).toBe(3)
+      expect(clouds.issued()).toBe(3)
     } finally {
-      await clouds.stop()
+      clouds.stop()
     }
   })
 

@@ -12,8 +12,16 @@ import { createAwsEventSplitter } from '../../src/providers/aws-event-stream.ts'
 import { bedrock } from '../../src/providers/bedrock.ts'
 import type { AnswerPart } from '../../src/providers/provider.ts'
 import type { ServerSentEvent } from '../../src/providers/sse.ts'
-import type { Simulator } from '../../src/simulator/simulator.ts'
-import { accounts, attemptAt, fileWith, hostedAs, movableClock, ownModel, startClouds } from '../harness/clouds.ts'
+import {
+  accounts,
+  attemptAt,
+  type Clouds,
+  fileWith,
+  hostedAs,
+  movableClock,
+  ownModel,
+  startClouds,
+} from '../harness/clouds.ts'
 
 const { region, accessKeyId, secretAccessKey, roleArn, webIdentityToken } = accounts.aws
 const scope = { region, service: 'bedrock' }
@@ -26,9 +34,9 @@ const models: readonly (readonly [name: string, model: Model])[] = [
   ['Converse', nova],
 ]
 
-let simulator: Simulator
+let simulator: Clouds
 beforeAll(async () => {
-  simulator = await startClouds()
+  simulator = startClouds()
 })
 afterAll(() => simulator.stop())
 
@@ -273,10 +281,10 @@ describe('Bedrock signature', () => {
 
   test('assumes a role by web identity once for concurrent requests, renews it early and after a revocation', async () => {
     const { clock, move } = movableClock()
-    const clouds = await startClouds(clock)
+    const clouds = startClouds(clock)
     try {
       const identity = {
-        stsUrl: `${clouds.identity?.url}/sts`,
+        stsUrl: `${clouds.url}/sts`,
         roleArn,
         sessionName: 'gateway',
         tokenFile: fileWith(`${webIdentityToken}\n`),
@@ -284,23 +292,23 @@ describe('Bedrock signature', () => {
       const access = accessWith({ kind: 'web_identity', identity }, { clock, base: clouds.urls.bedrock })
       const all = await Promise.all(Array.from({ length: 8 }, () => ask(nova, {}, access)))
       expect(all.map(({ failure }) => failure)).toEqual(all.map(() => null))
-      expect(clouds.identity?.issued()).toBe(1)
+      expect(clouds.issued()).toBe(1)
       move(56 * 60_000)
       // Four minutes before their end the keys still serve, while new ones are fetched.
       expect((await ask(nova, {}, access)).failure).toBeNull()
       expect((await ask(nova, {}, access)).failure).toBeNull()
-      expect(clouds.identity?.issued()).toBe(2)
+      expect(clouds.issued()).toBe(2)
       move(120_000)
-      clouds.identity?.revokeTokens()
+      clouds.revokeTokens()
       expect((await ask(nova, {}, access)).failure).toBeNull()
-      expect(clouds.identity?.issued()).toBe(3)
+      expect(clouds.issued()).toBe(3)
     } finally {
-      await clouds.stop()
+      clouds.stop()
     }
   })
 
   test('reports a refused or unreadable web identity without its token', async () => {
-    const stsUrl = `${simulator.identity?.url}/sts`
+    const stsUrl = `${simulator.url}/sts`
     const at = (tokenFile: string) =>
       accessWith({ kind: 'web_identity', identity: { stsUrl, roleArn, sessionName: 'gateway', tokenFile } })
     const refused = await ask(nova, {}, at(fileWith('a-wrong-token')))

@@ -10,8 +10,15 @@ import { bedrock } from '../../src/providers/bedrock.ts'
 import type { Access } from '../../src/providers/provider.ts'
 import { vertex } from '../../src/providers/vertex.ts'
 import { countInput } from '../../src/request/count-tokens.ts'
-import type { Simulator } from '../../src/simulator/simulator.ts'
-import { accounts, attemptAt, hostedAs, movableClock, privateKeyPem, startClouds } from '../harness/clouds.ts'
+import {
+  accounts,
+  attemptAt,
+  type Clouds,
+  hostedAs,
+  movableClock,
+  privateKeyPem,
+  startClouds,
+} from '../harness/clouds.ts'
 import { countedNetwork } from '../harness/counted-network.ts'
 import { eventually } from '../harness/eventually.ts'
 import { oneTurn } from '../harness/moved-clock.ts'
@@ -20,14 +27,14 @@ import { patient } from '../harness/patience.ts'
 const gemini = hostedAs('google', 'gemini-simulated')
 const claude = hostedAs('anthropic', 'claude-simulated@20260101')
 
-let simulator: Simulator
+let simulator: Clouds
 beforeAll(async () => {
-  simulator = await startClouds()
+  simulator = startClouds()
 })
 afterAll(() => simulator.stop())
 
 function accessTo(
-  clouds: Simulator,
+  clouds: Clouds,
   clock: Clock = systemClock,
   given: { key?: string; email?: string; network?: Network } = {},
 ): Access {
@@ -35,7 +42,7 @@ function accessTo(
     clientEmail: given.email ?? accounts.google.clientEmail,
     privateKey: given.key ?? privateKeyPem,
     privateKeyId: 'k1',
-    tokenUrl: `${clouds.identity?.url}/google/token`,
+    tokenUrl: `${clouds.url}/google/token`,
   }
   const authorizer = serviceAccountAuthorizer({ clock, network: given.network ?? systemNetwork }, account)
   return { baseUrl: clouds.urls.vertex, apiKey: null, authorizer }
@@ -97,25 +104,25 @@ describe('Vertex', () => {
 
   test('renews the token early and fetches another when it is revoked', async () => {
     const { clock, move } = movableClock()
-    const clouds = await startClouds(clock)
+    const clouds = startClouds(clock)
     try {
       const { network, arrived } = countedNetwork()
       const access = accessTo(clouds, clock, { network })
       const ask = async () => (await attemptAt({ provider: vertex, access, model: gemini, clock })).failure
       expect([await ask(), await ask()]).toEqual([null, null])
-      expect(clouds.identity?.issued()).toBe(1)
+      expect(clouds.issued()).toBe(1)
       move(56 * 60_000)
       expect([await ask(), await ask()]).toEqual([null, null])
       // The renewal runs in the background.
       await eventually(() => arrived.complete === 2)
       await oneTurn()
-      expect(clouds.identity?.issued()).toBe(2)
+      expect(clouds.issued()).toBe(2)
       move(60_000)
-      clouds.identity?.revokeTokens()
+      clouds.revokeTokens()
       expect(await ask()).toBeNull()
-      expect(clouds.identity?.issued()).toBe(3)
+      expect(clouds.issued()).toBe(3)
     } finally {
-      await clouds.stop()
+      clouds.stop()
     }
   })
 })

@@ -4,13 +4,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fullName } from '../../src/core/models/models.ts'
-import type { Simulator } from '../../src/simulator/simulator.ts'
-import { accounts, catalogModel, fileWith, privateKeyPem, startClouds } from '../harness/clouds.ts'
+import { accounts, type Clouds, catalogModel, fileWith, privateKeyPem, startClouds } from '../harness/clouds.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { ask } from '../harness/users.ts'
 
 let folder: string
-let simulator: Simulator
+let simulator: Clouds
 let gateway: Gateway
 
 /** A local server with one model, which it lists. */
@@ -32,7 +31,7 @@ const fullNameOf = (provider: string) => fullName(catalogModel(provider))
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'gateway-clouds-'))
-  simulator = await startClouds()
+  simulator = startClouds()
   const { aws, azure, google } = accounts
   const anthropicModel = fullNameOf('anthropic')
   const file = join(folder, 'config.json')
@@ -44,7 +43,7 @@ beforeAll(async () => {
       tenant_id: azure.tenantId,
       client_id: azure.clientId,
       client_secret_env: 'AZURE_CLIENT_SECRET',
-      login_url: simulator.identity?.url,
+      login_url: simulator.url,
       models: [{ id: 'our-gpt', pricing: { input_per_mtok: 1, output_per_mtok: 2 } }],
     },
     {
@@ -63,7 +62,7 @@ beforeAll(async () => {
       base_url: simulator.urls.bedrock,
       role_arn: aws.roleArn,
       web_identity_token_file: fileWith(aws.webIdentityToken),
-      sts_url: `${simulator.identity?.url}/sts`,
+      sts_url: `${simulator.url}/sts`,
       models: [{ id: 'amazon.nova-simulated-v1:0', pricing: { input_per_mtok: 1, output_per_mtok: 2 } }],
       hosts: [{ model: anthropicModel, id: 'eu.anthropic.claude-simulated-v1:0' }],
     },
@@ -88,13 +87,13 @@ beforeAll(async () => {
       type: 'service_account',
       client_email: google.clientEmail,
       private_key: privateKeyPem,
-      token_uri: `${simulator.identity?.url}/google/token`,
+      token_uri: `${simulator.url}/google/token`,
     }),
   })
 })
 afterAll(async () => {
   await gateway.stop()
-  await simulator.stop()
+  simulator.stop()
   await local.stop(true)
   rmSync(folder, { recursive: true })
 })

@@ -9,14 +9,14 @@ const turn = (...content: readonly object[]) => ({ role: 'user', content })
 
 function rig() {
   let now = 0
-  const caches = createPromptCaches({ now: () => now })
+  const usePromptCache = createPromptCaches({ now: () => now })
   return {
     wait(milliseconds: number) {
       now += milliseconds
     },
     use(provider: 'openai' | 'anthropic' | 'google', body: WireObject, tokens: number, key = 'key_a') {
       const request = { method: 'POST', path: '/v1/messages', headers: { 'x-api-key': key }, body: new Uint8Array() }
-      return caches.use(provider, request, { model: 'm', ...body }, tokens)
+      return usePromptCache(provider, request, { model: 'm', ...body }, tokens)
     },
   }
 }
@@ -24,7 +24,7 @@ function rig() {
 test('prompt cache: writes at a mark, reads it again, and forgets it five minutes after the last use', () => {
   const { use, wait } = rig()
   const body = { system: [block('rules', mark)], messages: [turn(block('question'))] }
-  expect(use('anthropic', body, 4_000)).toMatchObject({ cached: 0, hourWritten: 0 })
+  expect(use('anthropic', body, 4_000)).toMatchObject({ cached: 0 })
   const first = use('anthropic', body, 4_000)
   expect(first.cached).toBeGreaterThan(1_900)
   expect(first.written).toBe(0)
@@ -41,10 +41,10 @@ test('prompt cache: caches nothing without a mark, for another key, another mode
   const body = { system: [block('rules', mark)], messages: [turn(block('question'))] }
   const unmarked = { system: [block('rules')], messages: [turn(block('question'))] }
   use('anthropic', body, 4_000)
-  expect(use('anthropic', unmarked, 4_000)).toEqual({ cached: 0, written: 0, hourWritten: 0 })
+  expect(use('anthropic', unmarked, 4_000)).toEqual({ cached: 0, written: 0 })
   expect(use('anthropic', body, 4_000, 'key_b').cached).toBe(0)
   expect(use('anthropic', { ...body, model: 'other' }, 4_000).cached).toBe(0)
-  expect(use('anthropic', body, 1_500)).toEqual({ cached: 0, written: 0, hourWritten: 0 })
+  expect(use('anthropic', body, 1_500)).toEqual({ cached: 0, written: 0 })
 })
 
 test('prompt cache: finds an earlier mark at most 20 blocks before a new one', () => {
@@ -62,13 +62,11 @@ test('prompt cache: finds an earlier mark at most 20 blocks before a new one', (
   expect(far.use('anthropic', { messages: unmarked }, 42_000).cached).toBe(0)
 })
 
-test('prompt cache: keeps a part for the hour of its mark, and marks the last block for a mark at the top level', () => {
-  const { use, wait } = rig()
-  const hour = { cache_control: { type: 'ephemeral', ttl: '1h' } }
-  const body = { ...hour, messages: [turn(block('question'))] }
-  expect(use('anthropic', body, 3_000)).toEqual({ cached: 0, written: 3_000, hourWritten: 3_000 })
-  wait(59 * minute)
-  expect(use('anthropic', body, 3_000)).toEqual({ cached: 3_000, written: 0, hourWritten: 0 })
+test('prompt cache: writes up to the last block for a mark at the top level', () => {
+  const { use } = rig()
+  const body = { ...mark, messages: [turn(block('question'))] }
+  expect(use('anthropic', body, 3_000)).toEqual({ cached: 0, written: 3_000 })
+  expect(use('anthropic', body, 3_000)).toEqual({ cached: 3_000, written: 0 })
 })
 
 test.each(['openai', 'google'] as const)(

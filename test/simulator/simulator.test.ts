@@ -313,24 +313,85 @@ describe('official OpenAI client', () => {
     expect(named.choices[0]?.message).toMatchObject({ content: null, tool_calls: [{ function: { name: 'tides' } }] })
   })
 
-  test('receives JSON and tool arguments from a prompt that describes them', async () => {
-    const ask = (content: string, extra: object = {}) =>
-      client.chat.completions.create({ model: 'gpt-4.1', messages: user(content), ...extra })
-    const inWords = await ask('What about Porto? Answer in JSON with fields a and b.')
-    expect(JSON.parse(inWords.choices[0]?.message.content ?? '')).toEqual({ a: 'simulated a', b: 'simulated b' })
-    const told = await client.chat.completions.create({
-      model: 'gpt-4.1',
-      messages: [{ role: 'system', content: 'Reply only with JSON: {"city": "..."}' }, ...user('It rains in Porto.')],
-    })
-    expect(JSON.parse(told.choices[0]?.message.content ?? '')).toEqual({ city: 'Porto' })
+  test('receives one plausible value for each part of a schema', async () => {
+    const value = async (schema: object) => {
+      const response_format = { type: 'json_schema' as const, json_schema: { name: 'x', schema: { $defs, ...schema } } }
+      const { choices } = await client.chat.completions.create({
+        model: 'gpt-4.1',
+        messages: user('Hi'),
+        response_format,
+      })
+      const made: unknown = JSON.parse(choices[0]?.message.content ?? '')
+      expect([schema, new Ajv({ strict: false, formats }).validate({ $defs, ...schema }, made)]).toEqual([schema, true])
+      return made
+    }
+    const formats = { date: true, uuid: true, email: true } as const
+    const node = { $ref: '#/$defs/node' }
+    const $defs = {
+      node: {
+        type: 'object',
+        properties: { name: { type: 'string' }, next: { anyOf: [node, { type: 'null' }] } },
+        required: ['name', 'next'],
+      },
+      tree: {
+        type: 'object',
+        properties: { value: { type: 'integer' }, children: { type: 'array', items: { $ref: '#/$defs/tree' } } },
+      },
+      left: { oneOf: [{ $ref: '#/$defs/right' }, { type: 'integer' }] },
+      right: { type: 'object', properties: { left: { $ref: '#/$defs/left' } }, required: ['left'] },
+    }
+    const text = { type: 'string' }
+    for (const [schema, expected] of [
+      [node, { name: 'simulated name', next: null }],
+      [{ $ref: '#/$defs/tree' }, { value: 1 }],
+      [{ $ref: '#/$defs/left' }, { left: 1 }],
+      [{ type: ['null', 'string'], maxLength: 4 }, 'simu'],
+      [{ type: 'string', minLength: 17 }, 'simulated value..'],
+      [{ enum: ['b', 'a'] }, 'b'],
+      [{ const: { a: [1] } }, { a: [1] }],
+      [{ type: 'boolean' }, true],
+      [{ type: 'string', format: 'date' }, '2026-01-31'],
+      [{ type: 'integer', minimum: -9, maximum: -3 }, -6],
+      [{ type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 1 }, 0.5],
+      [{ type: 'number', exclusiveMinimum: 1 }, 2],
+      [{ type: 'integer', minimum: 5, multipleOf: 7 }, 7],
+      [{ type: 'array', items: text, minItems: 2 }, ['simulated value', 'simulated value']],
+      [{ properties: { a: text, b: text }, required: ['b'] }, { b: 'simulated b' }],
+      [
+        {
+          allOf: [
+            { type: 'object', properties: { a: text }, required: ['a'] },
+            { properties: { b: node }, required: ['b'] },
+          ],
+        },
+        { a: 'simulated a', b: { name: 'simulated name', next: null } },
+      ],
+    ] as const)
+      expect(await value(schema)).toEqual(expected)
+  })
 
-    const parameters = { type: 'object', properties: { city: { type: 'string' }, days: { type: 'integer' } } }
-    const tools = [{ type: 'function', function: { name: 'forecast', parameters } }]
-    const called = await ask('How warm is it in Porto for the next 4 days?', { tools, tool_choice: 'required' })
-    const calls = called.choices[0]?.message.tool_calls ?? []
-    expect(calls.map(call => ('function' in call ? JSON.parse(call.function.arguments) : null))).toEqual([
-      { city: 'Porto', days: 4 },
-    ])
+  test('receives a bounded value for a schema without an end', async () => {
+    const names = Array.from({ length: 20 }, (_, index) => `p${index}`)
+    const endless = { required: names, properties: Object.fromEntries(names.map(name => [name, { $ref: '#' }])) }
+    const nested = (depth: number): object =>
+      depth === 0 ? { type: 'string' } : { type: 'array', minItems: 100, items: nested(depth - 1) }
+    for (const schema of [
+      endless,
+      nested(10),
+      { allOf: names.map(() => ({ $ref: '#' })) },
+      { $ref: '#' },
+      { $ref: '#/constructor' },
+    ]) {
+      const tools = [{ type: 'function' as const, function: { name: 'f', parameters: { ...schema } } }]
+      const { choices } = await client.chat.completions.create({
+        model: 'gpt-4.1',
+        messages: user('Hi'),
+        tools,
+        tool_choice: 'required',
+        max_tokens: 100_000,
+      })
+      expect(choices[0]?.finish_reason).toBe('tool_calls')
+    }
   })
 
   test('receives the requested schema, choices, log probabilities, stop sequences, caps and reasoning', async () => {
@@ -591,15 +652,12 @@ describe.each(providers)('simulated format %s', provider => {
       status: 200,
       text: expect.stringContaining('<html'),
     })
-    const hidden = await ask(provider, '[[sim:error_200]]', true)
-    expect([hidden.status, hidden.text.includes('"error"')]).toEqual([200, true])
   })
 
   test('breaks in every way before the headers', async () => {
     expect(await raw(provider, '[[sim:hang]]')).toMatchObject({ head: '', ended: 'open' })
     expect(await raw(provider, '[[sim:cut]]')).toMatchObject({ head: '', ended: 'fin' })
     expect(await raw(provider, '[[sim:reset]]')).toMatchObject({ head: '', ended: 'rst' })
-    expect((await raw(provider, '[[sim:garbage]]')).head).toContain('SSH')
   })
 
   test('breaks in every way and framing after a number of deltas, and never sends an end', async () => {
@@ -614,29 +672,15 @@ describe.each(providers)('simulated format %s', provider => {
     }
     expect((await raw(provider, '[[sim:cut_after=0]]')).body.toString()).not.toContain('[simu')
     expect(await raw(provider, '[[sim:reset_after=1]]', false)).toMatchObject({ ended: 'rst' })
-    const cut = await raw(provider, '[[sim:cut_bytes=33, framing=length]]', false)
-    expect([cut.body.length, cut.ended]).toEqual([33, 'fin'])
   })
 
   test('sends invalid frames, and streams with invalid ends', async () => {
     const streamed = async (prompt: string) => (await ask(provider, prompt, true)).text
     await expect(streamed('[[sim:malformed_after=2]]').then(read)).rejects.toBeInstanceOf(SyntaxError)
     await expect(streamed('[[sim:error_after=2]]').then(read)).rejects.toThrow('error frame')
-    const { url, headers, body } = wireRequest(provider, '[[sim:bad_utf8_after=1]]', true)
-    const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
-    const bytes = await response.bytes()
-    expect(() => new TextDecoder('utf-8', { fatal: true }).decode(bytes)).toThrow()
-
     const unended = read(await streamed('[[sim:no_terminal]]'))
     expect(unended).toMatchObject({ finish: null, ended: false })
     expect(unended.text).toStartWith('[simulated')
-    expect(read(await streamed('[[sim:no_done]]'))).toMatchObject({
-      ended: false,
-      finish: provider === 'google' ? null : finishes[provider].stop,
-    })
-
-    const huge = await streamed('[[sim:huge_line=2]]')
-    expect(Math.max(...events(huge).map(({ data }) => data.length))).toBeGreaterThan(2_000_000)
   })
 
   test('finishes and counts as directed', async () => {
@@ -652,7 +696,7 @@ describe.each(providers)('simulated format %s', provider => {
     expect(await output('[[sim:no_usage]]')).toBeNull()
     expect((await output('[[sim:usage_absurd]]'))?.[outputKey]).toBe(1e12)
     expect((await output('[[sim:usage_negative]]'))?.[outputKey]).toBe(-5)
-    expect((await output('[[sim:usage_nan]]'))?.[outputKey]).toBe('NaN')
+    expect((await output('[[sim:usage_nan]]'))?.[outputKey]).toBeNull()
     expect((await output('[[sim:usage_zero]]'))?.[outputKey] ?? 0).toBe(0)
     expect((await output('[[sim:tokens=200]]'))?.[outputKey]).toBe(200)
     expect(JSON.stringify(await output('[[sim:cached=3]] a longer prompt'))).toMatch(/cache\w*":3/i)
@@ -662,22 +706,11 @@ describe.each(providers)('simulated format %s', provider => {
     )
   })
 
-  test('keeps its text with compression, slicing, comments, pings, unknown frames and any line ends', async () => {
+  test('keeps its text with compression, slicing and any framing', async () => {
     const plain = read((await ask(provider, 'Hi', true)).text)
-    const variants = [
-      'gzip',
-      'slice=1',
-      'slice=7, gzip',
-      'comments',
-      'unknown_events',
-      'pings=3',
-      'framing=close',
-      'framing=length',
-    ]
-    for (const variant of [...variants, 'line_ends=lf', 'line_ends=crlf', 'line_ends=cr', 'line_ends=mixed']) {
+    for (const variant of ['gzip', 'slice=1', 'slice=7, gzip', 'framing=close', 'framing=length']) {
       const { text, headers } = await ask(provider, `Hi [[sim:${variant}]]`, true)
       expect([variant, read(text).text, read(text).ended]).toEqual([variant, plain.text, true])
-      if (variant.includes('comments')) expect(text).toContain(': simulated')
       if (variant.includes('gzip')) expect(headers.get('content-encoding')).toBe('gzip')
     }
     const zipped = await raw(provider, '[[sim:gzip, framing=length]]', false)
@@ -830,12 +863,6 @@ describe('simulator server', () => {
     }
     expect(last).toBeLessThan(50_000_000)
     socket.destroy()
-  })
-
-  test('expands a small body to many megabytes as directed', async () => {
-    const { head, body } = await raw('openai', '[[sim:bomb_mb=20]]')
-    expect(head).toContain('content-encoding: gzip')
-    expect(body.length).toBeLessThan(200_000)
   })
 })
 

@@ -1,39 +1,43 @@
 /** Responses of the simulated OpenAI Responses API, as output items and as the events of a stream. */
 import { createHash } from 'node:crypto'
 import {
-  type Answer,
   type Frame,
   isWireObject,
+  type Output,
   objectsIn,
   type SimulatedResponse,
+  type SimulatedUsage,
   slices,
   textOr,
-  total,
   type WireObject,
 } from './wire-format.ts'
 
 /** Reasoning as only its maker can read it: what comes back is checked, as OpenAI does. */
 function encryptedReasoning(text: string): string {
   const bytes = Buffer.from(text)
-  return `gAAAA${Buffer.concat([digestOf(bytes), bytes]).toString('base64url')}`
+  return `gAAAA${Buffer.concat([digest(bytes), bytes]).toString('base64url')}`
 }
 
 /** Whether a client brings back what it was given. */
 export function isOwnReasoning(encrypted: string): boolean {
   const bytes = Buffer.from(encrypted.slice('gAAAA'.length), 'base64url')
-  return encrypted.startsWith('gAAAA') && digestOf(bytes.subarray(digestBytes)).equals(bytes.subarray(0, digestBytes))
+  return encrypted.startsWith('gAAAA') && digest(bytes.subarray(digestBytes)).equals(bytes.subarray(0, digestBytes))
 }
 
 const digestBytes = 16
 
-function digestOf(bytes: Uint8Array): Buffer {
+function digest(bytes: Uint8Array): Buffer {
   return createHash('sha256').update('simulated reasoning').update(bytes).digest().subarray(0, digestBytes)
 }
 
 /** The whole response as one object. */
-export function responseObject(turn: SimulatedResponse, status: string, output: readonly WireObject[]): WireObject {
-  const { createdAt, served, usage, answers } = turn
-  const finish = answers[0]?.finish
+export function writeResponseObject(
+  turn: SimulatedResponse,
+  status: string,
+  output: readonly WireObject[],
+): WireObject {
+  const { createdAt, served, usage, outputs } = turn
+  const finish = outputs[0]?.finish
   const isCut = status === 'completed' && (finish === 'length' || finish === 'content_filter')
   const reason = finish === 'length' ? 'max_output_tokens' : 'content_filter'
   return {
@@ -57,40 +61,34 @@ export function responseObject(turn: SimulatedResponse, status: string, output: 
     tools: [],
     top_p: 1,
     truncation: 'disabled',
-    usage: status === 'in_progress' || usage === null ? null : usageBody(usage),
+    usage: status === 'in_progress' || usage === null ? null : writeUsage(usage),
     metadata: {},
   }
 }
 
-function usageBody({
-  input,
-  cached,
-  cacheWrite,
-  output,
-  reasoning,
-}: NonNullable<SimulatedResponse['usage']>): WireObject {
+function writeUsage({ input, cached, cacheWrite, output, reasoning }: SimulatedUsage): WireObject {
   return {
     input_tokens: input,
     input_tokens_details: { cached_tokens: cached, ...(cacheWrite === 0 ? {} : { cache_write_tokens: cacheWrite }) },
     output_tokens: output,
     output_tokens_details: { reasoning_tokens: reasoning },
-    total_tokens: total(input, output),
+    total_tokens: input + output,
   }
 }
 
-/** The items of the answer, each done. */
-export function outputItems(turn: SimulatedResponse): readonly WireObject[] {
-  const [answer] = turn.answers
-  if (answer === undefined) return []
-  const { reasoning, text, refusal } = answer
+/** The items of the output, each done. */
+export function writeItems(turn: SimulatedResponse): readonly WireObject[] {
+  const [output] = turn.outputs
+  if (output === undefined) return []
+  const { reasoning, text, refusal } = output
   return [
-    ...(reasoning === '' ? [] : [reasoningItem(turn, reasoning)]),
-    ...(text === '' && refusal === null ? [] : [messageItem(turn, text, refusal)]),
-    ...answer.calls.map(call => callItem(turn, call)),
+    ...(reasoning === '' ? [] : [writeReasoning(turn, reasoning)]),
+    ...(text === '' && refusal === null ? [] : [writeMessage(turn, text, refusal)]),
+    ...output.calls.map(call => writeCall(turn, call)),
   ]
 }
 
-function reasoningItem({ question, mint }: SimulatedResponse, text: string): WireObject {
+function writeReasoning({ question, mint }: SimulatedResponse, text: string): WireObject {
   return {
     id: mint('rs_', 48),
     type: 'reasoning',
@@ -99,13 +97,13 @@ function reasoningItem({ question, mint }: SimulatedResponse, text: string): Wir
   }
 }
 
-function messageItem({ mint }: SimulatedResponse, text: string, refusal: string | null): WireObject {
+function writeMessage({ mint }: SimulatedResponse, text: string, refusal: string | null): WireObject {
   const part =
     refusal === null ? { type: 'output_text', text, annotations: [], logprobs: [] } : { type: 'refusal', refusal }
   return { id: mint('msg_', 48), type: 'message', status: 'completed', role: 'assistant', content: [part] }
 }
 
-function callItem({ question, mint }: SimulatedResponse, call: Answer['calls'][number]): WireObject {
+function writeCall({ question, mint }: SimulatedResponse, call: Output['calls'][number]): WireObject {
   const { type, name, namespace } = question.declared?.get(call.name) ?? { type: 'function', name: call.name }
   const common = {
     status: 'completed',
@@ -119,10 +117,10 @@ function callItem({ question, mint }: SimulatedResponse, call: Answer['calls'][n
   return { id: mint('ctc_', 48), type: 'custom_tool_call', ...common, input }
 }
 
-/** The answer as events. */
-export function* responseFrames(turn: SimulatedResponse): Generator<Frame> {
-  const items = outputItems(turn)
-  const opened = responseObject(turn, 'in_progress', [])
+/** The output as events. */
+export function* writeResponseFrames(turn: SimulatedResponse): Generator<Frame> {
+  const items = writeItems(turn)
+  const opened = writeResponseObject(turn, 'in_progress', [])
   let number = 0
   let hasContent = false
   const frame = (part: Frame['part'], type: string, fields: WireObject): Frame => {
@@ -137,11 +135,11 @@ export function* responseFrames(turn: SimulatedResponse): Generator<Frame> {
   yield frame('opening', 'response.in_progress', { response: opened })
   for (const [place, item] of items.entries()) {
     yield frame('opening', 'response.output_item.added', { output_index: place, item: begun(item) })
-    for (const { part, type, fields } of contentOf(item, turn.chunkCharacters))
+    for (const { part, type, fields } of writeContent(item, turn.chunkCharacters))
       yield frame(part, type, { item_id: item.id, output_index: place, ...fields })
     yield frame('opening', 'response.output_item.done', { output_index: place, item })
   }
-  const whole: WireObject = { ...responseObject(turn, 'completed', items), id: opened.id }
+  const whole: WireObject = { ...writeResponseObject(turn, 'completed', items), id: opened.id }
   yield frame('closing', `response.${String(whole.status)}`, { response: whole })
 }
 
@@ -160,7 +158,7 @@ function begun(item: WireObject): WireObject {
   }
 }
 
-function* contentOf(item: WireObject, characters: number): Generator<Event> {
+function* writeContent(item: WireObject, characters: number): Generator<Event> {
   switch (item.type) {
     case 'reasoning': {
       const [part] = objectsIn(item.summary)

@@ -1,35 +1,35 @@
 /** Responses of OpenAI Chat Completions: one JSON object, or the frames of a stream. */
 import {
-  type Answer,
   type Frame,
+  type Mint,
+  type Output,
   type SimulatedResponse,
   type SimulatedUsage,
   slices,
-  total,
   type WireObject,
 } from './wire-format.ts'
 
 export function openaiCompletion(turn: SimulatedResponse): unknown {
-  const { question, answers, usage } = turn
+  const { question, outputs, usage } = turn
   return {
-    ...envelope(turn, 'chat.completion'),
-    choices: answers.map((answer, index) => ({
+    ...createEnvelope(turn, 'chat.completion'),
+    choices: outputs.map((output, index) => ({
       index,
       message: {
         role: 'assistant',
-        content: answer.text === '' && (answer.calls.length > 0 || answer.refusal !== null) ? null : answer.text,
-        ...(answer.calls.length === 0 ? {} : { tool_calls: answer.calls.map(call => toolCall(call, turn)) }),
-        refusal: answer.refusal,
+        content: output.text === '' && (output.calls.length > 0 || output.refusal !== null) ? null : output.text,
+        ...(output.calls.length === 0 ? {} : { tool_calls: output.calls.map(call => writeCall(call, turn)) }),
+        refusal: output.refusal,
         annotations: [],
       },
-      logprobs: logprobsOf(answer.text, question.logprobs),
-      finish_reason: answer.finish,
+      logprobs: writeLogprobs(output.text, question.logprobs),
+      finish_reason: output.finish,
     })),
-    ...(usage === null ? {} : { usage: usageBody(usage) }),
+    ...(usage === null ? {} : { usage: writeUsage(usage) }),
   }
 }
 
-function envelope({ mint, createdAt, served }: SimulatedResponse, object: string) {
+function createEnvelope({ mint, createdAt, served }: SimulatedResponse, object: string) {
   return {
     id: mint('chatcmpl-', 29),
     object,
@@ -40,7 +40,7 @@ function envelope({ mint, createdAt, served }: SimulatedResponse, object: string
   }
 }
 
-function toolCall(call: Answer['calls'][number], { mint }: SimulatedResponse) {
+function writeCall(call: Output['calls'][number], { mint }: SimulatedResponse) {
   return {
     id: mint('call_', 24),
     type: 'function',
@@ -48,11 +48,11 @@ function toolCall(call: Answer['calls'][number], { mint }: SimulatedResponse) {
   }
 }
 
-function usageBody({ input, cached, cacheWrite, output, reasoning }: SimulatedUsage) {
+function writeUsage({ input, cached, cacheWrite, output, reasoning }: SimulatedUsage): WireObject {
   return {
     prompt_tokens: input,
     completion_tokens: output,
-    total_tokens: total(input, output),
+    total_tokens: input + output,
     prompt_tokens_details: {
       cached_tokens: cached,
       ...(cacheWrite === 0 ? {} : { cache_write_tokens: cacheWrite }),
@@ -67,7 +67,7 @@ function usageBody({ input, cached, cacheWrite, output, reasoning }: SimulatedUs
   }
 }
 
-function logprobsOf(text: string, alternatives: number | null): unknown {
+function writeLogprobs(text: string, alternatives: number | null): unknown {
   if (alternatives === null) return null
   const entry = (token: string, logprob: number) => ({ token, logprob, bytes: [...Buffer.from(token)] })
   const content = [...slices(text, 4)].map(token => ({
@@ -80,19 +80,13 @@ function logprobsOf(text: string, alternatives: number | null): unknown {
 }
 
 export function* openaiFrames(turn: SimulatedResponse): Generator<Frame> {
-  const { question, answers, usage, chunkCharacters, mint } = turn
-  const shared = envelope(turn, 'chat.completion.chunk')
+  const { question, outputs, usage, chunkCharacters, mint } = turn
+  const shared = createEnvelope(turn, 'chat.completion.chunk')
   const noUsage = question.includeUsage && usage !== null ? { usage: null } : {}
-  let chunks = 0
   const frame = (part: Frame['part'], choices: readonly unknown[], extra: object = noUsage): Frame => ({
     part,
     name: null,
-    data: JSON.stringify({
-      ...shared,
-      choices,
-      ...extra,
-      ...(question.obfuscation ? { obfuscation: 'simulatedpadding'.slice(++chunks % 12) } : {}),
-    }),
+    data: JSON.stringify({ ...shared, choices, ...extra }),
   })
   const choiceFrame = (
     part: Frame['part'],
@@ -102,30 +96,26 @@ export function* openaiFrames(turn: SimulatedResponse): Generator<Frame> {
     logprobs: unknown = null,
   ) => frame(part, [{ index, delta, logprobs, finish_reason: finish }])
 
-  for (const [index, { text, calls }] of answers.entries()) {
+  for (const [index, { text, calls }] of outputs.entries()) {
     // A single call opens its turn itself; several follow a chunk with only the role.
     if (text !== '' || calls.length !== 1) {
       const content = calls.length > 0 && text === '' ? null : ''
       yield choiceFrame('opening', index, { role: 'assistant', content, refusal: null })
     }
   }
-  const writers = answers.map((answer, index) =>
-    deltasOf(answer, chunkCharacters, mint).map(delta => ({ index, delta })),
+  const writers = outputs.map((output, index) =>
+    createDeltas(output, chunkCharacters, mint).map(delta => ({ index, delta })),
   )
   for (const { index, delta } of interleaved(writers)) {
     const text = 'content' in delta && typeof delta.content === 'string' ? delta.content : ''
-    yield choiceFrame('content', index, delta, null, text === '' ? null : logprobsOf(text, question.logprobs))
+    yield choiceFrame('content', index, delta, null, text === '' ? null : writeLogprobs(text, question.logprobs))
   }
-  for (const [index, { finish }] of answers.entries()) yield choiceFrame('closing', index, {}, finish)
-  if (question.includeUsage && usage !== null) yield frame('closing', [], { usage: usageBody(usage) })
+  for (const [index, { finish }] of outputs.entries()) yield choiceFrame('closing', index, {}, finish)
+  if (question.includeUsage && usage !== null) yield frame('closing', [], { usage: writeUsage(usage) })
   yield { part: 'closing', name: null, data: '[DONE]' }
 }
 
-function* deltasOf(
-  { text, refusal, calls }: Answer,
-  characters: number,
-  mint: SimulatedResponse['mint'],
-): Generator<WireObject> {
+function* createDeltas({ text, refusal, calls }: Output, characters: number, mint: Mint): Generator<WireObject> {
   for (const content of slices(text, characters)) yield { content }
   for (const piece of slices(refusal ?? '', characters)) yield { refusal: piece }
   for (const [index, call] of calls.entries()) {

@@ -1,17 +1,17 @@
 /** The simulated clouds by path: their checks of credentials, and their wire formats. */
-import { anthropicCount, anthropicFormat } from './anthropic.ts'
+import { anthropicCount, anthropicFormat } from '../../../src/simulator/anthropic.ts'
+import { googleFormat } from '../../../src/simulator/google.ts'
+import { openaiFormat } from '../../../src/simulator/openai.ts'
+import { openaiResponsesFormat } from '../../../src/simulator/openai-responses.ts'
+import type { RawRequest } from '../../../src/simulator/server.ts'
+import { mistake, type SimulatedFormat } from '../../../src/simulator/wire-format.ts'
 import { awsFailure, converseFormat, invokeFormat } from './bedrock.ts'
-import type { CloudIdentity } from './cloud-accounts.ts'
-import { googleFormat } from './google.ts'
-import { openaiFormat } from './openai.ts'
-import { openaiResponsesFormat } from './openai-responses.ts'
-import type { RawRequest } from './request.ts'
-import { mistake, type SimulatedFormat } from './wire-format.ts'
+import type { CloudIdentity } from './identity.ts'
 
 type Cloud = 'aws' | 'azure' | 'google'
 
 /** Returns the format of a cloud's path, which first checks the request's credentials; null = no path of a cloud. */
-export function cloudFormatFor(request: RawRequest, identity: CloudIdentity): SimulatedFormat | null {
+export function findCloudFormat(request: RawRequest, identity: CloudIdentity): SimulatedFormat | null {
   const [route = ''] = request.path.split('?')
   const bedrock = /^\/bedrock\/model\/([^/]+)\/(invoke|converse)(-with-response-stream|-stream)?$/.exec(route)
   if (bedrock !== null) {
@@ -73,7 +73,7 @@ function azureChat(deployment: string | null): SimulatedFormat {
 }
 
 function vertexClaude(id: string, method: string): SimulatedFormat {
-  const format = id === 'count-tokens' ? anthropicCount() : anthropicFormat
+  const format = id === 'count-tokens' ? anthropicCount : anthropicFormat
   return {
     ...format,
     read(request, { anthropic_version, ...body }, mint) {

@@ -2,10 +2,9 @@
  * Simulated identity services of the clouds: token endpoints of Microsoft Entra ID, Google and AWS STS, and the checks
  * that a cloud makes of a request's key, token or signature.
  */
-import { createHash, createHmac, createVerify, type KeyObject, timingSafeEqual } from 'node:crypto'
-import { piece, type Reply } from './reply.ts'
-import type { RawRequest } from './request.ts'
-import type { SimulatedResponse } from './wire-format.ts'
+import { createHash, createHmac, createVerify, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto'
+import { jsonReply, piece, type Reply } from '../../../src/simulator/reply.ts'
+import type { RawRequest } from '../../../src/simulator/server.ts'
 
 /** Accounts of the simulated clouds, which refuse all others. */
 export type CloudAccounts = {
@@ -47,17 +46,13 @@ type Issued = { readonly endsAt: number; readonly secret: string; readonly sessi
 const maximumSkewMs = 300_000
 
 /** Creates the services. `clock` is the clouds' own. */
-export function createCloudIdentity(
-  accounts: CloudAccounts,
-  clock: { now(): number },
-  mint: SimulatedResponse['mint'],
-): CloudIdentity {
+export function createCloudIdentity(accounts: CloudAccounts, clock: { now(): number }): CloudIdentity {
   const bearers = new Map<string, { readonly cloud: 'azure' | 'google'; readonly endsAt: number }>()
   const keys = new Map<string, Issued>()
   let issued = 0
 
   const issueToken = (cloud: 'azure' | 'google'): Reply => {
-    const token = mint(cloud === 'azure' ? 'eyJ0eXAi.' : 'ya29.', 64)
+    const token = (cloud === 'azure' ? 'eyJ0eXAi.' : 'ya29.') + randomBytes(48).toString('base64url')
     bearers.set(token, { cloud, endsAt: clock.now() + accounts.tokenLifetimeMs })
     issued++
     const expires_in = Math.round(accounts.tokenLifetimeMs / 1_000)
@@ -65,8 +60,12 @@ export function createCloudIdentity(
   }
 
   const issueKeys = (): Reply => {
-    const accessKeyId = mint('ASIASIM', 13).toUpperCase()
-    const key = { endsAt: clock.now() + accounts.tokenLifetimeMs, secret: mint('', 40), sessionToken: mint('Fwo', 200) }
+    const accessKeyId = `ASIA${randomBytes(8).toString('hex').toUpperCase()}`
+    const key = {
+      endsAt: clock.now() + accounts.tokenLifetimeMs,
+      secret: randomBytes(20).toString('hex'),
+      sessionToken: randomBytes(100).toString('hex'),
+    }
     keys.set(accessKeyId, key)
     issued++
     return xmlReply(
@@ -162,11 +161,6 @@ function forbidden(code: string, message: string): CloudRefusal {
 
 function oauthError(error: string) {
   return { error, error_description: 'Simulated: the credentials are not those of the simulated account.' }
-}
-
-function jsonReply(status: number, body: unknown): Reply {
-  const headers = { 'content-type': 'application/json' }
-  return { kind: 'http', status, headers, framing: 'length', headDelayMs: 0, pieces: [piece(JSON.stringify(body))] }
 }
 
 function xmlReply(status: number, body: string): Reply {

@@ -1,26 +1,27 @@
 /** Wire formats of AWS Bedrock: Converse for any model, and InvokeModel with Anthropic's Messages. */
-import { estimateTokens } from '../text/tokens/tokens.ts'
-import { anthropicFormat } from './anthropic.ts'
-import { awsMessage } from './aws-event-stream.ts'
+import { crc32 } from 'node:zlib'
+import { anthropicFormat } from '../../../src/simulator/anthropic.ts'
 import {
-  type Answer,
   type Failure,
   type Frame,
   isWireObject,
+  joinText,
   jsonTokens,
   mistake,
   numberOr,
+  type Output,
   objectsIn,
+  readAs,
+  readStops,
   type SimulatedFormat,
   type SimulatedRequest,
   type SimulatedResponse,
   type SimulatedUsage,
   slices,
   textOr,
-  total,
   unknownField,
   type WireObject,
-} from './wire-format.ts'
+} from '../../../src/simulator/wire-format.ts'
 
 const exceptions: Readonly<Record<number, string>> = {
   400: 'ValidationException',
@@ -57,10 +58,8 @@ function encode({ name, data }: Frame): Uint8Array {
 }
 
 const shared = {
-  lineEnd: '\n',
   streamType: 'application/vnd.amazon.eventstream',
   jsonType: 'application/json',
-  ping: null,
   encode,
   headers: ({ mint, createdAt }: Pick<SimulatedResponse, 'mint' | 'createdAt'>) => ({
     'x-amzn-requestid': mint('', 36),
@@ -89,7 +88,6 @@ export function invokeFormat(model: string, streams: boolean): SimulatedFormat {
   return {
     ...anthropicFormat,
     ...shared,
-    unknownFrame: chunk(anthropicFormat.unknownFrame),
     read(request, { anthropic_version, anthropic_beta, ...body }, mint) {
       if (anthropic_version !== 'bedrock-2023-05-31')
         return shared.failure(mistake('anthropic_version: Field required'))
@@ -128,24 +126,21 @@ export function converseFormat(model: string, streams: boolean): SimulatedFormat
     ...shared,
     provider: 'anthropic',
     chunkCharacters: 20,
-    unknownFrame: { part: 'opening', name: 'contentProgress', data: '{"percent":1}' },
     read: (_, body) => {
-      const problem = problemIn(body)
-      return problem === null
-        ? { kind: 'question', question: questionIn(body, model, streams) }
-        : shared.failure(mistake(problem))
+      const problem = findProblem(body)
+      return problem === null ? readRequest(body, model, streams) : shared.failure(mistake(problem))
     },
     completion: turn => ({
-      output: { message: { role: 'assistant', content: blocksOf(turn).map(({ block }) => block) } },
-      stopReason: stopReasonOf(turn.answers[0]),
-      ...(turn.usage === null ? {} : { usage: usageBody(turn.usage) }),
+      output: { message: { role: 'assistant', content: writeBlocks(turn).map(({ block }) => block) } },
+      stopReason: readStopReason(turn.outputs[0]),
+      ...(turn.usage === null ? {} : { usage: writeUsage(turn.usage) }),
       metrics: { latencyMs: 42 },
     }),
     frames,
   }
 }
 
-function problemIn(body: WireObject): string | null {
+function findProblem(body: WireObject): string | null {
   const unknown = unknownField(body, converseFields)
   if (unknown !== undefined) return `Unknown field: ${unknown}`
   const messages = objectsIn(body.messages)
@@ -175,73 +170,62 @@ function problemIn(body: WireObject): string | null {
   return typeof temperature === 'number' && temperature > 1 ? 'temperature: Value must be at most 1.' : null
 }
 
-function questionIn(body: WireObject, model: string, stream: boolean): SimulatedRequest {
+function readRequest(body: WireObject, model: string, stream: boolean): ReturnType<SimulatedFormat['read']> {
   const messages = objectsIn(body.messages)
   const blocks = messages.map(({ content }) => objectsIn(content))
-  const system = textIn(objectsIn(body.system))
+  const system = joinText(objectsIn(body.system))
   const config = isWireObject(body.toolConfig) ? body.toolConfig : {}
   const inference = isWireObject(body.inferenceConfig) ? body.inferenceConfig : {}
   const specs = objectsIn(config.tools).flatMap(({ toolSpec }) => (isWireObject(toolSpec) ? [toolSpec] : []))
   const last = messages.at(-1)?.role === 'user' ? (blocks.at(-1) ?? []) : []
-  return {
+  return readAs({
     model,
     stream,
     userTexts: blocks.flatMap((list, index) => {
-      const text = textIn(list)
+      const text = joinText(list)
       return messages[index]?.role === 'user' && text !== '' ? [text] : []
     }),
-    instructions: system,
     inputTokens:
-      estimateTokens(system) +
+      (system === '' ? 0 : jsonTokens([{ system }])) +
       blocks.flat().reduce((sum, block) => sum + ('image' in block ? 0 : jsonTokens([block])), 2 * messages.length) +
       jsonTokens(specs),
     images: blocks.flat().filter(block => 'image' in block).length,
     files: blocks.flat().filter(block => 'document' in block).length,
     toolResults: last.flatMap(({ toolResult }) =>
-      isWireObject(toolResult) ? [textIn(objectsIn(toolResult.content))] : [],
+      isWireObject(toolResult) ? [joinText(objectsIn(toolResult.content))] : [],
     ),
     tools: specs.map(({ name, inputSchema }) => ({
       name: String(name),
       schema: isWireObject(inputSchema) ? inputSchema.json : null,
     })),
-    toolChoice: toolChoiceOf(config.toolChoice),
-    parallelCalls: true,
-    json: schemaIn(body.outputConfig),
+    toolChoice: readToolChoice(config.toolChoice),
+    json: readSchema(body.outputConfig),
     reasoningTokens: isWireObject(body.additionalModelRequestFields) ? 48 : 0,
     reasoningShown: true,
-    choices: 1,
     outputCap: numberOr(inference.maxTokens, null),
-    stops: [inference.stopSequences].flat().filter(stop => typeof stop === 'string'),
-    logprobs: null,
-    includeUsage: true,
-    obfuscation: false,
-    events: true,
-  }
+    stops: readStops(inference.stopSequences),
+  })
 }
 
-function schemaIn(config: unknown): SimulatedRequest['json'] {
+function readSchema(config: unknown): SimulatedRequest['json'] {
   const format = isWireObject(config) && isWireObject(config.textFormat) ? config.textFormat : {}
   const structure =
     isWireObject(format.structure) && isWireObject(format.structure.jsonSchema) ? format.structure.jsonSchema : null
   return structure === null ? null : { schema: JSON.parse(textOr(structure.schema, 'null')) }
 }
 
-function toolChoiceOf(choice: unknown): SimulatedRequest['toolChoice'] {
+function readToolChoice(choice: unknown): SimulatedRequest['toolChoice'] {
   if (!isWireObject(choice)) return 'auto'
   if (isWireObject(choice.tool)) return { name: String(choice.tool.name) }
   return 'any' in choice ? 'required' : 'auto'
 }
 
-function textIn(blocks: readonly WireObject[]): string {
-  return blocks.map(({ text }) => textOr(text, '')).join('')
-}
-
 type Block = { readonly block: WireObject; readonly start: WireObject | null; readonly deltas: readonly WireObject[] }
 
-function blocksOf({ answers, mint, chunkCharacters }: SimulatedResponse): readonly Block[] {
-  const [answer] = answers
-  if (answer === undefined) return []
-  const { reasoning, text, calls } = answer
+function writeBlocks({ outputs, mint, chunkCharacters }: SimulatedResponse): readonly Block[] {
+  const [output] = outputs
+  if (output === undefined) return []
+  const { reasoning, text, calls } = output
   const pieces = (whole: string) => [...slices(whole, chunkCharacters)]
   const blocks: Block[] = []
   if (reasoning !== '')
@@ -266,29 +250,54 @@ function* frames(turn: SimulatedResponse): Generator<Frame> {
     data: JSON.stringify({ ...fields, p: 'abcdefghijklm' }),
   })
   yield frame('opening', 'messageStart', { role: 'assistant' })
-  for (const [contentBlockIndex, { start, deltas }] of blocksOf(turn).entries()) {
+  for (const [contentBlockIndex, { start, deltas }] of writeBlocks(turn).entries()) {
     if (start !== null) yield frame('content', 'contentBlockStart', { contentBlockIndex, start })
     for (const delta of deltas) yield frame('content', 'contentBlockDelta', { contentBlockIndex, delta })
     yield frame('content', 'contentBlockStop', { contentBlockIndex })
   }
-  yield frame('closing', 'messageStop', { stopReason: stopReasonOf(turn.answers[0]) })
-  const usage = turn.usage === null ? {} : { usage: usageBody(turn.usage) }
+  yield frame('closing', 'messageStop', { stopReason: readStopReason(turn.outputs[0]) })
+  const usage = turn.usage === null ? {} : { usage: writeUsage(turn.usage) }
   yield frame('closing', 'metadata', { ...usage, metrics: { latencyMs: 42 } })
 }
 
-function stopReasonOf(answer: Answer | undefined): string {
-  if (answer === undefined || answer.refusal !== null) return 'content_filtered'
+function readStopReason(output: Output | undefined): string {
+  if (output === undefined || output.refusal !== null) return 'content_filtered'
   const reasons = { stop: 'end_turn', tool_calls: 'tool_use', length: 'max_tokens', content_filter: 'content_filtered' }
-  return answer.stopSequence === null ? reasons[answer.finish] : 'stop_sequence'
+  return output.stopSequence === null ? reasons[output.finish] : 'stop_sequence'
 }
 
-function usageBody({ input, cached, cacheWrite, output }: SimulatedUsage) {
-  const areNumbers = typeof input === 'number' && typeof cached === 'number' && typeof cacheWrite === 'number'
+function writeUsage({ input, cached, cacheWrite, output }: SimulatedUsage) {
   return {
-    inputTokens: areNumbers ? input - cached - cacheWrite : input,
+    inputTokens: input - cached - cacheWrite,
     outputTokens: output,
-    totalTokens: total(input, output),
+    totalTokens: input + output,
     cacheReadInputTokens: cached,
     cacheWriteInputTokens: cacheWrite,
   }
+}
+
+type Message = { readonly headers: Readonly<Record<string, string>>; readonly payload: Uint8Array | string }
+
+/** Returns the bytes of one message; all headers are strings. */
+export function awsMessage({ headers, payload }: Message): Uint8Array {
+  const head = Buffer.concat(
+    Object.entries(headers).map(([name, value]) => {
+      const bytes = Buffer.from(value)
+      const length = Buffer.alloc(2)
+      length.writeUInt16BE(bytes.length)
+      return Buffer.concat([Buffer.from([name.length]), Buffer.from(name), Buffer.from([7]), length, bytes])
+    }),
+  )
+  const body = Buffer.from(payload)
+  const prelude = Buffer.alloc(8)
+  prelude.writeUInt32BE(16 + head.length + body.length)
+  prelude.writeUInt32BE(head.length, 4)
+  const message = Buffer.concat([prelude, checksum(prelude), head, body])
+  return Buffer.concat([message, checksum(message)])
+}
+
+function checksum(bytes: Uint8Array): Buffer {
+  const sum = Buffer.alloc(4)
+  sum.writeUInt32BE(crc32(bytes))
+  return sum
 }
