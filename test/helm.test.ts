@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import Ajv from 'ajv'
 import ipaddr from 'ipaddr.js'
 import packageJson from '../package.json'
-import { readConfig } from '../src/config.ts'
+import { readConfig } from '../src/config/config.ts'
 import { isPublicAddress } from '../src/core/validation/public-address.ts'
 import { describeNeeding } from './harness/needs.ts'
 

@@ -1,7 +1,7 @@
 /** `accounts …`: manages accounts and their limits. */
 import { randomBytes } from 'node:crypto'
-import { createPasswords } from '../composition/passwords.ts'
-import { maximumShortfallOf, readPlans } from '../config.ts'
+import { maximumShortfallOf, readPlans } from '../config/config.ts'
+import { createPasswords } from '../console/auth/password-hashing.ts'
 import { releaseUnverified } from '../console/auth/stores/email-links.ts'
 import { changePassword, findUser } from '../console/auth/stores/users.ts'
 import { removeTotp } from '../console/auth/totp.ts'

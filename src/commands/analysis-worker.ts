@@ -1,5 +1,5 @@
 /** An analysis in a separate thread, since prompts are independent and there are several cores. */
-import { readConfig } from '../config.ts'
+import { readConfig } from '../config/config.ts'
 import { type AnalysisResult, openAnalysis } from './analysis.ts'
 
 declare const self: Worker

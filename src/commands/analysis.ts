@@ -1,13 +1,11 @@
 /** Analyzes prompts line by line: JSON in, JSON out. Makes no calls and stores nothing. */
 
-import { systemClock } from '../composition/clock.ts'
-import { systemNetwork } from '../composition/network.ts'
-import { openReaders } from '../composition/open-prompt-analyzer.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { type ChatRequest, queryTypes } from '../core/chat/chat.ts'
 import { type Caller, plans } from '../core/limits/plans.ts'
 import { buildCatalog, fullName } from '../core/models/models.ts'
 import { GatewayError } from '../core/validation/errors.ts'
+import { systemClock } from '../database/clock.ts'
 import { readCompatible } from '../dialects/chat-completions/request.ts'
 import { readNative } from '../dialects/native/request.ts'
 import { type Level, type LevelShares, levelOf } from '../models/capability-levels.ts'
@@ -20,8 +18,10 @@ import { type RouteDeps, route } from '../request/routing/route.ts'
 import type { PromptAnalysis, PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
 import { enhanceByRules } from '../text/enhancement/enhancement-plan.ts'
 import { createSafety, type Moderation } from '../text/moderation/layers/moderation.ts'
+import { openReaders } from '../text/readers.ts'
 import { estimateInputTokens } from '../text/tokens/tokens.ts'
 import { createHop } from '../web/hop.ts'
+import { systemNetwork } from '../web/network.ts'
 import { createResolver } from '../web/resolve.ts'
 
 type Analysis = {

@@ -1,7 +1,7 @@
 /** `analyze`: prints the analysis of prompts, for operators. */
 import { fstatSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { readConfig } from '../config.ts'
+import { readConfig } from '../config/config.ts'
 import { type AnalysisResult, openAnalysis } from './analysis.ts'
 import { type AnalysisThreads, startAnalysisThreads } from './analysis-threads.ts'
 import { CommandFailure, command } from './command.ts'

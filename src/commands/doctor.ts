@@ -5,10 +5,10 @@
 import { accessSync, constants, existsSync, statfsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import packageJson from '../../package.json'
-import { describeError } from '../composition/error-text.ts'
-import { systemNetwork } from '../composition/network.ts'
-import { type Config, ConfigError, readConfig, readStoreConfig } from '../config.ts'
+import { type Config, ConfigError, readConfig, readStoreConfig } from '../config/config.ts'
+import { describeError } from '../core/validation/operator-errors.ts'
 import { describeHolder, holderOf } from '../database/data-folder.ts'
+import { systemNetwork } from '../web/network.ts'
 import { bunCheck, type Check, diskCheck, failedCheck, okCheck, setAsideCheck, warningCheck } from './checks.ts'
 import { CommandFailure, columns, command, json, print, printJson } from './command.ts'
 

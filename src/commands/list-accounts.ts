@@ -1,5 +1,5 @@
 /** `accounts list`: all accounts of the database. */
-import { readPlans } from '../config.ts'
+import { readPlans } from '../config/config.ts'
 import { limitsOf, listAccounts } from '../database/repositories/accounts.ts'
 import { shellCommand } from '../server/shell-command.ts'
 import { columns, command, json, print, printJson } from './command.ts'

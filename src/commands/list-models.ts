@@ -1,6 +1,7 @@
 /** `models list`: the models that this configuration offers, with their prices. */
+
+import { readConfig } from '../config/config.ts'
 import { knownModels, offeredModels } from '../config/providers.ts'
-import { readConfig } from '../config.ts'
 import { fullName, type Model } from '../core/models/models.ts'
 import { pricingFields } from '../core/models/pricing.ts'
 import { columns, command, json, print, printJson } from './command.ts'

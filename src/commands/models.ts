@@ -1,5 +1,5 @@
 /** `models …`: the models of this configuration, read and validated without any call. */
-import { type Config, readConfig } from '../config.ts'
+import { type Config, readConfig } from '../config/config.ts'
 import { toModel, withChanges } from '../core/models/configured-models.ts'
 import { buildCatalog, type Catalog, deprecationOf, fullName, type Model } from '../core/models/models.ts'
 import { CommandFailure, columns, command, json, print, printJson } from './command.ts'

@@ -1,6 +1,6 @@
 /** Database access of operator commands: the gateway's own data, whether it runs or not. */
 import { existsSync } from 'node:fs'
-import { readStoreConfig, type StoreConfig } from '../config.ts'
+import { readStoreConfig, type StoreConfig } from '../config/config.ts'
 import { actingAs } from '../core/audit/audit.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { DataFolderHeld, holderOf } from '../database/data-folder.ts'

@@ -1,14 +1,16 @@
 /** Checks of the providers for `doctor`: their configuration, and on request one short request to each. */
-import { systemClock } from '../composition/clock.ts'
-import { discoverModels } from '../composition/discover-models.ts'
-import { systemNetwork } from '../composition/network.ts'
-import { openProviders } from '../composition/open-providers.ts'
+
+import { localServers } from '../compose/models.ts'
+import { openProviders } from '../compose/providers.ts'
+import type { Config } from '../config/config.ts'
 import { knownModels, offeredModels, type ProviderSettings } from '../config/providers.ts'
-import type { Config } from '../config.ts'
 import { createRequestAbort } from '../core/chat/request-abort.ts'
 import { blendedPrice, type Catalog, deprecationOf, fullName, type Model } from '../core/models/models.ts'
+import { systemClock } from '../database/clock.ts'
+import { discoverModels } from '../models/discover-models.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { completeInternally } from '../request/internal-completion.ts'
+import { systemNetwork } from '../web/network.ts'
 import { type Check, failedCheck, okCheck, providerFailureCheck, warningCheck } from './checks.ts'
 
 const callMs = 30_000
@@ -45,10 +47,9 @@ async function discovered(config: Config, endpoints: Endpoints): Promise<readonl
     clock: systemClock,
     network: systemNetwork,
     log,
-    endpoints,
     timeoutMs: config.serviceDeadlines.discoveryMs,
   }
-  const discovery = await discoverModels(deps, config.providers, () => {})
+  const discovery = await discoverModels(deps, localServers(config, endpoints), () => {})
   discovery.stop()
   return discovery.models()
 }

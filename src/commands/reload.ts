@@ -1,5 +1,5 @@
 /** `reload`: makes the gateway of this data folder read its configuration again. */
-import { readStoreConfig } from '../config.ts'
+import { readStoreConfig } from '../config/config.ts'
 import { describeHolder, holderOf } from '../database/data-folder.ts'
 import { readReloads, type StoredReload } from '../server/reload-result.ts'
 import { CommandFailure, command, json, print, printJson } from './command.ts'

@@ -1,6 +1,6 @@
-import { describeError } from '../composition/error-text.ts'
-import { ConfigError } from '../config.ts'
+import { ConfigError } from '../config/config.ts'
 import { GatewayError } from '../core/validation/errors.ts'
+import { describeError } from '../core/validation/operator-errors.ts'
 import { type Command, CommandFailure, print, UsageError } from './command.ts'
 
 /**

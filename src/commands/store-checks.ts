@@ -1,6 +1,7 @@
 /** Checks of Postgres and Redis for `doctor`. */
-import { describeError } from '../composition/error-text.ts'
+
 import type { ServiceDeadlines } from '../core/request/deadlines.ts'
+import { describeError } from '../core/validation/operator-errors.ts'
 import { type Database, NewerSchema, openDatabase, pendingMigrations } from '../database/database.ts'
 import type { Redis } from '../database/redis.ts'
 import { databaseTime } from '../database/statement.ts'

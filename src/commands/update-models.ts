@@ -3,8 +3,8 @@ import { createPublicKey, verify } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { maximumCatalogBytes, parseCatalogUpdate } from '../config/catalog-file.ts'
-import { systemErrorText } from '../config/system-errors.ts'
-import { readConfig } from '../config.ts'
+import { readConfig } from '../config/config.ts'
+import { systemErrorText } from '../core/validation/operator-errors.ts'
 import { catalog } from '../models/catalog.ts'
 import {
   type CatalogDifference,

@@ -1,6 +1,6 @@
 /** `usage …`: ships the journal's records and reconciles billing. */
 import { resolve } from 'node:path'
-import { readConfig, readStoreConfig } from '../config.ts'
+import { readConfig, readStoreConfig } from '../config/config.ts'
 import type { UsageSource } from '../ledger/reconcile.ts'
 import { CommandFailure, command, json, print, printJson, UsageError } from './command.ts'
 import { withDatabase } from './open-database.ts'

@@ -1,10 +1,10 @@
 /** The catalog update that `gateway models update` installed. A newer release replaces it. */
 import { existsSync, readFileSync } from 'node:fs'
 import { Value } from '@sinclair/typebox/value'
+import { systemErrorText } from '../core/validation/operator-errors.ts'
 import { catalog, catalogueDate } from '../models/catalog.ts'
 import { type CatalogUpdate, catalogUpdateProblems, catalogUpdateSchema } from '../models/catalog-update.ts'
 import { faultsOf } from './faults.ts'
-import { systemErrorText } from './system-errors.ts'
 
 /** A larger file is no catalog. */
 export const maximumCatalogBytes = 4_194_304

@@ -8,13 +8,13 @@ import { Value } from '@sinclair/typebox/value'
 import { planFiguresSchema } from '../core/limits/plans.ts'
 import { configuredModelSchema, modelChangeSchema } from '../core/models/configured-models.ts'
 import { configuredEmbeddingModelSchema } from '../core/models/embedding-models.ts'
+import { systemErrorText } from '../core/validation/operator-errors.ts'
 import { routingSchema } from '../models/capability-levels.ts'
 import { modelHostSchema } from '../models/model-hosts.ts'
 import { safetySchema } from '../text/moderation/layers/settings.ts'
 import { cloudFields } from './clouds.ts'
 import { faultsOf, isJsonObject } from './faults.ts'
 import { keyPoolFields, keyVariableSchema } from './key-pools.ts'
-import { systemErrorText } from './system-errors.ts'
 
 /** Keys of a built-in provider, a provider on a cloud (`type`), or an OpenAI-compatible one, with `models`. */
 const providerWith = <S extends TSchema>(models: S) =>

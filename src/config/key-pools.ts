@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { type Static, Type } from '@sinclair/typebox'
 import { maximumNameCharacters } from '../core/models/models.ts'
+import { systemErrorText } from '../core/validation/operator-errors.ts'
 import type { Quota } from '../providers/keys/rate-limits.ts'
 import type { EnvironmentReader } from './environment.ts'
-import { systemErrorText } from './system-errors.ts'
 
 const strict = { additionalProperties: false } as const
 const name = Type.String({

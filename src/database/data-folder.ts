@@ -8,6 +8,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, wri
 import { join } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
+import { OperatorError } from '../core/validation/operator-errors.ts'
 
 const holderSchema = Type.Object({
   pid: Type.Integer({ minimum: 1 }),
@@ -19,12 +20,11 @@ const holderSchema = Type.Object({
 type FolderHolder = { readonly pid: number | null }
 
 /** The folder is locked by another running process. */
-export class DataFolderHeld extends Error {
+export class DataFolderHeld extends OperatorError {
   constructor(directory: string, holder: FolderHolder) {
     super(
       `The data folder ${directory} is in use by ${describeHolder(holder)}. Stop it, or set GATEWAY_DATA_DIR to another folder.`,
     )
-    this.name = 'DataFolderHeld'
   }
 }
 

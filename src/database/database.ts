@@ -12,6 +12,7 @@ import type { Actor } from '../core/audit/audit.ts'
 import type { Log } from '../core/ports.ts'
 import { usualDeadlines } from '../core/request/deadlines.ts'
 import { GatewayError, systemErrorCode } from '../core/validation/errors.ts'
+import { OperatorError } from '../core/validation/operator-errors.ts'
 import { createWorkQueue, QueueFull } from './work-queue.ts'
 
 /** A connection string, or the embedded database's socket. */
@@ -187,14 +188,13 @@ async function applyMigrations(transaction: TransactionSql, log?: Pick<Log, 'inf
 }
 
 /** A later release has migrated the database, so the meaning of its columns is unknown. */
-export class NewerSchema extends Error {
+export class NewerSchema extends OperatorError {
   constructor(writer: string | null, migratedAt: number) {
     const by = writer ?? 'a later release of gateway-ai'
     const on = new Date(migratedAt).toISOString().slice(0, 10)
     super(
       `The database was migrated by ${by} (its latest migration is of ${on}), and this is gateway-ai ${packageJson.version}, which does not know that schema. Start ${writer === null ? 'the later release' : `that version or a later one`}, or restore a backup from before the upgrade.`,
     )
-    this.name = 'NewerSchema'
   }
 }
 

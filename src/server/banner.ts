@@ -1,4 +1,4 @@
-import type { FirstAccount } from '../composition/first-account.ts'
+import type { FirstAccount } from '../console/account/first-account.ts'
 import { firstAccountLimits as limits, limitsText } from '../core/limits/plans.ts'
 import { toUsd } from '../core/usage/money.ts'
 import { shellCommand } from './shell-command.ts'

@@ -1,6 +1,6 @@
 /** The port while the gateway starts: bound first, and handed over when the app is ready. */
 import packageJson from '../../package.json'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { serverLimits } from '../http/body.ts'
 import { errorResponse } from '../http/error-response.ts'

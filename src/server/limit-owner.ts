@@ -3,21 +3,17 @@
  * journal, and ships its records to the ledger. Workers connect to it through a socket in the data folder.
  */
 import { join } from 'node:path'
-import { runCleanups } from '../composition/cleanup.ts'
-import { systemClock } from '../composition/clock.ts'
-import { listenLocally } from '../composition/local-socket.ts'
-import { openLocalMeter } from '../composition/open-meter.ts'
-import { openStores } from '../composition/open-stores.ts'
-import { ownerSocketPath, takeOverJournal, takeOverJournals } from '../composition/open-usage.ts'
-import { createSharedClock } from '../composition/shared-clock.ts'
-import type { Config } from '../config.ts'
+import { openLocalUsage, ownerSocketPath } from '../compose/usage.ts'
+import type { Config } from '../config/config.ts'
 import { intervalTimer } from '../core/jobs/repeating.ts'
 import { createLocalRateLimiters } from '../core/limits/rate-limits.ts'
 import type { Log } from '../core/ports.ts'
+import { createSharedClock, systemClock } from '../database/clock.ts'
+import { openStores } from '../database/open-stores.ts'
 import { applyLearningEntries } from '../learning/learning.ts'
-import { openJournal } from '../ledger/journal.ts'
 import { createUsageSeed } from '../ledger/ledger.ts'
-import { createShipper } from '../ledger/shipper.ts'
+import { takeOverJournal } from '../ledger/take-over.ts'
+import { listenLocally } from '../limits/owner/local-socket.ts'
 import type { OwnerMessage, WorkerMessage } from '../limits/owner/messages.ts'
 import { createOwnerService } from '../limits/owner/service.ts'
 
@@ -29,26 +25,18 @@ const shippingDeadlineMs = 5_000
  * `createDeps`.
  */
 export async function openLimitOwner(config: Config, log: Log): Promise<() => Promise<void>> {
-  const undo: (() => unknown)[] = []
+  const undo = new AsyncDisposableStack()
   try {
     const shared = createSharedClock(systemClock)
     const { clock } = shared
     const { database, isEmbedded, migrated } = await openStores(config, { log, clock }, undo)
     const timekeeper = isEmbedded ? null : shared.follow(database, log)
-    undo.push(() => timekeeper?.stop())
+    undo.defer(() => timekeeper?.stop())
     await timekeeper?.ask()
     void migrated.then(() => timekeeper?.ask())
-    const journal = openJournal({
-      directory: join(config.dataDirectory, 'journal'),
-      onDamage: detail => log.error('journal_corrupted', { detail }),
-    })
-    undo.push(() => journal.close())
-    takeOverJournals(config.dataDirectory, journal, log)
-    const meter = openLocalMeter(config, { database, journal, clock, log }, undo)
     const learn = async (records: Parameters<typeof applyLearningEntries>[1]) =>
       void (await applyLearningEntries(database, records))
-    const shipper = createShipper({ journal, database, learn, clock, log })
-    undo.push(() => shipper.close())
+    const { journal, meter, shipper } = openLocalUsage(config, { database, clock, log, learn }, undo)
     const service = createOwnerService({
       meter,
       limits: createLocalRateLimiters(clock),
@@ -60,7 +48,7 @@ export async function openLimitOwner(config: Config, log: Log): Promise<() => Pr
       const connection = service.connect(peer.send)
       return { receive: connection.receive, closed: () => void connection.close() }
     })
-    undo.push(stopListening)
+    undo.defer(stopListening)
     const report = () =>
       service.broadcast({
         type: 'backlog',
@@ -68,15 +56,15 @@ export async function openLimitOwner(config: Config, log: Log): Promise<() => Pr
         aside: shipper.aside(),
         lagMs: Math.round(shipper.lagMs()),
       })
-    undo.push(intervalTimer(reportMs, report))
+    undo.defer(intervalTimer(reportMs, report))
     return async () => {
       if (!(await shipper.drain(shippingDeadlineMs)))
         log.warn('usage_unshipped_at_exit', { records: journal.backlog() })
-      await runCleanups(undo)
+      await undo.disposeAsync()
     }
   } catch (cause) {
     // The cause of the failed start matters more than a failure during cleanup.
-    await runCleanups(undo).catch(() => {})
+    await undo.disposeAsync().catch(() => {})
     throw cause
   }
 }

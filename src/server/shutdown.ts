@@ -1,8 +1,10 @@
 /** Ends the process after its open requests: not ready, no new requests, usage shipped, and the stores closed. */
-import { describeError } from '../composition/error-text.ts'
-import type { Config } from '../config.ts'
+
+import type { Config } from '../config/config.ts'
+import type { RequestAbort } from '../core/chat/request-abort.ts'
 import type { Log } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
+import { describeError } from '../core/validation/operator-errors.ts'
 import { closeConnectionsAfterResponse, type RequestHandler } from './close-connections.ts'
 
 type StopOrder = 'SIGTERM' | 'SIGINT'
@@ -21,7 +23,8 @@ type ShutdownDeps = {
   readonly log: Log
   readonly clock: { sleep(milliseconds: number): Promise<unknown> }
   readonly readiness: { isReady: boolean }
-  readonly inFlight: { endAll(reason: GatewayError): void }
+  /** Requests in progress. */
+  readonly inFlight: Iterable<Pick<RequestAbort, 'abort'>>
   /** Ships usage and closes the stores. */
   close(): Promise<void>
 }
@@ -77,11 +80,10 @@ export class Shutdown {
     await Promise.race([deps.clock.sleep(noticeMs), hurried])
     const stopped = served.server.stop()
     await Promise.race([stopped, deps.clock.sleep(config.drainMs), hurried])
-    deps.inFlight.endAll(
-      new GatewayError('service_unavailable', 'The gateway is restarting. Send the request again.', {
-        retryAfterMs: 1000,
-      }),
-    )
+    const reason = new GatewayError('service_unavailable', 'The gateway is restarting. Send the request again.', {
+      retryAfterMs: 1000,
+    })
+    for (const request of [...deps.inFlight]) request.abort(reason)
     await Promise.race([stopped, deps.clock.sleep(lastWordsMs)])
     await Promise.race([deps.close(), deps.clock.sleep(closingDeadlineMs)])
     deps.log.info('stopped')

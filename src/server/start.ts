@@ -3,7 +3,7 @@
  * a port in use is reported at once and probes see a process that lives. Each loads only what it needs.
  */
 import packageJson from '../../package.json'
-import { readConfig } from '../config.ts'
+import { readConfig } from '../config/config.ts'
 import { openEmbedded } from '../database/embedded.ts'
 import { consoleLog } from '../observability/log.ts'
 import { bindPort } from './bind-port.ts'

@@ -1,7 +1,7 @@
 /** Reports a failed start to the operator. */
 
-import { describeError } from '../composition/error-text.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
+import { describeError } from '../core/validation/operator-errors.ts'
 
 /** Writes the reason to stderr and ends the process with exit code 1. */
 export function exitWithStartupError(cause: unknown): never {

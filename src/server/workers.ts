@@ -5,11 +5,11 @@
  * account, and prints the startup message. Each worker has its own folder, which its replacement takes over.
  */
 
-import { describeError } from '../composition/error-text.ts'
-import { toStoreError } from '../composition/store-errors.ts'
-import { type Config, workerEnvironment } from '../config.ts'
+import { type Config, workerEnvironment } from '../config/config.ts'
 import type { Log } from '../core/ports.ts'
+import { describeError } from '../core/validation/operator-errors.ts'
 import { lockDataFolder } from '../database/data-folder.ts'
+import { toStoreError } from '../database/store-errors.ts'
 import { onHangup } from './hangup.ts'
 import { watchLauncher } from './launcher.ts'
 import { sendToProcess } from './send-message.ts'

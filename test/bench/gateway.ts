@@ -1,8 +1,8 @@
 /** The measured gateway: the process of `start`, with a practically unlimited account. */
 import { randomBytes } from 'node:crypto'
 import { createApp } from '../../src/app.ts'
-import { createDeps } from '../../src/composition/deps.ts'
-import { readConfig } from '../../src/config.ts'
+import { createDeps } from '../../src/compose/deps.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { createKey } from '../../src/console/keys/stores/keys.ts'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { changeAccount, createAccount } from '../../src/database/repositories/accounts.ts'

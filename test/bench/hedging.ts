@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { systemClock } from '../../src/composition/clock.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { startGateway } from '../harness/gateway.ts'
 import { randomOf } from '../simulate/simulation.ts'

@@ -4,8 +4,8 @@
  * characters. Takes the fastest of several rounds per text, which excludes other load; no text is cached.
  */
 import { Type } from '@sinclair/typebox'
-import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
 import type { Message } from '../../src/core/chat/chat.ts'
+import { openReaders } from '../../src/text/readers.ts'
 import { isThere, readRows } from '../../src/training/data.ts'
 import { safetyFor } from '../text/moderation/layers/support.ts'
 

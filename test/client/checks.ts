@@ -1,12 +1,8 @@
 /** Guarantees of the client library as checks that any runtime can run, including browsers. */
+
 import { strict as assert } from 'node:assert'
-import type {
-  ChatDelta,
-  ChatDone,
-  ChatFiltered,
-  Gateway as GatewayOf,
-  GatewayOptions,
-} from '../../src/client/gateway.ts'
+import type { Gateway as GatewayOf, GatewayOptions } from '../../src/client/gateway.ts'
+import type { ChatDelta, ChatDone, ChatFiltered } from '../../src/client/wire.ts'
 
 export type Context = {
   /** The import specifier of the library. */

@@ -4,14 +4,13 @@
  */
 import type { TSchema } from '@sinclair/typebox'
 import { feedbackSchema, learningShape, ratedShape } from '../../src/console/insights/schemas.ts'
+import { modelListShape } from '../../src/dialects/models/schemas.ts'
+import { dryRunShape } from '../../src/dialects/native/dry-run-schemas.ts'
+import { estimateRequestSchema, estimateShape } from '../../src/dialects/native/estimate.ts'
 import { nativeSchema } from '../../src/dialects/native/request.ts'
 import { chatEventShape, chatReplyShape } from '../../src/dialects/native/schema.ts'
+import { createSchemas, type Direction, type JsonSchema } from '../../src/http/reference/schemas.ts'
 import { enhancementShape, errorShape } from '../../src/http/schemas.ts'
-import { dryRunShape } from '../../src/routes/dry-run/schemas.ts'
-import { estimateRequestSchema } from '../../src/routes/estimate/routes.ts'
-import { estimateShape } from '../../src/routes/estimate/schemas.ts'
-import { modelListShape } from '../../src/routes/models/schemas.ts'
-import { createSchemas, type Direction, type JsonSchema } from '../../src/routes/reference/schemas.ts'
 
 export const wirePath = new URL('../../src/client/wire.ts', import.meta.url)
 

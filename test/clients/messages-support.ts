@@ -2,10 +2,10 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { systemClock } from '../../src/composition/clock.ts'
-import { systemNetwork } from '../../src/composition/network.ts'
 import type { Clock } from '../../src/core/ports.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
+import { systemNetwork } from '../../src/web/network.ts'
 import { type Gateway, type GatewayLimits, startGateway } from '../harness/gateway.ts'
 import { startUpstream, type UpstreamAnswer, type UpstreamRequest } from '../harness/upstream.ts'
 

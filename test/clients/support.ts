@@ -1,8 +1,8 @@
 /** Shared by the tests of client libraries: models, inputs, and waiting. */
 
-import { systemClock } from '../../src/composition/clock.ts'
-import type { Environment } from '../../src/config.ts'
+import type { Environment } from '../../src/config/config.ts'
 import type { Clock } from '../../src/core/ports.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
 /** Two of each provider, and the automatic model. */

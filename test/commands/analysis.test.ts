@@ -1,7 +1,7 @@
 /** Results of `analyze` without its process. */
 import { expect, test } from 'bun:test'
 import { openAnalysis } from '../../src/commands/analysis.ts'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 
 const texts = [
   'Hello!',

@@ -11,7 +11,7 @@ import {
 } from '../../src/commands/checks.ts'
 import { providerChecks } from '../../src/commands/provider-checks.ts'
 import { postgresChecks } from '../../src/commands/store-checks.ts'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { patient } from '../harness/patience.ts'
 import { startUpstream } from '../harness/upstream.ts'
 

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Environment, readConfig } from '../../src/config.ts'
+import { type Environment, readConfig } from '../../src/config/config.ts'
 import { privateKeyPem } from '../harness/clouds.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'gateway-clouds-'))

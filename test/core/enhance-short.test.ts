@@ -1,10 +1,10 @@
 /** Very short prompts, analyzed and enhanced like those of requests: the added lines, and the prompts that stay unchanged. */
 import { describe, expect, test } from 'bun:test'
-import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
 import type { QueryType } from '../../src/core/chat/chat.ts'
 import { enhancePrompt } from '../../src/text/enhancement/enhance.ts'
 import texts from '../../src/text/enhancement/enhancements.json'
 import type { Task } from '../../src/text/enhancement/task-detection.ts'
+import { openReaders } from '../../src/text/readers.ts'
 
 type Lines = Readonly<Record<string, Readonly<Record<string, string>>>>
 const enhancements: Readonly<Record<string, Readonly<Record<'lines' | 'tasks', Lines>>>> = texts

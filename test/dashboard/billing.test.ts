@@ -4,8 +4,8 @@
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
-import { systemClock } from '../../src/composition/clock.ts'
 import { cycleMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { type Front, startFront } from '../harness/front.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'

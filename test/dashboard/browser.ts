@@ -1,6 +1,6 @@
 /** A real browser on a running gateway: Chromium, if installed. */
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
-import type { FirstAccount } from '../../src/composition/first-account.ts'
+import type { FirstAccount } from '../../src/console/account/first-account.ts'
 import { atEnd } from '../harness/at-end.ts'
 import { eventually } from '../harness/eventually.ts'
 import type { Gateway } from '../harness/gateway.ts'

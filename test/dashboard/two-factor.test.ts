@@ -1,8 +1,8 @@
 /** Two-factor sign-in in a real browser: set up, required by the owner, with a code and with a recovery code. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
-import { systemClock } from '../../src/composition/clock.ts'
 import { totpCode } from '../../src/console/auth/totp.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
 import { firstOwner, newVisitor, openBrowser } from './browser.ts'

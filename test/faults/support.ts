@@ -2,11 +2,12 @@
  * A gateway with three scripted providers, one per wire format, and the four ways to call it. Scripts are set per test.
  * A provider without one responds normally with a text that names it, so that a test can tell which one served.
  */
-import { systemClock } from '../../src/composition/clock.ts'
-import { systemNetwork } from '../../src/composition/network.ts'
+
 import { plans } from '../../src/core/limits/plans.ts'
 import type { Clock, Network } from '../../src/core/ports.ts'
 import type { Deadlines } from '../../src/core/request/deadlines.ts'
+import { systemClock } from '../../src/database/clock.ts'
+import { systemNetwork } from '../../src/web/network.ts'
 import { answered, type Gateway, type GatewayLimits, startGateway } from '../harness/gateway.ts'
 import { startUpstream, type Upstream, type UpstreamAnswer, type UpstreamRequest } from '../harness/upstream.ts'
 

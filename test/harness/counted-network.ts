@@ -1,6 +1,7 @@
 /** The network with a count of upstream responses: nothing else shows a JSON client that content has arrived. */
-import { systemNetwork } from '../../src/composition/network.ts'
+
 import type { Network } from '../../src/core/ports.ts'
+import { systemNetwork } from '../../src/web/network.ts'
 
 /** `arrived` counts the responses of upstreams whose status the gateway has read, the bytes of their bodies, and the complete bodies. */
 export function countedNetwork() {

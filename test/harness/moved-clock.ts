@@ -2,8 +2,9 @@
  * A clock that stands still until a test moves it. Due timers run in order, with a turn of the event loop after each, so
  * that work in this process has reacted to one before the next is due.
  */
-import { systemClock } from '../../src/composition/clock.ts'
+
 import type { Clock } from '../../src/core/ports.ts'
+import { systemClock } from '../../src/database/clock.ts'
 
 /** Resolves after all work of this process that waits for no timer, file or socket. */
 export const oneTurn = (): Promise<void> => Bun.sleep(0)

@@ -1,7 +1,7 @@
 /** Response headers on success and on failure. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { systemClock } from '../../src/composition/clock.ts'
 import type { Clock } from '../../src/core/ports.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { duration } from '../../src/http/headers.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 

@@ -80,7 +80,7 @@ describe('every route', () => {
       const wrong: string[] = []
       for (const route of routes()) {
         const need = needOf(route)
-        // Access to operator routes depends on machine and token: see `routes/metrics/routes.test.ts`.
+        // Access to operator routes depends on machine and token: see `routes/metrics.test.ts`.
         if (need === null || need.kind === 'open' || need.kind === 'operator') continue
         const path = route.path.replace(/:\w+|\*/g, 'usr_missing')
         const person = people[name]

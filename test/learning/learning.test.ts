@@ -2,9 +2,9 @@
 
 import { heapStats } from 'bun:jsc'
 import { describe, expect, test } from 'bun:test'
-import { systemClock } from '../../src/composition/clock.ts'
 import type { Clock } from '../../src/core/ports.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import type { Database } from '../../src/database/database.ts'
 import { estimateBiases } from '../../src/learning/learned-bias.ts'
 import { createLearningBook, type LearningCache } from '../../src/learning/learning-cache.ts'

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
-import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
 import type { ChatRequest } from '../../src/core/chat/chat.ts'
 import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
 import { createPromptBook } from '../../src/learning/recent-prompts.ts'
+import { openReaders } from '../../src/text/readers.ts'
 
 const asking = (prompt: string): ChatRequest => readNative({ prompt }, new Headers(), prompt.length)
 const readers = openReaders()

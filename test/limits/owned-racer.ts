@@ -1,8 +1,8 @@
 /** A worker's meter in a separate process: calls the owner on a socket and reports the results. */
-import { systemClock } from '../../src/composition/clock.ts'
-import { connectLocally } from '../../src/composition/local-socket.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import type { AdmissionRequest } from '../../src/limits/meter.ts'
 import { createOwnerClient, type OwnerClient } from '../../src/limits/owner/client.ts'
+import { connectLocally } from '../../src/limits/owner/local-socket.ts'
 import type { OwnerMessage, WorkerMessage } from '../../src/limits/owner/messages.ts'
 
 export type OwnedOrder = { readonly kind: 'race'; readonly request: AdmissionRequest; readonly count: number }

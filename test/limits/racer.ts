@@ -1,7 +1,7 @@
 /** One instance's meter, journal and shipper in a separate process, controlled by its parent. */
 import { join } from 'node:path'
-import { systemClock } from '../../src/composition/clock.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { openDatabase } from '../../src/database/database.ts'
 import { openRedis } from '../../src/database/redis.ts'
 import { openCheckpoints } from '../../src/ledger/checkpoints.ts'

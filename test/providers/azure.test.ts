@@ -1,12 +1,12 @@
 /** Azure OpenAI against its simulated form: both APIs, both kinds of credentials, and the content filter's forms. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { systemClock } from '../../src/composition/clock.ts'
-import { systemNetwork } from '../../src/composition/network.ts'
 import { toEmbeddingModel } from '../../src/core/models/embedding-models.ts'
 import type { Clock } from '../../src/core/ports.ts'
 import { entraAuthorizer } from '../../src/credentials/bearer.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { azure, azureEmbeddings } from '../../src/providers/azure.ts'
 import type { Access } from '../../src/providers/provider.ts'
+import { systemNetwork } from '../../src/web/network.ts'
 import { accounts, attemptAt, type Clouds, hostedAs, movableClock, ownModel, startClouds } from '../harness/clouds.ts'
 
 const deployment = hostedAs('openai', 'our gpt')

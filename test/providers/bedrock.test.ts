@@ -2,16 +2,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { BedrockRuntimeClient, ConverseCommand, ConverseStreamCommand } from '@aws-sdk/client-bedrock-runtime'
 import { NodeHttpHandler } from '@smithy/node-http-handler'
-import { systemClock } from '../../src/composition/clock.ts'
-import { systemNetwork } from '../../src/composition/network.ts'
 import type { Model } from '../../src/core/models/models.ts'
 import type { Network } from '../../src/core/ports.ts'
 import { type AwsCredentials, awsAuthorizer } from '../../src/credentials/aws.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { readCompatible } from '../../src/dialects/chat-completions/request.ts'
 import { createAwsEventSplitter } from '../../src/providers/aws-event-stream.ts'
 import { bedrock } from '../../src/providers/bedrock.ts'
 import type { AnswerPart } from '../../src/providers/provider.ts'
 import type { ServerSentEvent } from '../../src/providers/sse.ts'
+import { systemNetwork } from '../../src/web/network.ts'
 import {
   accounts,
   attemptAt,

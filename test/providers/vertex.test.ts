@@ -1,15 +1,15 @@
 /** Google Vertex AI against its simulated form: Gemini and Claude, and the service account's tokens. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { systemClock } from '../../src/composition/clock.ts'
-import { systemNetwork } from '../../src/composition/network.ts'
 import type { Clock, Network } from '../../src/core/ports.ts'
 import { serviceAccountAuthorizer } from '../../src/credentials/bearer.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { readMessages } from '../../src/dialects/messages/request.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import { bedrock } from '../../src/providers/bedrock.ts'
 import type { Access } from '../../src/providers/provider.ts'
 import { vertex } from '../../src/providers/vertex.ts'
 import { countInput } from '../../src/request/count-tokens.ts'
+import { systemNetwork } from '../../src/web/network.ts'
 import {
   accounts,
   attemptAt,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { systemClock } from '../../src/composition/clock.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
 import { catalog } from '../../src/models/catalog.ts'
 import { openai } from '../../src/providers/openai.ts'

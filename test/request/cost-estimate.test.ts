@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'bun:test'
-import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
 import type { Message } from '../../src/core/chat/chat.ts'
 import type { Model } from '../../src/core/models/models.ts'
 import { costOf } from '../../src/core/usage/money.ts'
@@ -10,6 +9,7 @@ import {
   measurePrompt as measureWith,
   unknownLength,
 } from '../../src/request/cost-estimate.ts'
+import { openReaders } from '../../src/text/readers.ts'
 import { countTokens } from '../../src/text/tokens/tokens.ts'
 import { noWeb } from '../../src/web/web-plan.ts'
 

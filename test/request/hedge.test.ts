@@ -1,7 +1,6 @@
 /** Hedged attempts in the real pipeline: the network records its calls, and each test sends their frames. */
 import { expect, test } from 'bun:test'
-import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
 import { webPrices } from '../../src/core/chat/web-sources.ts'
 import type { Caller, Limits } from '../../src/core/limits/plans.ts'
@@ -22,6 +21,7 @@ import type { ConfiguredProvider } from '../../src/providers/configured-provider
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { type AnswerDeps, answer } from '../../src/request/answer.ts'
+import { openReaders } from '../../src/text/readers.ts'
 import { estimateInputTokens, likelyInputTokens } from '../../src/text/tokens/tokens.ts'
 import { type Format, formats, framesOf, models as named } from '../faults/support.ts'
 import { movedClock, oneTurn } from '../harness/moved-clock.ts'

@@ -1,7 +1,6 @@
 /** The router over the labeled sets beside the checkout: properties that every set must have. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
-import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
 import { type Message, type Strategy, strategies } from '../../src/core/chat/chat.ts'
 import { type Caller, plans } from '../../src/core/limits/plans.ts'
 import { buildCatalog, type Model } from '../../src/core/models/models.ts'
@@ -9,6 +8,7 @@ import { defaultLevelShares, levels } from '../../src/models/capability-levels.t
 import { catalog } from '../../src/models/catalog.ts'
 import { withoutFailures } from '../../src/models/scoring.ts'
 import { type RouteDeps, route } from '../../src/request/routing/route.ts'
+import { openReaders } from '../../src/text/readers.ts'
 import { readRows } from '../../src/training/data.ts'
 import { askWith } from '../harness/ask.ts'
 import { describeNeeding } from '../harness/needs.ts'

@@ -3,8 +3,8 @@
  * a pasted ID.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { systemClock } from '../../src/composition/clock.ts'
 import { cycleMs, graceMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { ask, createKeyFor, owner, type Person, upgraded } from '../harness/users.ts'

@@ -1,8 +1,8 @@
 /** A declined invoice from the first email to the restored access: real Stripe format, real SMTP, moved clock. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { systemClock } from '../../src/composition/clock.ts'
 import { startNoticeWorker } from '../../src/console/billing/worker.ts'
 import { cycleMs, graceMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { createMailer } from '../../src/mail/mailer.ts'
 import { createMail, smtpTransport } from '../../src/mail/queue.ts'
 import { eventually } from '../harness/eventually.ts'

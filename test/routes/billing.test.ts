@@ -1,9 +1,9 @@
 /** Billing over HTTP with manual invoicing: every transition, 402, invoices, the soft cap. */
 import { afterAll, beforeAll, describe, expect, spyOn, test } from 'bun:test'
 import { execute } from '../../src/commands/execute.ts'
-import { systemClock } from '../../src/composition/clock.ts'
 import { changeBilling } from '../../src/console/billing/stores/billing.ts'
 import { cycleMs, graceMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { changeAccount } from '../../src/database/repositories/accounts.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'

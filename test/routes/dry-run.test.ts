@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Value } from '@sinclair/typebox/value'
 import { fullName } from '../../src/core/models/models.ts'
+import { type DryRun, dryRunShape } from '../../src/dialects/native/dry-run-schemas.ts'
 import { catalog } from '../../src/models/catalog.ts'
-import { type DryRun, dryRunShape } from '../../src/routes/dry-run/schemas.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.

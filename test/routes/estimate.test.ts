@@ -1,22 +1,23 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
-import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
-import { createTokenizer } from '../../src/composition/tokenizer.ts'
 import type { QueryType } from '../../src/core/chat/chat.ts'
 import { webPrices } from '../../src/core/chat/web-sources.ts'
 import { plans } from '../../src/core/limits/plans.ts'
 import { createLocalRateLimiters } from '../../src/core/limits/rate-limits.ts'
 import { buildCatalog } from '../../src/core/models/models.ts'
+import { systemClock } from '../../src/database/clock.ts'
+import { estimate } from '../../src/dialects/native/estimate.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { createForesightBook } from '../../src/learning/estimate-calibrator.ts'
 import { catalog } from '../../src/models/catalog.ts'
-import { estimate } from '../../src/routes/estimate/routes.ts'
+import { openReaders } from '../../src/text/readers.ts'
+import { createTokenizer } from '../../src/text/tokens/tokenizer.ts'
 import { planWebAccess } from '../../src/web/web-plan.ts'
 import { anyBodies } from '../harness/bodies.ts'
 import { patient } from '../harness/patience.ts'
 
 const readPrompt = openReaders().read
-const tokenizer = createTokenizer(patient.tokenizerMs)
+const tokenizer = createTokenizer(patient.tokenizerMs, systemClock)
 afterAll(() => tokenizer.close())
 
 const address = 'http://localhost/api/v1/chat/estimate'

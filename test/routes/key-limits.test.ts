@@ -1,6 +1,6 @@
 /** Limits, models, tags, expiry and strategy of API keys, and limits of tags, over HTTP. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { systemClock } from '../../src/composition/clock.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { newAccount } from '../harness/account.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'

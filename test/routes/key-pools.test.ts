@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
-import { systemClock } from '../../src/composition/clock.ts'
-import { systemNetwork } from '../../src/composition/network.ts'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { systemNetwork } from '../../src/web/network.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
 setDefaultTimeout(240_000)

@@ -1,6 +1,6 @@
 /** Emails of the gateway, read from the socket of a real mail server. */
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { systemClock } from '../../src/composition/clock.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { createMail, EmailRejectedError, smtpTransport } from '../../src/mail/queue.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
-import { systemClock } from '../../src/composition/clock.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 

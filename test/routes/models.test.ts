@@ -3,9 +3,9 @@ import { Elysia } from 'elysia'
 import { toModel } from '../../src/core/models/configured-models.ts'
 import { buildEmbeddingCatalog, publishedEmbeddingModels } from '../../src/core/models/embedding-models.ts'
 import { buildCatalog } from '../../src/core/models/models.ts'
+import { models } from '../../src/dialects/models/routes.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { catalog } from '../../src/models/catalog.ts'
-import { models } from '../../src/routes/models/routes.ts'
 
 const own = toModel('ollama', {
   id: 'gpt-4.1',

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
+import { providers } from '../../src/console/status/routes.ts'
 import type { Role } from '../../src/core/accounts/roles.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { createHealthBook } from '../../src/models/health-tracker.ts'
 import { openai } from '../../src/providers/openai.ts'
-import { providers } from '../../src/routes/providers/routes.ts'
 import { anyBodies } from '../harness/bodies.ts'
 
 const now = Date.UTC(2026, 10, 23)

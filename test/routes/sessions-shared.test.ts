@@ -1,9 +1,9 @@
 /** Several gateways on one real Postgres: changes reach all of them, and their responses when it is unavailable. */
 import { afterAll, beforeAll, expect } from 'bun:test'
 import { createApp } from '../../src/app.ts'
-import { createDeps, type Deps, type DepsOptions } from '../../src/composition/deps.ts'
-import { createPasswords } from '../../src/composition/passwords.ts'
-import { readConfig } from '../../src/config.ts'
+import { createDeps, type Deps, type DepsOptions } from '../../src/compose/deps.ts'
+import { readConfig } from '../../src/config/config.ts'
+import { createPasswords } from '../../src/console/auth/password-hashing.ts'
 import {
   isAnyLocked,
   listSessions,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test }
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { SignJWT } from 'jose'
-import { createPasswords } from '../../src/composition/passwords.ts'
+import { createPasswords } from '../../src/console/auth/password-hashing.ts'
 import { mailSubject } from '../../src/console/auth/stores/sessions.ts'
 import { eventually } from '../harness/eventually.ts'
 import { cheapHashing, type Gateway, startGateway } from '../harness/gateway.ts'

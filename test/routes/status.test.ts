@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
+import { status } from '../../src/console/status/routes.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
-import { status } from '../../src/routes/health/status.ts'
 import { anyBodies } from '../harness/bodies.ts'
 
 const external = { asked: 5, blocked: 1, failed: 2, passedOver: 3 }

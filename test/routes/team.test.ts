@@ -1,8 +1,8 @@
 /** Keys and team over a real socket: ownership, permissions of roles, and the end of a membership. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { systemClock } from '../../src/composition/clock.ts'
 import { addKey } from '../../src/console/keys/stores/key-lineages.ts'
 import { digestOf } from '../../src/core/accounts/api-keys.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { usageRecord } from '../database/support.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'

@@ -1,7 +1,7 @@
 /** Two-factor sign-in over a real socket: set-up, sign-in, replay, guessing, recovery, requirement by an owner. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { systemClock } from '../../src/composition/clock.ts'
 import { removeTotp, totpCode } from '../../src/console/auth/totp.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, ask, createKeyFor, owner, type Person, signIn } from '../harness/users.ts'
 

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createServer, type Server, type Socket } from 'node:net'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
-import type { DepsOptions } from '../../src/composition/deps.ts'
+import type { DepsOptions } from '../../src/compose/deps.ts'
 import { webPrices } from '../../src/core/chat/web-sources.ts'
 import { microcentsPerUsd } from '../../src/core/usage/money.ts'
 import { newAccount } from '../harness/account.ts'

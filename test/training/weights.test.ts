@@ -1,7 +1,7 @@
 /** The stored weights on the labeled sets beside the checkout: basic checks that they match the code. */
 import { expect } from 'bun:test'
 import { Type } from '@sinclair/typebox'
-import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
+import { openReaders } from '../../src/text/readers.ts'
 import { readRows } from '../../src/training/data.ts'
 import { f1, weightedF1 } from '../../src/training/report-table.ts'
 import { courses, examplesIn } from '../../src/training/training-jobs.ts'

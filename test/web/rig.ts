@@ -4,8 +4,8 @@
  */
 import { createSocket } from 'node:dgram'
 import { createServer, type Server, type Socket } from 'node:net'
-import { systemClock } from '../../src/composition/clock.ts'
 import type { Clock } from '../../src/core/ports.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import type { Endpoint } from '../../src/web/page/http-get.ts'
 import { createPageReader, type PageFetcher, type PageReaderOptions } from '../../src/web/page-fetcher.ts'
 import { createResolver } from '../../src/web/resolve.ts'

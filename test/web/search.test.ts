@@ -1,7 +1,7 @@
 /** The three back ends in their real formats over real sockets, and the order in which they are called. */
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { systemClock } from '../../src/composition/clock.ts'
 import { webLimits } from '../../src/core/chat/web-sources.ts'
+import { systemClock } from '../../src/database/clock.ts'
 import { brave, braveBaseUrl } from '../../src/web/search/brave.ts'
 import { searxng } from '../../src/web/search/searxng.ts'
 import { tavily, tavilyBaseUrl } from '../../src/web/search/tavily.ts'

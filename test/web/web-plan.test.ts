@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { openReaders } from '../../src/composition/open-prompt-analyzer.ts'
 import type { ChatRequest, Message } from '../../src/core/chat/chat.ts'
 import { webLimits, webPrices } from '../../src/core/chat/web-sources.ts'
+import { openReaders } from '../../src/text/readers.ts'
 import { noWeb, planWebAccess, toSearchQuery } from '../../src/web/web-plan.ts'
 
 const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })

@@ -5,8 +5,13 @@
  */
 
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
+import packageJson from '../../../package.json'
+import { type RepeatTimer, startRepeating } from '../../core/jobs/repeating.ts'
+import type { Clock, Log } from '../../core/ports.ts'
 import type { AttemptResult } from '../../core/webhooks/events.ts'
+import type { Database } from '../../database/database.ts'
 import type { HttpPost } from '../../web/http-post.ts'
+import { claimDeliveries, settleDelivery } from './stores/webhooks.ts'
 
 type Delivery = {
   readonly id: string
@@ -168,5 +173,46 @@ function opened(key: Buffer, endpointId: string, bytes: Buffer): string | null {
     return decipher.update(bytes.subarray(nonceBytes, -tagBytes), undefined, 'utf8') + decipher.final('utf8')
   } catch {
     return null
+  }
+}
+
+type Parts = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly log: Log
+  readonly post: HttpPost
+  readonly seal: SecretSeal
+  readonly timer: RepeatTimer
+}
+
+const everyMs = 5_000
+
+/** Starts the worker that delivers events. */
+export function startWebhooks({ database, clock, log, post, seal, timer }: Parts) {
+  const deps = {
+    claim: (at: number, options: Parameters<typeof claimDeliveries>[2]) => claimDeliveries(database, at, options),
+    settle: (...[delivery, result, at]: Parameters<typeof settleDelivery> extends [unknown, ...infer R] ? R : never) =>
+      settleDelivery(database, delivery, result, at),
+    post,
+    seal,
+    clock,
+    log,
+    version: packageJson.version,
+  }
+  const worker = startRepeating(
+    everyMs,
+    isClosed => deliverDue(deps, isClosed),
+    failures => {
+      // Once per minute: other components report an unreachable database too.
+      if (failures % 12 === 1) log.warn('webhook_deliveries_failed', { failures })
+    },
+    timer,
+  )
+  return {
+    seal,
+    newSecret: newSigningSecret,
+    /** Sends what is due now; a failure is repeated by the next run. */
+    wake: () => void worker.run().catch(() => {}),
+    worker,
   }
 }

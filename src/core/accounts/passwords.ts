@@ -1,4 +1,4 @@
-/** Rules for passwords, email addresses and password hashes. Hashing itself happens in `composition/passwords.ts`. */
+/** Rules for passwords, email addresses and password hashes. Hashing itself happens in `console/auth/password-hashing.ts`. */
 import { Type } from '@sinclair/typebox'
 import { invalidField } from '../validation/validate.ts'
 

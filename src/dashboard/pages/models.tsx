@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { ShownModelInsight } from '../../console/insights/schemas.ts'
-import type { ShownModel } from '../../routes/models/schemas.ts'
+import type { ShownModel } from '../../dialects/models/schemas.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Button } from '../parts/button.tsx'
 import { DetailRow } from '../parts/conversation-turn.tsx'

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { ShownModel } from '../../routes/models/schemas.ts'
+import type { ShownModel } from '../../dialects/models/schemas.ts'
 import { Button } from '../parts/button.tsx'
 import { Composer } from '../parts/composer.tsx'
 import { TurnView } from '../parts/conversation-turn.tsx'

@@ -1,6 +1,6 @@
 import { useMemo } from 'preact/hooks'
 import { reasoningEfforts, type Strategy, strategies } from '../../core/chat/chat.ts'
-import type { ShownModel } from '../../routes/models/schemas.ts'
+import type { ShownModel } from '../../dialects/models/schemas.ts'
 import { humanize } from '../state/format.ts'
 import { automaticModel, lanes, type PlaygroundOptions, setModel, settings, toolsOf } from '../state/playground.ts'
 import { Button } from './button.tsx'

@@ -1,4 +1,4 @@
-import type { ShownProvider } from '../../routes/providers/schemas.ts'
+import type { ShownProvider } from '../../console/status/schemas.ts'
 import { exactTime, formatCount, humanize, relativeTime } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
 import { may } from '../state/session.ts'

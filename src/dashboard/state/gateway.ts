@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { Health } from '../../routes/health/routes.ts'
+import type { Health } from '../../observability/probes.ts'
 import { callOpen } from './api.ts'
 
 /** Requested once per page load: neither version nor providers change without a restart of the gateway. */

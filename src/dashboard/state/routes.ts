@@ -22,6 +22,7 @@ import type {
 import type { learningShape, ratedShape } from '../../console/insights/schemas.ts'
 import type { newKeyShape, ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
 import type { ShownProject } from '../../console/projects/schemas.ts'
+import type { providerListShape, ShownStatus } from '../../console/status/schemas.ts'
 import type { ShownTag } from '../../console/tags/schemas.ts'
 import type { newInvitationShape, ShownTeam } from '../../console/team/schemas.ts'
 import type { RequestRecord, requestListShape, ShownUsage } from '../../console/usage/schemas.ts'
@@ -32,12 +33,10 @@ import type {
   webhookShape,
   webhooksShape,
 } from '../../console/webhooks/schemas.ts'
+import type { modelHealthListShape, modelListShape } from '../../dialects/models/schemas.ts'
+import type { dryRunShape } from '../../dialects/native/dry-run-schemas.ts'
 import type { errorShape, ShownSignIn, ShownUser } from '../../http/schemas.ts'
-import type { dryRunShape } from '../../routes/dry-run/schemas.ts'
-import type { Health, Ready } from '../../routes/health/routes.ts'
-import type { ShownStatus } from '../../routes/health/schemas.ts'
-import type { modelHealthListShape, modelListShape } from '../../routes/models/schemas.ts'
-import type { providerListShape } from '../../routes/providers/schemas.ts'
+import type { Health, Ready } from '../../observability/probes.ts'
 
 type List<T> = { readonly data: readonly T[] }
 

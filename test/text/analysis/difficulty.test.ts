@@ -1,7 +1,7 @@
 /** Difficulty on the project's own pairs, written after training and not part of it. */
 import { describe, expect, test } from 'bun:test'
-import { openReaders } from '../../../src/composition/open-prompt-analyzer.ts'
 import { defaultLevelShares, levelOf } from '../../../src/models/capability-levels.ts'
+import { openReaders } from '../../../src/text/readers.ts'
 
 const readMessages = openReaders().read
 const read = (text: string) => readMessages([{ role: 'user', content: [{ type: 'text', text }], name: null }])

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { openReaders } from '../../../src/composition/open-prompt-analyzer.ts'
 import { queryTypes } from '../../../src/core/chat/chat.ts'
 import { adjustForQueryType } from '../../../src/text/analysis/freshness.ts'
+import { openReaders } from '../../../src/text/readers.ts'
 import { machineTexts } from '../../core/machine-texts.ts'
 
 const readMessages = openReaders().read

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { openReaders } from '../../../src/composition/open-prompt-analyzer.ts'
 import type { Message, QueryType } from '../../../src/core/chat/chat.ts'
 import type { PromptAnalysis } from '../../../src/text/analysis/prompt-analysis.ts'
+import { openReaders } from '../../../src/text/readers.ts'
 import { cpuMs } from '../../harness/cpu.ts'
 
 const readMessages = openReaders().read

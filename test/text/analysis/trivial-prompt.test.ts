@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { openReaders } from '../../../src/composition/open-prompt-analyzer.ts'
 import { queryTypes } from '../../../src/core/chat/chat.ts'
 import { enhancePrompt } from '../../../src/text/enhancement/enhance.ts'
+import { openReaders } from '../../../src/text/readers.ts'
 
 const read = openReaders().read
 const readingOf = (text: string) => read([{ role: 'user', content: [{ type: 'text', text }], name: null }])

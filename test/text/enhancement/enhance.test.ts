@@ -2,11 +2,11 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { openReaders } from '../../../src/composition/open-prompt-analyzer.ts'
 import { type QueryType, queryTypes } from '../../../src/core/chat/chat.ts'
 import { enhancePrompt, isWithinGrowthLimits, type PromptTraits } from '../../../src/text/enhancement/enhance.ts'
 import texts from '../../../src/text/enhancement/enhancements.json'
 import type { Task } from '../../../src/text/enhancement/task-detection.ts'
+import { openReaders } from '../../../src/text/readers.ts'
 import { testNeeding } from '../../harness/needs.ts'
 
 type Lines<Kind extends string> = Readonly<Record<Kind, Readonly<Record<string, string>>>>

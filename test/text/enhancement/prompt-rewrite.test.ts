@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { openReaders } from '../../../src/composition/open-prompt-analyzer.ts'
 import { enhancePrompt, isWithinGrowthLimits } from '../../../src/text/enhancement/enhance.ts'
 import { isValidRewrite } from '../../../src/text/enhancement/prompt-rewrite.ts'
+import { openReaders } from '../../../src/text/readers.ts'
 
 const read = openReaders().read
 const prompt = 'Write a story about Anna and her 3 dogs in "Old Town"'

@@ -42,7 +42,7 @@ type NewSession = {
    * the first one are deleted.
    */
   readonly subjects: readonly string[]
-  /** Digests under which the network address is stored: `composition/address-digests.ts`. */
+  /** Digests under which the network address is stored: `createAddressDigests`. */
   readonly addressDigests: readonly string[]
   /** Hours after which the user must sign in again, for single sign-on; null = a session in use continues. */
   readonly maximumHours: number | null

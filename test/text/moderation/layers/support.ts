@@ -1,10 +1,10 @@
 /** Real moderation layers on a network and clock of the test. */
 
-import { openReaders } from '../../../../src/composition/open-prompt-analyzer.ts'
-import { readConfig } from '../../../../src/config.ts'
+import { readConfig } from '../../../../src/config/config.ts'
 import { createKeyedDigests } from '../../../../src/core/text/keyed-digests.ts'
 import { createSafety, type Moderation, type SafetyDeps } from '../../../../src/text/moderation/layers/moderation.ts'
 import type { SafetySettings } from '../../../../src/text/moderation/layers/settings.ts'
+import { openReaders } from '../../../../src/text/readers.ts'
 
 const nobody = () => Promise.reject(new Error('nobody is asked'))
 

@@ -1,0 +1,262 @@
+/**
+ * Composition root: opens for each port the embedded default or the configured implementation. Only this folder knows
+ * which implementation serves a port.
+ */
+import { randomBytes } from 'node:crypto'
+import packageJson from '../../package.json'
+import type { Config } from '../config/config.ts'
+import { createConfigReload } from '../config/reload.ts'
+import { makeFirstAccount } from '../console/account/first-account.ts'
+import { createPasswords } from '../console/auth/password-hashing.ts'
+import type { Passwords } from '../core/accounts/passwords.ts'
+import { automaticCacheMarks } from '../core/chat/cache-marks.ts'
+import type { ChatRequest } from '../core/chat/chat.ts'
+import { createActiveSet, type RequestAbort } from '../core/chat/request-abort.ts'
+import type { Clock } from '../core/ports.ts'
+import type { ServiceDeadlines } from '../core/request/deadlines.ts'
+import type { Embedded } from '../database/embedded.ts'
+import { openStores } from '../database/open-stores.ts'
+import { createBodyBudget } from '../http/body-budget.ts'
+import { allowedHosts } from '../http/pages.ts'
+import { StartQueue } from '../http/start-queue.ts'
+import { createTieBook } from '../learning/cache-affinity.ts'
+import { createForesightBook } from '../learning/estimate-calibrator.ts'
+import { createLearningBook } from '../learning/learning-cache.ts'
+import { RejectionLog } from '../ledger/find-request.ts'
+import { createLedgerReader } from '../ledger/ledger.ts'
+import type { AdmissionRequest } from '../limits/meter.ts'
+import { createHealthBook } from '../models/health-tracker.ts'
+import { HedgeBudget } from '../models/hedging.ts'
+import { createObserve } from '../observability/telemetry.ts'
+import { createTicker } from '../request/delivery/stream-pacing.ts'
+import { routingHealthKey } from '../request/routing/health-key.ts'
+import { reportModelHealth } from '../request/routing/health-report.ts'
+import type { PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
+import type { Moderation } from '../text/moderation/layers/moderation.ts'
+import { openConsole, openIdentity } from './console.ts'
+import { announceDeprecations, openCatalogue, openContent, openEmbeddingCatalog } from './models.ts'
+import { openProcess, type Process, type ProcessOptions } from './process.ts'
+import { openProviders } from './providers.ts'
+import { openUsage } from './usage.ts'
+
+const shippingDeadlineMs = 5_000
+
+/** What tests, commands and the start may replace or add. */
+export type DepsOptions = ProcessOptions & {
+  readonly passwords?: Passwords
+  /** Other deadlines than those of the configuration. */
+  readonly deadlines?: Partial<ServiceDeadlines>
+  /** The embedded database, if it is being opened already. */
+  readonly opening?: Promise<Embedded> | undefined
+  /** Work for the time in which the database opens. */
+  readonly meanwhile?: (content: { readonly read: PromptAnalyzer; readonly safety: Moderation }) => void
+}
+
+export type Deps = Awaited<ReturnType<typeof openAll>>
+
+/**
+ * Opens the stores, runs migrations, creates the first account if there is no account, and connects all parts. Throws
+ * if a store cannot be opened; everything that was open is closed then.
+ */
+export async function createDeps(config: Config, options: DepsOptions = {}): Promise<Deps> {
+  const undo = new AsyncDisposableStack()
+  try {
+    return await openAll(config, options, undo)
+  } catch (cause) {
+    // The cause of the failed start matters more than a failure during cleanup.
+    await undo.disposeAsync().catch(() => {})
+    throw cause
+  }
+}
+
+async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposableStack) {
+  // Every reader of the plans and of the routing shares keeps these objects, whose values a reload replaces.
+  const config = {
+    ...given,
+    plans: { ...given.plans },
+    routing: { ...given.routing },
+    serviceDeadlines: { ...given.serviceDeadlines, ...options.deadlines },
+  }
+  const own = openProcess(config, options)
+  const { clock, log } = own
+  const storing = openStored(config, own, options, undo)
+  const { content, catalogs, replacements } = await openModels(config, own, undo).catch(async cause => {
+    await storing.catch(() => {})
+    throw cause
+  })
+  const { catalogue, embeddingCatalog, endpoints } = catalogs
+  options.meanwhile?.(content)
+  const { schema, ...stored } = await storing
+  const { database } = stored
+  /** The catalog's quality of a model (0–1), by `provider/model`; null = unknown model. */
+  const figureOf = (name: string) => catalogue.resolve(name)?.figures.quality ?? null
+  const learning = createLearningBook({ database, clock, figureOf, log })
+  undo.defer(() => learning.close())
+  const usage = await openUsage(config, { database, clock, log, learn: learning.take }, undo)
+  const { meter, spent, limits, redis } = usage
+  // Loads the keys before the first request if the database is available, otherwise at the first poll.
+  const isPostgresThere = (await Promise.race([schema.then(() => true), clock.sleep(0)])) === true
+  const identity = await openIdentity(config, { database, clock, log, usage, isPostgresThere }, undo)
+  const rejections = new RejectionLog({ database, log })
+  undo.defer(() => rejections.close())
+  const health = createHealthBook({ clock })
+  const consoleParts = await openConsole(
+    config,
+    {
+      ...own,
+      ...identity,
+      database,
+      redis,
+      catalogue,
+      health: () => reportModelHealth({ catalogue, embeddingCatalog, health }),
+    },
+    undo,
+  )
+  /** Whether this instance accepts new requests. */
+  const readiness = { isReady: false }
+  const telemetry = createObserve({
+    ...own,
+    state: {
+      version: packageJson.version,
+      get models() {
+        return [...catalogue.list, ...embeddingCatalog.list]
+      },
+      healthOf: model => health.stateOf(routingHealthKey(health, model)),
+      isReady: () => readiness.isReady,
+      usage: usage.records,
+      sharedLimits: usage.sharedRatio,
+      safety: content.safety.figures,
+    },
+    otlp: config.otlp === null ? null : { ...config.otlp, fetch: own.network.fetch },
+    worker: config.worker,
+  })
+  undo.defer(() => telemetry.close())
+  const observe: typeof telemetry = {
+    ...telemetry,
+    settled(request) {
+      telemetry.settled(request)
+      consoleParts.budget.settled(request.record)
+    },
+  }
+  return {
+    config,
+    ...own,
+    ...stored,
+    ...identity,
+    ...consoleParts,
+    ...content,
+    ...openRequestState(config, clock),
+    observe,
+    ...catalogs,
+    reloadConfig: createConfigReload({
+      config: given,
+      log,
+      ...replacements,
+      replacePlans: next => void Object.assign(config.plans, next.plans),
+      replaceRouting: next => void Object.assign(config.routing, next.routing),
+    }),
+    simulatedProviders: new Set([...endpoints.values()].filter(({ simulated }) => simulated).map(({ id }) => id)),
+    ledger: createLedgerReader(database),
+    rejections,
+    spent,
+    meter,
+    redis,
+    /** Whether Redis decides limits: 1, or 0; null = not configured. */
+    sharedLimits: usage.sharedRatio,
+    /** Returns the error with which a request would be rejected now; null = it would be admitted. Reserves nothing. */
+    checkLimits: (request: AdmissionRequest) => meter.check(request),
+    limits,
+    health,
+    learning,
+    figureOf,
+    readiness,
+    isPostgresThere,
+    /**
+     * Resolves when keys are loaded and limits can be decided, at the latest after `waitMs`. Resolves immediately if
+     * Postgres is unavailable: the gateway then starts without it.
+     */
+    warm: (waitMs: number) => (isPostgresThere ? usage.ready(waitMs) : Promise.resolve()),
+    /** Ships unshipped usage records and closes all resources. */
+    async close() {
+      if (!(await usage.drain(shippingDeadlineMs)))
+        log.warn('usage_unshipped_at_exit', { records: usage.records.backlog() })
+      await undo.disposeAsync()
+    },
+  }
+}
+
+/** Everything that needs no database: providers, catalogs, prompt analysis, moderation and web access. */
+async function openModels(config: Config, parts: Process, undo: AsyncDisposableStack) {
+  const { clock, network, log } = parts
+  const { endpoints, simulator, replaceProviders } = await openProviders(config, parts)
+  if (simulator !== null) undo.defer(() => simulator.stop())
+  const { catalogue, reload: reloadCatalogue } = await openCatalogue(config, { clock, network, log, endpoints }, undo)
+  const { catalog: embeddingCatalog, reload: reloadEmbeddings } = openEmbeddingCatalog(config, endpoints)
+  const { content, replaceModeration } = openContent(config, { ...parts, catalogue, endpoints, simulator }, undo)
+  const replaceModels = (next: Config) => {
+    reloadEmbeddings(next)
+    const before = reloadCatalogue(next)
+    announceDeprecations(log, { before, after: catalogue, todayIso: new Date(clock.now()).toISOString() })
+  }
+  return {
+    content,
+    catalogs: { catalogue, embeddingCatalog, endpoints, simulator },
+    replacements: { replaceProviders, replaceModeration, replaceModels },
+  }
+}
+
+/** The database, its clock, and the first account. */
+async function openStored(
+  config: Config,
+  { shared, clock, log, newId }: Process,
+  { passwords = createPasswords(), opening }: DepsOptions,
+  undo: AsyncDisposableStack,
+) {
+  const { database, migrated: schema, storage, isEmbedded } = await openStores(config, { log, clock, opening }, undo)
+  // An embedded database uses this machine's clock. The clock of a database from outside is not set here.
+  const timekeeper = isEmbedded || clock !== shared.clock ? null : shared.follow(database, log)
+  undo.defer(() => timekeeper?.stop())
+  await timekeeper?.ask()
+  return {
+    database,
+    /** Description of where data is stored. */
+    storage,
+    isEmbedded,
+    passwords,
+    schema,
+    /** Fulfilled when the schema is current: immediately, unless Postgres was unavailable at startup. */
+    migrated: schema.then(() => timekeeper?.ask()),
+    firstAccount: isEmbedded ? await makeFirstAccount(database, passwords, clock, newId) : null,
+  }
+}
+
+/** State of recent requests in the memory of this process; a restart loses it. */
+function openRequestState(config: Config, clock: Clock) {
+  const ties = createTieBook(clock, randomBytes(32))
+  return {
+    paceClock: createTicker(clock),
+    /** Target shares of requests per capability level. */
+    shares: config.routing,
+    hedges: new HedgeBudget(config.hedgeShare),
+    /** Which model answered a conversation before. */
+    ties,
+    cacheMarks: (accountId: string, ask: ChatRequest) =>
+      config.automaticCacheMarks ? automaticCacheMarks(ask, ties.seen(accountId, ask)) : null,
+    foresight: createForesightBook({ clock }),
+    allowedHosts: allowedHosts(config.allowedHosts, config.host),
+    /** Requests in progress. */
+    inFlight: createActiveSet<RequestAbort>(),
+    startQueue: new StartQueue({
+      burstMs: config.serviceDeadlines.burstMs,
+      monotonic: clock.monotonic,
+      used: processorMs,
+      nextTurn: action => void setImmediate(action),
+    }),
+    bodies: createBodyBudget({ limits: config.bodies, collect: () => Bun.gc(true) }),
+  }
+}
+
+function processorMs(): number {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1000
+}

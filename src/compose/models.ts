@@ -1,0 +1,234 @@
+/** Opens everything that needs no database: catalogs, prompt analysis, moderation and web access. */
+import { randomBytes } from 'node:crypto'
+import type { Config } from '../config/config.ts'
+import { discoveredModel, presets } from '../config/presets.ts'
+import { knownModels } from '../config/providers.ts'
+import type { SearchSettings } from '../config/search.ts'
+import { webLimits } from '../core/chat/web-sources.ts'
+import { toModel } from '../core/models/configured-models.ts'
+import {
+  buildEmbeddingCatalog,
+  type EmbeddingCatalog,
+  publishedEmbeddingModels,
+  toEmbeddingModel,
+} from '../core/models/embedding-models.ts'
+import { buildCatalog, type Catalog, deprecationOf, fullName, type Model } from '../core/models/models.ts'
+import type { Log } from '../core/ports.ts'
+import { createKeyedDigests } from '../core/text/keyed-digests.ts'
+import { createPromptBook } from '../learning/recent-prompts.ts'
+import { type DiscoveryDeps, discoverModels, type LocalServer } from '../models/discover-models.ts'
+import { withHosts } from '../models/model-hosts.ts'
+import type { ConfiguredProvider } from '../providers/configured-provider.ts'
+import { chatCompletionsUrl } from '../providers/openai/request.ts'
+import { completeInternally } from '../request/internal-completion.ts'
+import type { Simulator } from '../simulator/simulator.ts'
+import { createSafety, type Moderation } from '../text/moderation/layers/moderation.ts'
+import { createReloadableModeration } from '../text/moderation/layers/reloadable-moderation.ts'
+import { openReaders } from '../text/readers.ts'
+import { createTokenizer } from '../text/tokens/tokenizer.ts'
+import { createHop } from '../web/hop.ts'
+import { createPageReader } from '../web/page-fetcher.ts'
+import { createResolver } from '../web/resolve.ts'
+import { brave, braveBaseUrl } from '../web/search/brave.ts'
+import { searxng } from '../web/search/searxng.ts'
+import { tavily, tavilyBaseUrl } from '../web/search/tavily.ts'
+import { createSearch, type SearchBackEnd } from '../web/search.ts'
+import type { Web } from '../web/web.ts'
+import type { Process } from './process.ts'
+
+type Endpoints = ReadonlyMap<string, ConfiguredProvider>
+
+/** The part of the configuration that decides which models the gateway offers. */
+export type CatalogConfig = Pick<Config, 'publishedModels' | 'modelChanges' | 'extraModels' | 'hosts'>
+
+/** Returns the configured servers whose models are discovered, with their current keys, which a reload replaces. */
+export function localServers(
+  { providers }: Pick<Config, 'providers'>,
+  endpoints: ReadonlyMap<string, Pick<ConfiguredProvider, 'access'>>,
+): readonly LocalServer[] {
+  return providers.flatMap(({ id, baseUrl, discovers }) => {
+    const preset = discovers ? presets.find(other => other.id === id) : undefined
+    if (preset === undefined) return []
+    return {
+      id,
+      url: chatCompletionsUrl(new URL(baseUrl)).replace('/chat/completions', '/models'),
+      apiKey: () => endpoints.get(id)?.access.apiKey ?? null,
+      toModel: (name, contextWindow) => toModel(id, discoveredModel(preset, name, contextWindow)),
+    }
+  })
+}
+
+/**
+ * Opens the model catalog: the published models with the changes of the configuration, plus configured models of known
+ * providers, each with its hosts, and the models that local servers list. `undo` receives the end of the discovery.
+ */
+export async function openCatalogue(
+  config: Config,
+  { endpoints, ...deps }: Omit<DiscoveryDeps, 'timeoutMs'> & { readonly endpoints: Endpoints },
+  undo: AsyncDisposableStack,
+) {
+  let used: CatalogConfig = config
+  let discovered: () => readonly Model[] = () => []
+  const build = () =>
+    buildCatalog(withHosts([...knownModels(used), ...discovered()], used.hosts, id => endpoints.has(id)))
+  let current = build()
+  const renew = (): Catalog => {
+    const before = current
+    current = build()
+    return before
+  }
+  const servers = localServers(config, endpoints)
+  if (servers.length > 0) {
+    const discovery = await discoverModels({ ...deps, timeoutMs: config.serviceDeadlines.discoveryMs }, servers, renew)
+    undo.defer(discovery.stop)
+    discovered = discovery.models
+    renew()
+  }
+  /** Its models can be replaced while the gateway runs. Requests in progress keep the models they chose. */
+  const catalogue: Catalog = {
+    get list() {
+      return current.list
+    },
+    resolve: name => current.resolve(name),
+  }
+  return {
+    catalogue,
+    /** Replaces the models by those of another configuration. Returns the previous catalog. */
+    reload(next: CatalogConfig): Catalog {
+      used = next
+      return renew()
+    },
+  }
+}
+
+/** Logs the models of a new catalog that were not deprecated in the one before. `todayIso` is an ISO time. */
+export function announceDeprecations(
+  log: Pick<Log, 'warn'>,
+  { before, after, todayIso }: { readonly before: Catalog; readonly after: Catalog; readonly todayIso: string },
+): void {
+  for (const model of after.list) {
+    const state = deprecationOf(model, todayIso)
+    const old = before.resolve(fullName(model))
+    if (state === 'current' || (old !== null && deprecationOf(old, todayIso) === state)) continue
+    log.warn('model_deprecated', {
+      model: fullName(model),
+      state,
+      until: model.deprecationDate,
+      successor: model.successor,
+    })
+  }
+}
+
+/**
+ * Opens the catalog of embedding models: the published and the configured ones of providers that serve embeddings.
+ * `reload` replaces them by those of another configuration.
+ */
+export function openEmbeddingCatalog(config: Config, endpoints: ReadonlyMap<string, ConfiguredProvider>) {
+  let current = build(config, endpoints)
+  const catalog: EmbeddingCatalog = {
+    get list() {
+      return current.list
+    },
+    resolve: name => current.resolve(name),
+    hostsOf: model => current.hostsOf(model),
+  }
+  return {
+    catalog,
+    reload(next: Config) {
+      current = build(next, endpoints)
+    },
+  }
+}
+
+function build(config: Config, endpoints: ReadonlyMap<string, ConfiguredProvider>): EmbeddingCatalog {
+  const configured = config.embeddingModels.map(({ provider, row }) => toEmbeddingModel(provider, row))
+  const known = [...publishedEmbeddingModels, ...configured]
+  return buildEmbeddingCatalog(known.filter(({ provider }) => endpoints.get(provider)?.embeddings !== undefined))
+}
+
+type ContentParts = Pick<Process, 'clock' | 'network' | 'log' | 'pages'> & {
+  readonly catalogue: Catalog
+  readonly endpoints: Endpoints
+  readonly simulator: Simulator | null
+}
+
+/** Opens prompt analysis, moderation and web access. `undo` receives the functions that close them. */
+export function openContent(config: Config, parts: ContentParts, undo: AsyncDisposableStack) {
+  const { clock, network, log } = parts
+  const tokenizer = createTokenizer(config.serviceDeadlines.tokenizerMs, clock)
+  undo.defer(() => tokenizer.close())
+  const digests = createKeyedDigests(randomBytes(32))
+  const readers = openReaders()
+  const { read, explain, classifier } = readers
+  const resolve = createResolver(config.serviceDeadlines.nameResolutionMs)
+  const open = (from: Config) =>
+    createSafety(
+      {
+        fetch: network.fetch,
+        hop: createHop({ fetch: network.fetch, resolve }),
+        monotonic: clock.monotonic,
+        after: clock.after,
+        log,
+        digests,
+        classifier,
+        complete: (model, system, user, signal) =>
+          completeInternally(
+            { ...parts, deadlines: from.deadlines },
+            model,
+            { system, user, outputCap: longestJudgementTokens },
+            signal,
+          ),
+      },
+      from.safety,
+    )
+  const safety = createReloadableModeration(open(config))
+  undo.defer(() => safety.close())
+  const web = openWeb(config, { ...parts, safety })
+  undo.defer(() => web.pages.close())
+  let settings = config.safety
+  const replaceModeration = (next: Config) => {
+    if (Bun.deepEquals(settings, next.safety)) return
+    settings = next.safety
+    safety.replace(open(next))
+  }
+  const prompts = createPromptBook(readers, digests)
+  return { content: { tokenizer, read, explain, safety, web, prompts }, replaceModeration }
+}
+
+const longestJudgementTokens = 64
+
+/** Opens page fetches and web search. Moderation applies to pages as it does to prompts. */
+function openWeb(
+  config: Config,
+  { network, clock, log, simulator, safety, pages }: ContentParts & { readonly safety: Moderation },
+): Web {
+  const deadlines = config.serviceDeadlines
+  const isListed = pages.isListed ?? safety.isListed
+  const simulated = simulator === null ? [] : [searxng(simulator.urls.search)]
+  const backEnds = config.web.search.length > 0 ? config.web.search.map(backEndOf) : simulated
+  return {
+    search: createSearch({ backEnds, fetch: network.fetch, clock, log, isListed, budgetMs: deadlines.searchMs }),
+    pages: createPageReader({
+      resolve: createResolver(deadlines.nameResolutionMs),
+      clock,
+      deadlines,
+      maximumCharacters: webLimits.pageCharacters,
+      ...pages,
+      isListed,
+    }),
+    prices: config.web.prices,
+    screenPage: text => safety.screenData(text).verdict === 'allow',
+    screen: text => safety.screen(text).verdict === 'allow',
+  }
+}
+
+function backEndOf(settings: SearchSettings): SearchBackEnd {
+  switch (settings.id) {
+    case 'searxng':
+      return searxng(settings.baseUrl)
+    case 'brave':
+      return brave({ apiKey: settings.apiKey, baseUrl: settings.baseUrl ?? braveBaseUrl })
+    case 'tavily':
+      return tavily({ apiKey: settings.apiKey, baseUrl: settings.baseUrl ?? tavilyBaseUrl })
+  }
+}

@@ -1,0 +1,179 @@
+import type { CloudCredentials, CloudSettings, CloudType } from '../config/clouds.ts'
+import type { Config } from '../config/config.ts'
+import type { KeyPoolSettings } from '../config/key-pools.ts'
+import type { ProviderSettings } from '../config/providers.ts'
+import type { Clock, Network } from '../core/ports.ts'
+import { awsAuthorizer } from '../credentials/aws.ts'
+import { entraAuthorizer, serviceAccountAuthorizer } from '../credentials/bearer.ts'
+import type { CredentialDeps } from '../credentials/token-request.ts'
+import { anthropic } from '../providers/anthropic.ts'
+import { azure, azureEmbeddings } from '../providers/azure.ts'
+import { bedrock } from '../providers/bedrock.ts'
+import type { ConfiguredProvider } from '../providers/configured-provider.ts'
+import type { EmbeddingsAdapter } from '../providers/embeddings.ts'
+import { googleEmbeddings } from '../providers/google/embeddings.ts'
+import { google } from '../providers/google.ts'
+import { KeyPool, type KeyPoolContents } from '../providers/keys/key-pool.ts'
+import { openaiEmbeddings } from '../providers/openai/embeddings.ts'
+import { openai } from '../providers/openai.ts'
+import type { Access, Authorizer, Provider } from '../providers/provider.ts'
+import { vertex } from '../providers/vertex.ts'
+
+type PlainFormat = Exclude<ProviderSettings['format'], CloudType>
+
+const formats = {
+  openai: openai({ official: true }),
+  compatible: openai({ official: false }),
+  anthropic,
+  google,
+} as const satisfies Record<PlainFormat, Provider>
+
+const embeddings: Readonly<Partial<Record<PlainFormat, EmbeddingsAdapter>>> = {
+  openai: openaiEmbeddings(true),
+  compatible: openaiEmbeddings(false),
+  google: googleEmbeddings,
+}
+
+type Process = { readonly clock: Clock; readonly network: Network }
+
+type Parts = Process & Pick<Config, 'processes'>
+
+/** Changed only by a reload. */
+type OpenProvider = {
+  endpoint: { -readonly [Field in keyof ConfiguredProvider]: ConfiguredProvider[Field] }
+  /** Where it is and what it speaks. */
+  readonly place: string
+  pool: KeyPool | null
+}
+
+/** Opens the configured providers, or three simulated providers if no provider is configured. */
+export async function openProviders(config: Config, { clock, network }: Process) {
+  const parts = { clock, network, processes: config.processes }
+  const opened = new Map<string, OpenProvider>()
+  const endpoints = new Map<string, ConfiguredProvider>()
+  const add = (settings: ProviderSettings, simulated: boolean) => {
+    const { id } = settings
+    const endpoint = {
+      id,
+      ...adaptersOf(settings),
+      access: accessOf(settings, parts),
+      simulated,
+      loadsModels: settings.discovers === true,
+    }
+    const provider = { endpoint, place: placeOf(settings), pool: null }
+    setCredentials(provider, settings, parts)
+    opened.set(id, provider)
+    endpoints.set(id, endpoint)
+  }
+  for (const settings of config.providers) add(settings, false)
+  /**
+   * Replaces the providers by those of another configuration: adds, moves and removes them, and replaces credentials.
+   * Running attempts keep theirs. Returns false, and changes nothing, between simulated and real providers.
+   */
+  const replaceProviders = (providers: readonly ProviderSettings[]): boolean => {
+    if ((config.providers.length === 0) !== (providers.length === 0)) return false
+    for (const settings of providers) {
+      const provider = opened.get(settings.id)
+      // At another address the counts of a key pool mean nothing.
+      if (provider === undefined || provider.place !== placeOf(settings)) add(settings, false)
+      else setCredentials(provider, settings, parts)
+    }
+    for (const id of opened.keys())
+      if (config.providers.length > 0 && providers.every(other => other.id !== id)) {
+        opened.delete(id)
+        endpoints.delete(id)
+      }
+    return true
+  }
+  if (endpoints.size > 0) return { endpoints, replaceProviders, simulator: null }
+  const { startSimulator } = await import('../simulator/simulator.ts')
+  const simulator = await startSimulator({ clock, random: Math.random })
+  for (const format of ['openai', 'anthropic', 'google'] as const)
+    add({ id: format, format, baseUrl: simulator.urls[format], apiKey: 'simulated' }, true)
+  return { endpoints, replaceProviders, simulator }
+}
+
+function accessOf({ baseUrl, apiKey, extraFields, dialect, cloud }: ProviderSettings, process: Process): Access {
+  const credentials = cloud?.credentials ?? null
+  return {
+    baseUrl,
+    apiKey,
+    ...(extraFields === undefined ? {} : { extraFields }),
+    ...(dialect === undefined ? {} : { dialect }),
+    ...(credentials === null ? {} : { authorizer: openAuthorizer(process, credentials) }),
+  }
+}
+
+function placeOf({ format, baseUrl, cloud }: ProviderSettings): string {
+  return JSON.stringify([format, baseUrl, cloud?.apiVersion ?? null])
+}
+
+/** Sets the credentials of a provider. An existing pool keeps what it counted. */
+function setCredentials(provider: OpenProvider, settings: ProviderSettings, parts: Parts): void {
+  const { endpoint } = provider
+  const { pool } = settings
+  endpoint.access = accessOf(settings, parts)
+  if (pool === undefined) {
+    provider.pool = null
+    delete endpoint.keys
+    return
+  }
+  const contents = toPoolContents(pool, endpoint.access, parts)
+  if (provider.pool === null) provider.pool = new KeyPool(contents, parts.clock)
+  else provider.pool.replace(contents)
+  endpoint.keys = provider.pool
+}
+
+/** The processes of one gateway do not know each other's use, so they divide each quota. */
+function toPoolContents({ keys, quotas }: KeyPoolSettings, access: Access, { processes }: Parts): KeyPoolContents {
+  const shareOf = (rate: number | null) => (rate === null ? null : rate / processes)
+  return {
+    quotas: new Map(
+      [...quotas].map(([account, { requests, tokens }]) => [
+        account,
+        { requests: shareOf(requests), tokens: shareOf(tokens) },
+      ]),
+    ),
+    keys: keys.map(({ apiKey, models, ...key }) => ({
+      ...key,
+      access: { ...access, apiKey },
+      models: models === null ? null : new Set(models),
+    })),
+  }
+}
+
+function adaptersOf({ format, cloud }: ProviderSettings): Adapters {
+  if (isCloud(format)) return cloudAdapters(format, cloud ?? { apiVersion: null, credentials: null })
+  const adapter = embeddings[format]
+  return { provider: formats[format], ...(adapter === undefined ? {} : { embeddings: adapter }) }
+}
+
+function isCloud(format: ProviderSettings['format']): format is CloudType {
+  return !Object.hasOwn(formats, format)
+}
+
+type Adapters = Pick<ConfiguredProvider, 'provider' | 'embeddings'>
+
+/** Returns the adapters of a cloud. */
+function cloudAdapters(type: CloudType, { apiVersion }: CloudSettings): Adapters {
+  switch (type) {
+    case 'azure':
+      return { provider: azure({ apiVersion }), embeddings: azureEmbeddings({ apiVersion }) }
+    case 'bedrock':
+      return { provider: bedrock }
+    case 'vertex':
+      return { provider: vertex }
+  }
+}
+
+/** Creates the authorizer of a provider. */
+function openAuthorizer(deps: CredentialDeps, credentials: CloudCredentials): Authorizer {
+  switch (credentials.kind) {
+    case 'entra':
+      return entraAuthorizer(deps, credentials.entra)
+    case 'aws':
+      return awsAuthorizer(deps, credentials.aws, { region: credentials.region, service: 'bedrock' })
+    case 'service_account':
+      return serviceAccountAuthorizer(deps, credentials.account)
+  }
+}

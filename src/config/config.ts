@@ -1,0 +1,385 @@
+/**
+ * The only reader of the environment: every variable with its default and reason. A failed start reports all problems
+ * at once, so that they can be fixed in one step.
+ */
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import type { RegistrationConfig } from '../core/accounts/registration.ts'
+import type { SingleSignOnConfig } from '../core/accounts/single-sign-on.ts'
+import { type WebPrices, webPrices } from '../core/chat/web-sources.ts'
+import { applyPlanOverrides, highestLimits, type Plans } from '../core/limits/plans.ts'
+import {
+  type ConfiguredModel,
+  changeProblems,
+  type ModelChange,
+  withChanges,
+} from '../core/models/configured-models.ts'
+import type { ConfiguredEmbeddingModel } from '../core/models/embedding-models.ts'
+import { fullName, type Model } from '../core/models/models.ts'
+import { type Deadlines, deadlinesOfAtLeast, type ServiceDeadlines } from '../core/request/deadlines.ts'
+import { isSentinelUrl, sentinelProblem } from '../core/text/sentinel-urls.ts'
+import { fromUsd } from '../core/usage/money.ts'
+import { OperatorError } from '../core/validation/operator-errors.ts'
+import { type BodyLimits, bodyMegabytes } from '../http/body-budget.ts'
+import { defaultLevelShares, type LevelShares, parseLevelShares } from '../models/capability-levels.ts'
+import { catalog, catalogueDate } from '../models/catalog.ts'
+import { withCatalogUpdate } from '../models/catalog-update.ts'
+import { defaultHedgeShare } from '../models/hedging.ts'
+import { type ConfiguredHost, hostProblems } from '../models/model-hosts.ts'
+import { type SafetySettings, safetySettings } from '../text/moderation/layers/settings.ts'
+import { baseUrlProblem, isAnsweredHost, isListenAddress, loopbackOrigin, trustedProxies } from './addresses.ts'
+import { readCatalogFile } from './catalog-file.ts'
+import { type ConfigFile, readConfigFile } from './config-file.ts'
+import { type Environment, type EnvironmentReader, environmentReader } from './environment.ts'
+import { resolveKeyModels } from './key-models.ts'
+import { type MailConfig, readMail, readPublicUrl } from './mail.ts'
+import { readOidc } from './oidc.ts'
+import { type OtlpConfig, readOtlp } from './otlp.ts'
+import { builtIn, knownModels, nameProblems, offeredModels, type ProviderSettings, readProviders } from './providers.ts'
+import { readRegistration } from './registration.ts'
+import { readSearch, type SearchSettings } from './search.ts'
+import { readOwnerUpgrades, readStripe, type StripeConfig } from './stripe.ts'
+
+export type { Environment } from './environment.ts'
+
+export type Config = {
+  readonly port: number
+  readonly host: string
+  /** Shared by the instances of one start: the embedded database, the session secret. */
+  readonly dataDirectory: string
+  /** Of this process only: journal and checkpoints, which must have one writer. */
+  readonly ownDirectory: string
+  /** Number of worker processes; 1 = this process serves itself. */
+  readonly workers: number
+  /** Number of gateway processes on this machine: all workers, also in a worker's own configuration. */
+  readonly processes: number
+  /** Number of this worker, from 1; null = the operator started it. */
+  readonly worker: number | null
+  /** null = embedded. */
+  readonly databaseUrl: string | null
+  /** Empty = limits are counted in process. */
+  readonly redisUrls: readonly string[]
+  /** null only in embedded mode, which generates one in the data folder. */
+  readonly jwtSecret: string | null
+  readonly jwtSecretPrevious: string | null
+  /** Empty = the three providers are simulated. */
+  readonly providers: readonly ProviderSettings[]
+  readonly extraModels: readonly { readonly provider: string; readonly row: ConfiguredModel }[]
+  readonly embeddingModels: readonly { readonly provider: string; readonly row: ConfiguredEmbeddingModel }[]
+  /** Configured providers that serve models of other providers. */
+  readonly hosts: readonly ConfiguredHost[]
+  /** Changes and additions to the catalog. */
+  /** The built-in models with the installed catalog update. */
+  readonly publishedModels: readonly Model[]
+  /** Where `gateway models update` installs an update. */
+  readonly catalogFile: string
+  /** Date of the catalog, `YYYY-MM-DD`. */
+  readonly catalogDate: string
+  readonly modelChanges: readonly ModelChange[]
+  readonly plans: Plans
+  readonly web: WebConfig
+  readonly safety: SafetySettings
+  /** `provider/model` of the model that rewrites prompts; null = only rules. */
+  readonly rewriter: string | null
+  /** Target shares of requests for stronger models. */
+  readonly routing: LevelShares
+  /** Share (0–1) of an account's requests with hedging that may hedge. */
+  readonly hedgeShare: number
+  /** Null = manual invoicing. */
+  readonly stripe: StripeConfig | null
+  /** Without Stripe, owners change their accounts to plan `usage`; otherwise only the operator does. */
+  readonly ownerUpgrades: boolean
+  /** Null = no emails are sent. */
+  readonly mail: MailConfig | null
+  /** Origin at which users reach this gateway; null = unknown. */
+  readonly publicUrl: string | null
+  readonly registration: RegistrationConfig
+  /** Null = users sign in with a password only. */
+  readonly singleSignOn: SingleSignOnConfig | null
+  readonly defaultMaxOutputTokens: number
+  /** The gateway sets cache marks for providers that cache only marked input, if the client sets none. */
+  readonly automaticCacheMarks: boolean
+  /** Integer of 1e-8 USD: an account with a larger shortfall is paused. */
+  readonly maximumShortfall: number
+  readonly deadlines: Deadlines
+  readonly serviceDeadlines: ServiceDeadlines
+  /** Free token counts of one account. */
+  readonly tokenCountsPerMinute: number
+  /** Maximum bytes of request bodies in this process, in total and per account. */
+  readonly bodies: BodyLimits
+  /** How long running streams may continue after SIGTERM. */
+  readonly drainMs: number
+  /** How long new connections are still accepted after SIGTERM, so that a load balancer can react. */
+  readonly drainNoticeMs: number
+  /** Webhooks may use `http://` and addresses that are not public. */
+  readonly privateWebhooks: boolean
+  readonly allowedHosts: readonly string[] | null
+  readonly isTrustedProxy: (address: string) => boolean
+  readonly logLevel: LogLevel
+  /** Required for `/metrics` from other hosts; null = only from this machine. */
+  readonly metricsToken: string | null
+  /** Null = no telemetry export. */
+  readonly otlp: OtlpConfig | null
+  readonly warnings: readonly string[]
+}
+
+type WebConfig = {
+  /** In calling order; empty with simulated providers = simulated. */
+  readonly search: readonly SearchSettings[]
+  readonly prices: WebPrices
+}
+
+const logLevels = ['debug', 'info', 'warn', 'error'] as const
+type LogLevel = (typeof logLevels)[number]
+
+/** All problems of a configuration, one line each. */
+export class ConfigError extends OperatorError {
+  constructor(readonly problems: readonly string[]) {
+    super(['the configuration is wrong.', ...problems].join('\n  - '))
+  }
+}
+
+const minute = 60_000
+
+/** Bun allows 256 concurrent `fetch` calls by default; further ones wait silently, for any host. */
+const fewUpstreamCalls = 1_024
+const bunsUpstreamCalls = 256
+
+/** Location of the data: all that account and key commands need. */
+export type StoreConfig = Pick<Config, 'dataDirectory' | 'databaseUrl' | 'serviceDeadlines'>
+
+/** Reads only this part, so that an unrelated error does not prevent revoking a key. Throws `ConfigError`. */
+export function readStoreConfig(environment: Environment = process.env): StoreConfig {
+  const problems: string[] = []
+  const config = storeConfig(environmentReader(environment, problems))
+  if (problems.length > 0) throw new ConfigError(problems)
+  return config
+}
+
+function storeConfig(read: EnvironmentReader): StoreConfig {
+  return {
+    dataDirectory: read.text('GATEWAY_DATA_DIR') ?? './.data',
+    databaseUrl: read.url('DATABASE_URL', ['postgres:', 'postgresql:']),
+    serviceDeadlines: deadlinesOfAtLeast(read.integer('MINIMUM_DEADLINE_MS', 0, 0, 10 * minute)),
+  }
+}
+
+/** Reads only the plans, for commands that show them. Throws `ConfigError`. */
+export function readPlans(environment: Environment = process.env): Plans {
+  const problems: string[] = []
+  const { plans } = readConfigFile(environmentReader(environment, problems).text('GATEWAY_CONFIG'), problems)
+  if (problems.length > 0) throw new ConfigError(problems)
+  return applyPlanOverrides(plans)
+}
+
+function redisUrlProblem(urls: readonly string[]): string | null {
+  if (!urls.every(url => /^rediss?(\+sentinel)?:\/\//.test(url) && URL.canParse(url)))
+    return 'must be a redis:// or rediss:// URL, or the URLs of a cluster’s nodes separated by commas, or those of Sentinels (redis+sentinel://host:26379/name)'
+  return urls.some(isSentinelUrl) ? sentinelProblem(urls) : null
+}
+
+/** Reads the configuration from an environment, by default `process.env`. Throws `ConfigError` with every problem. */
+export function readConfig(environment: Environment = process.env): Config {
+  const problems: string[] = []
+  const warnings: string[] = []
+  const read = environmentReader(environment, problems)
+
+  const { dataDirectory, databaseUrl, serviceDeadlines } = storeConfig(read)
+  const redisUrl = read.secret('REDIS_URL')
+  const jwtSecret = read.secret('JWT_SECRET')
+  const jwtSecretPrevious = read.secret('JWT_SECRET_PREVIOUS')
+  if (databaseUrl !== null && jwtSecret === null)
+    problems.push(
+      'JWT_SECRET: required with DATABASE_URL; set it to at least 32 random bytes (openssl rand -base64 48)',
+    )
+  for (const [name, secret] of [
+    ['JWT_SECRET', jwtSecret],
+    ['JWT_SECRET_PREVIOUS', jwtSecretPrevious],
+  ] as const)
+    if (secret !== null && Buffer.byteLength(secret) < 32) problems.push(`${name}: must be at least 32 bytes long`)
+
+  const wanted = read.text('WORKERS') ?? '1'
+  if (wanted !== 'auto' && !/^[1-9]\d{0,2}$/.test(wanted)) problems.push('WORKERS: must be a count or "auto"')
+  const processes = wanted === 'auto' ? availableParallelism() : Number(wanted)
+  const worker = read.text(workerVariable) === null ? null : read.integer(workerVariable, 1, 1, 999)
+  const redisUrls = redisUrl?.split(',').map(url => url.trim()) ?? []
+  const redisProblem = redisUrlProblem(redisUrls)
+  if (redisProblem !== null) problems.push(`REDIS_URL: ${redisProblem}`)
+  for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy', 'ALL_PROXY'])
+    if (environment[name]) warnings.push(`${name} is set: calls to providers will go through that proxy`)
+
+  const upstreamCalls = read.integer('BUN_CONFIG_MAX_HTTP_REQUESTS', bunsUpstreamCalls, 1, 65_535)
+  if (upstreamCalls < fewUpstreamCalls)
+    warnings.push(
+      `BUN_CONFIG_MAX_HTTP_REQUESTS: only ${upstreamCalls} concurrent upstream calls, others wait; set it to 8192, as \`bun run start\` does`,
+    )
+
+  const host = read.text('HOST') ?? '127.0.0.1'
+  if (!isListenAddress(host))
+    problems.push('HOST: must be an address or a name, such as 0.0.0.0, without scheme, port or brackets')
+  const file = readConfigFile(read.text('GATEWAY_CONFIG'), problems)
+  const catalogFile = read.text('MODEL_CATALOG') ?? join(dataDirectory, 'catalog.json')
+  const update = readCatalogFile(catalogFile, problems, warnings)
+  const publishedModels = withCatalogUpdate(catalog, update)
+  const { settings, models, embeddingModels, hosts } = readProviders(read, file, problems, warnings)
+  for (const problem of changeProblems(catalog, file.models)) problems.push(`GATEWAY_CONFIG: ${problem}`)
+  for (const { id } of builtIn)
+    for (const name of nameProblems(withChanges(publishedModels, file.models).filter(model => model.provider === id)))
+      problems.push(`GATEWAY_CONFIG: models: provider "${id}": ${name}`)
+
+  const safety = safetySettings(file.safety, { secret: read.secret, urlProblem: baseUrlProblem }, problems)
+  const known = knownModels({ publishedModels, extraModels: models, modelChanges: file.models })
+  const offered = offeredModels(settings, known, hosts)
+  for (const problem of hostProblems(known, hosts)) problems.push(`GATEWAY_CONFIG: ${problem}`)
+  const providers = resolveKeyModels(settings, offered, embeddingModels, problems)
+  /** Returns the full name of a model that the file names; null = none, or unknown. */
+  const modelOf = (place: string, name: string | undefined): string | null => {
+    const model = name === undefined ? null : offered.resolve(name)
+    if (name !== undefined && model === null)
+      problems.push(`GATEWAY_CONFIG: ${place}: no configured provider has a model of that name`)
+    return model === null ? null : fullName(model)
+  }
+  // With a URL, the name belongs to the endpoint.
+  if (safety.moderation?.url === null) modelOf('safety.moderation.model', safety.moderation.model ?? undefined)
+
+  const port = read.integer('PORT', 3000, 0, 65_535)
+  const publicUrl = readPublicUrl(read, problems)
+  const mail = readMail(read, publicUrl, problems, warnings)
+  const isReachable = databaseUrl !== null || publicUrl !== null || loopbackOrigin(host, port) === null
+  const ownOrigin = publicUrl ?? loopbackOrigin(host, port)
+  const stripe = readStripe(read, ownOrigin, problems)
+  const ownerUpgrades = readOwnerUpgrades(read, stripe !== null, problems)
+  const reach = { hasMail: mail !== null, isReachable, ownerUpgrades }
+  const registration = readRegistration(read, reach, problems, warnings)
+
+  const config: Config = {
+    port,
+    host,
+    dataDirectory,
+    ownDirectory: worker === null ? dataDirectory : join(dataDirectory, `worker-${worker}`),
+    workers: worker === null ? processes : 1,
+    processes,
+    worker,
+    databaseUrl,
+    redisUrls,
+    jwtSecret,
+    jwtSecretPrevious,
+    providers,
+    extraModels: models,
+    embeddingModels,
+    publishedModels,
+    catalogFile,
+    catalogDate: update?.date ?? catalogueDate,
+    hosts,
+    modelChanges: file.models,
+    plans: applyPlanOverrides(file.plans),
+    web: { search: readSearch(read), prices: pricesOf(file) },
+    safety,
+    rewriter: modelOf('enhancement.model', file.enhancement.model),
+    routing: readShares(file, problems),
+    hedgeShare: file.routing.hedge_share ?? defaultHedgeShare,
+    stripe,
+    ownerUpgrades,
+    mail,
+    publicUrl,
+    registration,
+    singleSignOn: readOidc(read, { publicUrl: ownOrigin, isOpen: registration.mode === 'open' }, problems),
+    defaultMaxOutputTokens: read.integer('DEFAULT_MAX_OUTPUT_TOKENS', 16_384, 1, 1_000_000),
+    automaticCacheMarks: read.oneOf('PROMPT_CACHE_MARKS', ['auto', 'off'], 'auto') === 'auto',
+    maximumShortfall: readMaximumShortfall(read),
+    deadlines: {
+      connectMs: read.integer('CONNECT_TIMEOUT_MS', 3_000, 1, minute),
+      firstByteMs: read.integer('FIRST_BYTE_TIMEOUT_MS', 30_000, 1, 30 * minute),
+      silenceMs: read.integer('SILENCE_TIMEOUT_MS', minute, 1, 30 * minute),
+      firstContentMs: read.integer('FIRST_CONTENT_TIMEOUT_MS', 2 * minute, 1, 30 * minute),
+      firstContentReasoningMs: read.integer('FIRST_CONTENT_REASONING_TIMEOUT_MS', 5 * minute, 1, 30 * minute),
+      totalMs: read.integer('TOTAL_TIMEOUT_MS', 10 * minute, 1, 60 * minute),
+    },
+    serviceDeadlines,
+    tokenCountsPerMinute: read.integer('TOKEN_COUNTS_PER_MINUTE', 120, 1, 1_000_000),
+    bodies: readBodies(read, problems),
+    drainMs: read.integer('DRAIN_TIMEOUT_MS', 30_000, 0, 10 * minute),
+    drainNoticeMs: read.integer('DRAIN_NOTICE_MS', 3_000, 0, minute),
+    privateWebhooks: read.oneOf('WEBHOOKS_PRIVATE_HOSTS', ['allow', 'refuse'], 'refuse') === 'allow',
+    allowedHosts: readAllowedHosts(read, problems),
+    isTrustedProxy: trustedProxies(read.list('TRUSTED_PROXIES') ?? [], problems),
+    logLevel: read.oneOf('LOG_LEVEL', logLevels, 'info'),
+    metricsToken: readMetricsToken(read, problems),
+    otlp: readOtlp(read, problems),
+    warnings,
+  }
+  if (problems.length > 0) throw new ConfigError(problems)
+  return config
+}
+
+/**
+ * Far above any normal difference between the gateway's bound and an upstream's count; about a week of the evaluation
+ * plan.
+ */
+function readMaximumShortfall(read: EnvironmentReader): number {
+  return fromUsd(read.usd('MAX_SHORTFALL_USD', 1, highestLimits.dailyUsd))
+}
+
+/** Returns the shortfall limit for a command. Throws `ConfigError`. */
+export function maximumShortfallOf(environment: Environment = process.env): number {
+  const problems: string[] = []
+  const limit = readMaximumShortfall(environmentReader(environment, problems))
+  if (problems.length > 0) throw new ConfigError(problems)
+  return limit
+}
+
+function readShares({ routing }: ConfigFile, problems: string[]): LevelShares {
+  const shares = parseLevelShares(routing)
+  if (shares === null)
+    problems.push('GATEWAY_CONFIG: routing: `strong_share` and `middle_share` must be at most 1 together')
+  return shares ?? defaultLevelShares
+}
+
+const megabyte = 1_048_576
+
+function readBodies(read: EnvironmentReader, problems: string[]): BodyLimits {
+  const { process, owner, largest } = bodyMegabytes
+  const all = read.integer('BODIES_IN_FLIGHT_MB', process.default, process.smallest, largest)
+  const each = read.integer('BODIES_IN_FLIGHT_PER_ACCOUNT_MB', owner.default, owner.smallest, largest)
+  if (each > all)
+    problems.push('BODIES_IN_FLIGHT_PER_ACCOUNT_MB: must not exceed BODIES_IN_FLIGHT_MB; lower it, or raise the other')
+  return { process: all * megabyte, owner: each * megabyte }
+}
+
+function readAllowedHosts(read: EnvironmentReader, problems: string[]): readonly string[] | null {
+  const hosts = read.list('ALLOWED_HOSTS')
+  if (hosts?.length === 0) problems.push('ALLOWED_HOSTS: is empty; list at least one host or unset it')
+  // An entry that can never match would reject the clients that it was meant for.
+  for (const host of hosts ?? [])
+    if (!isAnsweredHost(host))
+      problems.push(
+        `ALLOWED_HOSTS: "${host}" is not a host name; write it as clients do, such as gateway.example.com or [::1], without scheme, port or wildcard`,
+      )
+  return hosts?.map(name => name.toLowerCase()) ?? null
+}
+
+const shortestMetricsToken = 16
+
+function readMetricsToken(read: EnvironmentReader, problems: string[]): string | null {
+  const token = read.secret('METRICS_TOKEN')
+  if (token !== null && !new RegExp(`^[\\x21-\\x7e]{${shortestMetricsToken},512}$`).test(token))
+    problems.push(
+      `METRICS_TOKEN: must be ${shortestMetricsToken} to 512 visible ASCII characters (openssl rand -base64 24)`,
+    )
+  return token
+}
+
+/** Set by the supervisor for each worker. */
+const workerVariable = 'GATEWAY_WORKER'
+
+/** Returns the environment of a worker: the supervisor's, plus its number and the shared port. */
+export function workerEnvironment(worker: number, port: number): Environment {
+  return { ...process.env, [workerVariable]: String(worker), PORT: String(port) }
+}
+
+function pricesOf({ web }: ConfigFile): WebPrices {
+  return {
+    search: web.search_usd === undefined ? webPrices.search : fromUsd(web.search_usd),
+    fetch: web.fetch_usd === undefined ? webPrices.fetch : fromUsd(web.fetch_usd),
+  }
+}

@@ -1,0 +1,167 @@
+import type { TSchema } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import type { ChatRequest } from '../../core/chat/chat.ts'
+import type { Caller, QuotaStatus } from '../../core/limits/plans.ts'
+import type { RateLimiterFactory } from '../../core/limits/rate-limits.ts'
+import { toUsd } from '../../core/usage/money.ts'
+import { fixedLimit, GatewayError } from '../../core/validation/errors.ts'
+import { parseJson } from '../../core/validation/validate.ts'
+import { bodyLimits, checkContentType, receiveBody, type Timer } from '../../http/body.ts'
+import type { BodyBudget } from '../../http/body-budget.ts'
+import { policies, withRouteDocs } from '../../http/route-docs.ts'
+import type { Preview, PreviewedCandidate } from '../../request/dry-run.ts'
+import { type DryRun, dryRunShape } from './dry-run-schemas.ts'
+
+/** A dry run is free and does not count against the account's limits, so it has its own limit. */
+const each = { perMinute: 60, burst: 30 }
+
+type RouteModuleDeps = {
+  readonly callerOf: (request: Request) => Caller | Promise<Caller>
+  readonly meter: { standing(accountId: string, limits: Caller['limits']): QuotaStatus | null }
+  /** Loads the account's quota status into `meter`. Never throws. */
+  readonly look: (caller: Caller, requestId: string) => Promise<void>
+  readonly newRequestId: () => string
+  /** Parses a body of `POST /api/v1/chat`. Throws with the invalid field. */
+  readonly readAsk: (body: unknown, headers: Headers, bodyCharacters: number) => ChatRequest
+  /** Schema of such a body. */
+  readonly askSchema: TSchema
+  /** Routes like a chat request without a reservation. Throws as the chat request would, including for limits. */
+  readonly preview: (caller: Caller, ask: ChatRequest) => Promise<Preview>
+  readonly limits: RateLimiterFactory
+  readonly bodies: BodyBudget
+  readonly clock: Timer
+}
+
+/** `POST /api/v1/route`: how a chat request would be routed, and why. Calls, bills and counts nothing. */
+export function dryRun(deps: RouteModuleDeps) {
+  const { callerOf, meter, look, newRequestId, readAsk, askSchema, preview, limits, bodies, clock } = deps
+  const limit = limits('route', each)
+
+  return new Elysia({ name: 'dry-run' }).post(
+    '/api/v1/route',
+    async ({ request }) => {
+      const asking = callerOf(request)
+      // A body without capacity is rejected before authentication.
+      const known = asking instanceof Promise ? null : asking
+      if (asking instanceof Promise) asking.catch(() => {})
+      const hold = bodies.open(known?.accountId ?? null)
+      try {
+        const receive = receiveBody(request, bodyLimits.chat, { hold, clock })
+        const caller = await asking
+        if (known === null) hold.assign(caller.accountId)
+        refuseHaste(await limit.take(caller.accountId))
+        checkContentType(request.headers)
+        const text = await receive()
+        const ask = readAsk(parseJson(text), request.headers, text.length)
+        // The remaining daily limit decides which models are dropped, so it is loaded for an account that this process
+        // has not seen.
+        if (meter.standing(caller.accountId, caller.limits) === null) await look(caller, newRequestId())
+        return Response.json(shown(await preview(caller, ask), ask), { headers: { 'cache-control': 'no-store' } })
+      } finally {
+        hold.release()
+      }
+    },
+    {
+      parse: 'none',
+      ...withRouteDocs(policies.apiKey, {
+        summary: 'Preview routing',
+        description:
+          'A dry run of `POST /api/v1/chat` with the same body: the candidates in the order in which they would be called now. ' +
+          'An account over a limit gets the chat request’s error. Calls, bills and counts nothing.',
+        body: askSchema,
+        examples: {
+          prompt: { prompt: 'Prove that there are infinitely many primes.' },
+          strategy: { prompt: 'Say hello in French.', strategy: 'cost', test_mode: true },
+        },
+        answer: dryRunShape,
+        answerHeaders: [],
+        errors: [
+          'unsupported_parameter',
+          'context_length_exceeded',
+          'model_deprecated',
+          'model_not_found',
+          'payment_required',
+          'requests_per_minute_exceeded',
+          'concurrent_requests_exceeded',
+          'daily_tokens_exceeded',
+          'daily_cost_exceeded',
+          'monthly_cost_exceeded',
+          'no_model_available',
+        ],
+      }),
+    },
+  )
+}
+
+function refuseHaste(waitMs: number): void {
+  if (waitMs === 0) return
+  const message = 'Rate limit reached: 60 dry runs per minute. Retry after the time in the retry-after header.'
+  throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs: waitMs, remedy: fixedLimit })
+}
+
+function shown({ reading, shares, plan, candidates, known, difficulty }: Preview, { testMode }: ChatRequest): DryRun {
+  return {
+    mode: plan.mode,
+    strategy: plan.strategy,
+    query_type: reading.queryType,
+    complexity: round(reading.complexity),
+    strong_gain: round(reading.strongGain),
+    difficulty: difficulty.map(({ signal, weight }) => ({ signal, weight: round(weight) })),
+    level: plan.level,
+    shares,
+    needs_current: reading.needsCurrent,
+    language: reading.language,
+    web: { search: plan.web.query !== null, urls: plan.web.urls.length },
+    input_tokens: plan.inputTokens,
+    test_mode: testMode,
+    candidates: candidates.map(shownCandidate),
+    dropped: plan.dropped.map(({ model, reason }) => ({ model, reason })),
+    learning: { influenced: plan.learning.influenced },
+    kept: plan.isKept,
+    typical_error_pct: known.typicalErrorPct,
+  }
+}
+
+function shownCandidate({
+  candidate,
+  place,
+  reasons,
+  costMicrocents,
+  health,
+  healthDetail,
+  figures,
+}: PreviewedCandidate) {
+  const parts = candidate.parts()
+  return {
+    model: `${candidate.model.provider}/${candidate.model.id}`,
+    score: round(candidate.score),
+    parts: parts && {
+      quality: round(parts.quality),
+      cost: round(parts.cost),
+      speed: round(parts.speed),
+      reliability: round(parts.reliability),
+      adjustment: round(parts.adjustment),
+    },
+    place,
+    reasons: [...reasons],
+    estimated_cost_usd: toUsd(costMicrocents),
+    health,
+    health_detail: healthDetail && {
+      cause: healthDetail.cause,
+      failure_rate: round(healthDetail.failureRate),
+      since: healthDetail.since === null ? null : new Date(healthDetail.since).toISOString(),
+    },
+    figures: {
+      quality: round(figures.quality),
+      first_token_ms: Math.round(figures.firstTokenMs),
+      tokens_per_second: round(figures.tokensPerSecond),
+      error_rate: round(figures.errorRate),
+      measured_tries: round(figures.tries),
+    },
+  }
+}
+
+/** Rounds to four decimal places, without a negative zero. */
+function round(value: number): number {
+  return Math.round(value * 1e4) / 1e4 + 0
+}

@@ -1,0 +1,218 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { Elysia } from 'elysia'
+import type { ContentPart, Message, QueryType } from '../../core/chat/chat.ts'
+import type { Caller } from '../../core/limits/plans.ts'
+import { autoModel, type Catalog, deprecationOf, fullName, type Model } from '../../core/models/models.ts'
+import { toUsd } from '../../core/usage/money.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
+import { bodyLimits } from '../../http/body.ts'
+import { createPublicEndpoint, maximumFreePrompt, type PublicEndpointDeps } from '../../http/public-endpoint.ts'
+import { policies, withRouteDocs } from '../../http/route-docs.ts'
+import { count, modelName, namedSchema, orNull, queryType, usd } from '../../http/schemas.ts'
+import { type CalibratedOutput, type CostEstimate, estimateCost, measurePrompt } from '../../request/cost-estimate.ts'
+import type { PromptAnalysis, PromptAnalyzer } from '../../text/analysis/prompt-analysis.ts'
+import { noWeb, type WebPlan } from '../../web/web-plan.ts'
+
+const strict = { additionalProperties: false } as const
+const text = Type.String({ maxLength: maximumFreePrompt })
+const image = {
+  url: Type.String({ minLength: 1, maxLength: bodyLimits.other }),
+  detail: Type.Optional(Type.Union([Type.Literal('auto'), Type.Literal('low'), Type.Literal('high')])),
+}
+const partSchema = Type.Union([
+  Type.Object({ type: Type.Literal('text'), text }, strict),
+  Type.Object({ type: Type.Literal('image'), ...image }, strict),
+  Type.Object({ type: Type.Literal('image_url'), image_url: Type.Object(image, strict) }, strict),
+])
+const messageSchema = Type.Object(
+  {
+    role: Type.Union([Type.Literal('system'), Type.Literal('user'), Type.Literal('assistant')]),
+    content: Type.Union([text, Type.Array(partSchema, { minItems: 1, maxItems: 64 })]),
+  },
+  strict,
+)
+
+/**
+ * `messages` or `prompt`. Without `model`, or with `gateway-ai`: the model that automatic routing would most likely
+ * choose.
+ */
+export const estimateRequestSchema = Type.Object(
+  {
+    messages: Type.Optional(Type.Array(messageSchema, { minItems: 1, maxItems: 256 })),
+    prompt: Type.Optional(Type.String({ minLength: 1, maxLength: maximumFreePrompt })),
+    model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+    max_output_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000_000 })),
+    web: Type.Optional(Type.Union([Type.Literal('auto'), Type.Literal('off')])),
+  },
+  { ...strict, title: 'EstimateRequest' },
+)
+type EstimateRequest = Static<typeof estimateRequestSchema>
+const checkRequest = checker(estimateRequestSchema)
+
+const path = '/api/v1/chat/estimate'
+
+type EstimateDeps = PublicEndpointDeps & {
+  readonly catalogue: Catalog
+  /** Returns the model that automatic routing would choose for these messages; null = none is available. */
+  readonly chooseModel: (messages: readonly Message[]) => Model | null
+  /** Analyzes these messages. */
+  readonly read: PromptAnalyzer
+  /** Plans the web access for these messages, without a search or fetch. */
+  readonly planWeb: (messages: readonly Message[], reading: PromptAnalysis) => WebPlan
+  /** Returns the calibration of output lengths and cost estimates: of an account if one is given, otherwise of all. */
+  readonly foresight: { of(queryType: QueryType, accountId: string | null): CalibratedOutput }
+  /** Counts tokens of texts as OpenAI's models do. */
+  readonly tokenizer: { count(texts: readonly string[]): Promise<number> }
+}
+
+/**
+ * `POST /api/v1/chat/estimate`: cost of a request on the model it names and on every other one. Free, without a key, at
+ * most 20 requests per minute from one IP address; with a key, the account's own history calibrates the estimate.
+ */
+export function estimate(deps: EstimateDeps) {
+  const { preflight, answer } = createPublicEndpoint(deps, 'estimate')
+  return new Elysia({ name: 'estimates' })
+    .options(path, preflight, withRouteDocs(policies.free, { summary: 'CORS preflight of the estimate', answer: null }))
+    .post(
+      path,
+      ({ request, server, set }) => answer({ request, server, set }, (body, caller) => estimated(deps, caller, body)),
+      {
+        parse: 'none',
+        ...withRouteDocs(policies.free, {
+          summary: 'Estimate the cost of a request',
+          description:
+            'Free, without a key: 20 per minute from one IP address. Without a model, or with `gateway-ai`: the model that automatic routing would most likely choose.',
+          body: estimateRequestSchema,
+          examples: {
+            prompt: { prompt: 'Explain how a B-tree splits a page.', max_output_tokens: 500 },
+            'conversation with a named model': {
+              model: 'openai/gpt-5.5',
+              messages: [{ role: 'user', content: 'Why is the sky blue?' }],
+            },
+          },
+          answer: estimateShape,
+          errors: [
+            'model_not_found',
+            'model_deprecated',
+            'ip_rate_limited',
+            'requests_per_minute_exceeded',
+            'no_model_available',
+          ],
+        }),
+      },
+    )
+}
+
+async function estimated(deps: EstimateDeps, caller: Caller | null, value: unknown): Promise<ShownEstimate> {
+  const { catalogue, chooseModel, read, planWeb, foresight, tokenizer, clock } = deps
+  const body = checkRequest(value)
+  const messages = messagesOf(body)
+  const at = clock.now()
+  const today = new Date(at).toISOString()
+  const model = modelOf(body, catalogue, today) ?? chooseModel(messages)
+  if (model === null) throw new GatewayError('no_model_available', 'No model is available. Retry later.')
+  const reading = read(messages)
+  const web = body.web === 'off' ? noWeb : planWeb(messages, reading)
+  const known = foresight.of(reading.queryType, caller?.accountId ?? null)
+  const prompt = await measurePrompt(messages, tokenizer.count, { cues: reading, web, at })
+  const cap = body.max_output_tokens ?? null
+  const available = catalogue.list.filter(other => deprecationOf(other, today) !== 'retired')
+  return {
+    ...shown(estimateCost(model, prompt, cap, known)),
+    query_type: reading.queryType,
+    typical_error_pct: known.typicalErrorPct,
+    models: available.map(other => shown(estimateCost(other, prompt, cap, known))),
+  }
+}
+
+function messagesOf({ messages, prompt }: EstimateRequest): readonly Message[] {
+  if (prompt !== undefined && messages !== undefined)
+    throw invalidField('prompt', 'cannot be combined with `messages`. Send only one')
+  if (prompt !== undefined) return [{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }]
+  if (messages === undefined) throw invalidField('messages', 'is required unless `messages` is sent')
+  const read = messages.map(messageOf)
+  const characters = read.reduce((sum, message) => sum + charactersOf(message), 0)
+  if (characters > maximumFreePrompt)
+    throw invalidField('messages', `must contain at most ${maximumFreePrompt} characters in all`, 'body_too_large')
+  return read
+}
+
+function messageOf({ role, content }: Static<typeof messageSchema>): Message {
+  const parts: readonly ContentPart[] =
+    typeof content === 'string' ? [{ type: 'text', text: content }] : content.map(partOf)
+  switch (role) {
+    case 'user':
+      return { role, content: parts, name: null }
+    case 'system':
+      return { role, text: plain(parts) }
+    case 'assistant':
+      return { role, text: plain(parts), reasoning: null, toolCalls: [], name: null }
+  }
+}
+
+function partOf(part: Static<typeof partSchema>): ContentPart {
+  if (part.type === 'text') return part
+  const { url, detail } = part.type === 'image' ? part : part.image_url
+  return { type: 'image', url, detail: detail ?? null }
+}
+
+function plain(parts: readonly ContentPart[]): string {
+  return parts.map(part => (part.type === 'text' ? part.text : '')).join('\n')
+}
+
+function charactersOf(message: Message): number {
+  if (message.role === 'user') return plain(message.content).length
+  return message.text?.length ?? 0
+}
+
+/**
+ * Returns the model that the client names; null = automatic routing. Throws 404 for an unknown model, 400 for a retired
+ * one.
+ */
+function modelOf({ model: name }: EstimateRequest, catalogue: Catalog, today: string): Model | null {
+  if (name === undefined || name.toLowerCase() === autoModel) return null
+  const model = catalogue.resolve(name)
+  if (model === null)
+    throw new GatewayError('model_not_found', 'Unknown model. List models with GET /v1/models.', {
+      param: 'model',
+    })
+  if (deprecationOf(model, today) !== 'retired') return model
+  const instead = model.successor === null ? 'List models with GET /v1/models.' : `Use \`${model.successor}\`.`
+  throw new GatewayError('model_deprecated', `\`${fullName(model)}\` is retired. ${instead}`, {
+    param: 'model',
+  })
+}
+
+function shown(one: CostEstimate): ModelEstimate {
+  return {
+    model: fullName(one.model),
+    estimated_cost_usd: toUsd(one.costMicrocents),
+    confidence: one.confidence,
+    input_tokens: one.inputTokens,
+    expected_output_tokens: one.expectedOutputTokens,
+    output_from: one.outputFrom,
+    maximum_cost_usd: one.maximumCostMicrocents === null ? null : toUsd(one.maximumCostMicrocents),
+  }
+}
+
+const fields = {
+  model: modelName,
+  estimated_cost_usd: usd,
+  confidence: oneOf(['high', 'medium', 'low']),
+  input_tokens: count,
+  expected_output_tokens: count,
+  output_from: oneOf(['cap', 'table', 'traffic', 'account']),
+  maximum_cost_usd: orNull(usd),
+}
+const modelEstimateShape = namedSchema('ModelEstimate', fields)
+export type ModelEstimate = Static<typeof modelEstimateShape>
+
+/** Cost of a request on the model it names, and on every other one. */
+export const estimateShape = namedSchema('Estimate', {
+  ...fields,
+  query_type: queryType,
+  typical_error_pct: orNull(Type.Number({ minimum: 0, description: 'typical error for this query type in percent' })),
+  models: Type.Array(modelEstimateShape),
+})
+export type ShownEstimate = Static<typeof estimateShape>
