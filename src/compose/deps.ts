@@ -80,6 +80,8 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
   const own = openProcess(config, options)
   const { clock, log } = own
   const storing = openStored(config, own, options, undo)
+  // It is awaited later, when its failure is reported.
+  storing.catch(() => {})
   const { content, catalogs, replacements } = await openModels(config, own, undo).catch(async cause => {
     await storing.catch(() => {})
     throw cause
