@@ -165,7 +165,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
 
   const judge = (said: string, withBefore: () => string) => {
     const isBlank = said.trim() === ''
-    const rule = isBlank || rules.expressions.length === 0 ? null : findMatchingRule(rules, withBefore())
+    const rule = isBlank || rules.expressions === null ? null : findMatchingRule(rules, withBefore())
     if (rule !== null) return refuse(blockVerdict('patterns', rule.category, 0, rule), sentence)
     const { category, score } = listener(isBlank ? '' : said, withBefore)
     if (category !== null) refuse(blockVerdict('classifier', category, score), sentence)
@@ -268,7 +268,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
 
 /** Whether nothing in a whole answer is refused, as in nearly all; false = it has to be read sentence by sentence. */
 export function isSurelyClean({ rules, hosts, isHarmless }: StreamingRules, text: string): boolean {
-  return rules.expressions.length === 0 && !speaks(rules, text) && !containsBlockedHost(hosts, text) && isHarmless(text)
+  return rules.expressions === null && !speaks(rules, text) && !containsBlockedHost(hosts, text) && isHarmless(text)
 }
 
 /** Whether any rule's words are in a text. */

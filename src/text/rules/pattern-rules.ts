@@ -4,7 +4,7 @@
  */
 
 import { beginningsOf, dataOrders } from './data-orders.ts'
-import { compileLinearRegex, type LinearRegex } from './linear-regex.ts'
+import { compileExpressions, type ExpressionSet } from './expressions.ts'
 import { allowedOverrides, overridePatterns, retractionPatterns } from './override-patterns.ts'
 import file from './pattern-rules.json'
 import { compilePatterns, type PatternSet, scan, withWords } from './patterns.ts'
@@ -42,7 +42,7 @@ export type SafetyRule = {
   readonly openings?: readonly string[]
   /** Patterns that excuse such a start. */
   readonly unless?: readonly string[]
-  /** Regular expressions (`linear-regex.ts`). */
+  /** Regular expressions (`expressions.ts`). */
   readonly expressions?: readonly string[]
 }
 
@@ -51,15 +51,11 @@ export type SafetyRules = {
   readonly set: PatternSet
   readonly ruleOf: Uint16Array
   readonly openings: PrefixPatterns<SafetyRule>
-  /** In the order of the rules, grouped. */
-  readonly expressions: readonly ExpressionGroup[]
+  /** Expressions of all rules with the rule of each; null = there are none. */
+  readonly expressions: { readonly set: ExpressionSet; readonly owners: readonly SafetyRule[] } | null
 }
 
-/** Expressions that share one pass; `any` matches if one of them does. */
-type ExpressionGroup = { readonly any: LinearRegex; readonly members: readonly RuleExpression[] }
-type RuleExpression = { readonly rule: SafetyRule; readonly expression: LinearRegex; readonly source: string }
-
-/** Compiles a rule table. Throws a TypeError for a pattern without a word or an expression that is not linear. */
+/** Compiles a rule table. Throws a TypeError for a pattern without a word or an expression that is rejected. */
 export function compileRules(rules: readonly SafetyRule[]): SafetyRules {
   return {
     rules,
@@ -70,35 +66,15 @@ export function compileRules(rules: readonly SafetyRule[]): SafetyRules {
         rule.openings === undefined ? [] : [{ of: rule, patterns: rule.openings, unless: rule.unless ?? [] }],
       ),
     ),
-    expressions: grouped(
-      rules.flatMap(rule =>
-        (rule.expressions ?? []).map(source => ({ rule, source, expression: compileLinearRegex(source) })),
-      ),
-    ),
+    expressions: expressionsOf(rules.flatMap(rule => (rule.expressions ?? []).map(source => ({ rule, source })))),
   }
 }
 
-/** Maximum expressions per group if their table fits. Compiling a group that does not fit is slow too. */
-const mostOfGroup = 8
-
-function grouped(all: readonly RuleExpression[]): readonly ExpressionGroup[] {
-  const groups: ExpressionGroup[] = []
-  for (let from = 0; from < all.length; from += mostOfGroup) {
-    const members = all.slice(from, from + mostOfGroup)
-    const any = anyOf(members)
-    if (any !== null) groups.push({ any, members })
-    else groups.push(...members.map(one => ({ any: one.expression, members: [one] })))
-  }
-  return groups
-}
-
-/** null = its table would be too large. */
-function anyOf(members: readonly RuleExpression[]): LinearRegex | null {
-  try {
-    return compileLinearRegex(members.map(({ source }) => `(?:${source})`).join('|'))
-  } catch {
-    return null
-  }
+function expressionsOf(
+  all: readonly { readonly rule: SafetyRule; readonly source: string }[],
+): SafetyRules['expressions'] {
+  if (all.length === 0) return null
+  return { set: compileExpressions(all.map(({ source }) => source)), owners: all.map(({ rule }) => rule) }
 }
 
 /** Returns the first rule that a text violates; null = none. */
@@ -131,11 +107,8 @@ const mostLines = 4_096
 
 /** Returns the first rule with a matching expression. */
 export function findMatchingRule({ expressions }: SafetyRules, text: string): SafetyRule | null {
-  for (const { any, members } of expressions) {
-    const broken = any.test(text) ? members.find(({ expression }) => expression.test(text)) : undefined
-    if (broken !== undefined) return broken.rule
-  }
-  return null
+  const [first] = expressions?.set.match(text) ?? []
+  return first === undefined ? null : (expressions?.owners[first] ?? null)
 }
 
 /**

@@ -1,7 +1,7 @@
 /** The `safety` part of GATEWAY_CONFIG: schema, defaults, and validation beyond the schema. */
 import { type Static, Type } from '@sinclair/typebox'
 import { normalizeHostname } from '../../hosts/hostname.ts'
-import { compileLinearRegex } from '../../rules/linear-regex.ts'
+import { compileExpressions } from '../../rules/expressions.ts'
 import { compilePatterns } from '../../rules/patterns.ts'
 
 const strict = { additionalProperties: false } as const
@@ -16,7 +16,7 @@ const ruleSchema = Type.Object(
     patterns: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 1_024 }), { minItems: 1, maxItems: 256 }),
     ),
-    /** Regular expressions in RE2's syntax (`core/moderation/linear-regex.ts`). */
+    /** Regular expressions in RE2's syntax (`text/rules/expressions.ts`). */
     expressions: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 512 }), { minItems: 1, maxItems: 64 }),
     ),
@@ -122,7 +122,7 @@ function readRule(rule: Static<typeof ruleSchema>, tell: (problem: string) => vo
   for (const one of expressions)
     attempt(
       () => {
-        if (compileLinearRegex(one).test('')) throw new TypeError(`"${one}" matches every text`)
+        if (compileExpressions([one]).match('').length > 0) throw new TypeError(`"${one}" matches every text`)
       },
       problem => tell(`rules: "${id}": ${problem}`),
     )
