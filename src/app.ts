@@ -51,7 +51,6 @@ import { answer } from './request/answer.ts'
 import { countInput } from './request/count-tokens.ts'
 import { paceStream } from './request/delivery/stream-pacing.ts'
 import { planDryRun } from './request/dry-run.ts'
-import { embed } from './request/embeddings/embed.ts'
 import { offerOf } from './request/enrich.ts'
 import { loadQuotaStatus } from './request/load-quota-status.ts'
 import { reportModelHealth } from './request/routing/health-report.ts'
@@ -125,7 +124,7 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
         countInput: (model, source) => countInput(deps, model, source),
       }),
     )
-    .use(embeddings({ ...exchangeDeps, embed: (caller, request, active) => embed(deps, caller, request, active) }))
+    .use(embeddings({ ...exchangeDeps, embeddingCatalog: deps.embeddingCatalog }))
     // Registered after the chat routes: they write their own headers and must not pay for this hook.
     .onAfterHandle(async ({ request, response }) => {
       if (!(response instanceof Response)) return

@@ -9,7 +9,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path'
 import packageJson from '../package.json'
 import { ConfigError, type Environment, readConfig } from '../src/config/config.ts'
 import { presets } from '../src/config/presets.ts'
-import { buildEmbeddingCatalog, publishedEmbeddingModels } from '../src/core/models/embedding-models.ts'
+import { publishedEmbeddingModels } from '../src/core/models/embedding-models.ts'
 import { buildCatalog } from '../src/core/models/models.ts'
 import { errorTable } from '../src/core/validation/errors.ts'
 import { catalog } from '../src/models/catalog.ts'
@@ -335,7 +335,7 @@ describe('pages of clients', () => {
 
   test('name models that exist', () => {
     const known = buildCatalog(catalog)
-    const embeddings = buildEmbeddingCatalog(publishedEmbeddingModels)
+    const embeddings = buildCatalog(publishedEmbeddingModels)
     const named = blocks.flatMap(({ name, code }) =>
       [
         ...code.matchAll(

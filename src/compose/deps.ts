@@ -34,7 +34,7 @@ import { reportModelHealth } from '../request/routing/health-report.ts'
 import type { PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
 import type { Moderation } from '../text/moderation/layers/moderation.ts'
 import { openConsole, openIdentity } from './console.ts'
-import { announceDeprecations, openCatalogue, openContent, openEmbeddingCatalog } from './models.ts'
+import { announceDeprecations, openCatalogue, openContent } from './models.ts'
 import { openProcess, type Process, type ProcessOptions } from './process.ts'
 import { openProviders } from './providers.ts'
 import { openUsage } from './usage.ts'
@@ -192,12 +192,11 @@ async function openModels(config: Config, parts: Process, undo: AsyncDisposableS
   const { clock, network, log } = parts
   const { endpoints, simulator, replaceProviders } = await openProviders(config, parts)
   if (simulator !== null) undo.defer(() => simulator.stop())
-  const { catalogue, reload: reloadCatalogue } = await openCatalogue(config, { clock, network, log, endpoints }, undo)
-  const { catalog: embeddingCatalog, reload: reloadEmbeddings } = openEmbeddingCatalog(config, endpoints)
+  const catalogs = await openCatalogue(config, { clock, network, log, endpoints }, undo)
+  const { catalogue, embeddingCatalog } = catalogs
   const { content, replaceModeration } = openContent(config, { ...parts, catalogue, endpoints, simulator }, undo)
   const replaceModels = (next: Config) => {
-    reloadEmbeddings(next)
-    const before = reloadCatalogue(next)
+    const before = catalogs.reload(next)
     announceDeprecations(log, { before, after: catalogue, todayIso: new Date(clock.now()).toISOString() })
   }
   return {

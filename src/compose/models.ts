@@ -6,12 +6,7 @@ import { knownModels } from '../config/providers.ts'
 import type { SearchSettings } from '../config/search.ts'
 import { webLimits } from '../core/chat/web-sources.ts'
 import { toModel } from '../core/models/configured-models.ts'
-import {
-  buildEmbeddingCatalog,
-  type EmbeddingCatalog,
-  publishedEmbeddingModels,
-  toEmbeddingModel,
-} from '../core/models/embedding-models.ts'
+import { type EmbeddingCatalog, publishedEmbeddingModels, toEmbeddingModel } from '../core/models/embedding-models.ts'
 import { buildCatalog, type Catalog, deprecationOf, fullName, type Model } from '../core/models/models.ts'
 import type { Log } from '../core/ports.ts'
 import { createKeyedDigests } from '../core/text/keyed-digests.ts'
@@ -39,7 +34,10 @@ import type { Process } from './process.ts'
 type Endpoints = ReadonlyMap<string, ConfiguredProvider>
 
 /** The part of the configuration that decides which models the gateway offers. */
-export type CatalogConfig = Pick<Config, 'publishedModels' | 'modelChanges' | 'extraModels' | 'hosts'>
+export type CatalogConfig = Pick<
+  Config,
+  'publishedModels' | 'modelChanges' | 'extraModels' | 'embeddingModels' | 'hosts'
+>
 
 /** Returns the configured servers whose models are discovered, with their current keys, which a reload replaces. */
 export function localServers(
@@ -71,10 +69,17 @@ export async function openCatalogue(
   let discovered: () => readonly Model[] = () => []
   const build = () =>
     buildCatalog(withHosts([...knownModels(used), ...discovered()], used.hosts, id => endpoints.has(id)))
+  const embeds = ({ provider }: Pick<Model, 'provider'>) => endpoints.get(provider)?.provider.embeddings !== undefined
+  const buildEmbeddings = () => {
+    const configured = used.embeddingModels.map(({ provider, row }) => toEmbeddingModel(provider, row))
+    return buildCatalog([...publishedEmbeddingModels, ...configured].filter(embeds))
+  }
   let current = build()
+  let embeddings = buildEmbeddings()
   const renew = (): Catalog => {
     const before = current
     current = build()
+    embeddings = buildEmbeddings()
     return before
   }
   const servers = localServers(config, endpoints)
@@ -91,8 +96,15 @@ export async function openCatalogue(
     },
     resolve: name => current.resolve(name),
   }
+  const embeddingCatalog: EmbeddingCatalog = {
+    get list() {
+      return embeddings.list
+    },
+    resolve: name => embeddings.resolve(name),
+  }
   return {
     catalogue,
+    embeddingCatalog,
     /** Replaces the models by those of another configuration. Returns the previous catalog. */
     reload(next: CatalogConfig): Catalog {
       used = next
@@ -119,35 +131,10 @@ export function announceDeprecations(
   }
 }
 
-/**
- * Opens the catalog of embedding models: the published and the configured ones of providers that serve embeddings.
- * `reload` replaces them by those of another configuration.
- */
-export function openEmbeddingCatalog(config: Config, endpoints: ReadonlyMap<string, ConfiguredProvider>) {
-  let current = build(config, endpoints)
-  const catalog: EmbeddingCatalog = {
-    get list() {
-      return current.list
-    },
-    resolve: name => current.resolve(name),
-    hostsOf: model => current.hostsOf(model),
-  }
-  return {
-    catalog,
-    reload(next: Config) {
-      current = build(next, endpoints)
-    },
-  }
-}
-
-function build(config: Config, endpoints: ReadonlyMap<string, ConfiguredProvider>): EmbeddingCatalog {
-  const configured = config.embeddingModels.map(({ provider, row }) => toEmbeddingModel(provider, row))
-  const known = [...publishedEmbeddingModels, ...configured]
-  return buildEmbeddingCatalog(known.filter(({ provider }) => endpoints.get(provider)?.embeddings !== undefined))
-}
-
 type ContentParts = Pick<Process, 'clock' | 'network' | 'log' | 'pages'> & {
   readonly catalogue: Catalog
+  /** The embedding models of providers that embed, in the same way. */
+  readonly embeddingCatalog: EmbeddingCatalog
   readonly endpoints: Endpoints
   readonly simulator: Simulator | null
 }

@@ -7,14 +7,11 @@ import { awsAuthorizer } from '../credentials/aws.ts'
 import { entraAuthorizer, serviceAccountAuthorizer } from '../credentials/bearer.ts'
 import type { CredentialDeps } from '../credentials/token-request.ts'
 import { anthropic } from '../providers/anthropic.ts'
-import { azure, azureEmbeddings } from '../providers/azure.ts'
+import { azure } from '../providers/azure.ts'
 import { bedrock } from '../providers/bedrock.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
-import type { EmbeddingsAdapter } from '../providers/embeddings.ts'
-import { googleEmbeddings } from '../providers/google/embeddings.ts'
 import { google } from '../providers/google.ts'
 import { KeyPool, type KeyPoolContents } from '../providers/keys/key-pool.ts'
-import { openaiEmbeddings } from '../providers/openai/embeddings.ts'
 import { openai } from '../providers/openai.ts'
 import type { Access, Authorizer, Provider } from '../providers/provider.ts'
 import { vertex } from '../providers/vertex.ts'
@@ -27,12 +24,6 @@ const formats = {
   anthropic,
   google,
 } as const satisfies Record<PlainFormat, Provider>
-
-const embeddings: Readonly<Partial<Record<PlainFormat, EmbeddingsAdapter>>> = {
-  openai: openaiEmbeddings(true),
-  compatible: openaiEmbeddings(false),
-  google: googleEmbeddings,
-}
 
 type Process = { readonly clock: Clock; readonly network: Network }
 
@@ -55,7 +46,7 @@ export async function openProviders(config: Config, { clock, network }: Process)
     const { id } = settings
     const endpoint = {
       id,
-      ...adaptersOf(settings),
+      provider: adapterOf(settings),
       access: accessOf(settings, parts),
       simulated,
       loadsModels: settings.discovers === true,
@@ -142,27 +133,23 @@ function toPoolContents({ keys, quotas }: KeyPoolSettings, access: Access, { pro
   }
 }
 
-function adaptersOf({ format, cloud }: ProviderSettings): Adapters {
-  if (isCloud(format)) return cloudAdapters(format, cloud ?? { apiVersion: null, credentials: null })
-  const adapter = embeddings[format]
-  return { provider: formats[format], ...(adapter === undefined ? {} : { embeddings: adapter }) }
+function adapterOf({ format, cloud }: ProviderSettings): Provider {
+  return isCloud(format) ? cloudAdapter(format, cloud ?? { apiVersion: null }) : formats[format]
 }
 
 function isCloud(format: ProviderSettings['format']): format is CloudType {
   return !Object.hasOwn(formats, format)
 }
 
-type Adapters = Pick<ConfiguredProvider, 'provider' | 'embeddings'>
-
-/** Returns the adapters of a cloud. */
-function cloudAdapters(type: CloudType, { apiVersion }: CloudSettings): Adapters {
+/** Returns the adapter of a cloud. */
+function cloudAdapter(type: CloudType, { apiVersion }: Pick<CloudSettings, 'apiVersion'>): Provider {
   switch (type) {
     case 'azure':
-      return { provider: azure({ apiVersion }), embeddings: azureEmbeddings({ apiVersion }) }
+      return azure({ apiVersion })
     case 'bedrock':
-      return { provider: bedrock }
+      return bedrock
     case 'vertex':
-      return { provider: vertex }
+      return vertex
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Handles one chat request for every dialect: authenticates, parses, and sends the response in the dialect's format, as
+ * Handles one request, a chat or embeddings, for every dialect: authenticates, parses, and sends the response in the dialect's format, as
  * one JSON body or as a stream.
  */
 
@@ -28,10 +28,22 @@ type ParsedChatRequest = {
   readonly ask: ChatRequest
   /** Fields that the client sent under another name; errors use the client's name. */
   readonly spelling: Readonly<Record<string, string>>
-  readonly stream: (requestId: string) => StreamFormat
-  readonly body: (answer: CollectedResponse, opening: ResponseStart, receipt: ResponseSummary) => object
+  /** Absent = the dialect has no streams. */
+  readonly stream?: (requestId: string) => StreamFormat
+  /** Returns the response as an object, or as text that is written on demand. */
+  readonly body: (
+    answer: CollectedResponse,
+    opening: ResponseStart,
+    receipt: ResponseSummary,
+    over: () => void,
+  ) => object | string
   /** `body` receives the events of the response in order. */
   readonly keepsEvents?: boolean
+  /**
+   * Bytes of the response in memory, which count as a part of the request's body until `body` calls `over`; absent = few, and
+   * `over` has no effect.
+   */
+  readonly heldBytes?: number
 }
 
 /** Input of a dialect's parser besides the parsed body. */
@@ -45,6 +57,8 @@ export type RequestSource = {
 /** One dialect: how to parse its requests and write its errors. */
 export type ChatEndpoint = {
   readonly dialect: ChatRequest['dialect']
+  /** Maximum bytes and JSON values of a body; absent = those of a chat. */
+  readonly limits?: { readonly bytes: number; readonly values: number }
   /** Parses a body. Throws `GatewayError` with the invalid field. */
   readonly parse: (body: unknown, source: RequestSource) => ParsedChatRequest
   /** Writes an error before the status is sent; absent = the API's own error body. */
@@ -183,15 +197,16 @@ async function answered(
     if (asking instanceof Promise) asking.catch(() => {})
     else caller = asking
     hold = deps.bodies.open(caller?.accountId ?? null)
-    const receive = receiveBody(request, bodyLimits.chat, { hold, clock: deps.clock })
+    const receive = receiveBody(request, endpoint.limits?.bytes ?? bodyLimits.chat, { hold, clock: deps.clock })
     if (caller === null) {
       caller = await asking
       hold.assign(caller.accountId)
     }
     checkContentType(request.headers)
     const text = await receive()
-    body = parseJson(text)
+    body = parseJson(text, endpoint.limits?.values)
     spoken = endpoint.parse(body, { headers: request.headers, text, accountId: caller.accountId })
+    if (spoken.heldBytes !== undefined) hold.add(spoken.heldBytes, true)
     const admitted = () => {
       isAdmitted = true
     }
@@ -261,14 +276,15 @@ async function run(deps: ChatRouteDeps, accepted: AcceptedRequest): Promise<Resp
   const over = () => {
     cancelTimeout?.()
     deps.inFlight.delete(ending)
-    release()
+    if (spoken.heldBytes === undefined) release()
     connection.setIdleTimeout()
   }
   deps.inFlight.add(ending)
-  if (ask.stream !== null)
-    return streamedAnswer(deps, deps.pace(events, ask.stream, over), { spoken, caller, requestId, ending, noteFailure })
+  const face = ask.stream === null ? undefined : spoken.stream?.(requestId)
+  if (ask.stream !== null && face !== undefined)
+    return streamedAnswer(deps, deps.pace(events, ask.stream, over), { face, caller, requestId, ending, noteFailure })
   try {
-    return await wholeAnswer(deps, events, spoken, caller)
+    return await wholeAnswer(deps, events, { spoken, caller, release })
   } finally {
     over()
   }
@@ -363,8 +379,7 @@ function spelt(error: GatewayError, spelling: ParsedChatRequest['spelling']): Ga
 async function wholeAnswer(
   deps: ChatHandlerDeps,
   events: ChatEvents,
-  spoken: ParsedChatRequest,
-  caller: Caller,
+  { spoken, caller, release }: Pick<AcceptedRequest, 'spoken' | 'caller' | 'release'>,
 ): Promise<Response> {
   const fold = createResponseCollector(spoken.keepsEvents)
   let opening: ResponseStart | null = null
@@ -380,7 +395,10 @@ async function wholeAnswer(
       throw new GatewayError('upstream_failed', 'The response was interrupted. Send the request again.')
     const headers = headersOf(deps, jsonHeaders, { requestId: opening.requestId, opening, caller })
     writeReceipt(headers, receipt)
-    return new Response(JSON.stringify(spoken.body(fold.result(), opening, receipt)), { headers })
+    if (opening.vectors !== undefined && receipt.estimated) headers.set('x-gateway-estimated', 'true')
+    const body = spoken.body(fold.result(), opening, receipt, release)
+    const isText = typeof body === 'string' || body instanceof ReadableStream
+    return new Response(isText ? body : JSON.stringify(body), { headers })
   } catch (thrown) {
     throw opening === null ? thrown : toBilledError(thrown)
   }
@@ -413,17 +431,17 @@ function streamedAnswer(
   deps: ChatHandlerDeps,
   events: ChatEvents,
   request: {
-    readonly spoken: ParsedChatRequest
+    readonly face: StreamFormat
     readonly caller: Caller
     readonly requestId: string
     readonly ending: RequestAbort
     readonly noteFailure: (error: GatewayError) => void
   },
 ): Promise<Response> {
-  const { spoken, caller, requestId, ending, noteFailure } = request
+  const { face, caller, requestId, ending, noteFailure } = request
   return streamResponse({
     events,
-    face: spoken.stream(requestId),
+    face,
     abort: () => ending.abort(),
     clock: deps.clock,
     headers: opening => {

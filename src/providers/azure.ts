@@ -3,7 +3,6 @@
  * with an API version. `Access.authorizer` adds a token of Entra ID; otherwise the key has a header of its own.
  */
 import type { Model } from '../core/models/models.ts'
-import type { EmbeddingsAdapter } from './embeddings.ts'
 import { openaiEmbeddings } from './openai/embeddings.ts'
 import { openai } from './openai.ts'
 import { needsResponses, openaiResponses } from './openai-responses.ts'
@@ -24,6 +23,11 @@ export function azure({ apiVersion }: AzureOptions): Provider {
   const chatCompletions: Provider = {
     ...compatible,
     toRequest: (question, access) => place(compatible.toRequest(question, inner(access)), access, question.model.id),
+    embeddings: {
+      ...compatibleEmbeddings,
+      toRequest: (question, access) =>
+        place(compatibleEmbeddings.toRequest(question, inner(access)), access, question.model.id),
+    },
   }
   if (apiVersion !== null) return chatCompletions
   const responses: Provider = {
@@ -37,18 +41,6 @@ export function azure({ apiVersion }: AzureOptions): Provider {
     ...chatCompletions,
     formFor: question => (isOwn(question.model) && needsResponses(question) ? responses : chatCompletions),
     takesSource: model => (isOwn(model) ? ['responses'] : []),
-  }
-}
-
-/** Creates the adapter for embeddings. */
-export function azureEmbeddings({ apiVersion }: AzureOptions): EmbeddingsAdapter {
-  return {
-    ...compatibleEmbeddings,
-    toEmbeddingsRequest: (call, access) =>
-      placed(compatibleEmbeddings.toEmbeddingsRequest(call, inner(access)), access, {
-        apiVersion,
-        deployment: call.model.id,
-      }),
   }
 }
 

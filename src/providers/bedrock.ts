@@ -9,7 +9,7 @@ import { createAwsEventSplitter, exceptionPrefix } from './aws-event-stream.ts'
 import { bedrockException, readBedrockFailure } from './bedrock/failure.ts'
 import { toConverseBody } from './bedrock/request.ts'
 import { converseReader, readConverseResponse } from './bedrock/response.ts'
-import { failed, providerFailure } from './failure.ts'
+import { badAnswer, failed } from './failure.ts'
 import { objectIn, textOf } from './json.ts'
 import type { Access, AnswerPart, Provider, StreamReader } from './provider.ts'
 import { guardBody, guardStream } from './response-guard.ts'
@@ -79,7 +79,7 @@ function chunkReader(): StreamReader {
       if (name.startsWith(exceptionPrefix)) return [failed(bedrockException(name, data))]
       if (name !== 'chunk') return []
       const bytes = textOf(objectIn(data)?.bytes)
-      if (bytes === '') return [failed(providerFailure('bad_answer', '200 chunk without bytes'))]
+      if (bytes === '') return [badAnswer('chunk without bytes')]
       return reader.read({ name: '', data: Buffer.from(bytes, 'base64').toString('utf8') })
     },
     finish: () => reader.finish(),

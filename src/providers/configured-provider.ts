@@ -1,4 +1,3 @@
-import type { EmbeddingsAdapter } from './embeddings.ts'
 import type { KeyPool } from './keys/key-pool.ts'
 import type { Access, Provider } from './provider.ts'
 
@@ -13,6 +12,4 @@ export type ConfiguredProvider = {
   readonly simulated: boolean
   /** A local server that loads a model before its first answer; absent = no. */
   readonly loadsModels?: boolean
-  /** Absent = no embeddings. */
-  readonly embeddings?: EmbeddingsAdapter
 }

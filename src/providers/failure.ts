@@ -45,6 +45,11 @@ export function failed(failure: ProviderFailure): AnswerPart {
   return { type: 'failure', failure }
 }
 
+/** Returns the failure of a response with status 200 that breaks its format. `how` is an identifier. */
+export function badAnswer(how: string): AnswerPart {
+  return failed(providerFailure('bad_answer', `200 ${how}`))
+}
+
 /** Returns the failure of an inconsistent response with status 200, part of which was lost. `how` is an identifier. */
 export function truncated(how: string): AnswerPart {
   return failed(providerFailure('truncated', `200 ${how}`))

@@ -3,6 +3,7 @@
  * exact finish reasons and exact token counts.
  */
 
+import { googleEmbeddings } from './google/embeddings.ts'
 import { readGoogleFailure } from './google/failure.ts'
 import { toGoogleRequest } from './google/request.ts'
 import { googleStreamReader, readGoogleResponse } from './google/response.ts'
@@ -15,5 +16,6 @@ export const google: Provider = {
   readResponse: body => guardBody(() => readGoogleResponse(body)),
   streamReader: choices => guardStream(googleStreamReader(choices)),
   readFailure: readGoogleFailure,
+  embeddings: googleEmbeddings,
   toolNames: { accepted: /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, longest: 64 },
 }

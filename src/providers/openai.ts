@@ -5,6 +5,7 @@
 
 import type { Model } from '../core/models/models.ts'
 import { isPricedTier } from '../core/models/pricing.ts'
+import { openaiEmbeddings } from './openai/embeddings.ts'
 import { readFailure } from './openai/failure.ts'
 import { isClaude } from './openai/marked-prompt.ts'
 import { sendsTier, toRequest } from './openai/request.ts'
@@ -23,6 +24,7 @@ export function openai({ official }: { readonly official: boolean }): Provider {
     readResponse: body => guardBody(() => new ResponseReader(official).whole(body)),
     streamReader: choices => guardStream(new ResponseReader(official, choices)),
     readFailure,
+    embeddings: openaiEmbeddings(official),
   }
   if (!official)
     return { ...chatCompletions, cachesMarkedInput: isClaude, sendsTier: (tier, model) => sendsTier(tier, model) }

@@ -5,7 +5,7 @@
 
 import type { AttemptFailure } from '../core/chat/attempts.ts'
 import type { AutomaticCacheMarks } from '../core/chat/cache-marks.ts'
-import type { ChatRequest, SourceBody } from '../core/chat/chat.ts'
+import type { ChatRequest, EmbeddingInput, SourceBody, Vector } from '../core/chat/chat.ts'
 import type { ContentEvent, FinishReason, ProviderFields, ReportedUsage } from '../core/chat/chat-events.ts'
 import type { Model } from '../core/models/models.ts'
 import type { EventSplitter, ServerSentEvent } from './sse.ts'
@@ -49,6 +49,8 @@ export type ProviderAsk = {
   readonly stream: boolean
   /** Cache marks that the gateway sets, for a provider that caches only marked input. Absent = none. */
   readonly cacheMarks?: AutomaticCacheMarks
+  /** What this call embeds, token IDs only if the model accepts them; absent = the call is a chat. */
+  readonly inputs?: readonly EmbeddingInput[]
 }
 
 export type ProviderRequest = {
@@ -112,10 +114,16 @@ export type AnswerPart =
       /** The provider's own finish reason, if clients of its API form act on it. */
       readonly upstreamReason?: string
     }
+  /** The vectors of a call in the order of its inputs; `inputTokens` null = not reported. */
+  | { readonly type: 'vectors'; readonly vectors: readonly Vector[]; readonly inputTokens: number | null }
   /** Cumulative: the last one counts. */
   | { readonly type: 'provider_fields'; readonly fields: ProviderFields }
   /** Cumulative: the last one counts. */
-  | { readonly type: 'usage'; readonly usage: ReportedUsage }
+  | {
+      readonly type: 'usage'
+      readonly usage: ReportedUsage /** The gateway counted a part of it. */
+      readonly isEstimated?: boolean
+    }
   /** The protocol's terminal event. A response without it is truncated. */
   | { readonly type: 'end' }
   /** An error frame, an unreadable frame, or a failed generation. Nothing follows it. */
@@ -145,6 +153,11 @@ export type Provider = {
     toRequest(source: SourceBody, model: Model, access: Access): SignableRequest | null
     /** null = not a count. */
     read(body: unknown): number | null
+  }
+  /** Embeds inputs; absent = no embeddings. `readResponse` returns one part with all vectors, or a `failure` part. */
+  readonly embeddings?: {
+    toRequest(ask: ProviderAsk, access: Access): ProviderRequest
+    readResponse(body: unknown, ask: ProviderAsk): readonly AnswerPart[]
   }
   /** Reads any other status. `body` is at most the first 64 KB and may not be JSON. */
   readFailure(status: number, headers: Headers, body: string): ProviderFailure

@@ -5,7 +5,7 @@
  */
 import type { TextDelta } from '../core/chat/chat-events.ts'
 import { CallArguments } from './call-arguments.ts'
-import { failed, providerFailure, truncated } from './failure.ts'
+import { badAnswer, truncated } from './failure.ts'
 import type { AnswerPart, StreamReader } from './provider.ts'
 
 /** Returns the guarded parts of a complete response read by `read`. */
@@ -106,7 +106,7 @@ function failedBy(failure: AnswerPart, parts: readonly AnswerPart[]): readonly A
   return [...parts.filter(({ type }) => type !== 'finish'), failure]
 }
 
-const secondObject = failed(providerFailure('bad_answer', '200 second_arguments'))
+const secondObject = badAnswer('second_arguments')
 const truncatedCall = truncated('truncated_tool_call')
 
 /** Returns true for valid parts, the usual case, which pass unchanged. */
@@ -136,7 +136,7 @@ function mended(parts: readonly AnswerPart[], halves: Map<string, TextDelta>): r
   const sound: AnswerPart[] = []
   for (const part of parts) {
     const wrong = part.type === 'tool_call' ? wrongIn(part) : null
-    if (wrong !== null) return [...sound, failed(providerFailure('bad_answer', `200 ${wrong}`))]
+    if (wrong !== null) return [...sound, badAnswer(wrong)]
     if (part.type === 'finish') sound.push(...released(part.choice, halves))
     if ('text' in part) sound.push(...completed(part, halves))
     else sound.push(part)

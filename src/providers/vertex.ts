@@ -16,10 +16,12 @@ import type { Access, Provider } from './provider.ts'
 
 const version = 'vertex-2023-10-16'
 
+// Vertex AI embeds by another API than Gemini's own.
+const { embeddings: _, ...ownGemini } = google
 const gemini: Provider = {
-  ...google,
+  ...ownGemini,
   toRequest(question, access) {
-    const request = google.toRequest(question, { baseUrl: '', apiKey: null })
+    const request = ownGemini.toRequest(question, { baseUrl: '', apiKey: null })
     const method = request.url.slice(request.url.lastIndexOf(':') + 1)
     return { ...request, url: urlOf(access, 'google', question.model.id, method) }
   },

@@ -124,7 +124,7 @@ export function emptyAnswer({
       isLate,
       attempts: progress.attempts,
       atLimitMs: keys.atLimitMs,
-      extras: request.prepared.ask.extras,
+      ask: request.prepared.ask,
     })
   }
   // This response serves after all.

@@ -1,5 +1,5 @@
 /**
- * One chat request from beginning to end: reserves, runs the steps beside this file, and settles once, however it ends.
+ * One request, a chat or embeddings, from beginning to end: reserves, runs the steps beside this file, and settles once, however it ends.
  * All endpoints read this one stream of events.
  */
 
@@ -17,8 +17,9 @@ import type { AdmittedRequest } from './admitted-request.ts'
 import { type CallDeps, call } from './call.ts'
 import { type EnhanceDeps, enhance, planRequestEnhancement } from './enhance.ts'
 import { type EnrichDeps, enrich, offerOf } from './enrich.ts'
-import { type ModerateDeps, moderate } from './moderate-input.ts'
+import { type ModerateDeps, moderate, moderateEmbedded } from './moderate-input.ts'
 import { moderateOutput, type OutputModerationDeps } from './moderate-output.ts'
+import { type PlanEmbeddingsDeps, planEmbeddings } from './plan-embeddings.ts'
 import { createProgress, failureOf, type Progress } from './progress.ts'
 import { type RouteDeps, route } from './routing/route.ts'
 import { type ScreenAheadDeps, screenAhead } from './screen-ahead.ts'
@@ -26,6 +27,7 @@ import { type CheckpointDeps, checkpoint, type SettleDeps, settle } from './sett
 
 /** Dependencies of all steps, as each declares its own. */
 export type AnswerDeps = RouteDeps &
+  PlanEmbeddingsDeps &
   AdmitDeps &
   ScreenAheadDeps &
   ModerateDeps &
@@ -59,6 +61,15 @@ type AnswerRequest = {
   readonly settled?: (record: UsageRecord) => Promise<void>
 }
 
+/** Analyzes the client's own text only, so that no fetched text can change the choice. */
+function planChat(deps: AnswerDeps, caller: Caller, ask: ChatRequest) {
+  const { reading, digest: promptDigest } = deps.prompts.read(caller.accountId, ask)
+  const web = planWebAccess(ask, reading, caller, offerOf(deps))
+  const enhancement = planRequestEnhancement(deps, ask, reading)
+  const inputTokens = enhancement?.inputTokens ?? estimateInputTokens(ask)
+  return { ask, plan: route(deps, { caller, ask, reading, inputTokens, web }), promptDigest, enhancement }
+}
+
 /**
  * Answers one request as batches of events: `opened`, content, `finish` per choice, and `done` when the usage record is
  * durable. Throws `GatewayError`; before the first batch it becomes a status, after it an `error` event. Ending the
@@ -70,17 +81,16 @@ export async function* answer(
   asked: ChatRequest,
   request: AnswerRequest,
 ): ChatEvents {
-  const ask = underPolicyOf(caller, asked)
   const { clock } = deps
   const requestId = request.id
   const started = { startedAt: clock.now(), startedMonotonic: clock.monotonic() }
-  // Analyzes the client's own text only, so that no fetched text can change the choice. Runs in process, so nothing is
-  // billed yet.
-  const { reading, digest: promptDigest } = deps.prompts.read(caller.accountId, ask)
-  const web = planWebAccess(ask, reading, caller, offerOf(deps))
-  const enhancement = planRequestEnhancement(deps, ask, reading)
-  const inputTokens = enhancement?.inputTokens ?? estimateInputTokens(ask)
-  const wanted = route(deps, { caller, ask, reading, inputTokens, web })
+  const { embedding } = asked
+  // Runs in process, so nothing is billed yet.
+  const planned =
+    embedding === undefined
+      ? planChat(deps, caller, underPolicyOf(caller, asked))
+      : await planEmbeddings(deps, caller, underPolicyOf(caller, asked), embedding)
+  const { ask, plan: wanted, promptDigest, enhancement } = planned
   const admittedFrom = clock.monotonic()
   const { reservation, plan, web: webLeftOut } = await admit(deps, { requestId, caller, ask, plan: wanted })
   const admitted: AdmittedRequest = {
@@ -103,7 +113,10 @@ export async function* answer(
   try {
     stages.moderate = clock.monotonic()
     await screenAhead(deps, ask, request.signal)
-    const screened = moderate(deps, ask, request)
+    const screened =
+      ask.embedding === undefined
+        ? moderate(deps, ask, request)
+        : await moderateEmbedded(deps, ask, ask.embedding, request)
     const { signal, secrets } = screened
     stages.enhance = clock.monotonic()
     const enhanced = await enhance(deps, screened, { requestId, ask, plan, enhancement })

@@ -1,5 +1,6 @@
 /** Errors for a request that no model answered, or whose output was truncated. */
 import type { Attempt } from '../core/chat/attempts.ts'
+import type { ChatRequest } from '../core/chat/chat.ts'
 import { fullName } from '../core/models/models.ts'
 import { type ErrorCode, GatewayError } from '../core/validation/errors.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
@@ -21,8 +22,7 @@ type FailedCall = {
   readonly attempts: readonly Attempt[]
   /** Milliseconds until a key pool has capacity; null = none is at its limit. */
   readonly atLimitMs: number | null
-  /** Further fields of the client's request, which a refusal may name. */
-  readonly extras: Readonly<Record<string, unknown>>
+  readonly ask: Pick<ChatRequest, 'embedding' | 'extras'>
 }
 
 /**
@@ -31,12 +31,13 @@ type FailedCall = {
  */
 export function allAttemptsFailedError(
   failed: readonly FailedAttempt[],
-  { isExhausted, isLate, attempts, atLimitMs, extras }: FailedCall,
+  { isExhausted, isLate, attempts, atLimitMs, ask }: FailedCall,
 ): GatewayError {
   const last = failed.at(-1) ?? null
   const detail = failed.map(({ failure }) => failure.detail).join('; ')
   const own = last?.failure.ownBody
   const upstream = own === undefined || last?.status == null ? null : { status: last.status, body: own }
+  const messages = ask.embedding === undefined ? chatMessages : embeddingMessages
   const shouldRetry = isExhausted ? false : null
   const options = { shouldRetry, detail, attempts: [...attempts], upstream }
   if (atLimitMs !== null && !isLate && failed.every(asksToWait)) {
@@ -63,7 +64,7 @@ export function allAttemptsFailedError(
     case 'context_overflow':
       return new GatewayError('context_length_exceeded', messages.context(fullName(model), model.contextWindow), {
         ...options,
-        param: 'messages',
+        param: messages.param,
       })
     case 'request_too_large':
       return new GatewayError('body_too_large', messages.large(model.provider), options)
@@ -72,11 +73,12 @@ export function allAttemptsFailedError(
         ...options,
         layer: 'provider',
         category: 'provider',
+        ...(ask.embedding !== undefined && { param: messages.param }),
       })
     case 'no_tool_call':
       return uncalledError(last.candidate, options)
     case 'request_refused':
-      return refusedError(fullName(model), last.failure, { extras, options })
+      return refusedError(fullName(model), last.failure, { ask, options })
     default: {
       if (isLate || failed.every(({ failure }) => failure.kind === 'timeout'))
         return new GatewayError('upstream_timeout', messages.timeout, options)
@@ -94,12 +96,14 @@ export function allAttemptsFailedError(
 function refusedError(
   model: string,
   { reason }: ProviderFailure,
-  { extras, options }: Pick<FailedCall, 'extras'> & { readonly options: ConstructorParameters<typeof GatewayError>[2] },
+  { ask, options }: Pick<FailedCall, 'ask'> & { readonly options: ConstructorParameters<typeof GatewayError>[2] },
 ): GatewayError {
   const { field = null, otherField = null, code: upstreamCode = null } = reason ?? {}
-  const param = field ?? (otherField !== null && Object.hasOwn(extras, otherField) ? otherField : null)
+  const other = otherField !== null && Object.hasOwn(ask.extras, otherField) ? otherField : null
+  const named = field ?? other
+  const param = named ?? (ask.embedding === undefined ? null : embeddingMessages.param)
   const code: ErrorCode = unsupported.has(upstreamCode ?? '') ? 'unsupported_parameter' : 'invalid_request'
-  return new GatewayError(code, messages.refused(model, param, upstreamCode), { ...options, param, upstreamCode })
+  return new GatewayError(code, chatMessages.refused(model, named, upstreamCode), { ...options, param, upstreamCode })
 }
 
 /** Error for a complete output without the tool call that the request requires. No client repeats a 400. */
@@ -108,7 +112,7 @@ export function uncalledError(
   options: ConstructorParameters<typeof GatewayError>[2],
 ): GatewayError {
   const param = 'tool_choice'
-  return new GatewayError('unsupported_parameter', messages.uncalled(fullName(model)), { ...options, param })
+  return new GatewayError('unsupported_parameter', chatMessages.uncalled(fullName(model)), { ...options, param })
 }
 
 /** OpenAI's codes for a field, or a value of it, that a model does not support. */
@@ -125,7 +129,8 @@ function asksToWait({ failure, status }: FailedAttempt): boolean {
   return ['rate_limited', 'quota_exhausted', 'overloaded'].includes(failure.kind) && status !== 503
 }
 
-const messages = {
+const chatMessages = {
+  param: 'messages',
   limited: 'The providers of the eligible models have no capacity now. Retry after the time in the retry-after header.',
   none: 'No model is available. Retry after the time in the retry-after header.',
   context: (model: string, tokens: number) =>
@@ -143,6 +148,19 @@ const messages = {
     `\`tool_choice\` requires a tool call, and ${model} answered without it. Choose another model, or an automatic \`tool_choice\`.`,
   timeout: 'No model responded before the timeout. Send the request again, or lower `max_output_tokens`.',
   failed: 'All attempts failed. Send the request again later.',
+}
+
+const embeddingMessages = {
+  ...chatMessages,
+  param: 'input',
+  none: 'No host of this model is available. Retry after the time in the retry-after header.',
+  limited: 'No host of this model is available. Retry after the time in the retry-after header.',
+  context: (model: string, tokens: number) =>
+    `An input is too long for ${model}. This model's maximum context length is ${tokens} tokens per input. Split it into shorter inputs.`,
+  large: (provider: string) => `The request is larger than ${provider} accepts. Send fewer inputs.`,
+  filtered: (provider: string) => `The content filter of ${provider} blocked an input. Remove it.`,
+  timeout: 'The model did not respond in time. Retry with fewer inputs.',
+  failed: 'Every host of this model failed. Retry.',
 }
 
 /** Error for an output that ended early after its first content was sent. */

@@ -8,7 +8,7 @@ import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
 import { estimateTokens, likelyInputTokens } from '../text/tokens/tokens.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
-import type { AttemptDeps, UpstreamAttempt } from './attempt.ts'
+import type { AttemptDeps, OpenAttempt } from './attempt.ts'
 import type { Prepared } from './enrich.ts'
 import type { Progress } from './progress.ts'
 import { viaOf } from './routing/candidate.ts'
@@ -49,7 +49,7 @@ export type AttemptRunDeps = AttemptDeps & {
 type AttemptRunOptions = {
   readonly request: CallRequest
   readonly progress: Progress
-  readonly attempt: UpstreamAttempt
+  readonly attempt: OpenAttempt
   readonly response: UpstreamResponse
   /** Key of the attempt; null = the provider's only one. */
   readonly claim: KeyClaim | null
@@ -64,7 +64,7 @@ type AttemptRunOptions = {
 
 /** A class, because creating closures per request costs time. */
 export class AttemptRun {
-  readonly attempt: UpstreamAttempt
+  readonly attempt: OpenAttempt
   readonly response: UpstreamResponse
   readonly claim: KeyClaim | null
   readonly stream: boolean
@@ -100,7 +100,8 @@ export class AttemptRun {
     const { attempt, response } = this
     const { ask } = this.options.request.prepared
     const content = applyParts(response, parts, ask.choices)
-    this.noteUsage(attempt.arrivedAt())
+    if (ask.embedding === undefined) this.noteUsage(attempt.arrivedAt())
+    else this.options.request.checkpoint()
     if (response.hasContent && response.firstContentAt === null) {
       response.firstContentAt = attempt.arrivedAt()
       attempt.contentArrived()
@@ -181,7 +182,9 @@ export function opened(
   const { candidate, startedAt, firstContentAt } = response
   const { requestId, startedMonotonic, secrets } = request
   const durationMs = Math.round(deps.clock.monotonic() - startedAt)
-  if (firstContentAt !== null) progress.firstContentMs = firstContentAt - startedMonotonic
+  const { ask, providerFields, vectors } = response
+  // Vectors arrive at once.
+  if (firstContentAt !== null && vectors === null) progress.firstContentMs = firstContentAt - startedMonotonic
   progress.attempts.push({
     model: fullName(candidate.model),
     outcome: 'served',
@@ -192,7 +195,6 @@ export function opened(
   })
   const model = fullName(servedModel(deps.catalogue, response))
   const requested = requestedModel(request.plan)
-  const { ask, providerFields } = response
   const opening: ResponseStart = {
     requestId,
     createdAt: Math.floor(request.startedAt / 1000),
@@ -208,6 +210,7 @@ export function opened(
     ...(progress.hedge === null ? {} : { hedge: progress.hedge.result }),
     ...(ask.dialect === 'messages' ? { inputUsage: inputUsageOf(response) } : {}),
     ...(providerFields === null ? {} : { providerFields }),
+    ...(vectors === null ? {} : { vectors }),
     enhanced: progress.enhancement?.changed ?? null,
     overheadMs: Math.max(0, startedAt - startedMonotonic - progress.upstreamMs),
   }

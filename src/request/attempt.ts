@@ -28,7 +28,7 @@ type Phase = 'connection' | 'first_byte' | 'first_content' | 'silence' | 'deadli
 
 export type AttemptDeps = { readonly clock: Clock; readonly network: Network }
 
-type AttemptOptions = {
+export type AttemptOptions = {
   readonly candidate: Candidate
   /** Key of the attempt; absent or null = the provider's only one. */
   readonly claim?: KeyClaim | null
@@ -38,6 +38,9 @@ type AttemptOptions = {
   readonly deadlineAt: number
   readonly signal: RequestAbortSignal
 }
+
+/** What the loop reads of an attempt, whether it makes one call or several. */
+export type OpenAttempt = Pick<UpstreamAttempt, keyof UpstreamAttempt>
 
 /**
  * One call to an upstream. Sends nothing and starts no timer before the first `next`. A class, as is its watch: creating
@@ -62,7 +65,7 @@ export class UpstreamAttempt {
     const { provider } = options.candidate.endpoint
     this.deps = deps
     this.options = options
-    this.provider = provider.formFor?.(options.ask) ?? provider
+    this.provider = formOf(provider, options.ask)
     this.names = wireToolNames(options.ask.ask, this.provider)
     const ask = this.names === null ? options.ask : { ...options.ask, ask: this.names.ask }
     this.request = this.provider.toRequest(ask, this.access())
@@ -144,6 +147,14 @@ export class UpstreamAttempt {
       byteArrived: () => watch.byteArrived(),
     })
   }
+}
+
+/** Returns the form of the provider's API that serves this call. */
+function formOf(provider: Provider, ask: ProviderAsk): Provider {
+  const { embeddings } = provider
+  if (ask.inputs === undefined || embeddings === undefined) return provider.formFor?.(ask) ?? provider
+  const toRequest: Provider['toRequest'] = (one, access) => embeddings.toRequest(one, access)
+  return { ...provider, toRequest, readResponse: body => embeddings.readResponse(body, ask) }
 }
 
 function requestInit(request: ProviderRequest, asStream: boolean, signal: AbortSignal) {

@@ -1,3 +1,4 @@
+import { maximumVectorBytes } from '../core/chat/embeddings.ts'
 import type { Clock } from '../core/ports.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import type { AnswerPart, Provider, ProviderAsk, StreamReader } from '../providers/provider.ts'
@@ -37,7 +38,7 @@ const maximumFailureMs = 2_000
  */
 export function bodyReader(
   response: Response,
-  { ask, stream }: ProviderAsk,
+  { ask, stream, model, inputs }: ProviderAsk,
   { provider, clock, byteArrived }: BodyReaderOptions,
 ): BodyReader {
   const contentType = response.headers.get('content-type') ?? ''
@@ -46,17 +47,29 @@ export function bodyReader(
       () => readBeginning(response, clock),
       text => [{ type: 'failure', failure: provider.readFailure(response.status, response.headers, text) }],
     )
-  if (contentType.includes('json') || (!stream && !contentType.includes('event-stream')))
+  if (contentType.includes('json') || (!stream && !contentType.includes('event-stream'))) {
+    const length = ask.embedding?.dimensions ?? model.embedding?.dimensions ?? null
+    const vectorBytes = maximumFailureBytes + (inputs?.length ?? 0) * maximumVectorBytes(length)
     return wholeBody(
-      () => readText(response, maximumEventCharacters, byteArrived),
-      text => provider.readResponse(parseUntrustedJson(text)),
+      () => readText(response, inputs === undefined ? maximumEventCharacters : vectorBytes, byteArrived),
+      text => provider.readResponse(inputs === undefined ? parseUntrustedJson(text) : parseVectors(text)),
     )
+  }
   if (contentType.includes('html'))
     return wholeBody(
       async () => cut(''),
-      () => [badAnswer('an HTML page')],
+      () => [unreadableBody('an HTML page')],
     )
   return new EventBody(response, provider, { ask, clock })
+}
+
+/** Parses vectors, of which no number is sent on as written: keeping each number's text would take a second. */
+function parseVectors(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }
 
 /** The bytes that were read, and whether they are the whole body. */
@@ -196,12 +209,12 @@ class EventBody implements BodyReader {
       if (value === undefined) this.end()
       else this.parse(value)
     } catch (cause) {
-      const problem = frameProblem(cause)
-      if (problem === null) {
+      const isTooLong = cause instanceof EventTooLongError
+      if (!isTooLong && !(cause instanceof InvalidFrameError)) {
         this.broke(cause)
         return
       }
-      this.parts.push(badAnswer(problem))
+      this.parts.push(unreadableBody(isTooLong ? 'an event over the size limit' : cause.message))
       this.mustGo = true
     }
     this.releaseOrWait()
@@ -266,12 +279,6 @@ class EventBody implements BodyReader {
   }
 }
 
-/** Returns the problem of an invalid frame; null = the error has another cause. */
-function frameProblem(cause: unknown): string | null {
-  if (cause instanceof EventTooLongError) return 'an event over the size limit'
-  return cause instanceof InvalidFrameError ? cause.message : null
-}
-
 function isContent(part: AnswerPart): boolean {
   return 'text' in part ? part.text !== '' : !besideContent.has(part.type)
 }
@@ -283,7 +290,8 @@ function mayWait({ type }: AnswerPart): boolean {
   return type === 'text' || type === 'reasoning' || type === 'logprobs' || besideContent.has(type)
 }
 
-function badAnswer(detail: string): AnswerPart {
+/** Returns the failure of a response that breaks its format. */
+export function unreadableBody(detail: string): AnswerPart {
   return {
     type: 'failure',
     failure: { kind: 'bad_answer', blame: 'upstream', retryable: true, retryAfterMs: null, detail },

@@ -89,6 +89,9 @@ export function claimOtherKey(
 
 /** Returns the tokens of an attempt at most: input and output cap, as providers count them. */
 function tokensOf(ask: ChatRequest, model: Candidate['model'], outputCap: number): number {
+  // A request for embeddings has several calls, of which the largest must fit.
+  const embedded = ask.embedding?.tokens.reduce((sum, tokens) => sum + tokens, 0)
+  if (embedded !== undefined) return Math.min(embedded, model.embedding?.batch.tokens ?? embedded)
   return likelyInputTokens(ask, model.provider) + Math.min(outputCap, model.maxOutputTokens) * ask.choices
 }
 

@@ -1,10 +1,12 @@
-import type { ChatRequest, Message, PromptDefinition } from '../core/chat/chat.ts'
+import type { ChatRequest, EmbeddingInput, EmbeddingInputs, Message, PromptDefinition } from '../core/chat/chat.ts'
+import { inputPlace } from '../core/chat/embeddings.ts'
 import { createRequestAbort, type RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { partTexts } from '../core/chat/request-texts.ts'
 import { collectDefinitions, mapDefinitionTexts } from '../core/chat/tool-definitions.ts'
 import type { Log } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { Moderation } from '../text/moderation/layers/moderation.ts'
+import { createPacer, nextTurn } from '../text/moderation/pacing.ts'
 import { type DetectedSecret, maskSecrets } from '../text/moderation/secret-detection.ts'
 import type { Verdict } from '../text/moderation/text-moderator.ts'
 
@@ -30,7 +32,7 @@ export type ModeratedRequest = {
 export type ModerateDeps = {
   readonly safety: Pick<
     Moderation,
-    'screenMessages' | 'screenDefinition' | 'moderation' | 'secrets' | 'leaksIn' | 'secretsIn'
+    'screenMessages' | 'screenDefinition' | 'embeddedSteps' | 'moderation' | 'secrets' | 'leaksIn' | 'secretsIn'
   >
   readonly log: Pick<Log, 'warn'>
 }
@@ -53,19 +55,55 @@ export function moderate(
   addSecrets('messages', safety.screenMessages(ask.messages), ask.messages)
   const definitions = collectDefinitions(ask)
   for (const one of definitions) addSecrets(one.param, safety.screenDefinition(one), [one])
-  const secrets: readonly string[] = [...kinds]
-  if (secrets.length > 0) {
-    deps.log.warn('secrets_in_prompt', {
-      request_id: request.id,
-      kinds: secrets.join(', '),
-      masked: String(safety.secrets === 'mask'),
-    })
-  }
+  const secrets = reportSecrets(deps, kinds, request.id)
   const clean = safety.secrets === 'mask' && secrets.length > 0 ? masking(safety, ask) : ask
   // The text that was checked here, or the masked one.
   const asked = clean === ask ? definitions : collectDefinitions(clean)
   const texts = [...clean.messages.flatMap(partTexts), ...asked.flatMap(partTexts)].filter(text => text.trim() !== '')
   return { ask: clean, secrets, ...startExternalModeration(safety, texts, request) } as ModeratedRequest
+}
+
+/** Writes a warning with the kinds of secrets, if there are any, and returns them. */
+function reportSecrets(
+  { safety, log }: ModerateDeps,
+  kinds: ReadonlySet<string>,
+  requestId: string,
+): readonly string[] {
+  const masked = String(safety.secrets === 'mask')
+  if (kinds.size > 0) log.warn('secrets_in_prompt', { request_id: requestId, kinds: [...kinds].join(', '), masked })
+  return [...kinds]
+}
+
+/**
+ * Moderates texts that are only embedded: by the pattern layer and for secrets, in process, and in parts, since a corpus must not
+ * delay other requests. Throws `content_blocked` with the input's index.
+ */
+export async function moderateEmbedded(
+  deps: ModerateDeps,
+  ask: ChatRequest,
+  embedding: EmbeddingInputs,
+  request: { readonly id: string; readonly signal: RequestAbortSignal },
+): Promise<ModeratedRequest> {
+  const { safety } = deps
+  const kinds = new Set<string>()
+  const inputs: EmbeddingInput[] = []
+  const texts: string[] = []
+  const verdictOf = createPacer(nextTurn)
+  for (const [index, text] of embedding.texts.entries()) {
+    const place = inputPlace(embedding, index)
+    const verdict = await verdictOf(safety.embeddedSteps(text))
+    if (verdict.verdict === 'block') throw blockedBy(place, verdict)
+    const leaks = safety.leaksIn(text)
+    if (safety.secrets === 'block') refuseNamed(place, leaks)
+    for (const { kind } of leaks) kinds.add(kind)
+    const isMasked = leaks.length > 0 && safety.secrets === 'mask'
+    const sent = isMasked ? maskSecrets(text, leaks) : text
+    texts.push(sent)
+    inputs.push(isMasked ? sent : (embedding.inputs[index] ?? sent))
+  }
+  const secrets = reportSecrets(deps, kinds, request.id)
+  const clean: ChatRequest = { ...ask, embedding: { ...embedding, inputs, texts } }
+  return { ask: clean, secrets, signal: request.signal, verdict: null } as ModeratedRequest
 }
 
 /** Field of the request: `messages`, `tools`, `response_format`, or another one. */

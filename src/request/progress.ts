@@ -115,6 +115,8 @@ export function failureOf(
  */
 export function billedResponse({ response, outcome, isFiltered }: Progress): UpstreamResponse | null {
   if (response === null || outcome === 'blocked' || isUnsent(response)) return null
+  // A client has no part of the vectors of a request that failed.
+  if (outcome === 'failed' && response.ask.embedding !== undefined) return null
   return isFiltered ? { ...response, finishes: new Map([...response.finishes, [0, 'content_filter']]) } : response
 }
 

@@ -65,7 +65,8 @@ export async function settle(
   const { outcome, errorCode } = progress
   const record = toUsageRecord(request, progress, cost, { outcome, errorCode, at: deps.clock.monotonic() })
   record.trace = toRequestTrace(request.plan, progress, { ...cost, fallback: request.ask.fallback })
-  record.learning = toLearningEntry(deps, request, progress, cost)
+  const isEmbedding = request.ask.embedding !== undefined
+  record.learning = isEmbedding ? null : toLearningEntry(deps, request, progress, cost)
   try {
     await deps.meter.settle({
       seat: progress.reservation,
@@ -75,10 +76,10 @@ export async function settle(
       record,
     })
   } finally {
-    deps.observe.settled({ request, progress, response, record })
+    deps.observe.settled({ request, progress, response, record, operation: isEmbedding ? 'embeddings' : 'chat' })
   }
   if (settled !== undefined) await settled(record)
-  if (outcome === 'completed') updateEstimates(deps, request, cost)
+  if (outcome === 'completed' && !isEmbedding) updateEstimates(deps, request, cost)
   return toResponseSummary(request, progress, cost)
 }
 

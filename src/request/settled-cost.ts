@@ -41,7 +41,7 @@ export type SettledCost = {
 /** Input of the computation. */
 type Counted = {
   readonly plan: Pick<Route, 'inputTokens'>
-  readonly ask: Pick<ChatRequest, 'choices'>
+  readonly ask: Pick<ChatRequest, 'choices' | 'embedding'>
   readonly seat: Reservation
 }
 
@@ -161,7 +161,10 @@ function used(
   const { candidate, usage: reported, ended, hasContent } = response
   const counted = reported?.outputTokens ?? null
   if (reported !== null && reported.inputTokens !== null && counted !== null)
-    return { usage: { ...reported, inputTokens: reported.inputTokens, outputTokens: counted }, estimated: false }
+    return {
+      usage: { ...reported, inputTokens: reported.inputTokens, outputTokens: counted },
+      estimated: response.isEstimated,
+    }
   if (!isCanceled && !ended && !hasContent && reported === null) return { usage: nothing, estimated: false }
   const { provider } = candidate.model
   const inputTokens = reported?.inputTokens ?? Math.min(plan.inputTokens, likelyInputTokens(response.ask, provider))
@@ -193,7 +196,7 @@ function arrivedTokens({ candidate, text, reasoning, usage }: UpstreamResponse, 
 
 /** Limits counts to the model's context window and output: an upstream's defect must not use up a daily limit. */
 function possible(counted: TokenUsage, model: Model, { plan, ask, seat }: Counted): TokenUsage {
-  const mostInput = Math.max(plan.inputTokens, model.contextWindow)
+  const mostInput = Math.max(plan.inputTokens, model.contextWindow * (ask.embedding?.inputs.length ?? 1))
   const mostOutput = Math.max(seat.outputCap, model.maxOutputTokens) * ask.choices
   if (counted.inputTokens <= mostInput && counted.outputTokens <= mostOutput) return counted
   const inputTokens = Math.min(counted.inputTokens, mostInput)

@@ -8,10 +8,10 @@ import type { CachePlace } from '../models/cache-affinity.ts'
 import { modelAt } from '../models/model-hosts.ts'
 import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type { ProviderAsk } from '../providers/provider.ts'
-import { UpstreamAttempt } from './attempt.ts'
 import { AttemptRun } from './attempt-run.ts'
 import { type CallState, skip } from './call-state.ts'
 import { claimKey } from './claim-key.ts'
+import { createAttempt } from './embeddings-attempt.ts'
 import type { Candidate } from './routing/candidate.ts'
 import { healthKey } from './routing/health-key.ts'
 import { isUnstreamed } from './unstreamed.ts'
@@ -58,7 +58,7 @@ export function startAttempt(
   const isRefused = isUnstreamed(access, model, deps.clock.monotonic())
   const stream = !isRefused && (ask.stream !== null || (model.capabilities.streaming && wantsStream))
   const key = healthKey(candidate)
-  const attempt = new UpstreamAttempt(deps, {
+  const attempt = createAttempt(deps, {
     candidate,
     claim,
     ask: {

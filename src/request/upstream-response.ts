@@ -1,4 +1,4 @@
-import type { ChatRequest } from '../core/chat/chat.ts'
+import type { ChatRequest, Vector } from '../core/chat/chat.ts'
 import {
   appendMerged,
   type ChatEvent,
@@ -38,11 +38,15 @@ export type UpstreamResponse = {
   /** The upstream reports a refusal. */
   refused: boolean
   usage: ReportedUsage | null
+  /** The gateway counted a part of `usage`. */
+  isEstimated: boolean
   readonly finishes: Map<number, FinishReason>
   /** The client's stop text that ended the first choice; null = none, or the provider does not report it. */
   stopSequence: string | null
   /** The provider's own finish reason of the first choice, if clients act on it. */
   upstreamReason: string | null
+  /** All vectors of a request for embeddings; null = not complete, or a chat. */
+  vectors: readonly Vector[] | null
   /** Null = none. */
   providerFields: ProviderFields | null
   /** Characters of complete output parts of the provider, such as the results of its own searches. They are not output tokens. */
@@ -72,9 +76,11 @@ export function createUpstreamResponse(
     called: new Set(),
     refused: false,
     usage: null,
+    isEstimated: false,
     finishes: new Map(),
     stopSequence: null,
     upstreamReason: null,
+    vectors: null,
     providerFields: null,
     itemCharacters: 0,
     upstreamModel: null,
@@ -104,6 +110,11 @@ export function applyParts(response: UpstreamResponse, parts: readonly AnswerPar
         break
       case 'usage':
         response.usage = part.usage
+        response.isEstimated = part.isEstimated === true
+        break
+      case 'vectors':
+        response.vectors = part.vectors
+        response.hasContent = true
         break
       case 'provider_fields':
         response.providerFields = part.fields

@@ -41,7 +41,7 @@ export function toUsageRecord(
     ...upstreamIdOf(response),
     routing_mode: plan.mode,
     strategy: plan.strategy,
-    query_type: plan.reading.queryType,
+    query_type: ask.embedding === undefined ? plan.reading.queryType : null,
     streamed: ask.stream !== null,
     dialect: ask.dialect,
     status: end.outcome,

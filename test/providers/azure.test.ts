@@ -4,9 +4,10 @@ import { toEmbeddingModel } from '../../src/core/models/embedding-models.ts'
 import type { Clock } from '../../src/core/ports.ts'
 import { entraAuthorizer } from '../../src/credentials/bearer.ts'
 import { systemClock } from '../../src/database/clock.ts'
-import { azure, azureEmbeddings } from '../../src/providers/azure.ts'
+import { azure } from '../../src/providers/azure.ts'
 import type { Access } from '../../src/providers/provider.ts'
 import { systemNetwork } from '../../src/web/network.ts'
+import { askWith } from '../harness/ask.ts'
 import { accounts, attemptAt, type Clouds, hostedAs, movableClock, ownModel, startClouds } from '../harness/clouds.ts'
 
 const deployment = hostedAs('openai', 'our gpt')
@@ -72,10 +73,10 @@ describe.each([
 describe('Azure OpenAI requests', () => {
   const access = { baseUrl: 'https://r.openai.azure.com', apiKey: 'k' }
   const model = toEmbeddingModel('azure-east', { id: 'e', input_per_mtok: 0 })
-  const call = { model, inputs: ['a'], dimensions: null, endUser: null, extras: {} }
+  const call = { ask: askWith(), model, inputs: ['a'], outputCap: 1, stream: false }
 
   test('name the deployment in the URL only for an API version', () => {
-    const url = (apiVersion: string | null) => azureEmbeddings({ apiVersion }).toEmbeddingsRequest(call, access).url
+    const url = (apiVersion: string | null) => azure({ apiVersion }).embeddings?.toRequest(call, access).url
     expect(url(null)).toBe('https://r.openai.azure.com/openai/v1/embeddings')
     expect(url('2024-10-21')).toBe('https://r.openai.azure.com/openai/deployments/e/embeddings?api-version=2024-10-21')
   })

@@ -1,34 +1,50 @@
 /** Tests of the embedding adapters: requests on each wire, and results of responses. */
 import { describe, expect, test } from 'bun:test'
-import { encodeVector } from '../../src/core/embeddings/vectors.ts'
+import { encodeVector } from '../../src/core/chat/embeddings.ts'
 import {
   type EmbeddingModel,
   publishedEmbeddingModels,
   toEmbeddingModel,
 } from '../../src/core/models/embedding-models.ts'
-import type { EmbeddingsCall } from '../../src/providers/embeddings.ts'
 import { googleEmbeddings } from '../../src/providers/google/embeddings.ts'
 import { openaiEmbeddings } from '../../src/providers/openai/embeddings.ts'
+import type { AnswerPart, ProviderAsk } from '../../src/providers/provider.ts'
+import { askWith } from '../harness/ask.ts'
 
 const local = toEmbeddingModel('local', { id: 'bge-m3', input_per_mtok: 0, dimensions: 4, minimum_dimensions: 2 })
 const published = (id: string): EmbeddingModel => publishedEmbeddingModels.find(model => model.id === id) ?? local
 const small = published('text-embedding-3-small')
 const gemini = published('gemini-embedding-001')
 
-const ask = (model: EmbeddingModel, fields: Partial<EmbeddingsCall> = {}): EmbeddingsCall => ({
-  model,
-  inputs: ['one', 'two'],
-  dimensions: null,
-  endUser: null,
-  extras: {},
-  ...fields,
-})
+type Fields = {
+  readonly inputs?: readonly (string | number[])[]
+  readonly dimensions?: number | null
+  readonly endUser?: string
+  readonly extras?: Readonly<Record<string, unknown>>
+}
+
+function ask(
+  model: EmbeddingModel,
+  { inputs = ['one', 'two'], dimensions = null, ...fields }: Fields = {},
+): ProviderAsk {
+  const embedding = { inputs, texts: [], tokens: [], isSingle: false, dimensions }
+  return { ask: askWith({ ...fields, embedding }), model, inputs, outputCap: 1, stream: false }
+}
+
+/** The vectors of a response as lists, or the kind of its failure. */
+function resultOf([part]: readonly AnswerPart[]) {
+  if (part?.type === 'failure') return part.failure.kind
+  return part?.type === 'vectors'
+    ? { vectors: part.vectors.map(vector => [...vector]), inputTokens: part.inputTokens }
+    : null
+}
+
 const access = (baseUrl: string) => ({ baseUrl, apiKey: 'secret' })
 
 describe('OpenAI embeddings', () => {
   test('request base64 from OpenAI and pass token IDs and the end user', () => {
     const fields = { inputs: [[1, 2]], dimensions: 256, endUser: 'ada', extras: { task: 'x' } }
-    const sent = openaiEmbeddings(true).toEmbeddingsRequest(ask(small, fields), access('https://api.openai.com/v1'))
+    const sent = openaiEmbeddings(true).toRequest(ask(small, fields), access('https://api.openai.com/v1'))
     expect(sent.url).toBe('https://api.openai.com/v1/embeddings')
     expect(sent.headers.authorization).toBe('Bearer secret')
     expect(sent.droppedParameters).toEqual(['task'])
@@ -56,13 +72,13 @@ describe('OpenAI embeddings', () => {
       endUser: 'ada',
       extras: { input_type: 'query', output_dtype: 'int8', model: 'other' },
     }
-    const sent = openaiEmbeddings(false).toEmbeddingsRequest(ask(local, fields), access(base))
+    const sent = openaiEmbeddings(false).toRequest(ask(local, fields), access(base))
     expect(sent.url).toBe(url)
     expect(JSON.parse(sent.body)).toEqual({ input_type: 'query', model: 'bge-m3', input: ['one', 'two'], [field]: 2 })
     expect(sent.droppedParameters).toEqual(['output_dtype', 'model', 'user'])
   })
 
-  const read = (body: unknown) => openaiEmbeddings(false).readEmbeddings(body, ask(local))
+  const read = (body: unknown) => resultOf(openaiEmbeddings(false).readResponse(body, ask(local)))
   const item = (index: unknown, embedding: unknown) => ({ object: 'embedding', index, embedding })
 
   test.each([
@@ -72,9 +88,7 @@ describe('OpenAI embeddings', () => {
     ['within a list', [item(0, [[1]]), item(1, [[2]])]],
     ['as base64', [item(0, encodeVector([1])), item(1, encodeVector([2]))]],
   ])('return the vectors in the order of the inputs when they arrive %s', (_, data) => {
-    const answer = read({ data, usage: { prompt_tokens: 7 } })
-    const vectors = answer.kind === 'vectors' ? answer.vectors.map(vector => [...vector]) : null
-    expect({ ...answer, vectors }).toEqual({ kind: 'vectors', vectors: [[1], [2]], inputTokens: 7 })
+    expect(read({ data, usage: { prompt_tokens: 7 } })).toEqual({ vectors: [[1], [2]], inputTokens: 7 })
   })
 
   test.each([
@@ -96,7 +110,7 @@ describe('OpenAI embeddings', () => {
     ['one vector per token', { data: [item(0, [[1], [2]]), item(1, [[1], [2]])] }, 'bad_answer'],
     ['an error', { error: { message: 'busy', type: 'rate_limit_error' } }, 'rate_limited'],
   ])('fail on %s', (_, body, kind) => {
-    expect(read(body)).toMatchObject({ kind: 'failure', failure: { kind } })
+    expect<unknown>(read(body)).toBe(kind)
   })
 })
 
@@ -105,12 +119,12 @@ describe('Gemini embeddings', () => {
   const content = (text: string) => ({ model: 'models/gemini-embedding-001', content: { parts: [{ text }] } })
 
   test('send one input by embedContent and several by batchEmbedContents as separate requests', () => {
-    const one = googleEmbeddings.toEmbeddingsRequest(ask(gemini, { inputs: ['one'] }), base)
+    const one = googleEmbeddings.toRequest(ask(gemini, { inputs: ['one'] }), base)
     expect(one.url).toBe('https://generativelanguage.googleapis.com/v1beta/models/gemini-embedding-001:embedContent')
     expect(one.headers['x-goog-api-key']).toBe('secret')
     expect(JSON.parse(one.body)).toEqual(content('one'))
     const fields = { dimensions: 768, extras: { task_type: 'RETRIEVAL_QUERY', title: 'T', other: 1 }, endUser: 'ada' }
-    const two = googleEmbeddings.toEmbeddingsRequest(ask(gemini, fields), base)
+    const two = googleEmbeddings.toRequest(ask(gemini, fields), base)
     expect(two.url).toEndWith('models/gemini-embedding-001:batchEmbedContents')
     const settings = { outputDimensionality: 768, taskType: 'RETRIEVAL_QUERY', title: 'T' }
     expect(JSON.parse(two.body)).toEqual({
@@ -122,10 +136,8 @@ describe('Gemini embeddings', () => {
     expect(two.droppedParameters).toEqual(['user', 'other'])
   })
 
-  const vectorsOf = (body: unknown, fields: Partial<EmbeddingsCall>) => {
-    const answer = googleEmbeddings.readEmbeddings(body, ask(gemini, fields))
-    return answer.kind === 'vectors' ? { vectors: answer.vectors, tokens: answer.inputTokens } : answer.failure.kind
-  }
+  const vectorsOf = (body: unknown, fields: Fields) =>
+    resultOf(googleEmbeddings.readResponse(body, ask(gemini, fields)))
 
   test('normalize only vectors below full length', () => {
     const body = { embeddings: [{ values: [3, 4] }, { values: [0, 2] }], usageMetadata: { promptTokenCount: 5 } }
@@ -134,16 +146,19 @@ describe('Gemini embeddings', () => {
         [0.6, 0.8],
         [0, 1],
       ],
-      tokens: 5,
+      inputTokens: 5,
     })
     expect(vectorsOf(body, { dimensions: null })).toEqual({
       vectors: [
         [3, 4],
         [0, 2],
       ],
-      tokens: 5,
+      inputTokens: 5,
     })
-    expect(vectorsOf({ embedding: { values: [1] } }, { inputs: ['one'] })).toEqual({ vectors: [[1]], tokens: null })
+    expect(vectorsOf({ embedding: { values: [1] } }, { inputs: ['one'] })).toEqual({
+      vectors: [[1]],
+      inputTokens: null,
+    })
   })
 
   test.each([

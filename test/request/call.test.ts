@@ -5,6 +5,7 @@ import type { ChatRequest } from '../../src/core/chat/chat.ts'
 import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
 import { webPrices } from '../../src/core/chat/web-sources.ts'
 import type { Caller, Limits } from '../../src/core/limits/plans.ts'
+import type { EmbeddingModel } from '../../src/core/models/embedding-models.ts'
 import { buildCatalog, fullName, type Model } from '../../src/core/models/models.ts'
 import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
 import { highestCostOf } from '../../src/core/usage/money.ts'
@@ -114,6 +115,8 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
     },
     log: { info() {}, warn() {}, error() {} },
     catalogue: buildCatalog(models),
+    embeddingCatalog: buildCatalog<EmbeddingModel>([]),
+    tokenizer: { decode: async () => [] },
     endpoints,
     read: readers.read,
     safety,

@@ -4,6 +4,7 @@ import { readConfig } from '../../src/config/config.ts'
 import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
 import { webPrices } from '../../src/core/chat/web-sources.ts'
 import type { Caller, Limits } from '../../src/core/limits/plans.ts'
+import type { EmbeddingModel } from '../../src/core/models/embedding-models.ts'
 import { buildCatalog, fullName, type Model } from '../../src/core/models/models.ts'
 import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
 import { costOf, highestCostOf } from '../../src/core/usage/money.ts'
@@ -146,6 +147,8 @@ function world({ models = [first, second], limits = plenty, share = 1, lateAfter
     },
     log: { info() {}, warn() {}, error() {} },
     catalogue: buildCatalog(models),
+    embeddingCatalog: buildCatalog<EmbeddingModel>([]),
+    tokenizer: { decode: async () => [] },
     endpoints,
     read: readers.read,
     safety,

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import type { ChatRequest, Message, ResponseFormat, Tool } from '../../src/core/chat/chat.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
-import { type ModerateDeps, moderate } from '../../src/request/moderate-input.ts'
+import { type ModerateDeps, moderate, moderateEmbedded } from '../../src/request/moderate-input.ts'
+import { detectSecrets } from '../../src/text/moderation/secret-detection.ts'
 import { askWith } from '../harness/ask.ts'
 import { safetyFor } from '../text/moderation/layers/support.ts'
 
@@ -183,5 +184,52 @@ describe('external moderation', () => {
     const refused = expect(() => moderate({ safety, log }, askWith({ messages: [user(attack)] }), request))
     refused.toThrow(expect.objectContaining({ layer: 'patterns' }))
     expect(asked).toBe(0)
+  })
+})
+
+describe('moderateEmbedded', () => {
+  const secret = `key AKIA${'ABCD'.repeat(4)} end`
+  const embedded = async (
+    secrets: 'warn' | 'mask' | 'block',
+    texts: readonly string[],
+    inputs: readonly (string | number[])[] = texts,
+  ) => {
+    lines.length = 0
+    const safety = { ...deps.safety, secrets, leaksIn: detectSecrets }
+    const embedding = { inputs, texts, tokens: [], isSingle: false, dimensions: null }
+    const result = await moderateEmbedded({ safety, log }, askWith({}), embedding, request)
+    return { ...result.ask.embedding, secrets: result.secrets }
+  }
+
+  test('keeps token IDs and texts without a secret', async () => {
+    expect(await embedded('mask', ['one', 'two'], [[1], 'two'])).toMatchObject({
+      inputs: [[1], 'two'],
+      texts: ['one', 'two'],
+      secrets: [],
+    })
+    expect(lines).toEqual([])
+  })
+
+  test('warn: sends a secret and names its kind', async () => {
+    expect(await embedded('warn', [secret])).toMatchObject({ inputs: [secret], secrets: ['aws_key'] })
+    expect(lines).toEqual(['secrets_in_prompt {"request_id":"req_1","kinds":"aws_key","masked":"false"}'])
+  })
+
+  test('mask: sends the masked text instead of its token IDs', async () => {
+    const { inputs = [], texts = [] } = await embedded('mask', ['one', secret], [[1], [2]])
+    expect(inputs).toEqual([[1], texts[1] ?? ''])
+    expect(texts[1]).not.toContain('AKIA')
+  })
+
+  test.each([
+    ['block', [secret], 'secrets', 'input.0'],
+    ['warn', ['one', attack], 'prompt_injection', 'input.1'],
+  ] as const)('%s: rejects with the index of the input', async (secrets, texts, category, param) => {
+    expect(await embedded(secrets, texts).catch((cause: unknown) => cause)).toMatchObject({
+      code: 'content_blocked',
+      layer: 'patterns',
+      category,
+      param,
+    })
   })
 })

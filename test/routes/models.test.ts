@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
 import { toModel } from '../../src/core/models/configured-models.ts'
-import { buildEmbeddingCatalog, publishedEmbeddingModels } from '../../src/core/models/embedding-models.ts'
+import { publishedEmbeddingModels } from '../../src/core/models/embedding-models.ts'
 import { buildCatalog } from '../../src/core/models/models.ts'
 import { models } from '../../src/dialects/models/routes.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
@@ -25,7 +25,7 @@ function start() {
     .use(
       models({
         catalogue: buildCatalog([...catalog, own]),
-        embeddingCatalog: buildEmbeddingCatalog(publishedEmbeddingModels),
+        embeddingCatalog: buildCatalog(publishedEmbeddingModels),
         recall: () => null,
         newRequestId: () => 'req_test',
         simulatedProviders: new Set(['google']),

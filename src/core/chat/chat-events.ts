@@ -3,7 +3,7 @@
  * response. Providers parse their streams into them and dialects write them in their API forms.
  */
 import type { Attempt, HedgeResult } from './attempts.ts'
-import type { QueryType, ReasoningFamily, ReasoningItem, SourceBody, Strategy } from './chat.ts'
+import type { QueryType, ReasoningFamily, ReasoningItem, SourceBody, Strategy, Vector } from './chat.ts'
 import type { OutputCap } from './output-cap.ts'
 import type { OmittedSource, WebSource } from './web-sources.ts'
 
@@ -149,7 +149,7 @@ export type ResponseStart = {
   /** `provider/model` that serves the request. */
   readonly model: string
   readonly provider: string
-  /** `provider/model` that the request named, or `gateway-ai`; absent for embeddings. */
+  /** `provider/model` that the request named, or `gateway-ai`. */
   readonly requestedModel?: string
   /** How the client wrote the name of the serving model; absent = the request named no model, or another one. */
   readonly askedName?: string
@@ -170,6 +170,8 @@ export type ResponseStart = {
    * Input tokens as counted by the provider so far, or the gateway's estimate. Only for API forms that report it first.
    */
   readonly inputUsage?: InputUsage
+  /** The vectors of a request for embeddings; absent = a chat. */
+  readonly vectors?: readonly Vector[]
   /** As far as known; absent = none. */
   readonly providerFields?: ProviderFields
   /** Absent = hedging was not requested. */

@@ -178,9 +178,29 @@ export type SourceBody = {
   readonly sealed?: readonly (readonly [message: number, part: number])[]
 }
 
+/** A text, or the IDs of its tokens. */
+export type EmbeddingInput = string | readonly number[]
+
+/** The inputs of a request for embeddings. */
+export type EmbeddingInputs = {
+  readonly inputs: readonly EmbeddingInput[]
+  /** The text of each input, token IDs decoded; empty before the request is planned. */
+  readonly texts: readonly string[]
+  /** Probable tokens of each input; empty before the request is planned. */
+  readonly tokens: readonly number[]
+  /** True if the client sent one input instead of a list: errors then name `input`, otherwise `input.3`. */
+  readonly isSingle: boolean
+  /** null = the model's default. */
+  readonly dimensions: number | null
+}
+
+export type Vector = readonly number[] | Float32Array
+
 /** One validated chat request, from any endpoint. Absent fields and `null` are both stored as null. */
 export type ChatRequest = {
-  readonly dialect: ChatDialect
+  readonly dialect: ChatDialect | 'embeddings'
+  /** The inputs of a request for embeddings, which has no messages; absent = a chat. */
+  readonly embedding?: EmbeddingInputs
   /** null = the endpoint's form is translated for every provider. */
   readonly source: SourceBody | null
   readonly messages: readonly Message[]

@@ -1,99 +1,19 @@
 /**
- * Embedding models: the published ones and those that the operator configures. Separate from the chat models, so that
- * chat routing never includes them. Vectors of different models are incompatible: only entries with the same
- * `vectorSpace` are fallbacks of each other.
+ * Embedding models: the published ones (sources and dates: docs/embeddings.md) and those that the operator configures. They have a
+ * catalog of their own, so that chat routing never includes them. Vectors of different models are incompatible: only
+ * models with the same `space` and length are hosts of each other.
  */
 import { type Static, Type } from '@sinclair/typebox'
-import { modelNameSchema as name } from './configured-models.ts'
-import { buildCatalog, type Catalog, fullName } from './models.ts'
-import type { Rates } from './pricing.ts'
+import { maximumInputs } from '../chat/embeddings.ts'
+import { modelNameSchema as name, toModel } from './configured-models.ts'
+import publishedRows from './embedding-models.json' with { type: 'json' }
+import { type Catalog, fullName, type Model } from './models.ts'
 
-export type EmbeddingModel = {
-  /** The model's name in the provider's API. */
-  readonly id: string
-  /** `openai`, `google`, or the ID of a configured provider. */
-  readonly provider: string
-  readonly displayName: string
-  /** Only input has a price. */
-  readonly pricing: Rates
-  readonly pricingSource: string
-  /** Full name of the model that computes the vectors: the same for all hosts of one model. */
-  readonly vectorSpace: string
-  /** Default length of a vector; null = not configured. */
-  readonly dimensions: number | null
-  /** Allowed values of `dimensions`; null = the model has only one length. */
-  readonly dimensionRange: { readonly minimum: number; readonly maximum: number } | null
-  /** Tokens of one input. */
-  readonly maximumInputTokens: number
-  /** Limits of one upstream call; a larger request is split. */
-  readonly batch: { readonly inputs: number; readonly tokens: number }
-  /** `as_is`: its API accepts token IDs of cl100k_base. `decoded`: it receives the text that they stand for. */
-  readonly tokenIds: 'as_is' | 'decoded'
-  readonly aliases: readonly string[]
-  readonly marketplaceAliases: readonly string[]
-  readonly releaseDate: string | null
-}
+/** A model that embeds. `contextWindow` is the maximum of tokens per input; only input has a price. */
+export type EmbeddingModel = Model & { readonly embedding: NonNullable<Model['embedding']> }
 
-/** Maximum inputs per request, as at OpenAI. */
-export const maximumInputs = 2_048
+export type EmbeddingCatalog = Catalog<EmbeddingModel>
 
-/** The published embedding models. Sources and dates: docs/embeddings.md. */
-export const publishedEmbeddingModels: readonly EmbeddingModel[] = [
-  published('openai', 'text-embedding-3-small', 'Text Embedding 3 Small', 0.02, {
-    dimensions: 1_536,
-    dimensionRange: { minimum: 1, maximum: 1_536 },
-    releaseDate: '2024-01-25',
-  }),
-  published('openai', 'text-embedding-3-large', 'Text Embedding 3 Large', 0.13, {
-    dimensions: 3_072,
-    dimensionRange: { minimum: 1, maximum: 3_072 },
-    releaseDate: '2024-01-25',
-  }),
-  published('openai', 'text-embedding-ada-002', 'Text Embedding Ada 002', 0.1, {
-    dimensions: 1_536,
-    dimensionRange: null,
-    releaseDate: '2022-12-15',
-  }),
-  published('google', 'gemini-embedding-2', 'Gemini Embedding 2', 0.2, {
-    dimensions: 3_072,
-    dimensionRange: { minimum: 128, maximum: 3_072 },
-    releaseDate: '2026-04-22',
-  }),
-  published('google', 'gemini-embedding-001', 'Gemini Embedding 001', 0.15, {
-    dimensions: 3_072,
-    dimensionRange: { minimum: 128, maximum: 3_072 },
-    maximumInputTokens: 2_048,
-    releaseDate: '2025-05-20',
-  }),
-]
-
-function published(
-  provider: 'openai' | 'google',
-  id: string,
-  displayName: string,
-  inputPrice: number,
-  facts: Pick<EmbeddingModel, 'dimensions' | 'dimensionRange' | 'releaseDate'> & {
-    readonly maximumInputTokens?: number
-  },
-): EmbeddingModel {
-  return {
-    id,
-    provider,
-    displayName,
-    pricing: inputPricing(inputPrice),
-    pricingSource: 'docs/embeddings.md',
-    vectorSpace: fullName({ id, provider }),
-    maximumInputTokens: 8_192,
-    // OpenAI: 300,000 tokens per request. Google: 100 requests per batch, and no published sum.
-    batch: provider === 'openai' ? { inputs: maximumInputs, tokens: 300_000 } : { inputs: 100, tokens: 300_000 },
-    tokenIds: provider === 'openai' ? 'as_is' : 'decoded',
-    aliases: [],
-    marketplaceAliases: [],
-    ...facts,
-  }
-}
-
-const strict = { additionalProperties: false } as const
 const length = Type.Integer({ minimum: 1, maximum: 65_536 })
 
 /**
@@ -117,39 +37,46 @@ export const configuredEmbeddingModelSchema = Type.Object(
     same_as: Type.Optional(name),
     aliases: Type.Optional(Type.Array(name, { maxItems: 32 })),
   },
-  strict,
+  { additionalProperties: false },
 )
 
 export type ConfiguredEmbeddingModel = Static<typeof configuredEmbeddingModelSchema>
 
-/** Fits the servers with the smallest default (text-embeddings-inference accepts 32 inputs per call). */
-const usualBatch = { inputs: 32, tokens: 300_000 }
-const usualInputTokens = 8_192
+export const publishedEmbeddingModels: readonly EmbeddingModel[] = publishedRows.map(
+  ({ provider, release_date: releaseDate, ...row }) => ({
+    ...toEmbeddingModel(provider, row),
+    pricingSource: 'docs/embeddings.md',
+    releaseDate,
+  }),
+)
 
 /** Returns a configured row as a model. Missing values come from the published model named by `same_as`. */
 export function toEmbeddingModel(provider: string, row: ConfiguredEmbeddingModel): EmbeddingModel {
-  const { id, minimum_dimensions: minimum } = row
-  const same = publishedEmbeddingModels.find(model => fullName(model) === row.same_as) ?? null
-  const dimensions = row.dimensions ?? same?.dimensions ?? null
+  const { id, minimum_dimensions: minimum, input_per_mtok, same_as: sameAs, aliases } = row
+  const same =
+    sameAs === undefined ? null : (publishedEmbeddingModels.find(model => fullName(model) === sameAs) ?? null)
+  const dimensions = row.dimensions ?? same?.embedding.dimensions ?? null
   const range = dimensions === null || minimum === undefined ? null : { minimum, maximum: dimensions }
-  return {
+  const model = toModel(provider, {
     id,
-    provider,
-    displayName: row.display_name ?? id,
-    pricing: inputPricing(row.input_per_mtok),
-    pricingSource: 'config',
-    vectorSpace: row.same_as ?? fullName({ id, provider }),
-    dimensions,
-    dimensionRange: range ?? same?.dimensionRange ?? null,
-    maximumInputTokens: row.max_input_tokens ?? same?.maximumInputTokens ?? usualInputTokens,
-    batch: {
-      inputs: row.batch_inputs ?? usualBatch.inputs,
-      tokens: row.batch_tokens ?? usualBatch.tokens,
+    display_name: row.display_name ?? id,
+    pricing: { input_per_mtok, output_per_mtok: 0 },
+    context_window: row.max_input_tokens ?? same?.contextWindow ?? 8_192,
+    // The meter's minimum; an embedding has no output, and none is billed.
+    max_output_tokens: 1,
+    capabilities: { streaming: false },
+    aliases: aliases ?? [],
+  })
+  return {
+    ...model,
+    embedding: {
+      space: sameAs ?? fullName({ id, provider }),
+      dimensions,
+      dimensionRange: range ?? same?.embedding.dimensionRange ?? null,
+      // Fits the servers with the smallest default: text-embeddings-inference accepts 32 inputs per call.
+      batch: { inputs: row.batch_inputs ?? 32, tokens: row.batch_tokens ?? 300_000 },
+      tokenIds: row.token_ids === true ? 'as_is' : 'decoded',
     },
-    tokenIds: row.token_ids === true ? 'as_is' : 'decoded',
-    aliases: row.aliases ?? [],
-    marketplaceAliases: [],
-    releaseDate: null,
   }
 }
 
@@ -159,26 +86,4 @@ export function embeddingModelProblems({ id, dimensions, minimum_dimensions: min
   if (dimensions === undefined)
     return [`embedding model "${id}" has \`minimum_dimensions\` and no \`dimensions\`; add it`]
   return minimum <= dimensions ? [] : [`embedding model "${id}": \`minimum_dimensions\` is above \`dimensions\``]
-}
-
-function inputPricing(input: number): Rates {
-  return { input, output: 0, cachedInput: null, cacheWrite: null, longContext: null }
-}
-
-export type EmbeddingCatalog = Catalog<EmbeddingModel> & {
-  /** Returns the model and its other hosts, the model itself first. */
-  hostsOf(model: EmbeddingModel): readonly EmbeddingModel[]
-}
-
-/** Builds the catalog of these models. Names resolve like those of chat models. */
-export function buildEmbeddingCatalog(models: readonly EmbeddingModel[]): EmbeddingCatalog {
-  const catalog = buildCatalog(models)
-  return {
-    ...catalog,
-    hostsOf: model => [model, ...models.filter(other => other !== model && isSameModel(other, model))],
-  }
-}
-
-function isSameModel(one: EmbeddingModel, other: EmbeddingModel): boolean {
-  return one.vectorSpace.toLowerCase() === other.vectorSpace.toLowerCase() && one.dimensions === other.dimensions
 }

@@ -144,6 +144,21 @@ export type Model = {
   readonly evidence?: Evidence
   /** All configured hosts in the order of calls, its own provider first; absent = only its own provider serves it. */
   readonly hosts?: readonly ModelHost[]
+  /** Of a model that embeds; absent = a chat model. */
+  readonly embedding?: EmbeddingFacts
+}
+
+type EmbeddingFacts = {
+  /** Full name of the model that computes the vectors: the same for all hosts of one model. */
+  readonly space: string
+  /** Default length of a vector; null = not configured. */
+  readonly dimensions: number | null
+  /** Allowed values of `dimensions`; null = the model has only one length. */
+  readonly dimensionRange: { readonly minimum: number; readonly maximum: number } | null
+  /** Limits of one upstream call; a larger request is split. */
+  readonly batch: { readonly inputs: number; readonly tokens: number }
+  /** `as_is`: its API accepts token IDs of cl100k_base. `decoded`: it receives the text that they stand for. */
+  readonly tokenIds: 'as_is' | 'decoded'
 }
 
 /** A provider that serves a model. */

@@ -1,6 +1,7 @@
 /** Writes responses of `POST /v1/embeddings` in chunks: 6 million numbers in one text would block the process for seconds. */
-import type { EmbeddingsRequest } from '../../core/embeddings/embeddings-request.ts'
-import { encodeVector, type Vector } from '../../core/embeddings/vectors.ts'
+import type { Vector } from '../../core/chat/chat.ts'
+import { encodeVector } from '../../core/chat/embeddings.ts'
+import type { EmbeddingsRequest } from './request.ts'
 
 /** Numbers to write per turn of the event loop. */
 const numbersPerPiece = 32_768

@@ -91,7 +91,7 @@ function listedEmbeddingModel(model: EmbeddingModel, own: EmbeddingCatalog, chat
     ...model,
     id: isOwnName ? model.id : fullName(model),
     deprecationDate: null,
-    maxInputTokens: model.maximumInputTokens,
+    maxInputTokens: model.contextWindow,
     maxTokens: null,
   })
 }

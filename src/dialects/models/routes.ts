@@ -135,7 +135,6 @@ function allowedPages(deps: ModelsDeps, patterns: readonly string[]): Pages {
   const embeddings = {
     list: embeddingCatalog.list.filter(isAllowed),
     resolve: (name: string) => embeddingCatalog.resolve(name),
-    hostsOf: embeddingCatalog.hostsOf,
   }
   return pagesOf(chat, embeddings, simulatedProviders, new Date(clock.now()).toISOString())
 }
@@ -273,16 +272,17 @@ function shown(model: Model, status: Deprecation, simulated: boolean): ShownMode
 }
 
 function toEmbeddingModelResponse(model: EmbeddingModel, simulated: ReadonlySet<string>): EmbeddingModelResponse {
+  const { dimensions, dimensionRange } = model.embedding
   return {
     id: model.id,
     name: fullName(model),
     provider: model.provider,
     display_name: model.displayName,
     pricing: { currency: 'USD', input_per_mtok: model.pricing.input },
-    max_input_tokens: model.maximumInputTokens,
-    dimensions: model.dimensions,
-    minimum_dimensions: model.dimensionRange?.minimum ?? null,
-    capabilities: { embeddings: true, dimensions: model.dimensionRange !== null },
+    max_input_tokens: model.contextWindow,
+    dimensions,
+    minimum_dimensions: dimensionRange?.minimum ?? null,
+    capabilities: { embeddings: true, dimensions: dimensionRange !== null },
     aliases: [...model.aliases],
     release_date: model.releaseDate,
     ...(simulated.has(model.provider) ? { simulated: true } : {}),

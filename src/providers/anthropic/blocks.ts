@@ -1,6 +1,6 @@
 import { argumentsText, isEmptyArguments } from '../call-arguments.ts'
 import { CitedText, webAddress } from '../citations.ts'
-import { failed, providerFailure, truncated } from '../failure.ts'
+import { badAnswer, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, nameOf, objectIn, record, records, textOf } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 import type { AnswerPart } from '../provider.ts'
@@ -159,7 +159,7 @@ export function blockReader(): Blocks {
       // Two blocks under one index: one of them is incomplete.
       if (calls.has(index) || (open !== undefined && showsInAll(open))) return [truncated('block_reopened')]
       if (!isRecord(block)) return nothing
-      if (blocks.size >= maximumOpen) return [failed(providerFailure('bad_answer', '200 too_many_blocks'))]
+      if (blocks.size >= maximumOpen) return [badAnswer('too_many_blocks')]
       const next = opened(block)
       blocks.set(index, next)
       if (takesInput(next)) calls.add(index)

@@ -2,7 +2,7 @@ import type { FinishReason } from '../../core/chat/chat-events.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { exceptionPrefix } from '../aws-event-stream.ts'
 import { argumentsText } from '../call-arguments.ts'
-import { failed, providerFailure } from '../failure.ts'
+import { badAnswer, failed, providerFailure } from '../failure.ts'
 import { isRecord, isText, type Json, record, records, textOf, tokenCount } from '../json.ts'
 import { type ReasoningText, readThinking, releaseHeld, type Thinking } from '../openai/reasoning.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
@@ -167,8 +167,4 @@ class ConverseAnswer {
     const id = isText(toolUseId) ? toolUseId : `call_${index}`
     this.parts.push({ type: 'tool_call', choice: 0, index, id, name, signature: null })
   }
-}
-
-function badAnswer(what: string): AnswerPart {
-  return failed(providerFailure('bad_answer', `200 ${what}`))
 }

@@ -1,5 +1,5 @@
 import { argumentsText } from '../call-arguments.ts'
-import { failed, providerFailure, truncated } from '../failure.ts'
+import { badAnswer, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, objectIn, records } from '../json.ts'
 import type { AnswerPart } from '../provider.ts'
 import { applyPiece } from './arguments.ts'
@@ -32,7 +32,7 @@ export function callReader(choice: number, mintId: (given: unknown) => string): 
   const begin = (name: string, { id, args }: Json, signature: unknown): AnswerPart => {
     // Some servers send the object as text.
     const given = isRecord(args) ? args : objectIn(argumentsText(args) || '{}')
-    if (given === null) return failed(providerFailure('bad_answer', '200 arguments_no_object'))
+    if (given === null) return badAnswer('arguments_no_object')
     open = { ...given }
     return {
       type: 'tool_call',

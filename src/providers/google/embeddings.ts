@@ -2,14 +2,14 @@
  * Gemini's `:embedContent` for one input and `:batchEmbedContents` for several. Each input is a separate request in the
  * batch, since several parts of one content would become one vector.
  */
-import { normalizeVector, parseVector, type Vector } from '../../core/embeddings/vectors.ts'
-import type { EmbeddingsAdapter, EmbeddingsCall, EmbeddingsResult } from '../embeddings.ts'
-import { providerFailure } from '../failure.ts'
+import type { Vector } from '../../core/chat/chat.ts'
+import { normalizeVector, parseVector } from '../../core/chat/embeddings.ts'
+import { badAnswer, failed } from '../failure.ts'
 import { encoded, isRecord, record, records, tokenCount } from '../json.ts'
-import type { Access, ProviderRequest } from '../provider.ts'
+import type { Access, AnswerPart, Provider, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { googleBodyFailure } from './failure.ts'
 
-export const googleEmbeddings: EmbeddingsAdapter = { toEmbeddingsRequest, readEmbeddings }
+export const googleEmbeddings: NonNullable<Provider['embeddings']> = { toRequest, readResponse }
 
 /** Fields of the compatible API with an equivalent here. */
 const fieldNames: ReadonlyMap<string, string> = new Map([
@@ -18,8 +18,9 @@ const fieldNames: ReadonlyMap<string, string> = new Map([
   ['title', 'title'],
 ])
 
-function toEmbeddingsRequest(call: EmbeddingsCall, access: Access): ProviderRequest {
-  const { model, inputs, dimensions, endUser, extras } = call
+function toRequest({ ask, model, inputs = [] }: ProviderAsk, access: Access): ProviderRequest {
+  const { embedding, endUser, extras } = ask
+  const dimensions = embedding?.dimensions ?? null
   const dropped = endUser === null ? [] : ['user']
   const settings: Record<string, unknown> = dimensions === null ? {} : { outputDimensionality: dimensions }
   for (const [name, value] of Object.entries(extras)) {
@@ -45,22 +46,20 @@ function toEmbeddingsRequest(call: EmbeddingsCall, access: Access): ProviderRequ
   }
 }
 
-function readEmbeddings(body: unknown, { model, inputs, dimensions }: EmbeddingsCall): EmbeddingsResult {
-  if (!isRecord(body)) return bad('no JSON object')
+function readResponse(body: unknown, { ask, model, inputs = [] }: ProviderAsk): readonly AnswerPart[] {
+  if (!isRecord(body)) return [badAnswer('no JSON object')]
   const sent = isRecord(body.embedding) ? [body.embedding] : records(body.embeddings)
-  if (sent.length === 0 && body.error !== undefined) return { kind: 'failure', failure: googleBodyFailure(body) }
-  if (sent.length !== inputs.length) return bad(`${sent.length} vectors for ${inputs.length} inputs`)
+  if (sent.length === 0 && body.error !== undefined) return [failed(googleBodyFailure(body))]
+  if (sent.length !== inputs.length) return [badAnswer(`${sent.length} vectors for ${inputs.length} inputs`)]
   // Only vectors of full length are normalized.
-  const isShort = dimensions !== null && dimensions !== model.dimensions
+  const dimensions = ask.embedding?.dimensions ?? null
+  const isShort = dimensions !== null && dimensions !== model.embedding?.dimensions
   const vectors: Vector[] = []
   for (const { values } of sent) {
     const vector = parseVector(values)
-    if (vector === null) return bad('bad vector')
+    if (vector === null) return [badAnswer('bad vector')]
     vectors.push(isShort ? normalizeVector(vector) : vector)
   }
-  return { kind: 'vectors', vectors, inputTokens: tokenCount(record(body.usageMetadata).promptTokenCount) || null }
-}
-
-function bad(how: string): EmbeddingsResult {
-  return { kind: 'failure', failure: providerFailure('bad_answer', `200 ${how}`) }
+  const inputTokens = tokenCount(record(body.usageMetadata).promptTokenCount) || null
+  return [{ type: 'vectors', vectors, inputTokens }]
 }

@@ -1,7 +1,7 @@
 import type { FinishReason } from '../../core/chat/chat-events.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { CitedText } from '../citations.ts'
-import { failed, providerFailure, truncated } from '../failure.ts'
+import { badAnswer, failed, providerFailure, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, nameOf, record, records, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
@@ -18,7 +18,7 @@ export function readGoogleResponse(body: unknown): readonly AnswerPart[] {
   const parts = reader.take(body)
   if (parts.at(-1)?.type === 'failure') return parts
   const rest = reader.finish(null)
-  return rest.length === 0 ? [badAnswer('200 without candidates')] : [...parts, ...rest]
+  return rest.length === 0 ? [badAnswer('without_candidates')] : [...parts, ...rest]
 }
 
 /**
@@ -223,8 +223,4 @@ const failedGenerations = [
 
 function isFailedGeneration(reason: unknown): reason is (typeof failedGenerations)[number] {
   return failedGenerations.some(failed => failed === reason)
-}
-
-function badAnswer(detail: string): AnswerPart {
-  return failed(providerFailure('bad_answer', detail))
 }

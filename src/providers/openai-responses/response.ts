@@ -2,7 +2,7 @@ import { flatToolName } from '../../core/chat/tool-definitions.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { argumentsText } from '../call-arguments.ts'
 import { CitedText } from '../citations.ts'
-import { failed, providerFailure, truncated } from '../failure.ts'
+import { badAnswer, failed, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, nameOf, record, records, textOf, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
 import { failureInAnswer } from '../openai/failure.ts'
@@ -33,7 +33,7 @@ export class ResponsesReader implements StreamReader {
   read({ name, data }: Parameters<StreamReader['read']>[0]): readonly AnswerPart[] {
     if (data.trim() === '' || data === '[DONE]') return []
     const event = parseUntrustedJson(data)
-    if (!isRecord(event)) return [failed(providerFailure('bad_answer', '200 not_json'))]
+    if (!isRecord(event)) return [badAnswer('not_json')]
     this.parts = []
     this.take(isText(event.type) ? event.type : name, event)
     return this.parts
@@ -47,7 +47,7 @@ export class ResponsesReader implements StreamReader {
     this.parts = []
     const response = record(body)
     if (isRecord(response.error)) return [failed(failureInAnswer(response.error))]
-    if (!Array.isArray(response.output)) return [failed(providerFailure('bad_answer', '200 no_output'))]
+    if (!Array.isArray(response.output)) return [badAnswer('no_output')]
     this.served(response)
     for (const [place, item] of response.output.entries()) if (isRecord(item)) this.wholeItem(place, item)
     this.end(response)

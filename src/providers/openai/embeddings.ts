@@ -1,10 +1,10 @@
 /** Adapter for `/embeddings` at OpenAI and all compatible servers. */
-import { parseVector, type Vector } from '../../core/embeddings/vectors.ts'
+import type { Vector } from '../../core/chat/chat.ts'
+import { parseVector } from '../../core/chat/embeddings.ts'
 import { ownFields } from '../../core/validation/own-fields.ts'
-import type { EmbeddingsAdapter, EmbeddingsCall, EmbeddingsResult } from '../embeddings.ts'
-import { providerFailure } from '../failure.ts'
+import { badAnswer, failed } from '../failure.ts'
 import { encoded, isRecord, record, records, tokenCount, wholeNumber } from '../json.ts'
-import type { Access, ProviderRequest } from '../provider.ts'
+import type { Access, AnswerPart, Provider, ProviderAsk, ProviderRequest } from '../provider.ts'
 import { dialectOf } from './dialects.ts'
 import { errorOf, failureInAnswer } from './failure.ts'
 
@@ -12,11 +12,8 @@ import { errorOf, failureInAnswer } from './failure.ts'
  * Creates the adapter. `official` = api.openai.com, which is asked for base64: a fifth of the size of numbers, without
  * rounding.
  */
-export function openaiEmbeddings(official: boolean): EmbeddingsAdapter {
-  return {
-    toEmbeddingsRequest: (call, access) => toEmbeddingsRequest(call, access, official),
-    readEmbeddings,
-  }
+export function openaiEmbeddings(official: boolean): NonNullable<Provider['embeddings']> {
+  return { toRequest: (ask, access) => toRequest(ask, access, official), readResponse }
 }
 
 /**
@@ -26,8 +23,9 @@ const compatibleFields: ReadonlySet<string> = new Set(
   'input_type task task_type prompt_name truncate truncation truncate_prompt_tokens normalize'.split(' '),
 )
 
-function toEmbeddingsRequest(call: EmbeddingsCall, access: Access, official: boolean): ProviderRequest {
-  const { model, inputs, dimensions, endUser, extras } = call
+function toRequest({ ask, model, inputs }: ProviderAsk, access: Access, official: boolean): ProviderRequest {
+  const { embedding, endUser, extras } = ask
+  const dimensions = embedding?.dimensions ?? null
   const base = new URL(access.baseUrl)
   const sent: [string, unknown][] = []
   const dropped: string[] = []
@@ -72,29 +70,25 @@ function embeddingsUrl(base: URL): string {
   return `${base.origin}${path}${versioned ? '' : '/v1'}/embeddings${base.search}`
 }
 
-function readEmbeddings(body: unknown, { inputs }: EmbeddingsCall): EmbeddingsResult {
-  if (!isRecord(body)) return bad('no JSON object')
+function readResponse(body: unknown, { inputs = [] }: ProviderAsk): readonly AnswerPart[] {
+  if (!isRecord(body)) return [badAnswer('no JSON object')]
   const data = records(body.data)
   if (data.length === 0) {
     const error = errorOf(body)
-    return error === null ? bad('no data') : { kind: 'failure', failure: failureInAnswer(error) }
+    return [error === null ? badAnswer('no data') : failed(failureInAnswer(error))]
   }
-  if (data.length !== inputs.length) return bad(`${data.length} vectors for ${inputs.length} inputs`)
+  if (data.length !== inputs.length) return [badAnswer(`${data.length} vectors for ${inputs.length} inputs`)]
   const vectors = new Array<Vector | null>(data.length).fill(null)
   for (const [place, one] of data.entries()) {
     // A server without indexes keeps the order.
     const index = one.index === undefined || one.index === null ? place : wholeNumber(one.index)
     const vector = parseVector(one.embedding)
-    if (index === null || index >= vectors.length || vectors[index] !== null) return bad('bad index')
-    if (vector === null) return bad('bad vector')
+    if (index === null || index >= vectors.length || vectors[index] !== null) return [badAnswer('bad index')]
+    if (vector === null) return [badAnswer('bad vector')]
     vectors[index] = vector
   }
   const usage = record(body.usage)
   // Servers that do not count send 0, which no input has.
   const inputTokens = tokenCount(usage.prompt_tokens) || tokenCount(usage.total_tokens) || null
-  return { kind: 'vectors', vectors: vectors.filter(vector => vector !== null), inputTokens }
-}
-
-function bad(how: string): EmbeddingsResult {
-  return { kind: 'failure', failure: providerFailure('bad_answer', `200 ${how}`) }
+  return [{ type: 'vectors', vectors: vectors.filter(vector => vector !== null), inputTokens }]
 }

@@ -1,5 +1,5 @@
 import type { WebSource } from '../../core/chat/web-sources.ts'
-import { failed, providerFailure, truncated } from '../failure.ts'
+import { badAnswer, failed, providerFailure, truncated } from '../failure.ts'
 import { findTextSlot, frameParser, type TextSlot } from '../frames.ts'
 import { isRecord, type Json, nameOf, record, wholeNumber } from '../json.ts'
 import { uniqueNames } from '../names.ts'
@@ -192,10 +192,6 @@ const texts = ['content', 'reasoning_content', 'reasoning'] as const
 function placeOfText(payload: unknown): TextSlot | null {
   const { choices } = record(payload)
   return Array.isArray(choices) && choices.length === 1 ? findTextSlot(record(choices[0]).delta, texts) : null
-}
-
-function badAnswer(detail: string): AnswerPart {
-  return failed(providerFailure('bad_answer', `200 ${detail}`))
 }
 
 function isContent({ type }: AnswerPart): boolean {

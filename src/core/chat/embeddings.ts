@@ -1,6 +1,28 @@
-/** Embedding vectors: their two wire forms, and the checks that a vector must pass before a client stores it. */
+/** Inputs to embed and their vectors: errors, the two wire forms, and the checks that a vector must pass before a client stores it. */
+import { GatewayError } from '../validation/errors.ts'
+import type { EmbeddingInputs, Vector } from './chat.ts'
 
-export type Vector = readonly number[] | Float32Array
+/** Maximum inputs per request, as at OpenAI. */
+export const maximumInputs = 2_048
+
+/** Returns the path of an input in the request. */
+export function inputPlace({ isSingle }: Pick<EmbeddingInputs, 'isSingle'>, index: number): string {
+  return isSingle ? 'input' : `input.${index}`
+}
+
+/** Returns the error about an input; `place` is its path in the request. */
+export function inputError(
+  place: string,
+  text: string,
+  code: 'invalid_request' | 'context_length_exceeded' = 'invalid_request',
+) {
+  return new GatewayError(code, `\`${place}\` ${text}.`, { param: place })
+}
+
+/** Returns the bytes that a vector of this length has at most in pretty-printed JSON; null = its length is not configured. */
+export function maximumVectorBytes(length: number | null): number {
+  return 1_024 + (length ?? 16_384) * 40
+}
 
 /** Returns the vector as base64 of its little-endian float32 values, which OpenAI's clients decode. */
 export function encodeVector(vector: Vector): string {
