@@ -133,8 +133,6 @@ export function announceDeprecations(
 
 type ContentParts = Pick<Process, 'clock' | 'network' | 'log' | 'pages'> & {
   readonly catalogue: Catalog
-  /** The embedding models of providers that embed, in the same way. */
-  readonly embeddingCatalog: EmbeddingCatalog
   readonly endpoints: Endpoints
   readonly simulator: Simulator | null
 }
