@@ -1,5 +1,5 @@
 # Built in one stage, run in another: the image holds the runtime, the sources and the production dependencies, nothing else.
-# Releases pass this image with its digest. To pin it in a checkout, append @sha256:… as docs/supply-chain.md describes.
+# Releases pass this image with its digest. To pin it in a checkout, append @sha256:… as SECURITY.md describes.
 ARG BUN_IMAGE=oven/bun:1.4.5-alpine
 FROM ${BUN_IMAGE} AS build
 WORKDIR /app

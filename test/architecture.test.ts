@@ -395,8 +395,8 @@ describe('budgets', () => {
     'files of at most 25 lines': [[...sizes.values()].filter(lines => lines <= 25).length, 115],
     'files of more than 300 lines': [[...sizes.values()].filter(lines => lines > 300).length, 49],
     'files in one folder': [Math.max(...filesPerFolder), 58],
-    'decision records': [countOf('docs/decisions'), 66],
-    'pages of documentation': [countOf('docs'), 24],
+    'decision records': [countOf('docs/decisions') - 1, 24],
+    'pages of documentation': [countOf('docs'), 16],
   }
   for (const [what, [figure, most]] of Object.entries(table))
     test(`keep to the budget: ${what}`, () => expect(figure).toBeLessThanOrEqual(most))

@@ -29,7 +29,11 @@ const text = (path: string) => readFileSync(join(root, path), 'utf8')
 const top = readdirSync(root).filter(name => name.endsWith('.md'))
 /** Decisions record the past, including their commands and paths. */
 const decisions = pathsUnder('docs/decisions', /\.md$/)
-const guides = [...top, ...pathsUnder('docs', /\.md$/).filter(path => !decisions.includes(path))]
+const guides = [
+  ...top,
+  ...pathsUnder('examples', /\.md$/),
+  ...pathsUnder('docs', /\.md$/).filter(path => !decisions.includes(path)),
+]
 const pages = [...guides, ...decisions]
 
 /** Returns a page without its code blocks, which contain no links or headings. */
@@ -97,9 +101,36 @@ describe('documentation links', () => {
   })
 })
 
-describe('README', () => {
-  test('has at most 200 lines', () => {
-    expect(text('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(200)
+test('references to decisions: name a record that exists', () => {
+  const numbers = new Set(decisions.map(path => basename(path).slice(0, 4)))
+  const programs = ['src', 'test', 'drizzle', 'deploy', 'examples'].flatMap(folder =>
+    pathsUnder(folder, /\.(tsx?|sql|ya?ml|py|sh|md)$/),
+  )
+  const named = [...new Set([...pages, ...programs])].flatMap(path =>
+    [...text(path).matchAll(/\b(?:decisions?|ADR)[ /]\[?(\d{4})\b/gi)].map(([, number = '']) => ({ path, number })),
+  )
+  expect(named.length).toBeGreaterThan(20)
+  expect(named.filter(({ number }) => !numbers.has(number)).map(({ path, number }) => `${path}: ${number}`)).toEqual([])
+})
+
+describe('size of the documentation', () => {
+  const linesOf = (path: string) => text(path).trimEnd().split('\n')
+  const main = ['README.md', ...pathsUnder('docs', /^[\w-]+\.md$/)]
+
+  test('stays within 200 lines of README and 2,200 lines together', () => {
+    expect(linesOf('README.md').length).toBeLessThanOrEqual(200)
+    expect(main.reduce((sum, path) => sum + linesOf(path).length, 0)).toBeLessThanOrEqual(2_200)
+  })
+
+  test('has no table wider than 160 characters', () => {
+    const rows = [...pages, ...pathsUnder('test', /\.md$/)].flatMap(path =>
+      linesOf(path).map((line, at) => ({ name: `${path}:${at + 1}`, line })),
+    )
+    expect(rows.filter(({ line }) => line.startsWith('|') && line.length > 160).map(({ name }) => name)).toEqual([])
+  })
+
+  test('has a screenshot of at most 200 kB', () => {
+    expect(Bun.file(join(root, 'docs/dashboard.png')).size).toBeLessThanOrEqual(200_000)
   })
 })
 
@@ -161,7 +192,7 @@ async function commandNames(): Promise<readonly string[]> {
 
 test('documented paths: exist', () => {
   const paths = code.flatMap(({ path, line }) =>
-    [...line.matchAll(/(?<![\w./-])(?:src|test|deploy|drizzle|docs)\/[\w./-]*\w(?!\*)/g)].map(([name]) => ({
+    [...line.matchAll(/(?<![\w./-])(?:src|test|deploy|drizzle|docs|examples)\/[\w./-]*\w(?!\*)/g)].map(([name]) => ({
       path,
       name,
     })),
@@ -212,7 +243,6 @@ const foreignVariables: Readonly<Record<string, string>> = {
   VENVS: 'the runs of Python clients by hand',
   GATEWAY_KEY: 'the examples of clients',
   SESSION_TOKEN: 'the examples of a session',
-  AZURE_KEY: 'the example of a host of an embedding model',
   OPENAI_KEY_A: 'the example of a key pool',
   OPENAI_KEY_B: 'the example of a key pool',
   OPENAI_KEY_C: 'the example of a key pool',
@@ -234,12 +264,10 @@ describe('environment variables', () => {
     name => !name.endsWith('_FILE') && !/_PROXY$/i.test(name) && name !== 'GATEWAY_WORKER',
   )
 
-  test('match the tables of docs/configuration.md', () => {
-    const tables = [...text('docs/configuration.md').matchAll(/^\| Variable[\s\S]*?\n\n/gm)].map(([table]) => table)
-    const named = tables.flatMap(table =>
-      table.split('\n').flatMap(line => line.split('|')[1]?.match(/`[A-Z][A-Z0-9_]+`/g) ?? []),
-    )
-    expect(named.map(name => name.slice(1, -1)).sort()).toEqual([...ownNames].sort())
+  test('match the lists of docs/configuration.md', () => {
+    const entries = [...text('docs/configuration.md').matchAll(/^- ((?:`[A-Z][A-Z0-9_]+`(?:, )?)+) \(.*\): \S/gm)]
+    const named = entries.flatMap(([, names = '']) => names.split(', ').map(name => name.slice(1, -1)))
+    expect(named.sort()).toEqual([...ownNames].sort())
   })
 
   test('in .env.example are read by the gateway or by compose.yaml, which requires the secrets', () => {
@@ -359,7 +387,9 @@ describe('pages of clients', () => {
 
 test('docs/api.md: names every error code with its status', () => {
   const rows = new Map(
-    [...text('docs/api.md').matchAll(/^\| +(\d{3}) \|(.*)\|$/gm)].map(([, status = '', codes = '']) => [status, codes]),
+    [...text('docs/api.md').matchAll(/^- (\d{3}: .*)$/gm)]
+      .flatMap(([, line = '']) => line.split(/; (?=\d{3}: )/))
+      .map(part => [part.slice(0, 3), part.slice(5)]),
   )
   const missing = Object.entries(errorTable).filter(([code, { status }]) => {
     // A wrong `Host` is sent as `forbidden` too, with its own status.

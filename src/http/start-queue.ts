@@ -1,5 +1,5 @@
 /**
- * Load shedding for chat requests (ADR 0021). Each turn of the event loop starts a few requests; turns are short while
+ * Load shedding for chat requests (decision 0002). Each turn of the event loop starts a few requests; turns are short while
  * the process has capacity, so the loop itself measures the capacity. Other requests wait, newest first. A burst may
  * wait for long; under overload few requests wait, briefly, and all others are rejected unread.
  */

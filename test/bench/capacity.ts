@@ -1,5 +1,5 @@
 /**
- * `bun test/bench/capacity.ts`: the figures of docs/capacity.md. One gateway with Redis and Postgres serves JSON, short streams
+ * `bun test/bench/capacity.ts`: the figures of docs/performance.md. One gateway with Redis and Postgres serves JSON, short streams
  * and held streams; the load on all three is read from their own counters, in CPU seconds, commands and bytes, so that
  * neighbors on the machine change it little. Work without requests is measured first and subtracted.
  */

@@ -47,6 +47,7 @@ const installable = {
   bash: { what: 'bash', isMet: isOnPath('bash') },
   curl: { what: 'curl', isMet: isOnPath('curl') },
   openssl: { what: 'openssl', isMet: isOnPath('openssl') },
+  python: { what: 'python3', isMet: isOnPath('python3') },
 } as const satisfies Record<string, Need>
 
 /** Requirements that no package meets: another platform, permissions, or data outside of the repository. */
