@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { cycleMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
 import { systemClock } from '../../src/database/clock.ts'
-import { type Front, startFront } from '../harness/front.ts'
+import { startProxy, type TcpProxy } from '../faults/tcp-proxy.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { reportSkipped } from '../harness/needs.ts'
 import { owner, type Person } from '../harness/users.ts'
@@ -25,25 +25,25 @@ function withBrowser(path: string) {
   let ahead = 0
   const clock = { ...systemClock, now: () => systemClock.now() + ahead }
   let stripe: StripeServer
-  let front: Front
+  let front: TcpProxy
   let gateway: Gateway
   let browser: Browser
   let person: Person
   let visitor: Visitor
   beforeAll(async () => {
     stripe = startStripe('sk_test_of_a_browser')
-    front = startFront()
+    front = startProxy(null)
     const environment = {
       TRUSTED_PROXIES: '127.0.0.1',
       STRIPE_SECRET_KEY: 'sk_test_of_a_browser',
       STRIPE_WEBHOOK_SECRET: 'whsec_0123456789abcdefghijklmnop',
       STRIPE_API_BASE: stripe.url,
-      PUBLIC_URL: front.url,
+      PUBLIC_URL: `http://127.0.0.1:${front.port}`,
     }
     ;[gateway, browser] = await Promise.all([startGateway(environment, { clock, ...withoutTimer }), openBrowser(path)])
     front.leadTo(gateway.port)
     person = await owner(gateway)
-    visitor = await newVisitor(browser, { ...gateway, url: front.url })
+    visitor = await newVisitor(browser, { ...gateway, url: `http://127.0.0.1:${front.port}` })
     await visitor.signIn(person.email, person.password)
   })
   afterAll(async () => {
@@ -86,7 +86,7 @@ function withBrowser(path: string) {
     await page.getByRole('button', { name: 'Save card' }).click()
     await page.getByText('Payment method saved.').waitFor()
     // The session's ID is removed from the URL, so that a reload does not apply the card again.
-    await page.waitForURL(({ href }) => href === `${front.url}/#/billing`)
+    await page.waitForURL(({ href }) => href === `http://127.0.0.1:${front.port}/#/billing`)
   }
 
   test("Billing: accepts a card entered on Stripe's page, which enables the plan", async () => {

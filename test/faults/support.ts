@@ -8,6 +8,7 @@ import type { Clock, Network } from '../../src/core/ports.ts'
 import type { Deadlines } from '../../src/core/request/deadlines.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import { systemNetwork } from '../../src/web/network.ts'
+import { untilFound } from '../harness/eventually.ts'
 import { answered, type Gateway, type GatewayLimits, startGateway } from '../harness/gateway.ts'
 import { startUpstream, type Upstream, type UpstreamAnswer, type UpstreamRequest } from '../harness/upstream.ts'
 
@@ -601,21 +602,17 @@ export function readMessagesReply(httpStatus: number, headers: Headers, raw: str
   }
 }
 
-async function rowOf(gateway: Gateway, idOrTag: string): Promise<Row> {
-  const deadline = performance.now() + 60_000
-  while (performance.now() < deadline) {
+function rowOf(gateway: Gateway, idOrTag: string): Promise<Row> {
+  return untilFound(async () => {
     const rows = await gateway.deps.database.run(
       ({ sql }) => sql<Row[]>`
         select status, error_code, finish_reason, provider, input_tokens::float8, output_tokens::float8, estimated,
                billed_microcents::float8, reserved_microcents::float8, attempts
         from usage_records where request_id = ${idOrTag} or metadata->>'tag' = ${idOrTag}`,
     )
-    const [row] = rows
     if (rows.length > 1) throw new Error(`${rows.length} rows for ${idOrTag}`)
-    if (row !== undefined) return row
-    await Bun.sleep(25)
-  }
-  throw new Error(`no row for ${idOrTag}`)
+    return rows[0]
+  })
 }
 
 /** Returns the open reservations of the setup's account. */

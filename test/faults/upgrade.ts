@@ -11,12 +11,12 @@ import { join } from 'node:path'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { openDatabase } from '../../src/database/database.ts'
 import { checkOut } from '../bench/against.ts'
-import { startFront } from '../harness/front.ts'
 import { patientStore } from '../harness/patience.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'
 import { startCallers } from './kept-callers.ts'
+import { startProxy } from './tcp-proxy.ts'
 
 const [commit, instances = '3'] = process.argv.slice(2)
 if (commit === undefined) throw new Error('name the commit of the former release')
@@ -47,7 +47,8 @@ async function startReady(release: string): Promise<GatewayProcess> {
 
 const running: GatewayProcess[] = []
 for (let number = 0; number < Number(instances); number++) running.push(await startReady(former))
-const front = startFront()
+const front = startProxy(null)
+const frontUrl = `http://127.0.0.1:${front.port}`
 front.leadTo(...running.map(portOf))
 
 const database = openDatabase(postgres.url, { connections: 1, ...patientStore })
@@ -75,8 +76,8 @@ async function newAccount(requestsPerMinute: number): Promise<{ readonly id: str
 const free = await newAccount(1_000_000)
 const limited = await newAccount(mostPerMinute)
 
-const callers = startCallers({ url: front.url, key: free.key, callers: 12, pauseMs: 40 })
-const bounded = startCallers({ url: front.url, key: limited.key, callers: 2, pauseMs: 200 })
+const callers = startCallers({ url: frontUrl, key: free.key, callers: 12, pauseMs: 40 })
+const bounded = startCallers({ url: frontUrl, key: limited.key, callers: 2, pauseMs: 200 })
 await Bun.sleep(3_000)
 const startedAt = performance.now()
 for (const old of running.splice(0)) {

@@ -14,7 +14,7 @@ import {
   slicePieces,
 } from '../../src/simulator/reply.ts'
 import { startServer } from '../../src/simulator/server.ts'
-import { patienceMs } from './patience.ts'
+import { eventually } from './eventually.ts'
 
 export type UpstreamRequest = {
   readonly method: string
@@ -65,7 +65,7 @@ export type Upstream = {
   openConnections(): number
   /** Number of accepted connections. */
   connections(): number
-  /** Resolves when the condition is true, checked every 2 ms; rejects after `withinMs`, and after 30 s at the earliest. */
+  /** Resolves when the condition is true, checked every 2 ms; rejects like `eventually`. */
   until(condition: (ledger: readonly LedgerEntry[]) => boolean, withinMs?: number): Promise<void>
   stop(): void
 }
@@ -95,14 +95,7 @@ export function startUpstream(
     ledger,
     openConnections: () => server.stats().openConnections,
     connections: () => server.stats().connections,
-    async until(condition, withinMs = patienceMs) {
-      const deadline = performance.now() + Math.max(withinMs, patienceMs)
-      while (!condition(ledger())) {
-        if (performance.now() > deadline)
-          throw new Error(`not so within ${withinMs} ms: ${JSON.stringify(ledger().slice(-3))}`)
-        await Bun.sleep(2)
-      }
-    },
+    until: (condition, withinMs) => eventually(() => condition(ledger()), withinMs, 2),
     stop: server.stop,
   }
 }

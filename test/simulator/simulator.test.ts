@@ -249,17 +249,6 @@ describe('official OpenAI client', () => {
     expect(one.usage?.total_tokens).toBe((one.usage?.prompt_tokens ?? 0) + (one.usage?.completion_tokens ?? 0))
   })
 
-  test('accumulates a stream to the output and usage of the JSON response', async () => {
-    const question = { model: 'gpt-4.1', messages: user('Tell me something 👋🏽 [[sim:tokens=60, chunk=1]]') }
-    const whole = await client.chat.completions.create(question)
-    const streamed = await client.chat.completions
-      .stream({ ...question, stream_options: { include_usage: true } })
-      .finalChatCompletion()
-    expect(streamed.choices[0]?.message.content).toBe(whole.choices[0]?.message.content ?? '')
-    expect(streamed.choices[0]?.finish_reason).toBe('stop')
-    expect(streamed.usage).toEqual(whole.usage)
-  })
-
   test('receives usage in a stream only when requested', async () => {
     const withUsage = await chunksOf({ include_usage: true })
     const without = await chunksOf(null)
@@ -276,41 +265,6 @@ describe('official OpenAI client', () => {
       })
       return Array.fromAsync(stream)
     }
-  })
-
-  test('receives calls with valid arguments, single and parallel, then text about the results', async () => {
-    const tools = [tool('weather'), tool('tides')]
-    const messages = user('Weather? [[sim:parallel=2]]')
-    const whole = await client.chat.completions.create({ model: 'gpt-4.1', messages, tools })
-    const streamed = await client.chat.completions.stream({ model: 'gpt-4.1', messages, tools }).finalChatCompletion()
-    for (const { choices } of [whole, streamed]) {
-      const calls = (choices[0]?.message.tool_calls ?? []).filter(call => call.type === 'function')
-      expect(calls.map(call => call.function.name)).toEqual(['weather', 'tides'])
-      expect(calls.every(call => isWeather(JSON.parse(call.function.arguments)))).toBe(true)
-      expect(new Set(calls.map(call => call.id)).size).toBe(2)
-      expect(choices[0]?.finish_reason).toBe('tool_calls')
-    }
-    const [choice] = whole.choices
-    const results = (choice?.message.tool_calls ?? []).map(({ id }) => ({
-      role: 'tool' as const,
-      tool_call_id: id,
-      content: `rain ${id}`,
-    }))
-    const after = await client.chat.completions.create({
-      model: 'gpt-4.1',
-      tools,
-      messages: [...messages, { role: 'assistant', tool_calls: choice?.message.tool_calls ?? [] }, ...results],
-    })
-    for (const { content } of results) expect(after.choices[0]?.message.content).toContain(content)
-    expect(after.choices[0]?.finish_reason).toBe('stop')
-
-    const named = await client.chat.completions.create({
-      model: 'gpt-4.1',
-      messages: user('Hi'),
-      tools,
-      tool_choice: { type: 'function', function: { name: 'tides' } },
-    })
-    expect(named.choices[0]?.message).toMatchObject({ content: null, tool_calls: [{ function: { name: 'tides' } }] })
   })
 
   test('receives one plausible value for each part of a schema', async () => {
@@ -394,13 +348,9 @@ describe('official OpenAI client', () => {
     }
   })
 
-  test('receives the requested schema, choices, log probabilities, stop sequences, caps and reasoning', async () => {
-    const create = (extra: object, model = 'gpt-4.1') =>
-      client.chat.completions.create({ model, messages: user('Hi, say END'), ...extra })
-    const json_schema = { name: 'weather', schema: weather }
-    const structured = await create({ response_format: { type: 'json_schema', json_schema } })
-    expect(isWeather(JSON.parse(structured.choices[0]?.message.content ?? ''))).toBe(true)
-
+  test('receives the requested choices and log probabilities', async () => {
+    const create = (extra: object) =>
+      client.chat.completions.create({ model: 'gpt-4.1', messages: user('Hi, say END'), ...extra })
     const several = await create({ n: 3 })
     expect(several.choices.map(choice => choice.index)).toEqual([0, 1, 2])
     expect(new Set(several.choices.map(choice => choice.message.content)).size).toBe(3)
@@ -409,55 +359,6 @@ describe('official OpenAI client', () => {
     const tokens = withLogprobs.choices[0]?.logprobs?.content ?? []
     expect(tokens.map(token => token.token).join('')).toBe(withLogprobs.choices[0]?.message.content ?? '')
     expect(tokens[0]?.top_logprobs).toHaveLength(2)
-
-    const stopped = await create({ stop: ['END'] })
-    expect(stopped.choices[0]).toMatchObject({
-      finish_reason: 'stop',
-      message: { content: '[simulated gpt-4.1] You asked: “Hi, say ' },
-    })
-
-    const capped = await create({ max_tokens: 5 })
-    expect(capped.choices[0]).toMatchObject({ finish_reason: 'length', message: { content: '[simulated gpt-4.1] ' } })
-    expect(capped.usage?.completion_tokens).toBe(5)
-
-    const reasoned = await create({ reasoning_effort: 'high' }, 'gpt-5.5')
-    expect(reasoned.usage?.completion_tokens_details?.reasoning_tokens).toBeGreaterThan(0)
-  })
-
-  test('throws its typed class for every status with code, request ID and wait time', async () => {
-    const classes = [
-      [400, OpenAI.BadRequestError],
-      [401, OpenAI.AuthenticationError],
-      [403, OpenAI.PermissionDeniedError],
-      [404, OpenAI.NotFoundError],
-      [409, OpenAI.ConflictError],
-      [422, OpenAI.UnprocessableEntityError],
-      [429, OpenAI.RateLimitError],
-      [500, OpenAI.InternalServerError],
-      [503, OpenAI.InternalServerError],
-    ] as const
-    for (const [status, kind] of classes) {
-      const failure: unknown = await client.chat.completions
-        .create({ model: 'gpt-4.1', messages: user(`[[sim:status=${status}, retry_after=2]]`) })
-        .catch(error => error)
-      expect(failure).toBeInstanceOf(kind)
-      expect(failure).toMatchObject({ status, requestID: expect.stringMatching(/^req_/) })
-      expect(at(failure, 'headers')).toHaveProperty('get')
-      if (failure instanceof OpenAI.APIError) expect(failure.headers?.get('retry-after')).toBe('2')
-    }
-    const overflow: unknown = await client.chat.completions
-      .create({ model: 'gpt-4.1', messages: user('[[sim:context_overflow]]') })
-      .catch(error => error)
-    expect(overflow).toMatchObject({ status: 400, code: 'context_length_exceeded', param: 'messages' })
-  })
-
-  test('throws when a stream fails after status 200', async () => {
-    const stream = await client.chat.completions.create({
-      model: 'gpt-4.1',
-      messages: user('[[sim:error_after=2]]'),
-      stream: true,
-    })
-    await expect(Array.fromAsync(stream)).rejects.toBeInstanceOf(OpenAI.APIError)
   })
 })
 

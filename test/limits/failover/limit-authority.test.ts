@@ -462,6 +462,7 @@ else {
       admitted(await meter.admit(single()))
       isMoved = true
       proxy.leadTo(replica.port)
+      proxy.drop()
       const attempts = Array.from({ length: 50 }, async (_, index) => {
         await Bun.sleep(index * 2)
         return untilDecided(meter, single)
