@@ -204,6 +204,21 @@ test('documented paths: exist', () => {
   expect(missing.map(({ path, name }) => `${path}: ${name}`)).toEqual([])
 })
 
+test('paths in comments: end the path of a file', () => {
+  const folders = ['src', 'test', 'drizzle', 'deploy']
+  const files = folders.flatMap(folder => pathsUnder(folder, /\.(tsx?|sql|json|txt|tsv)$/))
+  const isKnown = (name: string) => files.some(path => path === name || path.endsWith(`/${name}`))
+  const named = files
+    .filter(path => /\.tsx?$/.test(path))
+    .flatMap(path =>
+      [...text(path).matchAll(/^ *(?:\*|\/\/|\/\*\*).*/gm)]
+        .flatMap(([comment]) => [...comment.matchAll(/`((?:[\w.-]+\/)*[\w-]+\.tsx?)`/g)])
+        .map(([, name = '']) => ({ path, name })),
+    )
+  expect(named.length).toBeGreaterThan(50)
+  expect(named.filter(({ name }) => !isKnown(name)).map(({ path, name }) => `${path}: ${name}`)).toEqual([])
+})
+
 /** Returns variables that the configuration reads. The values enable the parts that read further variables. */
 function variablesRead(): ReadonlySet<string> {
   const asked = new Set<string>()

@@ -138,7 +138,7 @@ export function openDatabase(address: DatabaseAddress, options: DatabaseOptions 
 /**
  * Migrates the schema, one instance at a time. Throws instead of queuing behind a long transaction, since a waiting
  * table lock blocks all later queries. Throws `NewerSchema` if a later release has migrated. Returns false if the user
- * may not create the role of `account-transaction.ts`: then row-level security is not active. `log` reports that
+ * may not create the role `gateway_app`: then row-level security is not active. `log` reports that
  * migrations are applied.
  */
 export async function migrate(database: Database, log?: Pick<Log, 'info'>): Promise<boolean> {

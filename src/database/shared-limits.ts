@@ -51,7 +51,7 @@ function inRedis(rule: LimitRule): { readonly script: Script; readonly values: r
 /**
  * Rate limiters in Redis, one key per name. KEYS[1] is the name's state; ARGV begins with the time (empty = the
  * server's own). Replies the milliseconds to wait, 0 = the request was counted. The rules are those of
- * `core/limits/token-buckets.ts` and `core/limits/sliding-windows.ts`.
+ * `core/limits/rate-limits.ts`.
  */
 
 const begin = `

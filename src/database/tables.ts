@@ -73,7 +73,7 @@ export const accounts = pgTable(
     stripeCustomerId: text('stripe_customer_id').unique('accounts_stripe_customer'),
     /**
      * The account was deleted: nothing names people any more, the row stays for usage and invoices
-     * (`database/repositories/erasure.ts`).
+     * (`console/account/store.ts`).
      */
     deletedAt: time('deleted_at'),
     createdAt: createdAt(),
@@ -183,7 +183,7 @@ export const apiKeys = pgTable(
 
 /**
  * Projects of an account. Their limits are those of the tag that the requests of their keys carry
- * (`core/request/project-tag.ts`).
+ * (`core/request/tags.ts`).
  */
 export const projects = pgTable(
   'projects',
@@ -649,7 +649,7 @@ export const usageRecords = pgTable(
     latencyMs: whole('latency_ms').notNull(),
     firstTokenMs: whole('first_token_ms'),
     metadata: jsonb('metadata').$type<Record<string, string>>(),
-    /** Routing and attempts as numbers (`core/usage/request-trace.ts`); null = a checkpoint. */
+    /** Routing and attempts as numbers (`core/usage/usage-record.ts`); null = a checkpoint. */
     trace: jsonb('trace').$type<RequestTrace>(),
     truth: text('truth', { enum: ['final', 'checkpoint'] })
       .notNull()
@@ -974,7 +974,7 @@ export const learningEntries = pgTable(
 )
 
 /**
- * Learning cells per account, query type and model: `Cell` of `core/learning/learning-cell.ts`, under its own names.
+ * Learning cells per account, query type and model: `Cell` of `learning/learning-cell.ts`, under its own names.
  */
 export const learningState = pgTable(
   'learning_state',

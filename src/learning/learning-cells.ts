@@ -1,4 +1,4 @@
-/** Learning cells in Postgres: `Cell` of `core/learning/learning-cell.ts` with its key. */
+/** Learning cells in Postgres: `Cell` of `learning/learning-cell.ts` with its key. */
 import type { Sql, TransactionSql } from 'postgres'
 import type { Database } from '../database/database.ts'
 import { emptyCell, type LearningCell } from './learning-cell.ts'

@@ -64,7 +64,7 @@ export function createProgressNotes(checkpoints: NotesStore | undefined): Checkp
         over.push(requestId)
         flushing.need()
       }
-      // A map keeps deleted values for a while (`core/limits/active-set.ts`). This releases the request that the value
+      // A map keeps deleted values for a while (`core/chat/request-abort.ts`). This releases the request that the value
       // references.
       one.progress = null
       noted.delete(requestId)

@@ -69,7 +69,7 @@ export type HealthTracker = {
    */
   mayTry(key: string): boolean
   /**
-   * Returns why the model is skipped now; null = it may be called. `isNamed` as in `core/routing/circuit-breaker.ts`.
+   * Returns why the model is skipped now; null = it may be called. `isNamed` as in `models/circuit-breaker.ts`.
    */
   skipReason(key: string, isNamed: boolean): SkipReason | null
   /**

@@ -1,5 +1,5 @@
 /**
- * Trains the three classifiers of `core/moderation/harm-features.ts`. In addition to the labeled sets they use the
+ * Trains the three classifiers of `text/harm/harm-features.ts`. In addition to the labeled sets they use the
  * project's sentences (`data/frames.json`) and, as harmless, all other prompts, since everyday prompts must not be
  * blocked.
  */

@@ -1,5 +1,5 @@
 /**
- * Trains the detector of harmful requests in any language (`core/moderation/world.ts`) on requests in English and
+ * Trains the detector of harmful requests in any language (`text/harm/world.ts`) on requests in English and
  * fifteen other languages, against everyday prompts in as many. Notions are shared by all languages, words belong to
  * one.
  */

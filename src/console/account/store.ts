@@ -233,7 +233,7 @@ export async function eraseLate(
   if (detail !== undefined) parts.log.warn('erasure_failed', { failures: failures.length, detail })
 }
 
-/** Erases the texts that people and their clients wrote: names, addresses, metadata, tags. See `erasure.ts`. */
+/** Erases the texts that people and their clients wrote: names, addresses, metadata, tags. */
 
 /**
  * Erases an address where people typed it as a name, and where the gateway did: a new account is named after its owner. An

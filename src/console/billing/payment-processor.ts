@@ -1,4 +1,4 @@
-/** The port to the payment processor: manual invoicing (`manual.ts`) or Stripe (`stripe.ts`). */
+/** The port to the payment processor: manual invoicing, or Stripe (`payments/stripe.ts`). */
 import { currency, type ProcessorInvoice } from '../../core/billing/billing.ts'
 
 /** The stored and displayed part of a payment method. */

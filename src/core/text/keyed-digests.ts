@@ -1,7 +1,7 @@
 import type { Message, PromptDefinition } from '../chat/chat.ts'
 import { messageNames, messageTexts } from '../chat/request-texts.ts'
 
-/** Turns of a conversation read as one text (`core/moderation/turns.ts`). */
+/** Turns of a conversation read as one text (`text/moderation/turns.ts`). */
 type JoinedTurns = { readonly role: 'turns'; readonly text: string }
 
 /** Values that have a digest. */

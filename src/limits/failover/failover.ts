@@ -209,7 +209,7 @@ export class FailoverMeter implements Meter {
       if (epoch?.holder === 'postgres') await Promise.race([released, Bun.sleep(releaseWaitMs)])
     }
     this.notes.forget(requestId)
-    // A map may keep deleted values for a while (`core/limits/active-set.ts`). This releases the request that the value
+    // A map may keep deleted values for a while (`core/chat/request-abort.ts`). This releases the request that the value
     // references.
     if (held !== undefined) held.progress = null
     return this.status(accountId, limits)

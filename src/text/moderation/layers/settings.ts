@@ -12,7 +12,7 @@ const ruleSchema = Type.Object(
     id: Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,63}$' }),
     category,
     reason: Type.Optional(Type.String({ maxLength: 200 })),
-    /** Word patterns (`core/moderation/patterns.ts`). */
+    /** Word patterns (`text/rules/patterns.ts`). */
     patterns: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 1_024 }), { minItems: 1, maxItems: 256 }),
     ),
