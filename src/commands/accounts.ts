@@ -28,7 +28,7 @@ import {
 } from '../database/repositories/accounts.ts'
 import type { Account, ApiKey } from '../database/tables.ts'
 import { dailyUsageOf } from '../ledger/ledger.ts'
-import { shellCommand } from '../server/shell-command.ts'
+import { shellCommand } from '../server/banner.ts'
 import { CommandFailure, choice, columns, command, json, print, printJson, UsageError } from './command.ts'
 import { listing } from './list-accounts.ts'
 import { withAccount, withDatabase } from './open-database.ts'

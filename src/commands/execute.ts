@@ -1,5 +1,14 @@
-import { type Command, columns, print, UsageError } from './command.ts'
-import { printError, printJsonError, runCommand, wantsHelp, wantsJson } from './run-command.ts'
+import {
+  type Command,
+  columns,
+  print,
+  printError,
+  printJsonError,
+  runCommand,
+  UsageError,
+  wantsHelp,
+  wantsJson,
+} from './command.ts'
 
 /** Files of commands by their first words, so that a command loads only its own dependencies. */
 const files: readonly { readonly words: readonly string[]; readonly load: () => Promise<readonly Command[]> }[] = [
@@ -10,7 +19,7 @@ const files: readonly { readonly words: readonly string[]; readonly load: () => 
   { words: ['projects'], load: async () => (await import('./projects.ts')).projectCommands },
   { words: ['usage'], load: async () => (await import('./usage.ts')).usageCommands },
   { words: ['models'], load: async () => (await import('./models.ts')).modelCommands },
-  { words: ['reload'], load: async () => (await import('./reload.ts')).reloadCommands },
+  { words: ['reload'], load: async () => (await import('./service.ts')).reloadCommands },
   { words: ['analyze'], load: async () => (await import('./analyze.ts')).analyzeCommands },
   { words: ['doctor'], load: async () => (await import('./doctor.ts')).doctorCommands },
   { words: ['completion'], load: async () => (await import('./completion.ts')).completionCommands(() => load('')) },

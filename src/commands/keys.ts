@@ -8,11 +8,10 @@ import { dayMs } from '../core/text/utc-days.ts'
 import type { Database } from '../database/database.ts'
 import type { ApiKey } from '../database/tables.ts'
 import { shownScopeLimits } from '../http/schemas.ts'
-import { shellCommand } from '../server/shell-command.ts'
+import { shellCommand } from '../server/banner.ts'
 import { CommandFailure, columns, command, json, print, printJson, UsageError } from './command.ts'
-import { durationIn, keyExpiryIn, limitsIn, modelListIn } from './key-options.ts'
 import { withAccount } from './open-database.ts'
-import { meantProject } from './projects.ts'
+import { durationIn, keyExpiryIn, limitsIn, meantProject, modelListIn } from './projects.ts'
 
 const email = '<email>'
 const maximumNameCharacters = 100

@@ -1,7 +1,7 @@
 /** `accounts list`: all accounts of the database. */
 import { readPlans } from '../config/config.ts'
 import { limitsOf, listAccounts } from '../database/repositories/accounts.ts'
-import { shellCommand } from '../server/shell-command.ts'
+import { shellCommand } from '../server/banner.ts'
 import { columns, command, json, print, printJson } from './command.ts'
 import { withDatabase } from './open-database.ts'
 

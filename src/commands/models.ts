@@ -1,9 +1,10 @@
-/** `models …`: the models of this configuration, read and validated without any call. */
+/** `models …`: the models that this configuration offers, with their prices, validated without any call. */
 import { type Config, readConfig } from '../config/config.ts'
+import { knownModels, offeredModels } from '../config/providers.ts'
 import { toModel, withChanges } from '../core/models/configured-models.ts'
 import { buildCatalog, type Catalog, deprecationOf, fullName, type Model } from '../core/models/models.ts'
+import { pricingFields } from '../core/models/pricing.ts'
 import { CommandFailure, columns, command, json, print, printJson } from './command.ts'
-import { modelListing } from './list-models.ts'
 import { updateModels } from './update-models.ts'
 
 const builtIn = [
@@ -52,8 +53,6 @@ const check = command({
     if (problems.length > 0) throw new CommandFailure(`Catalog check failed: ${problems.length} problem(s).`)
   },
 })
-
-export const modelCommands = [modelListing, check, updateModels]
 
 /** Returns the problems of a catalog, one line each. */
 function catalogueProblems(catalogue: Catalog): string[] {
@@ -110,3 +109,59 @@ function providersOf(config: Config, catalogue: Catalog) {
 function leavingRow(row: { model: string; state: string; until: string | null; successor: string | null }): string[] {
   return [row.model, row.state, row.until ?? '-', row.successor ?? '-']
 }
+
+export const modelListing = command({
+  name: 'models list',
+  about: 'List the models that this configuration offers; calls no provider',
+  operands: {},
+  options: {
+    prices: { type: 'boolean', about: 'show prices in USD per million tokens' },
+    provider: { type: 'string', value: 'ID', about: 'only models of this provider' },
+    json,
+  },
+  async run({ options }) {
+    const config = readConfig()
+    const models = offeredModels(config.providers, knownModels(config), config.hosts).list.filter(
+      model => options.provider === undefined || model.provider === options.provider,
+    )
+    if (options.json) return printJson({ data: models.map(model => toJson(model, options.prices === true)) })
+    const prices = options.prices === true ? ['INPUT', 'CACHED INPUT', 'CACHE WRITE', 'OUTPUT'] : []
+    print(
+      ...columns([
+        ['MODEL', 'CONTEXT', 'MAXIMUM OUTPUT', 'DEPRECATION', ...prices],
+        ...models.map(model => [
+          fullName(model),
+          String(model.contextWindow),
+          String(model.maxOutputTokens),
+          model.deprecationDate ?? (model.deprecated ? 'deprecated' : '-'),
+          ...(options.prices === true ? priceCells(model) : []),
+        ]),
+      ]),
+      '',
+      `${models.length} models. Servers that list their own models (Ollama, vLLM, LM Studio) add theirs at the start.`,
+      ...(options.prices === true
+        ? ['Prices: USD per million tokens. A model with * has other prices for long prompts, hours or service tiers.']
+        : []),
+    )
+  },
+})
+
+function priceCells({ pricing }: Model): string[] {
+  const mark = pricing.longContext === null && pricing.variants === undefined ? '' : '*'
+  return [pricing.input, pricing.cachedInput, pricing.cacheWrite, pricing.output].map(price =>
+    price === null ? '-' : `${price}${mark}`,
+  )
+}
+
+function toJson(model: Model, hasPrices: boolean) {
+  return {
+    id: fullName(model),
+    context_window: model.contextWindow,
+    max_output_tokens: model.maxOutputTokens,
+    deprecated: model.deprecated,
+    deprecation_date: model.deprecationDate,
+    ...(hasPrices ? { pricing: pricingFields(model.pricing) } : {}),
+  }
+}
+
+export const modelCommands = [modelListing, check, updateModels]

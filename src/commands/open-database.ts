@@ -1,11 +1,13 @@
-/** Database access of operator commands: the gateway's own data, whether it runs or not. */
+/** Database and Redis of operator commands: the gateway's own data, whether it runs or not. */
 import { existsSync } from 'node:fs'
 import { readStoreConfig, type StoreConfig } from '../config/config.ts'
 import { actingAs } from '../core/audit/audit.ts'
+import type { ServiceDeadlines } from '../core/request/deadlines.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { DataFolderHeld, holderOf } from '../database/data-folder.ts'
 import { type Database, migrate, openDatabase, refuseNewer } from '../database/database.ts'
 import { connectEmbedded } from '../database/embedded.ts'
+import { openRedis, type Redis } from '../database/redis.ts'
 import { type AccountWithUser, findAccountByEmail } from '../database/repositories/accounts.ts'
 import { CommandFailure } from './command.ts'
 
@@ -96,4 +98,34 @@ async function hasTables(database: Database): Promise<boolean> {
     ({ sql }) => sql<{ found: boolean }[]>`select to_regclass('accounts') is not null as found`,
   )
   return rows[0]?.found === true
+}
+
+/** Connections that failed, each with an error of its own or after the whole deadline. */
+const maximumFailed = 3
+
+/**
+ * Runs `work` on the Redis of `REDIS_URL`. Rejects with `CommandFailure` if it cannot be reached. No request waits for a
+ * command, so that its deadline is not that of a request: a busy machine misses that one.
+ */
+export async function withRedis<T>(
+  urls: readonly string[],
+  { commandConnectMs: patienceMs }: Pick<ServiceDeadlines, 'commandConnectMs'>,
+  work: (redis: Redis) => Promise<T>,
+): Promise<T> {
+  let reason = `no answer within ${patienceMs / 1_000} s`
+  const redis = openRedis({
+    urls,
+    deadlineMs: patienceMs,
+    onEvent: (event, detail) => {
+      if (event === 'redis_unavailable') reason = detail
+    },
+  })
+  try {
+    for (const until = Date.now() + patienceMs; !redis.isReady(); await Bun.sleep(20))
+      if (Date.now() > until || redis.failedConnections() >= maximumFailed)
+        throw new CommandFailure(`Redis is unreachable: ${reason}.`)
+    return await work(redis)
+  } finally {
+    redis.close()
+  }
 }

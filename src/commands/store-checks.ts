@@ -5,7 +5,7 @@ import { describeError } from '../core/validation/operator-errors.ts'
 import { type Database, NewerSchema, openDatabase, pendingMigrations } from '../database/database.ts'
 import type { Redis } from '../database/redis.ts'
 import { databaseTime } from '../database/statement.ts'
-import { shellCommand } from '../server/shell-command.ts'
+import { shellCommand } from '../server/banner.ts'
 import {
   type Check,
   clockCheck,
@@ -16,8 +16,7 @@ import {
   warningCheck,
 } from './checks.ts'
 import { CommandFailure } from './command.ts'
-import { withDatabase } from './open-database.ts'
-import { withRedis } from './open-redis.ts'
+import { withDatabase, withRedis } from './open-database.ts'
 
 /** The embedded database is opened only beside a running gateway: opening it otherwise would migrate it. */
 export async function embeddedChecks(isRunning: boolean): Promise<Check[]> {

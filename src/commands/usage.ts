@@ -11,7 +11,7 @@ const auditing = async () => ({
   ...(await import('./usage-reports.ts')),
   ...(await import('../ledger/reconcile/sources.ts')),
   ...(await import('../ledger/reconcile/sources.ts')),
-  ...(await import('./open-redis.ts')),
+  ...(await import('./open-database.ts')),
 })
 const dataDirectory = () => resolve(readStoreConfig().dataDirectory)
 

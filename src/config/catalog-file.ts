@@ -4,7 +4,7 @@ import { Value } from '@sinclair/typebox/value'
 import { systemErrorText } from '../core/validation/operator-errors.ts'
 import { catalog, catalogueDate } from '../models/catalog.ts'
 import { type CatalogUpdate, catalogUpdateProblems, catalogUpdateSchema } from '../models/catalog-update.ts'
-import { faultsOf } from './faults.ts'
+import { faultsOf } from './config-file.ts'
 
 /** A larger file is no catalog. */
 export const maximumCatalogBytes = 4_194_304

@@ -3,17 +3,17 @@
  * `config.ts` checks values against the rest of the configuration.
  */
 import { readFileSync } from 'node:fs'
-import { type Static, type TObject, type TSchema, Type, TypeGuard } from '@sinclair/typebox'
+import { type Static, type TArray, type TObject, type TSchema, Type, TypeGuard } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { planFiguresSchema } from '../core/limits/plans.ts'
 import { configuredModelSchema, modelChangeSchema } from '../core/models/configured-models.ts'
 import { configuredEmbeddingModelSchema } from '../core/models/embedding-models.ts'
 import { systemErrorText } from '../core/validation/operator-errors.ts'
+import { describeExpected } from '../core/validation/validate.ts'
 import { routingSchema } from '../models/capability-levels.ts'
 import { modelHostSchema } from '../models/model-hosts.ts'
 import { safetySchema } from '../text/moderation/layers/settings.ts'
 import { cloudFields } from './clouds.ts'
-import { faultsOf, isJsonObject } from './faults.ts'
 import { keyPoolFields, keyVariableSchema } from './key-pools.ts'
 
 /** Keys of a built-in provider, a provider on a cloud (`type`), or an OpenAI-compatible one, with `models`. */
@@ -136,4 +136,44 @@ function rightFields<S extends TObject>(schema: S, value: unknown): Partial<Stat
 
 function rightItems<S extends TSchema>(schema: S, list: unknown): Static<S>[] {
   return Array.isArray(list) ? list.filter(item => Value.Check(schema, item)) : []
+}
+
+/**
+ * Returns all problems of a value with their paths, without the values. Objects and lists are checked item by item, so
+ * that one invalid field does not hide the next.
+ */
+export function faultsOf(schema: TSchema, value: unknown, path: string): readonly string[] {
+  if (Value.Check(schema, value)) return []
+  if (TypeGuard.IsObject(schema) && isJsonObject(value)) {
+    const { properties } = schema
+    const unknown = Object.keys(value).filter(key => !Object.hasOwn(properties, key))
+    const parts = Object.entries(properties).filter(
+      ([key, part]) => Object.hasOwn(value, key) || !TypeGuard.IsOptional(part),
+    )
+    return [
+      ...unknown.map(key => `${under(path, key)}: unknown key; use one of ${Object.keys(properties).join(', ')}`),
+      ...parts.flatMap(([key, part]) =>
+        Object.hasOwn(value, key)
+          ? faultsOf(part, value[key], under(path, key))
+          : [`${under(path, key)}: is required: ${describeExpected(part)}`],
+      ),
+    ]
+  }
+  // An empty or too long list is reported as a whole.
+  const faults = TypeGuard.IsArray(schema) && Array.isArray(value) ? itemFaults(schema, value, path) : []
+  return faults.length > 0 ? faults : [`${path || 'the file'}: must be ${describeExpected(schema)}`]
+}
+
+function itemFaults(schema: TArray, items: readonly unknown[], path: string): readonly string[] {
+  return items.flatMap((item, at) => faultsOf(schema.items, item, under(path, String(at))))
+}
+
+const maximumKeyCharacters = 64
+
+function under(path: string, key: string): string {
+  return `${path === '' ? '' : `${path}.`}${key.slice(0, maximumKeyCharacters).replace(/\p{Cc}/gu, '')}`
+}
+
+export function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -32,13 +32,20 @@ import { readCatalogFile } from './catalog-file.ts'
 import { type ConfigFile, readConfigFile } from './config-file.ts'
 import { type Environment, type EnvironmentReader, environmentReader } from './environment.ts'
 import { resolveKeyModels } from './key-models.ts'
-import { type MailConfig, readMail, readPublicUrl } from './mail.ts'
-import { readOidc } from './oidc.ts'
-import { type OtlpConfig, readOtlp } from './otlp.ts'
 import { builtIn, knownModels, nameProblems, offeredModels, type ProviderSettings, readProviders } from './providers.ts'
-import { readRegistration } from './registration.ts'
-import { readSearch, type SearchSettings } from './search.ts'
-import { readOwnerUpgrades, readStripe, type StripeConfig } from './stripe.ts'
+import {
+  type MailConfig,
+  type OtlpConfig,
+  readMail,
+  readOtlp,
+  readOwnerUpgrades,
+  readPublicUrl,
+  readSearch,
+  readStripe,
+  type SearchSettings,
+  type StripeConfig,
+} from './services.ts'
+import { readOidc, readRegistration } from './sign-in.ts'
 
 export type { Environment } from './environment.ts'
 

@@ -1,7 +1,6 @@
 import type { FirstAccount } from '../console/account/first-account.ts'
 import { firstAccountLimits as limits, limitsText } from '../core/limits/plans.ts'
 import { toUsd } from '../core/usage/money.ts'
-import { shellCommand } from './shell-command.ts'
 
 type BannerOptions = {
   readonly version: string
@@ -85,4 +84,13 @@ function curl(baseUrl: string, key: string): string[] {
     `    -H 'content-type: application/json' \\`,
     `    -d '${body}'`,
   ]
+}
+
+/**
+ * Returns an operator command in a form that can be typed on this machine: without a global Bun installation (`npx`)
+ * there is no `bun`. `executable` is the path of the running Bun.
+ */
+export function shellCommand(command: string, executable: string = process.execPath): string {
+  const bun = /[\\/]_npx[\\/]/.test(executable) ? `npx -y bun@${Bun.version}` : 'bun'
+  return `${bun} run gateway ${command}`
 }

@@ -1,15 +1,16 @@
-/**
- * `npx` passes a SIGTERM to a shell, which ends without passing it on. The gateway would keep running and hold its port
- * and its folder. A process started through `npx` therefore checks whether the processes in between still run.
- */
+/** Signals and messages between this process and the one that started it. */
 import { readFileSync } from 'node:fs'
+import { isatty } from 'node:tty'
 import { intervalTimer } from '../core/jobs/repeating.ts'
 
 const lookEveryMs = 1_000
 /** Maximum processes between npx and the gateway: a shell, `bun run`, and another shell. */
 const maximumAncestors = 5
 
-/** Calls `onGone` when npx or a process in between has ended. Does nothing without npx or without `/proc`. */
+/**
+ * Calls `onGone` when npx or a process in between has ended. Does nothing without npx or without `/proc`. `npx` passes a
+ * SIGTERM to a shell, which ends without passing it on: the gateway would keep running and hold its port and its folder.
+ */
 export function watchLauncher(onGone: () => void): void {
   const chain = chainToNpx()
   if (chain === null) return
@@ -49,4 +50,27 @@ function read(pid: number, file: 'stat' | 'cmdline'): string {
   } catch {
     return ''
   }
+}
+
+/**
+ * SIGHUP means that the operator requests a reload, or that the terminal of the process was closed. Without this
+ * distinction a gateway would keep running after its terminal window was closed.
+ */
+export function onHangup({ reload, stop }: { readonly reload: () => unknown; readonly stop: () => unknown }): void {
+  const terminals = [0, 1, 2].filter(descriptor => isatty(descriptor))
+  process.on('SIGHUP', () => {
+    const isClosed = terminals.length > 0 && !terminals.some(descriptor => isatty(descriptor))
+    if (isClosed) stop()
+    else reload()
+  })
+}
+
+/**
+ * Sends a message to another process of this start. A process that is ending has closed its channel; the message is
+ * then dropped.
+ */
+export function sendToProcess<M>(peer: { send(message: M): unknown }, message: M): void {
+  try {
+    peer.send(message)
+  } catch {}
 }

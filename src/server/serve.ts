@@ -2,21 +2,26 @@
 import { createApp, version } from '../app.ts'
 import { createDeps } from '../compose/deps.ts'
 import type { Config } from '../config/config.ts'
+import { type ReloadResult, storeReload } from '../config/reload.ts'
 import { localOwner } from '../console/account/first-account.ts'
+import type { Message } from '../core/chat/chat.ts'
 import type { Log } from '../core/ports.ts'
 import { describeError } from '../core/validation/operator-errors.ts'
 import type { Database } from '../database/database.ts'
 import type { Embedded } from '../database/embedded.ts'
 import { findAccountByEmail, hasAccounts } from '../database/repositories/accounts.ts'
 import { toStoreError } from '../database/store-errors.ts'
+import { readCompatible } from '../dialects/chat-completions/request.ts'
+import { readMessages } from '../dialects/messages/request.ts'
+import { readNative } from '../dialects/native/request.ts'
+import { createReasoningSeal } from '../dialects/reasoning-seal.ts'
+import { readResponses } from '../dialects/responses/request.ts'
+import type { PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
+import { estimateInputTokens } from '../text/tokens/tokens.ts'
 import { banner, firstAccountCommand } from './banner.ts'
-import { serveOn } from './bind-port.ts'
-import { onHangup } from './hangup.ts'
-import { watchLauncher } from './launcher.ts'
-import { type StoredProblems, storeReload } from './reload-result.ts'
+import { exitWithStartupError, listenErrorText, serveOn } from './bind-port.ts'
+import { onHangup, watchLauncher } from './launcher.ts'
 import { Shutdown, type SupervisorMessage } from './shutdown.ts'
-import { exitWithStartupError, listenErrorText } from './startup-error.ts'
-import { warmUp } from './warm-up.ts'
 import { createSiblings, type FiguresMessage } from './worker-metrics.ts'
 
 /** Message from a worker to its supervisor: it listens, with the startup message for the operator. */
@@ -84,7 +89,7 @@ export async function serve(config: Config, { log, server: bound, embedded }: St
 /** Stops and reloads by signals, and in a worker by messages of its supervisor. */
 function receiveOrders(
   { worker, ownDirectory }: Pick<Config, 'worker' | 'ownDirectory'>,
-  { log, reloadConfig }: { readonly log: Log; readonly reloadConfig: () => StoredProblems },
+  { log, reloadConfig }: { readonly log: Log; readonly reloadConfig: () => ReloadResult },
   { shutdown, hear }: { readonly shutdown: Shutdown; readonly hear: ((message: FiguresMessage) => void) | undefined },
 ): void {
   const reload = () => storeReload(ownDirectory, reloadConfig())
@@ -141,4 +146,33 @@ async function keyOwner(database: Database): Promise<string | null | undefined> 
   const found = await findAccountByEmail(database, localOwner).catch(() => null)
   if (found !== null) return found.user.email
   return (await hasAccounts(database).catch(() => true)) ? null : undefined
+}
+
+/** Enough for the compiler to optimize the loops, and few enough to cost the start only milliseconds. */
+const rounds = 20
+
+type WarmUpDeps = {
+  readonly read: PromptAnalyzer
+  readonly safety: { screenMessages(messages: readonly Message[]): unknown }
+}
+
+/**
+ * Runs work on a sample that would otherwise delay the first request: request schemas are compiled at their first use,
+ * and the loops over a prompt's text are slow until they have run often.
+ */
+export function warmUp({ read, safety }: WarmUpDeps): void {
+  const sample = { messages: [{ role: 'user', content: 'Explain in two sentences why the sky is blue. '.repeat(20) }] }
+  const noHeaders = new Headers()
+  // The sample has no sealed reasoning.
+  const seal = createReasoningSeal('', null)
+  const opener = { seal, accountId: '' }
+  for (let round = 0; round < rounds; round++) {
+    const ask = readNative(sample, noHeaders, 0)
+    readCompatible(sample, noHeaders, 0)
+    readResponses({ input: sample.messages }, { headers: noHeaders, text: '' }, opener)
+    readMessages({ ...sample, max_tokens: 1 }, { headers: noHeaders, text: '', accountId: '' }, seal)
+    read(ask.messages)
+    estimateInputTokens(ask)
+    safety.screenMessages(ask.messages)
+  }
 }

@@ -5,7 +5,6 @@ import type { RequestAbort } from '../core/chat/request-abort.ts'
 import type { Log } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { describeError } from '../core/validation/operator-errors.ts'
-import { closeConnectionsAfterResponse, type RequestHandler } from './close-connections.ts'
 
 type StopOrder = 'SIGTERM' | 'SIGINT'
 
@@ -88,4 +87,24 @@ export class Shutdown {
     await Promise.race([deps.close(), deps.clock.sleep(closingDeadlineMs)])
     deps.log.info('stopped')
   }
+}
+
+/** Handler of requests, for example an Elysia instance. */
+export type RequestHandler = { readonly fetch: (request: Request) => Response | Promise<Response> }
+
+/**
+ * Adds `connection: close` to every response, so that clients with an open connection connect to another instance
+ * before this one stops. Wraps the whole server only when it is about to stop, so that normal responses have no
+ * overhead.
+ */
+export function closeConnectionsAfterResponse(app: RequestHandler, server: Bun.Server<unknown>): void {
+  const { fetch } = app
+  server.reload({
+    routes: {},
+    async fetch(request) {
+      const response = await fetch.call(app, request)
+      response.headers.set('connection', 'close')
+      return response
+    },
+  })
 }

@@ -6,8 +6,7 @@ import packageJson from '../../package.json'
 import { readConfig } from '../config/config.ts'
 import { openEmbedded } from '../database/embedded.ts'
 import { consoleLog } from '../observability/log.ts'
-import { bindPort } from './bind-port.ts'
-import { exitWithStartupError } from './startup-error.ts'
+import { bindPort, exitWithStartupError } from './bind-port.ts'
 
 /** Starts to serve, and returns. The process ends at a stop signal; exit code 1 if it cannot start. */
 export async function start(): Promise<void> {

@@ -3,7 +3,7 @@
  * the supervisor. Otherwise each scrape would show the figures of another worker.
  */
 import type { Family } from '../observability/instruments.ts'
-import { sendToProcess } from './send-message.ts'
+import { sendToProcess } from './launcher.ts'
 
 type WorkerMetrics = { readonly worker: number; readonly families: readonly Family[] }
 

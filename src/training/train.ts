@@ -3,9 +3,8 @@
  * results of cross-validation.
  */
 import { join } from 'node:path'
-import { CommandFailure, command, print } from '../commands/command.ts'
+import { CommandFailure, command, print, runCommand } from '../commands/command.ts'
 import { showProgress } from '../commands/progress.ts'
-import { runCommand } from '../commands/run-command.ts'
 import { tableOf } from './report-table.ts'
 import type { TrainingJob } from './training-job.ts'
 import { courses, examplesIn } from './training-jobs.ts'

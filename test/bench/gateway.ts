@@ -6,7 +6,7 @@ import { readConfig } from '../../src/config/config.ts'
 import { createKey } from '../../src/console/keys/stores/keys.ts'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { changeAccount, createAccount } from '../../src/database/repositories/accounts.ts'
-import { warmUp } from '../../src/server/warm-up.ts'
+import { warmUp } from '../../src/server/serve.ts'
 
 const deps = await createDeps(readConfig())
 const createdAt = new Date()

@@ -4,8 +4,7 @@
  * overload are interleaved, so that the ratios do not depend on other load. Prints one line per run, then the ratios.
  */
 import { join } from 'node:path'
-import { command } from '../../src/commands/command.ts'
-import { runCommand } from '../../src/commands/run-command.ts'
+import { command, runCommand } from '../../src/commands/command.ts'
 import { openDatabase } from '../../src/database/database.ts'
 import { newAccountOn } from '../harness/account.ts'
 import { startPostgres } from '../harness/postgres.ts'

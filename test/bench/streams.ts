@@ -3,8 +3,7 @@
  * Upstream and readers are one process each. Prints the readers' results and the gateway's CPU and memory.
  */
 import { join } from 'node:path'
-import { command } from '../../src/commands/command.ts'
-import { runCommand } from '../../src/commands/run-command.ts'
+import { command, runCommand } from '../../src/commands/command.ts'
 import { openDatabase } from '../../src/database/database.ts'
 import { newAccountOn } from '../harness/account.ts'
 import { startPostgres } from '../harness/postgres.ts'

@@ -1,5 +1,5 @@
 import { afterAll, expect } from 'bun:test'
-import { withRedis } from '../../src/commands/open-redis.ts'
+import { withRedis } from '../../src/commands/open-database.ts'
 import { usualDeadlines } from '../../src/core/request/deadlines.ts'
 import { startProxy } from '../faults/tcp-proxy.ts'
 import { needed, testNeeding } from '../harness/needs.ts'

@@ -1,7 +1,7 @@
 /** Which project the text of `keys create --project` means. */
 import { describe, expect, test } from 'bun:test'
 import { meantProject } from '../../src/commands/projects.ts'
-import { shellCommand } from '../../src/server/shell-command.ts'
+import { shellCommand } from '../../src/server/banner.ts'
 
 const archivedAt = new Date(0)
 const projects = [

@@ -3,8 +3,7 @@
  * request must be answered, and known keys must not be delayed. Prints counts and times.
  */
 import { join } from 'node:path'
-import { command } from '../../src/commands/command.ts'
-import { runCommand } from '../../src/commands/run-command.ts'
+import { command, runCommand } from '../../src/commands/command.ts'
 import { openDatabase } from '../../src/database/database.ts'
 import { startChild, stopChildren } from '../bench/load/child.ts'
 import type { OpenLoad, OpenLoadResult } from '../bench/load/open-load.ts'

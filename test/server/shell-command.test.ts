@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { shellCommand } from '../../src/server/shell-command.ts'
+import { shellCommand } from '../../src/server/banner.ts'
 
 test('shellCommand: returns a command that can be typed, by npx without a global Bun', () => {
   const npx = '/home/me/.npm/_npx/8666902f26f2dc1a/node_modules/bun/bin/bun.exe'

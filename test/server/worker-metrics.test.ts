@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { exposition, mergeWorkers } from '../../src/observability/exposition.ts'
 import { createCounter, createHistogram } from '../../src/observability/instruments.ts'
-import { sendToProcess } from '../../src/server/send-message.ts'
+import { sendToProcess } from '../../src/server/launcher.ts'
 import {
   createGathering,
   createSiblings,

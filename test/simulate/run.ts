@@ -1,9 +1,8 @@
 /** `bun run simulate`: gains of learning, and its cost when there is nothing to learn. */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { CommandFailure, command, print } from '../../src/commands/command.ts'
+import { CommandFailure, command, print, runCommand } from '../../src/commands/command.ts'
 import { showProgress } from '../../src/commands/progress.ts'
-import { runCommand } from '../../src/commands/run-command.ts'
 import { biasParameters, estimateBiases } from '../../src/learning/learned-bias.ts'
 import { addEntry, emptyCell } from '../../src/learning/learning-cell.ts'
 import {

@@ -4,8 +4,7 @@ import { openApiPath } from '../endpoints.ts'
 import type { Policy, RouteDocs } from '../route-docs.ts'
 import { errorShape } from '../schemas.ts'
 import { answerHeaders, headerComponents, refusalHeaders } from './headers.ts'
-import { sampleOf } from './sample.ts'
-import { createSchemas, type JsonSchema, type Schemas } from './schemas.ts'
+import { createSchemas, type JsonSchema, type Schemas, sampleOf } from './schemas.ts'
 
 /** A route as Elysia lists it; `detail` is the result of `documented`. */
 export type RouteEntry = {
