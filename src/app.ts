@@ -53,8 +53,8 @@ import { paceStream } from './request/delivery/stream-pacing.ts'
 import { planDryRun } from './request/dry-run.ts'
 import { offerOf } from './request/enrich.ts'
 import { loadQuotaStatus } from './request/load-quota-status.ts'
-import { reportModelHealth } from './request/routing/health-report.ts'
-import { likelyModel } from './request/routing/likely-model.ts'
+import { reportModelHealth } from './request/routing/hosts.ts'
+import { likelyModel } from './request/routing/score-candidates.ts'
 import { planWebAccess } from './web/web-plan.ts'
 
 export const version = packageJson.version

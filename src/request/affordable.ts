@@ -51,22 +51,22 @@ export function affordable(
 
 const nothing = { tokens: 0, microcents: 0 }
 
-/** Enlarges the reservation by the whole cost of a hedge and returns its part; null = the account cannot pay for both. */
+/** Enlarges the reservation by the whole cost of a hedge, and notes its part; null = the account cannot pay for both. */
 export async function affordableHedge(
   meter: Pick<Meter, 'raise'>,
-  request: AffordableRequest,
+  { plan, prepared }: AffordableRequest,
   candidate: Candidate,
   progress: Progress,
-): Promise<{ readonly tokens: number; readonly microcents: number } | null> {
-  const { reservation } = progress
-  const { plan, prepared } = request
+): Promise<Reservation | null> {
+  const { reservation, hedge } = progress
   const { outputCap, inputTokens, microcents } = highestUsage({ plan, ask: prepared.ask }, candidate, reservation)
   const tokens = inputTokens + outputCap * plan.choices
   const { reservedTokens, reservedMicrocents } = reservation
   const raised = await meter.raise(reservation, reservedTokens + tokens, reservedMicrocents + microcents)
-  if (raised === null) return null
+  if (raised === null || hedge === null) return null
   progress.reservation = raised
-  return { tokens, microcents }
+  Object.assign(hedge, { tokens, microcents })
+  return raised
 }
 
 /** Returns the largest usage of one attempt, with the input that the provider may add, without the gateway's own web access. */

@@ -14,7 +14,7 @@ import { estimateInputTokens } from '../text/tokens/tokens.ts'
 import { planWebAccess } from '../web/web-plan.ts'
 import { type AdmitDeps, admit } from './admit.ts'
 import type { AdmittedRequest } from './admitted-request.ts'
-import { type CallDeps, call } from './call.ts'
+import { call } from './call.ts'
 import { type EnhanceDeps, enhance, planRequestEnhancement } from './enhance.ts'
 import { type EnrichDeps, enrich, offerOf } from './enrich.ts'
 import { type ModerateDeps, moderate, moderateEmbedded } from './moderate-input.ts'
@@ -24,6 +24,7 @@ import { createProgress, failureOf, type Progress } from './progress.ts'
 import { type RouteDeps, route } from './routing/route.ts'
 import { type ScreenAheadDeps, screenAhead } from './screen-ahead.ts'
 import { type CheckpointDeps, checkpoint, type SettleDeps, settle } from './settle.ts'
+import type { CallDeps } from './ways.ts'
 
 /** Dependencies of all steps, as each declares its own. */
 export type AnswerDeps = RouteDeps &

@@ -1,9 +1,10 @@
 /** One attempt while it is read: decides which output may be sent and when, and writes the checkpoints. */
-import type { Attempt } from '../core/chat/attempts.ts'
+import type { AttemptOutcome } from '../core/chat/attempts.ts'
 import type { ChatEvent, ResponseStart } from '../core/chat/chat-events.ts'
 import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { type Catalog, fullName } from '../core/models/models.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
+import type { Reservation } from '../limits/meter.ts'
 import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
 import { estimateTokens, likelyInputTokens } from '../text/tokens/tokens.ts'
@@ -11,7 +12,7 @@ import type { AdmittedRequest } from './admitted-request.ts'
 import type { AttemptDeps, OpenAttempt } from './attempt.ts'
 import type { Prepared } from './enrich.ts'
 import type { Progress } from './progress.ts'
-import { viaOf } from './routing/candidate.ts'
+import { type Candidate, viaOf } from './routing/candidate.ts'
 import { requestedModel } from './routing/named-model.ts'
 import { servedModel } from './served-model.ts'
 import { applyParts, isHeld, type UpstreamResponse } from './upstream-response.ts'
@@ -41,6 +42,16 @@ export type CallRequest = Pick<
   readonly checkpoint: () => void
 }
 
+/** One host of a model and one of its keys, with what an attempt on it holds until its end. */
+export type Way = {
+  readonly candidate: Candidate
+  readonly reservation: Reservation
+  /** Null = the host has one credential. */
+  readonly claim: KeyClaim | null
+  /** Ticket of the retry budget. */
+  readonly ticket: { end(): void }
+}
+
 export type AttemptRunDeps = AttemptDeps & {
   readonly config: { readonly deadlines: Deadlines; readonly defaultMaxOutputTokens: number }
   readonly catalogue: Pick<Catalog, 'resolve'>
@@ -49,12 +60,9 @@ export type AttemptRunDeps = AttemptDeps & {
 type AttemptRunOptions = {
   readonly request: CallRequest
   readonly progress: Progress
+  readonly way: Way
   readonly attempt: OpenAttempt
   readonly response: UpstreamResponse
-  /** Key of the attempt; null = the provider's only one. */
-  readonly claim: KeyClaim | null
-  /** Ticket of the retry budget; released after the attempt. */
-  readonly ticket: { end(): void }
   readonly outputCap: number
   /** Ends the probe of an open circuit without an outcome; null = the attempt is not a probe. */
   readonly endProbe: (() => void) | null
@@ -64,28 +72,27 @@ type AttemptRunOptions = {
 
 /** A class, because creating closures per request costs time. */
 export class AttemptRun {
+  readonly way: Way
   readonly attempt: OpenAttempt
   readonly response: UpstreamResponse
-  readonly claim: KeyClaim | null
   readonly stream: boolean
   /** Content was sent to the client, so no other candidate can answer. */
   isCommitted = false
-  /** Another attempt may still answer instead, so that no output may be sent. */
-  isRacing = false
   private readonly deps: AttemptRunDeps
   private readonly options: AttemptRunOptions
   private readonly maximumCharacters: number
-  private readonly held: ChatEvent[] = []
+  /** Content that was not sent. */
+  private held: ChatEvent[] = []
   private checkpointAt: number
   private checkpointLength = 0
 
   constructor(deps: AttemptRunDeps, options: AttemptRunOptions) {
-    const { attempt, response, claim, stream, outputCap, request } = options
+    const { way, attempt, response, stream, outputCap, request } = options
     this.deps = deps
     this.options = options
+    this.way = way
     this.attempt = attempt
     this.response = response
-    this.claim = claim
     this.stream = stream
     this.maximumCharacters = outputCap * request.prepared.ask.choices * maximumCharactersPerToken + 4096
     this.checkpointAt = response.startedAt + firstCheckpointMs - checkpointEveryMs
@@ -95,8 +102,8 @@ export class AttemptRun {
     return this.response.ended || this.response.failure !== null
   }
 
-  /** Adds the parts that arrived. Returns those that may be sent now, null = none. */
-  take(parts: readonly AnswerPart[]): readonly ChatEvent[] | null {
+  /** Adds the parts that arrived. */
+  add(parts: readonly AnswerPart[]): void {
     const { attempt, response } = this
     const { ask } = this.options.request.prepared
     const content = applyParts(response, parts, ask.choices)
@@ -108,19 +115,22 @@ export class AttemptRun {
     }
     if (response.text.length > this.maximumCharacters || response.itemCharacters > maximumItemCharacters)
       response.failure ??= endless
-    if (content.length === 0) return null
-    if (this.isCommitted) return content
-    for (const event of content) this.held.push(event)
-    return this.isRacing ? null : this.show()
+    if (this.held.length === 0) this.held = content
+    else for (const event of content) this.held.push(event)
   }
 
-  /** Returns the first batch if a stream has content to send; null = none, or not yet. */
+  /** Returns the content to send now; null = none, or not yet. The first batch begins with `opened`. */
   show(): readonly ChatEvent[] | null {
-    const { stream } = this.options.request.prepared.ask
-    // A failure in the same read as the first content was not sent yet, so the request can still fall back.
-    if (stream === null || !this.hasServed()) return null
-    this.isCommitted = true
-    return this.firstBatch()
+    if (!this.isCommitted) {
+      // A failure in the same read as the first content was not sent yet, so the request can still fall back.
+      if (this.options.request.prepared.ask.stream === null || !this.hasServed()) return null
+      this.isCommitted = true
+      return this.firstBatch()
+    }
+    if (this.held.length === 0) return null
+    const content = this.held
+    this.held = []
+    return content
   }
 
   /** Whether content that may be sent has arrived without a failure. */
@@ -131,11 +141,11 @@ export class AttemptRun {
   /** Ends the upstream call and releases the ticket and the key. Always called. */
   close(): void {
     this.attempt.close(this.response.ended && this.response.failure === null)
-    this.options.ticket.end()
+    this.way.ticket.end()
     // The report of an outcome follows in the same turn, if there is one.
     this.options.endProbe?.()
     const { failure } = this.response
-    this.claim?.settle(this.drawnTokens(), failure && { ...failure, status: this.attempt.status() })
+    this.way.claim?.settle(this.drawnTokens(), failure && { ...failure, status: this.attempt.status() })
   }
 
   /** Tokens that count against the quota; null = unknown, and the estimate stays. A refused request draws none. */
@@ -158,8 +168,61 @@ export class AttemptRun {
     return this.isCommitted ? finishesOf(this.response) : [...this.firstBatch(), ...finishesOf(this.response)]
   }
 
+  /** Records the attempt with its duration until now. */
+  note(outcome: AttemptOutcome, status: number | null = this.attempt.status()): void {
+    const { candidate, startedAt } = this.response
+    this.options.progress.attempts.push({
+      model: fullName(candidate.model),
+      outcome,
+      startedAt,
+      durationMs: Math.round(this.lastedMs()),
+      status,
+      ...viaOf(candidate, this.way.claim),
+    })
+  }
+
+  /** Milliseconds since the attempt began. */
+  lastedMs(): number {
+    return this.deps.clock.monotonic() - this.response.startedAt
+  }
+
   private firstBatch(): readonly ChatEvent[] {
-    return [opened(this.deps, this.options, viaOf(this.response.candidate, this.claim)), ...this.held]
+    const content = this.held
+    this.held = []
+    return [this.opened(), ...content]
+  }
+
+  /** Creates the first event of a response, whose model from here on is the serving one. */
+  private opened(): ChatEvent {
+    const { response } = this
+    const { request, progress } = this.options
+    const { candidate, startedAt, firstContentAt, ask, providerFields, vectors } = response
+    const { requestId, startedMonotonic, secrets } = request
+    // Vectors arrive at once.
+    if (firstContentAt !== null && vectors === null) progress.firstContentMs = firstContentAt - startedMonotonic
+    this.note('served', 200)
+    const model = fullName(servedModel(this.deps.catalogue, response))
+    const requested = requestedModel(request.plan)
+    const opening: ResponseStart = {
+      requestId,
+      createdAt: Math.floor(request.startedAt / 1000),
+      model,
+      provider: candidate.model.provider,
+      requestedModel: requested,
+      ...(model === requested && ask.model !== null ? { askedName: ask.model } : {}),
+      attempts: [...progress.attempts],
+      droppedParameters: response.droppedParameters,
+      ...(secrets.length === 0 ? {} : { secrets }),
+      ...(response.outputCap === null ? {} : { outputCap: response.outputCap }),
+      ...(progress.web === null ? {} : { web: progress.web }),
+      ...(progress.hedge === null ? {} : { hedge: progress.hedge.result }),
+      ...(ask.dialect === 'messages' ? { inputUsage: inputUsageOf(response) } : {}),
+      ...(providerFields === null ? {} : { providerFields }),
+      ...(vectors === null ? {} : { vectors }),
+      enhanced: progress.enhancement?.changed ?? null,
+      overheadMs: Math.max(0, startedAt - startedMonotonic - progress.upstreamMs),
+    }
+    return { type: 'opened', opening }
   }
 
   /** Each second or 256 tokens, whichever comes first: a process that dies loses at most this much of a request. */
@@ -171,50 +234,6 @@ export class AttemptRun {
     this.checkpointLength = length
     this.options.request.checkpoint()
   }
-}
-
-/** Creates the first event of a response, whose model from here on is the serving one. */
-export function opened(
-  deps: Pick<AttemptRunDeps, 'clock' | 'catalogue'>,
-  { request, progress, response }: Pick<AttemptRunOptions, 'request' | 'progress' | 'response'>,
-  via: Pick<Attempt, 'via'> | null,
-): ChatEvent {
-  const { candidate, startedAt, firstContentAt } = response
-  const { requestId, startedMonotonic, secrets } = request
-  const durationMs = Math.round(deps.clock.monotonic() - startedAt)
-  const { ask, providerFields, vectors } = response
-  // Vectors arrive at once.
-  if (firstContentAt !== null && vectors === null) progress.firstContentMs = firstContentAt - startedMonotonic
-  progress.attempts.push({
-    model: fullName(candidate.model),
-    outcome: 'served',
-    startedAt,
-    durationMs,
-    status: 200,
-    ...via,
-  })
-  const model = fullName(servedModel(deps.catalogue, response))
-  const requested = requestedModel(request.plan)
-  const opening: ResponseStart = {
-    requestId,
-    createdAt: Math.floor(request.startedAt / 1000),
-    model,
-    provider: candidate.model.provider,
-    requestedModel: requested,
-    ...(model === requested && ask.model !== null ? { askedName: ask.model } : {}),
-    attempts: [...progress.attempts],
-    droppedParameters: response.droppedParameters,
-    ...(secrets.length === 0 ? {} : { secrets }),
-    ...(response.outputCap === null ? {} : { outputCap: response.outputCap }),
-    ...(progress.web === null ? {} : { web: progress.web }),
-    ...(progress.hedge === null ? {} : { hedge: progress.hedge.result }),
-    ...(ask.dialect === 'messages' ? { inputUsage: inputUsageOf(response) } : {}),
-    ...(providerFields === null ? {} : { providerFields }),
-    ...(vectors === null ? {} : { vectors }),
-    enhanced: progress.enhancement?.changed ?? null,
-    overheadMs: Math.max(0, startedAt - startedMonotonic - progress.upstreamMs),
-  }
-  return { type: 'opened', opening }
 }
 
 /** The input tokens that are known when the response begins. */

@@ -22,8 +22,6 @@ type Decision = { readonly layer: string | null; readonly category: string | nul
 /** A second attempt that began because the first content was late. */
 export type Hedge = {
   result: HedgeResult
-  /** Both attempts are being read. */
-  isRacing: boolean
   /** The response beside `Progress.response`: still read, or of the canceled attempt. Null = none, or it failed. */
   other: UpstreamResponse | null
   /** Its part of the reservation. */

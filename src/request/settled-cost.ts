@@ -70,8 +70,10 @@ export function settledCost(
   const web = model === null ? null : progress.web
   const search = (web?.searchMicrocents ?? 0) + (model === null ? 0 : providerSearchCost(usage))
   const fetch = web?.fetchMicrocents ?? 0
-  // As a failed attempt, it costs nothing if nothing was answered.
-  const lost = model === null ? null : lostHedge(catalogue, progress, { plan, ask, seat })
+  // The attempt that lost a hedge. As a failed attempt, it costs nothing if nothing was answered.
+  const other = progress.hedge?.other ?? null
+  const isBilled = model !== null && other !== null && !progress.discarded.includes(other)
+  const lost = isBilled ? otherCost(catalogue, other, { plan, ask, seat }) : null
   const costFor = (tokens: TokenUsage) =>
     rates === null ? 0 : costOf(rates, tokens) + hourCacheCost(rates, tokens) + search + fetch + (lost?.cost ?? 0)
   // The provider charges for its own counts, also where they exceed the model's limits.
@@ -79,7 +81,7 @@ export function settledCost(
   const charged = costFor(usage)
   const billed = paysInFull(caller) ? charged : Math.min(charged, seat.reservedMicrocents)
   const hedge = Math.min(lost?.cost ?? 0, Math.max(0, billed - search - fetch))
-  const unbilled = unbilledResponses(progress).map(one => otherCost(catalogue, one, { plan, ask, seat }, true))
+  const unbilled = unbilledResponses(progress).map(one => otherCost(catalogue, one, { plan, ask, seat }))
   const owed = unbilled.reduce((sum, { cost }) => Math.min(sum + cost, Number.MAX_SAFE_INTEGER), due)
   const otherUsages = [...(lost === null ? [] : [lost]), ...unbilled].map(({ usage: one }) => one)
   const cacheSaved = rates === null ? null : savedByCache(rates, usage)
@@ -108,34 +110,16 @@ function termsOf({ startedAtMs, providerFields, ask, droppedParameters }: Upstre
   return { at: startedAtMs, tier: tier ?? (droppedParameters.includes('service_tier') ? null : requestedTier(ask)) }
 }
 
-/**
- * Returns the cost of the attempt that lost a hedge, if it is billed. While both attempts run, each counts as an attempt does that
- * its client ends.
- */
-function lostHedge(
-  catalogue: Pick<Catalog, 'resolve'>,
-  { hedge, discarded }: Pick<Progress, 'hedge' | 'discarded'>,
-  counted: Counted,
-): OtherCost | null {
-  if (hedge === null || hedge.other === null || discarded.includes(hedge.other)) return null
-  return otherCost(catalogue, hedge.other, counted, !hedge.isRacing)
-}
-
 type OtherCost = { readonly usage: TokenUsage; readonly cost: number }
 
 /**
  * Returns the cost of a response beside the billed one. Providers bill the input of a canceled request, and the output until
  * then.
  */
-function otherCost(
-  catalogue: Pick<Catalog, 'resolve'>,
-  response: UpstreamResponse,
-  counted: Counted,
-  isCanceled: boolean,
-): OtherCost {
+function otherCost(catalogue: Pick<Catalog, 'resolve'>, response: UpstreamResponse, counted: Counted): OtherCost {
   const model = servedModel(catalogue, response)
   const rates = ratesAt(model.pricing, termsOf(response))
-  const usage = possible(used(response, counted, isCanceled).usage, model, counted)
+  const usage = possible(used(response, counted).usage, model, counted)
   return { usage, cost: costOf(rates, usage) + hourCacheCost(rates, usage) + providerSearchCost(usage) }
 }
 
@@ -155,10 +139,9 @@ const nothing: TokenUsage = {
 function used(
   response: UpstreamResponse | null,
   { plan, ask, seat }: Counted,
-  isCanceled = false,
 ): { readonly usage: TokenUsage; readonly estimated: boolean } {
   if (response === null) return { usage: nothing, estimated: false }
-  const { candidate, usage: reported, ended, hasContent } = response
+  const { candidate, usage: reported, ended, hasContent, isCanceled } = response
   const counted = reported?.outputTokens ?? null
   if (reported !== null && reported.inputTokens !== null && counted !== null)
     return {

@@ -1,21 +1,16 @@
-/** Starts an attempt of the loop: claims its key, asks the retry budget, and builds its request. */
+/** Starts an attempt of the loop: builds its request for the way that was selected. */
 import type { ChatRequest } from '../core/chat/chat.ts'
 import { gatewayOutputCap } from '../core/chat/output-cap.ts'
-import { fullName } from '../core/models/models.ts'
+import type { Model } from '../core/models/models.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
-import type { Reservation } from '../limits/meter.ts'
-import type { CachePlace } from '../models/cache-affinity.ts'
 import { modelAt } from '../models/model-hosts.ts'
-import type { KeyClaim } from '../providers/keys/key-pool.ts'
-import type { ProviderAsk } from '../providers/provider.ts'
-import { AttemptRun } from './attempt-run.ts'
-import { type CallState, skip } from './call-state.ts'
-import { claimKey } from './claim-key.ts'
+import type { Access, ProviderAsk } from '../providers/provider.ts'
+import { AttemptRun, type Way } from './attempt-run.ts'
 import { createAttempt } from './embeddings-attempt.ts'
 import type { Candidate } from './routing/candidate.ts'
-import { healthKey } from './routing/health-key.ts'
-import { isUnstreamed } from './unstreamed.ts'
+import { healthKey } from './routing/hosts.ts'
 import { createUpstreamResponse } from './upstream-response.ts'
+import { type CallState, release } from './ways.ts'
 
 /**
  * Up to this output cap, a JSON response is requested in one piece: few enough tokens for the first byte's deadline.
@@ -24,32 +19,21 @@ import { createUpstreamResponse } from './upstream-response.ts'
  */
 const maximumWholeAnswerTokens = 512
 
-/** Claims a key, if the provider has several, and starts the attempt; null = the candidate is skipped. */
-export function claimAndStart(state: CallState, candidate: Candidate, reservation: Reservation): AttemptRun | null {
-  if (candidate.endpoint.keys === undefined) return startAttempt(state, candidate, reservation, null)
-  const place = cachePlaceOf(state, candidate)
-  const preferred = place?.host === candidate.endpoint.id ? place.account : null
-  const claim = claimKey(state, candidate, { outputCap: reservation.outputCap, preferred })
-  if (typeof claim === 'string') return skip(state, candidate, claim)
-  let run: AttemptRun | null = null
+/** Starts an attempt on a way, which is released with it. */
+export function startAttempt(state: CallState, way: Way): AttemptRun {
   try {
-    run = startAttempt(state, candidate, reservation, claim)
-    return run
-  } finally {
-    if (run === null) claim.settle(0)
+    return start(state, way)
+  } catch (cause) {
+    release(way)
+    throw cause
   }
 }
 
-/** Starts one attempt; null = the retry budget is used up. */
-export function startAttempt(
-  state: CallState,
-  candidate: Candidate,
-  reservation: Reservation,
-  claim: KeyClaim | null,
-): AttemptRun | null {
+function start(state: CallState, way: Way): AttemptRun {
   const { deps, progress, deadlineAt } = state
   const { prepared, plan, signal, caller } = state.request
   const ask = state.bare ?? prepared.ask
+  const { candidate, reservation, claim } = way
   const { model } = candidate
   const outputCap = Math.min(reservation.outputCap, model.maxOutputTokens)
   // Only a stream has a first content before its end.
@@ -57,7 +41,6 @@ export function startAttempt(
   const access = claim?.key.access ?? candidate.endpoint.access
   const isRefused = isUnstreamed(access, model, deps.clock.monotonic())
   const stream = !isRefused && (ask.stream !== null || (model.capabilities.streaming && wantsStream))
-  const key = healthKey(candidate)
   const attempt = createAttempt(deps, {
     candidate,
     claim,
@@ -72,8 +55,7 @@ export function startAttempt(
     deadlineAt,
     signal,
   })
-  const ticket = drawsOnBudget(state, candidate) ? deps.health.beginRetry(key) : free
-  if (ticket === null) return skip(state, candidate, 'skipped_retry_budget')
+  const key = healthKey(candidate)
   const isProbe = deps.health.beginAttempt(key)
   const response = createUpstreamResponse({
     candidate,
@@ -91,8 +73,8 @@ export function startAttempt(
     startedAtMs: deps.clock.now(),
   })
   progress.response = response
-  const run = { request: state.request, progress, attempt, response, claim, ticket, outputCap, stream }
-  return new AttemptRun(deps, { ...run, endProbe: isProbe ? () => deps.health.endProbe(key) : null })
+  const endProbe = isProbe ? () => deps.health.endProbe(key) : null
+  return new AttemptRun(deps, { request: state.request, progress, way, attempt, response, outputCap, stream, endProbe })
 }
 
 /** A local server that loads a large model sends nothing before. Beyond this time it is broken. */
@@ -109,15 +91,6 @@ function deadlinesFor(deadlines: Deadlines, { endpoint }: Candidate, isWhole: bo
     firstContentMs: atLeast(deadlines.firstContentMs),
     firstContentReasoningMs: atLeast(deadlines.firstContentReasoningMs),
   }
-}
-
-/** Returns where the candidate's model has the conversation cached, if it has several keys or hosts. */
-export function cachePlaceOf(
-  { deps, request: { caller, ask } }: CallState,
-  { model }: Candidate,
-): CachePlace | undefined {
-  const affinity = deps.ties.of(caller.accountId, ask)
-  return affinity?.model === fullName(model) ? affinity.place : undefined
 }
 
 function cacheMarksFor({ deps, request }: CallState, { endpoint, model }: Candidate): Pick<ProviderAsk, 'cacheMarks'> {
@@ -144,14 +117,19 @@ function withOwnCacheKey(ask: ChatRequest, keyOf: (name: string) => string): Cha
 
 const cacheKeyField = 'prompt_cache_key'
 
-/**
- * Bounds further attempts, so that retries do not overload a struggling provider. A fallback to a healthy provider that
- * has not failed this request is free.
- */
-function drawsOnBudget({ deps, failed }: CallState, candidate: Candidate): boolean {
-  if (failed.length === 0) return false
-  const sameProvider = failed.some(({ candidate: other }) => other.endpoint === candidate.endpoint)
-  return sameProvider || !deps.health.mayTry(healthKey(candidate))
+/** The operator may have verified the organization since. */
+const rememberedMs = 3_600_000
+
+/** Monotonic milliseconds until which no stream is requested, by model ID. */
+const refused = new WeakMap<Access, Map<string, number>>()
+
+/** Notes that the provider refuses to stream a model to a key. OpenAI requires a verified organization for some. */
+export function noteUnstreamed(access: Access, { id }: Pick<Model, 'id'>, now: number): void {
+  const models = refused.get(access) ?? new Map<string, number>()
+  refused.set(access, models.set(id, now + rememberedMs))
 }
 
-const free = { end() {} }
+/** Returns whether the provider refuses to stream this model to this key. */
+function isUnstreamed(access: Access, { id }: Pick<Model, 'id'>, now: number): boolean {
+  return now < (refused.get(access)?.get(id) ?? 0)
+}

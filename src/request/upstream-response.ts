@@ -57,6 +57,8 @@ export type UpstreamResponse = {
   upstreamId: string | null
   hasContent: boolean
   ended: boolean
+  /** The gateway canceled the attempt, because another one had the first content. */
+  isCanceled: boolean
   failure: ProviderFailure | null
 }
 
@@ -87,6 +89,7 @@ export function createUpstreamResponse(
     upstreamId: null,
     hasContent: false,
     ended: false,
+    isCanceled: false,
     failure: null,
   }
 }

@@ -383,6 +383,29 @@ describe('named model', () => {
   })
 })
 
+test('call: waits once for capacity and calls the provider whose key has it first', async () => {
+  const rig = world([])
+  const waits = { openai: 900, anthropic: 300, google: 600 }
+  const endpoints = new Map(
+    [...rig.deps.endpoints].map(([id, endpoint]): [string, ConfiguredProvider] => {
+      const key = { name: id, access: endpoint.access, account: id, weight: 1, models: null }
+      const keys = new KeyPool({ keys: [key], quotas: new Map() }, rig.time.clock)
+      for (const model of published) {
+        const claim = keys.claim({ model: fullName(model), tokens: 1, except: new Set() })
+        const retryAfterMs = formats.reduce((ms, format) => (format === id ? waits[format] : ms), 0)
+        if (claim.key !== null) claim.settle(0, { kind: 'rate_limited', retryAfterMs, status: 429 })
+      }
+      return [id, { ...endpoint, keys }]
+    }),
+  )
+  const startedAt = rig.time.clock.monotonic()
+  const { thrown } = await run(
+    { ...rig, deps: { ...rig.deps, endpoints } },
+    asking({ fallback_max_cost_factor: 1_000 }),
+  )
+  expect([thrown, rig.calls, rig.time.clock.monotonic() - startedAt]).toEqual([null, ['anthropic'], 300])
+})
+
 describe('probe of an open circuit', () => {
   /** A rig whose first model is half-open: the next attempt is its probe. */
   async function halfOpen(script: readonly Outcome[]) {

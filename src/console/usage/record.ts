@@ -8,7 +8,7 @@ import { type Rejection, sentKindIn } from '../../core/usage/rejection.ts'
 import type { TracedCandidate } from '../../core/usage/usage-record.ts'
 import { type ErrorCode, errorTable } from '../../core/validation/errors.ts'
 import type { FoundRequest, RejectedRequest, TracedRequest } from '../../ledger/find-request.ts'
-import { explainPlace } from '../../request/routing/explain-place.ts'
+import { explainPlace } from '../../request/dry-run.ts'
 import type { RequestRecord, ShownRequest } from './schemas.ts'
 import { shownRequest } from './serializers.ts'
 

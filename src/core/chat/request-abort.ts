@@ -1,3 +1,4 @@
+import type { Clock } from '../ports.ts'
 import { GatewayError } from '../validation/errors.ts'
 
 /**
@@ -93,4 +94,23 @@ export function createActiveSet<T extends ActiveSetMember>(): ActiveSet<T> {
     },
     [Symbol.iterator]: () => members.values(),
   }
+}
+
+/** Resolves after `milliseconds`, or when the request is aborted. */
+export function sleepUnlessAborted(
+  clock: Pick<Clock, 'after'>,
+  milliseconds: number,
+  signal: RequestAbortSignal,
+): Promise<void> {
+  // A listener that is added later is not called.
+  if (signal.aborted) return Promise.resolve()
+  return new Promise(resolve => {
+    const end = () => {
+      cancel()
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const cancel = clock.after(milliseconds, end)
+    signal.addEventListener('abort', end)
+  })
 }

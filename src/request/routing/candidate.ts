@@ -1,9 +1,13 @@
 import type { Attempt, HealthState, PlaceReason } from '../../core/chat/attempts.ts'
 import type { ChatRequest } from '../../core/chat/chat.ts'
-import type { Model, ModelHost, Unmet } from '../../core/models/models.ts'
+import type { Caller } from '../../core/limits/plans.ts'
+import type { Model, ModelHost, Needs, Unmet } from '../../core/models/models.ts'
+import type { PriceTerms } from '../../core/models/pricing.ts'
+import type { Level } from '../../models/capability-levels.ts'
 import type { Figures, ScoreComponents } from '../../models/scoring.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import type { KeyClaim } from '../../providers/keys/key-pool.ts'
+import type { RequestAnalysis } from '../../text/analysis/prompt-analysis.ts'
 
 /**
  * Part of a request that only providers of its client's own dialect can read; null = this model's provider can, or there
@@ -49,4 +53,20 @@ export function viaOf(
 ): Pick<Attempt, 'via'> | null {
   if (claim !== null) return { via: `${endpoint.id}#${claim.key.name}` }
   return host === undefined ? null : { via: endpoint.id }
+}
+
+export type RouteRequest = {
+  readonly ask: ChatRequest
+  readonly caller: Caller
+  readonly reading: RequestAnalysis
+  readonly level: Level
+  /** Estimated tokens, without the web. */
+  readonly inputTokens: number
+  readonly needs: Needs
+  /** `YYYY-MM-DD`, UTC. */
+  readonly today: string
+  /** The time of the choice, and the tier that the client names. */
+  readonly terms: PriceTerms
+  /** Learning of the account at the start of the choice. */
+  readonly epoch: number | null
 }

@@ -16,11 +16,10 @@ import {
 import type { Meter } from '../../limits/meter.ts'
 import { isModelAllowed } from '../../models/allowed-models.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
-import { unreadable } from './candidate.ts'
-import { expectedCost, likelyOutputTokens, listPrice, type OutputForecast } from './expected-cost.ts'
+import { type RouteRequest, unreadable } from './candidate.ts'
 import { endpointOf } from './hosts.ts'
-import type { RouteRequest } from './route-request.ts'
-import type { DroppedModel } from './routing-errors.ts'
+import type { DroppedModel } from './named-model.ts'
+import { expectedCost, likelyOutputTokens, listPrice, type OutputForecast } from './score-candidates.ts'
 
 export type FilterDeps = OutputForecast & {
   readonly catalogue: Pick<Catalog, 'list'>

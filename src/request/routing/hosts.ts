@@ -1,6 +1,9 @@
-/** Endpoints of a model: that of its provider, or those of its hosts. */
+/** Hosts of a model: their endpoints, the keys of their health, and the order in which they are called. */
+import { type HealthState, healthStates } from '../../core/chat/attempts.ts'
 import type { ChatRequest } from '../../core/chat/chat.ts'
-import type { Model } from '../../core/models/models.ts'
+import { type Catalog, fullName, type Model, type ModelHost } from '../../core/models/models.ts'
+import type { SkipReason } from '../../models/circuit-breaker.ts'
+import type { HealthTracker } from '../../models/health-tracker.ts'
 import { modelAt } from '../../models/model-hosts.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import { type Candidate, unreadable } from './candidate.ts'
@@ -61,4 +64,126 @@ export function candidatesAtHosts(
 export function nameAtFirstHost(model: Model): Model {
   const first = model.hosts?.[0]
   return first === undefined ? model : modelAt(model, first).wire
+}
+
+type HealthSubject = { readonly model: Pick<Model, 'id' | 'provider'>; readonly host?: ModelHost }
+
+/** Health is kept per host and model. Keys of one host share it: an exhausted key says nothing about the model. */
+export function healthKey({ model, host }: HealthSubject): string {
+  return host === undefined || host.host === model.provider ? fullName(model) : hostKey(host)
+}
+
+function hostKey(host: ModelHost): string {
+  let key = keys.get(host)
+  if (key === undefined) {
+    key = `${host.host}/${host.upstreamId}`
+    keys.set(host, key)
+  }
+  return key
+}
+
+/** Cached, since every attempt looks up its host. */
+const keys = new WeakMap<ModelHost, string>()
+
+/** Returns the key of a model's first host. */
+export function firstHealthKey(model: Model): string {
+  const host = model.hosts?.[0]
+  return host === undefined ? fullName(model) : healthKey({ model, host })
+}
+
+/** Returns the keys of all hosts of a model, in the order of calls. */
+export function healthKeysOf(model: Pick<Model, 'id' | 'provider'> & Partial<Pick<Model, 'hosts'>>): readonly string[] {
+  return model.hosts?.map(host => healthKey({ model, host })) ?? [fullName(model)]
+}
+
+/** Returns the key by which routing judges a model: that of its first host in good health, else of its first host. */
+export function routingHealthKey(
+  health: Pick<HealthTracker, 'mayTry' | 'stateOf'>,
+  model: Pick<Model, 'id' | 'provider' | 'hosts'>,
+): string {
+  const { hosts } = model
+  if (hosts === undefined) return fullName(model)
+  const hostKeys = healthKeysOf(model)
+  return (
+    hostKeys.find(key => health.stateOf(key) === 'healthy' && health.mayTry(key)) ??
+    hostKeys.find(key => health.mayTry(key)) ??
+    hostKeys[0] ??
+    fullName(model)
+  )
+}
+
+type Plan = {
+  readonly mode: 'auto' | 'manual'
+  readonly first: Candidate
+  readonly candidates: readonly Candidate[]
+}
+
+export type CandidateOrderDeps = {
+  /**
+   * Returns why a model must not be called now; null = it may be called. A model that the client named is called for
+   * longer.
+   */
+  readonly health: { skipReason(key: string, isNamed: boolean): SkipReason | null }
+  /** Called for each candidate that comes last because it must not be called now, with the reason. */
+  readonly rests?: (candidate: Candidate, reason: SkipReason) => void
+}
+
+/**
+ * Yields the plan's candidates in the order of calls: those with an open circuit come last, since one request at a time
+ * probes a failing model and the last resort is never removed. A named model is called unless its circuit is open.
+ * `skipped` is called with the reason when another candidate replaces the first one.
+ */
+export function* inOrder(
+  { health, rests }: CandidateOrderDeps,
+  plan: Plan,
+  skipped: (candidate: Candidate, reason: SkipReason) => void,
+  /** The candidate at each host of its model; absent = only at its first host. */
+  atHosts: (candidate: Candidate) => readonly Candidate[] = candidate => [candidate],
+): Generator<Candidate, void, void> {
+  const { first } = plan
+  const resting: Candidate[] = []
+  let reason: SkipReason | null = null
+  let isCalled = false
+  for (const planned of plannedOnce(plan)) {
+    for (const candidate of atHosts(planned)) {
+      const own = health.skipReason(healthKey(candidate), planned === first && plan.mode === 'manual')
+      if (own !== null) {
+        if (planned === first) reason ??= own
+        rests?.(candidate, own)
+        resting.push(candidate)
+        continue
+      }
+      if (planned === first) isCalled = true
+      else if (reason !== null && !isCalled) skipped(first, reason)
+      if (planned !== first) reason = null
+      yield candidate
+    }
+  }
+  yield* resting
+}
+
+/** Fallbacks of a named model are ranked only when they are needed. */
+function* plannedOnce(plan: Plan): Generator<Candidate, void, void> {
+  yield plan.first
+  for (const fallback of plan.candidates) if (fallback !== plan.first) yield fallback
+}
+
+type HealthReportDeps = {
+  readonly catalogue: Pick<Catalog, 'list'>
+  readonly embeddingCatalog: { readonly list: readonly Pick<Model, 'id' | 'provider'>[] }
+  /** `since` in epoch milliseconds; null = the state never changed. */
+  readonly health: { entryOf(key: string): { readonly state: HealthState; readonly since: number | null } }
+}
+
+type ModelHealth = { readonly model: string; readonly state: HealthState; readonly since: string | null }
+
+/** Reports the health of every offered model, embedding models last; a model without attempts counts as healthy. */
+export function reportModelHealth({ catalogue, embeddingCatalog, health }: HealthReportDeps): readonly ModelHealth[] {
+  return [...catalogue.list, ...embeddingCatalog.list].map(model => {
+    const entries = healthKeysOf(model).map(health.entryOf)
+    // A model is as healthy as its healthiest host.
+    const [best] = healthStates.flatMap(one => entries.filter(entry => entry.state === one))
+    const { state, since } = best ?? health.entryOf(fullName(model))
+    return { model: fullName(model), state, since: since === null ? null : new Date(since).toISOString() }
+  })
 }

@@ -16,20 +16,22 @@ import {
   placed,
   preferCheaper,
   type Scored,
+  type ScoringMode,
   weightsOf,
 } from '../../models/scoring.ts'
-import { cheapestFirst, type PricedModel } from './cheapest.ts'
+import type { RouteRequest } from './candidate.ts'
+import { routingHealthKey } from './hosts.ts'
 import {
   allowsOutputLength,
+  cheapestFirst,
   expectedCost,
   likelyOutputTokens,
   listPrice,
   type OutputForecast,
-} from './expected-cost.ts'
-import { routingHealthKey } from './health-key.ts'
-import type { ScoreContext } from './ranked-candidate.ts'
-import type { RouteRequest } from './route-request.ts'
-import type { ScoredModels } from './score-candidates.ts'
+  type PricedModel,
+  type ScoreContext,
+  type ScoredModels,
+} from './score-candidates.ts'
 
 /** Maximum candidates: three are attempted, the others replace skipped ones. */
 export const maximumCandidates = 6
@@ -257,4 +259,33 @@ function descending(ordered: readonly Scored[]): Scored[] {
     lowest = Math.min(lowest, score)
     return { model, score: lowest, place: 'price', ...(health === undefined ? {} : { health }) }
   })
+}
+
+/**
+ * Returns the fallbacks with the one that has the conversation cached before the first of those that it beats at its
+ * price with the cache, by the rule by which a conversation keeps its model. Unhealthy models stay in their place.
+ */
+export function withCachedEarlier(
+  { ties, health, ...deps }: Pick<RankDeps, 'ties' | 'health' | 'foresight'>,
+  request: RouteRequest,
+  mode: ScoringMode,
+  fallbacks: readonly Scored[],
+): readonly Scored[] {
+  const { cost: costWeight } = weightsOf(mode)
+  const affinity = costWeight === 0 ? null : (ties?.of(request.caller.accountId, request.ask) ?? null)
+  if (affinity === null) return fallbacks
+  const from = fallbacks.findIndex(({ model }) => hasAffinity(model, affinity))
+  const cached = fallbacks[from]
+  if (cached === undefined || health.stateOf(routingHealthKey(health, cached.model)) !== 'healthy') return fallbacks
+  const outputTokens = likelyOutputTokens(deps, request)(cached.model)
+  const to = fallbacks
+    .slice(0, from)
+    .findIndex(other => shouldKeepModel(cached, other, affinity, { ...request, outputTokens, costWeight }))
+  if (to === -1) return fallbacks
+  return [
+    ...fallbacks.slice(0, to),
+    { ...cached, place: 'cached' },
+    ...fallbacks.slice(to, from),
+    ...fallbacks.slice(from + 1),
+  ]
 }

@@ -13,24 +13,27 @@ import { formatDay } from '../../core/text/utc-days.ts'
 import { defaultLevelShares, type Level, type LevelShares, levelOf } from '../../models/capability-levels.ts'
 import type { RequestAnalysis } from '../../text/analysis/prompt-analysis.ts'
 import { noWeb, type WebPlan } from '../../web/web-plan.ts'
-import { withCachedEarlier } from './cached-fallback.ts'
-import { type Candidate, unreadable } from './candidate.ts'
+import { type Candidate, type RouteRequest, unreadable } from './candidate.ts'
 import { type FilterDeps, filterCandidates, filterFallbacks } from './filter-candidates.ts'
-import { routingHealthKey } from './health-key.ts'
-import { endpointOf } from './hosts.ts'
-import { findNamedModel, refuseUnmet } from './named-model.ts'
+import { endpointOf, routingHealthKey } from './hosts.ts'
+import { findNamedModel, noEligibleModelError, notConfigured, refuseUnmet } from './named-model.ts'
 import {
   maximumCandidates,
   type RankDeps,
   type RouteLearning,
   rankCandidates,
   unhealthyLast,
+  withCachedEarlier,
   withoutLearning,
 } from './rank-candidates.ts'
-import { RankedCandidate, toCandidates } from './ranked-candidate.ts'
-import type { RouteRequest } from './route-request.ts'
-import { noEligibleModelError, notConfigured } from './routing-errors.ts'
-import { type ScoreDeps, scoreCandidates, scoreFallbacks, scoringModeOf } from './score-candidates.ts'
+import {
+  RankedCandidate,
+  type ScoreDeps,
+  scoreCandidates,
+  scoreFallbacks,
+  scoringModeOf,
+  toCandidates,
+} from './score-candidates.ts'
 
 export type RouteDeps = FilterDeps &
   ScoreDeps &

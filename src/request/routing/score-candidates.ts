@@ -1,18 +1,38 @@
 /** Second step of routing: scores each eligible model for a request, before health and learning. */
-import { fullName, type Model, type RoutingFigures, tiers } from '../../core/models/models.ts'
-import type { PriceTerms } from '../../core/models/pricing.ts'
+import type { HealthState, PlaceReason } from '../../core/chat/attempts.ts'
+import type { Message } from '../../core/chat/chat.ts'
+import {
+  blendedPrice,
+  type Catalog,
+  fitsWindow,
+  fullName,
+  leavingSoon,
+  type Model,
+  type ModelHost,
+  type RoutingFigures,
+  tiers,
+} from '../../core/models/models.ts'
+import { type PriceTerms, ratesAt } from '../../core/models/pricing.ts'
+import { priceTable } from '../../core/usage/money.ts'
+import { getBias, type LearnedBiasLookup } from '../../learning/apply-bias.ts'
+import { type CacheAffinity, describeAffinity, hasAffinity } from '../../models/cache-affinity.ts'
+import { type LevelShares, levelOf } from '../../models/capability-levels.ts'
 import {
   costScore,
+  describeScore,
   type Figures,
   type FiguresOf,
   publishedFigures,
   type Scored,
   type ScoringMode,
   score,
+  scoreComponents,
 } from '../../models/scoring.ts'
-import { allowsOutputLength } from './expected-cost.ts'
-import { firstHealthKey } from './health-key.ts'
-import type { RouteRequest } from './route-request.ts'
+import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
+import type { PromptAnalyzer } from '../../text/analysis/prompt-analysis.ts'
+import { baseCost, type CalibratedOutput, expectedOutput, unknownLength } from '../cost-estimate.ts'
+import type { Candidate, RouteRequest, ScoreParts } from './candidate.ts'
+import { endpointOf, firstHealthKey } from './hosts.ts'
 
 export type ScoreDeps = {
   readonly health: {
@@ -72,4 +92,168 @@ function similarity(model: Model, other: Model, terms: PriceTerms): number {
     0.1 * Math.max(0, costScore(model, terms) - costScore(other, terms)) +
     (model.provider === other.provider ? 0.2 : 0)
   return Math.max(0, 1 - apart)
+}
+
+export type OutputForecast = {
+  /** Expected output length relative to the usual one. Absent = usual length. */
+  readonly foresight?: {
+    of(queryType: RouteRequest['reading']['queryType'], accountId: string | null): CalibratedOutput
+  }
+}
+
+/** Returns the expected output tokens of a model, all choices together. */
+export function likelyOutputTokens({ foresight }: OutputForecast, request: RouteRequest): (model: Model) => number {
+  const { reading, caller, ask } = request
+  const known = foresight?.of(reading.queryType, caller.accountId) ?? unknownLength
+  return model => expectedOutput(model, reading, ask.maxOutputTokens, known).tokens * ask.choices
+}
+
+type PricedRequest = Pick<RouteRequest, 'inputTokens' | 'terms'>
+
+/** Returns the blended price of a request of this input length, at its time. Only for comparisons: it has no unit. */
+export function listPrice({ pricing }: Model, { inputTokens, terms }: PricedRequest): number {
+  return blendedPrice(priceTable(ratesAt(pricing, terms), inputTokens))
+}
+
+/** Returns the cost of a request with this output without caching, at its time. */
+export function expectedCost({ pricing }: Model, { inputTokens, terms }: PricedRequest, outputTokens: number): number {
+  return baseCost(ratesAt(pricing, terms), inputTokens, outputTokens)
+}
+
+/** Returns whether a model allows the client's own output cap. */
+export function allowsOutputLength({ ask: { maxOutputTokens }, inputTokens }: RouteRequest, model: Model): boolean {
+  if (maxOutputTokens === null) return true
+  return model.maxOutputTokens >= maxOutputTokens && fitsWindow(model, inputTokens, maxOutputTokens)
+}
+
+/** A model whose price is at most this multiple of the cheapest one may precede it. */
+export const nearEqualPrice = 1.1
+
+export type PricedModel = {
+  readonly model: Model
+  /** List price that applies to the request, in the same unit for all models. */
+  readonly price: number
+  readonly isHealthy: boolean
+  /** Expected cost of the request, including failed attempts. */
+  readonly expectedCost: number
+}
+
+/** Sorts models by price, and near-equal ones by health. The order of `models` does not matter. */
+export function cheapestFirst<T extends PricedModel>(models: readonly T[]): T[] {
+  const byPrice = models.toSorted(
+    (left, right) => left.price - right.price || (fullName(left.model) < fullName(right.model) ? -1 : 1),
+  )
+  const ordered: T[] = []
+  let lowest = Number.NaN
+  let equals: T[] = []
+  for (const entry of byPrice) {
+    if (!(entry.price <= lowest * nearEqualPrice)) {
+      ordered.push(...equals.sort(byHealth))
+      equals = []
+      lowest = entry.price
+    }
+    equals.push(entry)
+  }
+  ordered.push(...equals.sort(byHealth))
+  return ordered
+}
+
+/** A stable sort keeps the order by price among equals. */
+function byHealth(left: PricedModel, right: PricedModel): number {
+  if (left.isHealthy !== right.isHealthy) return left.isHealthy ? -1 : 1
+  return left.expectedCost - right.expectedCost || right.model.figures.quality - left.model.figures.quality
+}
+
+type LikelyModelDeps = {
+  readonly catalogue: Pick<Catalog, 'list'>
+  readonly clock: { now(): number }
+  readonly read: PromptAnalyzer
+  readonly shares: LevelShares
+}
+
+/** Returns the model that routing would choose for these messages regardless of account and health; null = none. */
+export function likelyModel(
+  { catalogue, clock, read, shares }: LikelyModelDeps,
+  messages: readonly Message[],
+): Model | null {
+  const now = clock.now()
+  const today = new Date(now).toISOString().slice(0, 10)
+  const staying = catalogue.list.filter(model => !leavingSoon(model, today))
+  const level = levelOf(read(messages).strongGain, shares)
+  return score(staying, { strategy: null, level, terms: { at: now, tier: null } })[0]?.model ?? null
+}
+
+/** Data behind the scores of a ranking. */
+export type ScoreContext = {
+  readonly mode: ScoringMode
+  readonly figuresOf: FiguresOf
+  readonly learned: LearnedBiasLookup | null
+  /** Cache affinity that put the first model there; null = none. */
+  readonly keptFor: CacheAffinity | null
+  /** The monthly soft cap is nearly used, which raises cheaper models. */
+  readonly savesMoney: boolean
+}
+
+/**
+ * A class, since explanations are rarely requested. It keeps the figures of its ranking: later ones would explain another
+ * score.
+ */
+export class RankedCandidate implements Candidate {
+  readonly model: Model
+  readonly endpoint: ConfiguredProvider
+  readonly host?: ModelHost
+  readonly score: number
+  readonly place: PlaceReason
+  readonly health: HealthState
+  readonly figures: Figures
+  private readonly context: ScoreContext
+
+  constructor(
+    { model, score, place = 'score', health = 'healthy' }: Scored,
+    endpoint: ConfiguredProvider,
+    context: ScoreContext,
+  ) {
+    this.model = model
+    this.endpoint = endpoint
+    const host = model.hosts?.[0]
+    if (host !== undefined) this.host = host
+    this.score = score
+    this.place = place
+    this.health = health
+    this.figures = context.figuresOf(model)
+    this.context = context
+  }
+
+  reason(): string {
+    const { model, figures } = this
+    const { mode, learned, keptFor, savesMoney } = this.context
+    const kept = keptFor !== null && hasAffinity(model, keptFor) ? `, ${describeAffinity(keptFor)}` : ''
+    const saving = savesMoney ? ', cheaper models raised by the monthly soft cap' : ''
+    return describeScore(model, mode, figures) + describeBias(learned, model) + saving + kept
+  }
+
+  parts(): ScoreParts {
+    const parts = scoreComponents(this.model, this.context.mode, this.figures)
+    return { ...parts, adjustment: this.score - (parts.quality + parts.cost + parts.speed + parts.reliability) }
+  }
+}
+
+/** Empty if there is no learning for the model. */
+function describeBias(learned: LearnedBiasLookup | null, model: Model): string {
+  const bias = getBias(learned, fullName(model))
+  return bias === 0 ? '' : `, learnt ${bias > 0 ? '+' : '−'}${Math.abs(bias * 100).toFixed(1)}`
+}
+
+/** Converts scored models in their order; omits models without a configured provider. */
+export function toCandidates(
+  endpoints: ReadonlyMap<string, ConfiguredProvider>,
+  scored: readonly Scored[],
+  candidateOf: (entry: Scored, endpoint: ConfiguredProvider) => Candidate,
+): readonly Candidate[] {
+  const candidates: Candidate[] = []
+  for (const entry of scored) {
+    const endpoint = endpointOf(endpoints, entry.model)
+    if (endpoint !== undefined) candidates.push(candidateOf(entry, endpoint))
+  }
+  return candidates
 }

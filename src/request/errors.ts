@@ -1,16 +1,23 @@
-/** Errors for a request that no model answered, or whose output was truncated. */
-import type { Attempt } from '../core/chat/attempts.ts'
+/** Failed attempts: their report to health and operator, and the error of a request that no model answered. */
+import { type Attempt, isKeyFailure } from '../core/chat/attempts.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
-import { fullName } from '../core/models/models.ts'
+import { fullName, type Model } from '../core/models/models.ts'
+import type { Log } from '../core/ports.ts'
 import { type ErrorCode, GatewayError } from '../core/validation/errors.ts'
+import type { HealthOutcome } from '../models/circuit-breaker.ts'
+import type { HealthTracker } from '../models/health-tracker.ts'
+import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
-import type { Candidate } from './routing/candidate.ts'
+import { type Candidate, viaOf } from './routing/candidate.ts'
+import { healthKey } from './routing/hosts.ts'
 
 /** A failed attempt; `status` is that of the upstream response, null = no response. */
 export type FailedAttempt = {
   readonly candidate: Candidate
   readonly failure: ProviderFailure
   readonly status: number | null
+  /** Its key; null = the provider's only one. */
+  readonly claim: KeyClaim | null
 }
 
 type FailedCall = {
@@ -177,4 +184,59 @@ export function truncatedOutputError(failure: ProviderFailure, candidate: Candid
         'The upstream connection failed. The output is incomplete; send the request again.',
         options,
       )
+}
+
+export type ReportDeps = {
+  readonly health: Pick<HealthTracker, 'report'>
+  readonly log: Pick<Log, 'info' | 'warn' | 'error'>
+}
+
+type ReportedFailure = Omit<FailedAttempt, 'candidate'> & {
+  readonly candidate: Pick<Candidate, 'endpoint' | 'host'> & { readonly model: Pick<Model, 'id' | 'provider'> }
+}
+
+/**
+ * Reports a failure to the model's health and to the operator. A client's invalid request and the failure of one key of
+ * several do not affect health.
+ */
+export function reportFailure(
+  { health, log }: ReportDeps,
+  requestId: string,
+  { candidate, failure, status, claim }: ReportedFailure,
+): void {
+  const { kind, detail, blame, retryAfterMs } = failure
+  const { via } = viaOf(candidate, claim) ?? {}
+  const fields = { request_id: requestId, model: fullName(candidate.model), ...(via && { via }), kind, detail }
+  if (claim !== null && isKeyFailure(kind)) {
+    if (kind === 'credential_refused') log.error('key_rejected', fields)
+    else log.warn('key_paused', fields)
+    return
+  }
+  if (blame === 'caller') {
+    log.info('upstream_rejected_request', fields)
+    return
+  }
+  // A rejected credential or an unpaid provider bill, which only the operator can fix.
+  if (blame === 'us') log.error('provider_disabled', fields)
+  else log.warn('attempt_failed', fields)
+  const key = healthKey(candidate)
+  const outcome = healthOutcome(failure, status)
+  health.report(key, { outcome, cause: kind, retryAfterMs })
+  // An unhealthy model with a retry time is not called until then.
+  if (outcome === 'unhealthy' && retryAfterMs !== null) health.report(key, { outcome: 'cooling', retryAfterMs })
+}
+
+function healthOutcome({ kind }: ProviderFailure, status: number | null): HealthOutcome {
+  switch (kind) {
+    case 'rate_limited':
+      return 'cooling'
+    case 'quota_exhausted':
+    case 'credential_refused':
+      return 'switched_off'
+    case 'overloaded':
+    case 'model_missing':
+      return 'unhealthy'
+    default:
+      return status === 503 ? 'unhealthy' : 'soft_failure'
+  }
 }

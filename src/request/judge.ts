@@ -1,0 +1,168 @@
+/** Judges a finished attempt: reports it, and decides whether the loop goes on. */
+import { isKeyFailure } from '../core/chat/attempts.ts'
+import type { ChatEvent } from '../core/chat/chat-events.ts'
+import { abortError } from '../core/chat/request-abort.ts'
+import { withoutReasoning } from '../core/chat/without-reasoning.ts'
+import type { ProviderFailure } from '../providers/provider.ts'
+import type { AttemptRun } from './attempt-run.ts'
+import {
+  allAttemptsFailedError,
+  type FailedAttempt,
+  reportFailure,
+  truncatedOutputError,
+  uncalledError,
+} from './errors.ts'
+import type { Progress } from './progress.ts'
+import type { Candidate } from './routing/candidate.ts'
+import { healthKey } from './routing/hosts.ts'
+import { noteUnstreamed } from './start-attempt.ts'
+import { lacksForcedCall, type UpstreamResponse } from './upstream-response.ts'
+import { type CallDeps, type CallState, maximumAttempts, maximumKeyFailures } from './ways.ts'
+
+/**
+ * Decides the next step after an attempt: the last batch, the next way, or the end of the loop. Throws if the output
+ * ended early after its first content was sent, or the request has ended.
+ */
+export function judge(state: CallState, run: AttemptRun): readonly ChatEvent[] | 'next' | 'stop' {
+  const { deps, request, progress } = state
+  const { response, attempt, way } = run
+  const { candidate, claim } = way
+  const failure = run.failure()
+  // A client disconnect is not a failure of the upstream.
+  if (failure !== null && request.signal.aborted) throw abortError(request.signal)
+  const failed = { candidate, failure: failure ?? noCall, status: attempt.status(), claim }
+  if (failure === null) {
+    reportSuccess(deps, run)
+    if (isServing(state, run)) return run.lastBatch()
+    if (run.isCommitted) throw uncalledAfterContent(state, run)
+    discard(progress, response)
+  } else {
+    reportFailure(deps, request.requestId, failed)
+    if (run.isCommitted) throw truncatedOutputError(failure, candidate)
+  }
+  const isUncalled = failure === null && lacksForcedCall(response)
+  run.note(failure?.kind ?? (isUncalled ? noCall.kind : 'empty_answer'))
+  progress.upstreamMs += run.lastedMs()
+  progress.response = null
+  if (isUncalled) return afterNoCall(state, failed)
+  if (failure === null) {
+    state.empty = run
+    return 'next'
+  }
+  if (failure.rejectsStream === true && run.stream) {
+    // The call was refused before any work, so it is no attempt: the same one follows without a stream.
+    noteUnstreamed(attempt.access(), candidate.model, deps.clock.monotonic())
+    return again(state, candidate)
+  }
+  if (claim === null || !isKeyFailure(failure.kind)) state.failed.push(failed)
+  else {
+    state.triedKeys.add(claim.key)
+    state.keyFailures.push(failed)
+    if (state.keyFailures.length < maximumKeyFailures) state.again = candidate
+  }
+  if (failure.rejectsReasoning === true && state.bare === null) {
+    state.bare = withoutReasoning(request.prepared.ask)
+    if (state.bare !== null) return again(state, candidate)
+  }
+  const mayFallBack = failure.kind === 'context_overflow' || (failure.retryable && failure.blame !== 'caller')
+  return mayFallBack && deps.clock.monotonic() < state.deadlineAt ? 'next' : 'stop'
+}
+
+/** Whether a finished attempt ends the request with its response. */
+export function isServing({ empty, request }: CallState, run: AttemptRun): boolean {
+  if (run.failure() !== null) return false
+  const { fallback, maxOutputTokens } = request.prepared.ask
+  // Such a request fills the prompt cache.
+  if (maxOutputTokens === 0) return true
+  if (lacksForcedCall(run.response)) return false
+  const { hasContent, finishes } = run.response
+  // `length` and `content_filter` explain an output without content, `stop` does not.
+  const isEmpty = !hasContent && [...finishes.values()].every(reason => reason === 'stop')
+  return !isEmpty || empty !== null || fallback !== 'any'
+}
+
+function again(state: CallState, candidate: Candidate): 'next' {
+  state.again = candidate
+  return 'next'
+}
+
+/** Notes a complete answer that the client does not receive. A hedge that it had outrun is not billed either. */
+function discard({ discarded, hedge }: Progress, response: UpstreamResponse): void {
+  discarded.push(response)
+  if (hedge?.other?.isCanceled === true) discarded.push(hedge.other)
+}
+
+/** Repeats the first attempt without the required call, unless the request allows only one. Later ones fall back. */
+function afterNoCall(state: CallState, attempt: FailedAttempt): 'next' | 'stop' {
+  state.failed.push(attempt)
+  if (!state.isRepeated && state.request.prepared.ask.fallback !== 'none') {
+    state.isRepeated = true
+    state.again = attempt.candidate
+  }
+  return state.deps.clock.monotonic() >= state.deadlineAt ? 'stop' : 'next'
+}
+
+function uncalledAfterContent({ progress }: CallState, run: AttemptRun): Error {
+  progress.attempts.pop()
+  run.note(noCall.kind)
+  return uncalledError(run.way.candidate, { shouldRetry: false })
+}
+
+const noCall: ProviderFailure = {
+  kind: 'no_tool_call',
+  blame: 'upstream',
+  retryable: true,
+  retryAfterMs: null,
+  detail: '200 without the required tool call',
+}
+
+/** Returns the response without content if no candidate had a better one. Throws if all attempts failed. */
+export function emptyAnswer(state: CallState): readonly ChatEvent[] {
+  const { deps, request, progress, deadlineAt, failed, keyFailures, empty, atLimitMs } = state
+  if (empty === null) {
+    // Rejected keys are omitted if a busy one could still serve.
+    const busy = keyFailures.filter(({ failure }) => failure.kind !== 'credential_refused')
+    const all = [...(busy.length > 0 || atLimitMs !== null ? busy : keyFailures), ...failed]
+    throw allAttemptsFailedError(all, {
+      isExhausted: all.length >= maximumAttempts,
+      isLate: deps.clock.monotonic() >= deadlineAt,
+      attempts: progress.attempts,
+      atLimitMs,
+      ask: request.prepared.ask,
+    })
+  }
+  // This response serves after all.
+  progress.response = empty.response
+  progress.discarded.splice(progress.discarded.indexOf(empty.response), 1)
+  progress.attempts.splice(
+    progress.attempts.findIndex(({ outcome }) => outcome === 'empty_answer'),
+    1,
+  )
+  return empty.lastBatch()
+}
+
+/** Reports a success, with its speed if it was streamed. */
+function reportSuccess({ health, clock }: CallDeps, { response, attempt, stream }: AttemptRun): void {
+  const speed = stream ? speedOf(response, attempt.waitedMs(), clock.monotonic()) : {}
+  health.report(healthKey(response.candidate), { outcome: 'ok', ...speed })
+}
+
+/** Fewer tokens than this give no meaningful rate. */
+const leastPacedTokens = 32
+/** Maximum share of the response time spent waiting for the client. */
+const mostIdle = 0.25
+
+/**
+ * Returns the speed of a streamed response: time to first content, and the token rate if the upstream counted tokens
+ * and was the bottleneck.
+ */
+function speedOf({ firstContentAt, startedAt, usage, reasoning }: UpstreamResponse, waitedMs: number, endedAt: number) {
+  if (firstContentAt === null) return {}
+  const firstTokenMs = firstContentAt - startedAt
+  // Hidden reasoning was generated before the first content.
+  const tokens = (usage?.outputTokens ?? 0) - (reasoning === '' ? (usage?.reasoningTokens ?? 0) : 0)
+  const lasted = endedAt - firstContentAt
+  const idle = Math.max(0, endedAt - startedAt - waitedMs)
+  if (tokens < leastPacedTokens || idle > mostIdle * lasted) return { firstTokenMs }
+  return { firstTokenMs, tokensPerSecond: (1000 * tokens) / Math.max(1, lasted - idle) }
+}
