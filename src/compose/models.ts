@@ -24,11 +24,9 @@ import { createTokenizer } from '../text/tokens/tokenizer.ts'
 import { createHop } from '../web/hop.ts'
 import { createPageReader } from '../web/page-fetcher.ts'
 import { createResolver } from '../web/resolve.ts'
-import { brave, braveBaseUrl } from '../web/search/brave.ts'
-import { searxng } from '../web/search/searxng.ts'
-import { tavily, tavilyBaseUrl } from '../web/search/tavily.ts'
 import { createSearch, type SearchBackEnd } from '../web/search.ts'
-import type { Web } from '../web/web.ts'
+import { brave, braveBaseUrl, searxng, tavily, tavilyBaseUrl } from '../web/search-back-ends.ts'
+import type { Web } from '../web/web-plan.ts'
 import type { Process } from './process.ts'
 
 type Endpoints = ReadonlyMap<string, ConfiguredProvider>

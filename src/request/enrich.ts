@@ -4,7 +4,7 @@ import { type OmittedSource, type WebDocument, webLimits } from '../core/chat/we
 import type { Clock } from '../core/ports.ts'
 import type { PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
 import { insertedText, insertUntrustedContent, visibleText } from '../web/untrusted-content.ts'
-import type { Web } from '../web/web.ts'
+import type { Web } from '../web/web-plan.ts'
 import { noWeb, type WebAvailability, type WebPlan, type WebUse } from '../web/web-plan.ts'
 import type { Enhanced } from './enhance.ts'
 

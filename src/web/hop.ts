@@ -2,7 +2,7 @@
  * One request to a URL that a server named in a redirect. The URL is checked like that of a page, and the connection
  * goes to the checked address, so that a name that resolves differently later has no effect.
  */
-import { checkUrl, isPublicAddress } from './address-policy.ts'
+import { checkUrl, isPublicAddress } from '../core/validation/public-address.ts'
 import type { Resolve } from './resolve.ts'
 
 type HopDeps = {

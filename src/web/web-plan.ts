@@ -11,6 +11,19 @@ import {
 import { extractUrls } from '../text/analysis/extract-urls.ts'
 import type { PromptAnalysis, PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
 import { isCodeType, readTurn, type TurnTraits } from '../text/analysis/web-intent.ts'
+import type { PageFetcher } from './page-fetcher.ts'
+import type { Search } from './search.ts'
+
+/** Web access of a request. */
+export type Web = {
+  readonly search: Search
+  readonly pages: PageFetcher
+  readonly prices: WebPrices
+  /** Returns true if web text may be inserted: it must contain no instructions to the model. */
+  readonly screenPage: (text: string) => boolean
+  /** Returns true if a rewritten prompt may be sent: it is moderated like a client's. */
+  readonly screen: (text: string) => boolean
+}
 
 /** Planned web access of a request and its reservation. */
 export type WebPlan = {

@@ -1,6 +1,6 @@
 /** Rules for the hosts of pages, with real sockets and a real DNS server, never the check in isolation. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { checkUrl, isPublicAddress } from '../../src/web/address-policy.ts'
+import { checkUrl, isPublicAddress } from '../../src/core/validation/public-address.ts'
 import { insideV4, insideV6, payloads } from './payloads.ts'
 import { page, pathOf, publicAddresses, type Rig, redirectTo, startRig } from './rig.ts'
 

@@ -4,6 +4,7 @@
  * yes/no. English is decided by the first word, since many English questions have no verb (`any ideas for a
  * birthday?`).
  */
+import questionWords from './trivial-questions.json'
 
 /** Returns true if a prompt of a few lines is trivial. `language` is ISO 639-1. */
 export function isTrivialPrompt(prompt: string, language: string): boolean {
@@ -114,162 +115,20 @@ const unmarked: Readonly<Record<string, RegExp>> = {
 const englishYesOrNo =
   /^(?:(?:so|and|but|well|also|hey|hi)[, ]+)?(?:is|are|am|was|were|do|does|did|has|have|had|will|should|shall|might|must|isn['’]?t|aren['’]?t|wasn['’]?t|doesn['’]?t|don['’]?t|didn['’]?t|won['’]?t|can['’]?t|can (?!you\b|u\b)|could (?!you\b)|would (?!you\b)|may)\b/i
 
-const questions: Readonly<Record<string, Questions>> = {
-  en: {
-    fact: opening(
-      `who|whom|whose|who['’]s|when|when['’]s|where|where['’]s|since when|in (?:what|which) (?:year|country|city|century|state|continent)|
-      what(?:['’]s| is| are| was| were) (?:the )?(?:name|capital|currency|date|population|height|size|length|depth|weight|mass|age|area|speed|distance|boiling|freezing|melting|chemical|atomic|symbol|formula for|square root|largest|smallest|longest|shortest|highest|tallest|deepest|oldest|youngest|biggest|fastest|slowest|hottest|coldest|closest|nearest|rarest|heaviest|first|last|official|national|opposite|plural|past tense|abbreviation|time|day|year|zip code|phone|number of)|
-      what (?:year|day|time|date|month|country|city|state|continent|colou?r|currency|language|planet|element|gas|animal|organ|metal|team|company|nationality|religion|(?:\\w+ )?port|file extension|status code|does [A-Z]{2,6} stand)|
-      which (?:year|day|month|country|city|state|continent|ocean|sea|river|lake|mountain|planet|element|gas|animal|bird|organ|bone|metal|team|company|language|president|king|queen|actor|actress|author|artist|band|singer|scientist)|
-      how (?:old|tall|far|cold|hot|deep|high|wide|heavy|big|large|fast|long is|long was|long does|long did|many|much is|much was|much does|often)`,
-    ),
-    more: /\b(?:best|better|worst|differences?|compare|pros|plan|steps|explain|calculate|solve|would|should|each|total|altogether|left|remain|why|how (?:do|to|can|did)|and what)\b/i,
-    open: /\b(?:how|why|what)\b|\b(?:better|best|worse|best)\b.*\bor\b|\bor\b.*\b(?:better|best|worse)\b|^should .* or |^is there an? (?:\w+ )?(?:way|method|trick|approach|reason)\b/i,
-  },
-  es: {
-    fact: opening(
-      `quién|quiénes|cuándo|dónde|de dónde|a qué hora|en qué (?:año|país|ciudad|siglo|continente|mes)|qué (?:año|día|hora|fecha|mes|país|ciudad|idioma|moneda|planeta|color|animal|río|océano)|cuánto|cuántos|cuánta|cuántas|
-      cuál (?:es|era|fue) (?:el|la) (?:capital|nombre|población|moneda|idioma|fecha|altura|símbolo|planeta|país|río|montaña|océano|animal|ciudad|punto de|velocidad|raíz)`,
-    ),
-    more: within(
-      'mejor|diferencia|compara|plan|pasos|explica|calcula|resuelve|debería|cada|total|quedan?|por qué|cómo',
-    ),
-    open: within(
-      'qué|cómo|cuál|cuáles|quién|cuándo|dónde|cuánto|cuántos|por qué|o|mejor|puedes|podrías|puede usted|podría|me ayudas|ideas|consejos',
-    ),
-  },
-  fr: {
-    fact: opening(
-      `qui|quand|où|d['’]où|en quelle année|dans quel(?:le)? (?:pays|ville|siècle|continent)|à quelle (?:heure|date|distance|vitesse|température)|combien|depuis quand|
-      quel(?:le)? (?:année|jour|heure|date|mois|pays|ville|âge|langue|planète|animal|fleuve|océan)|quel(?:le)? (?:est|était|fut) (?:le |la |l['’])(?:capitale|nom|population|monnaie|langue|date|hauteur|symbole|planète|pays|fleuve|montagne|océan|animal|ville|point|vitesse|racine|plus (?:grand|petit|haut|long|vieux|vieille))`,
-    ),
-    more: within(
-      'meilleure?|différences?|compare|plan|étapes|explique|calcule|résous|devrais|chaque|total|reste|pourquoi|comment',
-    ),
-    open: within(
-      "quel|quelle|quels|quelles|comment|pourquoi|qui|quand|où|combien|quoi|qu['’]est|ou|mieux|meilleure?|peux-tu|pouvez-vous|pourrais-tu|pourriez-vous|tu peux|vous pouvez|idées|conseils",
-    ),
-  },
-  de: {
-    fact: opening(
-      `wer|wen|wem|wessen|wann|wo|woher|wohin|seit wann|in welchem (?:jahr|land|jahrhundert|monat)|in welcher stadt|auf welchem kontinent|wie (?:alt|groß|hoch|weit|tief|lang|schwer|schnell|viel|viele|spät|heißt|oft|lange|teuer)|
-      welche[sr]? (?:jahr|tag|land|stadt|sprache|farbe|planet|tier|fluss|währung|ozean)|was ist (?:die|der|das) (?:hauptstadt|name|einwohnerzahl|währung|höchste|größte|kleinste|längste|älteste|siedepunkt|schmelzpunkt|symbol|quadratwurzel|chemische)|wie ist der name`,
-    ),
-    more: within(
-      'beste[nrsm]?|unterschiede?|vergleiche?|plan|schritte|erkläre?|berechne|löse|sollte|jeder|insgesamt|übrig|warum|wieso',
-    ),
-    open: within(
-      'wie|was|warum|wieso|weshalb|welche[rsnm]?|wer|wann|wo|womit|wodurch|oder|besser|kannst du|könntest du|können sie|könnten sie|würdest du|hilfst du|ideen|tipps',
-    ),
-  },
-  pt: {
-    fact: opening(
-      `quem|quando|onde|de onde|em que (?:ano|país|cidade|século|continente|mês)|a que horas|que (?:ano|dia|horas|data|país|cidade|idioma)|quanto|quantos|quanta|quantas|
-      qual (?:é|era|foi) (?:o|a) (?:capital|nome|população|moeda|idioma|língua|data|altura|símbolo|planeta|país|rio|montanha|oceano|animal|cidade|ponto de|velocidade|raiz|maior|menor)`,
-    ),
-    more: within(
-      'melhor|diferença|diferenças|compare|plano|passos|explique|calcule|resolva|deveria|cada|total|sobram?|por que|como',
-    ),
-    open: within(
-      'que|o que|como|qual|quais|quem|quando|onde|quanto|quantos|por que|porque|ou|melhor|pode|poderia|você pode|consegue|ideias|dicas',
-    ),
-  },
-  it: {
-    fact: opening(
-      `chi|quando|dove|di dove|in che (?:anno|paese|città|secolo)|in quale (?:anno|paese|città|secolo|continente)|a che ora|che (?:anno|giorno|ora|ore|data|lingua)|quanto|quanti|quanta|quante|quant['’]è|
-      qual (?:è|era) (?:il |la |lo |l['’])(?:capitale|nome|popolazione|moneta|valuta|lingua|data|altezza|simbolo|pianeta|paese|fiume|montagna|oceano|animale|città|punto|velocità|radice)`,
-    ),
-    more: within(
-      'migliore?|differenza|differenze|confronta|piano|passaggi|spiega|calcola|risolvi|dovrei|ogni|totale|restano|perché|come',
-    ),
-    open: within(
-      "che|cosa|cos['’]è|come|quale|quali|qual|chi|quando|dove|quanto|quanti|perché|o|oppure|meglio|puoi|potresti|può|potrebbe|mi aiuti|idee|consigli",
-    ),
-  },
-  nl: {
-    fact: opening(
-      `wie|wanneer|waar|sinds wanneer|in welk (?:jaar|land)|in welke (?:stad|eeuw|maand)|hoeveel|hoe (?:oud|groot|hoog|lang|ver|diep|zwaar|snel|veel|laat|heet|vaak)|welke (?:dag|stad|taal|kleur|planeet|rivier|munt)|welk (?:jaar|land|dier)|
-      wat is (?:de|het) (?:hoofdstad|naam|bevolking|munt|hoogste|grootste|kleinste|langste|oudste|kookpunt|smeltpunt|symbool|officiële)`,
-    ),
-    more: within('beste|verschil|verschillen|vergelijk|plan|stappen|leg uit|bereken|los op|zou|elk|totaal|over|waarom'),
-    open: within(
-      'hoe|wat|waarom|welke|welk|wie|wanneer|waar|hoeveel|of|beter|kun je|kan je|kunt u|zou je|wil je|ideeën|tips',
-    ),
-  },
-  pl: {
-    fact: opening(
-      `kto|kiedy|gdzie|skąd|dokąd|ile|która godzina|który (?:rok|dzień)|w którym (?:roku|kraju|mieście|wieku)|jak (?:się nazywa|wysoki|wysoka|duży|duża|długi|długa|daleko|głęboki)|
-      jak(?:a|i|ie) jest (?:stolica|nazwa|liczba|ludność|waluta|największ\\p{L}+|najmniejsz\\p{L}+|najwyższ\\p{L}+|najdłuższ\\p{L}+|symbol|data)`,
-    ),
-    more: within(
-      'najleps\\p{L}+|różnic\\p{L}*|porównaj|plan|kroki|wyjaśnij|oblicz|rozwiąż|powinien|powinnam|każdy|razem|zostanie|dlaczego|jak (?:zrobić|można)',
-    ),
-    open: within(
-      'jak|co|dlaczego|jaki|jaka|jakie|który|która|które|kto|kiedy|gdzie|ile|lub|albo|lepszy|lepsza|lepsze|możesz|mógłbyś|mogłabyś|czy możesz|pomysły',
-    ),
-  },
-  tr: {
-    fact: within(
-      'kim|kimdir|ne zaman|nerede|nereli|hangi (?:yıl|yılda|ülke|ülkede|şehir|şehirde|gezegen)|kaç|kaçıncı|saat kaç|başkenti (?:neresi|nedir)|adı ne|para birimi|en (?:yüksek|büyük|küçük|uzun)',
-    ),
-    more: within('fark\\p{L}*|karşılaştır|plan|adım\\p{L}*|açıkla|hesapla|çöz|neden|nasıl|en iyi|toplam|kalır'),
-    open: within(
-      'ne|nedir|neden|niçin|nasıl|hangi|hangisi|kim|nerede|kaç|mı yoksa|mi yoksa|yoksa|daha iyi|(?:yaz|yap|yardım ed|ed|çevir|açıkla|anlat)\\p{L}*(?:bilir|ar|er|ır|ir) m[ıi]s[ıi]n\\p{L}*',
-    ),
-  },
-  ru: {
-    fact: opening(
-      `кто|кого|кому|чей|чья|когда|где|куда|откуда|с каких пор|сколько|который час|в каком (?:году|веке|городе|месяце)|в какой стране|на каком (?:континенте|языке)|какой (?:сегодня|сейчас|день|год)|как (?:зовут|называется)|
-      как(?:ая|ой|ое) (?:столица|население|валюта|самая|самый|самое|высота|площадь|длина|температура|планета|страна|город|река|язык|химический|номер|дата)`,
-    ),
-    more: within(
-      'лучше|лучший|лучшая|разниц\\p{L}*|отлич\\p{L}*|сравни\\p{L}*|план|шаг\\p{L}*|объясни\\p{L}*|вычисли|реши|каждый|всего|осталось|почему|зачем',
-    ),
-    open: within(
-      'как|(?<!ли, )что|чем|почему|зачем|какой|какая|какие|какое|каков|кто|когда|где|сколько|или|лучше|можешь|можете|мог бы|могли бы|не могли|идеи|советы',
-    ),
-  },
-  uk: {
-    fact: opening(
-      `хто|кого|кому|чий|чия|коли|де|куди|звідки|скільки|котра година|у якому (?:році|столітті|місті)|в якому (?:році|столітті|місті)|в якій країні|у якій країні|який (?:сьогодні|зараз|день|рік)|як (?:звати|називається)|
-      як(?:а|ий|е) (?:столиця|населення|валюта|найбільш\\p{L}+|найвищ\\p{L}+|найдовш\\p{L}+|висота|площа|довжина|температура|планета|країна|місто|річка|мова)`,
-    ),
-    more: within(
-      'краще|найкращ\\p{L}+|різниц\\p{L}*|відрізня\\p{L}*|порівня\\p{L}*|план|кроки|поясни\\p{L}*|обчисли|розв’яжи|кожен|всього|залишилось|чому|навіщо',
-    ),
-    open: within(
-      'як|що|чим|чому|навіщо|який|яка|які|яке|хто|коли|де|скільки|або|краще|можеш|можете|міг би|могли б|ідеї|поради',
-    ),
-  },
-  zh: {
-    fact: /谁|什么时候|何时|哪(?:一)?(?:年|天|里|儿|国|个国家|个城市|座|位)|在哪|几|多少|多(?:高|大|远|长|深|重|快|久)(?!的影响)|首都是|叫什么名字|最(?:高|大|小|长|深|快)的.{1,6}是/,
-    more: /为什么|怎么|如何|区别|比较|对比|计划|步骤|解释|计算|求|最好|应该|一共|还剩|分析|写[一个篇首出]/,
-    open: /什么|为什么|怎么|怎样|如何|哪|谁|多少|几|还是|区别|更好|帮我|帮忙|写|请/,
-  },
-  ja: {
-    fact: /誰|だれ|いつ|何[年月日時人歳個本匹枚曜]|どこ|いくつ|いくら|どのくらい|どれくらい|首都は|名前は|一番(?:高い|大きい|長い|深い|小さい)/,
-    more: /なぜ|どうして|どうやって|方法|違い|比較|計画|手順|説明|計算|求め|最も良い|おすすめ|べき|全部で|残り|分析|書いて/,
-    open: /何|なに|なぜ|どう|どの|どれ|どこ|どちら|どんな|いつ|誰|だれ|いくつ|いくら|それとも|方がいい|くれます|もらえ|いただけ|ください|書い|作っ/,
-  },
-  ko: {
-    fact: /누가|누구|언제|어디|몇|얼마|수도는|이름은|가장 (?:높은|큰|긴|작은|깊은)/,
-    more: /왜|어떻게|방법|차이|비교|계획|단계|설명|계산|풀어|최고의|추천|해야|모두|남는|분석|써/,
-    open: /무엇|뭐|뭘|왜|어떻게|어떤|어느|무슨|누가|누구|언제|어디|몇|얼마|아니면|더 나|더 좋|해 ?줄|해 ?주|써 ?줄|만들어|수 있나요\?도움|도와/,
-  },
-  ar: {
-    fact: opening(
-      'من هو|من هي|من|متى|أين|من أين|كم|في أي (?:عام|سنة|بلد|مدينة|قرن|قارة)|ما (?:هي |هو )?(?:عاصمة|اسم|عملة|عدد|أكبر|أصغر|أطول|أعلى|لغة|تاريخ|مساحة)|أي (?:عام|سنة|بلد|مدينة|كوكب)',
-    ),
-    more: within('أفضل|الفرق|قارن|خطة|خطوات|اشرح|احسب|حل|لماذا|كيف|المجموع|تبقى'),
-    open: within('ما|ماذا|ما هو|ما هي|لماذا|كيف|أي|متى|أين|كم|أم|أو|أفضل|يمكنك|هل يمكنك|هل تستطيع|تستطيع|أفكار'),
-  },
-  hi: {
-    fact: within(
-      'कौन|किसने|किसका|किसकी|कब|कहाँ|कहां|कितने|कितना|कितनी|किस (?:साल|वर्ष|देश|शहर|सन)|राजधानी|नाम क्या|सबसे (?:ऊँचा|ऊंचा|बड़ा|छोटा|लंबा|लंबी|बड़ी|ऊँची)',
-    ),
-    more: within('क्यों|कैसे|अंतर|तुलना|योजना|चरण|समझाइए|समझाओ|गणना|हल|सबसे अच्छा|कुल|बचे|लिखो|लिखिए'),
-    open: within('क्यों|कैसे|कौन|कौन-सा|कब|कहाँ|कहां|कितने|कितना|किस|क्या है|क्या हैं|या|बेहतर|सकते हैं|सकते हो|लिख|बता'),
-  },
+/** Words at the start, words anywhere, or a pattern for scripts and forms that these do not fit. */
+type WordTest = { readonly opening?: readonly string[]; readonly within?: string; readonly pattern?: string }
+const wordTests: Readonly<Record<string, Readonly<Record<keyof Questions, WordTest>>>> = questionWords
+
+const questions: Readonly<Record<string, Questions>> = Object.fromEntries(
+  Object.entries(wordTests).map(([language, { fact, more, open }]) => [
+    language,
+    { fact: compiled(fact), more: compiled(more), open: compiled(open) },
+  ]),
+)
+
+function compiled({ opening: first, within: anywhere, pattern }: WordTest): RegExp {
+  if (first !== undefined) return opening(first.join(''))
+  return anywhere === undefined ? new RegExp(pattern ?? '', 'i') : within(anywhere)
 }
 
 /** Matches one of the words at the start. Blanks and line breaks between alternatives are only for readability. */

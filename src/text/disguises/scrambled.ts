@@ -4,7 +4,7 @@
  */
 import list from '../analysis/lexicon/en.txt' with { type: 'text' }
 import { loadUnits, units } from '../code-units.ts'
-import { harmKinds, wordsOf } from '../harm/harm-words.ts'
+import { harmKinds, wordsOf } from '../harm/harm-slots.ts'
 
 /** Only the beginning of a longer text is checked. */
 const longestLook = 1_000

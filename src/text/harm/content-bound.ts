@@ -9,13 +9,13 @@ import {
   featureSlot,
   featureWeight,
   harmHeads,
+  harmKinds,
   kindTable,
   nearWords,
   openingWords,
   regionSlots,
   salts,
 } from './harm-slots.ts'
-import { harmKinds } from './harm-words.ts'
 
 type Words = Pick<Features, 'words' | 'stems'>
 

@@ -1,7 +1,7 @@
 /**
  * Classifies in process whether a text requests something harmful, states something harmful, or tries to remove a
  * model's rules. Three linear classifiers share one set of hashed features: words, neighboring words, and word kinds
- * (`harm-words.ts`), so that a word unseen in training counts like related ones. Linear in the text, without allocation
+ * (`harm-slots.ts`), so that a word unseen in training counts like related ones. Linear in the text, without allocation
  * per word.
  */
 
@@ -14,7 +14,9 @@ import {
   featureSlot,
   featureWeight,
   type HarmHead,
+  type HarmKind,
   harmHeads,
+  harmKinds,
   harmSlots,
   kindTable,
   nearWords,
@@ -22,7 +24,6 @@ import {
   regionSlots,
   salts,
 } from './harm-slots.ts'
-import { type HarmKind, harmKinds } from './harm-words.ts'
 
 /**
  * Log-odds per classifier, the number of distinct features, and the number of words per kind; valid until the next

@@ -1,6 +1,6 @@
 /** Where the features of a text stand in the table of the harm heads: words, neighbours, and the kinds of things that words speak of. */
 import { hashOf, sieveOf, slotOf } from '../analysis/features.ts'
-import { harmKinds, wordsOf } from './harm-words.ts'
+import harmWords from './harm-words.json'
 
 export const harmHeads = ['request', 'content', 'jailbreak'] as const
 export type HarmHead = (typeof harmHeads)[number]
@@ -57,4 +57,28 @@ export function kindTable() {
       else if (!known.includes(index)) known.push(index)
     }
   return { kindsOf, sieve: sieveOf(kindsOf.keys()) }
+}
+
+/**
+ * Groups of related words that the classifier knows beyond its training data, so that a word unseen in training counts
+ * like its group. Written by hand. Offensive words are listed because they must be detected.
+ *
+ * `kill+` also stands for its regular inflections (kills, killed, killing, killer, killers).
+ */
+export type HarmKind = keyof typeof harmWords
+export const harmKinds = Object.keys(harmWords) as readonly HarmKind[]
+
+const endings = ['', 's', 'd', 'ed', 'r', 'er', 'ers', 'rs', 'ing'] as const
+
+/** Returns the words of a kind, with inflections. */
+export function wordsOf(kind: HarmKind): readonly string[] {
+  return harmWords[kind]
+    .join(' ')
+    .split(' ')
+    .flatMap(word => {
+      if (!word.endsWith('+')) return [word]
+      const stem = word.slice(0, -1)
+      const cut = stem.endsWith('e') ? [`${stem.slice(0, -1)}ing`] : []
+      return [...endings.map(ending => stem + ending), ...cut]
+    })
 }

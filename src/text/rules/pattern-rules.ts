@@ -3,7 +3,7 @@
  * precision, not recall; later layers check what it allows.
  */
 
-import { beginningsOf, dataOrders } from './data-orders.ts'
+import dataOrders from './data-orders.json'
 import { compileExpressions, type ExpressionSet } from './expressions.ts'
 import { allowedOverrides, overridePatterns, retractionPatterns } from './override-patterns.ts'
 import file from './pattern-rules.json'
@@ -120,12 +120,39 @@ export function rulesForData(own: readonly SafetyRule[]): readonly SafetyRule[] 
   return [...own, ...safetyRules.filter(({ category }) => ordering.includes(category)), orderInData]
 }
 
+/**
+ * Patterns for instructions to a model inside text that it reads: documents, tool results, fetched pages. Text there
+ * has no authority: addressing the model, asking it to hide something from the user, or giving it a new task is an
+ * attack. A report about such instructions ("attackers hide instructions in pages") is not.
+ */
+const orderPatterns = Object.values(dataOrders.patterns)
+  .flat()
+  .map(pattern => withWords(pattern, dataOrders.words))
+
 const orderInData: SafetyRule = {
   id: 'order-in-data',
   category: 'prompt_injection',
   reason: 'Gives orders to the model within what it is to read.',
-  patterns: dataOrders,
+  patterns: orderPatterns,
 }
+
+/**
+ * Marks after which a sentence or line, and so an instruction, can begin. Not a quotation mark, since it may quote an
+ * example.
+ */
+const beginnings = /(?:[\n\r.!?>\])*#|;:]|-->|[。！？।؟：]) *(?=[^\s.!?>\])*#|;:。！？।؟："“„«「『'-])/g
+
+/** Returns the start positions of sentences and lines, including 0. Linear. */
+function beginningsOf(text: string): readonly number[] {
+  const places = [0]
+  for (const { index, 0: mark } of text.matchAll(beginnings)) {
+    if (places.length === mostBeginnings) break
+    places.push(index + mark.length)
+  }
+  return places
+}
+
+const mostBeginnings = 4_096
 
 /** Returns the first rule that such a text violates. An instruction may open any of its sentences. */
 export function firstBrokenByData(compiled: SafetyRules, text: string): SafetyRule | null {

@@ -6,7 +6,7 @@ import { type IncomingMessage, type RequestOptions, request as requestPlain } fr
 import { request as requestSecure } from 'node:https'
 import { isIP } from 'node:net'
 import type { ServiceDeadlines } from '../../core/request/deadlines.ts'
-import type { AllowedUrl } from '../address-policy.ts'
+import type { AllowedUrl } from '../../core/validation/public-address.ts'
 import { PageFailure } from './failure.ts'
 
 export type Endpoint = { readonly address: string; readonly port: number }
