@@ -29,14 +29,13 @@ import { moderations } from './dialects/moderations/routes.ts'
 import { dryRun } from './dialects/native/dry-run.ts'
 import { enhancement } from './dialects/native/enhance.ts'
 import { estimate } from './dialects/native/estimate.ts'
-import { nativeSchema, readNative } from './dialects/native/request.ts'
 import { chat } from './dialects/native/routes.ts'
 import { inputTokens } from './dialects/responses/input-tokens.ts'
 import { responses } from './dialects/responses/routes.ts'
 import { authenticateSession, type Callers, createCallers } from './http/authentication.ts'
 import { serverLimits, strangerTimeoutSeconds } from './http/body.ts'
 import { type ChatRouteDeps, type Refusal, rejected } from './http/chat-handler.ts'
-import { endpointsOf, isClientProbe, isMessagesForm, noRouteError } from './http/endpoints.ts'
+import { endpointsOf, isClientProbe, isMessagesForm, isModelCall, noRouteError } from './http/endpoints.ts'
 import { errorResponse, toGatewayError } from './http/error-response.ts'
 import { createFailures, type Failures } from './http/failures.ts'
 import { createDeprecationLookup, type QuotaHeaderDeps, withQuotaHeaders } from './http/headers.ts'
@@ -50,7 +49,6 @@ import { metrics } from './observability/routes.ts'
 import { answer } from './request/answer.ts'
 import { countInput } from './request/count-tokens.ts'
 import { paceStream } from './request/delivery/stream-pacing.ts'
-import { planDryRun } from './request/dry-run.ts'
 import { offerOf } from './request/enrich.ts'
 import { loadQuotaStatus } from './request/load-quota-status.ts'
 import { reportModelHealth } from './request/routing/hosts.ts'
@@ -90,7 +88,7 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
   root
     .onRequest(({ request }) => {
       // Runs first: time spent on a rejected request is not available to accepted ones.
-      if (exchangeDeps.startQueue.isFull() && isChat(request))
+      if (exchangeDeps.startQueue.isFull() && isModelCall(request))
         return rejected(exchangeDeps, { refusal: refusalFormOf(request) })
       checkHost(request, deps.allowedHosts)
       // Claude Code sends this request to check a base URL.
@@ -137,12 +135,6 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
 }
 
 type Look = (caller: Caller, requestId: string) => Promise<void>
-
-const chatPaths = /\/(?:v1\/chat\/completions|api\/v1\/chat|v1\/messages|v1\/responses|v1\/embeddings)(?:\?|$)/
-
-function isChat({ method, url }: Request): boolean {
-  return method === 'POST' && chatPaths.test(url)
-}
 
 /** Returns the form in which the client of a request reads errors, also those outside of its handler. */
 function refusalFormOf(request: Request): Refusal {
@@ -224,16 +216,7 @@ function useResources(
         recall,
       }),
     )
-    .use(
-      dryRun({
-        ...deps,
-        callerOf,
-        look,
-        readAsk: readNative,
-        askSchema: nativeSchema,
-        preview: (caller, ask) => planDryRun(deps, caller, ask, offerOf(deps)),
-      }),
-    )
+    .use(dryRun({ ...deps, callerOf, look }))
     .use(moderations({ ...deps, callerOf }))
     .use(enhancement({ ...deps, recall }))
     .use(auth(deps, identify))

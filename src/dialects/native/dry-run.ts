@@ -1,4 +1,3 @@
-import type { TSchema } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { ChatRequest } from '../../core/chat/chat.ts'
 import type { Caller, QuotaStatus } from '../../core/limits/plans.ts'
@@ -9,32 +8,29 @@ import { parseJson } from '../../core/validation/validate.ts'
 import { bodyLimits, checkContentType, receiveBody, type Timer } from '../../http/body.ts'
 import type { BodyBudget } from '../../http/body-budget.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
-import type { Preview, PreviewedCandidate } from '../../request/dry-run.ts'
+import { type Preview, type PreviewedCandidate, planDryRun } from '../../request/dry-run.ts'
+import { offerOf } from '../../request/enrich.ts'
 import { type DryRun, dryRunShape } from './dry-run-schemas.ts'
+import { nativeSchema, readNative } from './request.ts'
 
 /** A dry run is free and does not count against the account's limits, so it has its own limit. */
 const each = { perMinute: 60, burst: 30 }
 
-type RouteModuleDeps = {
-  readonly callerOf: (request: Request) => Caller | Promise<Caller>
-  readonly meter: { standing(accountId: string, limits: Caller['limits']): QuotaStatus | null }
-  /** Loads the account's quota status into `meter`. Never throws. */
-  readonly look: (caller: Caller, requestId: string) => Promise<void>
-  readonly newRequestId: () => string
-  /** Parses a body of `POST /api/v1/chat`. Throws with the invalid field. */
-  readonly readAsk: (body: unknown, headers: Headers, bodyCharacters: number) => ChatRequest
-  /** Schema of such a body. */
-  readonly askSchema: TSchema
-  /** Routes like a chat request without a reservation. Throws as the chat request would, including for limits. */
-  readonly preview: (caller: Caller, ask: ChatRequest) => Promise<Preview>
-  readonly limits: RateLimiterFactory
-  readonly bodies: BodyBudget
-  readonly clock: Timer
-}
+type RouteModuleDeps = Parameters<typeof planDryRun>[0] &
+  Parameters<typeof offerOf>[0] & {
+    readonly callerOf: (request: Request) => Caller | Promise<Caller>
+    readonly meter: { standing(accountId: string, limits: Caller['limits']): QuotaStatus | null }
+    /** Loads the account's quota status into `meter`. Never throws. */
+    readonly look: (caller: Caller, requestId: string) => Promise<void>
+    readonly newRequestId: () => string
+    readonly limits: RateLimiterFactory
+    readonly bodies: BodyBudget
+    readonly clock: Timer
+  }
 
 /** `POST /api/v1/route`: how a chat request would be routed, and why. Calls, bills and counts nothing. */
 export function dryRun(deps: RouteModuleDeps) {
-  const { callerOf, meter, look, newRequestId, readAsk, askSchema, preview, limits, bodies, clock } = deps
+  const { callerOf, meter, look, newRequestId, limits, bodies, clock } = deps
   const limit = limits('route', each)
 
   return new Elysia({ name: 'dry-run' }).post(
@@ -52,11 +48,12 @@ export function dryRun(deps: RouteModuleDeps) {
         refuseHaste(await limit.take(caller.accountId))
         checkContentType(request.headers)
         const text = await receive()
-        const ask = readAsk(parseJson(text), request.headers, text.length)
+        const ask = readNative(parseJson(text), request.headers, text.length)
         // The remaining daily limit decides which models are dropped, so it is loaded for an account that this process
         // has not seen.
         if (meter.standing(caller.accountId, caller.limits) === null) await look(caller, newRequestId())
-        return Response.json(shown(await preview(caller, ask), ask), { headers: { 'cache-control': 'no-store' } })
+        const preview = await planDryRun(deps, caller, ask, offerOf(deps))
+        return Response.json(shown(preview, ask), { headers: { 'cache-control': 'no-store' } })
       } finally {
         hold.release()
       }
@@ -68,7 +65,7 @@ export function dryRun(deps: RouteModuleDeps) {
         description:
           'A dry run of `POST /api/v1/chat` with the same body: the candidates in the order in which they would be called now. ' +
           'An account over a limit gets the chat request’s error. Calls, bills and counts nothing.',
-        body: askSchema,
+        body: nativeSchema,
         examples: {
           prompt: { prompt: 'Prove that there are infinitely many primes.' },
           strategy: { prompt: 'Say hello in French.', strategy: 'cost', test_mode: true },
