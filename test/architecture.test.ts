@@ -383,7 +383,7 @@ describe('budgets', () => {
   // names what was removed for it.
   const table: Readonly<Record<string, readonly [figure: number, most: number]>> = {
     'lines of the service': [linesIn(path => !programs.test(path)), 84_100],
-    'lines of src/dashboard': [linesUnder('dashboard'), 11_310],
+    'lines of src/dashboard': [linesUnder('dashboard'), 10_880],
     'lines of src/simulator': [linesUnder('simulator'), 3_500],
     'lines of src/training': [linesUnder('training'), 6_400],
     'lines of src/limits': [linesUnder('limits'), 4_200],

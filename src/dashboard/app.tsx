@@ -1,136 +1,91 @@
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, ComponentType } from 'preact'
 import { useEffect } from 'preact/hooks'
-import { isAllowed, type Role } from '../core/accounts/roles.ts'
-import { Billing } from './pages/billing.tsx'
-import { Keys } from './pages/keys.tsx'
+import type { Action } from '../core/accounts/roles.ts'
+import { InvitationPage, Reset, Verify } from './pages/email-links.tsx'
 import { Models } from './pages/models.tsx'
 import { Overview } from './pages/overview.tsx'
 import { Playground } from './pages/playground.tsx'
 import { RequestPage } from './pages/request.tsx'
 import { Requests } from './pages/requests.tsx'
-import { Reset } from './pages/reset-password.tsx'
-import { InvitationPage, SignIn, SignUp } from './pages/sign-in.tsx'
+import { SignIn, SignUp } from './pages/sign-in.tsx'
 import { SingleSignOn } from './pages/single-sign-on.tsx'
 import { TwoFactorFirst } from './pages/two-factor.tsx'
-import { Verify } from './pages/verify.tsx'
-import { Icon, type IconName } from './parts/icon.tsx'
-import { Later } from './parts/later.tsx'
+import { VerificationNotice } from './parts/account-notices.tsx'
+import { Icon, type IconName } from './parts/controls.tsx'
 import { Navigation } from './parts/navigation.tsx'
-import { Empty, FailureNotice, Loading } from './parts/notice.tsx'
-import { Page } from './parts/page.tsx'
-import { Toast } from './parts/toast.tsx'
-import { VerificationNotice } from './parts/verification-notice.tsx'
+import { Empty, FailureNotice, Later, Loading } from './parts/notice.tsx'
+import { Page, Toast } from './parts/page.tsx'
 import { useAction } from './state/action.ts'
 import { hashRoute } from './state/hash-route.ts'
 import { hrefTo } from './state/href.ts'
 import { forgetPlayground } from './state/playground.ts'
 import { forgetResources } from './state/resource.ts'
-import { currentSession, resume, user } from './state/session.ts'
+import { currentSession, may, resume, user } from './state/session.ts'
 
 type PageEntry = {
   readonly path: string
   readonly title: string
   readonly icon: IconName
-  readonly show: (rest: readonly string[]) => ComponentChildren
-  readonly isFor?: (role: Role) => boolean
+  /** The page, or the one of the ID in the path. */
+  readonly show: (id?: string) => ComponentChildren
+  /** The right that opens the page; absent = every role. */
+  readonly right?: Action
   /** Linked elsewhere than in the navigation. */
   readonly isUnlisted?: boolean
 }
 
-const loadAlerts = async () => {
-  const { Alerts } = await import('./pages/alerts.tsx')
-  return () => <Alerts />
-}
-const loadWebhooks = async () => (await import('./pages/webhooks.tsx')).Webhooks
-const loadAudit = async () => (await import('./pages/audit.tsx')).AuditLog
-const loadInsights = async () => (await import('./pages/insights.tsx')).Insights
-const loadTeam = async () => (await import('./pages/team.tsx')).Team
-const loadInvoice = async () => (await import('./pages/invoice.tsx')).InvoicePage
-const loadKeyPage = async () => (await import('./pages/key.tsx')).KeyPage
-const loadProjects = async () => (await import('./pages/projects.tsx')).Projects
-const loadProjectPage = async () => (await import('./pages/project.tsx')).ProjectPage
-const loadSettings = async () => (await import('./pages/settings.tsx')).Settings
-const loadStatus = async () => (await import('./pages/status.tsx')).StatusPage
-const loadTags = async () => (await import('./pages/tags.tsx')).TagsPage
+/** A page whose code is loaded when it is first shown. */
+const later = (what: string, load: () => Promise<ComponentType>) => (id?: string) => (
+  <Later key={`${what} ${id}`} load={load} what={`the ${what}`} />
+)
 
-const showStatus = () => <Later key="status" load={loadStatus} what="the status" />
+const showKeys = later('keys', async () => (await import('./pages/keys.tsx')).Keys)
+const showKey = later('key', async () => (await import('./pages/key.tsx')).KeyPage)
+const showProjects = later('projects', async () => (await import('./pages/projects.tsx')).Projects)
+const showProject = later('project', async () => (await import('./pages/project.tsx')).ProjectPage)
+const showBilling = later('billing', async () => (await import('./pages/billing.tsx')).Billing)
+const showInvoice = later('invoice', async () => (await import('./pages/invoice.tsx')).InvoicePage)
+const showInsights = later('insights', async () => (await import('./pages/insights.tsx')).Insights)
+const showTags = later('tags', async () => (await import('./pages/tags.tsx')).TagsPage)
+const showTeam = later('team', async () => (await import('./pages/team.tsx')).Team)
+const showAlerts = later('alerts', async () => (await import('./pages/alerts.tsx')).AlertsPage)
+const showWebhooks = later('webhooks', async () => (await import('./pages/webhooks.tsx')).Webhooks)
+const showAudit = later('audit log', async () => (await import('./pages/audit.tsx')).AuditLog)
+const showSettings = later('settings', async () => (await import('./pages/settings.tsx')).Settings)
+const showStatus = later('status', async () => (await import('./pages/status.tsx')).StatusPage)
 
 const pages: readonly PageEntry[] = [
   { path: '', title: 'Overview', icon: 'overview', show: () => <Overview /> },
-  {
-    path: 'playground',
-    title: 'Playground',
-    icon: 'playground',
-    show: () => <Playground />,
-    // Each of its requests costs money and uses a key.
-    isFor: role => isAllowed(role, 'keys.own'),
-  },
+  // Each of its requests costs money and uses a key.
+  { path: 'playground', title: 'Playground', icon: 'playground', show: () => <Playground />, right: 'keys.own' },
   {
     path: 'requests',
     title: 'Requests',
     icon: 'requests',
-    show: ([id]) => (id === undefined ? <Requests /> : <RequestPage key={id} id={id} />),
+    show: id => (id === undefined ? <Requests /> : <RequestPage key={id} id={id} />),
   },
   { path: 'models', title: 'Models', icon: 'models', show: () => <Models /> },
-  {
-    path: 'insights',
-    title: 'Insights',
-    icon: 'insights',
-    show: () => <Later key="insights" load={loadInsights} what="the insights" />,
-  },
-  {
-    path: 'keys',
-    title: 'Keys',
-    icon: 'keys',
-    show: ([id]) => (id === undefined ? <Keys /> : <Later key={id} load={loadKeyPage} what="the key" />),
-  },
-  { path: 'tags', title: 'Tags', icon: 'tags', show: () => <Later key="tags" load={loadTags} what="the tags" /> },
-  { path: 'team', title: 'Team', icon: 'team', show: () => <Later key="team" load={loadTeam} what="the team" /> },
+  { path: 'insights', title: 'Insights', icon: 'insights', show: showInsights },
+  { path: 'keys', title: 'Keys', icon: 'keys', show: id => (id === undefined ? showKeys() : showKey(id)) },
+  { path: 'tags', title: 'Tags', icon: 'tags', show: showTags },
+  { path: 'team', title: 'Team', icon: 'team', show: showTeam },
   {
     path: 'projects',
     title: 'Projects',
     icon: 'projects',
-    show: ([id]) =>
-      id === undefined ? (
-        <Later key="projects" load={loadProjects} what="the projects" />
-      ) : (
-        <Later key={id} load={loadProjectPage} what="the project" />
-      ),
+    show: id => (id === undefined ? showProjects() : showProject(id)),
   },
   {
     path: 'billing',
     title: 'Billing',
     icon: 'billing',
-    show: ([id]) => (id === undefined ? <Billing /> : <Later key={id} load={loadInvoice} what="the invoice" />),
-    isFor: role => isAllowed(role, 'billing.see'),
+    show: id => (id === undefined ? showBilling() : showInvoice(id)),
+    right: 'billing.see',
   },
-  {
-    path: 'alerts',
-    title: 'Alerts',
-    icon: 'alerts',
-    show: () => <Later key="alerts" load={loadAlerts} what="the alerts" />,
-    isFor: role => isAllowed(role, 'alerts.manage'),
-  },
-  {
-    path: 'webhooks',
-    title: 'Webhooks',
-    icon: 'webhooks',
-    show: () => <Later key="webhooks" load={loadWebhooks} what="the webhooks" />,
-    isFor: role => isAllowed(role, 'webhooks.manage'),
-  },
-  {
-    path: 'audit',
-    title: 'Audit log',
-    icon: 'audit',
-    show: () => <Later key="audit" load={loadAudit} what="the audit log" />,
-    isFor: role => isAllowed(role, 'audit.see'),
-  },
-  {
-    path: 'settings',
-    title: 'Settings',
-    icon: 'settings',
-    show: () => <Later key="settings" load={loadSettings} what="the settings" />,
-  },
+  { path: 'alerts', title: 'Alerts', icon: 'alerts', show: showAlerts, right: 'alerts.manage' },
+  { path: 'webhooks', title: 'Webhooks', icon: 'webhooks', show: showWebhooks, right: 'webhooks.manage' },
+  { path: 'audit', title: 'Audit log', icon: 'audit', show: showAudit, right: 'audit.see' },
+  { path: 'settings', title: 'Settings', icon: 'settings', show: showSettings },
   { path: 'status', title: 'Status', icon: 'info', show: showStatus, isUnlisted: true },
 ]
 
@@ -171,23 +126,21 @@ export function App() {
     )
   if (currentSession.value === null) return first === 'sign-up' ? <SignUp /> : <SignIn />
   if (currentSession.value.two_factor_setup_required) return <TwoFactorFirst />
-  return <Signed path={first} rest={rest} role={currentSession.value.user.role} />
+  return <Signed path={first} id={rest[0]} />
 }
 
-type SignedProps = { readonly path: string; readonly rest: readonly string[]; readonly role: Role }
-
-function Signed({ path, rest, role }: SignedProps) {
-  const open = pages.filter(({ isFor }) => isFor?.(role) ?? true)
-  const page = open.find(one => one.path === path)
+function Signed({ path, id }: { readonly path: string; readonly id: string | undefined }) {
+  const open = pages.filter(({ right }) => right === undefined || may(right))
+  const page = open.find(entry => entry.path === path)
   return (
     <div class="frame">
       <button type="button" class="skip" onClick={() => document.getElementById('main')?.focus()}>
         Skip to content
       </button>
-      <Navigation pages={open.filter(one => one.isUnlisted !== true)} current={path} />
+      <Navigation pages={open.filter(({ isUnlisted }) => isUnlisted !== true)} current={path} />
       <main id="main" tabIndex={-1}>
         <VerificationNotice />
-        {page?.show(rest) ?? <NoPage closed={pages.find(one => one.path === path)?.title} />}
+        {page?.show(id) ?? <NoPage closed={pages.find(entry => entry.path === path)?.title} />}
       </main>
       <Toast />
     </div>

@@ -2,24 +2,17 @@
  * Payment by card in a real browser against a Stripe on a real socket: entering the card, reading, paying and printing
  * the invoice.
  */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { cycleMs, settlementDelayMs } from '../../src/core/billing/billing.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import { startProxy, type TcpProxy } from '../faults/tcp-proxy.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
-import { reportSkipped } from '../harness/needs.ts'
 import { owner, type Person } from '../harness/users.ts'
 import { type StripeServer, startStripe } from '../routes/billing-stripe.ts'
-import { newVisitor, openBrowser, type Visitor } from './browser.ts'
-import { chromiumPath } from './chromium.ts'
+import { newVisitor, openBrowser, testInBrowser, type Visitor } from './browser.ts'
 
-// A bound against a hang, for a machine with many other processes.
-setDefaultTimeout(240_000)
-
-const chromium = chromiumPath()
-if (chromium === null) reportSkipped('chromium', 'billing pages: work in a browser')
-else withBrowser(chromium)
+testInBrowser('billing pages: work in a browser', withBrowser)
 
 function withBrowser(path: string) {
   let ahead = 0
@@ -44,7 +37,7 @@ function withBrowser(path: string) {
     front.leadTo(gateway.port)
     person = await owner(gateway)
     visitor = await newVisitor(browser, { ...gateway, url: `http://127.0.0.1:${front.port}` })
-    await visitor.signIn(person.email, person.password)
+    await visitor.signIn(person)
   })
   afterAll(async () => {
     await gateway.stop()

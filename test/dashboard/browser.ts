@@ -1,9 +1,12 @@
 /** A real browser on a running gateway: Chromium, if installed. */
+import { expect, setDefaultTimeout } from 'bun:test'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import type { FirstAccount } from '../../src/console/account/first-account.ts'
 import { atEnd } from '../harness/at-end.ts'
 import { eventually } from '../harness/eventually.ts'
 import type { Gateway } from '../harness/gateway.ts'
+import { reportSkipped } from '../harness/needs.ts'
+import { chromiumPath } from './chromium.ts'
 
 /** Maximum time until a page shows something: a bound against a hang, not a claim about speed. */
 const deadlineMs = 90_000
@@ -29,6 +32,15 @@ const unneededFeatures = [
   'WebUIOmniboxAimPopup',
   'SpareRendererForSitePerProcess',
 ]
+
+/** Declares tests that need a browser, or reports that they are skipped. */
+export function testInBrowser(title: string, declare: (path: string) => void): void {
+  // A bound against a hang, for a machine with many other processes.
+  setDefaultTimeout(240_000)
+  const path = chromiumPath()
+  if (path === null) reportSkipped('chromium', title)
+  else declare(path)
+}
 
 let browser: Promise<Browser> | null = null
 
@@ -61,8 +73,18 @@ export type Visitor = {
   readonly complaints: string[]
   /** Opens a page by its hash and waits for its heading. */
   go(path: string, heading: string): Promise<void>
-  signIn(email: string, password: string): Promise<void>
+  signIn(person: { readonly email: string; readonly password: string }): Promise<void>
+  /** Opens a page in a new document: another one keeps what it has loaded before. */
+  goFresh(path: string, heading: string): Promise<void>
+  /** Closes the page, which must not have complained. */
   leave(): Promise<void>
+}
+
+/** Creates a visitor who is signed in as the owner of the first account. */
+export async function newOwner(browser: Browser, gateway: Gateway, options: BrowserContextOptions = {}) {
+  const visitor = await newVisitor(browser, gateway, options)
+  await visitor.signIn(firstOwner(gateway))
+  return visitor
 }
 
 /** Creates a visitor without session and storage. */
@@ -92,14 +114,21 @@ export async function newVisitor(
     page,
     complaints,
     go,
-    async signIn(email, password) {
+    async goFresh(path, heading) {
+      await page.goto('about:blank')
+      await go(path, heading)
+    },
+    async signIn({ email, password }) {
       await go('', 'Sign in')
       await page.getByLabel('Email').fill(email)
       await page.getByLabel('Password').fill(password)
       await page.getByRole('button', { name: 'Sign in' }).click()
       await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
     },
-    leave: () => context.close(),
+    async leave() {
+      expect(complaints).toEqual([])
+      await context.close()
+    },
   }
 }
 

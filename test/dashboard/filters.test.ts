@@ -1,23 +1,22 @@
 import { describe, expect, test } from 'bun:test'
-import { RequestError } from '../../src/dashboard/state/api-error.ts'
+import { RequestError, toReadiness } from '../../src/dashboard/state/api-error.ts'
 import {
   coveredFilters,
   failedOnly,
-  filterOfUnit,
   filtersFor,
-  filtersOf,
   hrefToLog,
   logQuery,
+  toFilters,
+  toUnitFilter,
   usageQuery,
 } from '../../src/dashboard/state/filters.ts'
-import { moveToDay, openedAt } from '../../src/dashboard/state/opened-at.ts'
-import { readinessOf } from '../../src/dashboard/state/readiness.ts'
+import { moveToDay, openedAt } from '../../src/dashboard/state/href.ts'
 
 const now = Date.UTC(2026, 10, 23, 11, 18)
 
 describe('Dashboard filters', () => {
   test('read known parameters only', () => {
-    expect(filtersOf({ status: 'failed', model: '', open: 'x' })).toEqual({ status: 'failed' })
+    expect(toFilters({ status: 'failed', model: '', open: 'x' })).toEqual({ status: 'failed' })
   })
 
   test.each([
@@ -90,10 +89,10 @@ describe('Dashboard filters', () => {
 
   test('link a column of a chart to its requests', () => {
     const filters = { range: '7d', model: 'a/b' }
-    expect(hrefToLog(filters, filterOfUnit('2026-11-20'), now)).toBe(
+    expect(hrefToLog(filters, toUnitFilter('2026-11-20'), now)).toBe(
       '#/requests?model=a%2Fb&from=2026-11-20T00%3A00&to=2026-11-21T00%3A00',
     )
-    expect(logQuery({ ...filters, ...filterOfUnit('2026-11-03T07') }, now)).toEqual({
+    expect(logQuery({ ...filters, ...toUnitFilter('2026-11-03T07') }, now)).toEqual({
       model: 'a/b',
       from: '2026-11-03T07:00:00Z',
       to: '2026-11-03T08:00:00Z',
@@ -101,9 +100,9 @@ describe('Dashboard filters', () => {
   })
 
   test.each([
-    [filterOfUnit('2026-11-20T09'), '2026-11-20T09%3A00', '2026-11-20T09%3A30'],
-    [filterOfUnit('2026-11-20T07'), '2026-11-20T07%3A30', '2026-11-20T08%3A00'],
-    [filterOfUnit('2026-11-20'), '2026-11-20T07%3A30', '2026-11-20T09%3A30'],
+    [toUnitFilter('2026-11-20T09'), '2026-11-20T09%3A00', '2026-11-20T09%3A30'],
+    [toUnitFilter('2026-11-20T07'), '2026-11-20T07%3A30', '2026-11-20T08%3A00'],
+    [toUnitFilter('2026-11-20'), '2026-11-20T07%3A30', '2026-11-20T09%3A30'],
   ])('link a column to its part of a custom range: %j', (unit, from, to) => {
     const filters = { from: '2026-11-20T07:30', to: '2026-11-20T09:30' }
     expect(hrefToLog(filters, unit, now)).toBe(`#/requests?from=${from}&to=${to}`)
@@ -154,14 +153,14 @@ describe('Dashboard filters', () => {
     [0, 'unreachable'],
   ] as const)('read status %d of the readiness as %s', (status, readiness) => {
     const error = new RequestError({ status, code: 'service_unavailable', message: 'No.' })
-    expect(readinessOf(error)).toBe(readiness)
+    expect(toReadiness(error)).toBe(readiness)
   })
 
   test('link the first column of a range to its part of the hour', () => {
-    expect(hrefToLog({ range: '1h' }, filterOfUnit('2026-11-23T10'), now)).toBe(
+    expect(hrefToLog({ range: '1h' }, toUnitFilter('2026-11-23T10'), now)).toBe(
       '#/requests?from=2026-11-23T10%3A18&to=2026-11-23T11%3A00',
     )
-    expect(hrefToLog({ range: '1h' }, filterOfUnit('2026-11-23T11'), now)).toBe(
+    expect(hrefToLog({ range: '1h' }, toUnitFilter('2026-11-23T11'), now)).toBe(
       '#/requests?from=2026-11-23T11%3A00&to=2026-11-23T12%3A00',
     )
   })

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import {
-  dateOf,
   dateTime,
   exactTime,
+  formatDate,
   formatUtcUnit,
   humanize,
   listTime,
@@ -13,7 +13,7 @@ import {
 describe('Dashboard formats', () => {
   test('show every time in UTC', () => {
     const time = '2026-11-23T23:05:09.500Z'
-    expect([listTime(time), dateTime(time), exactTime(time), dateOf(time)]).toEqual([
+    expect([listTime(time), dateTime(time), exactTime(time), formatDate(time)]).toEqual([
       'Nov 23, 23:05:09',
       'Nov 23, 2026, 23:05',
       'Nov 23, 2026, 23:05:09 UTC',

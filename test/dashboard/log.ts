@@ -5,7 +5,7 @@ import type { Gateway } from '../harness/gateway.ts'
 import { patientStore } from '../harness/patience.ts'
 
 /** Size of a statement: the embedded database answers no other query meanwhile. */
-const pieceOf = 1_000
+const batchSize = 1_000
 const daysOfLog = 29
 
 /** Writes `count` requests of the first account's first key evenly over the last month, with their attempts and daily totals. */
@@ -13,7 +13,7 @@ export async function fillLog({ deps, accountId }: Gateway, count: number): Prom
   // A separate connection: if the gateway gives up on a busy database, it drops its own connections.
   const database = openDatabase(deps.database.address, { connections: 1, ...patientStore })
   const secondsApart = Math.floor((daysOfLog * 86_400) / count)
-  for (let from = 0; from < count; from += pieceOf)
+  for (let from = 0; from < count; from += batchSize)
     await database.run(
       ({ sql }) => sql`
         with inserted as (
@@ -31,7 +31,7 @@ export async function fillLog({ deps, accountId }: Gateway, count: number): Prom
             case n % 2 when 0 then '[]'::jsonb else '[["google/gemini-0", "timeout", 2, 90]]'::jsonb end
               || jsonb_build_array(jsonb_build_array('openai/gpt-' || n % 12, 'served', 95, 105 + n * 17 % 300)), 'openai/gpt-0',
             '{"c":[["openai/gpt-0",812,"score","healthy",[500,200,120,-8,0]],["google/gemini-0",700,"unhealthy","unhealthy",[400,200,110,-10,0]]],"s":[0,200],"b":[1,1,0,3]}'::jsonb
-          from generate_series(${from + 1}::int, ${Math.min(count, from + pieceOf)}::int) as n
+          from generate_series(${from + 1}::int, ${Math.min(count, from + batchSize)}::int) as n
           returning
             *, ${slots(sql)})
         ${dailySums(sql, sql`inserted`)}

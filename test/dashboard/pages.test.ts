@@ -1,20 +1,15 @@
 /** Every page of the dashboard in a real browser: transfer size, content security policy, accessibility, speed. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { createProject } from '../../src/console/projects/store.ts'
 import { unlimitedScope } from '../../src/core/limits/scopes.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { reportSkipped } from '../harness/needs.ts'
 import { addMember, signIn } from '../harness/users.ts'
 import { isLongVariant } from '../harness/variants.ts'
 import { appearanceOnly, axeProblems, settled } from './axe.ts'
-import { drawerClosed, firstOwner, newVisitor, openBrowser, type Visitor } from './browser.ts'
-import { chromiumPath } from './chromium.ts'
+import { drawerClosed, firstOwner, newOwner, newVisitor, openBrowser, testInBrowser, type Visitor } from './browser.ts'
 import { fillLog } from './log.ts'
-
-// A bound against a hang, for a machine with many other processes.
-setDefaultTimeout(240_000)
 
 /** Many pages of a table, and a chart without an empty day. */
 const loggedRequests = 2_000
@@ -45,9 +40,7 @@ const pages = [
   ['status', 'Status'],
 ] as const
 
-const chromium = chromiumPath()
-if (chromium === null) reportSkipped('chromium', 'pages: work in a browser')
-else withBrowser(chromium)
+testInBrowser('pages: work in a browser', withBrowser)
 
 function withBrowser(path: string) {
   let gateway: Gateway
@@ -56,9 +49,7 @@ function withBrowser(path: string) {
   beforeAll(async () => {
     ;[gateway, browser] = await Promise.all([startGateway(), openBrowser(path)])
     await fillLog(gateway, loggedRequests)
-    owner = await newVisitor(browser, gateway)
-    const { email, password } = firstOwner(gateway)
-    await owner.signIn(email, password)
+    owner = await newOwner(browser, gateway)
     const { database } = gateway.deps
     const limits = { ...unlimitedScope, dailyTokens: 500_000, monthlyCostMicrocents: 40_000_000_000 }
     const project = { id: projectId, name: 'Search', createdAt: new Date(), limits }
@@ -84,7 +75,9 @@ function withBrowser(path: string) {
       `the first load of the dashboard: ${Math.round(bytes / 1000)} KB in ${addresses.length} requests\n`,
     )
     expect(bytes).toBeWithin(10_000, heaviestFirstLoad)
-    expect(addresses.filter(one => !one.startsWith(`${gateway.url}/`) && !one.startsWith('data:'))).toEqual([])
+    expect(addresses.filter(address => !address.startsWith(`${gateway.url}/`) && !address.startsWith('data:'))).toEqual(
+      [],
+    )
     await visitor.leave()
   })
 
@@ -96,13 +89,12 @@ function withBrowser(path: string) {
     )
     expect(await visitor.page.title()).not.toBe('taken')
     expect(visitor.complaints.join()).toContain('Content Security Policy')
-    await visitor.leave()
+    await visitor.page.context().close()
   })
 
   test(`Pages: show their content with ${loggedRequests.toLocaleString('en')} logged requests and responses of at most ${heaviestAnswers / 1000} KB`, async () => {
     const load = async (path: string, heading: string) => {
-      await owner.page.goto('about:blank')
-      await owner.go(path, heading)
+      await owner.goFresh(path, heading)
       return Number(await owner.page.evaluate(settled))
     }
     const times: Record<string, number> = {}
@@ -133,7 +125,7 @@ function withBrowser(path: string) {
       await visitor.page.getByText('Accepts requests').waitFor()
       await visitor.page.evaluate(settled)
       await look('Status, signed out')
-      await visitor.signIn(email, password)
+      await visitor.signIn({ email, password })
       for (const [path, heading] of pages) {
         await visitor.go(path, heading)
         await visitor.page.evaluate(settled)
@@ -169,7 +161,6 @@ function withBrowser(path: string) {
       await visitor.page.getByText('Parameters and tools').click()
       await look('Comparison')
       expect(wrong).toEqual([])
-      expect(visitor.complaints).toEqual([])
       await visitor.leave()
     },
   )
@@ -263,7 +254,7 @@ function withBrowser(path: string) {
     const viewer = await addMember(gateway, inviter, 'viewer')
     const visitor = await newVisitor(browser, gateway)
     const { page } = visitor
-    await visitor.signIn(viewer.email, viewer.password)
+    await visitor.signIn(viewer)
     await visitor.go('tags', 'Tags')
     await page.getByText('An admin or owner of the account can set a budget').waitFor()
     await page.getByText('No requests with tags in this range').waitFor()
@@ -285,8 +276,7 @@ function withBrowser(path: string) {
       [403, 'forbidden', 'Permission denied'],
     ] as const) {
       await refuse(status, code)
-      await page.goto('about:blank')
-      await visitor.go('tags', 'Tags')
+      await visitor.goFresh('tags', 'Tags')
       await page.getByRole('alert').getByText(title).waitFor()
       await page.getByText('Could not load the usage.').waitFor()
       await page.unrouteAll()

@@ -1,17 +1,12 @@
 /** Audit log, webhooks, alerts and sign-in settings in a real browser: their dialogs, their states, accessibility. */
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { freePort } from '../harness/free-port.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { singleSignOnEnvironment } from '../harness/identity-provider.ts'
-import { reportSkipped } from '../harness/needs.ts'
 import { addMember, signIn } from '../harness/users.ts'
 import { appearanceOnly, axeProblems, settled } from './axe.ts'
-import { firstOwner, newVisitor, openBrowser, type Visitor } from './browser.ts'
-import { chromiumPath } from './chromium.ts'
-
-// A bound against a hang, for a machine with many other processes.
-setDefaultTimeout(240_000)
+import { firstOwner, newOwner, newVisitor, openBrowser, testInBrowser, type Visitor } from './browser.ts'
 
 const widths = [390, 820, 1440] as const
 const themes = ['light', 'dark'] as const
@@ -19,9 +14,7 @@ const views = widths.flatMap(width => themes.map(colorScheme => ({ width, colorS
 /** Dialogs have the same parts at all widths between these. */
 const dialogViews = [views[0], views.at(-1)].filter(view => view !== undefined)
 
-const chromium = chromiumPath()
-if (chromium === null) reportSkipped('chromium', 'team control: works in a browser')
-else withBrowser(chromium)
+testInBrowser('team control: works in a browser', withBrowser)
 
 function withBrowser(path: string) {
   let gateway: Gateway
@@ -51,16 +44,14 @@ function withBrowser(path: string) {
   })
 
   async function ownerAt(path: string, heading: string): Promise<Visitor> {
-    const visitor = await newVisitor(browser, gateway)
-    const { email, password } = firstOwner(gateway)
-    await visitor.signIn(email, password)
+    const visitor = await newOwner(browser, gateway)
     await visitor.go(path, heading)
     return visitor
   }
 
   test('Pages: show empty, loading, failed and forbidden states, and recover by a retry', async () => {
     const visitor = await ownerAt('webhooks', 'Webhooks')
-    const { page, go } = visitor
+    const { page } = visitor
     await page.getByText('Create a webhook to receive events at a URL').waitFor()
     await page.getByRole('link', { name: 'Alerts' }).first().click()
     await page.getByText('Create an alert on spend').waitFor()
@@ -80,9 +71,7 @@ function withBrowser(path: string) {
         if (await decision) await call.fulfill({ status: 503, json: { error: { ...error, request_id: 'req_1' } } })
         else await call.continue()
       })
-      // A new document: the page keeps what it has loaded before.
-      await page.goto('about:blank')
-      await go(hash, heading)
+      await visitor.goFresh(hash, heading)
       await page.getByText(`Loading ${what}`, { exact: true }).waitFor({ state: 'attached' })
       answer(true)
       await page.getByText(`Could not load ${what}.`).waitFor()
@@ -96,12 +85,11 @@ function withBrowser(path: string) {
     if (boss === null) throw new Error('the first owner signs in')
     const member = await addMember(gateway, boss, 'member')
     const other = await newVisitor(browser, gateway)
-    await other.signIn(member.email, member.password)
+    await other.signIn(member)
     for (const hash of ['audit', 'alerts', 'webhooks']) await other.go(hash, 'Permission denied')
     await other.go('settings', 'Settings')
     await other.page.getByRole('heading', { name: 'Two-factor sign-in' }).waitFor()
     expect(await other.page.getByRole('heading', { name: 'Single sign-on' }).count()).toBe(0)
-    expect([...visitor.complaints, ...other.complaints]).toEqual([])
     await Promise.all([visitor.leave(), other.leave()])
   })
 
@@ -134,7 +122,7 @@ function withBrowser(path: string) {
     await look('Sign in', views)
     await go('sso?error=unavailable', 'Sign in')
     await look('Failed single sign-on', views)
-    await visitor.signIn(email, password)
+    await visitor.signIn({ email, password })
 
     await go('webhooks', 'Webhooks')
     await opened('Create webhook', 'Create webhook')
@@ -194,7 +182,6 @@ function withBrowser(path: string) {
     await page.getByRole('img', { name: 'QR code with the secret below' }).waitFor()
     await look('Two-factor set-up', views)
     expect(wrong).toEqual([])
-    expect(visitor.complaints).toEqual([])
     await visitor.leave()
   })
 }

@@ -1,12 +1,12 @@
 import type { ShownAlert } from '../../console/alerts/schemas.ts'
 import { alertWindowMinutes, defaultWindowMinutes } from '../../core/alerts/alerts.ts'
-import { Badge } from '../parts/badge.tsx'
 import type { Field } from '../parts/form.tsx'
+import { Badge } from '../parts/notice.tsx'
 import { projectColumn, useProjects } from '../parts/project-field.tsx'
 import { action, ResourceView } from '../parts/resource.tsx'
 import { callApi } from '../state/api.ts'
 import { hrefTo } from '../state/href.ts'
-import { useRegistration } from '../state/registration.ts'
+import { useRegistration } from '../state/open-data.ts'
 import { useResource } from '../state/resource.ts'
 
 type Metric = ShownAlert['metric']
@@ -22,7 +22,10 @@ const scale = (metric: Metric) => (metric === 'error_rate' ? 100 : 1)
 const toText = (metric: Metric, value: number) => `${Number((value * scale(metric)).toPrecision(4))} ${units[metric]}`
 const toMetric = (text: string): Metric => (text === 'latency' || text === 'error_rate' ? text : 'spend')
 
-/** Alerts by email and webhook: those of a project, or a page of all that the user manages. */
+/** The page of all alerts that the user manages. */
+export const AlertsPage = () => <Alerts />
+
+/** Alerts by email and webhook: those of a project, or of a page of all. */
 export function Alerts({ projectId }: { readonly projectId?: string }) {
   const alerts = useResource('GET /api/v1/alerts')
   const { names: projects } = useProjects()

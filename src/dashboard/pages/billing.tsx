@@ -1,19 +1,16 @@
-import { useState } from 'preact/hooks'
 import type { ShownBilling } from '../../console/billing/schemas.ts'
-import { Badge } from '../parts/badge.tsx'
-import { BillingNotices } from '../parts/billing-notices.tsx'
-import { Button } from '../parts/button.tsx'
-import { TextField } from '../parts/field.tsx'
+import { BillingNotices } from '../parts/account-notices.tsx'
+import { Button } from '../parts/controls.tsx'
+import { InlineForm, useForm } from '../parts/form.tsx'
 import { MeterBar } from '../parts/meter.tsx'
-import { Empty, FailureNotice, Loaded } from '../parts/notice.tsx'
-import { Card, Page } from '../parts/page.tsx'
+import { Badge, FailureNotice, Loaded } from '../parts/notice.tsx'
+import { Card, Page, showToast } from '../parts/page.tsx'
 import { PaymentMethod } from '../parts/payment-method.tsx'
 import { action, useActions } from '../parts/resource.tsx'
 import { Table } from '../parts/table.tsx'
-import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
-import { dateOf, dateTime, formatCount, formatUsd, humanize, relativeTime } from '../state/format.ts'
+import { dateTime, formatCount, formatDate, formatUsd, humanize, relativeTime } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
 import { user } from '../state/session.ts'
@@ -89,7 +86,7 @@ function Plan({ billing, onChange }: Changed) {
   return (
     <Card
       title="Plan"
-      about={cycle === null ? undefined : `Cycle of ${dateOf(cycle.starts_at)} to ${dateOf(cycle.ends_at)}`}
+      about={cycle === null ? undefined : `Cycle of ${formatDate(cycle.starts_at)} to ${formatDate(cycle.ends_at)}`}
     >
       <div class="plans">
         {(['evaluation', 'usage'] as const).map(name => {
@@ -152,11 +149,16 @@ function Plan({ billing, onChange }: Changed) {
 
 function SoftCap({ billing, onChange }: Changed) {
   const cap = billing.soft_cap
-  const [text, setText] = useState(cap === null ? '' : String(cap.monthly_usd))
-  const saving = useAction(async (monthly_usd: number | null) => {
+  const change = async (monthly_usd: number | null) => {
     onChange(await callApi('PUT /api/v1/billing/soft-cap', { body: { monthly_usd } }))
-    if (monthly_usd === null) setText('')
     showToast(monthly_usd === null ? 'Soft cap removed' : `Soft cap set to ${formatUsd(monthly_usd)}`)
+  }
+  const form = useForm({ monthly_usd: cap === null ? '' : String(cap.monthly_usd) }, ({ monthly_usd }) =>
+    change(Number(monthly_usd)),
+  )
+  const removing = useAction(async () => {
+    await change(null)
+    form.set({ monthly_usd: '' })
   })
   return (
     <Card
@@ -174,39 +176,36 @@ function SoftCap({ billing, onChange }: Changed) {
       <p class="hint">
         {billing.cycle === null
           ? 'Counted per calendar month, from the first at 00:00 UTC.'
-          : `Counted per 30-day billing cycle. This one ends on ${dateOf(billing.cycle.ends_at)}.`}{' '}
+          : `Counted per 30-day billing cycle. This one ends on ${formatDate(billing.cycle.ends_at)}.`}{' '}
         Alerts on spend are on the <a href={hrefTo('alerts')}>Alerts</a> page.
       </p>
-      {saving.failure !== null && saving.failure.param === null && <FailureNotice failure={saving.failure} />}
-      <form
-        onSubmit={event => {
-          event.preventDefault()
-          void saving.run(Number(text))
-        }}
-      >
-        <TextField
-          label="US dollars per month"
-          type="number"
-          min="0"
-          step="any"
-          required
-          value={text}
-          onText={setText}
-          param="monthly_usd"
-          failure={saving.failure}
-        />
-        <div class="actions">
-          <Button text="Save soft cap" type="submit" disabled={saving.isBusy || text.trim() === ''} />
-          {cap !== null && (
+      {removing.failure !== null && <FailureNotice failure={removing.failure} />}
+      <InlineForm
+        form={form}
+        fields={[
+          {
+            param: 'monthly_usd',
+            label: 'US dollars per month',
+            type: 'number',
+            min: '0',
+            step: 'any',
+            required: true,
+          },
+        ]}
+        submit={['Save soft cap', 'Save soft cap']}
+        look=""
+        isReady={form.values.monthly_usd.trim() !== '' && !removing.isBusy}
+        tools={
+          cap !== null && (
             <Button
               text="Remove soft cap"
               look="danger-text"
-              disabled={saving.isBusy}
-              onClick={() => void saving.run(null)}
+              disabled={form.isBusy || removing.isBusy}
+              onClick={() => void removing.run()}
             />
-          )}
-        </div>
-      </form>
+          )
+        }
+      />
     </Card>
   )
 }
@@ -216,31 +215,28 @@ function Invoices() {
   return (
     <Card title="Invoices">
       <Loaded resource={invoices} what="invoices">
-        {({ data }) =>
-          data.length === 0 ? (
-            <Empty title="No invoices yet">The first invoice is created when a 30-day cycle ends.</Empty>
-          ) : (
-            <Table
-              caption="Invoices, newest first"
-              rows={data}
-              rowKey={({ id }) => id}
-              columns={[
-                {
-                  name: 'Period',
-                  isHeading: true,
-                  show: one => (
-                    <a href={hrefTo(`billing/${one.id}`)}>
-                      {dateOf(one.period.starts_at)} – {dateOf(one.period.ends_at)}
-                    </a>
-                  ),
-                },
-                { name: 'Status', show: one => <InvoiceStatusBadge status={one.status} /> },
-                { name: 'Issued', from: 'middle', show: one => dateTime(one.issued_at) },
-                { name: 'Total', isNumber: true, show: one => formatUsd(one.total_usd) },
-              ]}
-            />
-          )
-        }
+        {({ data }) => (
+          <Table
+            caption="Invoices, newest first"
+            rows={data}
+            rowKey={({ id }) => id}
+            columns={[
+              {
+                name: 'Period',
+                isHeading: true,
+                show: invoice => (
+                  <a href={hrefTo(`billing/${invoice.id}`)}>
+                    {formatDate(invoice.period.starts_at)} – {formatDate(invoice.period.ends_at)}
+                  </a>
+                ),
+              },
+              { name: 'Status', show: invoice => <InvoiceStatusBadge status={invoice.status} /> },
+              { name: 'Issued', from: 'middle', show: invoice => dateTime(invoice.issued_at) },
+              { name: 'Total', isNumber: true, show: invoice => formatUsd(invoice.total_usd) },
+            ]}
+            empty={['No invoices yet', 'The first invoice is created when a 30-day cycle ends.']}
+          />
+        )}
       </Loaded>
     </Card>
   )

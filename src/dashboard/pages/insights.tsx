@@ -1,13 +1,12 @@
 import { useState } from 'preact/hooks'
 import type { ShownRecommendation } from '../../console/insights/schemas.ts'
-import { Badge } from '../parts/badge.tsx'
-import { Button } from '../parts/button.tsx'
-import { Empty, Loaded, Notice, type Tone } from '../parts/notice.tsx'
+import { Button } from '../parts/controls.tsx'
+import { Badge, Empty, Loaded, Notice, type Tone } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { action, useActions } from '../parts/resource.tsx'
 import { Table } from '../parts/table.tsx'
 import { callApi } from '../state/api.ts'
-import { dateOf, formatCount, humanize, milliseconds, usdColumn } from '../state/format.ts'
+import { formatCount, formatDate, humanize, milliseconds, usdColumn } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
 import type { Confidence, Learning } from '../state/routes.ts'
@@ -66,7 +65,7 @@ function Learned({ learning }: { readonly learning: Learning }) {
         <Tile
           name="Entries"
           value={`${formatCount(entries)} ${entries === 1 ? 'request' : 'requests'}`}
-          note={since === null ? 'None so far' : `Since ${dateOf(since)}`}
+          note={since === null ? 'None so far' : `Since ${formatDate(since)}`}
         />
         <Tile
           name="Routing changes"
@@ -144,10 +143,10 @@ function QueryTypes({ learning }: { readonly learning: Learning }) {
         rows={learning.query_types}
         rowKey={({ query_type }) => query_type}
         columns={[
-          { name: 'Query type', isHeading: true, show: one => humanize(one.query_type) },
-          { name: 'Requests', from: 'middle', isNumber: true, show: one => formatCount(one.requests) },
-          { name: 'Best model', show: one => one.best_model ?? '–' },
-          { name: 'Confidence', show: one => <Certainty of={one.confidence} /> },
+          { name: 'Query type', isHeading: true, show: type => humanize(type.query_type) },
+          { name: 'Requests', from: 'middle', isNumber: true, show: type => formatCount(type.requests) },
+          { name: 'Best model', show: type => type.best_model ?? '–' },
+          { name: 'Confidence', show: type => <Certainty of={type.confidence} /> },
         ]}
       />
     </Card>
@@ -170,23 +169,23 @@ function ModelTable({ learning }: { readonly learning: Learning }) {
           {
             name: 'Model',
             isHeading: true,
-            show: one => (
+            show: row => (
               <>
-                {one.model} <span class="block quiet">{humanize(one.query_type)}</span>
+                {row.model} <span class="block quiet">{humanize(row.query_type)}</span>
               </>
             ),
           },
-          { name: 'Requests', from: 'middle', isNumber: true, show: one => formatCount(one.requests) },
-          { name: 'Quality', isNumber: true, show: one => one.quality.toFixed(2) },
+          { name: 'Requests', from: 'middle', isNumber: true, show: row => formatCount(row.requests) },
+          { name: 'Quality', isNumber: true, show: row => row.quality.toFixed(2) },
           {
             name: 'Rating',
             from: 'middle',
             isNumber: true,
-            show: one => (one.rating === null ? '–' : one.rating.toFixed(1)),
+            show: row => (row.rating === null ? '–' : row.rating.toFixed(1)),
           },
-          { name: 'Latency', from: 'middle', isNumber: true, show: one => milliseconds(one.latency_ms) },
-          { name: 'Cost', from: 'wide', isNumber: true, show: one => usd(one.cost_usd) },
-          { name: 'Learned bias', isNumber: true, show: one => signed(one.bias, 2) },
+          { name: 'Latency', from: 'middle', isNumber: true, show: row => milliseconds(row.latency_ms) },
+          { name: 'Cost', from: 'wide', isNumber: true, show: row => usd(row.cost_usd) },
+          { name: 'Learned bias', isNumber: true, show: row => signed(row.bias, 2) },
         ]}
       />
       {rows.length > shownAtFirst && (

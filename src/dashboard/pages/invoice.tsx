@@ -1,13 +1,14 @@
 import { useState } from 'preact/hooks'
-import { Button } from '../parts/button.tsx'
-import { Icon } from '../parts/icon.tsx'
-import { InvoiceBreakdown } from '../parts/invoice-breakdown.tsx'
-import { FailureNotice, Loaded } from '../parts/notice.tsx'
-import { Page } from '../parts/page.tsx'
+import type { ShownBreakdown } from '../../console/billing/schemas.ts'
+import { Button, Icon } from '../parts/controls.tsx'
+import { CommitField, SelectField } from '../parts/field.tsx'
+import { Empty, FailureNotice, Loaded } from '../parts/notice.tsx'
+import { Card, Page, Pairs } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
-import { dateOf, formatCount, formatUsd, usdExact } from '../state/format.ts'
+import { saveRows } from '../state/export.ts'
+import { dialectNames, formatCount, formatDate, formatUsd, usdExact } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
@@ -47,33 +48,26 @@ export function InvoicePage() {
         {found => (
           <>
             <article class="card invoice">
-              <dl class="pairs">
-                <div>
-                  <dt>Invoice</dt>
-                  <dd class="mono">{found.id}</dd>
-                </div>
-                <div>
-                  <dt>For</dt>
-                  <dd>{currentAccount.value?.name}</dd>
-                </div>
-                <div>
-                  <dt>Period</dt>
-                  <dd>
-                    {dateOf(found.period.starts_at)} – {dateOf(found.period.ends_at)}
-                  </dd>
-                </div>
-                <div>
-                  <dt>Issued</dt>
-                  <dd>{dateOf(found.issued_at)}</dd>
-                </div>
-                <div>
-                  <dt>Status</dt>
-                  <dd>
-                    <InvoiceStatusBadge status={found.status} />
-                    {found.paid_at !== null && ` on ${dateOf(found.paid_at)}`}
-                  </dd>
-                </div>
-              </dl>
+              <Pairs
+                of={[
+                  ['Invoice', <span class="mono">{found.id}</span>],
+                  ['For', currentAccount.value?.name],
+                  [
+                    'Period',
+                    <>
+                      {formatDate(found.period.starts_at)} – {formatDate(found.period.ends_at)}
+                    </>,
+                  ],
+                  ['Issued', formatDate(found.issued_at)],
+                  [
+                    'Status',
+                    <>
+                      <InvoiceStatusBadge status={found.status} />
+                      {found.paid_at !== null && ` on ${formatDate(found.paid_at)}`}
+                    </>,
+                  ],
+                ]}
+              />
               <Table
                 caption="Invoice lines by model"
                 rows={found.lines}
@@ -99,3 +93,90 @@ export function InvoicePage() {
     </Page>
   )
 }
+
+const titles = { key: 'Key', tag: 'Tag', member: 'Member', dialect: 'Dialect' } as const
+type Dimension = keyof typeof titles
+const isDimension = (name: string): name is Dimension => Object.hasOwn(titles, name)
+
+function InvoiceBreakdown({ id }: { readonly id: string }) {
+  const [by, setBy] = useState<Dimension>('key')
+  const [tag, setTag] = useState('')
+  const query = { by, ...(by === 'tag' ? { tag } : {}) }
+  const isReady = by !== 'tag' || tag !== ''
+  const breakdown = useResource('GET /api/v1/billing/invoices/:id/breakdown', {
+    params: { id },
+    query,
+    when: isReady,
+  })
+  return (
+    <Card
+      title="Breakdown"
+      class="breakdown"
+      about="The lines add up to the total of the invoice."
+      actions={
+        <>
+          <SelectField
+            label="By"
+            value={by}
+            onChoice={name => isDimension(name) && setBy(name)}
+            choices={Object.entries(titles)}
+          />
+          {by === 'tag' && <CommitField label="Tag name" placeholder="team" value={tag} onCommit={setTag} />}
+        </>
+      }
+    >
+      {isReady ? (
+        <Loaded resource={breakdown} what="the breakdown" lines={6}>
+          {found => <Lines found={found} title={titles[by]} />}
+        </Loaded>
+      ) : (
+        <Empty title="No tag name">Enter a tag name, such as team, to see the cost of each of its values.</Empty>
+      )}
+    </Card>
+  )
+}
+
+type Line = ShownBreakdown['lines'][number]
+type LinesProps = { readonly found: ShownBreakdown; readonly title: string }
+
+function Lines({ found: { invoice_id, by, tag, lines }, title }: LinesProps) {
+  if (lines.length === 0) return <Empty title="No usage">The invoice has no lines.</Empty>
+  const fileName = `invoice-${invoice_id}-by-${tag ?? by}.csv`
+  return (
+    <>
+      <Table
+        caption={`Invoice by ${title}`}
+        rows={lines}
+        rowKey={({ kind, id }) => `${kind} ${id}`}
+        columns={[
+          { name: title, isHeading: true, show: line => <span class="break">{formatLineName(by, line)}</span> },
+          { name: 'Requests', isNumber: true, show: line => formatCount(line.requests) },
+          { name: 'Input', from: 'middle', isNumber: true, show: line => formatCount(line.input_tokens) },
+          { name: 'Output', from: 'middle', isNumber: true, show: line => formatCount(line.output_tokens) },
+          { name: 'Amount', isNumber: true, show: line => amount(line.cost_usd) },
+        ]}
+      />
+      <div class="actions">
+        <Button text="Export CSV" look="small" onClick={() => saveRows(fileName, lines, csvFields)} />
+      </div>
+    </>
+  )
+}
+
+const amount = (usd: number) => (usd < 0 ? `−${usdExact(-usd)}` : usdExact(usd))
+
+const kindWords = {
+  others: 'All others',
+  untagged: 'Without this tag',
+  correction: 'Usage that arrived late',
+} as const
+
+function formatLineName(by: ShownBreakdown['by'], { kind, id, name }: Line): string {
+  if (kind !== 'usage') return kindWords[kind]
+  if (by === 'dialect' && id !== null && isDialect(id)) return dialectNames[id]
+  return name ?? id ?? 'Unknown'
+}
+
+const isDialect = (id: string): id is keyof typeof dialectNames => Object.hasOwn(dialectNames, id)
+
+const csvFields = ['kind', 'id', 'name', 'requests', 'input_tokens', 'output_tokens', 'cost_usd'] as const

@@ -1,23 +1,25 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
-import { DetailRow } from '../parts/conversation-turn.tsx'
-import { Copy } from '../parts/copy.tsx'
+import type { ShownUsage } from '../../console/usage/schemas.ts'
+import { Copy, Tabs } from '../parts/controls.tsx'
+import { DailyChart } from '../parts/daily-chart.tsx'
+import { SelectField } from '../parts/field.tsx'
 import { KeyBadge, keyActions } from '../parts/key-actions.tsx'
-import { KeyLimits } from '../parts/key-limits.tsx'
-import { fallbackTitles } from '../parts/key-routing.tsx'
-import { KeySnippets } from '../parts/key-snippets.tsx'
-import { KeyUsageChart } from '../parts/key-usage-chart.tsx'
+import { MeterBar } from '../parts/meter.tsx'
 import { Empty, Loaded, Notice } from '../parts/notice.tsx'
-import { Card, Page } from '../parts/page.tsx'
+import { Card, Page, Pairs } from '../parts/page.tsx'
 import { useProjects } from '../parts/project-field.tsx'
+import { KeySnippets } from '../parts/request-code.tsx'
 import { useActions } from '../parts/resource.tsx'
 import { Table } from '../parts/table.tsx'
-import { exactTime, humanize, relativeTime } from '../state/format.ts'
-import { hashRoute } from '../state/hash-route.ts'
+import { type Filters, failedOnly, getRange, hrefToLog, rangeChoices, ranges, usageQuery } from '../state/filters.ts'
+import { compact, exactTime, formatCount, formatUsd, humanize, relativeTime } from '../state/format.ts'
+import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
-import { isKeyValid } from '../state/keys.ts'
+import { fallbackTitles, isKeyValid } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
+import { type Measure, measureTitles } from '../state/usage-series.ts'
 
 const everyMs = 10_000
 
@@ -104,44 +106,31 @@ function Rules({ of: key, buttons }: KeyProps & { readonly buttons: ComponentChi
         </span>
         <Copy text={key.id} what="ID" />
       </p>
-      <dl class="pairs">
-        {key.project_id !== null && (
-          <DetailRow
-            name="Project"
-            value={<a href={hrefTo(`projects/${key.project_id}`)}>{names.get(key.project_id) ?? key.project_id}</a>}
-          />
-        )}
-        <DetailRow name="Created" value={exactTime(key.created_at)} />
-        <DetailRow
-          name="Last used"
-          value={
-            key.last_used_at === null ? 'Never' : `${exactTime(key.last_used_at)} (${relativeTime(key.last_used_at)})`
-          }
-        />
-        <DetailRow name="Expires" value={key.expires_at === null ? 'Never' : exactTime(key.expires_at)} />
-        <DetailRow name="Models" value={key.models === null ? 'All' : key.models.join(', ')} />
-        <DetailRow
-          name="Default strategy"
-          value={key.strategy === null ? 'Balanced (default)' : humanize(key.strategy)}
-        />
-        <DetailRow
-          name="Fallback policy"
-          value={key.fallback === null ? asAccount(accountFallback) : fallbackTitles[key.fallback]}
-        />
-        <DetailRow
-          name="Hedging"
-          value={key.hedge === null ? asAccount(account.data && onOff(account.data.hedge)) : onOff(key.hedge)}
-        />
-        <DetailRow name="Web access" value={onOff(key.web)} />
-        <DetailRow
-          name="Tags"
-          value={
+      <Pairs
+        of={[
+          key.project_id !== null && [
+            'Project',
+            <a href={hrefTo(`projects/${key.project_id}`)}>{names.get(key.project_id) ?? key.project_id}</a>,
+          ],
+          ['Created', exactTime(key.created_at)],
+          [
+            'Last used',
+            key.last_used_at === null ? 'Never' : `${exactTime(key.last_used_at)} (${relativeTime(key.last_used_at)})`,
+          ],
+          ['Expires', key.expires_at === null ? 'Never' : exactTime(key.expires_at)],
+          ['Models', key.models === null ? 'All' : key.models.join(', ')],
+          ['Default strategy', key.strategy === null ? 'Balanced (default)' : humanize(key.strategy)],
+          ['Fallback policy', key.fallback === null ? asAccount(accountFallback) : fallbackTitles[key.fallback]],
+          ['Hedging', key.hedge === null ? asAccount(account.data && onOff(account.data.hedge)) : onOff(key.hedge)],
+          ['Web access', onOff(key.web)],
+          [
+            'Tags',
             Object.entries(key.tags ?? {})
               .map(([name, value]) => `${name}=${value}`)
-              .join(', ') || 'None'
-          }
-        />
-      </dl>
+              .join(', ') || 'None',
+          ],
+        ]}
+      />
     </Card>
   )
 }
@@ -191,6 +180,108 @@ function Lineage({ of: { id, lineage, replaces } }: KeyProps) {
           },
         ]}
       />
+    </Card>
+  )
+}
+
+/** Each limit of a key with its used part. A key without limits shows its use only. */
+function KeyLimits({ of: { limits, used, requests_last_minute } }: { readonly of: ShownKeyPage }) {
+  const bars = [
+    ['Daily tokens', used.daily_tokens, limits?.daily_tokens, compact, 'This UTC day'],
+    ['Daily cost', used.daily_cost_usd, limits?.daily_cost_usd, formatUsd, 'This UTC day'],
+    ['Monthly cost', used.monthly_cost_usd, limits?.monthly_cost_usd, formatUsd, 'This UTC calendar month'],
+    ['Requests per minute', requests_last_minute, limits?.requests_per_minute, formatCount, 'Ended in the last minute'],
+  ] as const
+  const limited = bars.flatMap(([label, value, limit, show, note]) =>
+    limit == null ? [] : [<MeterBar key={label} label={label} used={value} limit={limit} show={show} note={note} />],
+  )
+  const unlimited = bars.filter(([, , limit]) => limit == null)
+  const concurrent = limits?.concurrent_requests ?? null
+  return (
+    <>
+      {limited.length > 0 && (
+        <section aria-label="Limits" class="meters">
+          {limited}
+        </section>
+      )}
+      <Card
+        title={limits === null ? 'No limits of its own' : 'Other limits'}
+        about={
+          <>
+            All keys share the <a href={hrefTo('')}>limits of the account</a>. Keys of one rotation share those of the
+            key.
+          </>
+        }
+      >
+        <Pairs
+          of={[
+            ...unlimited.map(
+              ([label, value, , show, note]) =>
+                [
+                  label,
+                  `${show(value)} used, no limit (${note.replace('This', 'this').replace('Ended', 'ended')})`,
+                ] as const,
+            ),
+            ['Concurrent requests', concurrent === null ? 'No limit' : `At most ${formatCount(concurrent)}`],
+          ]}
+        />
+      </Card>
+    </>
+  )
+}
+
+/** Usage of a key with the keys of its rotation, over the range in the URL. */
+function KeyUsageChart({ of: { id, lineage } }: { readonly of: ShownKeyPage }) {
+  const { range = '' } = hashRoute.value.query
+  // The filter of the first key includes those that replaced it.
+  const filters = { range, key: lineage[0]?.id ?? id }
+  const query = usageQuery(filters)
+  const usage = useResource('GET /api/v1/usage', { query: { ...query.query, group_by: query.unit } })
+  return (
+    <>
+      <section class="card filter-bar" aria-label="Range of the usage">
+        <div class="filters-end">
+          <SelectField
+            label="Range (UTC)"
+            value={getRange({ range })}
+            onChoice={chosen => replaceHashRoute(`keys/${id}`, { range: chosen === '30d' ? '' : chosen })}
+            choices={rangeChoices}
+          />
+          <a class="button" href={hrefToLog(filters)}>
+            {lineage.length > 1 ? 'Requests of all keys of the rotation' : 'Requests with this key'}
+          </a>
+          {lineage.length > 1 && filters.key !== id && (
+            <a class="button" href={hrefToLog({ ...filters, key: id })}>
+              Requests with this key
+            </a>
+          )}
+        </div>
+      </section>
+      <Loaded resource={usage} what="usage" lines={6}>
+        {found =>
+          found.total.requests === 0 ? (
+            <Card title={ranges[getRange({ range })].title}>
+              <Empty title="No requests in this range">Send one with the code below, or choose a longer range.</Empty>
+            </Card>
+          ) : (
+            <Chart usage={found} filters={filters} />
+          )
+        }
+      </Loaded>
+    </>
+  )
+}
+
+function Chart({ usage, filters }: { readonly usage: ShownUsage; readonly filters: Filters }) {
+  const [measure, setMeasure] = useState<Measure>('requests')
+  const failed: Filters = measure === 'errors' ? failedOnly : {}
+  return (
+    <Card
+      title={ranges[getRange(filters)].title}
+      about={<a href={hrefTo('', filters)}>Open in the overview</a>}
+      actions={<Tabs label="Metric" tabs={measureTitles} current={measure} onChoice={setMeasure} />}
+    >
+      <DailyChart usage={usage} measure={measure} linkTo={added => hrefToLog(filters, { ...failed, ...added })} />
     </Card>
   )
 }

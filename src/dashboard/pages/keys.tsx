@@ -1,27 +1,27 @@
 import { useState } from 'preact/hooks'
 import type { ShownKey } from '../../console/keys/schemas.ts'
-import { Button } from '../parts/button.tsx'
+import { NothingVisible } from '../parts/account-notices.tsx'
+import { Button } from '../parts/controls.tsx'
 import { Switch } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { KeyBadge, keyActions, keyCreation } from '../parts/key-actions.tsx'
-import { NothingVisible } from '../parts/nothing-visible.tsx'
-import { Empty, Loaded } from '../parts/notice.tsx'
+import { UsedLimits } from '../parts/meter.tsx'
+import { Loaded } from '../parts/notice.tsx'
 import { Card } from '../parts/page.tsx'
 import { useIsThroughProjects, useOwnScope, useProjects } from '../parts/project-field.tsx'
 import { ResourceView } from '../parts/resource.tsx'
 import { Table } from '../parts/table.tsx'
-import { UsedLimits } from '../parts/used-limits.tsx'
-import { saveCsv } from '../state/export.ts'
+import { saveRows } from '../state/export.ts'
 import {
   coveredFilters,
   type Filters,
   failedOnly,
-  filtersOf,
   hrefToLog,
   rangeTitle,
+  toFilters,
   usageQuery,
 } from '../state/filters.ts'
-import { compact, dateOf, formatCount, milliseconds, percent, relativeTime, usdColumn } from '../state/format.ts'
+import { compact, formatCount, formatDate, milliseconds, percent, relativeTime, usdColumn } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { isKeyValid } from '../state/keys.ts'
@@ -31,7 +31,7 @@ import { may } from '../state/session.ts'
 export function Keys() {
   const keys = useResource('GET /api/v1/keys', { everyMs: 5_000 })
   const [showsEnded, setShowsEnded] = useState(false)
-  const filters = filtersOf(hashRoute.value.query)
+  const filters = toFilters(hashRoute.value.query)
   const { names, open, mayManage } = useProjects()
   const scope = useOwnScope()
   const isShown = (key: ShownKey) =>
@@ -73,7 +73,7 @@ export function Keys() {
                 show: ({ project_id: id }: ShownKey) => (id === null ? '' : (names.get(id) ?? id)),
               } as const,
             ]),
-        { name: 'Created', from: 'wide', show: key => dateOf(key.created_at) },
+        { name: 'Created', from: 'wide', show: key => formatDate(key.created_at) },
         {
           name: 'Last used',
           from: 'middle',
@@ -108,62 +108,56 @@ function KeyUsageCard({ filters }: { readonly filters: Filters }) {
   const usage = useResource('GET /api/v1/usage', { query: { ...query, group_by: 'key' } })
   const rows = usage.data?.data.flatMap(row => ('key_id' in row ? [row] : [])) ?? []
   const usd = usdColumn(rows.map(({ cost_usd }) => cost_usd))
-  const save = () =>
-    saveCsv('keys.csv', [
-      ['key_id', 'name', 'requests', 'failed', 'total_tokens', 'cost_usd', 'latency_p95_ms'],
-      ...rows.map(row => [
-        row.key_id,
-        row.key_name,
-        row.requests,
-        row.failed,
-        row.total_tokens,
-        row.cost_usd,
-        row.latency_p95_ms,
-      ]),
-    ])
   return (
     <Card
       title="Usage by key"
       about={`${rangeTitle(filters)}${shortenedTo === null ? '' : `; these filters cover its last ${shortenedTo} days`}`}
-      actions={rows.length > 0 && <Button text="Export CSV" look="small" onClick={save} />}
+      actions={
+        rows.length > 0 && (
+          <Button
+            text="Export CSV"
+            look="small"
+            onClick={() => saveRows('keys.csv', rows, csvFields, { key_name: 'name' })}
+          />
+        )
+      }
     >
       <Loaded resource={usage} what="usage by key">
-        {() =>
-          rows.length === 0 ? (
-            <Empty title="No requests in this range">Choose a longer range, or clear the filters.</Empty>
-          ) : (
-            <Table
-              caption="Usage by key"
-              rows={rows}
-              rowKey={({ key_id }) => key_id}
-              columns={[
-                {
-                  name: 'Key',
-                  isHeading: true,
-                  show: row => <a href={hrefToLog(covered, { key: row.key_id })}>{row.key_name ?? row.key_id}</a>,
-                },
-                { name: 'Requests', isNumber: true, show: row => formatCount(row.requests) },
-                {
-                  name: 'Failed or blocked',
-                  from: 'middle',
-                  isNumber: true,
-                  show: row =>
-                    row.failed === 0 ? (
-                      '0'
-                    ) : (
-                      <a href={hrefToLog(covered, { key: row.key_id, ...failedOnly })}>
-                        {formatCount(row.failed)} ({percent(row.failed / row.requests, 1)})
-                      </a>
-                    ),
-                },
-                { name: 'Tokens', from: 'wide', isNumber: true, show: row => compact(row.total_tokens) },
-                { name: 'p95 latency', from: 'wide', isNumber: true, show: row => milliseconds(row.latency_p95_ms) },
-                { name: 'Cost', isNumber: true, show: row => usd(row.cost_usd) },
-              ]}
-            />
-          )
-        }
+        {() => (
+          <Table
+            caption="Usage by key"
+            rows={rows}
+            rowKey={({ key_id }) => key_id}
+            columns={[
+              {
+                name: 'Key',
+                isHeading: true,
+                show: row => <a href={hrefToLog(covered, { key: row.key_id })}>{row.key_name ?? row.key_id}</a>,
+              },
+              { name: 'Requests', isNumber: true, show: row => formatCount(row.requests) },
+              {
+                name: 'Failed or blocked',
+                from: 'middle',
+                isNumber: true,
+                show: row =>
+                  row.failed === 0 ? (
+                    '0'
+                  ) : (
+                    <a href={hrefToLog(covered, { key: row.key_id, ...failedOnly })}>
+                      {formatCount(row.failed)} ({percent(row.failed / row.requests, 1)})
+                    </a>
+                  ),
+              },
+              { name: 'Tokens', from: 'wide', isNumber: true, show: row => compact(row.total_tokens) },
+              { name: 'p95 latency', from: 'wide', isNumber: true, show: row => milliseconds(row.latency_p95_ms) },
+              { name: 'Cost', isNumber: true, show: row => usd(row.cost_usd) },
+            ]}
+            empty={['No requests in this range', 'Choose a longer range, or clear the filters.']}
+          />
+        )}
       </Loaded>
     </Card>
   )
 }
+
+const csvFields = ['key_id', 'key_name', 'requests', 'failed', 'total_tokens', 'cost_usd', 'latency_p95_ms'] as const

@@ -1,14 +1,11 @@
 import { useState } from 'preact/hooks'
 import type { ShownModelInsight } from '../../console/insights/schemas.ts'
 import type { ShownModel } from '../../dialects/models/schemas.ts'
-import { Badge } from '../parts/badge.tsx'
-import { Button } from '../parts/button.tsx'
-import { DetailRow } from '../parts/conversation-turn.tsx'
+import { Button } from '../parts/controls.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { SelectField, TextField } from '../parts/field.tsx'
-import { Empty, Loaded, type Tone } from '../parts/notice.tsx'
-import { Card, Page } from '../parts/page.tsx'
-import { Providers } from '../parts/providers.tsx'
+import { Badge, Empty, Loaded, type Tone } from '../parts/notice.tsx'
+import { Card, Page, Pairs } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
 import {
   compact,
@@ -22,6 +19,7 @@ import {
 } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
 import type { ModelHealth } from '../state/routes.ts'
+import { Providers } from './status.tsx'
 
 const healthEveryMs = 15_000
 /** Tokens of the request by which prices compare: a short prompt with some context, and a paragraph. */
@@ -38,9 +36,10 @@ export function Models() {
   const [text, setText] = useState('')
   const [capability, setCapability] = useState('')
   const [chosen, setChosen] = useState<ShownModel | null>(null)
-  const states = new Map(health.data?.data.map(one => [one.model, one]))
+  const states = new Map(health.data?.data.map(state => [state.model, state]))
   const own = Map.groupBy(learning.data?.models ?? [], ({ model }) => model)
   const isSimulated = models.data?.data.some(({ simulated }) => simulated) ?? false
+  const capabilities = Object.keys(models.data?.data[0]?.capabilities ?? {})
   const wanted = text.trim().toLowerCase()
   return (
     <Page title="Models" about="Available models with prices, health and your own results.">
@@ -49,14 +48,12 @@ export function Models() {
         about={`Prices are US dollars per million tokens, and per 1,000 requests of ${formatCount(typical.input)} input and ${formatCount(typical.output)} output tokens.${isSimulated ? ' The providers are simulated: providers charge nothing.' : ''}`}
         actions={
           <>
-            <SelectField label="Capability" value={capability} onChoice={setCapability}>
-              <option value="">Any</option>
-              {Object.keys(models.data?.data[0]?.capabilities ?? {}).map(name => (
-                <option key={name} value={name}>
-                  {humanize(name)}
-                </option>
-              ))}
-            </SelectField>
+            <SelectField
+              label="Capability"
+              value={capability}
+              onChoice={setCapability}
+              choices={[['', 'Any'], ...capabilities.map(name => [name, humanize(name)] as const)]}
+            />
             <TextField label="Search" type="search" value={text} onText={setText} placeholder="Name, provider, tier" />
           </>
         }
@@ -64,10 +61,10 @@ export function Models() {
         <Loaded resource={models} what="models" lines={8}>
           {({ data }) => {
             const found = data.filter(
-              one =>
-                `${one.name} ${one.display_name} ${one.tier}`.toLowerCase().includes(wanted) &&
+              model =>
+                `${model.name} ${model.display_name} ${model.tier}`.toLowerCase().includes(wanted) &&
                 (capability === '' ||
-                  Object.entries(one.capabilities).some(([name, has]) => has && name === capability)),
+                  Object.entries(model.capabilities).some(([name, has]) => has && name === capability)),
             )
             return found.length === 0 ? (
               <Empty title="No matching models">Change the search or the capability.</Empty>
@@ -206,12 +203,12 @@ function Health({ of: health }: { readonly of: ModelHealth | undefined }) {
 /** Returns the mean over query types, weighted by requests. */
 function shownMean(
   insights: readonly ShownModelInsight[] = [],
-  of: (one: ShownModelInsight) => number,
+  of: (insight: ShownModelInsight) => number,
   show: (value: number) => string,
 ): string {
-  const requests = insights.reduce((sum, one) => sum + one.requests, 0)
+  const requests = insights.reduce((sum, insight) => sum + insight.requests, 0)
   if (requests === 0) return '–'
-  return show(insights.reduce((sum, one) => sum + of(one) * one.requests, 0) / requests)
+  return show(insights.reduce((sum, insight) => sum + of(insight) * insight.requests, 0) / requests)
 }
 
 type ModelDetailProps = {
@@ -222,7 +219,7 @@ type ModelDetailProps = {
 }
 
 /** Returns when a variant of the prices applies: "flex", or "Mon, Tue 01:00-04:00 UTC". */
-function conditionsOf({ service_tier, hours_utc, days }: ShownModel['pricing']['variants'][number]): string {
+function formatConditions({ service_tier, hours_utc, days }: ShownModel['pricing']['variants'][number]): string {
   const time = [...(days === null ? [] : [days.map(humanize).join(', ')]), ...(hours_utc ?? [])]
   return [
     ...(service_tier === null ? [] : [service_tier]),
@@ -245,27 +242,28 @@ function ModelDetail({ model, health, own, onClose }: ModelDetailProps) {
         </p>
       )}
       <h3>Price per million tokens</h3>
-      <dl class="pairs">
-        <DetailRow name="Input" value={formatUsd(pricing.input_per_mtok)} />
-        <DetailRow
-          name="Cached input"
-          value={pricing.cached_input_per_mtok === null ? '–' : formatUsd(pricing.cached_input_per_mtok)}
-        />
-        <DetailRow name="Output" value={formatUsd(pricing.output_per_mtok)} />
-        {pricing.variants.map(variant => (
-          <DetailRow
-            key={conditionsOf(variant)}
-            name={conditionsOf(variant)}
-            value={`${formatUsd(variant.input_per_mtok)} input, ${formatUsd(variant.output_per_mtok)} output`}
-          />
-        ))}
-      </dl>
+      <Pairs
+        of={[
+          ['Input', formatUsd(pricing.input_per_mtok)],
+          ['Cached input', pricing.cached_input_per_mtok === null ? '–' : formatUsd(pricing.cached_input_per_mtok)],
+          ['Output', formatUsd(pricing.output_per_mtok)],
+          ...pricing.variants.map(
+            variant =>
+              [
+                formatConditions(variant),
+                `${formatUsd(variant.input_per_mtok)} input, ${formatUsd(variant.output_per_mtok)} output`,
+              ] as const,
+          ),
+        ]}
+      />
       <h3>Limits and capabilities</h3>
-      <dl class="pairs">
-        <DetailRow name="Context" value={`${formatCount(model.context_window)} tokens`} />
-        <DetailRow name="Maximum output" value={`${formatCount(model.max_output_tokens)} tokens`} />
-        <DetailRow name="Capabilities" value={able.join(', ')} />
-      </dl>
+      <Pairs
+        of={[
+          ['Context', `${formatCount(model.context_window)} tokens`],
+          ['Maximum output', `${formatCount(model.max_output_tokens)} tokens`],
+          ['Capabilities', able.join(', ')],
+        ]}
+      />
       <h3>Your requests</h3>
       {own.length === 0 ? (
         <Empty title="No data yet">Results by query type appear after your first requests.</Empty>
@@ -275,10 +273,10 @@ function ModelDetail({ model, health, own, onClose }: ModelDetailProps) {
           rows={own}
           rowKey={({ query_type }) => query_type}
           columns={[
-            { name: 'Query type', isHeading: true, show: one => humanize(one.query_type) },
-            { name: 'Requests', isNumber: true, show: one => formatCount(one.requests) },
-            { name: 'Quality', isNumber: true, show: one => percent(one.quality) },
-            { name: 'Latency', isNumber: true, show: one => milliseconds(one.latency_ms) },
+            { name: 'Query type', isHeading: true, show: insight => humanize(insight.query_type) },
+            { name: 'Requests', isNumber: true, show: insight => formatCount(insight.requests) },
+            { name: 'Quality', isNumber: true, show: insight => percent(insight.quality) },
+            { name: 'Latency', isNumber: true, show: insight => milliseconds(insight.latency_ms) },
           ]}
         />
       )}

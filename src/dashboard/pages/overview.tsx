@@ -1,48 +1,38 @@
+import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
+import type { AccountToday } from '../../console/account/schemas.ts'
 import type { ShownUsage } from '../../console/usage/schemas.ts'
-import { BarList } from '../parts/bar-list.tsx'
-import { BillingNotices } from '../parts/billing-notices.tsx'
-import { Button } from '../parts/button.tsx'
-import { DailyChart } from '../parts/daily-chart.tsx'
+import { BillingNotices, NothingVisible } from '../parts/account-notices.tsx'
+import { Button, Tabs } from '../parts/controls.tsx'
+import { BarList, DailyChart } from '../parts/daily-chart.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { GettingStarted } from '../parts/getting-started.tsx'
 import { LatencyAndErrors } from '../parts/latency-and-errors.tsx'
-import { NothingVisible } from '../parts/nothing-visible.tsx'
+import { MeterBar } from '../parts/meter.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { useIsThroughProjects, useOwnScope, useProjects } from '../parts/project-field.tsx'
-import { Tabs } from '../parts/tabs.tsx'
-import { Today } from '../parts/today.tsx'
 import {
   coveredFilters,
   type Filters,
   failedOnly,
-  filtersOf,
   hrefToLog,
   rangeTitle,
+  toFilters,
   usageQuery,
 } from '../state/filters.ts'
-import { compact, milliseconds, percent, usdColumn } from '../state/format.ts'
+import { compact, formatCount, formatUsd, milliseconds, percent, relativeTime, usdColumn } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
 import { may } from '../state/session.ts'
-import {
-  chartUnitsOf,
-  type Measure,
-  measures,
-  nameOfModel,
-  noteOf,
-  saveChart,
-  splitSeries,
-  wholeSeries,
-} from '../state/usage-series.ts'
+import { formatModelName, getChartNote, type Measure, measureTitles, saveChart } from '../state/usage-series.ts'
 
 const meterEveryMs = 10_000
 
 export function Overview() {
   const today = useResource('GET /api/v1/account', { everyMs: meterEveryMs })
-  const filters = filtersOf(hashRoute.value.query)
+  const filters = toFilters(hashRoute.value.query)
   const scope = useOwnScope()
   const isThroughProjects = useIsThroughProjects()
   const range = usageQuery(filters, { isThroughProjects })
@@ -57,7 +47,7 @@ export function Overview() {
     if (isUnused) setNew(true)
   }, [isUnused])
   const reload = () => {
-    for (const one of [today, days, models, keys]) one.reload()
+    for (const resource of [today, days, models, keys]) resource.reload()
   }
   return (
     <Page
@@ -104,10 +94,6 @@ const splits = {
 } as const
 type Split = keyof typeof splits
 
-const tabsOf = <Key extends string>(titles: Readonly<Record<Key, string>>) =>
-  (Object.keys(titles) as Key[]).map(key => ({ key, title: titles[key] }))
-const measureTabs = (Object.keys(measures) as Measure[]).map(key => ({ key, title: measures[key].title }))
-
 type Shown = { readonly usage: ShownUsage; readonly filters: Filters }
 /** Links have the covered filters. */
 type Covered = Shown & { readonly covered: Filters }
@@ -121,11 +107,10 @@ function Days({ usage, filters }: Shown) {
   const query = { ...splitRange.query, group_by: splitRange.unit, split_by: split }
   const parts = useResource('GET /api/v1/usage', { query, when: split !== 'all' })
   const shown = split === 'all' ? usage : parts.data
-  const series = shown && (split === 'all' ? wholeSeries(shown, measure) : splitSeries(shown, measure))
-  const seesAll = may('usage.all')
+  const isSplit = split !== 'all'
   const hasProjects = useProjects().names.size > 0
-  const splitTabs = tabsOf(splits).filter(
-    ({ key }) => (key !== 'member' || seesAll) && (key !== 'project' || hasProjects),
+  const splitTabs = Object.entries(splits).filter(
+    ([key]) => (key !== 'member' || may('usage.all')) && (key !== 'project' || hasProjects),
   )
   const failed: Filters = measure === 'errors' ? failedOnly : {}
   const linkTo = (added: Filters) => hrefToLog(coveredFilters(filters, splitRange), { ...failed, ...added })
@@ -134,33 +119,28 @@ function Days({ usage, filters }: Shown) {
       title={rangeTitle(filters)}
       actions={
         <>
-          {shown !== undefined && series !== undefined && (
-            <Button text="Export CSV" look="small" onClick={() => saveChart(measure, chartUnitsOf(shown), series)} />
+          {shown !== undefined && (
+            <Button text="Export CSV" look="small" onClick={() => saveChart(shown, measure, isSplit)} />
           )}
-          <Tabs label="Metric" tabs={measureTabs} current={measure} onChoice={setMeasure} />
-          <Tabs label="Group by" tabs={splitTabs} current={split} onChoice={setSplit} />
+          <Tabs label="Metric" tabs={measureTitles} current={measure} onChoice={setMeasure} />
+          <Tabs<Split> label="Group by" tabs={Object.fromEntries(splitTabs)} current={split} onChoice={setSplit} />
         </>
       }
     >
-      {split === 'all' ? (
-        <DailyChart
-          {...measures[measure]}
-          days={chartUnitsOf(usage)}
-          series={wholeSeries(usage, measure)}
-          linkTo={linkTo}
-        />
-      ) : (
+      {isSplit ? (
         <Loaded resource={parts} what="the chart" lines={6}>
           {found => (
             <DailyChart
-              {...measures[measure]}
-              days={chartUnitsOf(found)}
+              usage={found}
+              measure={measure}
+              isSplit
               linkTo={linkTo}
-              series={splitSeries(found, measure)}
-              note={noteOf(measure, splitRange)}
+              note={getChartNote(measure, splitRange)}
             />
           )}
         </Loaded>
+      ) : (
+        <DailyChart usage={usage} measure={measure} linkTo={linkTo} />
       )}
     </Card>
   )
@@ -174,64 +154,105 @@ function tellsTimes({ requests, failed, latency_p50_ms, latency_p95_ms }: ShownU
   return failed === 0 ? times : `${times}, ${percent(failed / requests, 1)} failed`
 }
 
-function ByModel({ usage, filters, covered }: Covered) {
-  const rows = usage.data.flatMap(row => ('model' in row ? [row] : [])).slice(0, shownParts)
-  const usd = usdColumn(rows.map(({ cost_usd }) => cost_usd))
+type Costs = { readonly name: string; readonly rows: readonly ShownUsage['total'][]; readonly link: Filters | null }
+
+type CostsProps = { readonly title: string; readonly costs: readonly Costs[]; readonly empty: ComponentChildren }
+
+/** Cost by model or by key. Times cannot be added, so only a single row has them. */
+function CostBars({ title, costs, filters, covered, empty }: CostsProps & Omit<Covered, 'usage'>) {
+  const sum = (rows: Costs['rows'], field: 'cost_usd' | 'requests') =>
+    rows.reduce((total, row) => total + row[field], 0)
+  const shown = costs.slice(0, shownParts)
+  const usd = usdColumn(shown.map(({ rows }) => sum(rows, 'cost_usd')))
   return (
-    <Card title="By model" about={`${rangeTitle(filters)}, by cost`}>
-      {rows.length === 0 ? (
-        <Empty title="No requests in this range">
-          <a href={hrefTo('playground')}>Open the playground</a>
-        </Empty>
+    <Card title={title} about={`${rangeTitle(filters)}, by cost`}>
+      {shown.length === 0 ? (
+        empty
       ) : (
         <BarList
-          label="Cost by model"
-          shares={rows.map(row => ({
-            key: row.model ?? '',
-            name: nameOfModel(row.model),
-            href: row.model === null ? undefined : hrefToLog(covered, { model: row.model }),
-            value: row.cost_usd,
-            told: `${usd(row.cost_usd)} · ${compact(row.requests)} ${row.requests === 1 ? 'request' : 'requests'}`,
-            more: tellsTimes(row),
-          }))}
+          label={`Cost ${title.toLowerCase()}`}
+          shares={shown.map(({ name, rows, link }) => {
+            const [cost, requests] = [sum(rows, 'cost_usd'), sum(rows, 'requests')]
+            return {
+              key: name,
+              name,
+              href: link === null ? undefined : hrefToLog(covered, link),
+              value: cost,
+              told: `${usd(cost)} · ${compact(requests)} ${requests === 1 ? 'request' : 'requests'}`,
+              more: rows.length === 1 && rows[0] !== undefined ? tellsTimes(rows[0]) : undefined,
+            }
+          })}
         />
       )}
     </Card>
   )
 }
 
-function ByKey({ usage, filters, covered }: Covered) {
+function ByModel({ usage, ...shared }: Covered) {
+  const rows = usage.data.flatMap(row => ('model' in row ? [row] : []))
+  const costs = rows.map(row => ({
+    name: formatModelName(row.model),
+    rows: [row],
+    link: row.model === null ? null : { model: row.model },
+  }))
+  const empty = (
+    <Empty title="No requests in this range">
+      <a href={hrefTo('playground')}>Open the playground</a>
+    </Empty>
+  )
+  return <CostBars {...shared} title="By model" costs={costs} empty={empty} />
+}
+
+function ByKey({ usage, ...shared }: Covered) {
   const keys = usage.data.flatMap(row => ('key_id' in row ? [row] : []))
   // Keys of the same name share a row: the playground's are many and short-lived.
-  const all = [...Map.groupBy(keys, ({ key_name, key_id }) => key_name ?? key_id)].map(([name, ofName]) => ({
+  const costs = [...Map.groupBy(keys, ({ key_name, key_id }) => key_name ?? key_id)].map(([name, rows]) => ({
     name,
-    cost: ofName.reduce((sum, { cost_usd }) => sum + cost_usd, 0),
-    requests: ofName.reduce((sum, { requests }) => sum + requests, 0),
-    // Times cannot be added.
-    times: ofName.length === 1 && ofName[0] !== undefined ? tellsTimes(ofName[0]) : undefined,
-    href: ofName.length === 1 && ofName[0] !== undefined ? hrefToLog(covered, { key: ofName[0].key_id }) : undefined,
+    rows,
+    link: rows.length === 1 && rows[0] !== undefined ? { key: rows[0].key_id } : null,
   }))
-  const rows = all.slice(0, shownParts)
-  const usd = usdColumn(rows.map(({ cost }) => cost))
+  const empty = (
+    <Empty title="No API key used in this range">
+      {may('keys.own') && <a href={hrefTo('keys')}>Create an API key</a>}
+    </Empty>
+  )
+  return <CostBars {...shared} title="By key" costs={costs} empty={empty} />
+}
+
+/** Use of the account's limits now and today. */
+function Today({ account }: { readonly account: AccountToday }) {
+  const { today, limits } = account
+  const { requests_last_minute: minute = 0, seats_taken: seats = 0 } = account.now ?? {}
   return (
-    <Card title="By key" about={`${rangeTitle(filters)}, by cost`}>
-      {rows.length === 0 ? (
-        <Empty title="No API key used in this range">
-          {may('keys.own') && <a href={hrefTo('keys')}>Create an API key</a>}
-        </Empty>
-      ) : (
-        <BarList
-          label="Cost by key"
-          shares={rows.map(({ name, cost, requests, times, href }) => ({
-            key: name,
-            name,
-            href,
-            value: cost,
-            told: `${usd(cost)} · ${compact(requests)} ${requests === 1 ? 'request' : 'requests'}`,
-            more: times,
-          }))}
-        />
-      )}
-    </Card>
+    <section aria-label="Today" class="meters">
+      <MeterBar
+        label="Daily tokens"
+        used={today.tokens}
+        limit={limits.daily_tokens}
+        show={compact}
+        note={`Resets ${relativeTime(today.resets_at)}`}
+      />
+      <MeterBar
+        label="Daily cost"
+        used={today.cost_usd}
+        limit={limits.daily_cost_usd}
+        show={formatUsd}
+        note={`${formatUsd(today.remaining_cost_usd)} remaining`}
+      />
+      <MeterBar
+        label="Requests per minute"
+        used={minute}
+        limit={limits.requests_per_minute}
+        show={formatCount}
+        note="In the last minute"
+      />
+      <MeterBar
+        label="Concurrent requests"
+        used={seats}
+        limit={limits.concurrent_requests}
+        show={formatCount}
+        note="In progress now"
+      />
+    </section>
   )
 }

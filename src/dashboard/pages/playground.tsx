@@ -1,7 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ShownModel } from '../../dialects/models/schemas.ts'
-import { Button } from '../parts/button.tsx'
-import { Composer } from '../parts/composer.tsx'
+import { Button, Icon } from '../parts/controls.tsx'
 import { TurnView } from '../parts/conversation-turn.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
@@ -10,21 +9,23 @@ import { RequestCode } from '../parts/request-code.tsx'
 import { requestDryRun } from '../state/chat.ts'
 import type { CodeRequest } from '../state/code-body.ts'
 import {
+  type Attachment,
   addLane,
   askAgain,
   askLanes,
   clear,
+  draft,
   isAnswering,
   type Lane,
   lanes,
-  messagesOf,
   mostLanes,
   openPlayground,
   removeLane,
-  requestOf,
   settings,
   stopAnswers,
   takeKey,
+  toMessages,
+  toPlaygroundRequest,
 } from '../state/playground.ts'
 import { useResource } from '../state/resource.ts'
 
@@ -56,7 +57,7 @@ export function Playground() {
             disabled={all.length >= mostLanes}
             onClick={addLane}
           />
-          <Button onClick={() => setCode(codeOf(all[0]))}>View code</Button>
+          <Button onClick={() => setCode(toCodeRequest(all[0]))}>View code</Button>
           {turns > 0 && <Button onClick={clear}>Clear conversation</Button>}
         </>
       }
@@ -88,7 +89,7 @@ export function Playground() {
                   lane={lane}
                   place={all.length === 1 ? null : index + 1}
                   models={models.data?.data ?? []}
-                  onCode={() => setCode(codeOf(lane))}
+                  onCode={() => setCode(toCodeRequest(lane))}
                 />
               ))}
             </div>
@@ -144,7 +145,7 @@ function LaneView({ lane, place, models, onCode }: LaneViewProps) {
 }
 
 /** The last request of a conversation, or an example before the first, with the present settings. */
-function codeOf(lane: Lane | undefined): CodeRequest {
+function toCodeRequest(lane: Lane | undefined): CodeRequest {
   const {
     model,
     strategy,
@@ -152,7 +153,7 @@ function codeOf(lane: Lane | undefined): CodeRequest {
     web,
     stream_mode: _,
     ...parameters
-  } = requestOf(lane?.model ?? '', settings.peek())
+  } = toPlaygroundRequest(lane?.model ?? '', settings.peek())
   return {
     origin: location.origin,
     model,
@@ -161,7 +162,114 @@ function codeOf(lane: Lane | undefined): CodeRequest {
       ...(enhance_prompt ? { 'X-Gateway-Enhance': 'true' } : {}),
       ...(web === 'off' ? { 'X-Gateway-Web': 'off' } : {}),
     },
-    messages: lane?.turns.at(-1)?.request.messages ?? messagesOf([], ideas[0], []),
+    messages: lane?.turns.at(-1)?.request.messages ?? toMessages([], ideas[0], []),
     parameters,
   }
+}
+
+type ComposerProps = {
+  readonly isAnswering: boolean
+  readonly onAsk: (question: string, images: readonly Attachment[]) => Promise<void>
+  readonly onStop: () => void
+}
+
+const mostImages = 4
+/** As a request body: four of them stay below the gateway's default limit. */
+const mostImageBytes = 2_000_000
+
+/** The prompt with its images. */
+function Composer({ isAnswering, onAsk, onStop }: ComposerProps) {
+  const text = draft.value
+  const [images, setImages] = useState<readonly Attachment[]>([])
+  const [rejected, setRejected] = useState('')
+  const field = useRef<HTMLTextAreaElement>(null)
+  const send = () => {
+    const question = text.trim()
+    if (question === '' || isAnswering) return
+    draft.value = ''
+    setImages([])
+    void onAsk(question, images)
+    field.current?.focus()
+  }
+  const attach = async (files: readonly File[]) => {
+    const fitting = files.filter(({ size }) => size <= mostImageBytes).slice(0, mostImages - images.length)
+    setRejected(fitting.length < files.length ? 'At most 4 images of 2 MB each.' : '')
+    const added = await Promise.all(fitting.map(async file => ({ name: file.name, url: await readDataUrl(file) })))
+    setImages(now => [...now, ...added])
+  }
+  return (
+    <form
+      class="composer"
+      onSubmit={event => {
+        event.preventDefault()
+        send()
+      }}
+    >
+      {(images.length > 0 || rejected !== '') && (
+        <div class="attachments">
+          {images.map(({ name }, index) => (
+            <Button
+              key={index}
+              look="small"
+              aria-label={`Remove image ${name}`}
+              onClick={() => setImages(now => now.filter((_, at) => at !== index))}
+            >
+              {name} <Icon name="close" size={13} />
+            </Button>
+          ))}
+          {rejected !== '' && <Notice tone="warn">{rejected}</Notice>}
+        </div>
+      )}
+      <textarea
+        ref={field}
+        aria-label="Your message"
+        placeholder="Your message"
+        rows={2}
+        value={text}
+        onInput={event => {
+          draft.value = event.currentTarget.value
+        }}
+        onKeyDown={event => {
+          // While text is being composed, Enter belongs to the input method.
+          if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+            event.preventDefault()
+            send()
+          }
+        }}
+      />
+      <label class="button plain square attach">
+        <Icon name="image" />
+        <input
+          type="file"
+          class="unseen"
+          aria-label="Attach images"
+          accept="image/png,image/jpeg,image/webp,image/gif"
+          multiple
+          onChange={event => {
+            const input = event.currentTarget
+            void attach([...(input.files ?? [])])
+            input.value = ''
+          }}
+        />
+      </label>
+      {isAnswering ? (
+        <Button onClick={onStop}>
+          <Icon name="stop" size={16} /> Stop
+        </Button>
+      ) : (
+        <Button type="submit" look="primary" disabled={text.trim() === ''}>
+          <Icon name="send" size={16} /> Send
+        </Button>
+      )}
+    </form>
+  )
+}
+
+function readDataUrl(file: File): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader()
+    reader.addEventListener('load', () => resolve(String(reader.result)))
+    reader.addEventListener('error', () => reject(reader.error))
+    reader.readAsDataURL(file)
+  })
 }

@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks'
 import type { ShownProject } from '../../console/projects/schemas.ts'
-import { Badge } from '../parts/badge.tsx'
 import { Switch } from '../parts/field.tsx'
+import { UsedLimits } from '../parts/meter.tsx'
+import { Badge } from '../parts/notice.tsx'
 import { action, ResourceView } from '../parts/resource.tsx'
-import { UsedLimits } from '../parts/used-limits.tsx'
 import { callApi } from '../state/api.ts'
-import { dateOf, formatCount, humanize } from '../state/format.ts'
+import { formatCount, formatDate, humanize } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
 import { limitFields, toLimits, toLimitTexts } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
@@ -69,7 +69,7 @@ export function Projects() {
         { name: 'Active keys', isNumber: true, show: ({ active_keys }) => formatCount(active_keys) },
         { name: 'Members', from: 'middle', isNumber: true, show: ({ members }) => formatCount(members.length) },
         { name: 'Your role', from: 'middle', show: ({ role }) => (role === null ? 'Owner or admin' : humanize(role)) },
-        { name: 'Created', from: 'wide', show: ({ created_at }) => dateOf(created_at) },
+        { name: 'Created', from: 'wide', show: ({ created_at }) => formatDate(created_at) },
       ]}
       empty={[
         'No projects yet',

@@ -1,17 +1,13 @@
 import type { RequestRecord } from '../../console/usage/schemas.ts'
-import { Attempts } from '../parts/attempts.tsx'
-import { Badge } from '../parts/badge.tsx'
-import { Button } from '../parts/button.tsx'
-import { DetailRow } from '../parts/conversation-turn.tsx'
-import { Copy } from '../parts/copy.tsx'
-import { fallbackTitles } from '../parts/key-routing.tsx'
-import { Loaded, Notice, withCode } from '../parts/notice.tsx'
-import { Card, Page } from '../parts/page.tsx'
+import { Button, Copy } from '../parts/controls.tsx'
+import { Badge, Loaded, Notice, withCode } from '../parts/notice.tsx'
+import { Card, Page, Pairs } from '../parts/page.tsx'
 import { useProjects } from '../parts/project-field.tsx'
-import { requestedModelText, ServedBadge, StatusBadge, servedModelOf } from '../parts/request-detail.tsx'
+import { Attempts, findServedModel, requestedModelText, ServedBadge, StatusBadge } from '../parts/request-detail.tsx'
 import { Table } from '../parts/table.tsx'
 import { dialectNames, exactTime, formatCount, humanize, milliseconds, usdExact } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
+import { fallbackTitles } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
 
 /** One request with its own URL, found by any of its IDs. */
@@ -82,32 +78,32 @@ function Outcome({ record }: { readonly record: RequestRecord }) {
         <span class="mono wrap">{request_id}</span>
         <Copy text={request_id} what="ID" />
       </p>
-      <dl class="pairs">
-        <DetailRow name="Received" value={exactTime(record.created_at)} />
-        {record.http_status !== null && <DetailRow name="HTTP status" value={String(record.http_status)} />}
-        {decided_by !== null && <DetailRow name="Decided by" value={humanize(decided_by)} />}
-        {record.limit !== null && <DetailRow name="Limit" value={record.limit} />}
-        {isModerated && record.layer !== null && <DetailRow name="Moderation layer" value={record.layer} />}
-        {isModerated && record.category !== null && <DetailRow name="Category" value={record.category} />}
-        {record.param !== null && <DetailRow name="Field" value={record.param} />}
-        {record.param_sent !== null && <DetailRow name="Sent" value={record.param_sent} />}
-        {record.param_accepted !== null && <DetailRow name="Accepted" value={withCode(record.param_accepted)} />}
-        <DetailRow name="Requested model" value={requestedModelText(record)} />
-        <DetailRow name="Served model" value={servedModelOf(record) ?? 'No model'} />
-        {finish !== null && <DetailRow name="Finish reason" value={finish} />}
-        {record.strategy !== null && <DetailRow name="Strategy" value={record.strategy} />}
-        <DetailRow name="Fallback policy" value={fallbackTitles[record.fallback]} />
-        {record.dialect !== null && <DetailRow name="Dialect" value={dialectNames[record.dialect]} />}
-        <DetailRow name="Key" value={record.key_name ?? record.key_id} />
-        {record.project_id !== null && (
-          <DetailRow name="Project" value={names.get(record.project_id) ?? record.project_id} />
-        )}
-        {record.user_email !== null && <DetailRow name="Member" value={record.user_email} />}
-        {record.upstream_id !== null && <DetailRow name="Provider response ID" value={record.upstream_id} />}
-        {Object.entries({ ...metadata, ...tags }).map(([name, value]) => (
-          <DetailRow key={name} name={`${tags?.[name] === undefined ? 'Metadata' : 'Tag'} ${name}`} value={value} />
-        ))}
-      </dl>
+      <Pairs
+        of={[
+          ['Received', exactTime(record.created_at)],
+          record.http_status !== null && ['HTTP status', String(record.http_status)],
+          decided_by !== null && ['Decided by', humanize(decided_by)],
+          record.limit !== null && ['Limit', record.limit],
+          isModerated && record.layer !== null && ['Moderation layer', record.layer],
+          isModerated && record.category !== null && ['Category', record.category],
+          record.param !== null && ['Field', record.param],
+          record.param_sent !== null && ['Sent', record.param_sent],
+          record.param_accepted !== null && ['Accepted', withCode(record.param_accepted)],
+          ['Requested model', requestedModelText(record)],
+          ['Served model', findServedModel(record) ?? 'No model'],
+          finish !== null && ['Finish reason', finish],
+          record.strategy !== null && ['Strategy', record.strategy],
+          ['Fallback policy', fallbackTitles[record.fallback]],
+          record.dialect !== null && ['Dialect', dialectNames[record.dialect]],
+          ['Key', record.key_name ?? record.key_id],
+          record.project_id !== null && ['Project', names.get(record.project_id) ?? record.project_id],
+          record.user_email !== null && ['Member', record.user_email],
+          record.upstream_id !== null && ['Provider response ID', record.upstream_id],
+          ...Object.entries({ ...metadata, ...tags }).map(
+            ([name, value]) => [`${tags?.[name] === undefined ? 'Metadata' : 'Tag'} ${name}`, value] as const,
+          ),
+        ]}
+      />
     </Card>
   )
 }
@@ -116,13 +112,12 @@ function Timeline({ record }: { readonly record: RequestRecord }) {
   return (
     <Card title="Attempts">
       <Attempts request={record} record={record} />
-      <dl class="pairs">
-        <DetailRow
-          name="Time to first token"
-          value={record.first_token_ms === null ? 'none' : milliseconds(record.first_token_ms)}
-        />
-        <DetailRow name="Total latency" value={milliseconds(record.latency_ms)} />
-      </dl>
+      <Pairs
+        of={[
+          ['Time to first token', record.first_token_ms === null ? 'none' : milliseconds(record.first_token_ms)],
+          ['Total latency', milliseconds(record.latency_ms)],
+        ]}
+      />
     </Card>
   )
 }
@@ -177,22 +172,23 @@ function Usage({ record }: { readonly record: RequestRecord }) {
         ]
   return (
     <Card title="Tokens and cost">
-      <dl class="pairs">
-        <DetailRow name="Input tokens" value={formatCount(record.input_tokens)} />
-        <DetailRow name="Cached input tokens" value={formatCount(record.cached_input_tokens)} />
-        <DetailRow name="Cache write tokens" value={formatCount(record.cache_write_tokens)} />
-        <DetailRow name="Output tokens" value={formatCount(record.output_tokens)} />
-        <DetailRow name="Reasoning tokens" value={formatCount(record.reasoning_tokens)} />
-        {cached !== null && <DetailRow name="Cache share" value={`${Math.round(cached * 100)}%`} />}
-      </dl>
-      <dl class="pairs sum">
-        {parts
-          .filter(([, usd]) => usd > 0)
-          .map(([name, usd]) => (
-            <DetailRow key={name} name={name} value={usdExact(usd)} />
-          ))}
-        <DetailRow name="Total" value={usdExact(record.cost_usd)} />
-      </dl>
+      <Pairs
+        of={[
+          ['Input tokens', formatCount(record.input_tokens)],
+          ['Cached input tokens', formatCount(record.cached_input_tokens)],
+          ['Cache write tokens', formatCount(record.cache_write_tokens)],
+          ['Output tokens', formatCount(record.output_tokens)],
+          ['Reasoning tokens', formatCount(record.reasoning_tokens)],
+          cached !== null && ['Cache share', `${Math.round(cached * 100)}%`],
+        ]}
+      />
+      <Pairs
+        look="sum"
+        of={[
+          ...parts.filter(([, usd]) => usd > 0).map(([name, usd]) => [name, usdExact(usd)] as const),
+          ['Total', usdExact(record.cost_usd)],
+        ]}
+      />
     </Card>
   )
 }

@@ -1,44 +1,39 @@
 import { useState } from 'preact/hooks'
 import type { ShownRequest } from '../../console/usage/schemas.ts'
 import { mostCountedRejections } from '../../core/usage/usage-groups.ts'
-import { Button } from '../parts/button.tsx'
-import { Switch } from '../parts/field.tsx'
+import { NothingVisible } from '../parts/account-notices.tsx'
+import { Button, Icon, Tabs } from '../parts/controls.tsx'
+import { Switch, TextField } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
-import { FindRequest } from '../parts/find-request.tsx'
-import { Icon } from '../parts/icon.tsx'
-import { NothingVisible } from '../parts/nothing-visible.tsx'
 import { Empty, FailureNotice, Loading } from '../parts/notice.tsx'
-import { Page } from '../parts/page.tsx'
+import { Page, showToast } from '../parts/page.tsx'
 import { useOwnScope } from '../parts/project-field.tsx'
 import {
   CodeText,
   callCount,
+  findServedModel,
   RequestDetail,
   requestedModelText,
   ServedBadge,
   StatusBadge,
-  servedModelOf,
 } from '../parts/request-detail.tsx'
 import { type Column, Table } from '../parts/table.tsx'
-import { Tabs } from '../parts/tabs.tsx'
-import { showToast } from '../parts/toast.tsx'
 import { useAction } from '../state/action.ts'
-import { saveCsv, saveExport } from '../state/export.ts'
-import { type Filters, filtersOf, logQuery, usageQuery } from '../state/filters.ts'
+import { callApi } from '../state/api.ts'
+import { saveExport, saveRows } from '../state/export.ts'
+import { type Filters, logQuery, toFilters, usageQuery } from '../state/filters.ts'
 import { compact, exactTime, formatCount, listTime, milliseconds, usdColumn } from '../state/format.ts'
 import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
+import { hrefTo } from '../state/href.ts'
 import { useLog } from '../state/log.ts'
 import { useResource } from '../state/resource.ts'
 
-const admissions = [
-  { key: 'admitted', title: 'Admitted' },
-  { key: 'rejected', title: 'Rejected' },
-] as const
+const admissions = { admitted: 'Admitted', rejected: 'Rejected' } as const
 
 export function Requests() {
   const [isLive, setLive] = useState(false)
   const [chosen, setChosen] = useState<ShownRequest | null>(null)
-  const filters = filtersOf(hashRoute.value.query)
+  const filters = toFilters(hashRoute.value.query)
   const scope = useOwnScope()
   const log = useLog(logQuery(filters), isLive)
   const isRejected = filters.status === 'rejected'
@@ -62,7 +57,9 @@ export function Requests() {
             label="Requests"
             tabs={admissions}
             current={isRejected ? 'rejected' : 'admitted'}
-            onChoice={one => replaceHashRoute('requests', { ...filters, status: one === 'rejected' ? one : '' })}
+            onChoice={chosen =>
+              replaceHashRoute('requests', { ...filters, status: chosen === 'rejected' ? chosen : '' })
+            }
           />
         </div>
         <p class="hint">
@@ -156,18 +153,15 @@ function Exports({ filters }: { readonly filters: Filters }) {
 /** Rejected requests have no usage and no export of their own: the file has the rows that are shown. */
 function RejectedExport({ rows }: { readonly rows: readonly ShownRequest[] }) {
   const save = () => {
-    saveCsv('rejected-requests.csv', [
-      ['request_id', 'created_at', 'error_code', 'requested_model', 'key_name', 'dialect', 'streamed', 'latency_ms'],
-      ...rows.map(row => [
-        row.request_id,
-        row.created_at,
-        row.error_code,
-        row.requested_model,
-        row.key_name,
-        row.dialect,
-        row.streamed,
-        row.latency_ms,
-      ]),
+    saveRows('rejected-requests.csv', rows, [
+      'request_id',
+      'created_at',
+      'error_code',
+      'requested_model',
+      'key_name',
+      'dialect',
+      'streamed',
+      'latency_ms',
     ])
     showToast('Export downloaded')
   }
@@ -221,7 +215,7 @@ function RequestTable({ rows, fresh, onChoose }: RequestTableProps) {
           name: 'Model',
           show: row => (
             <>
-              {servedModelOf(row) ?? (
+              {findServedModel(row) ?? (
                 <span class="quiet">
                   {requestedModelText(row)}
                   {row.status !== 'rejected' && ' (not served)'}
@@ -245,3 +239,39 @@ const usageColumns = (usd: (value: number) => string): readonly Column<ShownRequ
   { name: 'Cost', from: 'middle', isNumber: true, show: row => usd(row.cost_usd) },
   { name: 'Time to first token', from: 'wide', isNumber: true, show: row => milliseconds(row.first_token_ms) },
 ]
+
+/** Opens the page of a request by any of its IDs, or says that none has it. */
+function FindRequest() {
+  const [id, setId] = useState('')
+  const finding = useAction(async () => {
+    const { request_id } = await callApi('GET /api/v1/requests/:id', { params: { id: id.trim() } })
+    location.assign(hrefTo(`requests/${encodeURIComponent(request_id)}`))
+  })
+  return (
+    <search class="card">
+      <form
+        class="row"
+        onSubmit={event => {
+          event.preventDefault()
+          void finding.run()
+        }}
+      >
+        <TextField
+          label="Find a request by ID"
+          type="search"
+          autocomplete="off"
+          required
+          maxLength={128}
+          hint="The x-request-id header, the ID of a response, the ID that a provider gave, or the request ID of an already_completed error."
+          value={id}
+          onText={text => {
+            setId(text)
+            finding.clear()
+          }}
+        />
+        <Button text={finding.isBusy ? 'Searching…' : 'Find request'} type="submit" disabled={finding.isBusy} />
+      </form>
+      {finding.failure !== null && <FailureNotice failure={finding.failure} />}
+    </search>
+  )
+}

@@ -1,23 +1,21 @@
 import { useState } from 'preact/hooks'
 import type { AccountToday } from '../../console/account/schemas.ts'
-import { AccountDeletion } from '../parts/account-deletion.tsx'
-import { Badge } from '../parts/badge.tsx'
-import { Button } from '../parts/button.tsx'
-import { Switch, TextField } from '../parts/field.tsx'
-import { Later } from '../parts/later.tsx'
-import { FailureNotice, Loaded } from '../parts/notice.tsx'
-import { Card, Page } from '../parts/page.tsx'
-import { RoutingDefaults } from '../parts/routing-defaults.tsx'
-import { Table } from '../parts/table.tsx'
-import { showToast } from '../parts/toast.tsx'
+import type { ShownSession } from '../../console/auth/schemas.ts'
+import { Button } from '../parts/controls.tsx'
+import { SelectField, Switch, TextField } from '../parts/field.tsx'
+import { InlineForm, ownPassword, submitForm, useForm } from '../parts/form.tsx'
+import { Badge, FailureNotice, Later, Loaded } from '../parts/notice.tsx'
+import { Card, Page, showToast } from '../parts/page.tsx'
+import { action, ResourceView, useActions } from '../parts/resource.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
-import { dateOf, humanize, relativeTime } from '../state/format.ts'
+import { formatDate, humanize, relativeTime } from '../state/format.ts'
+import { fallbackChoices, fallbackHints, hedgingHint } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
-import { currentSession, may, renew, user } from '../state/session.ts'
+import { currentSession, end, may, renew, user } from '../state/session.ts'
 import { signOut } from '../state/sign-out.ts'
-import { NewPassword } from './sign-in.tsx'
-import { TestResult } from './single-sign-on-test.tsx'
+import { newPasswordField } from './sign-in.tsx'
+import { TestResult } from './single-sign-on.tsx'
 import { TwoFactor } from './two-factor.tsx'
 
 const loadSingleSignOn = async () => (await import('./single-sign-on-settings.tsx')).SingleSignOnCard
@@ -31,7 +29,7 @@ export function Settings() {
         {found => (
           <>
             <AccountCard account={found} onChange={account.set} />
-            <RoutingDefaults account={found} mayChange={may('account.change')} onChange={account.set} />
+            <RoutingDefaults account={found} onChange={account.set} />
           </>
         )}
       </Loaded>
@@ -44,42 +42,30 @@ export function Settings() {
   )
 }
 
-type AccountCardProps = { readonly account: AccountToday; readonly onChange: (account: AccountToday) => void }
+type AccountProps = { readonly account: AccountToday; readonly onChange: (account: AccountToday) => void }
 
-function AccountCard({ account, onChange }: AccountCardProps) {
-  const [name, setName] = useState(account.name)
-  const mayChange = may('account.change')
-  const maySecure = may('account.secure')
-  const change = async (
-    body: { readonly name: string } | { readonly web: boolean } | { readonly requires_two_factor: boolean },
-  ) => {
+/** Changes the account; one at a time, with one error. */
+function useAccountChange(onChange: AccountProps['onChange']) {
+  return useAction(async (body: Readonly<Record<string, unknown>>, toast: string) => {
     const changed = await callApi('PATCH /api/v1/account', { body })
     onChange(changed)
     const current = currentSession.peek()
     if (current) currentSession.value = { ...current, account: { ...current.account, name: changed.name } }
-  }
-  const renaming = useAction(async () => {
-    await change({ name: name.trim() })
-    showToast('Account renamed')
-  })
-  const webbing = useAction(async (web: boolean) => {
-    await change({ web })
-    showToast(web ? 'Web access enabled' : 'Web access disabled')
-  })
-  const securing = useAction(async (requires: boolean) => {
-    await change({ requires_two_factor: requires })
-    showToast(requires ? 'Two-factor sign-in required' : 'Two-factor sign-in optional')
+    showToast(toast)
     // The owner may have to set it up as well.
-    await renew()
+    if (body.requires_two_factor !== undefined) await renew()
   })
+}
+
+function AccountCard({ account, onChange }: AccountProps) {
+  const [name, setName] = useState(account.name)
+  const mayChange = may('account.change')
+  const { run, isBusy, failure } = useAccountChange(onChange)
   return (
-    <Card title="Account" about={`Plan ${humanize(account.plan)}, since ${dateOf(account.created_at)}`}>
+    <Card title="Account" about={`Plan ${humanize(account.plan)}, since ${formatDate(account.created_at)}`}>
       <form
         class="row"
-        onSubmit={event => {
-          event.preventDefault()
-          void renaming.run()
-        }}
+        onSubmit={event => submitForm(event, { run: () => run({ name: name.trim() }, 'Account renamed') })}
       >
         <TextField
           label="Name"
@@ -89,135 +75,174 @@ function AccountCard({ account, onChange }: AccountCardProps) {
           value={name}
           onText={setName}
           param="name"
-          failure={renaming.failure}
+          failure={failure}
         />
-        {mayChange && <Button text="Rename" type="submit" disabled={renaming.isBusy || name.trim() === account.name} />}
+        {mayChange && <Button text="Rename" type="submit" disabled={isBusy || name.trim() === account.name} />}
       </form>
-      {renaming.failure !== null && renaming.failure.param === null && <FailureNotice failure={renaming.failure} />}
+      {failure !== null && failure.param !== 'name' && <FailureNotice failure={failure} />}
       <Switch
         label="Web access"
         hint="Off: no request searches the web or fetches pages."
         isOn={account.web}
-        disabled={!mayChange || webbing.isBusy}
-        onSwitch={isOn => void webbing.run(isOn)}
+        disabled={!mayChange || isBusy}
+        onSwitch={web => void run({ web }, web ? 'Web access enabled' : 'Web access disabled')}
       />
-      {webbing.failure !== null && <FailureNotice failure={webbing.failure} />}
       <Switch
         label="Require two-factor sign-in"
         hint="Users who sign in with a password must set it up before they can use the account. Owners only."
         isOn={account.requires_two_factor}
-        disabled={!maySecure || securing.isBusy}
-        onSwitch={isOn => void securing.run(isOn)}
+        disabled={!may('account.secure') || isBusy}
+        onSwitch={isOn =>
+          void run({ requires_two_factor: isOn }, `Two-factor sign-in ${isOn ? 'required' : 'optional'}`)
+        }
       />
-      {securing.failure !== null && <FailureNotice failure={securing.failure} />}
+    </Card>
+  )
+}
+
+/** Fallback policy and hedging of all requests of the account. */
+function RoutingDefaults({ account, onChange }: AccountProps) {
+  const policy = account.fallback ?? 'any'
+  const { run, isBusy, failure } = useAccountChange(onChange)
+  const disabled = !may('account.change') || isBusy
+  return (
+    <Card title="Routing" about="For all requests of the account.">
+      <SelectField
+        label="Fallback policy"
+        hint={`${fallbackHints[policy]} A key or a request can only be stricter.`}
+        value={policy}
+        disabled={disabled}
+        onChoice={fallback => {
+          const title = fallbackChoices.find(([name]) => name === fallback)?.[1] ?? fallback
+          void run({ fallback }, `Fallback policy changed: ${title.toLowerCase()}`)
+        }}
+        choices={fallbackChoices}
+      />
+      <Switch
+        label="Hedging"
+        hint={`${hedgingHint} A key or a request can set it otherwise.`}
+        isOn={account.hedge}
+        disabled={disabled}
+        onSwitch={hedge => void run({ hedge }, hedge ? 'Hedging enabled' : 'Hedging disabled')}
+      />
+      {failure !== null && <FailureNotice failure={failure} />}
     </Card>
   )
 }
 
 function Sessions() {
   const sessions = useResource('GET /api/v1/auth/sessions')
-  const ending = useAction(async (id: string, isCurrent: boolean) => {
-    if (isCurrent) return signOut('Signed out')
-    await callApi('DELETE /api/v1/auth/sessions/:id', { params: { id } })
-    sessions.reload()
-    showToast('Session ended')
-  })
   return (
-    <Card title="Active sessions" about="At most 5. A new sign-in ends the oldest.">
-      {ending.failure !== null && <FailureNotice failure={ending.failure} />}
-      <Loaded resource={sessions} what="sessions">
-        {({ data }) => (
-          <Table
-            caption="Your sessions"
-            rows={data}
-            rowKey={({ id }) => id}
-            columns={[
-              {
-                name: 'Device',
-                isHeading: true,
-                show: one => (
-                  <>
-                    <span title={one.user_agent ?? undefined}>{browserOf(one.user_agent)}</span>{' '}
-                    {one.current && <Badge tone="good">current</Badge>}
-                  </>
-                ),
-              },
-              { name: 'Last used', show: one => relativeTime(one.last_used_at) },
-              { name: 'Started', from: 'middle', show: one => dateOf(one.created_at) },
-              { name: 'Expires', from: 'wide', show: one => relativeTime(one.expires_at) },
-              {
-                name: '',
-                show: one => (
-                  <Button
-                    text={one.current ? 'Sign out' : 'End session'}
-                    look="small danger-text"
-                    aria-label={one.current ? 'Sign out here' : `End session on ${browserOf(one.user_agent)}`}
-                    disabled={ending.isBusy}
-                    onClick={() => void ending.run(one.id, one.current)}
-                  />
-                ),
-              },
-            ]}
-          />
-        )}
-      </Loaded>
-    </Card>
+    <ResourceView
+      title="Active sessions"
+      about="At most 5. A new sign-in ends the oldest."
+      caption="Your sessions"
+      what="sessions"
+      resource={sessions}
+      rows={({ data }) => data}
+      rowKey={({ id }) => id}
+      columns={[
+        {
+          name: 'Device',
+          isHeading: true,
+          show: ({ user_agent, current }) => (
+            <>
+              <span title={user_agent ?? undefined}>{browserName(user_agent)}</span>{' '}
+              {current && <Badge tone="good">current</Badge>}
+            </>
+          ),
+        },
+        { name: 'Last used', show: ({ last_used_at }) => relativeTime(last_used_at) },
+        { name: 'Started', from: 'middle', show: ({ created_at }) => formatDate(created_at) },
+        { name: 'Expires', from: 'wide', show: ({ expires_at }) => relativeTime(expires_at) },
+      ]}
+      empty={['No sessions', 'Sign in to see the session here.']}
+      actions={[endSession]}
+    />
   )
 }
+
+const endSession = action<ShownSession>({
+  text: ({ current }) => (current ? 'Sign out' : 'End session'),
+  label: ({ current, user_agent }) => (current ? 'Sign out here' : `End session on ${browserName(user_agent)}`),
+  isDangerous: true,
+  perform: async ({ id, current }) => {
+    if (!current) await callApi('DELETE /api/v1/auth/sessions/:id', { params: { id } })
+    else await signOut('Signed out')
+    return current ? null : 'Session ended'
+  },
+})
 
 const browsers = ['Edg', 'OPR', 'Firefox', 'Chrome', 'Safari', 'curl'] as const
 const browserNames: Readonly<Record<string, string>> = { Edg: 'Edge', OPR: 'Opera' }
 const systems = ['Windows', 'Android', 'iPhone', 'iPad', 'Mac OS X', 'Linux'] as const
 
 /** Returns browser and system of a user agent. The order matters, since user agents also name other browsers. */
-function browserOf(agent: string | null): string {
+function browserName(agent: string | null): string {
   if (agent === null) return 'Unknown client'
-  const browser = browsers.find(one => agent.includes(`${one}/`))
-  const system = systems.find(one => agent.includes(one))
+  const browser = browsers.find(name => agent.includes(`${name}/`))
+  const system = systems.find(name => agent.includes(name))
   if (browser === undefined) return agent.split(' ')[0] ?? agent
   return `${browserNames[browser] ?? browser}${system === undefined ? '' : ` on ${system.replace('Mac OS X', 'macOS')}`}`
 }
 
 function Password() {
-  const [current, setCurrent] = useState('')
-  const [fresh, setFresh] = useState('')
-  const changing = useAction(async () => {
-    await callApi('PUT /api/v1/auth/password', { body: { current_password: current, new_password: fresh } })
-    setCurrent('')
-    setFresh('')
+  const form = useForm({ current_password: '', new_password: '' }, async body => {
+    await callApi('PUT /api/v1/auth/password', { body })
+    form.set({ current_password: '', new_password: '' })
     showToast('Password changed; other sessions ended')
   })
-  const { failure } = changing
   return (
     <Card title="Password" about="Changing it ends your other sessions.">
-      <form
-        class="narrow"
-        onSubmit={event => {
-          event.preventDefault()
-          void changing.run()
-        }}
+      <InlineForm
+        form={form}
+        fields={[
+          { ...ownPassword, param: 'current_password', label: 'Current password' },
+          newPasswordField('new_password', 'New password'),
+        ]}
+        submit={['Change password', 'Saving…']}
       >
-        {failure !== null && failure.param === null && <FailureNotice failure={failure} />}
         <input type="hidden" name="username" autocomplete="username" value={user.value?.email} />
-        <TextField
-          label="Current password"
-          type="password"
-          name="password"
-          autocomplete="current-password"
-          required
-          value={current}
-          onText={setCurrent}
-        />
-        <NewPassword label="New password" value={fresh} onText={setFresh} param="new_password" failure={failure} />
-        <div class="actions">
-          <Button
-            text={changing.isBusy ? 'Saving…' : 'Change password'}
-            type="submit"
-            look="primary"
-            disabled={changing.isBusy}
-          />
-        </div>
-      </form>
+      </InlineForm>
+    </Card>
+  )
+}
+
+const needsPassword = () => currentSession.value?.single_sign_on !== true
+
+/** Deletes the account. The owner types its name and, without single sign-on, the password. */
+const deletion = action<string, { readonly name: string; readonly password: string }>({
+  text: () => 'Delete account',
+  isDangerous: true,
+  start: () => ({ name: '', password: '' }),
+  dialog: (accountName, { name, password }) => ({
+    title: 'Delete this account?',
+    submit: 'Delete account',
+    isReady: name === accountName && (!needsPassword() || password !== ''),
+    about: (
+      <p>
+        All API keys stop working, all users lose access, and names, email addresses, projects, webhooks and alerts are
+        erased. A running billing cycle ends now and is invoiced. Usage and invoices stay without names.
+      </p>
+    ),
+    fields: [
+      { param: 'name', label: `Type the account name: ${accountName}`, required: true },
+      ...(needsPassword() ? [ownPassword] : []),
+    ],
+  }),
+  perform: async (_, { name, password }) => {
+    await callApi('DELETE /api/v1/account', { body: { name, ...(needsPassword() ? { password } : {}) } })
+    end('Account deleted')
+    return null
+  },
+})
+
+function AccountDeletion({ name }: { readonly name: string }) {
+  const { buttons, dialogs } = useActions<string>(() => undefined)
+  return (
+    <Card title="Delete account" about="Ends all keys, users and settings of the account. This cannot be undone.">
+      <div class="actions">{buttons(name, [deletion], '')}</div>
+      {dialogs}
     </Card>
   )
 }

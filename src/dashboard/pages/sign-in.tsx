@@ -1,21 +1,60 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { Button } from '../parts/button.tsx'
-import { TextField } from '../parts/field.tsx'
-import { Icon } from '../parts/icon.tsx'
-import { Logo } from '../parts/logo.tsx'
-import { FailureNotice, Notice } from '../parts/notice.tsx'
-import { ProductLinks } from '../parts/product-links.tsx'
-import { useAction } from '../state/action.ts'
+import { Button, Icon, Logo } from '../parts/controls.tsx'
+import {
+  type Field,
+  type FieldsProps,
+  FormFailure,
+  FormFields,
+  ownPassword,
+  submitForm,
+  useForm,
+  type Values,
+} from '../parts/form.tsx'
+import { ProductLinks } from '../parts/navigation.tsx'
+import { Notice } from '../parts/notice.tsx'
 import { callOpen } from '../state/api.ts'
 import { asFailure, type RequestError } from '../state/api-error.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
-import { useRegistration } from '../state/registration.ts'
+import { useRegistration } from '../state/open-data.ts'
 import { begin, endedBecause } from '../state/session.ts'
 
 /** The end of a lockout is never shown, since that would reveal that there is one. The advice is the same. */
 const manyTries = 5
+
+export const emailField: Field<'email'> = {
+  param: 'email',
+  label: 'Email',
+  type: 'email',
+  name: 'email',
+  autocomplete: 'username',
+  required: true,
+}
+
+/** A code of two-factor sign-in. */
+export const codeField: Field<'code'> = {
+  param: 'code',
+  label: 'Two-factor code',
+  name: 'code',
+  autocomplete: 'one-time-code',
+  required: true,
+  minLength: 6,
+  maxLength: 40,
+  hint: '6 digits of your authenticator app, or a recovery code.',
+}
+
+export const newPasswordField = <Param extends string>(param: Param, label: string): Field<Param> => ({
+  param,
+  label,
+  type: 'password',
+  name: 'new-password',
+  autocomplete: 'new-password',
+  required: true,
+  minLength: 8,
+  maxLength: 128,
+  hint: '8 to 128 characters. Use several words.',
+})
 
 type SignInProps = {
   /** Shown above the ways to sign in. */
@@ -26,11 +65,19 @@ type SignInProps = {
 export function SignIn({ notice }: SignInProps) {
   const rules = useRegistration()
   const [wantsPassword, setWantsPassword] = useState(false)
-  const signing = usePasswordSignIn()
+  const { form, needsCode, tries } = usePasswordSignIn()
   const provider = rules?.single_sign_on ?? null
   const hasPassword = rules?.password_sign_in !== false || wantsPassword
+  const isWrong = tries >= manyTries && form.failure?.code === 'invalid_credentials'
   return (
-    <AuthPage title="Sign in" onSubmit={() => void signing.run()}>
+    <AuthPage
+      title="Sign in"
+      form={form}
+      fields={hasPassword ? [emailField, passwordField, ...(needsCode ? [codeField] : [])] : []}
+      submit={hasPassword && ['Sign in', 'Signing in…']}
+      advice={isWrong && <LockoutAdvice />}
+      foot={hasPassword && <SignInHints isOpen={rules?.mode === 'open'} />}
+    >
       {notice}
       {endedBecause.value !== null && <Notice tone="warn">{endedBecause.value}</Notice>}
       {provider !== null && (
@@ -38,9 +85,7 @@ export function SignIn({ notice }: SignInProps) {
           Sign in with {provider}
         </a>
       )}
-      {hasPassword ? (
-        <PasswordFields signing={signing} isOpen={rules?.mode === 'open'} />
-      ) : (
+      {!hasPassword && (
         <p class="hint">
           Password sign-in is disabled. If the identity provider fails, the operator can open it for 1 hour with{' '}
           <code>accounts reset-password</code>.{' '}
@@ -51,14 +96,13 @@ export function SignIn({ notice }: SignInProps) {
   )
 }
 
+const passwordField = { ...ownPassword, label: 'Password' }
+
 function usePasswordSignIn() {
-  const [email, setEmail] = useState('')
-  const [password, setPassword] = useState('')
-  const [code, setCode] = useState('')
   // Stays after a wrong code.
   const [needsCode, setNeedsCode] = useState(false)
   const [tries, setTries] = useState(0)
-  const action = useAction(async () => {
+  const form = useForm({ email: '', password: '', code: '' }, async ({ email, password, code }) => {
     try {
       begin(await callOpen('POST /api/v1/auth/login', { body: { email, password, ...(needsCode ? { code } : {}) } }))
       // The page of a failed single sign-on would stay.
@@ -69,48 +113,28 @@ function usePasswordSignIn() {
       throw thrown
     }
   })
-  const retype = (set: (text: string) => void) => (text: string) => {
-    setNeedsCode(false)
-    set(text)
+  const set = (change: Partial<typeof form.values>) => {
+    // Another user may not need a code.
+    if (change.code === undefined) setNeedsCode(false)
+    form.set(change)
   }
-  const [setNextEmail, setNextPassword] = [retype(setEmail), retype(setPassword)]
-  return { ...action, email, setNextEmail, password, setNextPassword, code, setCode, needsCode, tries }
+  return { form: { ...form, set }, needsCode, tries }
 }
 
-type PasswordFieldsProps = {
-  readonly signing: ReturnType<typeof usePasswordSignIn>
-  /** Anyone can register. */
-  readonly isOpen: boolean
+function LockoutAdvice() {
+  return (
+    <Notice tone="warn" title="Sign-in still fails?">
+      After 10 failed attempts in 15 minutes, sign-in is locked on new networks, even with the correct password. A new
+      email address must first be confirmed by the link in the email. Wait 15 minutes, or{' '}
+      <a href={hrefTo('reset')}>reset your password</a>.
+    </Notice>
+  )
 }
 
-function PasswordFields({ signing, isOpen }: PasswordFieldsProps) {
+/** `isOpen` = anyone can register. */
+function SignInHints({ isOpen }: { readonly isOpen: boolean }) {
   return (
     <>
-      {signing.failure !== null && <FailureNotice failure={signing.failure} />}
-      {signing.tries >= manyTries && signing.failure?.code === 'invalid_credentials' && (
-        <Notice tone="warn" title="Sign-in still fails?">
-          After 10 failed attempts in 15 minutes, sign-in is locked on new networks, even with the correct password. A
-          new email address must first be confirmed by the link in the email. Wait 15 minutes, or{' '}
-          <a href={hrefTo('reset')}>reset your password</a>.
-        </Notice>
-      )}
-      <EmailField value={signing.email} onText={signing.setNextEmail} />
-      <TextField
-        label="Password"
-        type="password"
-        name="password"
-        autocomplete="current-password"
-        required
-        value={signing.password}
-        onText={signing.setNextPassword}
-      />
-      {signing.needsCode && <CodeField value={signing.code} onText={signing.setCode} />}
-      <Button
-        text={signing.isBusy ? 'Signing in…' : 'Sign in'}
-        type="submit"
-        look="primary wide"
-        disabled={signing.isBusy}
-      />
       <p class="hint">
         <a href={hrefTo('reset')}>Forgot your password?</a>
       </p>
@@ -130,182 +154,90 @@ function PasswordFields({ signing, isOpen }: PasswordFieldsProps) {
 /** Registration page; signs the owner in at once. */
 export function SignUp() {
   const rules = useRegistration()
-  const [name, setName] = useState('')
-  const [email, setEmail] = useState('')
-  const [password, setPassword] = useState('')
-  const signing = useAction(async () => {
-    const body = { email, password, ...(name.trim() === '' ? {} : { name: name.trim() }) }
-    begin(await callOpen('POST /api/v1/auth/register', { body }))
+  const form = useForm({ email: '', password: '', name: '' }, async ({ name, ...body }) => {
+    const named = name.trim() === '' ? {} : { name: name.trim() }
+    begin(await callOpen('POST /api/v1/auth/register', { body: { ...body, ...named } }))
     location.hash = hrefTo('')
   })
-  const { failure } = signing
-  if (rules !== null && rules.mode !== 'open')
-    return (
-      <AuthPage title="Create account" onSubmit={() => {}}>
+  const isClosed = rules !== null && rules.mode !== 'open'
+  return (
+    <AuthPage
+      title="Create account"
+      form={form}
+      fields={isClosed ? [] : [emailField, newPasswordField('password', 'Password'), nameField]}
+      submit={!isClosed && ['Create account', 'Creating…']}
+      foot={
+        <p class="hint">
+          Have {isClosed ? 'an account' : 'one'} already? <a href={hrefTo('')}>Sign in</a>.
+        </p>
+      }
+    >
+      {isClosed ? (
         <Notice tone="warn" title="Registration is closed">
           Ask an owner of an account to invite you, or the operator of this gateway for an account.
         </Notice>
-        <p class="hint">
-          Have an account already? <a href={hrefTo('')}>Sign in</a>.
-        </p>
-      </AuthPage>
-    )
-  return (
-    <AuthPage title="Create account" onSubmit={() => void signing.run()}>
-      <p class="about">Free, on the evaluation plan: the same models and endpoints, with smaller limits.</p>
-      {rules !== null && (rules.domains !== null || rules.verifies_email) && (
+      ) : (
+        <p class="about">Free, on the evaluation plan: the same models and endpoints, with smaller limits.</p>
+      )}
+      {rules !== null && !isClosed && (rules.domains !== null || rules.verifies_email) && (
         <p class="about">
           {rules.domains !== null && `Only for email addresses at ${rules.domains.join(', ')}. `}
           {rules.verifies_email && 'We send a link to confirm your address.'}
         </p>
       )}
-      {failure !== null && failure.param === null && <FailureNotice failure={failure} />}
-      <EmailField value={email} onText={setEmail} failure={failure} />
-      <NewPassword label="Password" value={password} onText={setPassword} param="password" failure={failure} />
-      <TextField
-        label="Account name"
-        name="organization"
-        autocomplete="organization"
-        maxLength={64}
-        hint="Optional, such as a team or project. Defaults to your email address."
-        value={name}
-        onText={setName}
-        param="name"
-        failure={failure}
-      />
-      <Button
-        text={signing.isBusy ? 'Creating…' : 'Create account'}
-        type="submit"
-        look="primary wide"
-        disabled={signing.isBusy}
-      />
-      <p class="hint">
-        Have one already? <a href={hrefTo('')}>Sign in</a>.
-      </p>
     </AuthPage>
   )
 }
 
-/** Page of the link in an invitation. */
-export function InvitationPage({ token }: { readonly token: string }) {
-  const [password, setPassword] = useState('')
-  const accepting = useAction(async () => {
-    const started = await callOpen('POST /api/v1/team/invitations/:token/accept', {
-      params: { token },
-      body: { password },
-    })
-    begin(started)
-    location.hash = hrefTo('')
-  })
-  const { failure } = accepting
-  const isGone = failure?.code === 'not_found'
-  return (
-    <AuthPage title="Accept invitation" onSubmit={() => void accepting.run()}>
-      <p class="about">Choose a password to join. You sign in with the invited email address.</p>
-      {isGone && (
-        <Notice tone="bad" isUrgent title="This invitation has expired or was used">
-          Invitations expire after 7 days. Request a new one.
-        </Notice>
-      )}
-      {failure !== null && !isGone && failure.param === null && <FailureNotice failure={failure} />}
-      <NewPassword label="Your new password" value={password} onText={setPassword} param="password" failure={failure} />
-      <Button
-        text={accepting.isBusy ? 'Joining…' : 'Join the team'}
-        type="submit"
-        look="primary wide"
-        disabled={accepting.isBusy}
-      />
-    </AuthPage>
-  )
-}
+const nameField = {
+  param: 'name',
+  label: 'Account name',
+  name: 'organization',
+  autocomplete: 'organization',
+  maxLength: 64,
+  hint: 'Optional, such as a team or project. Defaults to your email address.',
+} as const
 
-type EmailFieldProps = {
-  readonly value: string
-  readonly onText: (text: string) => void
-  readonly failure?: RequestError | null
+type AuthPageProps = {
+  readonly title: string
+  /** Text of the button, and the one while it sends; false = there is nothing to send. */
+  readonly submit: readonly [text: string, busy: string] | false
+  /** Nothing is left to send. */
+  readonly isDone?: boolean
+  /** Explains errors by their code. */
+  readonly explained?: Readonly<Partial<Record<RequestError['code'], ComponentChildren>>>
+  readonly advice?: ComponentChildren
+  /** Between fields and button. */
+  readonly tools?: ComponentChildren
+  readonly foot?: ComponentChildren
+  readonly children?: ComponentChildren
 }
-
-/** Input for the sign-in email address. */
-export function EmailField({ value, onText, failure = null }: EmailFieldProps) {
-  return (
-    <TextField
-      label="Email"
-      type="email"
-      name="email"
-      autocomplete="username"
-      required
-      value={value}
-      onText={onText}
-      param="email"
-      failure={failure}
-    />
-  )
-}
-
-/** Input for a code of two-factor sign-in. */
-export function CodeField({ value, onText }: Pick<EmailFieldProps, 'value' | 'onText'>) {
-  return (
-    <TextField
-      label="Two-factor code"
-      name="code"
-      autocomplete="one-time-code"
-      required
-      minLength={6}
-      maxLength={40}
-      hint="6 digits of your authenticator app, or a recovery code."
-      value={value}
-      onText={onText}
-    />
-  )
-}
-
-type NewPasswordProps = {
-  readonly label: string
-  readonly value: string
-  readonly onText: (text: string) => void
-  readonly param: string
-  readonly failure: RequestError | null
-}
-
-/** Input for a new password. */
-export function NewPassword({ label, value, onText, param, failure }: NewPasswordProps) {
-  return (
-    <TextField
-      label={label}
-      type="password"
-      name="new-password"
-      autocomplete="new-password"
-      required
-      minLength={8}
-      maxLength={128}
-      hint="8 to 128 characters. Use several words."
-      value={value}
-      onText={onText}
-      param={param}
-      failure={failure}
-    />
-  )
-}
-
-type DoorProps = { readonly title: string; readonly onSubmit: () => void; readonly children: ComponentChildren }
 
 /** Page for unauthenticated users: one form with an introduction. */
-export function AuthPage({ title, onSubmit, children }: DoorProps) {
+export function AuthPage<V extends Values>(props: AuthPageProps & FieldsProps<V>) {
+  const { title, form, fields, submit, isDone = false, explained = {}, advice, tools, foot, children } = props
   document.title = `${title} · gateway-ai`
   return (
     <main class="door">
       <p class="brand">
         <Logo /> gateway-ai
       </p>
-      <form
-        class="card"
-        onSubmit={event => {
-          event.preventDefault()
-          onSubmit()
-        }}
-      >
+      <form class="card" onSubmit={event => submitForm(event, form)}>
         <h1>{title}</h1>
         {children}
+        {(form.failure && explained[form.failure.code]) ?? <FormFailure form={form} fields={fields} />}
+        {advice}
+        <FormFields form={form} fields={fields} />
+        {tools}
+        {submit !== false && (
+          <Button
+            type="submit"
+            look="primary wide"
+            disabled={form.isBusy || isDone}
+            text={submit[form.isBusy ? 1 : 0]}
+          />
+        )}
+        {foot}
       </form>
       <p class="hint door-foot">
         <Icon name="check" size={14} /> Prompts and outputs are never stored.

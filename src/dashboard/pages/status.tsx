@@ -1,25 +1,20 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { ShownStatus } from '../../console/status/schemas.ts'
+import type { ShownProvider, ShownStatus } from '../../console/status/schemas.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
-import { Badge } from '../parts/badge.tsx'
-import { DetailRow } from '../parts/conversation-turn.tsx'
-import { Logo } from '../parts/logo.tsx'
-import { Empty, FailureNotice, Loaded, Loading, type Tone } from '../parts/notice.tsx'
-import { Card, Page } from '../parts/page.tsx'
-import { ProductLinks } from '../parts/product-links.tsx'
-import { Providers } from '../parts/providers.tsx'
+import { Logo } from '../parts/controls.tsx'
+import { ProductLinks } from '../parts/navigation.tsx'
+import { Badge, Empty, FailureNotice, Loaded, Loading, type Tone } from '../parts/notice.tsx'
+import { Card, Page, Pairs } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
 import { callOpen } from '../state/api.ts'
-import { asFailure, type RequestError } from '../state/api-error.ts'
-import { formatCount } from '../state/format.ts'
-import { useGateway } from '../state/gateway.ts'
+import { asFailure, type Readiness, type RequestError, toReadiness } from '../state/api-error.ts'
+import { exactTime, formatCount, humanize, relativeTime } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
-import { type Readiness, readinessOf } from '../state/readiness.ts'
-import { useResource } from '../state/resource.ts'
+import { useGateway } from '../state/open-data.ts'
+import { useResource, whileVisible } from '../state/resource.ts'
 import type { ModelHealth } from '../state/routes.ts'
-import { currentSession } from '../state/session.ts'
-import { whileVisible } from '../state/while-visible.ts'
+import { currentSession, may } from '../state/session.ts'
 
 const everyMs = 15_000
 
@@ -66,25 +61,25 @@ function Service() {
       {readiness === null ? (
         <Loading what="the status" />
       ) : (
-        <dl class="pairs">
-          <DetailRow name="State" value={<Badge tone={tone}>{words}</Badge>} />
-          {gateway !== null && <DetailRow name="Version" value={gateway.version} />}
-          {gateway !== null && <DetailRow name="Providers" value={gateway.simulated ? 'Simulated' : 'Configured'} />}
-          <DetailRow
-            name="For programs"
-            value={
+        <Pairs
+          of={[
+            ['State', <Badge tone={tone}>{words}</Badge>],
+            gateway !== null && ['Version', gateway.version],
+            gateway !== null && ['Providers', gateway.simulated ? 'Simulated' : 'Configured'],
+            [
+              'For programs',
               <>
                 <a href="/healthz">GET /healthz</a>, <a href="/readyz">GET /readyz</a>
-              </>
-            }
-          />
-        </dl>
+              </>,
+            ],
+          ]}
+        />
       )}
     </Card>
   )
 }
 
-const readReadiness = (): Promise<Readiness> => callOpen('GET /readyz').then(({ status }) => status, readinessOf)
+const readReadiness = (): Promise<Readiness> => callOpen('GET /readyz').then(({ status }) => status, toReadiness)
 
 type Open<T> = { readonly data: T | null; readonly failure: RequestError | null }
 
@@ -117,25 +112,26 @@ function Stores() {
       <Card title="Stores">
         <Loaded resource={status} what="the stores">
           {({ database, redis, limits_decided_by: decider }) => (
-            <dl class="pairs">
-              <DetailRow
-                name={database.kind === 'embedded' ? 'Embedded database' : 'Postgres'}
-                value={<StoreState of={database.state} />}
-              />
-              <DetailRow name="Redis" value={redis === null ? 'Not configured' : <StoreState of={redis.state} />} />
-              <DetailRow name="Limits counted by" value={deciders[decider]} />
-            </dl>
+            <Pairs
+              of={[
+                [database.kind === 'embedded' ? 'Embedded database' : 'Postgres', <StoreState of={database.state} />],
+                ['Redis', redis === null ? 'Not configured' : <StoreState of={redis.state} />],
+                ['Limits counted by', deciders[decider]],
+              ]}
+            />
           )}
         </Loaded>
       </Card>
       <Card title="Moderation">
         <Loaded resource={status} what="the moderation">
           {({ moderation: { blocked_hosts: hosts, external } }) => (
-            <dl class="pairs">
-              <DetailRow name="In the gateway" value={<Badge tone="good">On</Badge>} />
-              <DetailRow name="Blocked hosts" value={formatCount(hosts)} />
-              <DetailRow name="External" value={external === null ? 'No figures' : <External of={external} />} />
-            </dl>
+            <Pairs
+              of={[
+                ['In the gateway', <Badge tone="good">On</Badge>],
+                ['Blocked hosts', formatCount(hosts)],
+                ['External', external === null ? 'No figures' : <External of={external} />],
+              ]}
+            />
           )}
         </Loaded>
       </Card>
@@ -147,8 +143,8 @@ function StoreState({ of: state }: { readonly of: 'ok' | 'unreachable' }): Compo
   return state === 'ok' ? <Badge tone="good">Reachable</Badge> : <Badge tone="bad">Unreachable</Badge>
 }
 
-function External({ of: one }: { readonly of: NonNullable<ShownStatus['moderation']['external']> }) {
-  const { calls, blocked, failed, skipped } = one
+function External({ of: counts }: { readonly of: NonNullable<ShownStatus['moderation']['external']> }) {
+  const { calls, blocked, failed, skipped } = counts
   const parts = [`${formatCount(calls)} calls`, `${blocked} blocked`, `${failed} failed`, `${skipped} skipped`]
   return <>{parts.join(', ')} since the start</>
 }
@@ -160,7 +156,7 @@ function Models() {
   const { data: found, failure } = useOpen(() => callOpen('GET /api/v1/models/health'))
   const providers = [...Map.groupBy(found?.data ?? [], ({ model }) => model.slice(0, model.indexOf('/')))]
   const counted = (models: readonly ModelHealth[], state: ModelHealth['state']) =>
-    models.filter(one => one.state === state).length
+    models.filter(model => model.state === state).length
   return (
     <Card title="Models by health" about="Chat and embedding models. Unhealthy models go last in routing.">
       {failure !== null && <FailureNotice failure={failure} />}
@@ -182,5 +178,95 @@ function Models() {
         />
       )}
     </Card>
+  )
+}
+
+const reachability: Readonly<Record<ShownProvider['reachable'], readonly [string, Tone]>> = {
+  yes: ['Reachable', 'good'],
+  no: ['Unreachable', 'bad'],
+  unknown: ['Not called yet', 'plain'],
+}
+
+/** Configured providers, for owners and admins. */
+export function Providers() {
+  const isSeen = may('providers.see')
+  const providers = useResource('GET /api/v1/providers', { everyMs, when: isSeen })
+  if (!isSeen) return null
+  return (
+    <Card title="Providers" about="As this gateway process saw them since its start.">
+      <Loaded resource={providers} what="providers">
+        {({ data }) => (
+          <Table
+            caption="Configured providers"
+            rows={data}
+            rowKey={({ id }) => id}
+            columns={[
+              {
+                name: 'Provider',
+                isHeading: true,
+                by: provider => provider.id,
+                show: provider => (
+                  <>
+                    {provider.id} {provider.simulated && <Badge>simulated</Badge>}
+                  </>
+                ),
+              },
+              {
+                name: 'Models',
+                from: 'middle',
+                isNumber: true,
+                by: provider => provider.models,
+                show: provider => provider.models,
+              },
+              {
+                name: 'State',
+                by: provider => provider.reachable,
+                show: provider => {
+                  const [words, tone] = reachability[provider.reachable]
+                  return <Badge tone={tone}>{words}</Badge>
+                },
+              },
+              { name: 'Last error', show: provider => <LastError of={provider.last_error} /> },
+              { name: 'Keys', from: 'middle', show: provider => formatKeys(provider.pool) },
+              { name: 'Remaining limits', from: 'wide', show: provider => <Limits of={provider.pool} /> },
+            ]}
+          />
+        )}
+      </Loaded>
+    </Card>
+  )
+}
+
+function LastError({ of: error }: { readonly of: ShownProvider['last_error'] }) {
+  if (error === null) return <span class="quiet">None</span>
+  return (
+    <>
+      {humanize(error.code)}{' '}
+      <span class="quiet" title={exactTime(error.at)}>
+        {relativeTime(error.at)}
+      </span>
+    </>
+  )
+}
+
+function formatKeys(pool: ShownProvider['pool']): string {
+  if (pool === null) return '–'
+  return pool.rejected_keys === 0 ? formatCount(pool.keys) : `${pool.keys}, of which ${pool.rejected_keys} rejected`
+}
+
+type Quota = NonNullable<ShownProvider['pool']>['limits'][number]['requests']
+
+function Limits({ of: pool }: { readonly of: ShownProvider['pool'] }) {
+  if (pool === null || pool.limits.length === 0) return <span class="quiet">Not reported</span>
+  const shown = (quota: Quota, unit: string) =>
+    quota === null ? [] : [`${formatCount(quota.remaining)} of ${formatCount(quota.limit)} ${unit}`]
+  return (
+    <ul>
+      {pool.limits.map(({ model, requests, tokens }) => (
+        <li key={model}>
+          {model}: {[...shown(requests, 'requests'), ...shown(tokens, 'tokens')].join(', ')}
+        </li>
+      ))}
+    </ul>
   )
 }

@@ -1,11 +1,11 @@
 import type { ShownTag } from '../../console/tags/schemas.ts'
-import { Badge } from '../parts/badge.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
+import { Badge } from '../parts/notice.tsx'
 import { useOwnScope } from '../parts/project-field.tsx'
 import { action, ResourceView } from '../parts/resource.tsx'
 import { TagUsage } from '../parts/tag-usage.tsx'
 import { callApi } from '../state/api.ts'
-import { filtersOf } from '../state/filters.ts'
+import { toFilters } from '../state/filters.ts'
 import { compact, formatCount, formatUsd } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
@@ -63,7 +63,7 @@ const remove = action<ShownTag>({
 
 /** The budgets of the account, and usage by tag. Every role sees the budgets; admins and owners change them. */
 export function TagsPage() {
-  const filters = filtersOf(hashRoute.value.query)
+  const filters = toFilters(hashRoute.value.query)
   const tags = useResource('GET /api/v1/tags', { everyMs: 10_000 })
   const mayChange = may('account.change')
   const count = (limit: number | null | undefined) => (limit == null ? '–' : formatCount(limit))

@@ -1,13 +1,13 @@
 import type { ShownInvitation } from '../../console/team/schemas.ts'
 import { outranks, projectRoles, roles } from '../../core/accounts/roles.ts'
 import type { ShownUser } from '../../http/schemas.ts'
-import { Badge } from '../parts/badge.tsx'
 import type { ShownResult } from '../parts/dialog.tsx'
+import { Badge } from '../parts/notice.tsx'
 import { useProjects } from '../parts/project-field.tsx'
 import { action, ResourceView } from '../parts/resource.tsx'
 import { projectRoleWords, RoleSelect, roleChoices, roleWords } from '../parts/roles.tsx'
 import { callApi } from '../state/api.ts'
-import { dateOf, humanize, relativeTime } from '../state/format.ts'
+import { formatDate, humanize, relativeTime } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
 import type { CreatedInvitation } from '../state/routes.ts'
@@ -38,7 +38,7 @@ function toResult(created: CreatedInvitation, names: Names): ShownResult {
       about: (
         <p>
           {email} receives an email with a link to join as {grantText(created, names)}. It works once and expires on{' '}
-          {dateOf(expires_at)}.
+          {formatDate(expires_at)}.
         </p>
       ),
     }
@@ -47,7 +47,7 @@ function toResult(created: CreatedInvitation, names: Names): ShownResult {
     about: (
       <p>
         Share this link with {email} only. It grants the role {grantText(created, names)}, works once, and expires on{' '}
-        {dateOf(expires_at)}. It is not shown again.
+        {formatDate(expires_at)}. It is not shown again.
       </p>
     ),
     once: { text: `${location.origin}/${hrefTo(`invitation/${token}`)}`, what: 'link' },
@@ -161,7 +161,7 @@ export function Team() {
           ),
         },
         { name: 'Permissions', from: 'wide', show: ({ role }) => <span class="quiet">{roleWords[role]}</span> },
-        { name: 'Joined', from: 'middle', show: ({ created_at }) => dateOf(created_at) },
+        { name: 'Joined', from: 'middle', show: ({ created_at }) => formatDate(created_at) },
       ]}
       empty={['No members', 'Members appear here when they accept an invitation.']}
       create={may('team.invite') && invite}

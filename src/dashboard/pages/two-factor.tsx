@@ -1,20 +1,14 @@
-import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { TwoFactorSetup, TwoFactorState } from '../../console/auth/schemas.ts'
-import { Badge } from '../parts/badge.tsx'
-import { Button } from '../parts/button.tsx'
-import { Snippet } from '../parts/copy.tsx'
-import { TextField } from '../parts/field.tsx'
-import { Logo } from '../parts/logo.tsx'
-import { FailureNotice, Loaded, Notice } from '../parts/notice.tsx'
-import { Card } from '../parts/page.tsx'
-import { showToast } from '../parts/toast.tsx'
-import { type UiAction, useAction } from '../state/action.ts'
+import { Button, Logo, Snippet } from '../parts/controls.tsx'
+import { InlineForm, ownPassword, useForm } from '../parts/form.tsx'
+import { Badge, Loaded, Notice } from '../parts/notice.tsx'
+import { Card, showToast } from '../parts/page.tsx'
 import { callApi } from '../state/api.ts'
 import { useResource } from '../state/resource.ts'
 import { renew } from '../state/session.ts'
 import { signOut } from '../state/sign-out.ts'
-import { CodeField } from './sign-in.tsx'
+import { codeField } from './sign-in.tsx'
 
 /** Settings of two-factor sign-in. */
 export function TwoFactor() {
@@ -53,31 +47,23 @@ export function TwoFactorFirst() {
 
 /** Asks for the password, shows the secret, takes the first code, shows the recovery codes. */
 function SetUp({ onDone }: { readonly onDone: () => void }) {
-  const [password, setPassword] = useState('')
-  const [code, setCode] = useState('')
   const [setup, setSetup] = useState<TwoFactorSetup | null>(null)
   const [codes, setCodes] = useState<readonly string[] | null>(null)
-  const starting = useAction(async () => {
-    setSetup(await callApi('POST /api/v1/auth/two-factor', { body: { password } }))
-  })
-  const confirming = useAction(async () => {
-    setCodes((await callApi('POST /api/v1/auth/two-factor/confirm', { body: { code } })).recovery_codes)
+  const starting = useForm({ password: '' }, async body =>
+    setSetup(await callApi('POST /api/v1/auth/two-factor', { body })),
+  )
+  const confirming = useForm({ code: '' }, async body => {
+    setCodes((await callApi('POST /api/v1/auth/two-factor/confirm', { body })).recovery_codes)
     showToast('Two-factor sign-in enabled')
   })
   if (codes !== null) return <RecoveryCodes codes={codes} onDone={onDone} />
-  if (setup === null)
-    return (
-      <Step doing={starting} action="Set up">
-        <OwnPassword value={password} onText={setPassword} />
-      </Step>
-    )
+  if (setup === null) return <InlineForm form={starting} fields={[ownPassword]} submit={['Set up', 'Checking…']} />
   return (
-    <Step doing={confirming} action="Enable">
+    <InlineForm form={confirming} fields={[codeField]} submit={['Enable', 'Checking…']}>
       <p>Scan the code with your authenticator app, or enter the secret. Then enter the code that the app shows.</p>
       <img class="qr" src={setup.qr_code} alt="QR code with the secret below" width={180} height={180} />
       <Snippet text={setup.secret} what="secret" />
-      <CodeField value={code} onText={setCode} />
-    </Step>
+    </InlineForm>
   )
 }
 
@@ -98,10 +84,8 @@ function RecoveryCodes({ codes, onDone }: { readonly codes: readonly string[]; r
 type EnabledProps = { readonly state: TwoFactorState; readonly onChange: () => void }
 
 function Enabled({ state, onChange }: EnabledProps) {
-  const [password, setPassword] = useState('')
-  const [code, setCode] = useState('')
-  const disabling = useAction(async () => {
-    await callApi('POST /api/v1/auth/two-factor/disable', { body: { password, code } })
+  const disabling = useForm({ password: '', code: '' }, async body => {
+    await callApi('POST /api/v1/auth/two-factor/disable', { body })
     showToast('Two-factor sign-in disabled')
     await renew()
     onChange()
@@ -112,56 +96,12 @@ function Enabled({ state, onChange }: EnabledProps) {
         <Badge tone="good">enabled</Badge> {state.recovery_codes_left} recovery codes left. For new ones, disable it and
         set it up again.
       </p>
-      <Step doing={disabling} action="Disable" isDangerous>
-        <OwnPassword value={password} onText={setPassword} />
-        <CodeField value={code} onText={setCode} />
-      </Step>
+      <InlineForm
+        form={disabling}
+        fields={[ownPassword, codeField]}
+        submit={['Disable', 'Checking…']}
+        look="danger-text"
+      />
     </>
-  )
-}
-
-type OwnPasswordProps = { readonly value: string; readonly onText: (text: string) => void }
-
-function OwnPassword({ value, onText }: OwnPasswordProps) {
-  return (
-    <TextField
-      label="Your password"
-      type="password"
-      name="password"
-      autocomplete="current-password"
-      required
-      value={value}
-      onText={onText}
-    />
-  )
-}
-
-type StepProps = {
-  readonly doing: UiAction<[]>
-  readonly action: string
-  readonly isDangerous?: boolean
-  readonly children: ComponentChildren
-}
-
-function Step({ doing, action, isDangerous = false, children }: StepProps) {
-  return (
-    <form
-      class="narrow"
-      onSubmit={event => {
-        event.preventDefault()
-        void doing.run()
-      }}
-    >
-      {doing.failure !== null && <FailureNotice failure={doing.failure} />}
-      {children}
-      <div class="actions">
-        <Button
-          text={doing.isBusy ? 'Checking…' : action}
-          type="submit"
-          look={isDangerous ? 'danger-text' : 'primary'}
-          disabled={doing.isBusy}
-        />
-      </div>
-    </form>
   )
 }

@@ -1,19 +1,16 @@
-import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ChatSummary } from '../../dialects/native/schema.ts'
 import { useAction } from '../state/action.ts'
 import type { RequestError } from '../state/api-error.ts'
+import type { PlaygroundRequest } from '../state/code-body.ts'
 import { formatCount, formatUsd, humanize, milliseconds } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
 import type { Turn } from '../state/playground.ts'
-import type { PlaygroundRequest } from '../state/playground-request.ts'
 import type { DryRunResult } from '../state/routes.ts'
-import { Badge } from './badge.tsx'
-import { Button } from './button.tsx'
-import { Copy } from './copy.tsx'
-import { ModelOutput } from './model-output.tsx'
-import { FailureNotice, Notice } from './notice.tsx'
-import { ResponseRating, ToolCalls, WithoutSummary } from './turn-parts.tsx'
+import { Button, Copy } from './controls.tsx'
+import { Badge, FailureNotice, Notice } from './notice.tsx'
+import { Pairs } from './page.tsx'
+import { ModelOutput, ResponseRating, ToolCalls, WithoutSummary } from './turn-parts.tsx'
 
 type Explain = (request: PlaygroundRequest) => Promise<DryRunResult | null>
 
@@ -170,17 +167,17 @@ function Account({ turn, summary, explain }: AccountProps) {
             ))}
           </ol>
           <Candidates explain={() => explain(turn.request)} />
-          <dl class="pairs">
-            <DetailRow name="Model" value={formatUsd(usage.cost.model_usd)} />
-            <DetailRow name="Web search" value={formatUsd(usage.cost.search_usd)} />
-            <DetailRow name="Page fetches" value={formatUsd(usage.cost.fetch_usd)} />
-            <DetailRow name="Cached input" value={`${formatCount(usage.cached_input_tokens)} tokens`} />
-            {usage.cache_saved_usd !== undefined && (
-              <DetailRow name="Saved by prompt cache" value={formatUsd(usage.cache_saved_usd)} />
-            )}
-            <DetailRow name="Reasoning" value={`${formatCount(usage.reasoning_tokens)} tokens`} />
-            <DetailRow name="Request" value={summary.request_id} />
-          </dl>
+          <Pairs
+            of={[
+              ['Model', formatUsd(usage.cost.model_usd)],
+              ['Web search', formatUsd(usage.cost.search_usd)],
+              ['Page fetches', formatUsd(usage.cost.fetch_usd)],
+              ['Cached input', `${formatCount(usage.cached_input_tokens)} tokens`],
+              usage.cache_saved_usd !== undefined && ['Saved by prompt cache', formatUsd(usage.cache_saved_usd)],
+              ['Reasoning', `${formatCount(usage.reasoning_tokens)} tokens`],
+              ['Request', summary.request_id],
+            ]}
+          />
         </div>
       </details>
       {enhancement?.changed && (
@@ -243,15 +240,6 @@ const shownCandidates = 6
 
 /** The URL of a source is untrusted: only web pages become links. */
 const isWebAddress = (url: string) => /^https?:\/\//i.test(url)
-
-export function DetailRow({ name, value }: { readonly name: string; readonly value: ComponentChildren }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
-  )
-}
 
 function whyRouted({ mode, strategy, query_type, complexity, learned, attempts }: ChatSummary['routing']): string {
   const read =

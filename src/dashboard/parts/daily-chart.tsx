@@ -1,20 +1,16 @@
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { type Filters, filterOfUnit } from '../state/filters.ts'
+import type { ShownUsage } from '../../console/usage/schemas.ts'
+import { type Filters, toUnitFilter } from '../state/filters.ts'
 import { formatUtcUnit } from '../state/format.ts'
-import type { Series } from '../state/usage-series.ts'
+import { listUnits, type Measure, measures, type Series, splitSeries, wholeSeries } from '../state/usage-series.ts'
 import { Table } from './table.tsx'
 
-type DaysChartProps = {
-  readonly title: string
-  /** `YYYY-MM-DD`, or hours: `YYYY-MM-DDTHH` */
-  readonly days: readonly string[]
-  readonly series: readonly Series[]
-  /** Bars are stacked; lines are for values that cannot be added. */
-  readonly kind: 'bars' | 'lines'
-  readonly show: (value: number | null) => string
-  readonly axis: (value: number) => string
-  /** Minimum end of the axis. */
-  readonly least: number
+type DailyChartProps = {
+  readonly usage: ShownUsage
+  readonly measure: Measure
+  /** A series per part in place of the total. */
+  readonly isSplit?: boolean
   /** Explanation of the values. */
   readonly note?: string | undefined
   /** Link to the requests of a series, of a column, or of both. */
@@ -29,7 +25,10 @@ const barWidth = 13
  * Daily chart. Shows the values of the selected day below it, by mouse, or by arrow keys when focused. The same values
  * are available as a table.
  */
-export function DailyChart({ title, days, series, kind, show, axis, least, note, linkTo }: DaysChartProps) {
+export function DailyChart({ usage, measure, isSplit = false, note, linkTo }: DailyChartProps) {
+  const { title, kind, show, axis, least } = measures[measure]
+  const days = listUnits(usage)
+  const series = isSplit ? splitSeries(usage, measure) : wholeSeries(usage, measure)
   const [chosen, setChosen] = useState<number | null>(null)
   const last = days.length - 1
   const top = roundedTop(Math.max(least, ...days.map((_, day) => highest(series, kind, day))))
@@ -38,7 +37,7 @@ export function DailyChart({ title, days, series, kind, show, axis, least, note,
   const perUnit = days[0]?.length === 10 ? 'day' : 'hour'
   // The first and the last hour can be parts of hours.
   const whole = perUnit === 'day' ? `${days.length} days` : 'Whole range'
-  const open = (day: number) => location.assign(linkTo(filterOfUnit(days[day] ?? '')))
+  const open = (day: number) => location.assign(linkTo(toUnitFilter(days[day] ?? '')))
 
   const move = (event: KeyboardEvent) => {
     if (event.key === 'Enter' && chosen !== null) return open(chosen)
@@ -49,7 +48,7 @@ export function DailyChart({ title, days, series, kind, show, axis, least, note,
   }
   const heldBy = ({ values, whole }: Series, day: number | null) => (day === null ? whole : (values[day] ?? null))
   const told = (day: number) =>
-    [formatUtcUnit(days[day] ?? ''), ...series.map(one => `${show(heldBy(one, day))} ${one.name}`)].join(' · ')
+    [formatUtcUnit(days[day] ?? ''), ...series.map(line => `${show(heldBy(line, day))} ${line.name}`)].join(' · ')
 
   return (
     <figure class="chart">
@@ -106,11 +105,13 @@ export function DailyChart({ title, days, series, kind, show, axis, least, note,
           {note !== undefined && <span class="quiet"> · {note}</span>}
         </span>
         <ul class="legend">
-          {series.map(one => (
-            <li key={one.name}>
-              <span class={`swatch ${one.tone}`} aria-hidden="true" />
-              {one.filters === null ? one.name : <a href={linkTo(one.filters)}>{one.name}</a>}{' '}
-              {(chosen !== null || one.whole !== null) && <span class="legend-value">{show(heldBy(one, chosen))}</span>}
+          {series.map(line => (
+            <li key={line.name}>
+              <span class={`swatch ${line.tone}`} aria-hidden="true" />
+              {line.filters === null ? line.name : <a href={linkTo(line.filters)}>{line.name}</a>}{' '}
+              {(chosen !== null || line.whole !== null) && (
+                <span class="legend-value">{show(heldBy(line, chosen))}</span>
+              )}
             </li>
           ))}
         </ul>
@@ -125,12 +126,12 @@ export function DailyChart({ title, days, series, kind, show, axis, least, note,
             {
               name: perUnit === 'day' ? 'Day' : 'Hour',
               isHeading: true,
-              show: day => <a href={linkTo(filterOfUnit(days[day] ?? ''))}>{formatUtcUnit(days[day] ?? '')}</a>,
+              show: day => <a href={linkTo(toUnitFilter(days[day] ?? ''))}>{formatUtcUnit(days[day] ?? '')}</a>,
             },
-            ...series.map(one => ({
-              name: one.name,
+            ...series.map(line => ({
+              name: line.name,
               isNumber: true,
-              show: (day: number) => show(heldBy(one, day)),
+              show: (day: number) => show(heldBy(line, day)),
             })),
           ]}
         />
@@ -172,14 +173,14 @@ function Lines({ series, top }: Drawn) {
   return (
     <>
       {series.map(({ name, tone, values }) => (
-        <path key={name} class={tone} d={pathOf(values, top)} vector-effect="non-scaling-stroke" />
+        <path key={name} class={tone} d={toPath(values, top)} vector-effect="non-scaling-stroke" />
       ))}
     </>
   )
 }
 
 /** Returns a line between days, interrupted at days without a value; a single day is a dash. */
-function pathOf(values: readonly (number | null)[], top: number): string {
+function toPath(values: readonly (number | null)[], top: number): string {
   return values
     .map((value, day) => {
       if (value === null) return ''
@@ -193,7 +194,7 @@ function pathOf(values: readonly (number | null)[], top: number): string {
 
 function highest(series: readonly Series[], kind: 'bars' | 'lines', day: number): number {
   const values = series.map(({ values }) => values[day] ?? 0)
-  return kind === 'bars' ? values.reduce((sum, one) => sum + one, 0) : Math.max(0, ...values)
+  return kind === 'bars' ? values.reduce((sum, value) => sum + value, 0) : Math.max(0, ...values)
 }
 
 const steps = [1, 2, 3, 4, 6, 8, 10] as const
@@ -201,5 +202,35 @@ const steps = [1, 2, 3, 4, 6, 8, 10] as const
 /** Returns the next round number whose half is round too. */
 function roundedTop(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value))
-  return (steps.find(one => one * power >= value) ?? 10) * power
+  return (steps.find(step => step * power >= value) ?? 10) * power
+}
+
+type Share = {
+  readonly key: string
+  readonly name: ComponentChildren
+  readonly value: number
+  readonly told: string
+  /** Link to the requests of the entry. */
+  readonly href?: string | undefined
+  /** Shown below the entry. */
+  readonly more?: string | undefined
+}
+
+/** List of entries with bars relative to the largest. */
+export function BarList({ label, shares }: { readonly label: string; readonly shares: readonly Share[] }) {
+  const most = Math.max(...shares.map(({ value }) => value), Number.MIN_VALUE)
+  return (
+    <ul class="shares" aria-label={label}>
+      {shares.map(({ key, name, value, told, more, href }) => (
+        <li key={key}>
+          <span class="share-name">{href === undefined ? name : <a href={href}>{name}</a>}</span>
+          <span class="share-told">{told}</span>
+          <span class="bar" aria-hidden="true">
+            <span style={{ width: `${(value / most) * 100}%` }} />
+          </span>
+          {more !== undefined && <span class="share-more">{more}</span>}
+        </li>
+      ))}
+    </ul>
+  )
 }

@@ -1,10 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef } from 'preact/hooks'
-import { Button } from './button.tsx'
-import { Snippet } from './copy.tsx'
-import { type FieldsProps, FormFields, type Values } from './form.tsx'
-import { Icon } from './icon.tsx'
-import { FailureNotice } from './notice.tsx'
+import { Button, Icon, Snippet } from './controls.tsx'
+import { type FieldsProps, FormFailure, FormFields, type Values } from './form.tsx'
 
 type DialogProps = {
   readonly title: string
@@ -123,7 +120,6 @@ export function FormDialog<V extends Values>({
   fields,
   onClose,
 }: FormDialogProps & FieldsProps<V>) {
-  const { failure, isBusy } = form
   return (
     <Dialog title={title} onClose={onClose}>
       <form
@@ -134,16 +130,14 @@ export function FormDialog<V extends Values>({
       >
         {children}
         <FormFields form={form} fields={fields} />
-        {failure !== null && !fields.some(({ param }) => param === failure.param) && (
-          <FailureNotice failure={failure} />
-        )}
+        <FormFailure form={form} fields={fields} />
         <div class="actions end">
           <Button text="Cancel" onClick={onClose} />
           <Button
             type="submit"
             look={isDangerous ? 'danger' : 'primary'}
-            disabled={!isReady || isBusy}
-            text={isBusy ? 'Loading…' : action}
+            disabled={!isReady || form.isBusy}
+            text={form.isBusy ? 'Loading…' : action}
           />
         </div>
       </form>

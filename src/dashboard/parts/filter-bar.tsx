@@ -1,12 +1,12 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { type FilterName, type Filters, filtersFor, isCustom, rangeChoices, rangeOf } from '../state/filters.ts'
+import { type FilterName, type Filters, filtersFor, getRange, isCustom, rangeChoices } from '../state/filters.ts'
 import { dialectNames } from '../state/format.ts'
 import { replaceHashRoute } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import { findView, savedViews, saveView } from '../state/saved-views.ts'
 import { may } from '../state/session.ts'
-import { Button } from './button.tsx'
+import { Button } from './controls.tsx'
 import { CommitField, SelectField } from './field.tsx'
 import { useProjects } from './project-field.tsx'
 import { statusWords } from './request-detail.tsx'
@@ -62,7 +62,7 @@ export function FilterBar({ path, filters, children }: FilterBarProps) {
       <div class="filters-end">
         <SelectField
           label="Range (UTC)"
-          value={isSpan ? 'custom' : rangeOf(filters)}
+          value={isSpan ? 'custom' : getRange(filters)}
           onChoice={range => {
             setCustomOpen(range === 'custom')
             if (range !== 'custom') set({ range: range === '30d' ? '' : range, from: '', to: '' })

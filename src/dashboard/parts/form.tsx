@@ -1,7 +1,11 @@
 /** Forms whose fields are rows of data: their texts, the action that sends them, and errors beside their fields. */
+
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { type UiAction, useAction } from '../state/action.ts'
+import { Button } from './controls.tsx'
 import { type InputProps, SelectField, type SelectOption, TextField } from './field.tsx'
+import { FailureNotice } from './notice.tsx'
 import { ProjectField } from './project-field.tsx'
 
 /** The texts of a form by API field. */
@@ -26,7 +30,7 @@ export const ownPassword: Field<'password'> = {
   required: true,
 }
 
-export type Form<V extends Values> = UiAction<[]> & {
+type Form<V extends Values> = UiAction<[]> & {
   readonly values: V
   readonly set: (change: Partial<V>) => void
 }
@@ -43,7 +47,11 @@ export type FieldsProps<V extends Values> = {
   readonly fields: readonly Field<keyof V & string>[]
 }
 
-export function FormFields<V extends Values>({ form: { values, set, failure }, fields }: FieldsProps<V>) {
+type FormFieldsProps<V extends Values> = Pick<FieldsProps<V>, 'fields'> & {
+  readonly form: Pick<Form<V>, 'values' | 'set' | 'failure'>
+}
+
+export function FormFields<V extends Values>({ form: { values, set, failure }, fields }: FormFieldsProps<V>) {
   return (
     <>
       {fields.map(({ choices, checks, ...field }) => {
@@ -83,4 +91,42 @@ function Checks({ label, checks, value, onText }: ChecksProps) {
       ))}
     </fieldset>
   )
+}
+
+type InlineFormProps = {
+  /** Text of the button, and the one while it sends. */
+  readonly submit: readonly [text: string, busy: string]
+  readonly look?: string
+  readonly isReady?: boolean
+  /** Before the fields. */
+  readonly children?: ComponentChildren
+  /** Beside the button. */
+  readonly tools?: ComponentChildren
+}
+
+/** A form as a part of a page. */
+export function InlineForm<V extends Values>(props: InlineFormProps & FieldsProps<V>) {
+  const { form, fields, submit, look = 'primary', isReady = true, children, tools } = props
+  return (
+    <form class="narrow" onSubmit={event => submitForm(event, form)}>
+      <FormFailure form={form} fields={fields} />
+      {children}
+      <FormFields form={form} fields={fields} />
+      <div class="actions">
+        <Button type="submit" look={look} disabled={form.isBusy || !isReady} text={submit[form.isBusy ? 1 : 0]} />
+        {tools}
+      </div>
+    </form>
+  )
+}
+
+export function submitForm(event: Event, form: Pick<Form<Values>, 'run'>): void {
+  event.preventDefault()
+  void form.run()
+}
+
+/** The error of a form, unless it is shown beside a field. */
+export function FormFailure<V extends Values>({ form: { failure }, fields }: FieldsProps<V>) {
+  if (failure === null || fields.some(({ param }) => param === failure.param)) return null
+  return <FailureNotice failure={failure} />
 }

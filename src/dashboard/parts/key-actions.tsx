@@ -3,13 +3,20 @@ import type { ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
 import { fallbackPolicies, strategies } from '../../core/chat/chat.ts'
 import { callApi } from '../state/api.ts'
 import { dateTime, humanize, relativeTime } from '../state/format.ts'
-import { isKeyValid, limitFields, listOtherKeys, toRules, toRuleTexts } from '../state/keys.ts'
+import {
+  fallbackChoices,
+  fallbackHints,
+  hedgingHint,
+  isKeyValid,
+  limitFields,
+  listOtherKeys,
+  toRules,
+  toRuleTexts,
+} from '../state/keys.ts'
 import type { NewKey } from '../state/routes.ts'
-import { Badge } from './badge.tsx'
 import type { ShownResult } from './dialog.tsx'
 import type { SelectOption } from './field.tsx'
-import { fallbackChoices, fallbackHints, hedgingHint } from './key-routing.tsx'
-import { Notice } from './notice.tsx'
+import { Badge, Notice } from './notice.tsx'
 import { action, type RowAction } from './resource.tsx'
 
 type Key = ShownKey | ShownKeyPage

@@ -1,12 +1,11 @@
 import type { ComponentChildren } from 'preact'
 import type { ShownUsage } from '../../console/usage/schemas.ts'
 import { mostCountedRejections } from '../../core/usage/usage-groups.ts'
-import { type Filters, failedOnly, filterOfUnit, hrefToLog, rangeTitle } from '../state/filters.ts'
+import { type Filters, failedOnly, hrefToLog, rangeTitle, toUnitFilter } from '../state/filters.ts'
 import { compact, formatCount, milliseconds, percent } from '../state/format.ts'
-import { chartUnitsOf, daysOf } from '../state/usage-series.ts'
+import { listDays, listUnits } from '../state/usage-series.ts'
 import { Empty } from './notice.tsx'
 import { Card } from './page.tsx'
-import { Sparkline } from './sparkline.tsx'
 
 /** Days above this error rate are marked. */
 const muchFailed = 0.05
@@ -21,8 +20,8 @@ type Props = {
 /** Latency, failed and rejected requests of a range. */
 export function LatencyAndErrors({ usage, filters, covered }: Props) {
   const { total, rejected } = usage
-  const days = daysOf(usage)
-  const units = chartUnitsOf(usage)
+  const days = listDays(usage)
+  const units = listUnits(usage)
   const slow = total.latency_p95_ms === null ? undefined : { min_latency_ms: String(total.latency_p95_ms) }
   return (
     <Card title="Latency and errors" about={rangeTitle(filters)}>
@@ -56,7 +55,7 @@ export function LatencyAndErrors({ usage, filters, covered }: Props) {
             )}
           </dl>
           <Sparkline
-            onChoose={day => location.assign(hrefToLog(covered, filterOfUnit(units[day] ?? '')))}
+            onChoose={day => location.assign(hrefToLog(covered, toUnitFilter(units[day] ?? '')))}
             label={`p95 latency; ${milliseconds(total.latency_p95_ms)} overall`}
             values={days.map(day => day.latency_p95_ms)}
             isBad={day => (days[day]?.failed ?? 0) > muchFailed * (days[day]?.requests ?? 0)}
@@ -98,5 +97,40 @@ function Figure({ name, value, href }: FigureProps) {
       <dt>{name}</dt>
       <dd>{href === undefined ? value : <a href={href}>{value}</a>}</dd>
     </div>
+  )
+}
+
+const height = 56
+const step = 4
+
+type DaysStripProps = {
+  readonly label: string
+  /** One per day, oldest first; null = no data. */
+  readonly values: readonly (number | null)[]
+  /** Returns true for marked days. */
+  readonly isBad: (day: number) => boolean
+  /** Opens the requests of a day, by mouse: the chart beside it does so by keyboard. */
+  readonly onChoose: (day: number) => void
+}
+
+/** A small bar chart without axes. */
+function Sparkline({ label, values, isBad, onChoose }: DaysStripProps) {
+  const most = Math.max(...values.map(value => value ?? 0), 1)
+  return (
+    <figure class="strip">
+      <svg viewBox={`0 0 ${values.length * step} ${height}`} preserveAspectRatio="none" role="img" aria-label={label}>
+        {values.map((value, day) => {
+          const tall = value === null ? 1 : Math.max(2, (value / most) * height)
+          const tone = value === null ? 'none' : isBad(day) ? 'bad' : 'main'
+          return (
+            // biome-ignore lint/a11y/noStaticElementInteractions: a shortcut; the chart offers the same by keyboard
+            <g key={day} onClick={() => onChoose(day)}>
+              <rect class="hit" x={day * step} y={0} width={step} height={height} />
+              <rect class={tone} x={day * step} y={height - tall} width={step - 1} height={tall} />
+            </g>
+          )
+        })}
+      </svg>
+    </figure>
   )
 }

@@ -1,14 +1,13 @@
 import { useEffect, useState } from 'preact/hooks'
-import { filtersFor, filtersOf } from '../state/filters.ts'
+import { filtersFor, toFilters } from '../state/filters.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
+import { useGateway } from '../state/open-data.ts'
 import { currentAccount, user } from '../state/session.ts'
 import { signOut } from '../state/sign-out.ts'
 import { theme, themes } from '../state/theme.ts'
-import { Button } from './button.tsx'
-import { Icon, type IconName } from './icon.tsx'
-import { Logo } from './logo.tsx'
-import { ProductLinks } from './product-links.tsx'
+import { Button, Icon, type IconName, Logo } from './controls.tsx'
+import { Options } from './field.tsx'
 
 type NavigationProps = {
   readonly pages: readonly { readonly path: string; readonly title: string; readonly icon: IconName }[]
@@ -65,7 +64,7 @@ export function Navigation({ pages, current }: NavigationProps) {
 const filtered = ['', 'requests', 'keys', 'tags']
 
 const keeps = (path: string, current: string) =>
-  filtered.includes(path) && filtered.includes(current) ? filtersFor(path, filtersOf(hashRoute.value.query)) : {}
+  filtered.includes(path) && filtered.includes(current) ? filtersFor(path, toFilters(hashRoute.value.query)) : {}
 
 const themeWords = { system: 'System', light: 'Light', dark: 'Dark' } as const
 
@@ -83,14 +82,10 @@ function Foot() {
         <select
           value={theme.value}
           onChange={event => {
-            theme.value = themes.find(one => one === event.currentTarget.value) ?? 'system'
+            theme.value = themes.find(known => known === event.currentTarget.value) ?? 'system'
           }}
         >
-          {themes.map(one => (
-            <option key={one} value={one}>
-              {themeWords[one]}
-            </option>
-          ))}
+          <Options of={Object.entries(themeWords)} />
         </select>
       </label>
       <Button look="plain small" onClick={() => void signOut()}>
@@ -98,5 +93,17 @@ function Foot() {
       </Button>
       <ProductLinks />
     </div>
+  )
+}
+
+/** Links to the API reference and the status of the gateway, and its version. */
+export function ProductLinks() {
+  const version = useGateway()?.version
+  return (
+    <p class="product-links quiet">
+      <a href="/docs">Docs</a>
+      <a href={hrefTo('status')}>Status</a>
+      {version !== undefined && <span>v{version}</span>}
+    </p>
   )
 }

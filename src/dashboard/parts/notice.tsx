@@ -1,10 +1,9 @@
-import type { ComponentChildren } from 'preact'
+import { computed, signal } from '@preact/signals'
+import type { ComponentChildren, ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { RequestError } from '../state/api-error.ts'
-import { pageFailures, reportPageFailure } from '../state/failures.ts'
 import type { Resource } from '../state/resource.ts'
-import { Button } from './button.tsx'
-import { Icon } from './icon.tsx'
+import { Button, Icon } from './controls.tsx'
 
 export type Tone = 'plain' | 'good' | 'warn' | 'bad'
 
@@ -139,3 +138,61 @@ export function PageFailures() {
     </>
   )
 }
+
+export function Badge({ tone = 'plain', children }: { readonly tone?: Tone; readonly children: ComponentChildren }) {
+  return <span class={`badge ${tone}`}>{children}</span>
+}
+
+type LaterProps = { readonly load: () => Promise<ComponentType>; readonly what: string }
+
+/** A part whose code is loaded when it is first shown, so that the first load stays small. */
+export function Later({ load, what }: LaterProps) {
+  const [state, setState] = useState<{ readonly Found: ComponentType } | 'loading' | 'failed'>('loading')
+  useEffect(() => {
+    load().then(
+      Found => setState({ Found }),
+      () => setState('failed'),
+    )
+  }, [])
+  if (state === 'loading') return <Loading what={what} />
+  if (state !== 'failed') return <state.Found />
+  return (
+    <Notice
+      tone="bad"
+      isUrgent
+      title={`Could not load ${what}`}
+      actions={
+        // Browsers remember a failed import until the page is loaded again.
+        <Button text="Reload" look="small" onClick={() => location.reload()} />
+      }
+    >
+      The gateway is unreachable, or it was upgraded since this page was loaded.
+    </Notice>
+  )
+}
+
+type Failed = { readonly failure: RequestError; reload(): void }
+
+/** Errors of what the page loads, gathered so that one cause shows one notice. */
+const failures = signal<readonly Failed[]>([])
+
+/** Reports an error until the returned function is called. */
+function reportPageFailure(failed: Failed): () => void {
+  failures.value = [...failures.peek(), failed]
+  return () => {
+    failures.value = failures.peek().filter(other => other !== failed)
+  }
+}
+
+/** The errors of the page, failed per cause. `reload` loads everything again that the cause has hit. */
+const pageFailures = computed(() =>
+  [...Map.groupBy(failures.value, ({ failure: { code, message } }) => `${code} ${message}`).values()].flatMap(group => {
+    const [first] = group
+    if (first === undefined) return []
+    return [{ failure: first.failure, reload: () => group.map(failed => failed.reload()) }]
+  }),
+)
+
+globalThis.addEventListener('online', () => {
+  for (const { failure, reload } of pageFailures.peek()) if (failure.code === 'offline') reload()
+})

@@ -1,3 +1,4 @@
+import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { PageFailures } from './notice.tsx'
@@ -55,5 +56,51 @@ export function Card({ title, about, actions, children, class: more = '' }: Card
       </header>
       {children}
     </section>
+  )
+}
+
+const said = signal('')
+let timer: ReturnType<typeof setTimeout> | undefined
+
+/** Shows a confirmation for some seconds. */
+export function showToast(words: string): void {
+  clearTimeout(timer)
+  said.value = words
+  timer = setTimeout(() => {
+    said.value = ''
+  }, 6_000)
+}
+
+/** Container of confirmations, which screen readers announce. */
+export function Toast() {
+  return (
+    <div class="said" role="status">
+      {said.value !== '' && <p>{said.value}</p>}
+    </div>
+  )
+}
+
+/** Names with their values; false and null = not shown. */
+type Pair = readonly [name: string, value: ComponentChildren]
+
+export function Pairs({
+  of: pairs,
+  look = '',
+}: {
+  readonly of: readonly (Pair | false | null)[]
+  readonly look?: string
+}) {
+  return (
+    <dl class={`pairs ${look}`}>
+      {pairs.map(
+        pair =>
+          pair && (
+            <div key={pair[0]}>
+              <dt>{pair[0]}</dt>
+              <dd>{pair[1]}</dd>
+            </div>
+          ),
+      )}
+    </dl>
   )
 }

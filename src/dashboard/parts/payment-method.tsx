@@ -2,14 +2,13 @@ import { useEffect } from 'preact/hooks'
 import type { ShownBilling } from '../../console/billing/schemas.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
-import { dateOf, humanize } from '../state/format.ts'
+import { formatDate, humanize } from '../state/format.ts'
 import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import type { Resource } from '../state/resource.ts'
-import { Button } from './button.tsx'
+import { Button } from './controls.tsx'
 import { Empty, FailureNotice } from './notice.tsx'
-import { Card } from './page.tsx'
+import { Card, showToast } from './page.tsx'
 import { action, useActions } from './resource.tsx'
-import { showToast } from './toast.tsx'
 
 type Props = { readonly billing: ShownBilling; readonly resource: Resource<ShownBilling> }
 
@@ -79,7 +78,7 @@ function Method({ method }: { readonly method: NonNullable<ShownBilling['payment
           ? 'Manual invoicing'
           : `${humanize(method.brand ?? 'card')} ···· ${method.last_four ?? ''}`}
       </strong>
-      {method.added_at !== null && <span class="quiet"> since {dateOf(method.added_at)}</span>}
+      {method.added_at !== null && <span class="quiet"> since {formatDate(method.added_at)}</span>}
     </p>
   )
 }

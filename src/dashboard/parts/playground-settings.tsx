@@ -2,9 +2,10 @@ import { useMemo } from 'preact/hooks'
 import { reasoningEfforts, type Strategy, strategies } from '../../core/chat/chat.ts'
 import type { ShownModel } from '../../dialects/models/schemas.ts'
 import { humanize } from '../state/format.ts'
-import { automaticModel, lanes, type PlaygroundOptions, setModel, settings, toolsOf } from '../state/playground.ts'
-import { Button } from './button.tsx'
-import { SelectField, Switch, TextField } from './field.tsx'
+import { automaticModel, lanes, type PlaygroundOptions, parseTools, setModel, settings } from '../state/playground.ts'
+import { Button } from './controls.tsx'
+import { SelectField, Switch } from './field.tsx'
+import { FormFields } from './form.tsx'
 import { Card } from './page.tsx'
 
 const strategyWords: Readonly<Record<Strategy, string>> = {
@@ -61,9 +62,11 @@ export function PlaygroundSettings({ models }: { readonly models: readonly Shown
   const set = (part: Partial<PlaygroundOptions>) => {
     settings.value = { ...now, ...part }
   }
+  const { enhances: _, usesWeb: _web, isSmooth: _smooth, ...texts } = now
+  const form = { values: texts, set, failure: null }
   const isWide = useMemo(() => matchMedia('(min-width: 1000px)').matches, [])
   const [lane, ...others] = lanes.value
-  const isToolsWrong = now.tools.trim() !== '' && toolsOf(now.tools) === undefined
+  const isToolsWrong = now.tools.trim() !== '' && parseTools(now.tools) === undefined
   return (
     <Card title="Request settings" class="options">
       {lane !== undefined && others.length === 0 && (
@@ -91,54 +94,13 @@ export function PlaygroundSettings({ models }: { readonly models: readonly Shown
             onSwitch={isSmooth => set({ isSmooth })}
           />
           <TextArea label="System message" value={now.system} onText={system => set({ system })} />
-          <TextField
-            label="API key"
-            type="password"
-            autocomplete="off"
-            placeholder="gw_live_…"
-            value={now.ownKey}
-            onText={ownKey => set({ ownKey })}
-            hint="Empty: uses a temporary key that expires after 1 hour."
-          />
+          <FormFields form={form} fields={[keyField]} />
         </div>
       </details>
       <details>
         <summary>Parameters and tools</summary>
         <div class="stack">
-          <TextField
-            label="Temperature"
-            type="number"
-            min="0"
-            step="0.1"
-            placeholder="Default of the model"
-            value={now.temperature}
-            onText={temperature => set({ temperature })}
-          />
-          <TextField
-            label="Top P"
-            type="number"
-            min="0"
-            step="0.05"
-            placeholder="Default of the model"
-            value={now.topP}
-            onText={topP => set({ topP })}
-          />
-          <TextField
-            label="Maximum output tokens"
-            type="number"
-            min="1"
-            placeholder="Default of the gateway"
-            value={now.maximumTokens}
-            onText={maximumTokens => set({ maximumTokens })}
-          />
-          <SelectField label="Reasoning effort" value={now.effort} onChoice={effort => set({ effort })}>
-            <option value="">Default of the model</option>
-            {reasoningEfforts.map(effort => (
-              <option key={effort} value={effort}>
-                {humanize(effort)}
-              </option>
-            ))}
-          </SelectField>
+          <FormFields form={form} fields={parameterFields} />
           <TextArea
             label="Tools (JSON)"
             value={now.tools}
@@ -157,6 +119,33 @@ export function PlaygroundSettings({ models }: { readonly models: readonly Shown
     </Card>
   )
 }
+
+const keyField = {
+  param: 'ownKey',
+  label: 'API key',
+  type: 'password',
+  autocomplete: 'off',
+  placeholder: 'gw_live_…',
+  hint: 'Empty: uses a temporary key that expires after 1 hour.',
+} as const
+
+const ofModel = 'Default of the model'
+const parameterFields = [
+  { param: 'temperature', label: 'Temperature', type: 'number', min: '0', step: '0.1', placeholder: ofModel },
+  { param: 'topP', label: 'Top P', type: 'number', min: '0', step: '0.05', placeholder: ofModel },
+  {
+    param: 'maximumTokens',
+    label: 'Maximum output tokens',
+    type: 'number',
+    min: '1',
+    placeholder: 'Default of the gateway',
+  },
+  {
+    param: 'effort',
+    label: 'Reasoning effort',
+    choices: [['', ofModel], ...reasoningEfforts.map(effort => [effort, humanize(effort)] as const)],
+  },
+] as const
 
 const exampleTools = JSON.stringify(
   [

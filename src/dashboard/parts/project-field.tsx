@@ -10,7 +10,7 @@ import { may, user } from '../state/session.ts'
 import { SelectField, type SelectProps } from './field.tsx'
 import type { Column } from './table.tsx'
 
-export type ProjectChoices = {
+type ProjectChoices = {
   /** Projects that accept keys of the user. */
   readonly open: readonly ShownProject[]
   readonly names: ReadonlyMap<string, string>

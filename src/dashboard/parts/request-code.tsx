@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks'
-import { type CodeDialect, type CodeRequest, codeDialects } from '../state/code-body.ts'
+import type { ShownKey } from '../../console/keys/schemas.ts'
+import type { CodeDialect, CodeRequest } from '../state/code-body.ts'
 import { type CodeLanguage, codeLanguages, requestCode } from '../state/request-code.ts'
-import { Snippet } from './copy.tsx'
+import { Snippet, Tabs } from './controls.tsx'
 import { Dialog } from './dialog.tsx'
-import { Tabs } from './tabs.tsx'
+import { Card } from './page.tsx'
 
 const dialectTitles: Readonly<Record<CodeDialect, string>> = {
   chat_completions: 'Chat Completions',
@@ -23,23 +24,46 @@ export function RequestCode({ request, onClose }: { readonly request: CodeReques
   return (
     <Dialog title="Request as code" onClose={onClose}>
       <div class="stack">
-        <Tabs
-          label="Dialect"
-          tabs={codeDialects.map(key => ({ key, title: dialectTitles[key] }))}
-          current={dialect}
-          onChoice={setDialect}
-        />
-        <Tabs
-          label="Language"
-          tabs={codeLanguages.map(key => ({ key, title: languageTitles[key] }))}
-          current={language}
-          onChoice={setLanguage}
-        />
+        <Tabs label="Dialect" tabs={dialectTitles} current={dialect} onChoice={setDialect} />
+        <Tabs label="Language" tabs={languageTitles} current={language} onChoice={setLanguage} />
         <p>
           Set <code>GATEWAY_KEY</code> to an API key first.
         </p>
         <Snippet text={requestCode(request, dialect, language)} what="code" />
       </div>
     </Dialog>
+  )
+}
+
+const titles = { environment: 'Environment', ...languageTitles } as const
+type SnippetKind = keyof typeof titles
+const isLanguage = (kind: SnippetKind): kind is CodeLanguage => codeLanguages.some(language => language === kind)
+
+/** Code for a program that uses this key. The gateway has only the hash of the key, so its secret part is a placeholder. */
+export function KeySnippets({ of: { prefix, models } }: { readonly of: Pick<ShownKey, 'prefix' | 'models'> }) {
+  const [kind, setKind] = useState<SnippetKind>('environment')
+  const { origin } = location
+  const request = {
+    origin,
+    model: models?.find(model => !model.endsWith('*')) ?? 'gateway-ai',
+    headers: {},
+    messages: [{ role: 'user' as const, content: 'Say hello in one sentence.' }],
+    parameters: {},
+  }
+  const environment = [
+    `export GATEWAY_KEY='${prefix.replace('…', '')}_YOUR_SECRET'`,
+    `export OPENAI_BASE_URL='${origin}/v1'`,
+    'export OPENAI_API_KEY="$GATEWAY_KEY"',
+    `export ANTHROPIC_BASE_URL='${origin}'`,
+    'export ANTHROPIC_AUTH_TOKEN="$GATEWAY_KEY"',
+  ].join('\n')
+  return (
+    <Card
+      title="Use this key"
+      about="The key was shown once, when it was created. Replace YOUR_SECRET by its secret part. The programs read GATEWAY_KEY."
+      actions={<Tabs label="Language" tabs={titles} current={kind} onChoice={setKind} />}
+    >
+      <Snippet text={isLanguage(kind) ? requestCode(request, 'chat_completions', kind) : environment} what="code" />
+    </Card>
   )
 }

@@ -1,13 +1,11 @@
 import { Fragment } from 'preact'
-import type { ShownRequest } from '../../console/usage/schemas.ts'
+import type { RequestRecord, ShownRequest } from '../../console/usage/schemas.ts'
 import { dialectNames, exactTime, formatCount, formatTags, humanize, milliseconds, usdExact } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
-import { Attempts } from './attempts.tsx'
-import { Badge } from './badge.tsx'
-import { DetailRow } from './conversation-turn.tsx'
-import { Copy } from './copy.tsx'
+import { Copy } from './controls.tsx'
 import { Dialog } from './dialog.tsx'
-import type { Tone } from './notice.tsx'
+import { Badge, type Tone } from './notice.tsx'
+import { Pairs } from './page.tsx'
 import { useProjects } from './project-field.tsx'
 
 const tones: Readonly<Record<ShownRequest['status'], Tone>> = {
@@ -50,7 +48,7 @@ export function CodeText({ code }: { readonly code: string }) {
 type Served = Pick<ShownRequest, 'model' | 'requested_model' | 'routing_mode' | 'status' | 'first_token_ms'>
 
 /** The model that served; null = none did. The record of a failed request names the model of its last attempt. */
-export function servedModelOf({ model, status, first_token_ms }: Served): string | null {
+export function findServedModel({ model, status, first_token_ms }: Served): string | null {
   return status === 'completed' || first_token_ms !== null ? model : null
 }
 
@@ -66,7 +64,7 @@ export function requestedModelText({
 /** Says that another model served than the one that the request named. */
 export function ServedBadge({ request }: { readonly request: Served }) {
   const { requested_model, routing_mode } = request
-  const model = servedModelOf(request)
+  const model = findServedModel(request)
   if (routing_mode === 'auto' || model === null || requested_model === null || model === requested_model) return null
   return (
     <Badge tone="warn">
@@ -99,44 +97,39 @@ export function RequestDetail({ request, onClose }: { readonly request: ShownReq
 
       <h3>Time</h3>
       <Attempts request={request} />
-      <dl class="pairs">
-        <DetailRow name="Received" value={exactTime(request.created_at)} />
-        {first !== undefined && <DetailRow name="First attempt" value={`after ${milliseconds(first.after_ms)}`} />}
-        <DetailRow
-          name="Time to first token"
-          value={request.first_token_ms === null ? 'none' : milliseconds(request.first_token_ms)}
-        />
-        <DetailRow name="Total latency" value={milliseconds(request.latency_ms)} />
-      </dl>
+      <Pairs
+        of={[
+          ['Received', exactTime(request.created_at)],
+          first !== undefined && ['First attempt', `after ${milliseconds(first.after_ms)}`],
+          ['Time to first token', request.first_token_ms === null ? 'none' : milliseconds(request.first_token_ms)],
+          ['Total latency', milliseconds(request.latency_ms)],
+        ]}
+      />
 
       <h3>Routing</h3>
-      <dl class="pairs">
-        <DetailRow name="Model" value={servedModelOf(request) ?? 'No model'} />
-        <DetailRow name="Routing" value={request.routing_mode === 'auto' ? 'Automatic' : 'Manual'} />
-        {request.strategy !== null && <DetailRow name="Strategy" value={request.strategy} />}
-        {request.query_type !== null && <DetailRow name="Query type" value={humanize(request.query_type)} />}
-        <DetailRow name="Attempts" value={formatCount(callCount(request))} />
-        {request.dialect !== null && <DetailRow name="Dialect" value={dialectNames[request.dialect]} />}
-        <DetailRow name="Response type" value={request.streamed ? 'Stream' : 'JSON'} />
-        <DetailRow name="Finish reason" value={request.finish_reason ?? '–'} />
-        <DetailRow name="Key" value={request.key_name ?? request.key_id} />
-        {request.project_id !== null && (
-          <DetailRow name="Project" value={names.get(request.project_id) ?? request.project_id} />
-        )}
-        {request.user_email !== null && <DetailRow name="Member" value={request.user_email} />}
-        {request.tags !== null && <DetailRow name="Tags" value={formatTags(request.tags)} />}
-      </dl>
+      <Pairs
+        of={[
+          ['Model', findServedModel(request) ?? 'No model'],
+          ['Routing', request.routing_mode === 'auto' ? 'Automatic' : 'Manual'],
+          request.strategy !== null && ['Strategy', request.strategy],
+          request.query_type !== null && ['Query type', humanize(request.query_type)],
+          ['Attempts', formatCount(callCount(request))],
+          request.dialect !== null && ['Dialect', dialectNames[request.dialect]],
+          ['Response type', request.streamed ? 'Stream' : 'JSON'],
+          ['Finish reason', request.finish_reason ?? '–'],
+          ['Key', request.key_name ?? request.key_id],
+          request.project_id !== null && ['Project', names.get(request.project_id) ?? request.project_id],
+          request.user_email !== null && ['Member', request.user_email],
+          request.tags !== null && ['Tags', formatTags(request.tags)],
+        ]}
+      />
 
       {request.status !== 'rejected' && <Use request={request} />}
 
       {metadata !== null && Object.keys(metadata).length > 0 && (
         <>
           <h3>Metadata</h3>
-          <dl class="pairs">
-            {Object.entries(metadata).map(([name, value]) => (
-              <DetailRow key={name} name={name} value={value} />
-            ))}
-          </dl>
+          <Pairs of={[...Object.entries(metadata).map(([name, value]) => [name, value] as const)]} />
         </>
       )}
     </Dialog>
@@ -148,29 +141,103 @@ function Use({ request }: { readonly request: ShownRequest }) {
   return (
     <>
       <h3>Tokens</h3>
-      <dl class="pairs">
-        <DetailRow name="Input" value={formatCount(request.input_tokens)} />
-        {request.cached_input_tokens > 0 && (
-          <DetailRow name="Cached input" value={formatCount(request.cached_input_tokens)} />
-        )}
-        {request.cache_write_tokens > 0 && (
-          <DetailRow name="Cache writes" value={formatCount(request.cache_write_tokens)} />
-        )}
-        <DetailRow name="Output" value={formatCount(request.output_tokens)} />
-        {request.reasoning_tokens > 0 && <DetailRow name="Reasoning" value={formatCount(request.reasoning_tokens)} />}
-        <DetailRow name="Token counts" value={request.estimated ? 'estimated' : 'reported by provider'} />
-      </dl>
+      <Pairs
+        of={[
+          ['Input', formatCount(request.input_tokens)],
+          request.cached_input_tokens > 0 && ['Cached input', formatCount(request.cached_input_tokens)],
+          request.cache_write_tokens > 0 && ['Cache writes', formatCount(request.cache_write_tokens)],
+          ['Output', formatCount(request.output_tokens)],
+          request.reasoning_tokens > 0 && ['Reasoning', formatCount(request.reasoning_tokens)],
+          ['Token counts', request.estimated ? 'estimated' : 'reported by provider'],
+        ]}
+      />
 
       <h3>Cost</h3>
-      <dl class="pairs sum">
-        <DetailRow
-          name="Model"
-          value={usdExact(Math.max(0, request.cost_usd - request.search_cost_usd - request.fetch_cost_usd))}
-        />
-        {request.search_cost_usd > 0 && <DetailRow name="Web search" value={usdExact(request.search_cost_usd)} />}
-        {request.fetch_cost_usd > 0 && <DetailRow name="Page fetches" value={usdExact(request.fetch_cost_usd)} />}
-        <DetailRow name="Total" value={usdExact(request.cost_usd)} />
-      </dl>
+      <Pairs
+        look="sum"
+        of={[
+          ['Model', usdExact(Math.max(0, request.cost_usd - request.search_cost_usd - request.fetch_cost_usd))],
+          request.search_cost_usd > 0 && ['Web search', usdExact(request.search_cost_usd)],
+          request.fetch_cost_usd > 0 && ['Page fetches', usdExact(request.fetch_cost_usd)],
+          ['Total', usdExact(request.cost_usd)],
+        ]}
+      />
     </>
   )
+}
+
+type AttemptsProps = {
+  readonly request: ShownRequest
+  /** The same request with the causes of its attempts; null = the log has only the outcomes. */
+  readonly record?: RequestRecord | null
+}
+
+/** Attempts on the timeline of the request: gray while waiting, then the output. */
+export function Attempts({ request, record = null }: AttemptsProps) {
+  const { tried, attempts, latency_ms: all } = request
+  const details = record?.attempt_details ?? null
+  if (tried === null) return <p class="hint">Attempt details are not available for older requests.</p>
+  const skipped = attempts - tried.length
+  return (
+    <>
+      <ol class="waterfall" aria-label="Attempts">
+        {tried.map(({ model, outcome, after_ms, duration_ms }, index) => {
+          const isServed = outcome === 'served'
+          return (
+            <li key={index}>
+              <code>{model}</code>
+              <span class="waterfall-told">
+                <Badge tone={isServed ? 'good' : 'warn'}>{humanize(outcome)}</Badge> {milliseconds(duration_ms)}
+              </span>
+              <span class="waterfall-track" aria-hidden="true">
+                <span class={isServed ? 'wait' : 'lost'} style={stretch(after_ms, duration_ms, all)} />
+                {isServed && <span class="flow" style={stretch(after_ms + duration_ms, all, all)} />}
+              </span>
+              {details?.[index]?.cause != null && <p class="hint">{formatCause(details[index])}</p>}
+            </li>
+          )
+        })}
+      </ol>
+      {tried.some(({ outcome }) => outcome === 'served') && (
+        <ul class="legend hint" aria-hidden="true">
+          {(['wait', 'flow'] as const).map(tone => (
+            <li key={tone}>
+              <span class={`swatch ${tone}`} />
+              {tone === 'wait' ? 'time to first token' : 'streaming'}
+            </li>
+          ))}
+        </ul>
+      )}
+      {tried.length === 0 && (
+        <p class="hint">
+          {request.model === null
+            ? 'No attempt was made.'
+            : `The request ended during the attempt on ${request.model}.`}
+        </p>
+      )}
+      {record?.skipped?.map(({ model, cause }) => (
+        <p key={model} class="hint">
+          <code>{model}</code> was skipped: {cause}.
+        </p>
+      ))}
+      {skipped > 0 && record?.skipped == null && (
+        <p class="hint">
+          {formatCount(skipped)} {skipped === 1 ? 'candidate' : 'candidates'} skipped: cost above the remaining daily
+          limit, or a cooldown after failures.
+        </p>
+      )}
+    </>
+  )
+}
+
+type Detail = NonNullable<RequestRecord['attempt_details']>[number]
+
+const formatCause = ({ cause, http_status, after_ms }: Detail) =>
+  `After ${milliseconds(after_ms)}: ${cause}, ${http_status === null ? 'no response' : `status ${http_status}`}.`
+
+/** Returns position and length of a time within `all`, always visible and within bounds. */
+function stretch(from: number, duration: number, all: number) {
+  const start = all === 0 ? 0 : Math.min(1, from / all)
+  const length = all === 0 ? 1 : Math.min(1 - start, duration / all)
+  return { insetInlineStart: `${start * 100}%`, inlineSize: `${length * 100}%` }
 }

@@ -6,13 +6,12 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { useAction } from '../state/action.ts'
 import type { Resource } from '../state/resource.ts'
-import { Button } from './button.tsx'
+import { Button } from './controls.tsx'
 import { FormDialog, ResultDialog, type ShownResult } from './dialog.tsx'
 import { type Field, useForm, type Values } from './form.tsx'
 import { FailureNotice, Loaded } from './notice.tsx'
-import { Card, Page } from './page.tsx'
+import { Card, Page, showToast } from './page.tsx'
 import { type Column, Table } from './table.tsx'
-import { showToast } from './toast.tsx'
 
 type ActionDialog = {
   readonly title: string

@@ -4,7 +4,7 @@ import { useAction } from '../state/action.ts'
 import { humanize } from '../state/format.ts'
 import { Options } from './field.tsx'
 import { FailureNotice } from './notice.tsx'
-import { showToast } from './toast.tsx'
+import { showToast } from './page.tsx'
 
 export const roleWords: Readonly<Record<Role, string>> = {
   viewer: 'Reads what a member reads, changes nothing',

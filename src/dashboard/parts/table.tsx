@@ -92,12 +92,12 @@ type Order = { readonly name: string; readonly isDescending: boolean }
 
 function sorted<Row>(rows: readonly Row[], by: NonNullable<Column<Row>['by']>, isDescending: boolean): readonly Row[] {
   return rows.toSorted((left, right) => {
-    const [one, other] = [by(left), by(right)]
-    if (one === null || other === null) return Number(one === null) - Number(other === null)
+    const [first, second] = [by(left), by(right)]
+    if (first === null || second === null) return Number(first === null) - Number(second === null)
     const difference =
-      typeof one === 'number' && typeof other === 'number'
-        ? one - other
-        : String(one).localeCompare(String(other), 'en')
+      typeof first === 'number' && typeof second === 'number'
+        ? first - second
+        : String(first).localeCompare(String(second), 'en')
     return isDescending ? -difference : difference
   })
 }

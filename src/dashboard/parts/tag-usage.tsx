@@ -1,28 +1,27 @@
-/** Usage by tag over the range of the page: a chart of one tag name or tag, and a table of all tags. */
-
 import { useState } from 'preact/hooks'
 import type { ShownUsage } from '../../console/usage/schemas.ts'
-import { saveCsv } from '../state/export.ts'
+import { saveRows } from '../state/export.ts'
 import { coveredFilters, type Filters, hrefToLog, rangeTitle, usageQuery } from '../state/filters.ts'
 import { compact, formatCount, percent, usdColumn } from '../state/format.ts'
 import { replaceHashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
 import { may } from '../state/session.ts'
-import { chartUnitsOf, type Measure, measures, splitSeries } from '../state/usage-series.ts'
-import { Button } from './button.tsx'
+import { type Measure, measureTitles } from '../state/usage-series.ts'
+import { Button, Tabs } from './controls.tsx'
 import { DailyChart } from './daily-chart.tsx'
 import { SelectField } from './field.tsx'
 import { Empty, Loaded } from './notice.tsx'
 import { Card } from './page.tsx'
 import { useIsThroughProjects } from './project-field.tsx'
 import { Table } from './table.tsx'
-import { Tabs } from './tabs.tsx'
+
+/** Usage by tag over the range of the page: a chart of one tag name or tag, and a table of all tags. */
 
 type TagRow = Extract<ShownUsage['data'][number], { tag: string }>
-const rowsOf = (usage: ShownUsage | undefined): TagRow[] =>
+const toTagRows = (usage: ShownUsage | undefined): TagRow[] =>
   usage?.data.flatMap(row => ('tag' in row ? [row] : [])) ?? []
-const nameOf = (tag: string) => tag.split('=')[0] ?? tag
+const toTagName = (tag: string) => tag.split('=')[0] ?? tag
 
 export function TagUsage({ filters }: { readonly filters: Filters }) {
   const { tag, ...untagged } = filters
@@ -34,7 +33,7 @@ export function TagUsage({ filters }: { readonly filters: Filters }) {
     query: { ...usageQuery(filters, options).query, group_by: 'tag' },
     when: tag !== undefined,
   })
-  const names = [...new Set(rowsOf(all.data).map(row => nameOf(row.tag)))]
+  const names = [...new Set(toTagRows(all.data).map(row => toTagName(row.tag)))]
   const charted = tag ?? names[0]
   return (
     <>
@@ -50,14 +49,11 @@ export function TagUsage({ filters }: { readonly filters: Filters }) {
             label="Tag name"
             value={tag ?? ''}
             onChoice={name => replaceHashRoute('tags', { ...filters, tag: name })}
-          >
-            <option value="">All</option>
-            {[...new Set([...names, ...(tag === undefined ? [] : [tag])])].map(name => (
-              <option key={name} value={name}>
-                {name}
-              </option>
-            ))}
-          </SelectField>
+            choices={[
+              ['', 'All'],
+              ...[...new Set([...names, ...(tag === undefined ? [] : [tag])])].map(name => [name, name] as const),
+            ]}
+          />
         }
       >
         <Loaded resource={tag === undefined ? all : chosen} what="the usage">
@@ -77,7 +73,6 @@ export function TagUsage({ filters }: { readonly filters: Filters }) {
 
 const splits = { model: 'By model', key: 'By key', member: 'By member' } as const
 type Split = keyof typeof splits
-const measureTabs = (Object.keys(measures) as Measure[]).map(key => ({ key, title: measures[key].title }))
 
 /** Chart of the values of a tag name, or of one tag by model, key or member: parts that count no request twice. */
 function TagChart({ tag, filters }: { readonly tag: string; readonly filters: Filters }) {
@@ -90,18 +85,22 @@ function TagChart({ tag, filters }: { readonly tag: string; readonly filters: Fi
   const usage = useResource('GET /api/v1/usage', {
     query: { ...query, group_by: unit, split_by: isOne ? split : 'tag' },
   })
-  const seesAll = may('usage.all')
-  const splitTabs = (Object.keys(splits) as Split[])
-    .filter(key => key !== 'member' || seesAll)
-    .map(key => ({ key, title: splits[key] }))
+  const { member: _, ...others } = splits
   return (
     <Card
       title={isOne ? tag : `${tag}, by value`}
       about={rangeTitle(filters)}
       actions={
         <>
-          <Tabs label="Metric" tabs={measureTabs} current={measure} onChoice={setMeasure} />
-          {isOne && <Tabs label="Group by" tabs={splitTabs} current={split} onChoice={setSplit} />}
+          <Tabs label="Metric" tabs={measureTitles} current={measure} onChoice={setMeasure} />
+          {isOne && (
+            <Tabs<Split>
+              label="Group by"
+              tabs={may('usage.all') ? splits : others}
+              current={split}
+              onChoice={setSplit}
+            />
+          )}
         </>
       }
     >
@@ -111,9 +110,9 @@ function TagChart({ tag, filters }: { readonly tag: string; readonly filters: Fi
             <Empty title="No requests with this tag in this range">Choose a longer range or another tag.</Empty>
           ) : (
             <DailyChart
-              {...measures[measure]}
-              days={chartUnitsOf(found)}
-              series={splitSeries(found, measure)}
+              usage={found}
+              measure={measure}
+              isSplit
               linkTo={added => hrefToLog(coveredFilters(ofTag, range), added)}
               note={measure === 'latency' ? 'p50' : undefined}
             />
@@ -140,8 +139,8 @@ type Shown = Pick<TagRow, 'requests' | 'failed' | 'total_tokens' | 'cost_usd'> &
 
 function UsageTable({ usage, filters, covered, whole }: UsageTableProps) {
   const [showsAll, setShowsAll] = useState(false)
-  const tags = rowsOf(usage)
-  const untagged = whole === undefined ? null : lessOf(whole.total, usage.total)
+  const tags = toTagRows(usage)
+  const untagged = whole === undefined ? null : subtractTotals(whole.total, usage.total)
   if (tags.length === 0)
     return (
       <Empty title="No requests with tags in this range">
@@ -153,17 +152,7 @@ function UsageTable({ usage, filters, covered, whole }: UsageTableProps) {
     ...(untagged === null || untagged.requests === 0 ? [] : [{ ...untagged, tag: null }]),
   ]
   const usd = usdColumn(rows.map(row => row.cost_usd))
-  const save = () =>
-    saveCsv('tags.csv', [
-      ['tag', 'requests', 'failed', 'total_tokens', 'cost_usd'],
-      ...[...tags, ...(untagged === null ? [] : [{ ...untagged, tag: '' }])].map(row => [
-        row.tag,
-        row.requests,
-        row.failed,
-        row.total_tokens,
-        row.cost_usd.toFixed(8),
-      ]),
-    ])
+  const all: Shown[] = [...tags, ...(untagged === null ? [] : [{ ...untagged, tag: '' }])]
   return (
     <>
       <Table
@@ -220,14 +209,14 @@ function UsageTable({ usage, filters, covered, whole }: UsageTableProps) {
             Show all {formatCount(tags.length)}
           </Button>
         )}
-        <Button text="Export CSV" look="small" onClick={save} />
+        <Button text="Export CSV" look="small" onClick={() => saveRows('tags.csv', all, csvFields)} />
       </div>
     </>
   )
 }
 
 /** Differences of sums; money is exact to 1e-8 USD. */
-function lessOf(whole: ShownUsage['total'], part: ShownUsage['total']): Omit<Shown, 'tag'> {
+function subtractTotals(whole: ShownUsage['total'], part: ShownUsage['total']): Omit<Shown, 'tag'> {
   return {
     requests: whole.requests - part.requests,
     failed: whole.failed - part.failed,
@@ -235,3 +224,5 @@ function lessOf(whole: ShownUsage['total'], part: ShownUsage['total']): Omit<Sho
     cost_usd: Math.round((whole.cost_usd - part.cost_usd) * 1e8) / 1e8,
   }
 }
+
+const csvFields = ['tag', 'requests', 'failed', 'total_tokens', 'cost_usd'] as const

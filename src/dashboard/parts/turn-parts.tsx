@@ -1,11 +1,10 @@
-import { useState } from 'preact/hooks'
+import { useId, useState } from 'preact/hooks'
 import type { ChatSummary } from '../../dialects/native/schema.ts'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { formatCount, formatUsd, humanize, milliseconds } from '../state/format.ts'
 import type { Turn } from '../state/playground.ts'
-import { Badge } from './badge.tsx'
-import { Stars } from './stars.tsx'
+import { Badge } from './notice.tsx'
 
 /** Tools are never run here: the call is what the model asks for. */
 export function ToolCalls({ calls }: { readonly calls: ChatSummary['tool_calls'] }) {
@@ -77,5 +76,52 @@ export function ResponseRating({ requestId }: { readonly requestId: string }) {
             : 'Rating saved.'}
       </span>
     </div>
+  )
+}
+
+const scale = [1, 2, 3, 4, 5] as const
+
+type StarsProps = {
+  readonly given: number | null
+  readonly onRate: (stars: number) => void
+  readonly disabled?: boolean
+}
+
+/** One to five stars as radio buttons. */
+function Stars({ given, onRate, disabled = false }: StarsProps) {
+  const name = useId()
+  return (
+    <fieldset class="stars" disabled={disabled}>
+      <legend class="unseen">Rate this response</legend>
+      {scale.map(stars => (
+        <label key={stars} class={given !== null && stars <= given ? 'lit' : ''}>
+          <input type="radio" name={name} checked={given === stars} onChange={() => onRate(stars)} />
+          <span class="unseen">{stars === 1 ? '1 star' : `${stars} stars`}</span>
+          <svg width="20" height="20" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
+            <path d="M12 3.5l2.6 5.4 5.9.8-4.3 4.1 1 5.9L12 16.9l-5.2 2.8 1-5.9L3.5 9.7l5.9-.8z" />
+          </svg>
+        </label>
+      ))}
+    </fieldset>
+  )
+}
+
+/** Shows a model's output as plain text; only fenced code is formatted. */
+export function ModelOutput({ text }: { readonly text: string }) {
+  return (
+    <>
+      {text.split(/^```/m).map((part, index) => {
+        if (index % 2 === 0) {
+          const trimmed = part.trim()
+          return trimmed === '' ? null : <p key={index}>{trimmed}</p>
+        }
+        return (
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+          <pre key={index} tabIndex={0}>
+            {part.replace(/^[\w+#.-]*\n/, '').trimEnd()}
+          </pre>
+        )
+      })}
+    </>
   )
 }

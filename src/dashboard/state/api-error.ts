@@ -67,3 +67,9 @@ export function asFailure(thrown: unknown): RequestError {
 export function isAbort(thrown: unknown): boolean {
   return thrown instanceof DOMException && thrown.name === 'AbortError'
 }
+
+export type Readiness = 'ready' | 'not_ready' | 'unreachable'
+
+/** What a failed `GET /readyz` tells: the gateway answers 503 while it starts or stops, other errors are of a proxy. */
+export const toReadiness = (thrown: unknown): Readiness =>
+  asFailure(thrown).status === 503 ? 'not_ready' : 'unreachable'

@@ -2,7 +2,7 @@ import { asFailure, isAbort, readRequestError } from './api-error.ts'
 import type { ApiRoute, Routes } from './routes.ts'
 import { freshToken, renew } from './session.ts'
 
-export type Input = {
+type Input = {
   /** Values for the `:names` of the path. */
   readonly params?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string>>

@@ -1,5 +1,4 @@
 /** The body of a playground request in each API form. */
-import type { ChatMessage, ChatPart, PlaygroundRequest } from './playground-request.ts'
 
 /** API forms in which the playground shows a request. */
 export const codeDialects = ['chat_completions', 'responses', 'messages'] as const
@@ -28,13 +27,13 @@ export function codeBody(request: CodeRequest, dialect: CodeDialect): Readonly<R
   const { model, messages, parameters } = request
   const { temperature, top_p, max_output_tokens, reasoning_effort, tools } = parameters
   const system = messages.find(({ role }) => role === 'system')?.content
-  const turns = messages.filter(({ role }) => role !== 'system').map(one => messageIn(one, dialect))
+  const turns = messages.filter(({ role }) => role !== 'system').map(message => messageIn(message, dialect))
   const shared = { temperature, top_p, tools: tools?.map(tool => toolIn(tool, dialect)) }
   switch (dialect) {
     case 'chat_completions':
       return set({
         model,
-        messages: messages.map(one => messageIn(one, dialect)),
+        messages: messages.map(message => messageIn(message, dialect)),
         ...shared,
         max_completion_tokens: max_output_tokens,
         reasoning_effort,
@@ -56,13 +55,13 @@ export function codeBody(request: CodeRequest, dialect: CodeDialect): Readonly<R
         system,
         messages: turns,
         ...shared,
-        ...thinkingOf(reasoning_effort),
+        ...toThinking(reasoning_effort),
       })
   }
 }
 
 /** The Messages form has no effort below `low`. */
-function thinkingOf(effort: CodeRequest['parameters']['reasoning_effort']) {
+function toThinking(effort: CodeRequest['parameters']['reasoning_effort']) {
   if (effort === undefined) return {}
   if (effort === 'none') return { thinking: { type: 'disabled' } }
   return { output_config: { effort: effort === 'minimal' ? 'low' : effort } }
@@ -84,11 +83,11 @@ function partIn(part: ChatPart, dialect: CodeDialect) {
     case 'responses':
       return { type: 'input_image', image_url: url, detail: 'auto' }
     case 'messages':
-      return { type: 'image', source: sourceOf(url) }
+      return { type: 'image', source: toImageSource(url) }
   }
 }
 
-function sourceOf(url: string) {
+function toImageSource(url: string) {
   const [, media_type, data] = /^data:([^;]+);base64,(.*)$/s.exec(url) ?? []
   return media_type === undefined ? { type: 'url', url } : { type: 'base64', media_type, data }
 }
@@ -101,4 +100,30 @@ function toolIn(tool: unknown, dialect: CodeDialect): unknown {
   if (dialect === 'responses') return { type: 'function', strict: false, ...named }
   const { name, description, parameters } = named
   return set({ name, description, input_schema: parameters ?? { type: 'object' } })
+}
+
+/** The body that the playground sends, in the native form. */
+export type ChatPart =
+  | { readonly type: 'text'; readonly text: string }
+  /** An address, or the image itself as `data:image/png;base64,…`. */
+  | { readonly type: 'image'; readonly url: string }
+
+export type ChatMessage = {
+  readonly role: 'system' | 'user' | 'assistant'
+  readonly content: string | readonly ChatPart[]
+}
+
+export type PlaygroundRequest = {
+  readonly messages: readonly ChatMessage[]
+  readonly model: string
+  readonly strategy?: string
+  readonly enhance_prompt?: boolean
+  readonly web?: 'auto' | 'off'
+  readonly max_output_tokens?: number
+  readonly temperature?: number
+  readonly top_p?: number
+  readonly reasoning_effort?: string
+  /** Functions as written by the user; the API checks them. */
+  readonly tools?: readonly unknown[]
+  readonly stream_mode: 'buffered' | 'realtime'
 }

@@ -41,6 +41,26 @@ export function saveCsv(name: string, lines: readonly (readonly Cell[])[]): void
   download(name, new Blob(lines.map(csvLine), { type: 'text/csv; charset=utf-8' }))
 }
 
+/** Downloads fields of rows as CSV, under their API names unless `titles` has another. Money is written without an exponent, with all its places. */
+export function saveRows<Row>(
+  name: string,
+  rows: readonly Row[],
+  fields: readonly (keyof Row & string)[],
+  titles: Readonly<Record<string, string>> = {},
+): void {
+  const cell = (field: string, value: unknown): Cell =>
+    // Text that begins with a minus would be protected as a formula.
+    typeof value === 'number' && field.endsWith('_usd') && value >= 0 ? value.toFixed(8) : toCell(value)
+  saveCsv(name, [
+    fields.map(field => titles[field] ?? field),
+    ...rows.map(row => fields.map(field => cell(field, row[field]))),
+  ])
+}
+
+function toCell(value: unknown): Cell {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null
+}
+
 function download(name: string, content: Blob): void {
   const address = URL.createObjectURL(content)
   const link = document.createElement('a')

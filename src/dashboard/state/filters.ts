@@ -1,8 +1,7 @@
 /** Range and filters of Overview, Requests, Keys and Tags, in the URL. All times are UTC. */
-import { hrefTo } from './href.ts'
-import { openedAt } from './opened-at.ts'
+import { hrefTo, openedAt } from './href.ts'
 
-export const filterNames = [
+const filterNames = [
   'range',
   'from',
   'to',
@@ -50,7 +49,7 @@ const mostLogDays = 7
 const mostFailedDays = 30
 
 /** Returns the filters among the parameters of the URL. Empty ones are omitted. */
-export function filtersOf(query: Readonly<Record<string, string>>): Filters {
+export function toFilters(query: Readonly<Record<string, string>>): Filters {
   return Object.fromEntries(
     filterNames.flatMap(name => (query[name] === undefined || query[name] === '' ? [] : [[name, query[name]]])),
   )
@@ -67,10 +66,10 @@ export const failedOnly: Filters = { status: 'failed_or_blocked' }
 export const isCustom = ({ from, to }: Filters) => from !== undefined || to !== undefined
 
 const isRange = (name: string | undefined): name is RangeName => name !== undefined && Object.hasOwn(ranges, name)
-export const rangeOf = ({ range }: Filters): RangeName => (isRange(range) ? range : defaultRange)
+export const getRange = ({ range }: Filters): RangeName => (isRange(range) ? range : defaultRange)
 
 export function rangeTitle(filters: Filters): string {
-  if (!isCustom(filters)) return ranges[rangeOf(filters)].title
+  if (!isCustom(filters)) return ranges[getRange(filters)].title
   const shown = (hour: string | undefined) => hour?.replace('T', ' ')
   return `${shown(filters.from) ?? 'First request'} to ${shown(filters.to) ?? 'now'}`
 }
@@ -78,18 +77,18 @@ export function rangeTitle(filters: Filters): string {
 /** Epoch milliseconds: the first included, and the first excluded; null = now. */
 type Span = { readonly from: number; readonly to: number | null }
 
-function spanOf(filters: Filters, now: number): Span {
+function toSpan(filters: Filters, now: number): Span {
   if (isCustom(filters)) {
-    const to = timeOf(filters.to)
-    return { from: timeOf(filters.from) ?? (to ?? endOf(filters, now)) - mostFailedDays * dayMs, to }
+    const to = toTime(filters.to)
+    return { from: toTime(filters.from) ?? (to ?? getRangeEnd(filters, now)) - mostFailedDays * dayMs, to }
   }
-  const range = ranges[rangeOf(filters)]
+  const range = ranges[getRange(filters)]
   return 'hours' in range
     ? { from: Math.ceil(now / minuteMs) * minuteMs - range.hours * hourMs, to: null }
     : { from: Math.floor(now / dayMs) * dayMs - (range.days - 1) * dayMs, to: null }
 }
 
-function timeOf(minute = ''): number | null {
+function toTime(minute = ''): number | null {
   // Chromium reads years into other texts, such as 2000 into `undefined:00Z`.
   const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d$/.test(minute) ? Date.parse(`${minute}:00Z`) : Number.NaN
   return Number.isFinite(time) ? time : null
@@ -97,7 +96,7 @@ function timeOf(minute = ''): number | null {
 
 /** Parameters of the request log for these filters. */
 export function logQuery(filters: Filters, now = openedAt.value): Record<string, string> {
-  const { from, to } = spanOf(filters, now)
+  const { from, to } = toSpan(filters, now)
   return { ...withoutRange(filters), from: iso(from), ...(to === null ? {} : { to: iso(to) }) }
 }
 
@@ -123,8 +122,8 @@ export function usageQuery(
   filters: Filters,
   { now = openedAt.value, groupBy, splitBy, isThroughProjects = false }: UsageOptions = {},
 ): UsageQuery {
-  const span = spanOf(filters, now)
-  const end = span.to ?? endOf(filters, now)
+  const span = toSpan(filters, now)
+  const end = span.to ?? getRangeEnd(filters, now)
   const { provider, model, key, member, tag, project_id, ...others } = withoutRange(filters)
   const isWhole = span.from % dayMs === 0 && end % dayMs === 0
   const unit = end - span.from <= mostHours * hourMs ? 'hour' : 'day'
@@ -145,9 +144,9 @@ export function usageQuery(
 }
 
 /** The end of a range that ends now: of the minute, of the UTC day, or of the hour for one with a chosen start. */
-function endOf(filters: Filters, now: number): number {
+function getRangeEnd(filters: Filters, now: number): number {
   if (isCustom(filters)) return Math.ceil(now / hourMs) * hourMs
-  const unit = 'hours' in ranges[rangeOf(filters)] ? minuteMs : dayMs
+  const unit = 'hours' in ranges[getRange(filters)] ? minuteMs : dayMs
   return unit === dayMs ? Math.floor(now / dayMs) * dayMs + dayMs : Math.ceil(now / minuteMs) * minuteMs
 }
 
@@ -168,24 +167,24 @@ function withoutRange({ range, from, to, metadata = '', ...others }: Filters): R
 /** Returns the link to the log with these filters, and those that a chart element adds. */
 export function hrefToLog(filters: Filters, added: Filters = {}, now = openedAt.value): string {
   // The first and last column of a chart begin and end with the range, not with their hour.
-  const { from, to } = spanOf(filters, now)
-  const isEarlier = (timeOf(added.from) ?? Number.POSITIVE_INFINITY) < from
-  const isLater = to !== null && (timeOf(added.to) ?? Number.NEGATIVE_INFINITY) > to
+  const { from, to } = toSpan(filters, now)
+  const isEarlier = (toTime(added.from) ?? Number.POSITIVE_INFINITY) < from
+  const isLater = to !== null && (toTime(added.to) ?? Number.NEGATIVE_INFINITY) > to
   const isNarrower = added.status === failedOnly.status && ['failed', 'blocked'].includes(filters.status ?? '')
   return hrefTo('requests', {
     ...filters,
     ...added,
-    ...(isEarlier ? { from: minuteOf(from) } : {}),
-    ...(isLater ? { to: minuteOf(to) } : {}),
+    ...(isEarlier ? { from: toMinute(from) } : {}),
+    ...(isLater ? { to: toMinute(to) } : {}),
     ...(isNarrower ? { status: filters.status } : {}),
   })
 }
 
-const minuteOf = (time: number) => new Date(time).toISOString().slice(0, 16)
+const toMinute = (time: number) => new Date(time).toISOString().slice(0, 16)
 
 /** The filter of a column of a chart: a UTC day `2026-11-23`, or an hour `2026-11-23T07`. */
-export function filterOfUnit(unit: string): Filters {
+export function toUnitFilter(unit: string): Filters {
   const isDay = unit.length === 10
   const from = Date.parse(isDay ? unit : `${unit}:00Z`)
-  return { range: '', from: minuteOf(from), to: minuteOf(from + (isDay ? dayMs : hourMs)) }
+  return { range: '', from: toMinute(from), to: toMinute(from + (isDay ? dayMs : hourMs)) }
 }

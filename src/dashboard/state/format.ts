@@ -55,7 +55,7 @@ export function milliseconds(value: number | null): string {
 export const listTime = (time: string) => listed.format(new Date(time))
 export const dateTime = (time: string) => moment.format(new Date(time))
 export const exactTime = (time: string) => `${exact.format(new Date(time))} UTC`
-export const dateOf = (time: string) => date.format(new Date(time))
+export const formatDate = (time: string) => date.format(new Date(time))
 /** Formats the start of a chart's column: a UTC day `YYYY-MM-DD`, or an hour `YYYY-MM-DDTHH`. */
 export function formatUtcUnit(unit: string): string {
   return unit.length === 10 ? dayMonth.format(new Date(unit)) : hourOfDay.format(new Date(`${unit}:00Z`))

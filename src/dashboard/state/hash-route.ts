@@ -1,7 +1,6 @@
 /** Client-side routing in the URL hash, so that the server only serves one page. */
 import { signal } from '@preact/signals'
-import { hrefTo } from './href.ts'
-import { moveToDay, openedAt } from './opened-at.ts'
+import { hrefTo, moveToDay, openedAt } from './href.ts'
 
 export { hrefTo }
 

@@ -1,6 +1,8 @@
 /** Keys: validity, rights, the effect of a revocation, and their rules as texts of a form. An empty text is no rule. */
+
 import type { ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
 import { type Holder, isAllowedIn } from '../../core/accounts/roles.ts'
+import { type FallbackPolicy, fallbackPolicies } from '../../core/chat/chat.ts'
 import { RequestError } from './api-error.ts'
 import { exactTime, formatTags } from './format.ts'
 
@@ -8,7 +10,7 @@ export const isKeyValid = ({ revoked_at, expires_at }: Pick<ShownKey, 'revoked_a
   revoked_at === null && (expires_at === null || Date.parse(expires_at) > now)
 
 /** A user with the roles in the account and in projects. */
-export type KeyManager = Holder & { readonly userId: string }
+type KeyManager = Holder & { readonly userId: string }
 
 /**
  * Returns true if the user manages all keys of the key's project or account, or owns the key and may manage own keys
@@ -47,7 +49,7 @@ type LimitParam = `limits.${LimitName}`
 const toParam = (name: LimitName): LimitParam => `limits.${name}`
 
 /** Limits as written, by API field. */
-export type LimitTexts = Readonly<Record<LimitParam, string>>
+type LimitTexts = Readonly<Record<LimitParam, string>>
 
 /** The limits as fields of a form. */
 export const limitFields = limitNames.map(
@@ -121,3 +123,22 @@ export function toRules(texts: RuleTexts) {
     hedge: texts.hedge === '' ? null : texts.hedge === 'on',
   }
 }
+
+export const fallbackTitles: Readonly<Record<FallbackPolicy, string>> = {
+  any: 'Any model',
+  same_model: 'Same model only',
+  none: 'No fallback',
+}
+
+/** What each policy does and costs. */
+export const fallbackHints: Readonly<Record<FallbackPolicy, string>> = {
+  any: 'If the model fails, another model may answer. You pay its price: by default at most 3 times that of the model that a request names.',
+  same_model:
+    'If a call fails, only other hosts and keys of the same model may answer, at their price. Otherwise the request fails.',
+  none: 'One call per request. If it fails, the request fails, and costs nothing without output.',
+}
+
+export const hedgingHint =
+  'If the first token is late, a second attempt starts, and the first content wins. A hedged request also pays for the input of the canceled attempt. At most 10% of the requests hedge, unless the operator changes the share.'
+
+export const fallbackChoices = fallbackPolicies.map(policy => [policy, fallbackTitles[policy]] as const)

@@ -11,7 +11,7 @@ const mostShortPages = 20
 /** Maximum rows of live updates; older ones remain in the log. */
 const mostRows = 2_000
 
-export type RequestLog = {
+type RequestLog = {
   readonly rows: readonly ShownRequest[] | undefined
   readonly hasMore: boolean
   readonly isLoading: boolean

@@ -7,9 +7,8 @@ import type { ShownRequest } from '../../console/usage/schemas.ts'
 import type { ChatSummary } from '../../dialects/native/schema.ts'
 import { callApi } from './api.ts'
 import { asFailure, isAbort, type RequestError } from './api-error.ts'
-import { streamChat } from './chat.ts'
-import { createPageKey } from './playground-key.ts'
-import type { ChatMessage, ChatPart, PlaygroundRequest } from './playground-request.ts'
+import { createPageKey, streamChat } from './chat.ts'
+import type { ChatMessage, ChatPart, PlaygroundRequest } from './code-body.ts'
 
 export const automaticModel = 'gateway-ai'
 export const mostLanes = 3
@@ -140,7 +139,10 @@ function changeLane(id: number, part: (lane: Lane) => Partial<Lane>): void {
 export async function askLanes(question: string, images: readonly Attachment[]): Promise<void> {
   await Promise.all(
     lanes.peek().map(lane => {
-      const request = { ...requestOf(lane.model, settings.peek()), messages: messagesOf(lane.turns, question, images) }
+      const request = {
+        ...toPlaygroundRequest(lane.model, settings.peek()),
+        messages: toMessages(lane.turns, question, images),
+      }
       return answer(lane.id, { ...empty, id: ++lastId, question, images, request })
     }),
   )
@@ -153,7 +155,10 @@ export async function askAgain(laneId: number): Promise<void> {
   if (lane === undefined || last === undefined || isRunning(last)) return
   const earlier = lane.turns.slice(0, -1)
   const { question, images } = last
-  const request = { ...requestOf(lane.model, settings.peek()), messages: messagesOf(earlier, question, images) }
+  const request = {
+    ...toPlaygroundRequest(lane.model, settings.peek()),
+    messages: toMessages(earlier, question, images),
+  }
   changeLane(laneId, () => ({ turns: earlier }))
   await answer(laneId, { ...empty, id: ++lastId, question, images, request })
 }
@@ -164,7 +169,7 @@ async function answer(laneId: number, turn: Turn): Promise<void> {
   const since = () => Math.round(performance.now() - began)
   const change = (part: (turn: Turn) => Partial<Turn>) =>
     changeLane(laneId, ({ turns }) => ({
-      turns: turns.map(one => (one.id === turn.id ? { ...one, ...part(one) } : one)),
+      turns: turns.map(shown => (shown.id === turn.id ? { ...shown, ...part(shown) } : shown)),
     }))
   changeLane(laneId, ({ turns }) => ({ turns: [...turns, turn] }))
   try {
@@ -205,7 +210,7 @@ async function lookUp(laneId: number, turnId: number): Promise<void> {
     const page = await callApi('GET /api/v1/requests', { query: { limit: '50' } }).catch(() => null)
     const record = page?.data.find(({ request_id }) => request_id === turn.requestId)
     if (record === undefined) continue
-    changeLane(laneId, ({ turns }) => ({ turns: turns.map(one => (one.id === turnId ? { ...one, record } : one)) }))
+    changeLane(laneId, ({ turns }) => ({ turns: turns.map(turn => (turn.id === turnId ? { ...turn, record } : turn)) }))
     return
   }
 }
@@ -222,10 +227,10 @@ const empty = {
   totalMs: null,
 } as const
 
-const numberOf = (text: string) => (text.trim() === '' ? undefined : Number(text))
+const toNumber = (text: string) => (text.trim() === '' ? undefined : Number(text))
 
 /** Returns the tools as written; undefined if there are none, or no JSON array yet. */
-export function toolsOf(text: string): readonly unknown[] | undefined {
+export function parseTools(text: string): readonly unknown[] | undefined {
   try {
     const tools: unknown = JSON.parse(text)
     return Array.isArray(tools) && tools.length > 0 ? tools : undefined
@@ -235,10 +240,10 @@ export function toolsOf(text: string): readonly unknown[] | undefined {
 }
 
 /** Returns the request of these settings, without its messages. */
-export function requestOf(model: string, now: PlaygroundOptions): Omit<PlaygroundRequest, 'messages'> {
+export function toPlaygroundRequest(model: string, now: PlaygroundOptions): Omit<PlaygroundRequest, 'messages'> {
   const [name = automaticModel, strategy] = model.startsWith(`${automaticModel}/`) ? model.split('/') : [model]
-  const tools = toolsOf(now.tools)
-  const [temperature, topP, maximumTokens] = [now.temperature, now.topP, now.maximumTokens].map(numberOf)
+  const tools = parseTools(now.tools)
+  const [temperature, topP, maximumTokens] = [now.temperature, now.topP, now.maximumTokens].map(toNumber)
   return {
     model: name,
     ...(strategy === undefined ? {} : { strategy }),
@@ -254,7 +259,7 @@ export function requestOf(model: string, now: PlaygroundOptions): Omit<Playgroun
 }
 
 /** Returns the completed turns and the new prompt. Prompts without a response are not sent again. */
-export function messagesOf(
+export function toMessages(
   turns: readonly Turn[],
   question: string,
   images: readonly Attachment[],
@@ -265,14 +270,14 @@ export function messagesOf(
     ...turns
       .filter(({ text }) => text !== '')
       .flatMap(turn => [
-        { role: 'user' as const, content: contentOf(turn.question, turn.images) },
+        { role: 'user' as const, content: toContent(turn.question, turn.images) },
         { role: 'assistant' as const, content: turn.text },
       ]),
-    { role: 'user' as const, content: contentOf(question, images) },
+    { role: 'user' as const, content: toContent(question, images) },
   ]
 }
 
-function contentOf(text: string, images: readonly Attachment[]): string | readonly ChatPart[] {
+function toContent(text: string, images: readonly Attachment[]): string | readonly ChatPart[] {
   if (images.length === 0) return text
   return [{ type: 'text', text }, ...images.map(({ url }) => ({ type: 'image', url }) as const)]
 }

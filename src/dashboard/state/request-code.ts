@@ -3,29 +3,36 @@ import { type CodeDialect, type CodeRequest, codeBody } from './code-body.ts'
 export const codeLanguages = ['curl', 'typescript', 'python'] as const
 export type CodeLanguage = (typeof codeLanguages)[number]
 
-const paths: Readonly<Record<CodeDialect, string>> = {
-  chat_completions: '/v1/chat/completions',
-  responses: '/v1/responses',
-  messages: '/v1/messages',
-}
+/** How the client of each API form is imported and called. Calls of `answer` differ by the language's access to a list. */
+const clients = {
+  chat_completions: {
+    path: '/v1/chat/completions',
+    name: 'OpenAI',
+    from: 'openai',
+    base: '/v1',
+    call: 'client.chat.completions.create',
+  },
+  responses: { path: '/v1/responses', name: 'OpenAI', from: 'openai', base: '/v1', call: 'client.responses.create' },
+  messages: {
+    path: '/v1/messages',
+    name: 'Anthropic',
+    from: 'anthropic',
+    base: '',
+    call: 'client.messages.create',
+  },
+} as const satisfies Record<CodeDialect, unknown>
 
 /** Returns the request as a program that works as it stands once `GATEWAY_KEY` is set. */
 export function requestCode(request: CodeRequest, dialect: CodeDialect, language: CodeLanguage): string {
-  switch (language) {
-    case 'curl':
-      return curlCode(request, dialect)
-    case 'typescript':
-      return dialect === 'messages' ? anthropicTypescript(request) : openaiTypescript(request, dialect)
-    case 'python':
-      return dialect === 'messages' ? anthropicPython(request) : openaiPython(request, dialect)
-  }
+  if (language === 'curl') return curlCode(request, dialect)
+  return language === 'typescript' ? typescriptCode(request, dialect) : pythonCode(request, dialect)
 }
 
 function curlCode(request: CodeRequest, dialect: CodeDialect): string {
   // Inside single quotes a shell reads everything but the quote itself.
   const body = JSON.stringify(codeBody(request, dialect), null, 2).replaceAll("'", "'\\''")
   return [
-    `curl ${request.origin}${paths[dialect]} \\`,
+    `curl ${request.origin}${clients[dialect].path} \\`,
     `  -H "authorization: Bearer $GATEWAY_KEY" \\`,
     `  -H 'content-type: application/json' \\`,
     ...Object.entries(request.headers).map(([name, value]) => `  -H '${name}: ${value}' \\`),
@@ -33,102 +40,61 @@ function curlCode(request: CodeRequest, dialect: CodeDialect): string {
   ].join('\n')
 }
 
-function openaiTypescript(request: CodeRequest, dialect: 'chat_completions' | 'responses'): string {
-  const hasTools = request.parameters.tools !== undefined
-  const [call, shown] =
-    dialect === 'responses'
-      ? ['client.responses.create', hasTools ? 'answer.output' : 'answer.output_text']
-      : ['client.chat.completions.create', `answer.choices[0]?.message${hasTools ? '' : '.content'}`]
-  return [
-    "import OpenAI from 'openai'",
-    '',
-    `const client = new OpenAI(${typescriptOptions(request, `${request.origin}/v1`)})`,
-    `const answer = await ${call}(${JSON.stringify(codeBody(request, dialect), null, 2)})`,
-    `console.log(${shown})`,
-  ].join('\n')
+/** Returns the text of the output, or with tools the whole output. `first` takes the first choice. */
+function shownOutput({ parameters }: CodeRequest, dialect: CodeDialect, first: string): string {
+  const hasTools = parameters.tools !== undefined
+  if (dialect === 'messages') return 'answer.content'
+  if (dialect === 'responses') return hasTools ? 'answer.output' : 'answer.output_text'
+  return `answer.choices${first}.message${hasTools ? '' : '.content'}`
 }
 
-function anthropicTypescript(request: CodeRequest): string {
-  return [
-    "import Anthropic from '@anthropic-ai/sdk'",
-    '',
-    `const client = new Anthropic(${typescriptOptions(request, request.origin)})`,
-    `const answer = await client.messages.create(${messagesTypescript(request)})`,
-    'console.log(answer.content)',
-  ].join('\n')
-}
-
-/** A spread: the types of the client do not have these fields. */
-function messagesTypescript(request: CodeRequest): string {
-  const [body, extra] = messagesFields(request)
-  const text = JSON.stringify(body, null, 2)
-  return Object.keys(extra).length === 0 ? text : text.replace(/\n}$/, `,\n  ...${JSON.stringify(extra)}\n}`)
-}
-
-/** The body of a Messages request, and those of its fields that Anthropic's clients no longer have as parameters. */
-function messagesFields(request: CodeRequest) {
-  const { temperature, top_p, ...body } = codeBody(request, 'messages')
+/** Returns the body, and those of its fields that Anthropic's clients no longer have as parameters. */
+function splitBody(request: CodeRequest, dialect: CodeDialect) {
+  const body = codeBody(request, dialect)
+  if (dialect !== 'messages') return { body, extra: {} }
+  const { temperature, top_p, ...others } = body
   const extra = { ...(temperature === undefined ? {} : { temperature }), ...(top_p === undefined ? {} : { top_p }) }
-  return [body, extra] as const
+  return { body: others, extra }
 }
 
-function typescriptOptions({ headers }: CodeRequest, baseUrl: string): string {
-  const extra = Object.keys(headers).length === 0 ? [] : [`  defaultHeaders: ${JSON.stringify(headers)},`]
-  return ['{', `  baseURL: '${baseUrl}',`, '  apiKey: process.env.GATEWAY_KEY,', ...extra, '}'].join('\n')
+const isEmpty = (fields: object) => Object.keys(fields).length === 0
+
+function typescriptCode(request: CodeRequest, dialect: CodeDialect): string {
+  const { name, from, base, call } = clients[dialect]
+  const { body, extra } = splitBody(request, dialect)
+  const text = JSON.stringify(body, null, 2)
+  // A spread: the types of the client do not have these fields.
+  const given = isEmpty(extra) ? text : text.replace(/\n}$/, `,\n  ...${JSON.stringify(extra)}\n}`)
+  return [
+    `import ${name} from '${from === 'anthropic' ? '@anthropic-ai/sdk' : from}'`,
+    '',
+    `const client = new ${name}({`,
+    `  baseURL: '${request.origin}${base}',`,
+    '  apiKey: process.env.GATEWAY_KEY,',
+    ...(isEmpty(request.headers) ? [] : [`  defaultHeaders: ${JSON.stringify(request.headers)},`]),
+    '})',
+    `const answer = await ${call}(${given})`,
+    `console.log(${shownOutput(request, dialect, '[0]?')})`,
+  ].join('\n')
 }
 
-function openaiPython(request: CodeRequest, dialect: 'chat_completions' | 'responses'): string {
-  const hasTools = request.parameters.tools !== undefined
-  const [call, shown] =
-    dialect === 'responses'
-      ? ['client.responses.create', hasTools ? 'answer.output' : 'answer.output_text']
-      : ['client.chat.completions.create', `answer.choices[0].message${hasTools ? '' : '.content'}`]
-  return pythonCode(request, {
-    client: 'from openai import OpenAI',
-    name: 'OpenAI',
-    baseUrl: `${request.origin}/v1`,
-    call,
-    body: codeBody(request, dialect),
-    shown,
-  })
-}
-
-function anthropicPython(request: CodeRequest): string {
-  const [body, extra] = messagesFields(request)
-  return pythonCode(request, {
-    client: 'from anthropic import Anthropic',
-    name: 'Anthropic',
-    baseUrl: request.origin,
-    call: 'client.messages.create',
-    body: Object.keys(extra).length === 0 ? body : { ...body, extra_body: extra },
-    shown: 'answer.content',
-  })
-}
-
-type PythonCode = {
-  readonly client: string
-  readonly name: string
-  readonly baseUrl: string
-  readonly call: string
-  readonly body: Readonly<Record<string, unknown>>
-  readonly shown: string
-}
-
-function pythonCode({ headers }: CodeRequest, { client, name, baseUrl, call, body, shown }: PythonCode): string {
-  const extra = Object.keys(headers).length === 0 ? [] : [`    default_headers=${JSON.stringify(headers)},`]
+function pythonCode(request: CodeRequest, dialect: CodeDialect): string {
+  const { name, from, base, call } = clients[dialect]
+  const { body, extra } = splitBody(request, dialect)
+  const fields = isEmpty(extra) ? body : { ...body, extra_body: extra }
   return [
     'import os',
-    client,
+    `from ${from} import ${name}`,
     '',
     `client = ${name}(`,
-    `    base_url="${baseUrl}",`,
+    `    base_url="${request.origin}${base}",`,
     '    api_key=os.environ["GATEWAY_KEY"],',
-    ...extra,
+    ...(isEmpty(request.headers) ? [] : [`    default_headers=${JSON.stringify(request.headers)},`]),
     ')',
     `answer = ${call}(`,
-    ...Object.entries(body).map(([field, value]) => `    ${field}=${pythonValue(value)},`),
+    ...Object.entries(fields).map(([field, value]) => `    ${field}=${pythonValue(value)},`),
     ')',
-    `print(${shown})`,
+    `print(${shownOutput(request, dialect, '[0]')})`,
   ].join('\n')
 }
 

@@ -2,7 +2,6 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { callApi } from './api.ts'
 import { asFailure, isAbort, type RequestError } from './api-error.ts'
 import type { ReadRoute, Routes } from './routes.ts'
-import { whileVisible } from './while-visible.ts'
 
 export type Resource<T> = {
   /** The last response; undefined before the first. Stays while a newer one is loading. */
@@ -83,5 +82,18 @@ export function useResource<R extends ReadRoute>(
     isLoading: isCurrent ? state.isLoading : when,
     reload,
     set,
+  }
+}
+
+/** Repeats `work` while the tab is visible, and at once when it becomes visible. Returns what stops it. */
+export function whileVisible(everyMs: number, work: () => void): () => void {
+  const workIfVisible = () => {
+    if (document.visibilityState === 'visible') work()
+  }
+  const timer = setInterval(workIfVisible, everyMs)
+  document.addEventListener('visibilitychange', workIfVisible)
+  return () => {
+    clearInterval(timer)
+    document.removeEventListener('visibilitychange', workIfVisible)
   }
 }

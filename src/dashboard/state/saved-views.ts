@@ -1,6 +1,6 @@
 /** Named filters of this browser. They contain no data of requests. */
 import { signal } from '@preact/signals'
-import { type Filters, filtersOf } from './filters.ts'
+import { type Filters, toFilters } from './filters.ts'
 
 const storageKey = 'gateway-ai.views'
 /** More than a list shows at once. */
@@ -12,7 +12,7 @@ function read(): Record<string, Filters> {
   try {
     const kept: unknown = JSON.parse(localStorage.getItem(storageKey) ?? '{}')
     if (typeof kept !== 'object' || kept === null) return {}
-    return Object.fromEntries(Object.entries(kept).map(([name, filters]) => [name, filtersOf(Object(filters))]))
+    return Object.fromEntries(Object.entries(kept).map(([name, filters]) => [name, toFilters(Object(filters))]))
   } catch {
     // Another program wrote it: the views are lost, the page is not.
     return {}

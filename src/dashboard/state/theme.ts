@@ -5,7 +5,7 @@ type Theme = (typeof themes)[number]
 
 const storageKey = 'gateway-ai.theme'
 
-export const theme = signal<Theme>(themes.find(one => one === localStorage.getItem(storageKey)) ?? 'system')
+export const theme = signal<Theme>(themes.find(known => known === localStorage.getItem(storageKey)) ?? 'system')
 
 /** Applies the chosen theme to the page. */
 export function followTheme(): void {

@@ -27,22 +27,31 @@ export const measures = {
 
 export type Measure = keyof typeof measures
 
+/** Titles of the measures, for tabs. */
+export const measureTitles = {
+  requests: measures.requests.title,
+  tokens: measures.tokens.title,
+  cost: measures.cost.title,
+  errors: measures.errors.title,
+  latency: measures.latency.title,
+} as const satisfies Record<Measure, string>
+
 type Day = Extract<ShownUsage['data'][number], { day: string } | { hour: string }>
 type Part = ShownUsage['series'][number]
 type Lines = NonNullable<ShownUsage['others']>
 
 /** The rows of a usage response by day or hour. */
-export const daysOf = (usage: ShownUsage): Day[] =>
+export const listDays = (usage: ShownUsage): Day[] =>
   usage.data.flatMap(row => ('day' in row || 'hour' in row ? [row] : []))
 
 /** The days `YYYY-MM-DD` or hours `YYYY-MM-DDTHH` of a usage response. */
-export const chartUnitsOf = (usage: ShownUsage): string[] =>
-  daysOf(usage).map(row => ('day' in row ? row.day : row.hour))
+export const listUnits = (usage: ShownUsage): string[] =>
+  listDays(usage).map(row => ('day' in row ? row.day : row.hour))
 
 /** Returns the total series. */
 export function wholeSeries(usage: ShownUsage, measure: Measure): Series[] {
   const { total } = usage
-  const days = daysOf(usage)
+  const days = listDays(usage)
   type Read = (sums: Day | typeof total) => number | null
   const line = (name: string, tone: Series['tone'], read: Read, filters: Filters = {}): Series => ({
     name,
@@ -54,22 +63,22 @@ export function wholeSeries(usage: ShownUsage, measure: Measure): Series[] {
   switch (measure) {
     case 'requests':
       return [
-        line('completed', 'main', one => one.completed, { status: 'completed' }),
-        line('failed or blocked', 'bad', one => one.failed, failedOnly),
-        line('client disconnected', 'warn', one => one.requests - one.completed - one.failed, {
+        line('completed', 'main', sums => sums.completed, { status: 'completed' }),
+        line('failed or blocked', 'bad', sums => sums.failed, failedOnly),
+        line('client disconnected', 'warn', sums => sums.requests - sums.completed - sums.failed, {
           status: 'client_closed',
         }),
       ].filter(({ name, whole }) => name === 'completed' || whole !== 0)
     case 'tokens':
-      return [line('input', 'main', one => one.input_tokens), line('output', 's1', one => one.output_tokens)]
+      return [line('input', 'main', sums => sums.input_tokens), line('output', 's1', sums => sums.output_tokens)]
     case 'cost':
-      return [line('cost', 'main', one => one.cost_usd)]
+      return [line('cost', 'main', sums => sums.cost_usd)]
     case 'errors':
-      return [line('failed or blocked', 'bad', one => one.failed, failedOnly)]
+      return [line('failed or blocked', 'bad', sums => sums.failed, failedOnly)]
     case 'latency':
       return [
-        line('p50', 'main', one => one.latency_p50_ms),
-        line('p95', 's2', one => one.latency_p95_ms, slow(total.latency_p95_ms)),
+        line('p50', 'main', sums => sums.latency_p50_ms),
+        line('p95', 's2', sums => sums.latency_p95_ms, slow(total.latency_p95_ms)),
       ]
   }
 }
@@ -78,11 +87,11 @@ const slow = (ms: number | null): Filters => (ms === null ? {} : { min_latency_m
 
 /** Returns a series per part, and one for the rest. Latencies use the median, since they cannot be added. */
 export function splitSeries({ series, others }: ShownUsage, measure: Measure): Series[] {
-  const named = [...Map.groupBy(series, nameOf)]
+  const named = [...Map.groupBy(series, formatPartName)]
     .map(([name, parts], index) => ({
       name,
       tone: `s${index}` as const,
-      filters: filtersOfParts(parts, measure),
+      filters: toPartFilters(parts, measure),
       // Keys of the same name are merged: the playground's are many and short-lived.
       ...summed(parts, measure),
     }))
@@ -92,7 +101,7 @@ export function splitSeries({ series, others }: ShownUsage, measure: Measure): S
 }
 
 /** Keys of one name are several, which no filter names. */
-function filtersOfParts([part, ...more]: readonly Part[], measure: Measure): Filters | null {
+function toPartFilters([part, ...more]: readonly Part[], measure: Measure): Filters | null {
   if (part === undefined || more.length > 0) return null
   const status: Filters = measure === 'errors' ? failedOnly : {}
   if ('key_id' in part) return { key: part.key_id, ...status }
@@ -103,17 +112,17 @@ function filtersOfParts([part, ...more]: readonly Part[], measure: Measure): Fil
   return part.model === null ? null : { model: part.model, ...status }
 }
 
-function nameOf(part: Part): string {
+function formatPartName(part: Part): string {
   if ('key_id' in part) return part.key_name ?? part.key_id
   if ('user_id' in part) return part.email ?? 'Removed member'
   if ('tag' in part) return part.tag
   if ('project_id' in part) return part.project_name ?? part.project_id ?? 'No project'
   if ('dialect' in part) return part.dialect === null ? 'Unknown dialect' : dialectNames[part.dialect]
-  return nameOfModel(part.model)
+  return formatModelName(part.model)
 }
 
 /** Failed requests with automatic routing count under `gateway-ai`: no model served them. */
-export function nameOfModel(model: string | null): string {
+export function formatModelName(model: string | null): string {
   if (model === 'gateway-ai') return 'Automatic (no model)'
   return model ?? 'No model'
 }
@@ -132,17 +141,18 @@ function summed(parts: readonly Lines[], measure: Measure): Pick<Series, 'values
   if (measure === 'latency') return { values: parts.length === 1 ? first.latency_p50_ms : [], whole: null }
   const column = columns[measure]
   const values = first[column].map((_, day) => parts.reduce((sum, part) => sum + (part[column][day] ?? 0), 0))
-  return { values, whole: values.reduce((sum, one) => sum + one, 0) }
+  return { values, whole: values.reduce((sum, value) => sum + value, 0) }
 }
 
 /** Returns what a split chart shows apart from its title; undefined = nothing else. */
-export function noteOf(measure: Measure, { shortenedTo }: UsageQuery): string | undefined {
+export function getChartNote(measure: Measure, { shortenedTo }: UsageQuery): string | undefined {
   if (measure === 'latency') return 'p50'
   return shortenedTo === null ? undefined : `last ${shortenedTo} days`
 }
 
 /** Saves a chart as CSV: one line per day or hour, one column per series. */
-export function saveChart(measure: Measure, units: readonly string[], series: readonly Series[]): void {
-  const lines = units.map((unit, at) => [unit, ...series.map(({ values }) => values[at] ?? null)])
+export function saveChart(usage: ShownUsage, measure: Measure, isSplit: boolean): void {
+  const series = isSplit ? splitSeries(usage, measure) : wholeSeries(usage, measure)
+  const lines = listUnits(usage).map((unit, at) => [unit, ...series.map(({ values }) => values[at] ?? null)])
   saveCsv(`${measure}.csv`, [['time_utc', ...series.map(({ name }) => name)], ...lines])
 }

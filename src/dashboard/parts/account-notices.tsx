@@ -1,9 +1,13 @@
+import { useState } from 'preact/hooks'
 import { isAllowed } from '../../core/accounts/roles.ts'
+import { useAction } from '../state/action.ts'
+import { callApi } from '../state/api.ts'
 import { dateTime, formatUsd, percent, relativeTime } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
 import { user } from '../state/session.ts'
-import { Notice } from './notice.tsx'
+import { Button } from './controls.tsx'
+import { FailureNotice, Notice } from './notice.tsx'
 
 /** Shows an owner blocked chat requests, a running grace period, and a soft cap that is nearly used. */
 export function BillingNotices({ isLinked = true }: { readonly isLinked?: boolean }) {
@@ -47,5 +51,50 @@ export function BillingNotices({ isLinked = true }: { readonly isLinked?: boolea
         </Notice>
       )}
     </>
+  )
+}
+
+/** Asks a user to confirm the email address; until then the API rejects every change. */
+export function VerificationNotice() {
+  const [isSent, setSent] = useState(false)
+  const sending = useAction(async () => {
+    await callApi('POST /api/v1/auth/verification', { body: {} })
+    setSent(true)
+  })
+  if (user.value?.verification_pending !== true) return null
+  return (
+    <>
+      {sending.failure !== null && <FailureNotice failure={sending.failure} />}
+      <Notice
+        tone="warn"
+        title="Confirm your email address"
+        actions={
+          <Button
+            text={isSent ? 'Email sent' : 'Send another email'}
+            look="small"
+            disabled={sending.isBusy || isSent}
+            onClick={() => void sending.run()}
+          />
+        }
+      >
+        An email to {user.value.email} contains the link. Until then you can look around, but not create keys or change
+        anything.
+      </Notice>
+    </>
+  )
+}
+
+/** Explains to a user who can create no key, has none and is in no project why usage and log are empty. */
+export function NothingVisible() {
+  const role = user.value?.role
+  const createsKeys = role === undefined || isAllowed(role, 'keys.own')
+  const keys = useResource('GET /api/v1/keys', { when: !createsKeys })
+  const projects = useResource('GET /api/v1/projects', { when: !createsKeys })
+  if (createsKeys || projects.data?.data.length !== 0 || keys.data?.data.length !== 0) return null
+  return (
+    <Notice title="You have no keys and no projects">
+      As a viewer you see the requests and usage of your own keys and of your projects only. To see more, ask an owner
+      or admin to add you to a project, or to change your role.
+    </Notice>
   )
 }

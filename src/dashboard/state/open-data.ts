@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
+import type { RegistrationRules } from '../../console/auth/schemas.ts'
 import type { Health } from '../../observability/probes.ts'
 import { callOpen } from './api.ts'
 
@@ -15,4 +16,15 @@ export function useGateway(): Health | null {
     })
   }, [])
   return found
+}
+
+/** Returns who can register; null while loading. */
+export function useRegistration(): RegistrationRules | null {
+  const [rules, setRules] = useState<RegistrationRules | null>(null)
+  useEffect(() => {
+    const abort = new AbortController()
+    callOpen('GET /api/v1/auth/registration', { signal: abort.signal }).then(setRules, () => {})
+    return () => abort.abort()
+  }, [])
+  return rules
 }
