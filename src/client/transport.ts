@@ -30,7 +30,7 @@ export type TransportOptions = {
 /** `either` uses the session token if there is no key; `nobody` sends no credential. */
 export type Credential = 'key' | 'session' | 'either' | 'nobody'
 
-export type Outgoing = {
+type Outgoing = {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly path: string
   readonly credential: Credential
