@@ -9,7 +9,7 @@ import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { needed } from '../harness/needs.ts'
 import { settled } from './axe.ts'
-import { firstOwner, newVisitor, openBrowser } from './browser.ts'
+import { newOwner, openBrowser } from './browser.ts'
 import { chromiumPath } from './chromium.ts'
 
 const hourMs = 3_600_000
@@ -37,10 +37,8 @@ test('screenshot: shows the overview after a month of requests', async () => {
   await Promise.all(Array.from({ length: 12 }, () => send(gateway, sent++)))
   const metrics = async () => (await fetch(`${gateway.url}/metrics`)).text()
   await eventually(async () => /^gateway_usage_backlog_records(\{.*\})? 0$/m.test(await metrics()), 60_000)
-  const { email, password } = firstOwner(gateway)
   const browser = await openBrowser(needed(chromiumPath()))
-  const visitor = await newVisitor(browser, gateway, { viewport: { width: 1280, height: 860 } })
-  await visitor.signIn(email, password)
+  const visitor = await newOwner(browser, gateway, { viewport: { width: 1280, height: 860 } })
   await visitor.page.getByRole('button', { name: 'Dismiss' }).click()
   await visitor.page.evaluate(settled)
   const picture = await visitor.page.screenshot()
