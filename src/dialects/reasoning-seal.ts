@@ -5,9 +5,31 @@
 import { Type } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ReasoningItem, reasoningFamilies } from '../core/chat/chat.ts'
+import type { ReasoningReader } from '../core/request/parse-messages.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import { oneOf } from '../core/validation/validate.ts'
 import { createTextSeal } from '../http/text-seal.ts'
+
+/**
+ * Reasoning that must come back on the next turn, in `reasoning_details` of messages (OpenRouter's field, which clients send
+ * back with the message). The gateway seals it, as in the other API forms.
+ */
+
+/** Returns one detail. `index` is its place among those of the message. */
+export function sealedDetail(item: ReasoningItem, index: number, seal: (item: ReasoningItem) => string) {
+  return { type: 'reasoning.encrypted', data: seal(item), format: 'gateway-ai-v1', index } as const
+}
+
+/** Creates a reader of an account's details. A detail that OpenRouter itself wrote goes back to OpenRouter. */
+export function detailReader(seal: ReasoningSeal, accountId: string): ReasoningReader {
+  return detail => {
+    const { data } = detail
+    if (typeof data === 'string' && isSealed(data)) return seal.open(accountId, data)
+    // A client can write anything into its fields, so all of them are moderated.
+    const text = JSON.stringify(detail)
+    return { family: 'compatible', kind: 'encrypted', text, data: `[${text}]`, id: null }
+  }
+}
 
 export type ReasoningSeal = {
   /** Returns the item as encrypted text, which `open` accepts only for the same account. */

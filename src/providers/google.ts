@@ -3,12 +3,75 @@
  * exact finish reasons and exact token counts.
  */
 
-import { googleEmbeddings } from './google/embeddings.ts'
-import { readGoogleFailure } from './google/failure.ts'
+import type { Vector } from '../core/chat/chat.ts'
+import { normalizeVector, parseVector } from '../core/chat/embeddings.ts'
+import { badAnswer, failed } from './failure.ts'
+import { googleBodyFailure, readGoogleFailure } from './google/failure.ts'
 import { toGoogleRequest } from './google/request.ts'
 import { googleStreamReader, readGoogleResponse } from './google/response.ts'
-import type { Provider } from './provider.ts'
+import { encoded, isRecord, record, records, tokenCount } from './json.ts'
+import type { Access, AnswerPart, Provider, ProviderAsk, ProviderRequest } from './provider.ts'
 import { guardBody, guardStream } from './response-guard.ts'
+
+/**
+ * Gemini's `:embedContent` for one input and `:batchEmbedContents` for several. Each input is a separate request in the
+ * batch, since several parts of one content would become one vector.
+ */
+
+export const googleEmbeddings: NonNullable<Provider['embeddings']> = { toRequest, readResponse }
+
+/** Fields of the compatible API with an equivalent here. */
+const fieldNames: ReadonlyMap<string, string> = new Map([
+  ['task_type', 'taskType'],
+  ['taskType', 'taskType'],
+  ['title', 'title'],
+])
+
+function toRequest({ ask, model, inputs = [] }: ProviderAsk, access: Access): ProviderRequest {
+  const { embedding, endUser, extras } = ask
+  const dimensions = embedding?.dimensions ?? null
+  const dropped = endUser === null ? [] : ['user']
+  const settings: Record<string, unknown> = dimensions === null ? {} : { outputDimensionality: dimensions }
+  for (const [name, value] of Object.entries(extras)) {
+    const own = fieldNames.get(name)
+    if (own !== undefined && typeof value === 'string') settings[own] = value
+    else dropped.push(name)
+  }
+  const requests = inputs.map(input => ({
+    model: `models/${model.id}`,
+    content: { parts: [{ text: input }] },
+    ...settings,
+  }))
+  const base = access.baseUrl.replace(/\/+$/, '').replace(/\/v1beta$/, '')
+  const method = requests.length === 1 ? 'embedContent' : 'batchEmbedContents'
+  return {
+    url: `${base}/v1beta/models/${encodeURIComponent(model.id)}:${method}`,
+    headers: {
+      'content-type': 'application/json',
+      ...(access.apiKey !== null && { 'x-goog-api-key': access.apiKey }),
+    },
+    body: encoded(requests.length === 1 ? requests[0] : { requests }),
+    droppedParameters: dropped,
+  }
+}
+
+function readResponse(body: unknown, { ask, model, inputs = [] }: ProviderAsk): readonly AnswerPart[] {
+  if (!isRecord(body)) return [badAnswer('no JSON object')]
+  const sent = isRecord(body.embedding) ? [body.embedding] : records(body.embeddings)
+  if (sent.length === 0 && body.error !== undefined) return [failed(googleBodyFailure(body))]
+  if (sent.length !== inputs.length) return [badAnswer(`${sent.length} vectors for ${inputs.length} inputs`)]
+  // Only vectors of full length are normalized.
+  const dimensions = ask.embedding?.dimensions ?? null
+  const isShort = dimensions !== null && dimensions !== model.embedding?.dimensions
+  const vectors: Vector[] = []
+  for (const { values } of sent) {
+    const vector = parseVector(values)
+    if (vector === null) return [badAnswer('bad vector')]
+    vectors.push(isShort ? normalizeVector(vector) : vector)
+  }
+  const inputTokens = tokenCount(record(body.usageMetadata).promptTokenCount) || null
+  return [{ type: 'vectors', vectors, inputTokens }]
+}
 
 /** The adapter for the `v1beta` API. */
 export const google: Provider = {

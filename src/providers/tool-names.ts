@@ -5,8 +5,21 @@
  */
 import type { ChatRequest, Message } from '../core/chat/chat.ts'
 import { shortToolName } from '../core/chat/tool-definitions.ts'
-import { uniqueNames } from './names.ts'
 import type { AnswerPart, Provider } from './provider.ts'
+
+/**
+ * Creates a source of unique names: the wanted one if unused, else the first unused `alternative`, called with
+ * ascending numbers.
+ */
+export function uniqueNames(): (wanted: string | null, alternative: (count: number) => string) => string {
+  const taken = new Set<string>()
+  return (wanted, alternative) => {
+    let name = wanted ?? alternative(taken.size)
+    for (let count = taken.size; taken.has(name); count += 1) name = alternative(count)
+    taken.add(name)
+    return name
+  }
+}
 
 /** OpenAI's rule, which compatible servers share. */
 const usualRule: NonNullable<Provider['toolNames']> = { accepted: /^[A-Za-z0-9_-]{1,64}$/, longest: 64 }

@@ -1,8 +1,8 @@
 /** Bodies of `POST /v1/embeddings` and of its responses. */
 import { describe, expect, test } from 'bun:test'
 import { encodeVector } from '../../src/core/chat/embeddings.ts'
-import { embeddingsBody, toResponseBody } from '../../src/dialects/embeddings/reply.ts'
 import { readEmbeddingsRequest } from '../../src/dialects/embeddings/request.ts'
+import { embeddingsBody, toResponseBody } from '../../src/dialects/embeddings/routes.ts'
 
 describe('readEmbeddingsRequest', () => {
   test.each([

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { detailReader, sealedDetail } from '../../src/dialects/chat-completions/reasoning-details.ts'
 import { readCompatible } from '../../src/dialects/chat-completions/request.ts'
-import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
+import { createReasoningSeal, detailReader, sealedDetail } from '../../src/dialects/reasoning-seal.ts'
 import { catalog } from '../../src/models/catalog.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { openai } from '../../src/providers/openai.ts'

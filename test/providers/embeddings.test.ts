@@ -6,7 +6,7 @@ import {
   publishedEmbeddingModels,
   toEmbeddingModel,
 } from '../../src/core/models/embedding-models.ts'
-import { googleEmbeddings } from '../../src/providers/google/embeddings.ts'
+import { googleEmbeddings } from '../../src/providers/google.ts'
 import { openaiEmbeddings } from '../../src/providers/openai/embeddings.ts'
 import type { AnswerPart, ProviderAsk } from '../../src/providers/provider.ts'
 import { askWith } from '../harness/ask.ts'

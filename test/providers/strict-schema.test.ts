@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { catalog } from '../../src/models/catalog.ts'
-import { isStrict } from '../../src/providers/openai/strict.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { openaiResponses } from '../../src/providers/openai-responses.ts'
+import { isStrict } from '../../src/providers/schemas.ts'
 import { askWith } from '../harness/ask.ts'
 
 const text = { type: 'string' }

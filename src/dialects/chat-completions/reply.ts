@@ -18,8 +18,8 @@ import type { CollectedChoice, CollectedResponse } from '../../core/chat/respons
 import { toUsd } from '../../core/usage/money.ts'
 import { errorBody } from '../../core/validation/errors.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
-import { CustomInput } from '../custom-input.ts'
-import { sealedDetail } from './reasoning-details.ts'
+import { CustomInput } from '../custom-tools.ts'
+import { sealedDetail } from '../reasoning-seal.ts'
 import type { CompatibleAsk } from './request.ts'
 
 /** Settings of the request that change the form of the response. */

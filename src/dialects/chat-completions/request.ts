@@ -24,7 +24,7 @@ import {
 import { promptCacheKey, sessionNameOf } from '../../core/request/tags.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import { withoutCustomTools } from '../custom-tools.ts'
-import { readPreferences, rejectStoredState, withPreferences } from '../foreign-fields.ts'
+import { readPreferences, rejectStoredState, withPreferences } from '../foreign-objects.ts'
 
 const open = { additionalProperties: true }
 const participant = nullable(Type.String({ maxLength: 256 }))

@@ -1,16 +1,123 @@
+import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Message } from '../../core/chat/chat.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import type { RateLimiterFactory } from '../../core/limits/rate-limits.ts'
-import { checker, parseJson } from '../../core/validation/validate.ts'
+import { checker, nullable, parseJson } from '../../core/validation/validate.ts'
 import { bodyLimits, checkContentType, receiveBody, type Timer } from '../../http/body.ts'
 import type { BodyBudget } from '../../http/body-budget.ts'
 import { enforceAccountLimit } from '../../http/rate-limits.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
+import { namedSchema, share, text } from '../../http/schemas.ts'
 import type { Moderation } from '../../text/moderation/layers/moderation.ts'
 import { createPacer, nextTurn } from '../../text/moderation/pacing.ts'
-import { toModerationResult } from './reply.ts'
-import { type ModerationsBody, moderationsResponseSchema, moderationsSchema } from './schema.ts'
+import type { Verdict } from '../../text/moderation/text-moderator.ts'
+
+/** Converts verdicts of the gateway's moderation into results of OpenAI's API. */
+
+/** Schemas of `POST /v1/moderations`, in the format of OpenAI's clients. */
+
+/** Maximum number of texts per request. */
+const maximumTexts = 256
+
+const textPart = Type.Object(
+  {
+    type: Type.Literal('text', { unmatched: 'unsupported_parameter', description: '"text": images are not moderated' }),
+    text: Type.String(),
+  },
+  { additionalProperties: true },
+)
+
+const moderationsSchema = Type.Object(
+  {
+    input: Type.Union([
+      Type.String(),
+      Type.Array(Type.String(), { minItems: 1, maxItems: maximumTexts }),
+      Type.Array(textPart, { minItems: 1, maxItems: maximumTexts }),
+    ]),
+    model: nullable(Type.String({ maxLength: 256, description: 'without effect: the gateway has one moderation' })),
+  },
+  { additionalProperties: true, title: 'ModerationRequest' },
+)
+type ModerationsBody = Static<typeof moderationsSchema>
+
+const moderation = namedSchema('Moderation', {
+  flagged: Type.Boolean(),
+  categories: Type.Record(Type.String(), Type.Boolean(), {
+    description: "OpenAI's categories; `gateway/…` for those that OpenAI has no name for",
+  }),
+  category_scores: Type.Record(Type.String(), share, {
+    description: 'of the flagged category; the others are 0, since the classifier has one score for all',
+  }),
+  category_applied_input_types: Type.Record(Type.String(), Type.Array(Type.Literal('text'))),
+  gateway_score: Type.Number({
+    minimum: 0,
+    maximum: 1,
+    description: 'probability that chat would block the text, over all categories',
+    examples: [0.02],
+  }),
+})
+type ModerationResult = Static<typeof moderation>
+
+const moderationsResponseSchema = namedSchema('ModerationResponse', {
+  id: text('modr-5f0c1b7ae94d42d8'),
+  model: text('gateway-moderation'),
+  results: Type.Array(moderation),
+})
+
+const openaiCategories = [
+  'harassment',
+  'harassment/threatening',
+  'hate',
+  'hate/threatening',
+  'illicit',
+  'illicit/violent',
+  'self-harm',
+  'self-harm/instructions',
+  'self-harm/intent',
+  'sexual',
+  'sexual/minors',
+  'violence',
+  'violence/graphic',
+] as const
+
+/** OpenAI's names for categories of the gateway. */
+const openaiNames: ReadonlyMap<string, readonly string[]> = new Map([
+  ['weapons', ['illicit', 'illicit/violent']],
+  ['drugs', ['illicit']],
+  ['cybercrime', ['illicit']],
+  ['fraud', ['illicit']],
+  ['illegal', ['illicit']],
+  ['minors', ['sexual', 'sexual/minors']],
+  ['violence', ['violence']],
+  ['self_harm', ['self-harm']],
+  ['sexual', ['sexual']],
+  ['hate', ['hate']],
+  ['harassment', ['harassment']],
+])
+
+/** Present in every result, so that clients need not test for them. */
+const ownCategories = ['jailbreak', 'prompt_injection', 'malicious_url', 'secrets', 'privacy', 'misinformation']
+
+/** Returns the result for one text. `holdsSecrets`: the operator blocks secrets, and the text contains one. */
+export function toModerationResult(verdict: Verdict, holdsSecrets: boolean): ModerationResult {
+  const found = new Set<string>(holdsSecrets ? ['gateway/secrets'] : [])
+  if (verdict.verdict === 'block') {
+    const category = verdict.category ?? 'illegal'
+    for (const name of openaiNames.get(category) ?? [`gateway/${category}`]) found.add(name)
+  }
+  // A match of a rule or blocklist has score 1: the score in its verdict is the classifier's.
+  const score = verdict.layer === 'classifier' ? verdict.score : 1
+  const names = new Set([...openaiCategories, ...ownCategories.map(name => `gateway/${name}`), ...found])
+  const all = [...names]
+  return {
+    flagged: found.size > 0,
+    categories: Object.fromEntries(all.map(name => [name, found.has(name)])),
+    category_scores: Object.fromEntries(all.map(name => [name, found.has(name) ? score : 0])),
+    category_applied_input_types: Object.fromEntries(all.map(name => [name, ['text' as const]])),
+    gateway_score: found.size > 0 ? score : verdict.score,
+  }
+}
 
 /** Moderation is free and does not count toward the account's limits, so it has its own rate limit. */
 const limit = { perMinute: 120, burst: 60 }

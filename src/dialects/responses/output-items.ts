@@ -2,7 +2,7 @@
 import type { ContentEvent, TokenLogprob } from '../../core/chat/chat-events.ts'
 import { parseModelJson, parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { type Fields, isFields } from '../check.ts'
-import type { CustomInput } from '../custom-input.ts'
+import type { CustomInput } from '../custom-tools.ts'
 import type { ToolOrigin } from './tools.ts'
 
 export type Part = {

@@ -2,8 +2,8 @@ import { argumentsText, isEmptyArguments } from '../call-arguments.ts'
 import { CitedText, webAddress } from '../citations.ts'
 import { badAnswer, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, nameOf, objectIn, record, records, textOf } from '../json.ts'
-import { uniqueNames } from '../names.ts'
 import type { AnswerPart } from '../provider.ts'
+import { uniqueNames } from '../tool-names.ts'
 import { jsonAnswerTool } from './json-answer.ts'
 
 /** Content blocks of a message, indexed as on the wire; returns their parts in order. */

@@ -1,6 +1,7 @@
 import type { Message } from '../../core/chat/chat.ts'
 import type { MarkedBlocks } from '../cache-marks.ts'
 import {
+  inlineImage,
   isVisible,
   type PartWriter,
   placeholderTexts,
@@ -8,9 +9,8 @@ import {
   turnsOf,
   type WireTurn,
 } from '../conversation-steps.ts'
-import { inlineImage } from '../images.ts'
 import { type Json, objectIn } from '../json.ts'
-import { uniqueNames } from '../names.ts'
+import { uniqueNames } from '../tool-names.ts'
 
 /** Returns the conversation in the wire format, without system texts. */
 export function anthropicTurnsFor(

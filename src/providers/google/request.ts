@@ -1,13 +1,126 @@
-import type { ChatRequest, ReasoningEffort, Tool } from '../../core/chat/chat.ts'
+import type { ChatRequest, Message, ReasoningEffort, ReasoningItem, Tool, ToolCall } from '../../core/chat/chat.ts'
 import { isDemanding } from '../../core/chat/tool-definitions.ts'
 import type { ParameterRules } from '../../core/models/models.ts'
-import { systemTexts } from '../conversation-steps.ts'
+import { isNumeric } from '../../core/validation/untrusted-json.ts'
+import { inlineImage, placeholderTexts, systemTexts, type ToolExchange, turnsOf } from '../conversation-steps.ts'
 import { sortExtras } from '../extras.ts'
-import { encoded, isRecord, isText, type Json, record } from '../json.ts'
+import { encoded, isRecord, isText, type Json, objectIn, record } from '../json.ts'
 import { droppedNames, instructionFor, mayForce, nearestEffort, parametersFor } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
-import { contentsFor } from './conversation.ts'
-import { plainSchema } from './schema.ts'
+import { rewritten } from '../schemas.ts'
+
+/** Keywords that `responseJsonSchema` documents. Others are dropped, which loosens the schema and is never rejected. */
+const takenKeywords: ReadonlySet<string> = new Set(
+  `$id $ref $anchor $defs type format title description enum required minItems maxItems minimum maximum
+  propertyOrdering properties additionalProperties items prefixItems anyOf oneOf`.split(/\s+/),
+)
+
+/** Returns the schema with supported keywords. The body parser limits its depth. */
+function plainSchema(schema: Json): Json {
+  const plain: Record<string, unknown> = {}
+  for (const [keyword, value] of Object.entries(modern(schema))) {
+    const kept = takenKeywords.has(keyword) ? keptValue(keyword, value) : undefined
+    if (kept !== undefined) plain[keyword] = kept
+  }
+  // Only `$` keywords may accompany a reference.
+  if (plain.$ref === undefined) return plain
+  return Object.fromEntries(Object.entries(plain).filter(([keyword]) => keyword.startsWith('$')))
+}
+
+/** Converts older spellings, and generators' forms of a single schema, a single value, and nullable values. */
+function modern({ const: constant, definitions, allOf, ...schema }: Json): Json {
+  const [only, ...more] = Array.isArray(allOf) ? allOf : []
+  const merged: Json = {
+    ...(isRecord(only) && more.length === 0 && modern(only)),
+    ...schema,
+    ...(isRecord(definitions) && { $defs: { ...definitions, ...record(schema.$defs) } }),
+    ...(constant !== undefined && (constant === null ? { type: 'null' } : { enum: [constant] })),
+  }
+  const values = merged.enum
+  if (!Array.isArray(values) || !values.includes(null)) return merged
+  return { anyOf: [{ ...merged, enum: values.filter(value => value !== null) }, { type: 'null' }] }
+}
+
+function keptValue(keyword: string, value: unknown): unknown {
+  switch (keyword) {
+    case 'enum':
+      return enumOf(value)
+    case '$ref':
+      return isText(value) ? value.replace(/^#\/definitions\//, '#/$defs/') : undefined
+    // `items: true` has no meaning and is rejected; `additionalProperties: false` is supported.
+    case 'items':
+      return isRecord(value) ? plainSchema(value) : undefined
+    default:
+      return rewritten(keyword, value, plainSchema)
+  }
+}
+
+/** An empty string among the values is a 400; only strings and numbers are supported. */
+function enumOf(value: unknown): readonly unknown[] | undefined {
+  const values = Array.isArray(value) ? value.filter(one => isText(one) || isNumeric(one)) : []
+  return values.length === 0 ? undefined : values
+}
+
+/** Returns the conversation in the wire format, without system texts. */
+function contentsFor(messages: readonly Message[], { prefill, reasoning }: ParameterRules): readonly Json[] {
+  const turns = turnsOf<Json>(messages, prefill, {
+    text: text => ({ text }),
+    said: (text, reasoning) => ({ text, thoughtSignature: textSignature(reasoning) }),
+    image: imagePart,
+    file: ({ url }) => ({ inlineData: { mimeType: 'application/pdf', data: inlineImage(url)?.data ?? '' } }),
+    exchange: ({ call, result }, position) => {
+      const { id, name } = call
+      const thoughtSignature = signatureOf(call, position === 0 && reasoning.kind === 'level')
+      return [
+        { functionCall: { id, name, args: objectIn(call.arguments) ?? {} }, thoughtSignature },
+        { functionResponse: { id, name, response: responseOf(result) } },
+      ]
+    },
+  })
+  return turns.map(({ role, parts }) => ({ role: role === 'assistant' ? 'model' : role, parts }))
+}
+
+const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/
+
+/**
+ * Returns the signature of a call. Models with reasoning levels require it on the first call of a step. If the client
+ * lost it, a documented placeholder is sent; client text that is not base64 would cause a 400.
+ */
+function signatureOf({ signature }: ToolCall, needed: boolean): string | undefined {
+  if (signature !== null && base64.test(signature)) return signature
+  return needed ? 'skip_thought_signature_validator' : undefined
+}
+
+/** What the text of an earlier turn was signed with. */
+function textSignature(reasoning: readonly ReasoningItem[]): string | undefined {
+  const signed = reasoning.findLast(({ family, id }) => family === 'google' && id === null)
+  return signed !== undefined && base64.test(signed.data) ? signed.data : undefined
+}
+
+function responseOf(result: ToolExchange['result']): Json {
+  if (result === null) return { error: placeholderTexts.missingResult }
+  // Numbers become doubles on this wire: a result with longer ones (mostly IDs) stays text.
+  return (/\d{16}/.test(result) ? null : objectIn(result)) ?? { result }
+}
+
+function imagePart(url: string): Json {
+  const image = inlineImage(url)
+  if (image === null) return { fileData: { mimeType: kindByExtension(url), fileUri: url } }
+  const data = image.isBase64 ? image.data : percentToBase64(image.data)
+  return { inlineData: { mimeType: image.kind || 'image/jpeg', data } }
+}
+
+/** Not `decodeURIComponent`, which throws on bytes that are not UTF-8, as images usually are. */
+function percentToBase64(text: string): string {
+  const bytes = text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+  return Buffer.from(bytes, 'latin1').toString('base64')
+}
+
+/** Returns the required media type of an image URL: by its extension, else the most common one. */
+function kindByExtension(url: string): string {
+  const extension = /\.(png|webp|gif|heic|heif)(?:[?#]|$)/i.exec(url)?.[1]
+  return `image/${extension?.toLowerCase() ?? 'jpeg'}`
+}
 
 /** Builds the request. */
 export function toGoogleRequest({ ask, model, outputCap, stream }: ProviderAsk, access: Access): ProviderRequest {

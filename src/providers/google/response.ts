@@ -1,16 +1,71 @@
-import type { FinishReason } from '../../core/chat/chat-events.ts'
+import type { FinishReason, ReportedUsage, TokenLogprob } from '../../core/chat/chat-events.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { CitedText } from '../citations.ts'
 import { badAnswer, failed, providerFailure, truncated } from '../failure.ts'
-import { isRecord, isText, type Json, nameOf, record, records, wholeNumber } from '../json.ts'
-import { uniqueNames } from '../names.ts'
+import {
+  isRecord,
+  isText,
+  type Json,
+  maximumTokens,
+  nameOf,
+  record,
+  records,
+  textOf,
+  tokenCount,
+  wholeNumber,
+} from '../json.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
 import { maximumIndex } from '../response-guard.ts'
-import { followUsage } from '../usage.ts'
+import { uniqueNames } from '../tool-names.ts'
+import { followUsage, reportedUsage } from '../usage.ts'
 import { callReader, type GoogleToolCalls } from './calls.ts'
 import { citationsOf, type Grounding, noGrounding, readGrounding } from './citations.ts'
 import { googleBodyFailure } from './failure.ts'
-import { googleLogprobsOf, googleUsageOf } from './usage.ts'
+
+/**
+ * Returns the usage; null = not reported. Counts are cumulative; reasoning is separate from candidates' tokens, and
+ * tokens of tools from the prompt's. Zeros are omitted on this wire: a missing candidates count is 0 before any output
+ * (`answered`), and afterwards the rest of the total, or unknown if that is 0.
+ */
+function googleUsageOf(metadata: unknown, answered: boolean): ReportedUsage | null {
+  const counts = record(metadata)
+  const prompt = tokenCount(counts.promptTokenCount)
+  const told = tokenCount(counts.candidatesTokenCount)
+  const reasoning = tokenCount(counts.thoughtsTokenCount) ?? 0
+  const input = prompt === null ? null : prompt + (tokenCount(counts.toolUsePromptTokenCount) ?? 0)
+  const total = tokenCount(counts.totalTokenCount)
+  const isRest = told === null && input !== null && total !== null && total > input + reasoning
+  const isNone = told === null && !isRest && !answered && counts.candidatesTokenCount === undefined
+  if (isNone && input === null && counts.thoughtsTokenCount === undefined) return null
+  return reportedUsage({
+    input,
+    output: told === null && !isNone ? null : (told ?? 0) + reasoning,
+    total: told === null && !isRest ? null : total,
+    cached: Math.min(tokenCount(counts.cachedContentTokenCount) ?? 0, input ?? maximumTokens),
+    written: 0,
+    hourWritten: 0,
+    reasoning,
+  })
+}
+
+/** Returns the log probabilities of a delta's tokens. */
+function googleLogprobsOf(result: unknown): readonly TokenLogprob[] {
+  const { chosenCandidates, topCandidates } = record(result)
+  const tops = records(topCandidates)
+  return records(chosenCandidates).map((chosen, position) => ({
+    ...logprobOf(chosen),
+    top_logprobs: records(tops[position]?.candidates).map(logprobOf),
+  }))
+}
+
+/** Bytes are not reported, and cannot be derived from a token that is half a character. */
+function logprobOf({ token, logProbability }: Json) {
+  return {
+    token: textOf(token).toWellFormed(),
+    logprob: typeof logProbability === 'number' ? logProbability : 0,
+    bytes: null,
+  }
+}
 
 /** Reads a complete response. Valid JSON is complete, so a missing finish reason is not a truncation. */
 export function readGoogleResponse(body: unknown): readonly AnswerPart[] {

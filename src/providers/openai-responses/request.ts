@@ -1,17 +1,99 @@
-import type { ChatRequest, ReasoningEffort, Tool } from '../../core/chat/chat.ts'
+import type {
+  ChatRequest,
+  ContentPart,
+  Message,
+  ReasoningEffort,
+  ReasoningItem,
+  SourceBody,
+  Tool,
+  TurnChange,
+} from '../../core/chat/chat.ts'
 import { isSendableField } from '../../core/chat/provider-features.ts'
 import { isDemanding, isTokenPricedTool } from '../../core/chat/tool-definitions.ts'
 import type { Model, ParameterRules } from '../../core/models/models.ts'
 import { ownFields } from '../../core/validation/own-fields.ts'
+import { type ConversationStep, placeholderTexts, stepsOf } from '../conversation-steps.ts'
 import { sortExtras } from '../extras.ts'
-import { encoded, isRecord, type Json, record, records, textOf } from '../json.ts'
-import { namesJson } from '../openai/conversation.ts'
+import { encoded, isRecord, isText, type Json, record, records, textOf } from '../json.ts'
+import { namesJson, toolIdsFor } from '../openai/conversation.ts'
+import { dialectOf } from '../openai/dialects.ts'
 import { chatCompletionsUrl, formatFor, looseTools, officialValues } from '../openai/request.ts'
-import { isStrict } from '../openai/strict.ts'
 import { droppedNames, nearestEffort, parametersFor } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
-import { inputFor } from './input.ts'
-import { inputOf } from './turn.ts'
+import { isStrict } from '../schemas.ts'
+
+/** Returns the client's input with the gateway's changes to its last turn; null = that turn is no text of the user. */
+function inputOf({ fields: { input }, turn }: SourceBody): unknown {
+  if (turn === undefined) return input
+  if (typeof input === 'string') return [{ role: 'user', content: contentWith(input, turn) }]
+  if (!Array.isArray(input)) return null
+  const item = record(input.at(-1))
+  const content = contentWith(item.content, turn)
+  return item.role !== 'user' || content === null ? null : input.with(-1, { ...item, content })
+}
+
+function contentWith(content: unknown, { before, text }: TurnChange): readonly Json[] | null {
+  const parts: readonly unknown[] = isText(content) ? [{ type: 'input_text', text: content }] : []
+  const all = Array.isArray(content) ? content : parts
+  const at = all.findIndex(part => isTextType(record(part).type))
+  if (at === -1) return null
+  const own = record(all[at])
+  const added = before === undefined ? [] : [{ type: 'input_text', text: before }]
+  return [...all.slice(0, at), ...added, { ...own, text: text ?? own.text }, ...all.slice(at + 1)].map(record)
+}
+
+function isTextType(type: unknown): boolean {
+  return textOf(type) === 'input_text' || textOf(type) === 'text'
+}
+
+/** The conversation as items. */
+function inputFor(messages: readonly Message[], rules: ParameterRules): readonly Json[] {
+  const callId = toolIdsFor(dialectOf('', true))
+  return stepsOf(messages).flatMap(step => stepItems(step, rules, callId))
+}
+
+function stepItems(step: ConversationStep, rules: ParameterRules, callId: (id: string) => string): readonly Json[] {
+  switch (step.role) {
+    case 'system':
+      return [{ role: rules.systemRole, content: step.text }]
+    case 'user':
+      return [{ role: 'user', content: step.content.map(partFor) }]
+    case 'assistant': {
+      const { text, reasoningItems = [], exchanges } = step
+      const calls = exchanges.map(({ call }) => ({
+        type: 'function_call',
+        call_id: callId(call.id),
+        name: call.name,
+        arguments: call.arguments || '{}',
+      }))
+      const results = exchanges.map(({ call, result }) => ({
+        type: 'function_call_output',
+        call_id: callId(call.id),
+        output: result ?? placeholderTexts.missingResult,
+      }))
+      const said = text !== null && text !== '' ? [{ role: 'assistant', content: text }] : []
+      return [...reasoningItems.flatMap(carriedReasoning), ...said, ...calls, ...results]
+    }
+  }
+}
+
+/** Reasoning of another family means nothing here. */
+function carriedReasoning({ family, text, data, id }: ReasoningItem): readonly Json[] {
+  if (family !== 'openai' || data === '') return []
+  const summary = text === '' ? [] : [{ type: 'summary_text', text }]
+  return [{ type: 'reasoning', id: id ?? undefined, summary, encrypted_content: data }]
+}
+
+function partFor(part: ContentPart): Json {
+  switch (part.type) {
+    case 'text':
+      return { type: 'input_text', text: part.text }
+    case 'image':
+      return { type: 'input_image', image_url: part.url, detail: part.detail ?? 'auto' }
+    case 'file':
+      return { type: 'input_file', filename: part.name || 'document.pdf', file_data: part.url }
+  }
+}
 
 /** What this form has no word for. */
 const wordless = {

@@ -4,11 +4,10 @@ import { argumentsText } from '../call-arguments.ts'
 import { CitedText } from '../citations.ts'
 import { badAnswer, failed, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, nameOf, record, records, textOf, wholeNumber } from '../json.ts'
-import { uniqueNames } from '../names.ts'
 import { failureInAnswer } from '../openai/failure.ts'
-import { OpenAiFields } from '../openai/provider-fields.ts'
-import { logprobsOf, usageOf } from '../openai/usage.ts'
+import { logprobsOf, OpenAiFields, usageOf } from '../openai/usage.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
+import { uniqueNames } from '../tool-names.ts'
 
 type Call = { readonly index: number; readonly isCustom: boolean; hasText: boolean; isDone: boolean }
 

@@ -14,8 +14,15 @@ import {
   startCitations,
 } from './citations.ts'
 import { failureInAnswer } from './failure.ts'
-import { type ReasoningText, readThinking, releaseHeld, type Thinking } from './reasoning.ts'
-import { addDetails, type ReasoningDetails, releaseDetails } from './reasoning-details.ts'
+import {
+  addDetails,
+  type ReasoningDetails,
+  type ReasoningText,
+  readThinking,
+  releaseDetails,
+  releaseHeld,
+  type Thinking,
+} from './reasoning.ts'
 import { logprobsOf } from './usage.ts'
 
 /** State of one choice of a response. */

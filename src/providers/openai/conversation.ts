@@ -4,7 +4,7 @@ import { cacheControl } from '../cache-marks.ts'
 import { type ConversationStep, placeholderTexts, stepsOf, type ToolExchange } from '../conversation-steps.ts'
 import type { Json } from '../json.ts'
 import type { Dialect } from './dialects.ts'
-import { detailsFor } from './reasoning-details.ts'
+import { detailsFor } from './reasoning.ts'
 
 /** An instruction to add to the messages for the response format, or for a call. */
 export type Instruction = { readonly text: string; readonly unlessJsonIsNamed: boolean }

@@ -7,10 +7,10 @@ import { sortExtras } from '../extras.ts'
 import { encoded, type Json } from '../json.ts'
 import { droppedNames, instructionFor, mayForce, nearestEffort, parametersFor } from '../parameters.ts'
 import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
+import { isStrict } from '../schemas.ts'
 import { type Instruction, messagesFor } from './conversation.ts'
 import { type Dialect, dialectOf } from './dialects.ts'
 import { isClaude, withJoinedSystem, withPromptMarks } from './marked-prompt.ts'
-import { isStrict } from './strict.ts'
 
 /** Builds the request. A model only receives parameters that its `ParameterRules` allow. */
 export function toRequest(

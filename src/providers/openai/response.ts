@@ -2,15 +2,14 @@ import type { WebSource } from '../../core/chat/web-sources.ts'
 import { badAnswer, failed, providerFailure, truncated } from '../failure.ts'
 import { findTextSlot, frameParser, type TextSlot } from '../frames.ts'
 import { isRecord, type Json, nameOf, record, wholeNumber } from '../json.ts'
-import { uniqueNames } from '../names.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
 import { maximumIndex } from '../response-guard.ts'
+import { uniqueNames } from '../tool-names.ts'
 import { followUsage } from '../usage.ts'
 import { type Choice, endChoice, hasWholeCalls, readChoice, reasonOf, releaseText, startChoice } from './choice.ts'
 import { readSources } from './citations.ts'
 import { errorOf, failureInAnswer } from './failure.ts'
-import { OpenAiFields } from './provider-fields.ts'
-import { usageOf } from './usage.ts'
+import { OpenAiFields, usageOf } from './usage.ts'
 
 /**
  * Reads a response, streamed or complete. A stream has ended when `[DONE]` arrives, or when the body ends with all `wanted`
