@@ -224,3 +224,11 @@ function refusalMessage(code: LimitErrorCode, limits: ScopeLimits, owner: string
 }
 
 export { checkPaid, refusal as limitReachedError }
+
+/** Loads the quota status of an account that this process has not seen. It stays unknown if no store answers. Never throws. */
+export async function loadQuotaStatus(
+  { meter }: { readonly meter: Pick<Meter, 'loadStatus'> },
+  { accountId, limits }: Caller,
+): Promise<void> {
+  await meter.loadStatus(accountId, limits).catch(() => null)
+}

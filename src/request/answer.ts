@@ -13,16 +13,21 @@ import type { RequestAnalysis } from '../text/analysis/prompt-analysis.ts'
 import { estimateInputTokens } from '../text/tokens/tokens.ts'
 import { planWebAccess } from '../web/web-plan.ts'
 import { type AdmitDeps, admit } from './admit.ts'
-import type { AdmittedRequest } from './admitted-request.ts'
 import { call } from './call.ts'
 import { type EnhanceDeps, enhance, planRequestEnhancement } from './enhance.ts'
 import { type EnrichDeps, enrich, offerOf } from './enrich.ts'
-import { type ModerateDeps, moderate, moderateEmbedded } from './moderate-input.ts'
-import { moderateOutput, type OutputModerationDeps } from './moderate-output.ts'
+import {
+  type ModerateDeps,
+  moderate,
+  moderateEmbedded,
+  moderateOutput,
+  type OutputModerationDeps,
+  type ScreenAheadDeps,
+  screenAhead,
+} from './moderate.ts'
 import { type PlanEmbeddingsDeps, planEmbeddings } from './plan-embeddings.ts'
-import { createProgress, failureOf, type Progress } from './progress.ts'
+import { type AdmittedRequest, createProgress, failureOf, type Progress } from './progress.ts'
 import { type RouteDeps, route } from './routing/route.ts'
-import { type ScreenAheadDeps, screenAhead } from './screen-ahead.ts'
 import { type CheckpointDeps, checkpoint, type SettleDeps, settle } from './settle.ts'
 import type { CallDeps } from './ways.ts'
 

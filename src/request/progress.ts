@@ -2,13 +2,16 @@
  * State of a request that settlement needs however the request ends. Steps return all other results. Each field has one
  * writer, named here: `answer`, or `call` with the files of its attempts.
  */
-
 import type { Attempt, HedgeResult } from '../core/chat/attempts.ts'
+import type { ChatRequest } from '../core/chat/chat.ts'
 import type { ResponseSummary } from '../core/chat/chat-events.ts'
 import type { ActiveSetMember, RequestAbortSignal } from '../core/chat/request-abort.ts'
+import type { Caller } from '../core/limits/plans.ts'
+import type { TraceParent } from '../core/text/traceparent.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { Reservation } from '../limits/meter.ts'
 import type { WebUse } from '../web/web-plan.ts'
+import type { Route } from './routing/route.ts'
 import { isHeld, type UpstreamResponse } from './upstream-response.ts'
 
 /** Stages in this order. */
@@ -126,4 +129,20 @@ export function unbilledResponses({ response, discarded, hedge, outcome }: Progr
 
 function isUnsent(response: UpstreamResponse): boolean {
   return response.hasContent && !response.ended && isHeld(response)
+}
+
+/** Fixed properties of an admitted request. `Progress` holds those that change until settlement. */
+export type AdmittedRequest = {
+  readonly requestId: string
+  /** Epoch milliseconds. */
+  readonly startedAt: number
+  /** Monotonic milliseconds of the same moment, for durations. */
+  readonly startedMonotonic: number
+  /** Trace context of the client. */
+  readonly trace: TraceParent | null
+  /** Digest under which the prompt is remembered: see `RecentPrompts`. */
+  readonly promptDigest: string
+  readonly caller: Caller
+  readonly ask: ChatRequest
+  readonly plan: Route
 }

@@ -16,9 +16,9 @@ import {
   toThousandths,
 } from '../core/usage/usage-record.ts'
 import type { Progress } from './progress.ts'
+import { wasCalled } from './record.ts'
 import type { Candidate } from './routing/candidate.ts'
 import type { Route } from './routing/route.ts'
-import { wasCalled } from './usage-record.ts'
 
 /** Builds the trace. Ranks no further candidates: most requests for a named model need no fallbacks. */
 export function toRequestTrace(

@@ -2,21 +2,24 @@
  * Settlement: replaces a reservation by the actual usage, exactly once per admitted request, however it ended. Other
  * files compute the cost (`settled-cost.ts`), the usage record and the summary; this file writes them.
  */
-import type { ResponseSummary } from '../core/chat/chat-events.ts'
+
+import type { ChatRequest, QueryType } from '../core/chat/chat.ts'
+import type { ResponseSummary, TokenUsage } from '../core/chat/chat-events.ts'
 import { type Catalog, fullName } from '../core/models/models.ts'
 import type { Clock, Log } from '../core/ports.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
+import type { CalibrationSample } from '../learning/estimate-calibration.ts'
 import type { Meter } from '../limits/meter.ts'
-import type { AdmittedRequest } from './admitted-request.ts'
-import { type LearningEntryDeps, toLearningEntry } from './learning-entry.ts'
-import type { Progress } from './progress.ts'
-import { toResponseSummary } from './receipt.ts'
+import type { CachePlace } from '../models/cache-affinity.ts'
+import { likelyInputTokens } from '../text/tokens/tokens.ts'
+import { baseCost, type CalibratedOutput, expectedOutput, usualOutputTokens, usualWebTokens } from './cost-estimate.ts'
+import type { AdmittedRequest, Progress } from './progress.ts'
+import { type LearningEntryDeps, toLearningEntry, toResponseSummary, toUsageRecord } from './record.ts'
 import { toRequestTrace } from './request-trace.ts'
 import type { Candidate } from './routing/candidate.ts'
 import type { Route } from './routing/route.ts'
 import { paysInFull, type SettledCost, settledCost } from './settled-cost.ts'
-import { type EstimateDeps, updateEstimates } from './update-estimates.ts'
-import { toUsageRecord } from './usage-record.ts'
+import type { UpstreamResponse } from './upstream-response.ts'
 
 /** A finished request, as telemetry reads it. */
 export type SettledRequest = {
@@ -110,4 +113,64 @@ export function checkpoint(deps: CheckpointDeps, request: AdmittedRequest, progr
       record,
     }
   })
+}
+
+export type EstimateDeps = {
+  /** Output length per query type, of one account and of all. */
+  readonly foresight: {
+    of(queryType: QueryType, accountId: string | null): CalibratedOutput
+    settled(accountId: string, queryType: QueryType, outcome: CalibrationSample): void
+  }
+  /** Which model has the beginning of a conversation in its cache. */
+  readonly ties: {
+    answered(
+      accountId: string,
+      ask: ChatRequest,
+      by: {
+        readonly model: string
+        readonly inputTokens: number
+        readonly isCached: boolean | null
+        readonly place: CachePlace
+      },
+    ): void
+  }
+}
+
+/**
+ * Updates the in-memory state after an answered request: error of the cost estimate, output length, and the model whose
+ * cache has the conversation's beginning.
+ */
+export function updateEstimates(
+  deps: EstimateDeps,
+  { caller, ask, plan: { reading, web } }: AdmittedRequest,
+  { response, model, rates, usage, billed, hedge }: SettledCost,
+): void {
+  if (model === null || rates === null || response === null) return
+  const { accountId } = caller
+  const { inputTokens, outputTokens } = usage
+  deps.ties.answered(accountId, ask, {
+    model: fullName(model),
+    inputTokens,
+    isCached: isCached(response, usage),
+    place: { host: response.candidate.endpoint.id, account: response.keyAccount ?? null },
+  })
+  const known = deps.foresight.of(reading.queryType, accountId)
+  const expected = expectedOutput(model, reading, ask.maxOutputTokens, known).tokens * ask.choices
+  const input = likelyInputTokens(ask, model.provider) + usualWebTokens(web, model)
+  const estimate = baseCost(rates, input, expected) + web.microcents
+  // A model without a price has no estimate error, and a truncated output has no length of its own.
+  if (estimate === 0 || billed === 0) return
+  const isWhole = response.finishes.get(0) === 'stop'
+  const usual = usualOutputTokens(model, reading) * ask.choices
+  deps.foresight.settled(accountId, reading.queryType, {
+    lengthRatio: isWhole ? outputTokens / usual : null,
+    costRatio: (billed - hedge) / estimate,
+  })
+}
+
+/** Returns whether the upstream used its prompt cache; null = it writes without saying so. */
+function isCached(response: UpstreamResponse, { cachedInputTokens, cacheWriteTokens }: TokenUsage): boolean | null {
+  if (cachedInputTokens + cacheWriteTokens > 0) return true
+  const { endpoint, model } = response.candidate
+  return endpoint.provider.cachesMarkedInput?.(model) === true ? false : null
 }

@@ -1,4 +1,5 @@
 /** Cost of a request: the upstream's own token counts, estimates for missing ones, and at most the reservation. */
+
 import type { ChatRequest } from '../core/chat/chat.ts'
 import type { TokenUsage } from '../core/chat/chat-events.ts'
 import { chosenTier, requestedTier } from '../core/chat/provider-features.ts'
@@ -10,7 +11,6 @@ import type { Reservation } from '../limits/meter.ts'
 import { estimateTokens, likelyInputTokens } from '../text/tokens/tokens.ts'
 import { billedResponse, type Progress, unbilledResponses } from './progress.ts'
 import type { Route } from './routing/route.ts'
-import { servedModel } from './served-model.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
 /** Settled cost of a request. Money is integers of 1e-8 USD. */
@@ -204,4 +204,19 @@ function chargedBeside(
     ...(hourCacheWriteTokens === undefined ? {} : { hourCacheWriteTokens }),
     ...(providerSearches === undefined ? {} : { providerSearches }),
   }
+}
+
+/**
+ * Returns the model that served. If the provider answers with another model of its catalog (the successor of a retired
+ * one), returns that one, also for the price. A dated snapshot of the called model counts as the called model.
+ */
+export function servedModel(
+  catalogue: Pick<Catalog, 'resolve'>,
+  { candidate: { model, host }, upstreamModel }: Pick<UpstreamResponse, 'candidate' | 'upstreamModel'>,
+): Model {
+  // Another host has its own names and prices.
+  const isElsewhere = host !== undefined && host.host !== model.provider
+  if (upstreamModel === null || upstreamModel === model.id || isElsewhere) return model
+  const other = catalogue.resolve(`${model.provider}/${upstreamModel}`)
+  return other !== null && other.provider === model.provider ? other : model
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { ChatRequest, Message, ResponseFormat, Tool } from '../../src/core/chat/chat.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
-import { type ModerateDeps, moderate, moderateEmbedded } from '../../src/request/moderate-input.ts'
+import { type ModerateDeps, moderate, moderateEmbedded } from '../../src/request/moderate.ts'
 import { detectSecrets } from '../../src/text/moderation/secret-detection.ts'
 import { askWith } from '../harness/ask.ts'
 import { safetyFor } from '../text/moderation/layers/support.ts'

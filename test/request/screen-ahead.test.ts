@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import type { Message, PromptDefinition } from '../../src/core/chat/chat.ts'
 import { createRequestAbort } from '../../src/core/chat/request-abort.ts'
 import { chatRequestWithDefaults } from '../../src/core/request/chat-request.ts'
-import { screenAhead } from '../../src/request/screen-ahead.ts'
+import { screenAhead } from '../../src/request/moderate.ts'
 import { allowVerdict, blockVerdict } from '../../src/text/moderation/text-moderator.ts'
 
 const said = (length: number, letter = 'x'): Message => ({ role: 'tool', callId: 'call', text: letter.repeat(length) })

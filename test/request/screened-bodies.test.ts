@@ -14,7 +14,7 @@ import { anthropic } from '../../src/providers/anthropic.ts'
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { openaiResponses } from '../../src/providers/openai-responses.ts'
-import { type ModerateDeps, moderate } from '../../src/request/moderate-input.ts'
+import { type ModerateDeps, moderate } from '../../src/request/moderate.ts'
 import { countTokens, estimateInputTokens, estimateOpaqueTokens } from '../../src/text/tokens/tokens.ts'
 import { safetyFor } from '../text/moderation/layers/support.ts'
 

@@ -1,7 +1,9 @@
-/** Content-free usage record of a request in the ledger. */
+/** Content-free records of a settled request: the usage record, its learning entry, and the summary for the client. */
 import type { AttemptOutcome } from '../core/chat/attempts.ts'
-import type { TokenUsage } from '../core/chat/chat-events.ts'
+import type { ResponseSummary, TokenUsage } from '../core/chat/chat-events.ts'
 import type { Caller } from '../core/limits/plans.ts'
+import { fullName } from '../core/models/models.ts'
+import type { Clock } from '../core/ports.ts'
 import { type Tags, tagsOf } from '../core/request/tags.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 import {
@@ -13,8 +15,9 @@ import {
   type TriedOutcome,
   type UsageRecord,
 } from '../core/usage/usage-record.ts'
-import type { AdmittedRequest } from './admitted-request.ts'
-import type { Progress } from './progress.ts'
+import { logLengthRatio } from '../learning/learning-cell.ts'
+import { inferQuality, type LengthStatistics } from '../learning/response-quality.ts'
+import type { AdmittedRequest, Progress } from './progress.ts'
 import { requestedModel } from './routing/named-model.ts'
 import type { SettledCost } from './settled-cost.ts'
 
@@ -107,4 +110,88 @@ function toAttemptRecords({ attempts }: Progress, startedMonotonic: number): Att
 /** Returns whether an outcome is that of a call; skipped candidates are not listed. */
 export function wasCalled(outcome: AttemptOutcome): outcome is TriedOutcome {
   return attemptOutcomes.some(one => one === outcome)
+}
+
+export function toResponseSummary(
+  { requestId, plan }: AdmittedRequest,
+  { attempts, enhancement, web }: Progress,
+  { response, model, usage, estimated, billed, search, fetch, hedge, cacheSaved }: SettledCost,
+): ResponseSummary {
+  return {
+    requestId,
+    model: model === null ? '' : fullName(model),
+    provider: model?.provider ?? '',
+    usage,
+    estimated,
+    ...(response?.providerFields == null ? {} : { providerFields: response.providerFields }),
+    ...reachedCap(response),
+    cost: { model: billed - search - fetch - hedge, search, fetch, ...(hedge === 0 ? {} : { hedge }), total: billed },
+    ...(cacheSaved === null ? {} : { cacheSaved }),
+    routing: {
+      mode: plan.mode,
+      requestedModel: requestedModel(plan),
+      strategy: plan.strategy,
+      queryType: plan.reading.queryType,
+      complexity: plan.reading.complexity ?? null,
+      learned: plan.learning.influenced,
+      attempts,
+    },
+    enhancement,
+    web: web ?? noWebUsed,
+  }
+}
+
+/** The gateway's own cap, if it truncated the output. */
+function reachedCap(response: SettledCost['response']): Pick<ResponseSummary, 'outputCap'> {
+  if (response === null || response.outputCap === null) return {}
+  return [...response.finishes.values()].includes('length') ? { outputCap: response.outputCap } : {}
+}
+
+const noWebUsed = { searched: false, sources: [], leftOut: [] }
+
+export type LearningEntryDeps = {
+  /** Learning of an account, from memory; null = not loaded yet. */
+  readonly learning: {
+    of(accountId: string): { usualRatioOf(queryType: string): LengthStatistics | null } | null
+  }
+  /** Records an answered request and returns the ID of the request that it repeats; null = none. */
+  readonly prompts: {
+    answered(
+      digest: string,
+      request: { readonly id: string; readonly from: number; readonly to: number },
+    ): string | null
+  }
+  readonly clock: Pick<Clock, 'now'>
+}
+
+/** Returns the content-free learning entry of a request; null for a request that was not answered. */
+export function toLearningEntry(
+  deps: LearningEntryDeps,
+  { requestId, startedAt, promptDigest, caller, ask, plan }: AdmittedRequest,
+  { outcome, enhancement }: Progress,
+  { response, usage }: SettledCost,
+): NonNullable<UsageRecord['learning']> | null {
+  if (response === null || outcome !== 'completed') return null
+  const { queryType } = plan.reading
+  const quality = inferQuality({
+    finish: response.finishes.get(0) ?? null,
+    text: response.text,
+    hasContent: response.hasContent,
+    refused: response.refused,
+    isCapped: ask.maxOutputTokens !== null,
+    wantsJson: ask.responseFormat.type !== 'text' && ask.choices === 1 && !response.hasToolCalls,
+    queryType,
+    ratio: logLengthRatio(usage),
+    usualRatio: deps.learning.of(caller.accountId)?.usualRatioOf(queryType) ?? null,
+  })
+  const isFirst = response.candidate.model === plan.first.model
+  const answered = { id: requestId, from: startedAt, to: deps.clock.now() }
+  return {
+    quality: Math.round(quality * 1e4) / 1e4,
+    epoch: plan.learning.epoch,
+    influenced: plan.learning.influenced && isFirst,
+    choice_probability: isFirst ? plan.learning.probability : null,
+    enhanced: enhancement?.changed === true,
+    repeat_of: deps.prompts.answered(promptDigest, answered),
+  }
 }

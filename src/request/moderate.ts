@@ -1,12 +1,16 @@
+/** Moderation of a request and of its output: what is read before the upstream is called, and while it answers. */
 import type { ChatRequest, EmbeddingInput, EmbeddingInputs, Message, PromptDefinition } from '../core/chat/chat.ts'
+import type { ChatEvent } from '../core/chat/chat-events.ts'
+import { WebCitations } from '../core/chat/citations.ts'
 import { inputPlace } from '../core/chat/embeddings.ts'
-import { createRequestAbort, type RequestAbortSignal } from '../core/chat/request-abort.ts'
+import { abortError, createRequestAbort, type RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { partTexts } from '../core/chat/request-texts.ts'
 import { collectDefinitions, mapDefinitionTexts } from '../core/chat/tool-definitions.ts'
+import type { WebSource } from '../core/chat/web-sources.ts'
 import type { Log } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { Moderation } from '../text/moderation/layers/moderation.ts'
-import { createPacer, nextTurn } from '../text/moderation/pacing.ts'
+import { charactersPerTurn, createPacer, nextTurn } from '../text/moderation/pacing.ts'
 import { type DetectedSecret, maskSecrets } from '../text/moderation/secret-detection.ts'
 import type { Verdict } from '../text/moderation/text-moderator.ts'
 
@@ -224,5 +228,68 @@ function blockedMessage(place: string, category: string): string {
       return `${place} contains a secret such as an API key or card number. Remove it and rotate the secret.`
     default:
       return `${place} requests content that this service blocks (see \`category\`). Change the request.`
+  }
+}
+
+export type OutputModerationDeps = { readonly safety: Pick<Moderation, 'screenAnswer'> }
+
+/** The moderation layer that ended the output. */
+export type OutputHit = { readonly layer: string | null; readonly category: string | null }
+
+/**
+ * Yields the output that may be sent. Sends nothing before the external moderation has judged the prompt, which runs
+ * during the upstream call. Adds the citations of the web `sources` to text that is sent. A hit ends the output with `content_filter` and aborts the upstream call. Returns the
+ * hit; null = none.
+ */
+export async function* moderateOutput(
+  { safety }: OutputModerationDeps,
+  mode: Parameters<Moderation['screenAnswer']>[0],
+  { verdict, sources }: Pick<ModeratedRequest, 'verdict'> & { readonly sources: readonly WebSource[] },
+  answer: AsyncIterable<readonly ChatEvent[]>,
+): AsyncGenerator<readonly ChatEvent[], OutputHit | null, void> {
+  const screen = safety.screenAnswer(mode)
+  const citations = sources.length === 0 ? null : new WebCitations(sources)
+  let pending = verdict
+  try {
+    for await (const batch of answer) {
+      if (pending !== null) await pending
+      pending = null
+      const shown = screen === null ? batch : screen.take(batch)
+      if (shown.length > 0) yield citations === null ? shown : citations.add(shown)
+      const hit = screen?.hit() ?? null
+      if (hit !== null) return { layer: hit.layer, category: hit.category }
+    }
+    return null
+  } catch (failure) {
+    // Received text of a truncated output is billed, so it is sent completely.
+    const rest = pending === null && screen !== null ? screen.rest() : []
+    if (rest.length > 0) yield rest
+    throw failure
+  }
+}
+
+export type ScreenAheadDeps = {
+  readonly safety: Pick<Moderation, 'screenSteps'>
+  readonly clock: { sleep(milliseconds: number): Promise<void> }
+}
+
+/**
+ * Moderates a long request in parts, and a long text in pieces, and lets other requests run in between. Moderation caches clean parts,
+ * so the final check of the whole request is then fast. Throws the error of the first blocked part, since that check would read the
+ * part again at once, and that of an abort.
+ */
+export async function screenAhead(
+  { safety, clock }: ScreenAheadDeps,
+  ask: ChatRequest,
+  signal: RequestAbortSignal,
+): Promise<void> {
+  if (ask.bodyCharacters <= charactersPerTurn) return
+  const verdictOf = createPacer(async () => {
+    await clock.sleep(0)
+    if (signal.aborted) throw abortError(signal)
+  })
+  for (const part of [...ask.messages, ...collectDefinitions(ask)]) {
+    const verdict = await verdictOf(safety.screenSteps(part))
+    if (verdict.verdict === 'block') throw blockedBy(part.role === 'definition' ? part.param : 'messages', verdict)
   }
 }
