@@ -9,7 +9,7 @@ import type { WireTurn } from './conversation-steps.ts'
 import type { Json } from './json.ts'
 
 /** The blocks of a request, in the order in which the cache reads them. */
-export type MarkableBlocks = {
+type MarkableBlocks = {
   readonly tools: readonly Json[]
   readonly system: readonly Json[]
   readonly turns: readonly WireTurn<Json>[]

@@ -15,7 +15,7 @@ type Batch = { readonly from: number; readonly to: number; readonly tokens: numb
 
 type Turn = { readonly call: UpstreamAttempt; readonly batch: Batch; readonly parts: readonly AnswerPart[] | null }
 
-export class EmbeddingsAttempt implements OpenAttempt {
+class EmbeddingsAttempt implements OpenAttempt {
   readonly droppedParameters: readonly string[]
   private readonly deps: AttemptDeps
   private readonly options: AttemptOptions

@@ -116,7 +116,7 @@ const smallestWindow = 128_000
  * The system prompt that Codex uses with a model of this list. Codex has own prompts only for names in its bundled
  * catalog. An entry without a prompt would run the agent without one.
  */
-export const codexInstructions = `You are Codex, a coding agent in a terminal. You and the user share one working folder. Work until the user's task is solved, then stop.
+const codexInstructions = `You are Codex, a coding agent in a terminal. You and the user share one working folder. Work until the user's task is solved, then stop.
 
 # Work
 - Read the files that matter before you change them. Prefer \`rg\` and \`rg --files\` for searches.

@@ -8,7 +8,7 @@ import type { PromptAnalyzer } from '../../text/analysis/prompt-analysis.ts'
 import { enhancePrompt } from '../../text/enhancement/enhance.ts'
 
 /** Body of `POST /api/v1/chat/enhance`. */
-export const enhanceRequest = Type.Object(
+const enhanceRequest = Type.Object(
   { prompt: Type.String({ minLength: 1, maxLength: maximumFreePrompt }) },
   { additionalProperties: false },
 )

@@ -215,4 +215,4 @@ export const estimateShape = namedSchema('Estimate', {
   typical_error_pct: orNull(Type.Number({ minimum: 0, description: 'typical error for this query type in percent' })),
   models: Type.Array(modelEstimateShape),
 })
-export type ShownEstimate = Static<typeof estimateShape>
+type ShownEstimate = Static<typeof estimateShape>

@@ -16,7 +16,7 @@ type Host = {
 }
 
 /** The request without its URL. */
-export type HostedRequest = Omit<ProviderRequest, 'url'>
+type HostedRequest = Omit<ProviderRequest, 'url'>
 
 const unaddressed: Access = { baseUrl: '', apiKey: null }
 

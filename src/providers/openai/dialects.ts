@@ -38,7 +38,7 @@ const others: readonly (Dialect & { readonly host: RegExp; readonly name?: Diale
 ]
 
 /** Names for servers under any base URL. */
-export type DialectName = 'mistral' | 'openrouter' | 'groq' | 'cerebras' | 'ollama' | 'vllm'
+type DialectName = 'mistral' | 'openrouter' | 'groq' | 'cerebras' | 'ollama' | 'vllm'
 
 /** Returns the dialect of OpenAI itself, or of the compatible server with that name or on that host. */
 export function dialectOf(hostname: string, isOfficial: boolean, named?: string): Dialect {
