@@ -53,7 +53,7 @@ const bench = command({
     try {
       await measure({ postgres, redis, folder, count: Number(requests), rounds: Number(rounds), most: Number(streams) })
     } finally {
-      stopChildren()
+      await stopChildren()
       await Promise.all([postgres.stop(), redis.stop()])
       rmSync(folder, { recursive: true, force: true })
     }

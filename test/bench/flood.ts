@@ -4,22 +4,12 @@
  * memory must not grow with the streams: it stops reading the upstream when a client's socket is full. Prints memory,
  * times, and upstream bytes.
  */
-import { join } from 'node:path'
 import { command, runCommand } from '../../src/commands/command.ts'
-import { openDatabase } from '../../src/database/database.ts'
-import { newAccountOn } from '../harness/account.ts'
-import { startPostgres } from '../harness/postgres.ts'
-import { dataFolder, startProcess, stopProcesses } from '../harness/processes.ts'
-import { cpuSeconds, residentMegabytes, startChild, stopChildren } from './load/child.ts'
+import { cpuSeconds, residentMegabytes } from './load/child.ts'
+import { startScript, withMeasured } from './load/measured.ts'
 import type { OpenLoad, OpenLoadResult } from './load/open-load.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
-const limits = {
-  requestsPerMinute: 100_000_000,
-  concurrentRequests: 100_000,
-  dailyTokens: 1_000_000_000_000,
-  dailyCostMicrocents: 1_000_000_000_000_000,
-}
 const path = '/v1/chat/completions'
 const asked = (fields: object) =>
   JSON.stringify({ model: 'openai/gpt-4.1', messages: [{ role: 'user', content: 'Write a long story.' }], ...fields })
@@ -68,20 +58,7 @@ const bench = command({
     seconds: { type: 'string', value: 'N', about: 'How long each kind of reader is watched; 10 unless given' },
   },
   async run({ options: { streams = '50', tokens = '120000', seconds = '10' } }) {
-    const postgres = await startPostgres()
-    if (postgres === null) throw new Error('a real Postgres is needed')
-    try {
-      const upstream = await startChild([process.execPath, join(import.meta.dir, 'load', 'flood-upstream.ts'), tokens])
-      const gateway = await startProcess(dataFolder(), {
-        DATABASE_URL: postgres.url,
-        JWT_SECRET: 'bench'.repeat(8),
-        OPENAI_API_KEY: 'bench',
-        OPENAI_BASE_URL: `http://127.0.0.1:${upstream.line}/v1`,
-      })
-      const database = openDatabase(postgres.url)
-      const { key } = await newAccountOn(database, limits)
-      await database.close()
-      const port = Number(new URL(gateway.url).port)
+    await withMeasured(['load/flood-upstream.ts', tokens], {}, async ({ gateway, key, port, upstreamPort }) => {
       const small = async (): Promise<OpenLoadResult> => {
         const options: OpenLoad = {
           port,
@@ -93,14 +70,10 @@ const bench = command({
           warmingSeconds: 0,
           connections: 100,
         }
-        const child = await startChild([
-          process.execPath,
-          join(import.meta.dir, 'load', 'open-load.ts'),
-          JSON.stringify(options),
-        ])
+        const child = await startScript('load/open-load.ts', JSON.stringify(options))
         return JSON.parse(child.line) as OpenLoadResult
       }
-      const writtenBytes = async () => Number(await (await fetch(`http://127.0.0.1:${upstream.line}/`)).text())
+      const writtenBytes = async () => Number(await (await fetch(`http://127.0.0.1:${upstreamPort}/`)).text())
       say(
         `nobody else     others ${JSON.stringify((await small()).statuses)}, ${residentMegabytes(gateway.pid).toFixed(0)} MB`,
       )
@@ -122,11 +95,7 @@ const bench = command({
         readers.stop()
         await Bun.sleep(1_000)
       }
-    } finally {
-      await stopProcesses()
-      stopChildren()
-      await postgres.stop()
-    }
+    })
   },
 })
 

@@ -3,14 +3,9 @@
  * and a real Redis, a mock upstream, and open-loop load, each a separate process. Rounds of unloaded, capacity and
  * overload are interleaved, so that the ratios do not depend on other load. Prints one line per run, then the ratios.
  */
-import { join } from 'node:path'
 import { command, runCommand } from '../../src/commands/command.ts'
-import { openDatabase } from '../../src/database/database.ts'
-import { newAccountOn } from '../harness/account.ts'
-import { startPostgres } from '../harness/postgres.ts'
-import { dataFolder, type Environment, type GatewayProcess, startProcess, stopProcesses } from '../harness/processes.ts'
-import { startRedis } from '../harness/redis.ts'
-import { cpuSeconds, median, startChild, stopChildren } from './load/child.ts'
+import { cpuSeconds, median } from './load/child.ts'
+import { type Measured, startScript, withMeasured } from './load/measured.ts'
 import { type OpenLoad, type OpenLoadResult, placeholder } from './load/open-load.ts'
 import { load } from './load.ts'
 
@@ -22,19 +17,11 @@ const body = JSON.stringify({
   messages: [{ role: 'user', content: `${placeholder} ${words.repeat(9).slice(0, 800)}` }],
 })
 const path = '/v1/chat/completions'
-const unlimited = {
-  requestsPerMinute: 100_000_000,
-  concurrentRequests: 100_000,
-  dailyTokens: 1_000_000_000_000,
-  dailyCostMicrocents: 1_000_000_000_000_000,
-}
 
-type Rig = { readonly gateway: GatewayProcess; readonly key: string; readonly port: number }
-
-async function run({ gateway, key, port }: Rig, name: string, rate: number, seconds: number) {
+async function run({ gateway, key, port }: Measured, name: string, rate: number, seconds: number) {
   const options: OpenLoad = { port, path, keys: [key], body, rate, seconds, warmingSeconds: 2, connections: 3000 }
   const before = cpuSeconds(gateway.pid)
-  const loading = startChild([process.execPath, join(import.meta.dir, 'load', 'open-load.ts'), JSON.stringify(options)])
+  const loading = startScript('load/open-load.ts', JSON.stringify(options))
   const result = JSON.parse((await loading).line) as OpenLoadResult
   const cpu = cpuSeconds(gateway.pid) - before
   const good = result.statuses['200'] ?? { count: 0, p50: Number.NaN, p99: Number.NaN, max: Number.NaN }
@@ -66,43 +53,18 @@ const bench = command({
     stores: { type: 'string', value: 'KIND', about: '`redis` (and Postgres, unless given), or `postgres`' },
   },
   async run({ options: { rounds = '3', seconds = '10', stores = 'redis', times = '3' } }) {
-    const [postgres, redis] = await Promise.all([startPostgres(), stores === 'redis' ? startRedis() : null])
-    if (postgres === null) throw new Error('a real Postgres is needed')
-    try {
-      const upstream = await startChild([process.execPath, join(import.meta.dir, 'upstream.ts')])
-      const environment: Environment = {
-        DATABASE_URL: postgres.url,
-        JWT_SECRET: 'bench'.repeat(8),
-        OPENAI_API_KEY: 'bench',
-        OPENAI_BASE_URL: `http://127.0.0.1:${upstream.line}/v1`,
-        ...(redis === null ? {} : { REDIS_URL: redis.url }),
-      }
-      const gateway = await startProcess(dataFolder(), environment)
-      const database = openDatabase(postgres.url)
-      const { key } = await newAccountOn(database, unlimited)
-      await database.close()
-      const rig = { gateway, key, port: Number(new URL(gateway.url).port) }
+    await withMeasured(['upstream.ts'], { hasRedis: stores === 'redis' }, async rig => {
       await measure(rig, { rounds: Number(rounds), seconds: Number(seconds), times: Number(times) })
-      say(
-        gateway
-          .output()
-          .split('\n')
-          .filter(line => line.startsWith('{'))
-          .slice(-3)
-          .join('\n')
-          .slice(0, 2000),
-      )
-    } finally {
-      await stopProcesses()
-      stopChildren()
-      await Promise.all([postgres.stop(), redis?.stop()])
-    }
+      const lines = rig.gateway.output().split('\n')
+      const last = lines.filter(line => line.startsWith('{')).slice(-3)
+      say(last.join('\n').slice(0, 2000))
+    })
   },
 })
 
 type Plan = { readonly rounds: number; readonly seconds: number; readonly times: number }
 
-async function measure(rig: Rig, { rounds, seconds, times }: Plan): Promise<void> {
+async function measure(rig: Measured, { rounds, seconds, times }: Plan): Promise<void> {
   const closed = (total: number) =>
     load({
       port: rig.port,

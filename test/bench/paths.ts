@@ -1,15 +1,16 @@
 /** The compared paths of the benchmark, each a separate process, and their CPU use. */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startPostgres } from '../harness/postgres.ts'
 import { startRedis } from '../harness/redis.ts'
+import { startChild, stopChildren } from './load/child.ts'
 import type { BenchDialect } from './prompts.ts'
 
 export type Path = {
   readonly name: string
   readonly port: number
-  /** Process ID of its main process; null = not measured. */
-  readonly pid: number | null
+  /** Process ID of its main process. */
+  readonly pid: number
   readonly headers: Readonly<Record<string, string>>
   /** The API form of its requests; absent = chat completions. */
   readonly dialect?: BenchDialect
@@ -19,29 +20,10 @@ export type Path = {
 
 /** Starts paths with their files under `folder`. `stop` ends all of them. */
 export function createPaths(folder: string) {
-  const children: Bun.Subprocess[] = []
+  const others: Bun.Subprocess[] = []
   const stores: { stop(): Promise<void> }[] = []
-
-  const start = async (command: readonly string[], cwd: string, environment: Readonly<Record<string, string>> = {}) => {
-    const child = Bun.spawn([...command], {
-      cwd,
-      stdout: 'pipe',
-      stderr: 'inherit',
-      env: { ...process.env, ...environment },
-    })
-    children.push(child)
-    const reader = child.stdout.getReader()
-    let text = ''
-    while (!text.includes('\n')) {
-      const piece = await reader.read()
-      if (piece.done) throw new Error(`${command.join(' ')} ended before it was ready`)
-      text += new TextDecoder().decode(piece.value)
-    }
-    void drain(reader)
-    return { pid: child.pid, line: text.split('\n')[0] ?? '' }
-  }
   const startScript = (root: string, name: string, ...words: string[]) =>
-    start([process.execPath, join(root, 'test/bench', name), ...words], root)
+    startChild([process.execPath, join(root, 'test/bench', name), ...words], {}, root)
 
   return {
     async upstream(root: string): Promise<Path> {
@@ -61,7 +43,7 @@ export function createPaths(folder: string) {
       const file = join(folder, 'nginx.conf')
       writeFileSync(file, nginxConfiguration(folder, port, upstreamPort))
       const child = Bun.spawn(['nginx', '-c', file], { stdout: 'ignore', stderr: 'ignore' })
-      children.push(child)
+      others.push(child)
       await Bun.sleep(500)
       const workers = Bun.spawnSync(['pgrep', '-P', String(child.pid)]).stdout.toString()
       return { name: 'nginx', port, pid: Number(workers.trim().split('\n')[0]) || child.pid, headers: {} }
@@ -81,7 +63,7 @@ export function createPaths(folder: string) {
       const command = [process.execPath, join(root, 'test/bench/gateway.ts')]
       const profile = process.env.BENCH_PROFILE
       if (profile !== undefined) command.splice(1, 0, '--cpu-prof', '--cpu-prof-dir', profile, '--cpu-prof-name', name)
-      const run = await start(command, root, {
+      const environment = {
         ...external,
         GATEWAY_DATA_DIR: join(folder, name.replaceAll(/[^a-z0-9]/g, '-')),
         PORT: '0',
@@ -89,7 +71,8 @@ export function createPaths(folder: string) {
         OPENAI_BASE_URL: `http://127.0.0.1:${upstreamPort}/v1`,
         BUN_CONFIG_MAX_HTTP_REQUESTS: '8192',
         LOG_LEVEL: 'error',
-      })
+      }
+      const run = await startChild(command, environment, root)
       const { port, key }: { port: number; key: string } = JSON.parse(run.line)
       const path = { name, port, pid: run.pid, headers: { authorization: `Bearer ${key}` } }
       if (redis === null) return path
@@ -97,21 +80,10 @@ export function createPaths(folder: string) {
     },
 
     async stop(): Promise<void> {
-      for (const child of children) child.kill()
-      await Promise.all(children.map(child => child.exited))
+      for (const child of others) child.kill()
+      await Promise.all([stopChildren('SIGTERM'), ...others.map(child => child.exited)])
       for (const store of stores) await store.stop()
     },
-  }
-}
-
-/** Returns user and system time of a process in seconds (Linux; NaN elsewhere). */
-export function cpuSeconds(pid: number | null): number {
-  if (pid === null) return Number.NaN
-  try {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-    return (Number(fields[11]) + Number(fields[12])) / 100
-  } catch {
-    return Number.NaN
   }
 }
 
@@ -128,8 +100,4 @@ http { access_log off; client_body_temp_path ${folder}/b; proxy_temp_path ${fold
   upstream mock { server 127.0.0.1:${upstreamPort}; keepalive 64; }
   server { listen 127.0.0.1:${port}; keepalive_requests 10000000;
     location / { proxy_pass http://mock; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off; } } }`
-}
-
-async function drain(reader: { read(): Promise<{ done: boolean }> }): Promise<void> {
-  while (!(await reader.read()).done);
 }

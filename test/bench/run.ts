@@ -9,8 +9,9 @@ import { join, resolve } from 'node:path'
 import { choice, command, runCommand, UsageError } from '../../src/commands/command.ts'
 import { showProgress } from '../../src/commands/progress.ts'
 import { checkOut } from './against.ts'
+import { cpuSeconds } from './load/child.ts'
 import { load } from './load.ts'
-import { cpuSeconds, createPaths, type Path } from './paths.ts'
+import { createPaths, type Path } from './paths.ts'
 import { type BenchDialect, benchDialects, chatBody } from './prompts.ts'
 
 const root = resolve(import.meta.dir, '../..')

@@ -2,23 +2,12 @@
  * `bun test/bench/streams.ts`: many concurrent event streams through one gateway process, or several with `--workers`.
  * Upstream and readers are one process each. Prints the readers' results and the gateway's CPU and memory.
  */
-import { join } from 'node:path'
 import { command, runCommand } from '../../src/commands/command.ts'
-import { openDatabase } from '../../src/database/database.ts'
-import { newAccountOn } from '../harness/account.ts'
-import { startPostgres } from '../harness/postgres.ts'
-import { dataFolder, startProcess, stopProcesses } from '../harness/processes.ts'
-import { startRedis } from '../harness/redis.ts'
-import { cpuSeconds, familyOf, residentMegabytes, startChild, stopChildren } from './load/child.ts'
+import { cpuSeconds, familyOf, residentMegabytes } from './load/child.ts'
+import { startScript, withMeasured } from './load/measured.ts'
 import type { StreamReaders } from './load/stream-readers.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
-const unlimited = {
-  requestsPerMinute: 100_000_000,
-  concurrentRequests: 100_000,
-  dailyTokens: 1_000_000_000_000,
-  dailyCostMicrocents: 1_000_000_000_000_000,
-}
 
 const bench = command({
   program: 'bun',
@@ -35,29 +24,13 @@ const bench = command({
   },
   async run({ options }) {
     const { streams = '1000', rate = '50', seconds = '60', ramp = '2000', workers = '1', redis: withRedis } = options
-    const [postgres, redis] = await Promise.all([startPostgres(), withRedis || workers !== '1' ? startRedis() : null])
-    if (postgres === null) throw new Error('a real Postgres is needed')
     const tokens = Number(rate) * Number(seconds)
-    try {
-      const upstream = await startChild([
-        process.execPath,
-        join(import.meta.dir, 'load', 'paced-upstream.ts'),
-        rate,
-        String(tokens),
-      ])
-      const gateway = await startProcess(dataFolder(), {
-        DATABASE_URL: postgres.url,
-        JWT_SECRET: 'bench'.repeat(8),
-        OPENAI_API_KEY: 'bench',
-        OPENAI_BASE_URL: `http://127.0.0.1:${upstream.line}/v1`,
-        ...(redis === null ? {} : { REDIS_URL: redis.url }),
-        ...(workers === '1' ? {} : { WORKERS: workers }),
-      })
-      const database = openDatabase(postgres.url)
-      const { key } = await newAccountOn(database, unlimited)
-      await database.close()
+    const hasRedis = withRedis === true || workers !== '1'
+    const environment = workers === '1' ? {} : { WORKERS: workers }
+    const script = ['load/paced-upstream.ts', rate, String(tokens)] as const
+    await withMeasured(script, { hasRedis, environment }, async ({ gateway, key, port, upstreamPort }) => {
       const readers: StreamReaders = {
-        port: Number(new URL(gateway.url).port),
+        port,
         path: '/v1/chat/completions',
         key,
         body: JSON.stringify({
@@ -76,11 +49,7 @@ const bench = command({
       const used = () => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0)
       const before = used()
       const began = performance.now()
-      const reading = startChild([
-        process.execPath,
-        join(import.meta.dir, 'load', 'stream-readers.ts'),
-        JSON.stringify(readers),
-      ])
+      const reading = startScript('load/stream-readers.ts', JSON.stringify(readers))
       let most = 0
       const watch = setInterval(() => {
         most = Math.max(most, ...pids.map(residentMegabytes))
@@ -89,7 +58,7 @@ const bench = command({
       clearInterval(watch)
       const took = (performance.now() - began) / 1000
       const cpu = used() - before
-      const late = await (await fetch(`http://127.0.0.1:${upstream.line}/`)).text()
+      const late = await (await fetch(`http://127.0.0.1:${upstreamPort}/`)).text()
       say(line)
       say(
         `gateway: ${cpu.toFixed(1)} CPU seconds in ${took.toFixed(1)} s = ${(cpu / took).toFixed(2)} cores, ` +
@@ -100,11 +69,7 @@ const bench = command({
         .split('\n')
         .filter(one => one.includes('"level":"error"') || one.includes('"level":"warn"'))
       say(`${told.length} lines of warnings and errors${told.length > 0 ? `, the last: ${told.at(-1)}` : ''}`)
-    } finally {
-      await stopProcesses()
-      stopChildren()
-      await Promise.all([postgres.stop(), redis?.stop()])
-    }
+    })
   },
 })
 

@@ -10,10 +10,10 @@ export async function freshKey(databaseUrl: string, { concurrent = 1_000 } = {})
     // A Postgres that has just started may miss the deadline of a query on a busy machine.
     const { key } = await answered(() =>
       newAccountOn(database, {
-        requestsPerMinute: 100_000,
+        requestsPerMinute: 100_000_000,
         concurrentRequests: concurrent,
-        dailyTokens: 1_000_000_000,
-        dailyCostMicrocents: 1_000_000_000_000,
+        dailyTokens: 1_000_000_000_000,
+        dailyCostMicrocents: 1_000_000_000_000_000,
       }),
     )
     return key

@@ -91,7 +91,7 @@ const rig = command({
       process.stdout.write(`${lines.length} warnings and errors ${lines.at(-1) ?? ''}\n`)
     } finally {
       await stopProcesses()
-      stopChildren()
+      await stopChildren()
       proxy.stop()
       await Promise.all([postgres.stop(), redis?.stop()])
     }

@@ -6,8 +6,13 @@ const children = new Set<Bun.Subprocess>()
 export type Child = { readonly pid: number; readonly line: string; readonly exited: Promise<number> }
 
 /** Starts a process and resolves with its first line of output. Throws if it ends without one. */
-export async function startChild(words: readonly string[], environment: Record<string, string> = {}): Promise<Child> {
-  const child = Bun.spawn([...words], { stdout: 'pipe', stderr: 'inherit', env: { ...process.env, ...environment } })
+export async function startChild(
+  words: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+  cwd?: string,
+): Promise<Child> {
+  const env = { ...process.env, ...environment }
+  const child = Bun.spawn([...words], { stdout: 'pipe', stderr: 'inherit', env, ...(cwd === undefined ? {} : { cwd }) })
   children.add(child)
   void child.exited.then(() => children.delete(child))
   const reader = child.stdout.getReader()
@@ -26,9 +31,10 @@ async function drain(reader: { read(): Promise<{ done: boolean }> }): Promise<vo
   while (!(await reader.read()).done);
 }
 
-/** Ends the running processes. */
-export function stopChildren(): void {
-  for (const child of children) child.kill('SIGKILL')
+/** Ends the running processes; SIGTERM lets one write its profile. */
+export async function stopChildren(signal: 'SIGKILL' | 'SIGTERM' = 'SIGKILL'): Promise<void> {
+  for (const child of children) child.kill(signal)
+  await Promise.all([...children].map(child => child.exited))
 }
 
 /** Returns user and system time of a process in seconds (Linux; NaN elsewhere). */
