@@ -382,17 +382,17 @@ describe('budgets', () => {
   // What the tree has today, rounded up: a number may only become smaller. A larger one needs a decision record that
   // names what was removed for it.
   const table: Readonly<Record<string, readonly [figure: number, most: number]>> = {
-    'lines of the service': [linesIn(path => !programs.test(path)), 84_100],
+    'lines of the service': [linesIn(path => !programs.test(path)), 83_550],
     'lines of src/dashboard': [linesUnder('dashboard'), 10_880],
     'lines of src/simulator': [linesUnder('simulator'), 3_500],
-    'lines of src/training': [linesUnder('training'), 6_400],
+    'lines of src/training': [linesUnder('training'), 3_350],
     'lines of src/limits': [linesUnder('limits'), 4_200],
     'lines of src/ledger': [linesUnder('ledger'), 2_800],
     'lines of src/request': [linesUnder('request'), 7_700],
-    'lines of src/text': [linesUnder('text'), 13_400],
+    'lines of src/text': [linesUnder('text'), 10_450],
     'lines of tests': [filesUnder('test').reduce((sum, path) => sum + linesOf(path), 0), 90_600],
-    'files in src': [sizes.size, 782],
-    'files of at most 25 lines': [[...sizes.values()].filter(lines => lines <= 25).length, 72],
+    'files in src': [sizes.size, 758],
+    'files of at most 25 lines': [[...sizes.values()].filter(lines => lines <= 25).length, 60],
     'files of more than 300 lines': [[...sizes.values()].filter(lines => lines > 300).length, 42],
     'files in one folder': [Math.max(...filesPerFolder), 58],
     'decision records': [countOf('docs/decisions') - 1, 24],

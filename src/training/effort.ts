@@ -16,15 +16,13 @@ import gain from '../text/weights/gain.json'
 import { encodeWeights } from '../text/weights/stored-weights.ts'
 import { areaRecovered } from './apgr.ts'
 import { readRows } from './data.ts'
-import { partsOf, trainingDigest } from './digest.ts'
 import { foldOf } from './folds.ts'
 import { outcomesOf, quantilesOf, scoresUnseen } from './gain.ts'
 import { nineModels, readGainRows, tests, twoModels } from './gain-rows.ts'
 import { trainLbfgs } from './lbfgs.ts'
 import { type Example, quantised } from './linear.ts'
-import type { ReportRow } from './report-table.ts'
 import { effortExamples, typedSentences } from './templates.ts'
-import type { TrainingJob } from './training-job.ts'
+import { partsOf, type ReportRow, type TrainingJob, trainingDigest } from './training-job.ts'
 
 /** Weights set by hand for signs of hard and routine work; learned weights are regularized toward them. */
 const priors: Readonly<Record<string, number>> = {

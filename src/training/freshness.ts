@@ -4,15 +4,13 @@ import { createFeatureReader } from '../text/analysis/features.ts'
 import { adjustForQueryType, createFreshnessSlots, fillFreshnessSlots } from '../text/analysis/freshness.ts'
 import { encodeWeights } from '../text/weights/stored-weights.ts'
 import { readRows } from './data.ts'
-import { partsOf, trainingDigest } from './digest.ts'
 import { foldOf } from './folds.ts'
 import { machineTexts } from './frames.ts'
 import { trainLbfgs } from './lbfgs.ts'
 import { type Example, probabilities, quantised } from './linear.ts'
 import { heldOutTypes } from './query-types.ts'
-import { f1, type ReportRow, weightedF1 } from './report-table.ts'
 import { datedQuestions, typedSentences } from './templates.ts'
-import type { TrainingJob } from './training-job.ts'
+import { f1, partsOf, type ReportRow, type TrainingJob, trainingDigest, weightedF1 } from './training-job.ts'
 
 const needsCurrent = Type.Union([Type.Boolean(), Type.Null()])
 const EverGreen = Type.Object({

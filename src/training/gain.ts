@@ -1,10 +1,8 @@
 import { areaRecovered, callsFor, type ModelOutcome } from './apgr.ts'
-import { trainingDigest } from './digest.ts'
 import { fitGain, type GainModel, gainScoreOf, gainSettings, keepModel } from './gain-model.ts'
 import { type GainRow, nineModels, readGainRows, tests } from './gain-rows.ts'
 import { chooseAmongNine } from './nine-models.ts'
-import type { ReportRow } from './report-table.ts'
-import type { Trained, TrainingJob } from './training-job.ts'
+import { type ReportRow, type Trained, type TrainingJob, trainingDigest } from './training-job.ts'
 
 /**
  * Required results, and those of a linear model over hashed words on the other halves: trained per set, and on all

@@ -10,13 +10,11 @@ import { createTypeSlots, fillTypeSlots } from '../text/analysis/query-type.ts'
 import { enhancePrompt } from '../text/enhancement/enhance.ts'
 import { encodeWeights } from '../text/weights/stored-weights.ts'
 import { readRows } from './data.ts'
-import { partsOf, trainingDigest } from './digest.ts'
 import { foldOf } from './folds.ts'
 import { trainLbfgs } from './lbfgs.ts'
 import { type Example, probabilities, quantised } from './linear.ts'
-import { f1, type ReportRow } from './report-table.ts'
 import { datedQuestions, shortRequests, typedSentences } from './templates.ts'
-import type { TrainingJob } from './training-job.ts'
+import { f1, partsOf, type ReportRow, type TrainingJob, trainingDigest } from './training-job.ts'
 
 const LabelledQuery = Type.Object({ prompt: Type.String(), type: Type.String(), detail: Type.String() })
 const FamilyQuery = Type.Object({ prompt: Type.String(), family: Type.String() })

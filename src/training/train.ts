@@ -5,8 +5,7 @@
 import { join } from 'node:path'
 import { CommandFailure, command, print, runCommand } from '../commands/command.ts'
 import { showProgress } from '../commands/progress.ts'
-import { tableOf } from './report-table.ts'
-import type { TrainingJob } from './training-job.ts'
+import { type TrainingJob, tableOf } from './training-job.ts'
 import { courses, examplesIn } from './training-jobs.ts'
 
 const folder = join(import.meta.dir, '../text/weights')

@@ -13,12 +13,10 @@ import { asksForHarm } from '../text/harm/world.ts'
 import { encodeWeights } from '../text/weights/stored-weights.ts'
 import honestWorld from './data/honest-world.json'
 import { readRows } from './data.ts'
-import { partsOf, trainingDigest } from './digest.ts'
 import { foldOf } from './folds.ts'
 import { safetyExamples } from './frames.ts'
 import { type Example, quantised, train } from './linear.ts'
-import type { ReportRow } from './report-table.ts'
-import type { Trained, TrainingJob } from './training-job.ts'
+import { partsOf, type ReportRow, type Trained, type TrainingJob, trainingDigest } from './training-job.ts'
 
 const settings = { size: notionSlots, classes: 1, epochs: 8, rate: 0.1, decay: 1e-3, seed: 3 }
 const folds = 4

@@ -3,7 +3,7 @@ import { expect } from 'bun:test'
 import { Type } from '@sinclair/typebox'
 import { openReaders } from '../../src/text/readers.ts'
 import { readRows } from '../../src/training/data.ts'
-import { f1, weightedF1 } from '../../src/training/report-table.ts'
+import { f1, weightedF1 } from '../../src/training/training-job.ts'
 import { courses, examplesIn } from '../../src/training/training-jobs.ts'
 import { testNeeding } from '../harness/needs.ts'
 
