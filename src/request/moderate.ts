@@ -1,4 +1,4 @@
-/** Moderation of a request and of its output: what is read before the upstream is called, and while it answers. */
+/** Moderation of a request before the upstream is called, and of its output while it arrives. */
 import type { ChatRequest, EmbeddingInput, EmbeddingInputs, Message, PromptDefinition } from '../core/chat/chat.ts'
 import type { ChatEvent } from '../core/chat/chat-events.ts'
 import { WebCitations } from '../core/chat/citations.ts'
