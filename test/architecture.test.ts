@@ -390,7 +390,7 @@ describe('budgets', () => {
     'lines of src/ledger': [linesUnder('ledger'), 2_800],
     'lines of src/request': [linesUnder('request'), 7_700],
     'lines of src/text': [linesUnder('text'), 10_450],
-    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + linesOf(path), 0), 90_600],
+    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + linesOf(path), 0), 90_400],
     'files in src': [sizes.size, 758],
     'files of at most 25 lines': [[...sizes.values()].filter(lines => lines <= 25).length, 60],
     'files of more than 300 lines': [[...sizes.values()].filter(lines => lines > 300).length, 42],
