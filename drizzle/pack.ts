@@ -2,9 +2,9 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { packedFolder, packedName } from '../src/database/data-folder.ts'
 import { migrate, openDatabase } from '../src/database/database.ts'
 import { openEmbedded } from '../src/database/embedded.ts'
-import { packedFolder, packedName } from '../src/database/packed-folder.ts'
 
 const path = packedFolder()
 for (const name of readdirSync(dirname(path))) if (packedName.test(name)) rmSync(join(dirname(path), name))

@@ -9,7 +9,7 @@ import { manualPayments } from '../console/billing/payment-processor.ts'
 import { startBillingWorker, startNoticeWorker } from '../console/billing/worker.ts'
 import { createKeyDirectory } from '../console/keys/stores/keys.ts'
 import { resealSecrets } from '../console/webhooks/stores/webhooks.ts'
-import { createSecretSeal, startWebhooks } from '../console/webhooks/worker.ts'
+import { startWebhooks } from '../console/webhooks/worker.ts'
 import { keysOf, partitionOf } from '../core/limits/redis.ts'
 import type { Catalog } from '../core/models/models.ts'
 import { toUsd } from '../core/usage/money.ts'
@@ -19,7 +19,7 @@ import { createIdempotencyBook } from '../database/repositories/idempotency.ts'
 import { createReasoningSeal } from '../dialects/reasoning-seal.ts'
 import { callerAddress, createTokens } from '../http/authentication.ts'
 import { derivedSecrets } from '../http/idempotency.ts'
-import { createTextSeal } from '../http/text-seal.ts'
+import { createTextSeal, type TextSeal } from '../http/text-seal.ts'
 import { createMailer, type Mailer } from '../mail/mailer.ts'
 import { createMail } from '../mail/queue.ts'
 import { createHttpPost } from '../web/http-post.ts'
@@ -55,7 +55,7 @@ export async function openIdentity(config: Config, parts: IdentityParts, undo: A
   const cacheSecretOf = derivedSecrets(stableSecret, 'prompt cache')
   return {
     /** Seals the signing secrets of webhooks. */
-    secretSeal: createSecretSeal(secret, previousSecret),
+    secretSeal: createTextSeal({ secret, previousSecret, purpose: 'gateway-ai webhook secrets', prefix: 'gww1.' }),
     keys,
     sessions,
     idempotency,
@@ -87,7 +87,7 @@ export async function openIdentity(config: Config, parts: IdentityParts, undo: A
 type ConsoleParts = Pick<Process, 'clock' | 'network' | 'log' | 'newId' | 'timer' | 'pages'> & {
   readonly database: Database
   readonly redis: Usage['redis']
-  readonly secretSeal: ReturnType<typeof createSecretSeal>
+  readonly secretSeal: TextSeal
   readonly catalogue: Catalog
   readonly health: Parameters<typeof startAlertWorker>[0]['health']
 }

@@ -9,8 +9,8 @@ import { createConfigReload } from '../config/reload.ts'
 import { makeFirstAccount } from '../console/account/first-account.ts'
 import { createPasswords } from '../console/auth/password-hashing.ts'
 import type { Passwords } from '../core/accounts/passwords.ts'
-import { automaticCacheMarks } from '../core/chat/cache-marks.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
+import { automaticCacheMarks } from '../core/chat/provider-features.ts'
 import { createActiveSet, type RequestAbort } from '../core/chat/request-abort.ts'
 import type { Clock } from '../core/ports.ts'
 import type { ServiceDeadlines } from '../core/request/deadlines.ts'
@@ -23,7 +23,6 @@ import { createTieBook } from '../learning/cache-affinity.ts'
 import { createForesightBook } from '../learning/estimate-calibration.ts'
 import { createLearningBook } from '../learning/learning-cache.ts'
 import { RejectionLog } from '../ledger/find-request.ts'
-import { createLedgerReader } from '../ledger/ledger.ts'
 import type { AdmissionRequest } from '../limits/meter.ts'
 import { createHealthBook } from '../models/health-tracker.ts'
 import { HedgeBudget } from '../models/hedging.ts'
@@ -157,7 +156,6 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
       replaceRouting: next => void Object.assign(config.routing, next.routing),
     }),
     simulatedProviders: new Set([...endpoints.values()].filter(({ simulated }) => simulated).map(({ id }) => id)),
-    ledger: createLedgerReader(database),
     rejections,
     spent,
     meter,

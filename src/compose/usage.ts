@@ -4,8 +4,7 @@
  */
 import type { Config } from '../config/config.ts'
 import { createLocalRateLimiters, type RateLimiterFactory } from '../core/limits/rate-limits.ts'
-import type { DailyUsage } from '../core/limits/spent.ts'
-import type { UsageRecord } from '../core/usage/usage-record.ts'
+import type { DailyUsage, UsageRecord } from '../core/usage/usage-record.ts'
 import { type Channel, openChannel } from '../database/channel.ts'
 import type { Database } from '../database/database.ts'
 import { socketPathIn } from '../database/embedded.ts'

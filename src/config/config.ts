@@ -4,8 +4,7 @@
  */
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import type { RegistrationConfig } from '../core/accounts/registration.ts'
-import type { SingleSignOnConfig } from '../core/accounts/single-sign-on.ts'
+import type { RegistrationConfig, SingleSignOnConfig } from '../core/accounts/single-sign-on.ts'
 import { type WebPrices, webPrices } from '../core/chat/web-sources.ts'
 import { applyPlanOverrides, highestLimits, type Plans } from '../core/limits/plans.ts'
 import {
@@ -16,6 +15,7 @@ import {
 } from '../core/models/configured-models.ts'
 import type { ConfiguredEmbeddingModel } from '../core/models/embedding-models.ts'
 import { fullName, type Model } from '../core/models/models.ts'
+import { maximumTotalMinutes } from '../core/models/pricing.ts'
 import { type Deadlines, deadlinesOfAtLeast, type ServiceDeadlines } from '../core/request/deadlines.ts'
 import { isSentinelUrl, sentinelProblem } from '../core/text/sentinel-urls.ts'
 import { fromUsd } from '../core/usage/money.ts'
@@ -300,7 +300,7 @@ export function readConfig(environment: Environment = process.env): Config {
       silenceMs: read.integer('SILENCE_TIMEOUT_MS', minute, 1, 30 * minute),
       firstContentMs: read.integer('FIRST_CONTENT_TIMEOUT_MS', 2 * minute, 1, 30 * minute),
       firstContentReasoningMs: read.integer('FIRST_CONTENT_REASONING_TIMEOUT_MS', 5 * minute, 1, 30 * minute),
-      totalMs: read.integer('TOTAL_TIMEOUT_MS', 10 * minute, 1, 60 * minute),
+      totalMs: read.integer('TOTAL_TIMEOUT_MS', 10 * minute, 1, maximumTotalMinutes * minute),
     },
     serviceDeadlines,
     tokenCountsPerMinute: read.integer('TOKEN_COUNTS_PER_MINUTE', 120, 1, 1_000_000),

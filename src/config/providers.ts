@@ -1,7 +1,7 @@
+import { ownFields } from '../core/chat/provider-features.ts'
 import { type ConfiguredModel, type ModelChange, toModel, withChanges } from '../core/models/configured-models.ts'
 import { type ConfiguredEmbeddingModel, embeddingModelProblems } from '../core/models/embedding-models.ts'
 import { autoModel, buildCatalog, type Catalog, type Model } from '../core/models/models.ts'
-import { ownFields } from '../core/validation/own-fields.ts'
 import { type ConfiguredHost, withHosts } from '../models/model-hosts.ts'
 import { baseUrlProblem, isPrivateHost, withoutTrailingSlash } from './addresses.ts'
 import { type CloudSettings, type CloudType, readCloud, strayCloudFields, withCloudDefaults } from './clouds.ts'

@@ -1,8 +1,7 @@
 /** Single sign-on, and who may register. */
 
-import { type RegistrationConfig, registrationModes } from '../core/accounts/registration.ts'
 import { type Role, roles } from '../core/accounts/roles.ts'
-import type { SingleSignOnConfig } from '../core/accounts/single-sign-on.ts'
+import { type RegistrationConfig, registrationModes, type SingleSignOnConfig } from '../core/accounts/single-sign-on.ts'
 import { baseUrlProblem } from './addresses.ts'
 import type { EnvironmentReader } from './environment.ts'
 

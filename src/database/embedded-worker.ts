@@ -11,7 +11,7 @@ import { existsSync, renameSync, rmSync } from 'node:fs'
 import { PGlite } from '@electric-sql/pglite'
 import type { Socket } from 'bun'
 import { whenNeeded } from '../core/jobs/repeating.ts'
-import { packedFolder } from './packed-folder.ts'
+import { packedFolder } from './data-folder.ts'
 
 declare const self: Worker
 

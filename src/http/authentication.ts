@@ -13,13 +13,16 @@ import { GatewayError } from '../core/validation/errors.ts'
 import { ipRateLimitedError } from './rate-limits.ts'
 
 /** Finds the account of an API key. */
-type KeyLookup = {
+export type KeyLookup = {
   /**
-   * Returns the caller of a key from memory. Returns a promise only for a key that certainly exists, and null for every
-   * other key, without a store query.
+   * Like `find`, but returns null at once for a key that is not in memory: the store is only queried for keys that
+   * certainly exist.
    */
   recall(key: string): Caller | null | Promise<Caller | null>
-  /** Returns the caller of any key, with a store query if needed. Throws 503 if the store is unavailable. */
+  /**
+   * Returns the caller of a key; null if it is malformed, unknown, revoked or expired. Known keys are answered at once,
+   * also while the store is unavailable. Rejects with `service_unavailable` if a key cannot be looked up now.
+   */
   find(key: string): Caller | null | Promise<Caller | null>
   /** Returns true if the key was valid and has expired, after `find` returned null. */
   isExpired(key: string): boolean

@@ -2,8 +2,9 @@
  * Headers of chat responses, written directly into a `Headers`: a record in between would create the fifteen headers of
  * a response three times.
  */
+
+import type { OutputCap } from '../core/chat/attempts.ts'
 import type { ResponseStart, ResponseSummary } from '../core/chat/chat-events.ts'
-import type { OutputCap } from '../core/chat/output-cap.ts'
 import type { Caller, QuotaStatus } from '../core/limits/plans.ts'
 import { type Catalog, fullName } from '../core/models/models.ts'
 import { asciiName } from '../core/text/safe-name.ts'

@@ -6,28 +6,47 @@ import { invalidField } from '../core/validation/validate.ts'
 import type { Principal } from './authentication.ts'
 import { bodyLimits, readBody } from './body.ts'
 
-/** Store of idempotency keys. `claim` throws `service_unavailable` if the store is unavailable. */
-export type IdempotencyStore = {
-  claim(claim: Claim): Promise<Claimed>
-  finish(claim: Claim, result: Result): Promise<void>
-  release(claim: Claim): Promise<void>
-}
-
-type Claim = {
+export type IdempotencyClaim = {
   readonly accountId: string
   readonly name: string
   readonly requestDigest: string
+  /** Identifies the claiming request, so that only it can complete or release the claim. */
   readonly holder: string
+  /** Maximum run time. */
   readonly leaseMs: number
 }
-type Claimed =
-  | { readonly outcome: 'taken' | 'running' | 'other_request' }
-  | { readonly outcome: 'completed'; readonly resultId: string | null; readonly usage: CompletedUsage | null }
-type Result = { readonly resultId: string | null; readonly usage: CompletedUsage | null }
+
+export type ClaimOutcome =
+  /** This request may run. */
+  | { readonly outcome: 'taken' }
+  | { readonly outcome: 'running' }
+  /** The key was used for another request. */
+  | { readonly outcome: 'other_request' }
+  | {
+      readonly outcome: 'completed'
+      /** The request that had the effect, if it is in the ledger. */
+      readonly resultId: string | null
+      readonly usage: CompletedUsage | null
+    }
+
+export type IdempotencyResult = { readonly resultId: string | null; readonly usage: CompletedUsage | null }
+
+/** Store of idempotency keys. */
+export type IdempotencyStore = {
+  /**
+   * Claims a key; one of several concurrent requests succeeds. Throws `service_unavailable` if Postgres does not
+   * answer.
+   */
+  claim(claim: IdempotencyClaim): Promise<ClaimOutcome>
+  /** Marks a claim as completed. Never throws: a failed write is repeated later. */
+  finish(claim: IdempotencyClaim, result: IdempotencyResult): Promise<void>
+  /** Releases a claim of a request without effect, so that the next one may run. Never throws. */
+  release(claim: IdempotencyClaim): Promise<void>
+}
 
 /** A request that may run, once. */
 export type IdempotentRun = {
-  finish(result: Result): Promise<void>
+  finish(result: IdempotencyResult): Promise<void>
   /** Releases the key if the request had no effect; does nothing after `finish`. */
   release(): Promise<void>
 }
@@ -102,7 +121,7 @@ function hmac(secret: string, text: string): string {
   return createHmac('sha256', secret).update(text).digest('hex')
 }
 
-function orRefuse(claimed: Claimed): void {
+function orRefuse(claimed: ClaimOutcome): void {
   switch (claimed.outcome) {
     case 'taken':
       return

@@ -6,6 +6,8 @@ export type TextSeal = {
   seal(owner: string, text: string): string
   /** Returns the text; null if it was not sealed for this owner under a current secret. Never throws. */
   open(owner: string, sealed: string): string | null
+  /** Returns the text sealed under the current secret; null if it is already, or cannot be opened. */
+  reseal(owner: string, sealed: string): string | null
 }
 
 const nonceBytes = 12
@@ -25,23 +27,24 @@ type TextSealOptions = {
 export function createTextSeal({ secret, previousSecret, purpose, prefix }: TextSealOptions): TextSeal {
   const keyOf = (from: string) => Buffer.from(hkdfSync('sha256', from, '', purpose, 32))
   const key = keyOf(secret)
-  const keys = previousSecret === null ? [key] : [key, keyOf(previousSecret)]
+  const previousKey = previousSecret === null ? null : keyOf(previousSecret)
+  const seal = (owner: string, text: string) => {
+    const nonce = randomBytes(nonceBytes)
+    const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(owner))
+    const sealed = [cipher.update(text, 'utf8'), cipher.final()]
+    return prefix + Buffer.concat([nonce, ...sealed, cipher.getAuthTag()]).toString('base64url')
+  }
+  const openUnder = (under: Buffer | null, owner: string, sealed: string) => {
+    if (under === null || !sealed.startsWith(prefix)) return null
+    const bytes = Buffer.from(sealed.slice(prefix.length), 'base64url')
+    return bytes.length < nonceBytes + tagBytes ? null : opened(under, owner, bytes)
+  }
   return {
-    seal(owner, text) {
-      const nonce = randomBytes(nonceBytes)
-      const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(owner))
-      const sealed = [cipher.update(text, 'utf8'), cipher.final()]
-      return prefix + Buffer.concat([nonce, ...sealed, cipher.getAuthTag()]).toString('base64url')
-    },
-    open(owner, sealed) {
-      if (!sealed.startsWith(prefix)) return null
-      const bytes = Buffer.from(sealed.slice(prefix.length), 'base64url')
-      if (bytes.length < nonceBytes + tagBytes) return null
-      for (const one of keys) {
-        const text = opened(one, owner, bytes)
-        if (text !== null) return text
-      }
-      return null
+    seal,
+    open: (owner, sealed) => openUnder(key, owner, sealed) ?? openUnder(previousKey, owner, sealed),
+    reseal(owner, sealed) {
+      const text = openUnder(key, owner, sealed) === null ? openUnder(previousKey, owner, sealed) : null
+      return text === null ? null : seal(owner, text)
     },
   }
 }

@@ -3,8 +3,8 @@
  * SHA-256 of account and beginning, which is meaningless elsewhere. Entries are short-lived, like a provider's cache.
  */
 
-import { type AutomaticCacheMarks, leastCachedCharacters } from '../core/chat/cache-marks.ts'
 import type { ChatRequest, Message } from '../core/chat/chat.ts'
+import { type AutomaticCacheMarks, leastCachedCharacters } from '../core/chat/provider-features.ts'
 import { createRecentMap } from '../core/text/recent-map.ts'
 import { asksForHour } from '../core/usage/source-charges.ts'
 import type { CacheAffinity, CachePlace } from '../models/cache-affinity.ts'

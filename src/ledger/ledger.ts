@@ -1,13 +1,12 @@
 /** Reads the usage ledger: requests of an account and their sums. */
 import type { Sql, TransactionSql } from 'postgres'
 import { monthDays, type ScopeUsage, scopeNamesOf } from '../core/limits/scopes.ts'
-import { type DailyUsage, sumOf } from '../core/limits/spent.ts'
 import { formatDay } from '../core/text/utc-days.ts'
+import { type DailyUsage, sumOf } from '../core/usage/usage-record.ts'
 import { type CountedUsage, correctionOf, countedUsage, mergedRecords } from '../core/usage/usage-truth.ts'
 import type { Database } from '../database/database.ts'
 import { withAccountRls } from '../database/statement.ts'
 import { seesProjects, type UsageScope, visibleRecords } from '../database/visible-requests.ts'
-import { countRejected, findRequest, listRejected } from './find-request.ts'
 import type { Journal } from './journal.ts'
 import {
   isOfFailed,
@@ -22,24 +21,6 @@ import {
   requestColumns,
   testsRequests,
 } from './request-filters.ts'
-import type { UsagePeriod } from './usage-lines.ts'
-import { readUsage } from './usage-totals.ts'
-
-/** Creates the ledger queries for clients on one database. */
-export function createLedgerReader(database: Database) {
-  return {
-    requests: (scope: UsageScope, filters: RequestFilters, page: LogRange) =>
-      readRequests(database, scope, filters, page),
-    export: (scope: UsageScope, filters: RequestFilters) => exportRequests(database, scope, filters),
-    find: (scope: UsageScope, id: string) => findRequest(database, scope, id),
-    rejected: (scope: UsageScope, filters: RequestFilters, page: LogRange) =>
-      listRejected(database, scope, filters, page),
-    countRejected: (scope: UsageScope, filters: RequestFilters) => countRejected(database, scope, filters),
-    usage: (scope: UsageScope, period: UsagePeriod) => readUsage(database, scope, period),
-  }
-}
-
-export type LedgerReader = ReturnType<typeof createLedgerReader>
 
 /** Returns the ledger's usage of an account on a UTC day (since the epoch). */
 export async function dailyUsageOf(database: Database, accountId: string, day: number): Promise<DailyUsage> {

@@ -3,9 +3,8 @@
  * Read-only, and safe beside busy gateways: records in transit from a stream or journal to the ledger are counted once.
  */
 
-import { type DailyUsage, nothing, spentOf } from '../core/limits/spent.ts'
 import { dayMs, formatDay } from '../core/text/utc-days.ts'
-import type { Truth, UsageRecord } from '../core/usage/usage-record.ts'
+import { type DailyUsage, nothing, spentOf, type Truth, type UsageRecord } from '../core/usage/usage-record.ts'
 import {
   type CountedUsage,
   compareTruth,

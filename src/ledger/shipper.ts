@@ -6,8 +6,7 @@
 
 import type { Sql } from 'postgres'
 import { intervalTimer, whenNeeded } from '../core/jobs/repeating.ts'
-import type { DailyUsage } from '../core/limits/spent.ts'
-import type { UsageRecord } from '../core/usage/usage-record.ts'
+import type { DailyUsage, UsageRecord } from '../core/usage/usage-record.ts'
 import { mergedRecords, truthOf } from '../core/usage/usage-truth.ts'
 import { failureReason } from '../core/validation/errors.ts'
 import { type Database, isRowFault, postgresError } from '../database/database.ts'

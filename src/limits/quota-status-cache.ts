@@ -1,7 +1,7 @@
 import type { Limits } from '../core/limits/plans.ts'
-import { type DailyUsage, nothing } from '../core/limits/spent.ts'
 import { maximumAccounts, setBounded } from '../core/text/recent-map.ts'
 import { dayMs, formatDay } from '../core/text/utc-days.ts'
+import { type DailyUsage, nothing } from '../core/usage/usage-record.ts'
 import type { QuotaStatus, Reservation } from './meter.ts'
 
 /**

@@ -1,6 +1,5 @@
-import type { DailyUsage } from '../core/limits/spent.ts'
 import { dayMs } from '../core/text/utc-days.ts'
-import type { UsageRecord } from '../core/usage/usage-record.ts'
+import type { DailyUsage, UsageRecord } from '../core/usage/usage-record.ts'
 import type { InterimUsage, Reservation } from './meter.ts'
 
 /** Returns the record that the ledger will store for a request with this usage. */

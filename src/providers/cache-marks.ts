@@ -3,8 +3,8 @@
  * Anthropic read the prompt up to there from its cache, or write it. Without marks it caches nothing.
  */
 
-import type { AutomaticCacheMarks } from '../core/chat/cache-marks.ts'
 import type { CacheMark } from '../core/chat/chat.ts'
+import type { AutomaticCacheMarks } from '../core/chat/provider-features.ts'
 import type { WireTurn } from './conversation-steps.ts'
 import type { Json } from './json.ts'
 

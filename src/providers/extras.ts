@@ -4,9 +4,8 @@
  * no list, because adapters build messages, tools and response formats field by field.
  */
 import type { ChatRequest } from '../core/chat/chat.ts'
-import { ownFields } from '../core/validation/own-fields.ts'
-import type { Json } from './json.ts'
-import { isRecord } from './json.ts'
+import { ownFields } from '../core/chat/provider-features.ts'
+import { isRecord, type Json } from './json.ts'
 
 type ProviderKind = 'openai' | 'anthropic' | 'google' | 'compatible'
 

@@ -4,9 +4,9 @@
  */
 
 import type { AttemptFailure } from '../core/chat/attempts.ts'
-import type { AutomaticCacheMarks } from '../core/chat/cache-marks.ts'
 import type { ChatRequest, EmbeddingInput, SourceBody, Vector } from '../core/chat/chat.ts'
 import type { ContentEvent, FinishReason, ProviderFields, ReportedUsage } from '../core/chat/chat-events.ts'
+import type { AutomaticCacheMarks } from '../core/chat/provider-features.ts'
 import type { Model } from '../core/models/models.ts'
 import type { EventSplitter, ServerSentEvent } from './sse.ts'
 

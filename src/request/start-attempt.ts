@@ -1,6 +1,7 @@
 /** Starts an attempt of the loop: builds its request for the way that was selected. */
+
+import { gatewayOutputCap } from '../core/chat/attempts.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
-import { gatewayOutputCap } from '../core/chat/output-cap.ts'
 import type { Model } from '../core/models/models.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
 import { modelAt } from '../models/model-hosts.ts'

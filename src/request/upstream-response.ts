@@ -1,3 +1,4 @@
+import type { OutputCap } from '../core/chat/attempts.ts'
 import type { ChatRequest, Vector } from '../core/chat/chat.ts'
 import {
   appendMerged,
@@ -7,7 +8,6 @@ import {
   type ProviderFields,
   type ReportedUsage,
 } from '../core/chat/chat-events.ts'
-import type { OutputCap } from '../core/chat/output-cap.ts'
 import { isChosenTool, isDemanding } from '../core/chat/tool-definitions.ts'
 import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
 import type { Candidate } from './routing/candidate.ts'

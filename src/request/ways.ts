@@ -5,8 +5,8 @@
  * waits briefly once.
  */
 import type { AttemptOutcome, AttemptSkip } from '../core/chat/attempts.ts'
-import type { AutomaticCacheMarks } from '../core/chat/cache-marks.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
+import type { AutomaticCacheMarks } from '../core/chat/provider-features.ts'
 import { abortError, sleepUnlessAborted } from '../core/chat/request-abort.ts'
 import { fullName } from '../core/models/models.ts'
 import type { Meter, Reservation } from '../limits/meter.ts'

@@ -8,7 +8,6 @@ import { type Embedded, openEmbedded } from '../../src/database/embedded.ts'
 import type { Principal } from '../../src/http/authentication.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { pruneRejections } from '../../src/ledger/find-request.ts'
-import { createLedgerReader } from '../../src/ledger/ledger.ts'
 import { journalSource } from '../../src/ledger/reconcile/sources.ts'
 import { audit } from '../../src/ledger/reconcile.ts'
 import { generateUsage, newTeam } from '../database/ledger-rows.ts'
@@ -69,7 +68,6 @@ function appOn(over: Database, principals: Readonly<Record<string, Principal>>) 
     .use(
       usage(
         {
-          ledger: createLedgerReader(over),
           clock: { now: () => now },
           database: over,
           describeField: () => null,

@@ -51,15 +51,15 @@ async function deleteIn(
   if (found === null || found.account.deletedAt !== null) return false
   const run = statementIn(step)
   // Under the lock that a new member takes too.
-  const members = (await run`
-    select id from users where account_id = ${accountId} and removed_at is null limit 1`) as readonly unknown[]
-  if (isOnlyWithoutMembers && members.length > 0) return false
-  await changeBillingInTransaction(step, accountId, { event: 'downgrade_now', at, userId: null, newId, actor })
-  const rows = (await run`select id, email from users where account_id = ${accountId} for update`) as readonly {
+  const users = (await run`
+    select id, email, removed_at is null as "isMember" from users where account_id = ${accountId} for update`) as readonly {
     readonly id: string
     readonly email: string
+    readonly isMember: boolean
   }[]
-  const subjects = JSON.stringify(rows.flatMap(({ id, email }) => failureSubjects(id, email)))
+  if (isOnlyWithoutMembers && users.some(({ isMember }) => isMember)) return false
+  await changeBillingInTransaction(step, accountId, { event: 'downgrade_now', at, userId: null, newId, actor })
+  const subjects = JSON.stringify(users.flatMap(({ id, email }) => failureSubjects(id, email)))
   await run`delete from sign_in_failures where subject in (select json_array_elements_text(${subjects}::text::json))`
   await run`
     update users set removed_at = coalesce(removed_at, clock_timestamp()), email = lower(id) || '@removed.invalid',

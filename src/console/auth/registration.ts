@@ -13,8 +13,12 @@ import {
   passwordSchema,
   validateNewPassword,
 } from '../../core/accounts/passwords.ts'
-import { domainOf, isDomainOpen, type RegistrationConfig } from '../../core/accounts/registration.ts'
-import type { SingleSignOnConfig } from '../../core/accounts/single-sign-on.ts'
+import {
+  domainOf,
+  isDomainOpen,
+  type RegistrationConfig,
+  type SingleSignOnConfig,
+} from '../../core/accounts/single-sign-on.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import type { Clock, Log } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'

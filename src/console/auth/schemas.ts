@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { registrationModes } from '../../core/accounts/registration.ts'
 import { roles } from '../../core/accounts/roles.ts'
+import { registrationModes } from '../../core/accounts/single-sign-on.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import { count, id, list, namedSchema, orNull, strictObject, text, time } from '../../http/schemas.ts'
 

@@ -1,6 +1,5 @@
 /** Invoices of an account: the list, one invoice with its lines, and the payment page of an unpaid one. */
 import { Type } from '@sinclair/typebox'
-import { type BreakdownLine, breakdownDimensions } from '../../core/billing/invoice-breakdown.ts'
 import { tagNamePattern } from '../../core/request/tags.ts'
 import { type Cell, csvLine } from '../../core/text/csv.ts'
 import { decimalUsd, toUsd } from '../../core/usage/money.ts'
@@ -10,6 +9,8 @@ import { fileResponse } from '../../http/file-response.ts'
 import { notFound, readInput, reply, type SessionRequest, type SessionRoute } from '../../http/session-routes.ts'
 import { type CardDeps, openInvoicePage } from './cards.ts'
 import {
+  type BreakdownLine,
+  breakdownDimensions,
   invoiceBreakdownShape,
   invoiceListShape,
   invoiceWithLinesShape,

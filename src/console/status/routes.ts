@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
-import type { RegistrationConfig } from '../../core/accounts/registration.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
+import type { RegistrationConfig } from '../../core/accounts/single-sign-on.ts'
 import type { Catalog } from '../../core/models/models.ts'
 import type { Redis } from '../../database/redis.ts'
 import { session, withRouteDocs } from '../../http/route-docs.ts'

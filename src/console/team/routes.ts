@@ -9,8 +9,8 @@ import {
   passwordSchema,
   validateNewPassword,
 } from '../../core/accounts/passwords.ts'
-import type { RegistrationConfig } from '../../core/accounts/registration.ts'
 import { isAllowed, outranks, projectRoles, roles } from '../../core/accounts/roles.ts'
+import type { RegistrationConfig } from '../../core/accounts/single-sign-on.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'

@@ -1,14 +1,13 @@
 /** Converts one found request to its API form, with explanations. */
 import { type AttemptFailure, attemptFailures } from '../../core/chat/attempts.ts'
 import { autoModel } from '../../core/models/models.ts'
-import { attemptCause, skipCause } from '../../core/usage/attempt-causes.ts'
-import { explainRequest } from '../../core/usage/explain-request.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { type Rejection, sentKindIn } from '../../core/usage/rejection.ts'
 import type { TracedCandidate } from '../../core/usage/usage-record.ts'
 import { type ErrorCode, errorTable } from '../../core/validation/errors.ts'
 import type { FoundRequest, RejectedRequest, TracedRequest } from '../../ledger/find-request.ts'
 import { explainPlace } from '../../request/dry-run.ts'
+import { attemptCause, explainRequest, skipCause } from './explain-request.ts'
 import type { RequestRecord, ShownRequest } from './schemas.ts'
 import { shownRequest } from './serializers.ts'
 

@@ -2,6 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { type Action, isAllowed } from '../../core/accounts/roles.ts'
 import { actingAs } from '../../core/audit/audit.ts'
+import type { Clock } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAuditAlone } from '../../database/repositories/audit.ts'
@@ -9,8 +10,10 @@ import type { Principal } from '../../http/authentication.ts'
 import { createExportSlots, fileResponse } from '../../http/file-response.ts'
 import { session, withRouteDocs } from '../../http/route-docs.ts'
 import { type Authenticate, forbidden, refuseWithoutTwoFactor, reply, scopeFor } from '../../http/session-routes.ts'
-import type { LedgerReader } from '../../ledger/ledger.ts'
+import { countRejected, findRequest, listRejected } from '../../ledger/find-request.ts'
+import { exportRequests, readRequests } from '../../ledger/ledger.ts'
 import type { LoggedRequest, LogPosition } from '../../ledger/request-filters.ts'
+import { readUsage } from '../../ledger/usage-totals.ts'
 import {
   encodeCursor,
   exportQuerySchema,
@@ -26,8 +29,7 @@ import { requestExportShape, requestListShape, requestRecordShape, usageShape } 
 import { csvHeader, csvRequest, shownRequest, shownUsage } from './serializers.ts'
 
 type UsageDeps = {
-  readonly ledger: LedgerReader
-  readonly clock: { now(): number }
+  readonly clock: Pick<Clock, 'now'>
   readonly database: Database
   readonly describeField: DescribeField
 }
@@ -39,7 +41,7 @@ const stalledSeconds = 60
  * `GET /api/v1/usage`, `GET /api/v1/requests` and its export. Members see the usage of their own keys and of their
  * projects, admins and owners that of the whole account.
  */
-export function usage({ ledger, clock, database, describeField }: UsageDeps, identify: Authenticate) {
+export function usage({ clock, database, describeField }: UsageDeps, identify: Authenticate) {
   const exports = createExportSlots()
   const allowed = async (request: Request, action: Action): Promise<Principal> => {
     const principal = await identify.principal(request.headers)
@@ -57,8 +59,8 @@ export function usage({ ledger, clock, database, describeField }: UsageDeps, ide
         const query = readUsageQuery(request.url, clock.now(), scope.userId !== null && principal.projects.size > 0)
         const ofRejected = rejectedIn(query)
         const [grouped, rejected] = await Promise.all([
-          ledger.usage(scope, query),
-          ofRejected && ledger.countRejected(scope, ofRejected),
+          readUsage(database, scope, query),
+          ofRejected && countRejected(database, scope, ofRejected),
         ])
         return reply({ ...shownUsage(query, grouped), rejected })
       },
@@ -76,10 +78,10 @@ export function usage({ ledger, clock, database, describeField }: UsageDeps, ide
         const principal = await allowed(request, 'requests.own')
         const { filters, page, isRejected } = readRequestsQuery(request.url)
         if (isRejected) {
-          const rejected = await ledger.rejected(scopeFor(principal, 'requests.all'), filters, page)
+          const rejected = await listRejected(database, scopeFor(principal, 'requests.all'), filters, page)
           return reply({ data: rejected.requests.map(shownRejected), next_cursor: cursorOf(rejected.next) })
         }
-        const { requests, next } = await ledger.requests(scopeFor(principal, 'requests.all'), filters, page)
+        const { requests, next } = await readRequests(database, scopeFor(principal, 'requests.all'), filters, page)
         return reply({ data: requests.map(shownRequest), next_cursor: cursorOf(next) })
       },
       withRouteDocs(session('requests.own'), {
@@ -94,7 +96,7 @@ export function usage({ ledger, clock, database, describeField }: UsageDeps, ide
       async ({ request, params }) => {
         const principal = await allowed(request, 'requests.own')
         const found = /^[!-~]{1,128}$/.test(params.id)
-          ? await ledger.find(scopeFor(principal, 'requests.all'), params.id)
+          ? await findRequest(database, scopeFor(principal, 'requests.all'), params.id)
           : null
         if (found === null) throw requestNotFound()
         return reply(shownRecord(found, describeField))
@@ -119,7 +121,7 @@ export function usage({ ledger, clock, database, describeField }: UsageDeps, ide
         await recordAuditAlone(acting, { accountId, action: 'requests.exported', details: { format } })
         server?.timeout(request, stalledSeconds)
         const release = exports.take(principal.accountId)
-        const batches = ledger.export(scopeFor(principal, 'requests.export_all'), { ...filters, to: until })
+        const batches = exportRequests(database, scopeFor(principal, 'requests.export_all'), { ...filters, to: until })
         return fileResponse(written(format, batches, release), {
           type: format === 'csv' ? 'text/csv; charset=utf-8' : 'application/json',
           name: `requests-${new Date(until).toISOString().slice(0, 10)}.${format}`,

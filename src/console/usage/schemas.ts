@@ -1,7 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { attemptSkips, healthStates, placeReasons } from '../../core/chat/attempts.ts'
 import { fallbackPolicies } from '../../core/chat/chat.ts'
-import { deciders } from '../../core/usage/explain-request.ts'
 import { mostCountedRejections, usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
 import { attemptOutcomes, recordedDialects } from '../../core/usage/usage-record.ts'
 import { oneOf } from '../../core/validation/validate.ts'
@@ -18,6 +17,7 @@ import {
   time,
   usd,
 } from '../../http/schemas.ts'
+import { deciders } from './explain-request.ts'
 
 /** One attempt on a model. */
 const attemptShape = namedSchema('LoggedAttempt', {

@@ -20,6 +20,7 @@ import {
   type SessionRequest,
   sessionRoutes,
 } from '../../http/session-routes.ts'
+import type { TextSeal } from '../../http/text-seal.ts'
 import { listProjects } from '../projects/store.ts'
 import { type DeliveryDeps, deliveryRoutes, isoOrNull } from './deliveries.ts'
 import { eventTypeSchema, newWebhookShape, type ShownWebhook, webhookShape, webhooksShape } from './schemas.ts'
@@ -31,12 +32,11 @@ import {
   listEndpoints,
   rotateSecret,
 } from './stores/webhooks.ts'
-import type { SecretSeal } from './worker.ts'
 
 type WebhookDeps = DeliveryDeps & {
   readonly config: { readonly privateWebhooks: boolean }
   readonly newId: (prefix: string) => string
-  readonly webhooks: { readonly seal: Pick<SecretSeal, 'seal'>; readonly newSecret: () => string }
+  readonly webhooks: { readonly seal: Pick<TextSeal, 'seal'>; readonly newSecret: () => string }
 }
 
 const strict = { additionalProperties: false } as const

@@ -2,9 +2,8 @@
  * The events of a chat response (`ChatEvent`), and what they carry: token counts, the start and the summary of a
  * response. Providers parse their streams into them and dialects write them in their API forms.
  */
-import type { Attempt, HedgeResult } from './attempts.ts'
+import type { Attempt, HedgeResult, OutputCap } from './attempts.ts'
 import type { QueryType, ReasoningFamily, ReasoningItem, SourceBody, Strategy, Vector } from './chat.ts'
-import type { OutputCap } from './output-cap.ts'
 import type { OmittedSource, WebSource } from './web-sources.ts'
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'

@@ -88,11 +88,11 @@ export function ratesAt(pricing: Pricing, { at, tier }: PriceTerms): Rates {
   return pricing
 }
 
-/**
- * The longest time from the choice of a model to its last attempt: the maximum of `TOTAL_TIMEOUT_MS`, and the work before the first
- * attempt.
- */
-const longestRequestMinutes = 65
+/** Maximum of `TOTAL_TIMEOUT_MS`. */
+export const maximumTotalMinutes = 60
+
+/** The longest time from the choice of a model to its last attempt, with the work before the first attempt. */
+const longestRequestMinutes = maximumTotalMinutes + 5
 
 /** Names of the usual tier, in which a provider may serve a request that names another one. */
 const usualTiers: ReadonlySet<string> = new Set(['default', 'standard', 'on_demand'])

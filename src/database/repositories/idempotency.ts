@@ -6,54 +6,20 @@
  */
 
 import { intervalTimer, whenNeeded } from '../../core/jobs/repeating.ts'
+import type { Log } from '../../core/ports.ts'
 import { hasClientEffect, toCompletedUsage, type UsageRecord } from '../../core/usage/usage-record.ts'
 import { type CompletedUsage, GatewayError } from '../../core/validation/errors.ts'
+import type { ClaimOutcome, IdempotencyClaim, IdempotencyResult, IdempotencyStore } from '../../http/idempotency.ts'
 import type { Database } from '../database.ts'
 import type { Redis } from '../redis.ts'
 
-type IdempotencyClaim = {
-  readonly accountId: string
-  readonly name: string
-  readonly requestDigest: string
-  /** Identifies the claiming request, so that only it can complete or release the claim. */
-  readonly holder: string
-  /** Maximum run time. */
-  readonly leaseMs: number
-}
-
-type Claimed =
-  /** This request may run. */
-  | { readonly outcome: 'taken' }
-  | { readonly outcome: 'running' }
-  /** The key was used for another request. */
-  | { readonly outcome: 'other_request' }
-  | {
-      readonly outcome: 'completed'
-      /** The request that had the effect, if it is in the ledger. */
-      readonly resultId: string | null
-      readonly usage: CompletedUsage | null
-    }
-
-type Result = { readonly resultId: string | null; readonly usage: CompletedUsage | null }
-
-export type IdempotencyBook = {
-  /**
-   * Claims a key; one of several concurrent requests succeeds. Throws `service_unavailable` if Postgres does not
-   * answer.
-   */
-  claim(claim: IdempotencyClaim): Promise<Claimed>
-  /** Marks a claim as completed. Never throws: a failed write is repeated later. */
-  finish(claim: IdempotencyClaim, result: Result): Promise<void>
-  /** Releases a claim of a request without effect, so that the next one may run. Never throws. */
-  release(claim: IdempotencyClaim): Promise<void>
-  close(): Promise<void>
-}
+export type IdempotencyBook = IdempotencyStore & { close(): Promise<void> }
 
 type IdempotencyOptions = {
   readonly database: Database
   /** Null = no Redis. */
   readonly redis?: Pick<Redis, 'send'> | null
-  readonly log: { warn(event: string, fields?: Readonly<Record<string, string | number>>): void }
+  readonly log: Pick<Log, 'warn'>
 }
 
 type Row = {
@@ -109,7 +75,7 @@ export function createIdempotencyBook({ database, redis = null, log }: Idempoten
     const known = typeof value === 'string' ? standInOf(value) : null
     return known?.holder === claim.holder ? null : known
   }
-  const claimInRedis = async (claim: IdempotencyClaim, away: unknown): Promise<Claimed> => {
+  const claimInRedis = async (claim: IdempotencyClaim, away: unknown): Promise<ClaimOutcome> => {
     const value = standInFor(claim)
     // Only as long as the request may run: a command that was executed without a reply must not block the key for a
     // day.
@@ -127,7 +93,7 @@ export function createIdempotencyBook({ database, redis = null, log }: Idempoten
   /**
    * Postgres would grant the claim. A request that started while Postgres was unavailable may not be stored there yet.
    */
-  const confirmed = async (claim: IdempotencyClaim): Promise<Claimed> => {
+  const confirmed = async (claim: IdempotencyClaim): Promise<ClaimOutcome> => {
     const earlier = redis === null ? null : await letRun(claim)
     if (earlier === null) return { outcome: 'taken' }
     const record = await recordOf(database, claim.accountId, earlier.holder)
@@ -218,7 +184,7 @@ async function take(database: Database, claim: IdempotencyClaim): Promise<Row | 
   return rows[0] ?? null
 }
 
-async function judged(database: Database, claim: IdempotencyClaim, row: Row): Promise<Claimed> {
+async function judged(database: Database, claim: IdempotencyClaim, row: Row): Promise<ClaimOutcome> {
   // A timed-out statement may have been executed: then the claim already belongs to this request.
   if (row.taken || (row.status === 'running' && row.result_id === claim.holder)) return { outcome: 'taken' }
   if (row.digest !== claim.requestDigest) return { outcome: 'other_request' }
@@ -267,7 +233,11 @@ async function takeOver(database: Database, claim: IdempotencyClaim, earlier: st
 }
 
 /** Creates the row if Redis had granted the claim. */
-function complete(database: Database, claim: IdempotencyClaim, { resultId, usage }: Result): Promise<unknown> {
+function complete(
+  database: Database,
+  claim: IdempotencyClaim,
+  { resultId, usage }: IdempotencyResult,
+): Promise<unknown> {
   const { accountId, name, requestDigest, holder } = claim
   return database.run(
     ({ sql }) => sql`

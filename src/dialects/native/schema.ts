@@ -1,7 +1,7 @@
 /** Schemas of native chat responses, as JSON and as a stream. */
 import { type Static, Type } from '@sinclair/typebox'
+import { outputCapLimits } from '../../core/chat/attempts.ts'
 import { strategies } from '../../core/chat/chat.ts'
-import { outputCapLimits } from '../../core/chat/output-cap.ts'
 import { omissionCodes } from '../../core/chat/web-sources.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import {

@@ -1,6 +1,6 @@
 /** Compares the ledger with the daily totals of tags, as `reconcile.ts` does with those of keys and models. */
 import type { Sql } from 'postgres'
-import type { DailyUsage } from '../../core/limits/spent.ts'
+import type { DailyUsage } from '../../core/usage/usage-record.ts'
 import type { Database } from '../../database/database.ts'
 
 /** Sums of one row of the daily totals, as far as they are compared. */

@@ -3,8 +3,8 @@
  * does not know the admissions of the former one.
  */
 import { RedisUnavailableError } from '../../core/limits/redis.ts'
-import type { DailyUsage } from '../../core/limits/spent.ts'
 import type { ServiceDeadlines } from '../../core/request/deadlines.ts'
+import type { DailyUsage } from '../../core/usage/usage-record.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import type { Epoch } from '../epoch.ts'
 import type { Reservation } from '../meter.ts'

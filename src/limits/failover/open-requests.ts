@@ -4,9 +4,8 @@
  */
 import type { Limits } from '../../core/limits/plans.ts'
 import { type Scope, scopeNamesOf } from '../../core/limits/scopes.ts'
-import { nothing, spentOf } from '../../core/limits/spent.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
-import type { UsageRecord } from '../../core/usage/usage-record.ts'
+import { nothing, spentOf, type UsageRecord } from '../../core/usage/usage-record.ts'
 import type { InterimUsage, Reservation } from '../meter.ts'
 import type { Registered } from '../postgres/store.ts'
 import { createSettledSeats } from '../settled-reservations.ts'

@@ -5,8 +5,8 @@
 
 import type { Limits, QuotaStatus } from '../../core/limits/plans.ts'
 import { createWindowLog, type SlidingWindowLog } from '../../core/limits/rate-limits.ts'
-import { type DailyUsage, nothing } from '../../core/limits/spent.ts'
 import { formatDay, untilMidnight } from '../../core/text/utc-days.ts'
+import { type DailyUsage, nothing } from '../../core/usage/usage-record.ts'
 import type { PendingCheckpoint } from '../checkpoint-batch.ts'
 import type { OpenReservation } from '../meter.ts'
 import { countInScopes, type ScopeCounters } from './scopes.ts'

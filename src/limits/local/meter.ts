@@ -8,8 +8,8 @@
 
 import { zeroLimits } from '../../core/limits/plans.ts'
 import { counterNameOf, noScopes, type ScopeUsage } from '../../core/limits/scopes.ts'
-import { type DailyUsage, nothing } from '../../core/limits/spent.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
+import { type DailyUsage, nothing } from '../../core/usage/usage-record.ts'
 import { type CheckpointBatch, createProgressNotes, type NotesStore } from '../checkpoint-batch.ts'
 import { journalGone, type RecordJournal, untilDurable, writeDurably } from '../durable-record.ts'
 import type { Admission, AdmissionRequest, LimitReached, Meter, Reservation } from '../meter.ts'

@@ -1,5 +1,5 @@
-import type { DailyUsage } from '../../core/limits/spent.ts'
 import { ceilingOfMillionth } from '../../core/usage/money.ts'
+import type { DailyUsage } from '../../core/usage/usage-record.ts'
 import type { AdmissionRequest } from '../meter.ts'
 
 /** What a request is granted and what that reserves: tokens, and money in 1e-8 USD. */

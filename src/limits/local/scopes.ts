@@ -2,8 +2,8 @@
 import type { Limits } from '../../core/limits/plans.ts'
 import { createWindowLog, type SlidingWindowLog } from '../../core/limits/rate-limits.ts'
 import { counterNameOf, monthOf, type Scope, type ScopeUsage, untilNextMonth } from '../../core/limits/scopes.ts'
-import type { DailyUsage } from '../../core/limits/spent.ts'
 import { untilMidnight } from '../../core/text/utc-days.ts'
+import type { DailyUsage } from '../../core/usage/usage-record.ts'
 import type { AdmissionRequest, LimitReached } from '../meter.ts'
 import { sizeReservation } from './reservation-size.ts'
 

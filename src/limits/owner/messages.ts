@@ -1,8 +1,7 @@
 /** Messages between workers and the process that owns their limits: one JSON text per line. */
 
 import type { LimitRule } from '../../core/limits/rate-limits.ts'
-import type { DailyUsage } from '../../core/limits/spent.ts'
-import type { UsageRecord } from '../../core/usage/usage-record.ts'
+import type { DailyUsage, UsageRecord } from '../../core/usage/usage-record.ts'
 import type { Admission, AdmissionRequest, LimitReached, Reservation, Settlement } from '../meter.ts'
 import type { CachedStatus } from '../quota-status-cache.ts'
 

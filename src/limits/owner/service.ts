@@ -6,7 +6,7 @@
 
 import type { Limits } from '../../core/limits/plans.ts'
 import type { RateLimiter, RateLimiterFactory } from '../../core/limits/rate-limits.ts'
-import { spentOf } from '../../core/limits/spent.ts'
+import { spentOf } from '../../core/usage/usage-record.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import type { LocalMeter } from '../local/meter.ts'
 import type { InterimUsage, QuotaStatus, Reservation } from '../meter.ts'

@@ -5,7 +5,7 @@
 
 import type { Limits } from '../../core/limits/plans.ts'
 import type { Scope, ScopeUsage } from '../../core/limits/scopes.ts'
-import type { DailyUsage } from '../../core/limits/spent.ts'
+import type { DailyUsage } from '../../core/usage/usage-record.ts'
 import type { Epoch } from '../epoch.ts'
 import type { AdmissionRequest, Reservation } from '../meter.ts'
 import type { LimitDatabase } from '../ports.ts'

@@ -12,7 +12,7 @@ import {
   type Script,
 } from '../../core/limits/redis.ts'
 import { counterNameOf, noScopes, type Scope, type ScopeUsage } from '../../core/limits/scopes.ts'
-import type { DailyUsage } from '../../core/limits/spent.ts'
+import type { DailyUsage } from '../../core/usage/usage-record.ts'
 import type { Epoch } from '../epoch.ts'
 import type { AdmissionRequest, Reservation } from '../meter.ts'
 import type { LimitRedis } from '../ports.ts'

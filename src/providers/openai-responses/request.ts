@@ -8,10 +8,9 @@ import type {
   Tool,
   TurnChange,
 } from '../../core/chat/chat.ts'
-import { isSendableField } from '../../core/chat/provider-features.ts'
+import { isSendableField, ownFields } from '../../core/chat/provider-features.ts'
 import { isDemanding, isTokenPricedTool } from '../../core/chat/tool-definitions.ts'
 import type { Model, ParameterRules } from '../../core/models/models.ts'
-import { ownFields } from '../../core/validation/own-fields.ts'
 import { type ConversationStep, placeholderTexts, stepsOf } from '../conversation-steps.ts'
 import { sortExtras } from '../extras.ts'
 import { encoded, isRecord, isText, type Json, record, records, textOf } from '../json.ts'

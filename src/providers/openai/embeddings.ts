@@ -1,7 +1,7 @@
 /** Adapter for `/embeddings` at OpenAI and all compatible servers. */
 import type { Vector } from '../../core/chat/chat.ts'
 import { parseVector } from '../../core/chat/embeddings.ts'
-import { ownFields } from '../../core/validation/own-fields.ts'
+import { ownFields } from '../../core/chat/provider-features.ts'
 import { badAnswer, failed } from '../failure.ts'
 import { encoded, isRecord, record, records, tokenCount, wholeNumber } from '../json.ts'
 import type { Access, AnswerPart, Provider, ProviderAsk, ProviderRequest } from '../provider.ts'

@@ -2,8 +2,9 @@
  * Cache marks for a server of the Chat Completions form. OpenRouter, and hosts of Claude, read Anthropic's marks in content parts
  * and tools; other servers may refuse an unknown field and receive none.
  */
-import type { AutomaticCacheMarks } from '../../core/chat/cache-marks.ts'
+
 import type { ChatRequest, ContentPart, Message, Tool } from '../../core/chat/chat.ts'
+import type { AutomaticCacheMarks } from '../../core/chat/provider-features.ts'
 import { chosenMarks, type MarkedBlocks } from '../cache-marks.ts'
 import type { WireTurn } from '../conversation-steps.ts'
 

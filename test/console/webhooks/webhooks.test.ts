@@ -1,7 +1,7 @@
 /** The parts of webhooks without a gateway: signatures, sealed secrets, guarded requests, attempts. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createServer, type Server, type ServerResponse } from 'node:http'
-import { createSecretSeal, deliverDue, newSigningSecret, signedHeaders } from '../../../src/console/webhooks/worker.ts'
+import { deliverDue, newSigningSecret, signedHeaders } from '../../../src/console/webhooks/worker.ts'
 import {
   type AttemptResult,
   disabledAfterMs,
@@ -9,6 +9,7 @@ import {
   nextAttemptMs,
   retryWaitsMs,
 } from '../../../src/core/webhooks/events.ts'
+import { createTextSeal } from '../../../src/http/text-seal.ts'
 import { createHttpPost, type HttpPost } from '../../../src/web/http-post.ts'
 
 describe('webhook signature', () => {
@@ -33,14 +34,16 @@ describe('webhook signature', () => {
 
 test('webhook secret: opens only for its endpoint, under the current or the previous session secret', () => {
   const [old, current] = ['an old session secret of the tests', 'the current secret of the tests']
-  const sealed = createSecretSeal(old, null).seal('whk_1', 'whsec_x')
+  const sealOf = (secret: string, previousSecret: string | null) =>
+    createTextSeal({ secret, previousSecret, purpose: 'tests', prefix: 'gwx1.' })
+  const sealed = sealOf(old, null).seal('whk_1', 'whsec_x')
   expect(sealed).not.toContain('whsec_x')
-  expect(createSecretSeal(current, old).open('whk_1', sealed)).toBe('whsec_x')
-  expect(createSecretSeal(current, old).open('whk_2', sealed)).toBeNull()
-  expect(createSecretSeal(current, null).open('whk_1', sealed)).toBeNull()
-  const resealed = createSecretSeal(current, old).reseal('whk_1', sealed) ?? ''
-  expect(createSecretSeal(current, null).open('whk_1', resealed)).toBe('whsec_x')
-  expect(createSecretSeal(current, old).reseal('whk_1', resealed)).toBeNull()
+  expect(sealOf(current, old).open('whk_1', sealed)).toBe('whsec_x')
+  expect(sealOf(current, old).open('whk_2', sealed)).toBeNull()
+  expect(sealOf(current, null).open('whk_1', sealed)).toBeNull()
+  const resealed = sealOf(current, old).reseal('whk_1', sealed) ?? ''
+  expect(sealOf(current, null).open('whk_1', resealed)).toBe('whsec_x')
+  expect(sealOf(current, old).reseal('whk_1', resealed)).toBeNull()
 })
 
 test('webhook attempts: last one day, end at 410, and outlast the time after which an endpoint is disabled', () => {
@@ -171,7 +174,8 @@ describe('webhook delivery', () => {
     let now = 0
     await deliverDue(
       {
-        claim: async () => open.splice(0).map(one => ({ ...one, sealedSecret: 's', sealedPreviousSecret: null })),
+        claim: async () =>
+          open.splice(0).map(one => ({ ...one, accountId: 'acc_1', sealedSecret: 's', sealedPreviousSecret: null })),
         settle: async (_, result) => {
           settled.push(result)
           return 'failed'

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { automaticCacheMarks } from '../../../src/core/chat/cache-marks.ts'
 import type { ChatRequest, Message, Tool } from '../../../src/core/chat/chat.ts'
+import { automaticCacheMarks } from '../../../src/core/chat/provider-features.ts'
 import { askWith } from '../../harness/ask.ts'
 
 const user: Message = { role: 'user', content: [{ type: 'text', text: 'Which files are here?' }], name: null }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { gatewayOutputCap } from '../../../src/core/chat/output-cap.ts'
+import { gatewayOutputCap } from '../../../src/core/chat/attempts.ts'
 
 const caps = { client: null, usual: 16_384, plannedLimit: 64_000, granted: 16_384, modelLimit: 64_000 }
 

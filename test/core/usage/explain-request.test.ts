@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { explainRequest } from '../../../src/core/usage/explain-request.ts'
+import { explainRequest } from '../../../src/console/usage/explain-request.ts'
 
 const failed = {
   status: 'failed',

@@ -5,28 +5,13 @@
 import { and, desc, eq, gt, sql as sqlText } from 'drizzle-orm'
 import type { Sql, TransactionSql } from 'postgres'
 import { digestOf } from '../../../core/accounts/api-keys.ts'
-import type { ProjectRole, Role } from '../../../core/accounts/roles.ts'
+import type { ProjectRole } from '../../../core/accounts/roles.ts'
 import type { Database } from '../../../database/database.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
 import { withAccountRls } from '../../../database/statement.ts'
 import { type Session, sessions } from '../../../database/tables.ts'
+import type { Principal } from '../../../http/authentication.ts'
 import { isKnownTo, rememberAddress } from './known-addresses.ts'
-
-/** User and account of a session at the time of reading. */
-type SessionHolder = {
-  readonly sessionId: string
-  readonly accountId: string
-  readonly userId: string
-  readonly email: string
-  readonly role: Role
-  readonly projects: ReadonlyMap<string, ProjectRole>
-  /** True if the email address is not confirmed yet. */
-  readonly isUnverified: boolean
-  /** The account requires two-factor sign-in, and the user of this password session has not set it up. */
-  readonly mustSetUpTwoFactor: boolean
-  /** Started by single sign-on. */
-  readonly isSingleSignOn: boolean
-}
 
 type NewSession = {
   readonly id: string
@@ -50,7 +35,7 @@ type NewSession = {
 
 /** `repeated`: the token was used a moment ago, and its successor is still valid. */
 type Rotation =
-  | { readonly outcome: 'rotated' | 'repeated'; readonly holder: SessionHolder }
+  | { readonly outcome: 'rotated' | 'repeated'; readonly holder: Principal }
   | { readonly outcome: 'unknown' }
   /** The token was used before, so it was copied. Its session is ended. */
   | { readonly outcome: 'reused'; readonly sessionId: string; readonly userId: string }
@@ -189,9 +174,9 @@ async function explainUnused(database: Database, digest: string, nextDigest: str
 }
 
 /** Returns the holder of an active session; null if it has ended. */
-export async function findSession(database: Database, sessionId: string): Promise<SessionHolder | null> {
+export async function findSession(database: Database, sessionId: string): Promise<Principal | null> {
   const rows = await database.run(
-    ({ sql }) => sql<(Omit<SessionHolder, 'projects'> & { projects: Record<string, ProjectRole> })[]>`
+    ({ sql }) => sql<(Omit<Principal, 'projects'> & { projects: Record<string, ProjectRole> })[]>`
       select sessions.id as "sessionId", sessions.account_id as "accountId", users.id as "userId", email, users.role,
         unverified_since is not null as "isUnverified",
         requires_totp and ends_at is null and not exists (
@@ -300,7 +285,7 @@ export type SessionDirectory = {
   /**
    * Returns the holder of a session, at most 500 ms old; null if it has ended. Rejects if the database is unavailable.
    */
-  find(sessionId: string): Promise<SessionHolder | null>
+  find(sessionId: string): Promise<Principal | null>
   /** Clears the cache after this process changed a session. */
   forget(): void
 }
@@ -311,7 +296,7 @@ export function createSessionDirectory(options: {
   readonly clock: { monotonic(): number }
 }): SessionDirectory {
   const { database, clock } = options
-  const entries = new Map<string, { readonly askedAt: number; readonly answer: Promise<SessionHolder | null> }>()
+  const entries = new Map<string, { readonly askedAt: number; readonly answer: Promise<Principal | null> }>()
 
   return {
     find(sessionId) {

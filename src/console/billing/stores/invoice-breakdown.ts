@@ -3,9 +3,9 @@
  * whole UTC days, records for the rest. Only records have the dialect.
  */
 import { type SQL, sql } from 'drizzle-orm'
-import { type BreakdownDimension, type BreakdownLine, toBreakdown } from '../../../core/billing/invoice-breakdown.ts'
 import type { Database } from '../../../database/database.ts'
 import { type Transaction, withAccountRls } from '../../../database/statement.ts'
+import { type BreakdownDimension, type BreakdownLine, toBreakdown } from '../schemas.ts'
 import { workDeadlineMs } from './billing.ts'
 import { billedPartOf, cycleParts, findInvoice } from './invoices.ts'
 

@@ -17,6 +17,7 @@ import { limitsOf } from '../../../database/repositories/accounts.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
 import { databaseTime, withAccountRls } from '../../../database/statement.ts'
 import { type ApiKey, accounts, apiKeys, type NewApiKey } from '../../../database/tables.ts'
+import type { KeyLookup } from '../../../http/authentication.ts'
 import { duesOf } from '../../billing/stores/billing-notices.ts'
 import { mayHoldKeys } from '../../projects/store.ts'
 import { createKeyLookups } from './key-lookups.ts'
@@ -91,19 +92,7 @@ const noShortfall = {
   shortfallRequestMicrocents: 0,
 } as const
 
-export type KeyDirectory = {
-  /**
-   * Like `find`, but returns null at once for a key that is not in memory: the database is only queried for keys that
-   * exist.
-   */
-  recall(key: string): Caller | null | Promise<Caller | null>
-  /**
-   * Returns the caller of a key; null if it is malformed, unknown, revoked or expired. Known keys are answered at once,
-   * also while Postgres is unavailable. Rejects with `service_unavailable` if a key cannot be looked up now.
-   */
-  find(key: string): Caller | null | Promise<Caller | null>
-  /** Returns true if memory knows that a key was valid and has expired, after `find` returned null. */
-  isExpired(key: string): boolean
+export type KeyDirectory = KeyLookup & {
   /** Announces a new key by its digest, which the next poll would only report later. */
   expect(digest: string): void
   /** Reads changes now instead of at the next poll. Never rejects. */
