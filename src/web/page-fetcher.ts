@@ -1,5 +1,5 @@
 /**
- * Fetches pages whose URLs are in a prompt: from the public web only (`network.ts`), redirect by redirect, with
+ * Fetches pages whose URLs are in a prompt: from the public web only (`core/validation/public-address.ts`), redirect by redirect, with
  * limits on time and size, and parsed in a separate thread. Every failure is one of four codes after a multiple of 100
  * ms, so that clients cannot probe what exists at an address.
  */
