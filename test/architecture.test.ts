@@ -388,7 +388,7 @@ describe('budgets', () => {
     'lines of src/training': [linesUnder('training'), 3_350],
     'lines of src/limits': [linesUnder('limits'), 4_200],
     'lines of src/ledger': [linesUnder('ledger'), 2_800],
-    'lines of src/request': [linesUnder('request'), 7_700],
+    'lines of src/request': [linesUnder('request'), 6_700],
     'lines of src/text': [linesUnder('text'), 10_450],
     'lines of tests': [filesUnder('test').reduce((sum, path) => sum + linesOf(path), 0), 90_400],
     'files in src': [sizes.size, 758],

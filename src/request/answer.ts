@@ -13,9 +13,11 @@ import type { RequestAnalysis } from '../text/analysis/prompt-analysis.ts'
 import { estimateInputTokens } from '../text/tokens/tokens.ts'
 import { planWebAccess } from '../web/web-plan.ts'
 import { type AdmitDeps, admit } from './admit.ts'
-import { call } from './call.ts'
+import type { CallRequest } from './attempt-run.ts'
 import { type EnhanceDeps, enhance, planRequestEnhancement } from './enhance.ts'
 import { type EnrichDeps, enrich, offerOf } from './enrich.ts'
+import { hedgingOf, race, startHedging } from './hedge.ts'
+import { emptyAnswer, judge } from './judge.ts'
 import {
   type ModerateDeps,
   moderate,
@@ -29,7 +31,8 @@ import { type PlanEmbeddingsDeps, planEmbeddings } from './plan-embeddings.ts'
 import { type AdmittedRequest, createProgress, failureOf, type Progress } from './progress.ts'
 import { type RouteDeps, route } from './routing/route.ts'
 import { type CheckpointDeps, checkpoint, type SettleDeps, settle } from './settle.ts'
-import type { CallDeps } from './ways.ts'
+import { startAttempt } from './start-attempt.ts'
+import { type CallDeps, createCallState, select } from './ways.ts'
 
 /** Dependencies of all steps, as each declares its own. */
 export type AnswerDeps = RouteDeps &
@@ -152,4 +155,48 @@ export async function* answer(
   }
   // The terminal event follows the durable usage record, so a client that received it is in the ledger.
   yield [{ type: 'done', receipt }]
+}
+
+/**
+ * Runs the attempt loop: `select` (`ways.ts`) returns the next way, `startAttempt` tries it, and `judge` decides whether to
+ * go on. A JSON client receives only complete output, so every failure can still fall back. Yields the response: `opened` and the first content in one batch, then content, then
+ * the finish reasons of a complete output. `progress.response` is the response to be billed. Throws `GatewayError` if
+ * no candidate answered, if the output ended early after its first content was sent, and when `signal` aborts.
+ */
+export async function* call(deps: CallDeps, request: CallRequest, progress: Progress): ChatEvents {
+  const state = createCallState(deps, request, progress)
+  progress.upstreamMs = request.prepared.waitedMs
+  startHedging(state)
+  const active = deps.health.beginRequest()
+  try {
+    for (;;) {
+      const way = await select(state)
+      if (way === null) break
+      const started = startAttempt(state, way)
+      const hedge = hedgingOf(state, started)
+      const run = hedge === null ? started : await race(state, hedge, started)
+      if (run === 'stop') break
+      if (run === 'next') continue
+      try {
+        for (;;) {
+          const shown = run.show()
+          if (shown !== null) yield shown
+          if (run.isOver()) break
+          const parts = await run.attempt.next()
+          if (parts === null) break
+          run.add(parts)
+        }
+      } finally {
+        run.close()
+      }
+      const step = judge(state, run)
+      if (step === 'stop') break
+      if (step === 'next') continue
+      yield step
+      return
+    }
+  } finally {
+    active.end()
+  }
+  yield emptyAnswer(state)
 }

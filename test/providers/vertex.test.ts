@@ -8,7 +8,7 @@ import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import { bedrock } from '../../src/providers/bedrock.ts'
 import type { Access } from '../../src/providers/provider.ts'
 import { vertex } from '../../src/providers/vertex.ts'
-import { countInput } from '../../src/request/count-tokens.ts'
+import { countInput } from '../../src/request/internal-completion.ts'
 import { systemNetwork } from '../../src/web/network.ts'
 import {
   accounts,
