@@ -35,7 +35,7 @@ import { responses } from './dialects/responses/routes.ts'
 import { authenticateSession, type Callers, createCallers } from './http/authentication.ts'
 import { serverLimits, strangerTimeoutSeconds } from './http/body.ts'
 import { type ChatRouteDeps, type Refusal, rejected } from './http/chat-handler.ts'
-import { endpointsOf, isClientProbe, isMessagesForm, isModelCall, noRouteError } from './http/endpoints.ts'
+import { getEndpoints, isClientProbe, isMessagesForm, isModelCall, noRouteError } from './http/endpoints.ts'
 import { createFailures, errorResponse, type Failures, toGatewayError } from './http/error-response.ts'
 import { createDeprecationLookup, type QuotaHeaderDeps, withQuotaHeaders } from './http/headers.ts'
 import { checkHost, markForeignPage } from './http/pages.ts'
@@ -48,7 +48,7 @@ import { metrics } from './observability/routes.ts'
 import { loadQuotaStatus } from './request/admit.ts'
 import { answer } from './request/answer.ts'
 import { paceStream } from './request/delivery/stream-pacing.ts'
-import { offerOf } from './request/enrich.ts'
+import { getOffer } from './request/enrich.ts'
 import { countInput } from './request/internal-completion.ts'
 import { reportModelHealth } from './request/routing/hosts.ts'
 import { likelyModel } from './request/routing/score-candidates.ts'
@@ -88,7 +88,7 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
     .onRequest(({ request }) => {
       // Runs first: time spent on a rejected request is not available to accepted ones.
       if (exchangeDeps.startQueue.isFull() && isModelCall(request))
-        return rejected(exchangeDeps, { refusal: refusalFormOf(request) })
+        return rejected(exchangeDeps, { refusal: getRefusalForm(request) })
       checkHost(request, deps.allowedHosts)
       // Claude Code sends this request to check a base URL.
       if (request.method === 'HEAD' && isClientProbe(new URL(request.url).pathname)) return new Response(null)
@@ -98,9 +98,9 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
     .onError(async ({ error, code, request }) => {
       const requestId = deps.newRequestId()
       const thrown = code === 'NOT_FOUND' ? noRouteError(root.routes, request) : toGatewayError(error)
-      const refusal = await failures.toClientError(thrown, () => deps.addressOf(request, root.server))
+      const refusal = await failures.toClientError(thrown, () => deps.getAddress(request, root.server))
       failures.report('other', requestId, refusal)
-      return withQuotaHeaders(quota, request.headers, refusalFormOf(request)(refusal, requestId), requestId)
+      return withQuotaHeaders(quota, request.headers, getRefusalForm(request)(refusal, requestId), requestId)
     })
     .use(chat(exchangeDeps))
     .use(compatible({ ...exchangeDeps, reasoningSeal: deps.reasoningSeal }))
@@ -117,7 +117,7 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
         reasoningSeal: deps.reasoningSeal,
         now: deps.clock.now,
         limitTokenCounts,
-        catalogue: deps.catalogue,
+        catalog: deps.catalog,
         countInput: (model, source) => countInput(deps, model, source),
       }),
     )
@@ -129,14 +129,14 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
       response.headers.set('x-request-id', requestId)
       await withQuotaHeaders(quota, request.headers, response, requestId)
     })
-  useResources(root, deps, { recall: callers.recall, callerOf: exchangeDeps.callerOf, look, limitTokenCounts })
+  useResources(root, deps, { recall: callers.recall, getCaller: exchangeDeps.getCaller, look, limitTokenCounts })
   return useOperations(root, deps, workers)
 }
 
 type Look = (caller: Caller, requestId: string) => Promise<void>
 
 /** Returns the form in which the client of a request reads errors, also those outside of its handler. */
-function refusalFormOf(request: Request): Refusal {
+function getRefusalForm(request: Request): Refusal {
   return isMessagesForm(request) ? messagesRefusal : errorResponse
 }
 
@@ -155,34 +155,32 @@ function chatRouteDeps(
     readonly look: Look
   },
 ): ChatRouteDeps {
-  const addressOf = (request: Request) => deps.addressOf(request, root.server)
+  const getAddress = (request: Request) => deps.getAddress(request, root.server)
   return {
-    answer: (caller, ask, request) => answer(deps, caller, ask, request),
+    answer: (caller, question, request) => answer(deps, caller, question, request),
     pace: (events, mode, over) => paceStream(events, mode, deps.paceClock, over),
     inFlight: deps.inFlight,
     startQueue: deps.startQueue,
     rejected: failures.countRejection,
     bodies: deps.bodies,
-    callerOf: request => callers.authenticate(request.headers, () => addressOf(request)),
+    getCaller: request => callers.authenticate(request.headers, () => getAddress(request)),
     idempotency: deps.idempotency,
     longestMs: deps.config.deadlines.totalMs,
-    connectionOf: request => ({
+    getConnection: request => ({
       liftIdleTimeout: () => void root.server?.timeout(request, 0),
       setIdleTimeout: () => void root.server?.timeout(request, keptTimeoutSeconds),
-      address: () => addressOf(request),
+      address: () => getAddress(request),
     }),
     clock: deps.clock,
     meter: deps.meter,
     look,
     budget: deps.budget,
     newRequestId: deps.newRequestId,
-    deprecation: createDeprecationLookup(deps.catalogue),
+    deprecation: createDeprecationLookup(deps.catalog),
     recordRejection: facts =>
-      deps.rejections.add(
-        toRejection([deps.catalogue.resolve, deps.embeddingCatalog.resolve], facts, deps.clock.now()),
-      ),
+      deps.rejections.add(toRejection([deps.catalog.resolve, deps.embeddingCatalog.resolve], facts, deps.clock.now())),
     logFailure: (requestId, error) => failures.report('chat', requestId, error),
-    traceOf: deps.observe.traceOf,
+    findTrace: deps.observe.findTrace,
     refused: failures.toClientError,
   }
 }
@@ -193,30 +191,30 @@ function useResources(
   deps: Deps,
   {
     recall,
-    callerOf,
+    getCaller,
     look,
     limitTokenCounts,
   }: Pick<Callers, 'recall'> &
-    Pick<ChatRouteDeps, 'callerOf' | 'look'> & { readonly limitTokenCounts: TokenCountLimit },
+    Pick<ChatRouteDeps, 'getCaller' | 'look'> & { readonly limitTokenCounts: TokenCountLimit },
 ) {
   const identify: Authenticate = {
     principal: headers => authenticateSession(deps.tokens, deps.sessions, headers),
     bodies: deps.bodies,
-    addressOf: request => deps.addressOf(request, root.server),
+    getAddress: request => deps.getAddress(request, root.server),
   }
   return root
-    .use(inputTokens({ ...deps, callerOf, limitTokenCounts }))
+    .use(inputTokens({ ...deps, getCaller, limitTokenCounts }))
     .use(models({ ...deps, recall, health: { report: () => reportModelHealth(deps) } }))
     .use(
       estimate({
         ...deps,
         chooseModel: messages => likelyModel(deps, messages),
-        planWeb: (messages, reading) => planWebAccess({ messages, web: 'auto' }, reading, {}, offerOf(deps)),
+        planWeb: (messages, scan) => planWebAccess({ messages, web: 'auto' }, scan, {}, getOffer(deps)),
         recall,
       }),
     )
-    .use(dryRun({ ...deps, callerOf, look }))
-    .use(moderations({ ...deps, callerOf }))
+    .use(dryRun({ ...deps, getCaller, look }))
+    .use(moderations({ ...deps, getCaller }))
     .use(enhancement({ ...deps, recall }))
     .use(auth(deps, identify))
     .use(account(deps, identify))
@@ -234,7 +232,7 @@ function useResources(
         identify,
       ),
     )
-    .use(insights({ ...deps, callerOf }, identify))
+    .use(insights({ ...deps, getCaller }, identify))
     .use(billing(deps, identify))
     .use(webhooks(deps))
     .use(webhookRoutes(deps, identify))
@@ -255,7 +253,7 @@ function useOperations(root: Elysia, deps: Deps, workers: WorkerMetricsSource | 
     .use(
       dashboard({
         site: createDashboardBundle(),
-        welcome: () => ({ name: 'gateway-ai', version, endpoints: endpointsOf(routes()) }),
+        welcome: () => ({ name: 'gateway-ai', version, endpoints: getEndpoints(routes()) }),
         setIdleTimeout: (request, seconds) => void root.server?.timeout(request, seconds ?? strangerTimeoutSeconds),
       }),
     )

@@ -50,7 +50,7 @@ function withoutComments(text: string): string {
 
 const sources = filesUnder('src').map(read)
 const byPath = new Map(sources.map(source => [source.path, source]))
-const layerOf = (path: string) => path.split('/')[1] ?? ''
+const getLayer = (path: string) => path.split('/')[1] ?? ''
 
 /** Layers of `src/` that a layer may import at run time, beside its own folder. */
 const mayImport: Readonly<Record<string, readonly string[]>> = {
@@ -78,7 +78,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** The folder or file in `src`. */
-const topFolder = (path: string) => layerOf(path).replace(/\.tsx?$/, '')
+const topFolder = (path: string) => getLayer(path).replace(/\.tsx?$/, '')
 
 /** The two folders side by side that hold the files; null where one file's folder holds the other's. */
 function partingFolders(path: string, target: string): readonly [string, string] | null {
@@ -95,12 +95,12 @@ describe('layers', () => {
   test('import only lower layers', () => {
     const wrong: string[] = []
     for (const { path, imports } of sources) {
-      const layer = layerOf(path)
+      const layer = getLayer(path)
       const allowed = mayImport[layer]
       if (allowed === undefined) continue
       for (const target of imports) {
         if (!target.startsWith('src/')) continue
-        if (layerOf(target) !== layer && !allowed.some(prefix => target.startsWith(`src/${prefix}`)))
+        if (getLayer(target) !== layer && !allowed.some(prefix => target.startsWith(`src/${prefix}`)))
           wrong.push(`${path} imports ${target}: take it as a value in deps, or move the shared part to core`)
       }
     }
@@ -111,7 +111,7 @@ describe('layers', () => {
     const wrong = sources
       .filter(
         ({ path }) =>
-          layerOf(path) === 'core' || (layerOf(path) === 'text' && !path.startsWith('src/text/moderation/layers/')),
+          getLayer(path) === 'core' || (getLayer(path) === 'text' && !path.startsWith('src/text/moderation/layers/')),
       )
       .flatMap(({ path, imports }) =>
         imports
@@ -135,7 +135,7 @@ describe('layers', () => {
     expect(wrong).toEqual([])
   })
 
-  const importsOf = (path: string) =>
+  const getImports = (path: string) =>
     new Set([...(byPath.get(path)?.imports ?? []), ...(byPath.has(path) ? typeImports(path) : [])])
 
   test('contain no import cycle, including types', () => {
@@ -143,7 +143,7 @@ describe('layers', () => {
     const walk = (path: string, trail: readonly string[]): string | null => {
       if (trail.includes(path)) return [...trail.slice(trail.indexOf(path)), path].join(' → ')
       if (done.has(path)) return null
-      for (const target of importsOf(path)) {
+      for (const target of getImports(path)) {
         const cycle = walk(target, [...trail, path])
         if (cycle !== null) return cycle
       }
@@ -156,7 +156,7 @@ describe('layers', () => {
   test('no two folders import each other, types included', () => {
     const edges = new Map<string, string>()
     for (const { path } of sources)
-      for (const target of importsOf(path)) {
+      for (const target of getImports(path)) {
         const parting = partingFolders(path, target)
         if (parting !== null) edges.set(parting.join(' → '), `${path} imports ${target}`)
       }
@@ -170,7 +170,7 @@ describe('layers', () => {
   test('the folders in src form no cycle, types included', () => {
     const edges = new Map<string, Set<string>>()
     for (const { path } of sources)
-      for (const target of importsOf(path)) {
+      for (const target of getImports(path)) {
         const [from, to] = [topFolder(path), topFolder(target)]
         if (!target.startsWith('src/') || from === to) continue
         edges.set(from, (edges.get(from) ?? new Set()).add(to))
@@ -225,7 +225,7 @@ describe('source rules', () => {
     const inner = (path: string) =>
       path !== timer &&
       !outer.test(path) &&
-      ['core', 'text', 'request', 'http', 'dialects', 'console', 'providers'].includes(layerOf(path))
+      ['core', 'text', 'request', 'http', 'dialects', 'console', 'providers'].includes(getLayer(path))
     const clock =
       /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(|\bMath\.random\(|(?<![.\w])fetch\(|\bsetTimeout\(|\bsetInterval\(/
     expect(found(clock, inner)).toEqual([])
@@ -370,14 +370,14 @@ describe('source rules', () => {
 })
 
 describe('budgets', () => {
-  const linesOf = (path: string) => readFileSync(join(root, path), 'utf8').split('\n').length - 1
-  const sizes = new Map(sources.map(({ path }) => [path, linesOf(path)]))
+  const getLines = (path: string) => readFileSync(join(root, path), 'utf8').split('\n').length - 1
+  const sizes = new Map(sources.map(({ path }) => [path, getLines(path)]))
   const linesIn = (isCounted: (path: string) => boolean) =>
     [...sizes].reduce((sum, [path, lines]) => (isCounted(path) ? sum + lines : sum), 0)
   const linesUnder = (folder: string) => linesIn(path => path.startsWith(`src/${folder}/`))
   const programs = /^src\/(dashboard|simulator|training|client)\//
   const filesPerFolder = [...Map.groupBy(sizes.keys(), dirname).values()].map(({ length }) => length)
-  const countOf = (folder: string) => readdirSync(join(root, folder)).filter(name => name.endsWith('.md')).length
+  const getCount = (folder: string) => readdirSync(join(root, folder)).filter(name => name.endsWith('.md')).length
 
   // What the tree has today, rounded up: a number may only become smaller. A larger one needs a decision record that
   // names what was removed for it.
@@ -390,13 +390,13 @@ describe('budgets', () => {
     'lines of src/ledger': [linesUnder('ledger'), 2_800],
     'lines of src/request': [linesUnder('request'), 6_700],
     'lines of src/text': [linesUnder('text'), 10_450],
-    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + linesOf(path), 0), 90_400],
+    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 90_400],
     'files in src': [sizes.size, 758],
     'files of at most 25 lines': [[...sizes.values()].filter(lines => lines <= 25).length, 60],
     'files of more than 300 lines': [[...sizes.values()].filter(lines => lines > 300).length, 42],
     'files in one folder': [Math.max(...filesPerFolder), 58],
-    'decision records': [countOf('docs/decisions') - 1, 24],
-    'pages of documentation': [countOf('docs'), 16],
+    'decision records': [getCount('docs/decisions') - 1, 24],
+    'pages of documentation': [getCount('docs'), 16],
   }
   for (const [what, [figure, most]] of Object.entries(table))
     test(`keep to the budget: ${what}`, () => expect(figure).toBeLessThanOrEqual(most))

@@ -22,7 +22,7 @@ import {
   startProcess,
   stopProcesses,
 } from './harness/processes.ts'
-import { addMember, ask, signIn } from './harness/users.ts'
+import { addMember, sendRequest, signIn } from './harness/users.ts'
 
 // Every test starts and ends processes.
 setDefaultTimeout(240_000)
@@ -42,12 +42,12 @@ afterAll(async () => {
   await postgres?.stop()
 })
 
-const wordsOf = (words: string | readonly string[]) =>
+const getWords = (words: string | readonly string[]) =>
   typeof words === 'string' ? words.split(' ').filter(word => word !== '') : words
 
 /** Runs a command in a separate process. */
 const spawned = (words: string | readonly string[], environment: Environment = {}) =>
-  run('cli.ts', wordsOf(words), { GATEWAY_DATA_DIR: folder, ...environment })
+  run('cli.ts', getWords(words), { GATEWAY_DATA_DIR: folder, ...environment })
 
 /** Runs a command in this process, one after another, with only `PATH` of its environment. */
 async function command(words: string | readonly string[], environment: Environment = {}): Promise<Finished> {
@@ -56,7 +56,7 @@ async function command(words: string | readonly string[], environment: Environme
   const [out, err] = [process.stdout, process.stderr].map(stream => spyOn(stream, 'write').mockReturnValue(true))
   const said = (stream: typeof out) => (stream?.mock.calls ?? []).map(([text]) => String(text)).join('')
   try {
-    const code = await execute(wordsOf(words), packageJson.version)
+    const code = await execute(getWords(words), packageJson.version)
     return { code, stdout: said(out), stderr: said(err) }
   } finally {
     process.env = own
@@ -81,9 +81,9 @@ function untilStatus(key: string, wanted: number): Promise<void> {
 }
 
 /** Returns billing as the account's owner sees it. */
-async function billingOf(email: string, password: string): Promise<Record<string, unknown>> {
+async function getBilling(email: string, password: string): Promise<Record<string, unknown>> {
   const person = await signIn(gateway, { email, password })
-  return (await ask(gateway, 'GET', '/api/v1/billing', { token: person?.token })).body
+  return (await sendRequest(gateway, 'GET', '/api/v1/billing', { token: person?.token })).body
 }
 
 describe('CLI beside a running gateway', () => {
@@ -143,16 +143,16 @@ describe('CLI beside a running gateway', () => {
     const { key } = await asJson(
       `keys create ${owner} --models openai/gpt-5.5,anthropic/* --limits requests_per_minute=2,daily_cost_usd=5`,
     )
-    const errorOf = async (model: string) => {
+    const getError = async (model: string) => {
       const answer = await gateway.chat(String(key), 'hello', { model, max_output_tokens: 16 })
       return answer.ok ? null : Object(await answer.json()).error
     }
-    expect(await errorOf('gemini-3.5-flash')).toMatchObject({
+    expect(await getError('gemini-3.5-flash')).toMatchObject({
       code: 'forbidden',
       message: expect.stringContaining('openai/gpt-5.5, anthropic/*'),
     })
-    expect([await errorOf('openai/gpt-5.5'), await errorOf('openai/gpt-5.5')]).toEqual([null, null])
-    expect(await errorOf('openai/gpt-5.5')).toMatchObject({
+    expect([await getError('openai/gpt-5.5'), await getError('openai/gpt-5.5')]).toEqual([null, null])
+    expect(await getError('openai/gpt-5.5')).toMatchObject({
       code: 'requests_per_minute_exceeded',
       limit: 'key.requests_per_minute',
     })
@@ -201,7 +201,9 @@ describe('CLI beside a running gateway', () => {
         stderr: expect.stringContaining(`${reason}`),
       })
     const path = `/api/v1/projects/${id}/members/${viewer.id}`
-    expect((await ask(gateway, 'PUT', path, { token: person.token, body: { role: 'member' } })).status).toBe(200)
+    expect((await sendRequest(gateway, 'PUT', path, { token: person.token, body: { role: 'member' } })).status).toBe(
+      200,
+    )
     expect(await asJson(`keys create ${viewer.email} --project ${id}`)).toMatchObject({ project_id: id })
   })
 
@@ -263,7 +265,7 @@ describe('CLI beside a running gateway', () => {
 
   test("accounts show: prints today's usage", async () => {
     const { password } = await asJson('accounts create used@example.com --plan usage')
-    expect(await billingOf('used@example.com', String(password))).toMatchObject({
+    expect(await getBilling('used@example.com', String(password))).toMatchObject({
       plan: 'usage',
       version: 1,
       cycle: { cost_usd: 0 },
@@ -295,7 +297,7 @@ describe('CLI beside a running gateway', () => {
     expect(await done('accounts plan used@example.com evaluation')).toContain('plan evaluation, 5 requests per minute')
     expect(await asJson('accounts show used@example.com')).toMatchObject({ plan: 'evaluation' })
     const { password } = await asJson('accounts reset-password used@example.com')
-    const billing = () => billingOf('used@example.com', String(password))
+    const billing = () => getBilling('used@example.com', String(password))
     expect(await billing()).toMatchObject({ plan: 'evaluation', version: 2, cycle: null })
     expect(await asJson('accounts plan used@example.com usage')).toMatchObject({ plan: 'usage' })
     const begun = await billing()
@@ -317,9 +319,9 @@ describe('CLI beside a running gateway', () => {
     const signedIn = () => signIn(gateway, { email, password: String(password) })
     const { token } = (await signedIn()) ?? {}
     const path = '/api/v1/auth/two-factor'
-    const setup = await ask<{ secret: string }>(gateway, 'POST', path, { token, body: { password } })
+    const setup = await sendRequest<{ secret: string }>(gateway, 'POST', path, { token, body: { password } })
     const code = totpCode(setup.body.secret, Math.floor(Date.now() / 30_000))
-    expect((await ask(gateway, 'POST', `${path}/confirm`, { token, body: { code } })).status).toBe(200)
+    expect((await sendRequest(gateway, 'POST', `${path}/confirm`, { token, body: { code } })).status).toBe(200)
     expect(await signedIn()).toBeNull()
     expect(await asJson(`accounts reset-two-factor ${email}`)).toMatchObject({ email, was_enabled: true })
     expect(await signedIn()).not.toBeNull()
@@ -372,7 +374,7 @@ describe('CLI without a running gateway', () => {
 
   test('waits for other commands', async () => {
     const words = ['a', 'b'].map(name => `accounts create ${name}@example.com`)
-    const ends = await Promise.all(words.map(one => spawned(one, environment)))
+    const ends = await Promise.all(words.map(word => spawned(word, environment)))
     expect(ends.map(({ code, stderr }) => ({ code, stderr }))).toEqual([
       { code: 0, stderr: '' },
       { code: 0, stderr: '' },

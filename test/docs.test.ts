@@ -42,7 +42,7 @@ const prose = (path: string) => text(path).replace(/^```[\s\S]*?^```$/gm, '')
 /**
  * Returns anchors as GitHub creates them: lower case, no punctuation, hyphens for spaces, a number for repeated names.
  */
-function anchorsOf(path: string): ReadonlySet<string> {
+function getAnchors(path: string): ReadonlySet<string> {
   const seen = new Map<string, number>()
   const anchors = new Set<string>()
   for (const [, title = ''] of prose(path).matchAll(/^#{1,6} (.+)$/gm)) {
@@ -61,7 +61,7 @@ function anchorsOf(path: string): ReadonlySet<string> {
 
 type Link = { readonly from: string; readonly target: string; readonly path: string; readonly anchor: string }
 
-function linksOf(from: string): readonly Link[] {
+function getLinks(from: string): readonly Link[] {
   return [...prose(from).matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, target = '']) => {
     if (/^[a-z]+:/.test(target)) return []
     const [file = '', anchor = ''] = target.split('#')
@@ -70,13 +70,13 @@ function linksOf(from: string): readonly Link[] {
   })
 }
 
-const links = pages.flatMap(linksOf)
+const links = pages.flatMap(getLinks)
 
 describe('documentation links', () => {
   test('lead to files and anchors that exist', () => {
     expect(links.length).toBeGreaterThan(100)
     const broken = links.filter(
-      ({ path, anchor }) => !existsSync(join(root, path)) || (anchor !== '' && !anchorsOf(path).has(anchor)),
+      ({ path, anchor }) => !existsSync(join(root, path)) || (anchor !== '' && !getAnchors(path).has(anchor)),
     )
     expect(broken.map(({ from, target }) => `${from}: ${target}`)).toEqual([])
   })
@@ -84,7 +84,7 @@ describe('documentation links', () => {
   test('reach every page from the README', () => {
     const reached = new Set(['README.md'])
     for (const page of reached)
-      for (const { path } of linksOf(page).filter(link => pages.includes(link.path))) reached.add(path)
+      for (const { path } of getLinks(page).filter(link => pages.includes(link.path))) reached.add(path)
     expect(pages.filter(page => !reached.has(page))).toEqual([])
   })
 
@@ -114,17 +114,17 @@ test('references to decisions: name a record that exists', () => {
 })
 
 describe('size of the documentation', () => {
-  const linesOf = (path: string) => text(path).trimEnd().split('\n')
+  const getLines = (path: string) => text(path).trimEnd().split('\n')
   const main = ['README.md', ...pathsUnder('docs', /^[\w-]+\.md$/)]
 
   test('stays within 200 lines of README and 2,200 lines together', () => {
-    expect(linesOf('README.md').length).toBeLessThanOrEqual(200)
-    expect(main.reduce((sum, path) => sum + linesOf(path).length, 0)).toBeLessThanOrEqual(2_200)
+    expect(getLines('README.md').length).toBeLessThanOrEqual(200)
+    expect(main.reduce((sum, path) => sum + getLines(path).length, 0)).toBeLessThanOrEqual(2_200)
   })
 
   test('has no table wider than 160 characters', () => {
     const rows = [...pages, ...pathsUnder('test', /\.md$/)].flatMap(path =>
-      linesOf(path).map((line, at) => ({ name: `${path}:${at + 1}`, line })),
+      getLines(path).map((line, at) => ({ name: `${path}:${at + 1}`, line })),
     )
     expect(rows.filter(({ line }) => line.startsWith('|') && line.length > 160).map(({ name }) => name)).toEqual([])
   })
@@ -135,13 +135,13 @@ describe('size of the documentation', () => {
 })
 
 /** Returns text in backticks and code blocks: commands, variables and paths. */
-function codeOf(path: string): readonly string[] {
+function getCode(path: string): readonly string[] {
   const blocks = [...text(path).matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(([, , code = '']) => code)
   const spans = [...prose(path).matchAll(/`([^`\n]+)`/g)].map(([, code = '']) => code)
   return [...blocks.flatMap(code => code.split('\n')), ...spans]
 }
 
-const code = guides.flatMap(path => codeOf(path).map(line => ({ path, line })))
+const code = guides.flatMap(path => getCode(path).map(line => ({ path, line })))
 
 describe('documented commands', () => {
   test('exist in package.json', () => {
@@ -159,9 +159,9 @@ describe('documented commands', () => {
         ([, words = '']) => words,
       ),
     )
-    const commandOf = (words: string) => known.find(name => words === name || words.startsWith(`${name} `))
-    expect(named.filter(words => commandOf(words) === undefined)).toEqual([])
-    expect(known.filter(name => !named.some(words => commandOf(words) === name))).toEqual([])
+    const findCommand = (words: string) => known.find(name => words === name || words.startsWith(`${name} `))
+    expect(named.filter(words => findCommand(words) === undefined)).toEqual([])
+    expect(known.filter(name => !named.some(words => findCommand(words) === name))).toEqual([])
   })
 
   test('run files that exist', () => {
@@ -229,11 +229,11 @@ function variablesRead(): ReadonlySet<string> {
       return target[String(name)]
     },
   })
-  problemsOf(environment)
+  getProblems(environment)
   return asked
 }
 
-function problemsOf(environment: Environment): readonly string[] {
+function getProblems(environment: Environment): readonly string[] {
   try {
     readConfig(environment)
     return []
@@ -340,7 +340,7 @@ describe('documented configuration files', () => {
       ANTHROPIC_API_KEY: 'k',
       GOOGLE_APPLICATION_CREDENTIALS: serviceAccountFile(),
     }
-    expect(problemsOf({ GATEWAY_CONFIG: path, ...keys })).toEqual([])
+    expect(getProblems({ GATEWAY_CONFIG: path, ...keys })).toEqual([])
   })
 })
 
@@ -359,7 +359,7 @@ describe('pages of clients', () => {
   const of = (...languages: readonly string[]) => blocks.filter(({ language }) => languages.includes(language))
 
   test('appear in the index and name their proof', () => {
-    const index = linksOf('docs/clients/README.md').map(({ path }) => path)
+    const index = getLinks('docs/clients/README.md').map(({ path }) => path)
     expect(clients.length).toBeGreaterThan(10)
     expect(clients.filter(path => !index.includes(path))).toEqual([])
     const unproven = clients.filter(path => !/^(?:\*\*)?Proven by(?:\*\*)?: .*`test\//m.test(text(path)))

@@ -88,7 +88,7 @@ describe('deployment', () => {
 })
 
 const defaults = tree(Bun.YAML.parse(text('values.yaml')))
-const valuesOf = (set: string) => merged(defaults, tree(Bun.YAML.parse(text(`ci/${set}`))))
+const getValues = (set: string) => merged(defaults, tree(Bun.YAML.parse(text(`ci/${set}`))))
 const isValid = new Ajv({ strict: false, logger: false }).compile(JSON.parse(text('values.schema.json')))
 
 describe('chart', () => {
@@ -113,7 +113,7 @@ describe('chart', () => {
 
   test('accepts the three sets of values', () => {
     for (const set of sets)
-      expect({ set, isValid: isValid(valuesOf(set)), errors: isValid.errors }).toMatchObject({ isValid: true })
+      expect({ set, isValid: isValid(getValues(set)), errors: isValid.errors }).toMatchObject({ isValid: true })
   })
 
   test.each([
@@ -124,12 +124,12 @@ describe('chart', () => {
     ['an unknown value', { replicaCount: 2 }],
     ['a wrong digest', { image: { repository: 'x', digest: 'sha256:abc' } }],
     ['a wrong count of workers', { workers: 'many' }],
-  ])('refuses %s', (_, change) => expect(isValid(merged(valuesOf('minimal-values.yaml'), change))).toBe(false))
+  ])('refuses %s', (_, change) => expect(isValid(merged(getValues('minimal-values.yaml'), change))).toBe(false))
 
   test('passes variables and a configuration file on that the gateway accepts', () => {
     const folder = mkdtempSync(join(tmpdir(), 'gateway-chart-'))
     for (const set of sets) {
-      const { config, environment } = valuesOf(set)
+      const { config, environment } = getValues(set)
       const path = join(folder, 'config.json')
       writeFileSync(path, JSON.stringify(config))
       const own = Object.fromEntries(Object.entries(tree(environment)).map(([name, value]) => [name, String(value)]))
@@ -148,34 +148,36 @@ function helm(...words: readonly string[]) {
 }
 
 /** Returns the objects of a set of values by `Kind/name`. */
-function objectsOf(set: string, ...more: readonly string[]): ReadonlyMap<string, Tree> {
+function getObjects(set: string, ...more: readonly string[]): ReadonlyMap<string, Tree> {
   const { exitCode, stdout, stderr } = helm(
     ...['template', 'prod', chart, '--kube-version', kubeVersion, '--values', join(chart, 'ci', set), ...more],
   )
   if (exitCode !== 0) throw new Error(stderr)
   const documents = stdout.split(/^---$/m).map(part => tree(Bun.YAML.parse(part)))
   return new Map(
-    documents.filter(one => one.kind !== undefined).map(one => [`${one.kind}/${at(one, 'metadata.name')}`, one]),
+    documents
+      .filter(document => document.kind !== undefined)
+      .map(document => [`${document.kind}/${at(document, 'metadata.name')}`, document]),
   )
 }
 
-const podOf = (object: Tree | undefined) => tree(at(object, 'spec.template.spec'))
-const containersOf = (pod: Tree) => (Array.isArray(pod.containers) ? pod.containers.map(tree) : [])
+const getPod = (object: Tree | undefined) => tree(at(object, 'spec.template.spec'))
+const getContainers = (pod: Tree) => (Array.isArray(pod.containers) ? pod.containers.map(tree) : [])
 
 describeNeeding('helm', 'rendered by Helm', () => {
   test.each(sets)('Helm chart with %s: passes lint, and runs every pod restricted with secrets by reference', set => {
     expect(
       helm('lint', '--strict', chart, '--kube-version', kubeVersion, '--values', join(chart, 'ci', set)),
     ).toMatchObject({ exitCode: 0 })
-    const objects = objectsOf(set)
-    const pods = [...objects.values()].filter(({ kind }) => kind === 'StatefulSet' || kind === 'Job').map(podOf)
+    const objects = getObjects(set)
+    const pods = [...objects.values()].filter(({ kind }) => kind === 'StatefulSet' || kind === 'Job').map(getPod)
     expect(pods.length).toBe(2)
     for (const pod of pods) {
       expect(pod).toMatchObject({
         automountServiceAccountToken: false,
         securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } },
       })
-      for (const container of containersOf(pod))
+      for (const container of getContainers(pod))
         expect(container.securityContext).toEqual({
           allowPrivilegeEscalation: false,
           readOnlyRootFilesystem: true,
@@ -190,7 +192,7 @@ describeNeeding('helm', 'rendered by Helm', () => {
   })
 
   test('Helm chart: sends a host with each probe that the gateway accepts', () => {
-    const [container] = containersOf(podOf(objectsOf('production-values.yaml').get('StatefulSet/prod-gateway-ai')))
+    const [container] = getContainers(getPod(getObjects('production-values.yaml').get('StatefulSet/prod-gateway-ai')))
     for (const [probe, path] of [
       ['startupProbe', '/readyz'],
       ['readinessProbe', '/readyz'],
@@ -204,7 +206,7 @@ describeNeeding('helm', 'rendered by Helm', () => {
   })
 
   test('Helm chart: scales on the requests in progress, and limits disruption only with several pods', () => {
-    const scaled = objectsOf('autoscaling-values.yaml')
+    const scaled = getObjects('autoscaling-values.yaml')
     expect(at(scaled.get('StatefulSet/prod-gateway-ai'), 'spec.replicas')).toBeUndefined()
     expect(at(scaled.get('HorizontalPodAutoscaler/prod-gateway-ai'), 'spec.metrics')).toEqual([
       {
@@ -216,7 +218,7 @@ describeNeeding('helm', 'rendered by Helm', () => {
       },
     ])
     const budget = 'PodDisruptionBudget/prod-gateway-ai'
-    expect([...sets].map(set => objectsOf(set).has(budget))).toEqual([true, false, true])
+    expect([...sets].map(set => getObjects(set).has(budget))).toEqual([true, false, true])
   })
 
   test.each([
@@ -225,6 +227,6 @@ describeNeeding('helm', 'rendered by Helm', () => {
     ['an ingress without a host', 'ingress.enabled=true', 'ingress.host is required'],
     ['an unknown value', 'replicaCount=2', 'replicaCount'],
   ])('Helm chart: refuses %s', (_, value, reason) =>
-    expect(() => objectsOf('minimal-values.yaml', '--set', value)).toThrow(reason),
+    expect(() => getObjects('minimal-values.yaml', '--set', value)).toThrow(reason),
   )
 })

@@ -40,6 +40,9 @@ const refused: readonly (readonly [RegExp, string])[] = [
   [/\b(catalogues?|learnt|behaviours?|colours?|cancelled|e-mails?|licences?)\b/i, 'American spelling'],
 ]
 
+/** Names that say less than the term of the thing that they hold, and `textOf` for `getText` or `findText`. */
+const refusedName = /^(ask|reading|seats?|catalogue|standings?|faces?|foresight|one)$|(?<!index|Index|value)[a-z\d]Of$/
+
 /** Folders whose strings are data: word lists, examples, templates, generated outputs. */
 const dataStrings: readonly string[] = ['src/text/', 'src/web/untrusted-content.ts', 'src/training/', 'src/simulator/']
 
@@ -58,8 +61,9 @@ const isProgram = (text: string) =>
 const isMessage = (text: string) => /[a-z]+ [a-z]+/i.test(text) && !isProgram(text)
 
 const isChecked = (path: string, { kind, text }: Prose) =>
-  kind !== 'string' ||
-  (path.startsWith('src/') && isMessage(text) && !dataStrings.some(prefix => path.startsWith(prefix)))
+  kind !== 'name' &&
+  (kind !== 'string' ||
+    (path.startsWith('src/') && isMessage(text) && !dataStrings.some(prefix => path.startsWith(prefix))))
 
 /** Code in backquotes is a fixed name. */
 const withoutCode = (text: string) => text.replace(/```[\s\S]*?```|`[^`\n]*`/g, '')
@@ -94,6 +98,15 @@ describe('language', () => {
       items
         .filter(item => isChecked(path, item))
         .flatMap(item => refusedIn(item.text).map(words => `${path}:${item.line} ${item.kind} ${words}`)),
+    )
+    expect(wrong).toEqual([])
+  })
+
+  test('refuses names of variables, functions and types', () => {
+    const wrong = [...prose].flatMap(([path, items]) =>
+      items
+        .filter(({ kind, text }) => kind === 'name' && refusedName.test(text))
+        .map(({ text, line }) => `${path}:${line} ${text}`),
     )
     expect(wrong).toEqual([])
   })

@@ -13,7 +13,7 @@ import { eventually } from './harness/eventually.ts'
 import { type Gateway, startGateway } from './harness/gateway.ts'
 import { type PrivateRedis, startRedis } from './harness/redis.ts'
 import { jsonAnswer, startUpstream, type Upstream, type UpstreamAnswer } from './harness/upstream.ts'
-import { ask, signIn } from './harness/users.ts'
+import { sendRequest, signIn } from './harness/users.ts'
 import { page, publicAddresses } from './web/rig.ts'
 
 setDefaultTimeout(240_000)
@@ -93,7 +93,7 @@ beforeAll(async () => {
   )
   const account = gateway.deps.firstAccount
   session = (account === null ? null : await signIn(gateway, account))?.token ?? ''
-  await gateway.deps.safety.ready
+  await gateway.deps.moderation.ready
   for (const [what, work] of Object.entries(asked)) {
     statuses[what] = await work()
     // A slow database on a busy machine is not part of this test.
@@ -224,14 +224,17 @@ const asked: Readonly<Record<string, () => Promise<number>>> = {
   'no such model’s address': async () => (await fetch(`${gateway.url}/v1/models/${words.path}`)).status,
   'no such request': async () =>
     (
-      await ask(gateway, 'POST', '/api/v1/insights/feedback', {
+      await sendRequest(gateway, 'POST', '/api/v1/insights/feedback', {
         token: session,
         body: { request_id: words.name, score: 5 },
       })
     ).status,
   'no such sign-in': async () =>
-    (await ask(gateway, 'POST', '/api/v1/auth/login', { body: { email: 'a@example.com', password: words.prompt } }))
-      .status,
+    (
+      await sendRequest(gateway, 'POST', '/api/v1/auth/login', {
+        body: { email: 'a@example.com', password: words.prompt },
+      })
+    ).status,
   'given up': async () => {
     const abort = new AbortController()
     const body = { prompt: prompt(), model: 'openai/gpt-5.5', stream: true, stream_mode: 'realtime' }

@@ -6,7 +6,7 @@ import { resolve } from 'node:path'
 import { createApp } from '../src/app.ts'
 import { createKey, listKeys, revokeKey } from '../src/console/keys/stores/keys.ts'
 import { mintApiKey } from '../src/core/accounts/api-keys.ts'
-import { endpointsOf } from '../src/http/endpoints.ts'
+import { getEndpoints } from '../src/http/endpoints.ts'
 import { readDirectives } from '../src/simulator/directives.ts'
 import { eventually } from './harness/eventually.ts'
 import { type Gateway, startGateway } from './harness/gateway.ts'
@@ -42,10 +42,10 @@ async function revokedKey(): Promise<string> {
   const id = 'key_revoked'
   const { id: publicId, digest } = minted
   await createKey(database, { ...first, id, name: 'revoked', publicId, digest, createdAt: now, updatedAt: now })
-  const ask = { method: 'POST', body: '{"prompt":"Hi"}', headers: { 'x-api-key': minted.key } }
-  expect((await fetch(`${gateway.url}/api/v1/chat`, ask)).status).toBe(200)
+  const request = { method: 'POST', body: '{"prompt":"Hi"}', headers: { 'x-api-key': minted.key } }
+  expect((await fetch(`${gateway.url}/api/v1/chat`, request)).status).toBe(200)
   expect(await revokeKey(database, gateway.accountId, id, now)).toBe(true)
-  await eventually(async () => (await fetch(`${gateway.url}/api/v1/chat`, ask)).status === 401)
+  await eventually(async () => (await fetch(`${gateway.url}/api/v1/chat`, request)).status === 401)
   return minted.key
 }
 
@@ -93,12 +93,12 @@ test('routes: require authentication unless listed here', () => {
 })
 
 test('routes: appear in `GET /`, and a wrong method gets the allowed ones', async () => {
-  const ask = async (path: string, method = 'GET') =>
+  const send = async (path: string, method = 'GET') =>
     (await (await fetch(gateway.url + path, { method })).json()) as {
       readonly endpoints: readonly string[]
       readonly error: { readonly message: string }
     }
-  const { endpoints } = await ask('/')
+  const { endpoints } = await send('/')
   const written = routes.map(
     ({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}').replace('*', '{id}')}`,
   )
@@ -106,11 +106,11 @@ test('routes: appear in `GET /`, and a wrong method gets the allowed ones', asyn
   expect(unnamed).toEqual(['GET /', 'GET /assets/{name}', 'GET /docs/style.css'])
   expect(endpoints.filter(endpoint => !written.includes(endpoint))).toEqual([])
   const keys = 'Method not supported for this path. Use GET /api/v1/keys or POST /api/v1/keys.'
-  expect((await ask('/api/v1/keys', 'PUT')).error.message).toBe(keys)
-  const one =
+  expect((await send('/api/v1/keys', 'PUT')).error.message).toBe(keys)
+  const item =
     'Method not supported for this path. Use GET /api/v1/keys/{id} or PATCH /api/v1/keys/{id} or DELETE /api/v1/keys/{id}.'
-  expect((await ask('/api/v1/keys/key_1', 'PUT')).error.message).toBe(one)
-  expect((await ask('/api/v1/nowhere')).error.message).toContain('Unknown path.')
+  expect((await send('/api/v1/keys/key_1', 'PUT')).error.message).toBe(item)
+  expect((await send('/api/v1/nowhere')).error.message).toContain('Unknown path.')
 })
 
 test('documented endpoints: exist', () => {
@@ -121,7 +121,7 @@ test('documented endpoints: exist', () => {
       ([, endpoint = '']) => endpoint,
     ),
   )
-  const known = new Set(['GET /', ...endpointsOf(routes)])
+  const known = new Set(['GET /', ...getEndpoints(routes)])
   expect(named.length).toBeGreaterThan(60)
   expect(named.filter(endpoint => !known.has(endpoint) && !isOfAnother.test(endpoint))).toEqual([])
 })

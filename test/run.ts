@@ -18,7 +18,7 @@ import { lazyCompilation } from './harness/lazy-compilation.ts'
 import { has, statedNeed } from './harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from './harness/postgres.ts'
 import { type FileResult, readReport } from './runner/junit.ts'
-import { commandOf, cpuSecondsOf, endProcessesOf, processesOf } from './runner/leftovers.ts'
+import { getCommand, getCpuSeconds, getEndProcesses, getProcesses } from './runner/leftovers.ts'
 import { makeTemporaryFolder, removeTemporaryFolder } from './runner/temporary-folder.ts'
 
 const root = join(import.meta.dir, '..')
@@ -109,21 +109,23 @@ function divide(files: readonly string[]): readonly (readonly string[])[] {
     const parts = Math.ceil(members.length / most)
     return Array.from({ length: parts }, (_, part) => members.filter((_, at) => at % parts === part))
   })
-  const placeOf = ([file = '']: readonly string[]) => {
+  const getPlace = ([file = '']: readonly string[]) => {
     const place = longest.findIndex(beginning => file.startsWith(beginning))
     return place === -1 ? longest.length : place
   }
-  return [...files.filter(isApart).map(file => [file]), ...together].sort((one, other) => placeOf(one) - placeOf(other))
+  return [...files.filter(isApart).map(file => [file]), ...together].sort(
+    (item, other) => getPlace(item) - getPlace(other),
+  )
 }
 
-const nameOf = (files: readonly string[]) =>
+const getName = (files: readonly string[]) =>
   files.length === 1 ? String(files[0]) : `${files.length} files of ${files[0]?.split('/').slice(0, 2).join('/')}`
 
 /** Runs files in one process and prints the output of their tests; for failed ones, everything except passed tests. */
 async function runProcess(files: readonly string[], environment: NodeJS.ProcessEnv): Promise<readonly FileResult[]> {
   const path = join(temporary, `${Bun.hash(files.join()).toString(36)}.xml`)
   const startedAt = performance.now()
-  const name = nameOf(files)
+  const name = getName(files)
   const run = Bun.spawn(
     [
       process.execPath,
@@ -198,7 +200,7 @@ function printFailed(): void {
 }
 
 function printSlowest(): void {
-  const slowest = results.toSorted((one, other) => other.seconds - one.seconds).slice(0, 10)
+  const slowest = results.toSorted((result, other) => other.seconds - result.seconds).slice(0, 10)
   say('slowest files:')
   for (const { file, seconds } of slowest) say(`  ${seconds.toFixed(1).padStart(6)} s  ${file}`)
 }
@@ -228,7 +230,7 @@ function selectedFiles(words: readonly string[]): readonly string[] {
 
 function printProgress(processes: number): void {
   const now = performance.now()
-  const names = [...running].map(([files, since]) => `${nameOf(files)} ${Math.round((now - since) / 1000)} s`)
+  const names = [...running].map(([files, since]) => `${getName(files)} ${Math.round((now - since) / 1000)} s`)
   const failures = results.reduce((sum, result) => sum + result.failures, 0)
   const state =
     names.length === 0
@@ -281,16 +283,16 @@ async function runAll(): Promise<number> {
   )
   if (isEnding) return 1
   const { user, system } = process.cpuUsage()
-  cpuSeconds += (user + system) / 1e6 + (postgres === null ? 0 : cpuSecondsOf(postgres.pids()[0] ?? 0))
+  cpuSeconds += (user + system) / 1e6 + (postgres === null ? 0 : getCpuSeconds(postgres.pids()[0] ?? 0))
   await postgres?.stop()
   return printResults(await leftProcesses())
 }
 
 /** Returns the processes that tests have left, and ends them. An ended one may take a moment to disappear. */
 async function leftProcesses(): Promise<readonly string[]> {
-  for (let tries = 0; tries < 100 && processesOf(temporary).length > 0; tries++) await Bun.sleep(100)
-  const left = processesOf(temporary).map(commandOf)
-  await endProcessesOf(temporary, graceMs.usual)
+  for (let tries = 0; tries < 100 && getProcesses(temporary).length > 0; tries++) await Bun.sleep(100)
+  const left = getProcesses(temporary).map(getCommand)
+  await getEndProcesses(temporary, graceMs.usual)
   return left
 }
 
@@ -303,7 +305,11 @@ async function startShared(): Promise<PrivatePostgres | null> {
 /** Returns the exit code. */
 function printResults(left: readonly string[]): number {
   const sum = (count: (result: FileResult) => number) => results.reduce((total, result) => total + count(result), 0)
-  const [tests, failures, skipped] = [sum(one => one.tests), sum(one => one.failures), sum(one => one.skipped.length)]
+  const [tests, failures, skipped] = [
+    sum(fileResult => fileResult.tests),
+    sum(fileResult => fileResult.failures),
+    sum(fileResult => fileResult.skipped.length),
+  ]
   printSlowest()
   const refusedSkips = printSkipped()
   if (refusedSkips > 0) say(`${refusedSkips} skipped tests state no reason, or need only a package to be installed`)
@@ -326,7 +332,7 @@ async function end(reason: string, code: number): Promise<void> {
   if (isEnding) return
   isEnding = true
   say(`${reason}: ending all processes of the run`)
-  await endProcessesOf(temporary, step.startsWith('installing') ? graceMs.installing : graceMs.usual)
+  await getEndProcesses(temporary, step.startsWith('installing') ? graceMs.installing : graceMs.usual)
   process.exit(code)
 }
 for (const [signal, code] of [

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isAllowedLicense } from '../deploy/supply-chain/licenses.ts'
 import { productionPackages } from '../deploy/supply-chain/packages.ts'
-import { sbomOf } from '../deploy/supply-chain/sbom.ts'
+import { getSbom } from '../deploy/supply-chain/sbom.ts'
 import packageJson from '../package.json'
 
 const root = join(import.meta.dir, '..')
@@ -36,7 +36,7 @@ describe('licenses', () => {
 })
 
 describe('bill of materials', () => {
-  const { components, dependencies, metadata } = sbomOf(root)
+  const { components, dependencies, metadata } = getSbom(root)
 
   test('lists each dependency of package.json with its version, and no dependency of development', () => {
     const listed = new Map(components.map(({ name, version }) => [name, version]))
@@ -47,7 +47,7 @@ describe('bill of materials', () => {
   })
 
   test('states purl, hash and license of each package, and only references that exist', () => {
-    const references = new Set([metadata.component['bom-ref'], ...components.map(one => one['bom-ref'])])
+    const references = new Set([metadata.component['bom-ref'], ...components.map(component => component['bom-ref'])])
     expect(references.size).toBe(components.length + 1)
     for (const { purl, hashes, licenses } of components) {
       expect(purl).toMatch(/^pkg:npm\/(%40[\w.-]+\/)?[\w.-]+@\d+\.\d+\.\d+/)
@@ -70,8 +70,8 @@ describe('pins', () => {
   })
 
   test('name one version of Bun in the image, the workflows and the requirements', () => {
-    const versions = [...workflows, text('Dockerfile'), text('.ci/run')].flatMap(one =>
-      [...one.matchAll(/(?:oven\/bun:|bun-version: |bun@)(\d+\.\d+\.\d+)/g)].map(([, version]) => version),
+    const versions = [...workflows, text('Dockerfile'), text('.ci/run')].flatMap(name =>
+      [...name.matchAll(/(?:oven\/bun:|bun-version: |bun@)(\d+\.\d+\.\d+)/g)].map(([, version]) => version),
     )
     expect(versions.length).toBeGreaterThan(4)
     expect(new Set(versions)).toEqual(new Set([packageJson.engines.bun.replace('>=', '')]))

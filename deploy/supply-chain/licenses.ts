@@ -36,12 +36,12 @@ if (import.meta.main) {
   const byLicense = Map.groupBy(packages, ({ license }) => license ?? 'unknown')
   const refused = packages.filter(({ license }) => !isAllowedLicense(license))
   const lines = [
-    ...[...byLicense].sort().map(([license, own]) => [license, ...own.map(one => `  ${toId(one)}`)].join('\n')),
+    ...[...byLicense].sort().map(([license, own]) => [license, ...own.map(item => `  ${toId(item)}`)].join('\n')),
     `${packages.length} packages, ${refused.length} with a license that is not allowed.`,
   ]
   process.stdout.write(`${lines.join('\n')}\n`)
   if (refused.length > 0) {
-    process.stderr.write(`${refused.map(one => `${toId(one)}: ${one.license ?? 'no license'}`).join('\n')}\n`)
+    process.stderr.write(`${refused.map(item => `${toId(item)}: ${item.license ?? 'no license'}`).join('\n')}\n`)
     process.exitCode = 1
   }
 }

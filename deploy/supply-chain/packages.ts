@@ -40,7 +40,7 @@ export function productionPackages(root: string): readonly Package[] {
     const [name, version] = [String(id).slice(0, at), String(id).slice(at + 1)]
     if (found.has(key)) return String(id)
     const own: Detail = Value.Check(detailSchema, detail) ? detail : {}
-    const entry = { name, version, integrity: String(integrity), license: licenseOf(root, key) }
+    const entry = { name, version, integrity: String(integrity), license: findLicense(root, key) }
     found.set(key, { ...entry, dependencies: [] })
     const dependencies = namesIn(own).flatMap(dependency => {
       const target = resolved(key, dependency, packages)
@@ -50,7 +50,7 @@ export function productionPackages(root: string): readonly Package[] {
     return String(id)
   }
   for (const name of namesIn(workspaces[''])) visit(name)
-  return [...found.values()].sort((one, other) => (one.name < other.name ? -1 : 1))
+  return [...found.values()].sort((item, other) => (item.name < other.name ? -1 : 1))
 }
 
 /** Returns what package.json asks for, by name and version. */
@@ -68,7 +68,7 @@ const namesIn = ({ dependencies = {}, optionalDependencies = {} }: Detail) =>
 
 /** A dependency is nested under its dependent, or under one of those above it, or at the top. */
 function resolved(key: string, name: string, packages: Readonly<Record<string, unknown>>): string | null {
-  for (let parent = key; ; parent = parentOf(parent)) {
+  for (let parent = key; ; parent = getParent(parent)) {
     const candidate = parent === '' ? name : `${parent}/${name}`
     if (Object.hasOwn(packages, candidate)) return candidate
     if (parent === '') return null
@@ -76,17 +76,17 @@ function resolved(key: string, name: string, packages: Readonly<Record<string, u
 }
 
 /** `@a/b/c` → `@a/b`, `a` → ``. */
-function parentOf(key: string): string {
-  return namesOf(key).slice(0, -1).join('/')
+function getParent(key: string): string {
+  return getNames(key).slice(0, -1).join('/')
 }
 
 /** Splits `a/@b/c` into the names `a` and `@b/c`. */
-function namesOf(key: string): readonly string[] {
+function getNames(key: string): readonly string[] {
   return key.match(/@[^/]+\/[^/]+|[^/]+/g) ?? []
 }
 
-function licenseOf(root: string, key: string): string | null {
-  const path = join(root, 'node_modules', namesOf(key).join('/node_modules/'), 'package.json')
+function findLicense(root: string, key: string): string | null {
+  const path = join(root, 'node_modules', getNames(key).join('/node_modules/'), 'package.json')
   if (!existsSync(path)) return null
   const manifest: unknown = JSON.parse(readFileSync(path, 'utf8'))
   const license = Value.Check(manifestSchema, manifest) ? manifest.license : null

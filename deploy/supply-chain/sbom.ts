@@ -7,11 +7,11 @@ import { join } from 'node:path'
 import { directPackages, type Package, productionPackages, toId } from './packages.ts'
 
 /** Returns the bill of materials of a checkout. */
-export function sbomOf(root: string) {
+export function getSbom(root: string) {
   const { name, version, license, description } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   const packages = productionPackages(root)
-  const self = purlOf({ name, version })
-  const references = new Map(packages.map(one => [toId(one), purlOf(one)]))
+  const self = getPurl({ name, version })
+  const references = new Map(packages.map(item => [toId(item), getPurl(item)]))
   const dependsOn = (ids: readonly string[]) => ids.flatMap(id => references.get(id) ?? [])
   return {
     $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
@@ -29,35 +29,35 @@ export function sbomOf(root: string) {
         licenses: [{ license: { id: license } }],
       },
     },
-    components: packages.map(componentOf),
+    components: packages.map(getComponent),
     dependencies: [
       { ref: self, dependsOn: dependsOn(directPackages(root, packages)) },
-      ...packages.map(one => ({ ref: purlOf(one), dependsOn: dependsOn(one.dependencies) })),
+      ...packages.map(item => ({ ref: getPurl(item), dependsOn: dependsOn(item.dependencies) })),
     ],
   }
 }
 
-function componentOf(one: Package) {
-  const purl = purlOf(one)
+function getComponent(item: Package) {
+  const purl = getPurl(item)
   return {
     type: 'library',
     'bom-ref': purl,
-    name: one.name,
-    version: one.version,
+    name: item.name,
+    version: item.version,
     scope: 'required',
-    hashes: [{ alg: 'SHA-512', content: Buffer.from(one.integrity.replace('sha512-', ''), 'base64').toString('hex') }],
-    ...(one.license === null ? {} : { licenses: [licenseOf(one.license)] }),
+    hashes: [{ alg: 'SHA-512', content: Buffer.from(item.integrity.replace('sha512-', ''), 'base64').toString('hex') }],
+    ...(item.license === null ? {} : { licenses: [getLicense(item.license)] }),
     purl,
   }
 }
 
-function licenseOf(license: string) {
+function getLicense(license: string) {
   return / (OR|AND) /.test(license) ? { expression: license } : { license: { id: license } }
 }
 
 /** The `@` of a scope is percent-encoded in a package URL. */
-function purlOf({ name, version }: Pick<Package, 'name' | 'version'>): string {
+function getPurl({ name, version }: Pick<Package, 'name' | 'version'>): string {
   return `pkg:npm/${name.replace('@', '%40')}@${version}`
 }
 
-if (import.meta.main) process.stdout.write(`${JSON.stringify(sbomOf(join(import.meta.dir, '../..')), null, 2)}\n`)
+if (import.meta.main) process.stdout.write(`${JSON.stringify(getSbom(join(import.meta.dir, '../..')), null, 2)}\n`)

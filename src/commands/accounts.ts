@@ -1,6 +1,6 @@
 /** `accounts …`: manages accounts and their limits. */
 import { randomBytes } from 'node:crypto'
-import { maximumShortfallOf, readPlans } from '../config/config.ts'
+import { getMaximumShortfall, readPlans } from '../config/config.ts'
 import { createPasswords } from '../console/auth/password-hashing.ts'
 import { releaseUnverified } from '../console/auth/stores/email-links.ts'
 import { changePassword, findUser } from '../console/auth/stores/users.ts'
@@ -9,11 +9,11 @@ import { changeBilling, manualMethod } from '../console/billing/stores/billing.t
 import { listKeys, resumeKeys } from '../console/keys/stores/keys.ts'
 import { randomBase62 } from '../core/accounts/api-keys.ts'
 import {
+  findPause,
   highestLimits,
   type Limits,
   limitsText,
   type PlanName,
-  pauseOf,
   plans as publishedPlans,
 } from '../core/limits/plans.ts'
 import { formatDay } from '../core/text/utc-days.ts'
@@ -24,10 +24,10 @@ import {
   changeAccount,
   createAccount,
   findAccountByEmail,
-  limitsOf,
+  getLimits,
 } from '../database/repositories/accounts.ts'
 import type { Account, ApiKey } from '../database/tables.ts'
-import { dailyUsageOf } from '../ledger/ledger.ts'
+import { getDailyUsage } from '../ledger/ledger.ts'
 import { shellCommand } from '../server/banner.ts'
 import { CommandFailure, choice, columns, command, json, print, printJson, UsageError } from './command.ts'
 import { listing } from './list-accounts.ts'
@@ -101,8 +101,8 @@ const show = command({
   run: ({ operands, options }) =>
     withAccount(operands.email, async (database, { account, user }) => {
       const plans = readPlans()
-      const limits = limitsOf(account, plans)
-      const today = await dailyUsageOf(database, account.id, formatDay(Date.now()))
+      const limits = getLimits(account, plans)
+      const today = await getDailyUsage(database, account.id, formatDay(Date.now()))
       const keys = await listKeys(database, account.id)
       const paused = await pausedKeys(database, account, keys)
       const valid = keys.filter(key => key.revokedAt === null && (key.expiresAt === null || key.expiresAt > new Date()))
@@ -114,7 +114,7 @@ const show = command({
           limits: limitsForJson(limits),
           own_limits: ownLimits(account),
           today: { tokens: today.tokens, cost_usd: toUsd(today.microcents) },
-          shortfall_usd: toUsd(sumOf(keys)),
+          shortfall_usd: toUsd(getSum(keys)),
           paused_keys: paused.map(({ key, until, requestId, member }) => ({
             id: key.id,
             name: key.name,
@@ -141,7 +141,7 @@ const show = command({
           ['concurrent requests', `${limits.concurrentRequests}${own('concurrentRequests')}`],
           ['tokens today', `${count(today.tokens)} of ${count(limits.dailyTokens)}${own('dailyTokens')}`],
           ['cost today', `${shownUsd(today.microcents)} of ${shownUsd(limits.dailyCostMicrocents)}${ownCost}`],
-          ['shortfall today', shownUsd(sumOf(keys))],
+          ['shortfall today', shownUsd(getSum(keys))],
           ...paused.map(({ key, until, requestId, member }) => [
             'paused key',
             `${key.name} (${key.id}) of ${member} until ${new Date(until).toISOString()}, for ${requestId}: accounts resume`,
@@ -255,22 +255,22 @@ const resetTwoFactor = command({
 export const accountCommands = [create, listing, show, plan, limits, resume, resetPassword, resetTwoFactor]
 
 /** Returns today's unbilled usage beyond reservations. */
-function sumOf(keys: readonly ApiKey[]): number {
+function getSum(keys: readonly ApiKey[]): number {
   const today = new Date().toISOString().slice(0, 10)
   return keys.reduce((sum, key) => sum + (key.shortfallDay === today ? key.shortfallMicrocents : 0), 0)
 }
 
 /** Returns the keys that are paused now, each with the email of the member who owns it. */
 async function pausedKeys(database: Database, { id, plan }: Account, keys: readonly ApiKey[]) {
-  const maximumShortfall = maximumShortfallOf()
+  const maximumShortfall = getMaximumShortfall()
   const paused = keys.flatMap(key => {
-    const pause = pauseOf(plan, key, maximumShortfall)
+    const pause = findPause(plan, key, maximumShortfall)
     return pause === null || pause.until <= Date.now() ? [] : [{ key, ...pause }]
   })
   return Promise.all(
-    paused.map(async one => ({
-      ...one,
-      member: (await findUser(database, id, one.key.userId))?.email ?? one.key.userId,
+    paused.map(async item => ({
+      ...item,
+      member: (await findUser(database, id, item.key.userId))?.email ?? item.key.userId,
     })),
   )
 }
@@ -304,7 +304,7 @@ function change(
   return withAccount(address, async (database, { account, user }) => {
     await work(database, account.id)
     const { account: changed } = (await findAccountByEmail(database, user.email)) ?? { account }
-    const now = limitsOf(changed, readPlans())
+    const now = getLimits(changed, readPlans())
     if (asJson)
       return printJson({
         id: account.id,

@@ -8,7 +8,7 @@ import { GatewayError } from '../core/validation/errors.ts'
 import { systemClock } from '../database/clock.ts'
 import { readCompatible } from '../dialects/chat-completions/request.ts'
 import { readNative } from '../dialects/native/request.ts'
-import { type Level, type LevelShares, levelOf } from '../models/capability-levels.ts'
+import { getLevel, type Level, type LevelShares } from '../models/capability-levels.ts'
 import { catalog as publishedModels } from '../models/catalog.ts'
 import { anthropic } from '../providers/anthropic.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
@@ -17,8 +17,8 @@ import { openai } from '../providers/openai.ts'
 import { type RouteDeps, route } from '../request/routing/route.ts'
 import type { PromptAnalysis, PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
 import { enhanceByRules } from '../text/enhancement/enhancement-plan.ts'
-import { createSafety, type Moderation } from '../text/moderation/layers/moderation.ts'
-import { openReaders } from '../text/readers.ts'
+import { createModeration, type Moderation } from '../text/moderation/layers/moderation.ts'
+import { openPromptAnalyzer } from '../text/readers.ts'
 import { estimateInputTokens } from '../text/tokens/tokens.ts'
 import { createHop } from '../web/hop.ts'
 import { systemNetwork } from '../web/network.ts'
@@ -42,9 +42,9 @@ export type AnalysisResult = {
  * service.
  */
 export async function openAnalysis(config: Config): Promise<Analysis> {
-  const safety = openSafety(config)
-  await safety.ready
-  const window = openWindow(openReaders().read, safety, config)
+  const moderation = openModeration(config)
+  await moderation.ready
+  const window = openWindow(openPromptAnalyzer().read, moderation, config)
   return {
     of(text) {
       const lines = text.split('\n')
@@ -57,13 +57,13 @@ export async function openAnalysis(config: Config): Promise<Analysis> {
       }
       return { text: told, lines: lines.length, bad }
     },
-    close: () => safety.close(),
+    close: () => moderation.close(),
   }
 }
 
-function openSafety(config: Config): Moderation {
+function openModeration(config: Config): Moderation {
   const nobody = () => Promise.reject(new Error('an analysis makes no external calls'))
-  return createSafety(
+  return createModeration(
     {
       fetch: systemNetwork.fetch,
       hop: createHop({ fetch: systemNetwork.fetch, resolve: createResolver(config.serviceDeadlines.nameResolutionMs) }),
@@ -73,30 +73,34 @@ function openSafety(config: Config): Moderation {
       complete: nobody,
       // Lines rarely repeat, so a cache does not help.
       digests: null,
-      classifier: openReaders().classifier,
+      classifier: openPromptAnalyzer().classifier,
     },
-    { ...config.safety, moderation: null },
+    { ...config.moderation, moderation: null },
   )
 }
 
 /** Report of one line, or its error. */
-type Report = ReturnType<typeof reportOf> | { readonly error: string }
+type Report = ReturnType<typeof getReport> | { readonly error: string }
 
 /**
  * Creates a function that converts a line to its report, as if all catalog models were configured and healthy and
  * nothing was spent.
  */
-function openWindow(read: PromptAnalyzer, safety: Moderation, { routing: shares }: Config): (line: string) => Report {
+function openWindow(
+  read: PromptAnalyzer,
+  moderation: Moderation,
+  { routing: shares }: Config,
+): (line: string) => Report {
   // All lines use the same date.
   const openedAt = Date.now()
   const deps: Window = {
     read,
-    safety,
-    routeOf: openRouter({
-      catalogue: buildCatalog(publishedModels),
+    moderation,
+    getRoute: openRouter({
+      catalog: buildCatalog(publishedModels),
       endpoints: new Map(formats.map(format => [format.id, format])),
-      health: { mayTry: () => true, stateOf: () => 'healthy' },
-      meter: { standing: () => null },
+      health: { mayTry: () => true, getState: () => 'healthy' },
+      meter: { quotaStatus: () => null },
       clock: { now: () => openedAt },
       shares,
     }),
@@ -104,7 +108,7 @@ function openWindow(read: PromptAnalyzer, safety: Moderation, { routing: shares 
   }
   return line => {
     try {
-      return reportOf(deps, askOf(deps.plain, JSON.parse(line), line.length))
+      return getReport(deps, toRequest(deps.plain, JSON.parse(line), line.length))
     } catch (cause) {
       if (cause instanceof GatewayError) return { error: cause.message }
       if (cause instanceof SyntaxError) return { error: 'The line is not JSON.' }
@@ -115,9 +119,9 @@ function openWindow(read: PromptAnalyzer, safety: Moderation, { routing: shares 
 
 type Window = {
   readonly read: PromptAnalyzer
-  readonly safety: Moderation
+  readonly moderation: Moderation
   /** Returns the candidates in order; empty if no model can serve the request. */
-  readonly routeOf: (ask: ChatRequest, reading: PromptAnalysis) => readonly string[]
+  readonly getRoute: (request: ChatRequest, analysis: PromptAnalysis) => readonly string[]
   /** A chat request with defaults, into which a text is inserted. */
   readonly plain: ChatRequest
 }
@@ -131,7 +135,7 @@ const formats: readonly ConfiguredProvider[] = [
 
 const caller: Caller = { accountId: 'analyze', keyId: 'analyze', plan: 'usage', limits: plans.usage }
 
-function askOf(plain: ChatRequest, value: unknown, bodyCharacters: number): ChatRequest {
+function toRequest(plain: ChatRequest, value: unknown, bodyCharacters: number): ChatRequest {
   if (typeof value === 'object' && value !== null) {
     if ('text' in value && typeof value.text === 'string')
       return {
@@ -139,41 +143,41 @@ function askOf(plain: ChatRequest, value: unknown, bodyCharacters: number): Chat
         messages: [{ role: 'user', content: [{ type: 'text', text: value.text }], name: null }],
         bodyCharacters,
       }
-    if ('messages' in value) return conversationOf({ messages: value.messages }, bodyCharacters)
+    if ('messages' in value) return getConversation({ messages: value.messages }, bodyCharacters)
   }
   throw new GatewayError('invalid_request', 'The line must be {"text": …} or {"messages": […]}.')
 }
 
 /** Parses a conversation as either endpoint does; errors come from the more permissive one. */
-function conversationOf(body: { readonly messages: unknown }, bodyCharacters: number): ChatRequest {
+function getConversation(body: { readonly messages: unknown }, bodyCharacters: number): ChatRequest {
   try {
     return readNative(body, noHeaders, bodyCharacters)
   } catch (cause) {
     if (!(cause instanceof GatewayError)) throw cause
-    return readCompatible(body, noHeaders, bodyCharacters).ask
+    return readCompatible(body, noHeaders, bodyCharacters).request
   }
 }
 
 const noHeaders = new Headers()
 
-function reportOf(deps: Window, ask: ChatRequest) {
-  const reading = deps.read(ask.messages)
-  const safety = screened(deps.safety, ask)
-  const { enhancedPrompt, changed } = enhanceByRules(ask, reading)
+function getReport(deps: Window, request: ChatRequest) {
+  const analysis = deps.read(request.messages)
+  const moderation = screened(deps.moderation, request)
+  const { enhancedPrompt, changed } = enhanceByRules(request, analysis)
   return {
-    query_type: reading.queryType,
-    query_type_scores: rounded(reading.queryTypeScores),
-    complexity: round(reading.complexity),
-    strong_gain: round(reading.strongGain),
-    needs_current: reading.needsCurrent,
-    needs_current_score: round(reading.needsCurrentScore),
-    urls: reading.urls,
-    language: reading.language,
-    safety,
+    query_type: analysis.queryType,
+    query_type_scores: rounded(analysis.queryTypeScores),
+    complexity: round(analysis.complexity),
+    strong_gain: round(analysis.strongGain),
+    needs_current: analysis.needsCurrent,
+    needs_current_score: round(analysis.needsCurrentScore),
+    urls: analysis.urls,
+    language: analysis.language,
+    safety: moderation,
     // The last user text as a model would receive it with `enhance_prompt`.
     enhanced_prompt: enhancedPrompt,
     changed,
-    route: deps.routeOf(ask, reading),
+    route: deps.getRoute(request, analysis),
   }
 }
 
@@ -186,8 +190,8 @@ function rounded(scores: PromptAnalysis['queryTypeScores']): Record<string, numb
 }
 
 /** Returns the in-process verdict of moderation, without external calls. */
-function screened(safety: Moderation, { messages }: ChatRequest) {
-  const { verdict, layer, category, score } = safety.read(messages)
+function screened(moderation: Moderation, { messages }: ChatRequest) {
+  const { verdict, layer, category, score } = moderation.read(messages)
   return { verdict, layer, category, score: round(score) }
 }
 
@@ -195,14 +199,14 @@ function screened(safety: Moderation, { messages }: ChatRequest) {
 const tokensPerCharacter = 16
 
 /** For texts that fit every model, routing depends only on the level, so one text per level is routed. */
-function openRouter(deps: RouteDeps & { readonly shares: LevelShares }): Window['routeOf'] {
+function openRouter(deps: RouteDeps & { readonly shares: LevelShares }): Window['getRoute'] {
   const byLevel = new Map<Level, readonly string[]>()
-  const rooms = deps.catalogue.list.map(({ contextWindow, maxInputTokens }) => maxInputTokens ?? contextWindow)
+  const rooms = deps.catalog.list.map(({ contextWindow, maxInputTokens }) => maxInputTokens ?? contextWindow)
   const characters = Math.min(...rooms) / tokensPerCharacter
-  return (ask, reading) => {
-    if (ask.bodyCharacters > characters || !isOneText(ask)) return routed(deps, ask, reading)
-    const level = levelOf(reading.strongGain, deps.shares)
-    const names = byLevel.get(level) ?? routed(deps, ask, reading)
+  return (request, analysis) => {
+    if (request.bodyCharacters > characters || !isOneText(request)) return routed(deps, request, analysis)
+    const level = getLevel(analysis.strongGain, deps.shares)
+    const names = byLevel.get(level) ?? routed(deps, request, analysis)
     byLevel.set(level, names)
     return names
   }
@@ -212,9 +216,9 @@ function isOneText({ messages: [message, ...others] }: ChatRequest): boolean {
   return message?.role === 'user' && others.length === 0 && message.content.every(({ type }) => type === 'text')
 }
 
-function routed(deps: RouteDeps, ask: ChatRequest, reading: PromptAnalysis): readonly string[] {
+function routed(deps: RouteDeps, request: ChatRequest, analysis: PromptAnalysis): readonly string[] {
   try {
-    const { candidates } = route(deps, { caller, ask, reading, inputTokens: estimateInputTokens(ask) })
+    const { candidates } = route(deps, { caller, request, analysis, inputTokens: estimateInputTokens(request) })
     return candidates.map(({ model }) => fullName(model))
   } catch (cause) {
     if (cause instanceof GatewayError) return []

@@ -34,7 +34,7 @@ const analyze = command({
     const writing: Promise<void>[] = []
     let characters = 0
     try {
-      for await (const batch of batchesOf(Bun.stdin.stream())) {
+      for await (const batch of getBatches(Bun.stdin.stream())) {
         characters += batch.length
         if (characters > worthThreads) threads ??= startAnalysisThreads(otherThreads())
         // The main thread is warmed up, so it continues analyzing while the others are busy.
@@ -98,14 +98,14 @@ function inOrder(
   told: AnalysisResult | Promise<AnalysisResult>,
   write: (told: AnalysisResult) => Promise<void>,
 ): Promise<void> {
-  return Promise.all([told, before]).then(([one]) => write(one))
+  return Promise.all([told, before]).then(([analysisResult]) => write(analysisResult))
 }
 
 /**
  * Yields the lines of a byte stream as they arrive, without line ends. An unterminated last line counts; an empty one
  * does not.
  */
-async function* batchesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+async function* getBatches(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let rest = ''
   for await (const chunk of stream) {
@@ -155,11 +155,11 @@ export function startAnalysisThreads(count: number): AnalysisThreads {
         thread.orders = 0
         return
       }
-      const one = waiting.get(data.id)
+      const pendingBatch = waiting.get(data.id)
       waiting.delete(data.id)
-      if (one === undefined) return
+      if (pendingBatch === undefined) return
       thread.orders--
-      one.tell(data.told)
+      pendingBatch.tell(data.told)
     }
     worker.onerror = ({ message }) => {
       for (const { fail } of waiting.values()) fail(new CommandFailure(`An analysis thread failed: ${message}`))
@@ -171,7 +171,7 @@ export function startAnalysisThreads(count: number): AnalysisThreads {
   const threads = Array.from({ length: count }, start)
   return {
     of(lines) {
-      const thread = threads.reduce((least, one) => (one.orders < least.orders ? one : least))
+      const thread = threads.reduce((least, item) => (item.orders < least.orders ? item : least))
       thread.orders++
       const id = orders++
       return new Promise((tell, fail) => {

@@ -101,8 +101,8 @@ export function providerFailureCheck(name: string, kind: string, detail: string)
   }
 }
 
-function isOlder(one: string, other: string): boolean {
-  return Bun.semver.order(threeParts(one), threeParts(other)) < 0
+function isOlder(text: string, other: string): boolean {
+  return Bun.semver.order(threeParts(text), threeParts(other)) < 0
 }
 
 /** Returns a version as three numbers: `17.2 (Debian)` → `17.2.0`. */

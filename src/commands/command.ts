@@ -54,13 +54,13 @@ export function command<const Operand extends string, const Taken extends Option
   return {
     name: row.name,
     about: row.about,
-    help: helpOf(row),
+    help: getHelp(row),
     options: row.options,
     words: [...Object.values<string>(row.operands).flatMap(choicesIn), ...(row.further ?? [])],
     async run(words) {
       const { values, positionals } = parsed(words, row.options)
       const missing = operandNames[positionals.length]
-      if (missing !== undefined) throw new UsageError(`Missing argument ${faceOf(row.operands, missing)}.`)
+      if (missing !== undefined) throw new UsageError(`Missing argument ${getStreamFormat(row.operands, missing)}.`)
       const further = positionals.slice(operandNames.length)
       const extra = further.find(word => row.further?.includes(word) !== true)
       if (extra !== undefined) throw new UsageError(wrongWord(extra, row.further))
@@ -74,7 +74,7 @@ export function command<const Operand extends string, const Taken extends Option
 
 /** Returns one of the choices. Throws a `UsageError` with the choices otherwise. */
 export function choice<const T extends string>(name: string, value: string, choices: readonly T[]): T {
-  const chosen = choices.find(one => one === value)
+  const chosen = choices.find(item => item === value)
   if (chosen === undefined) throw new UsageError(`${name} must be ${choices.join(' or ')}.`)
   return chosen
 }
@@ -101,7 +101,7 @@ function parsed(words: readonly string[], options: Options) {
   }
 }
 
-function helpOf(row: {
+function getHelp(row: {
   readonly name: string
   readonly about: string
   readonly operands: Readonly<Record<string, string>>
@@ -121,7 +121,7 @@ function helpOf(row: {
 }
 
 const optionFace = (name: string, { value }: Option) => `--${name}${value === undefined ? '' : ` ${value}`}`
-const faceOf = (operands: Readonly<Record<string, string>>, name: string) => operands[name] ?? name
+const getStreamFormat = (operands: Readonly<Record<string, string>>, name: string) => operands[name] ?? name
 
 /** Formats rows with aligned columns. Removes control characters, so that a name cannot control the terminal. */
 export function columns(rows: readonly (readonly string[])[]): string[] {
@@ -175,10 +175,10 @@ export function wantsJson(words: readonly string[]): boolean {
 export function printJsonError(cause: unknown): void {
   const message = cause instanceof UsageError || cause instanceof CommandFailure ? cause.message : describeError(cause)
   const problems = cause instanceof ConfigError ? { problems: cause.problems } : {}
-  printError(JSON.stringify({ error: { code: codeOf(cause), message, ...problems } }))
+  printError(JSON.stringify({ error: { code: getCode(cause), message, ...problems } }))
 }
 
-function codeOf(cause: unknown): string {
+function getCode(cause: unknown): string {
   if (cause instanceof UsageError) return 'wrong_arguments'
   if (cause instanceof ConfigError) return 'wrong_configuration'
   return cause instanceof GatewayError ? cause.code : 'command_failed'

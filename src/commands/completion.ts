@@ -23,27 +23,27 @@ export function completionCommands(load: () => Promise<readonly Command[]>): rea
 
 /** Returns the script of a shell. */
 export function completionScript(shell: Shell, commands: readonly Command[]): string {
-  const all = completionsOf(commands)
+  const all = getCompletions(commands)
   if (shell === 'fish') return fishScript(all)
   return shell === 'zsh' ? zshScript(all) : bashScript(all)
 }
 
 /** Returns completions for each beginning of a command line. */
-function completionsOf(commands: readonly Command[]): Completions {
+function getCompletions(commands: readonly Command[]): Completions {
   const groups = Map.groupBy(commands, ({ name }) => name.split(' ')[0] ?? '')
   const isGroup = (own: readonly Command[]) => own.some(({ name }) => name.includes(' '))
   const word = (text: string, about: string): Completion => ({ word: text, about, values: null })
   const first = [...groups].map(([name, own]) =>
-    word(name, isGroup(own) ? own.map(one => one.name.split(' ')[1]).join(', ') : (own[0]?.about ?? '')),
+    word(name, isGroup(own) ? own.map(item => item.name.split(' ')[1]).join(', ') : (own[0]?.about ?? '')),
   )
   const seconds = [...groups]
     .filter(([, own]) => isGroup(own))
-    .map(([name, own]) => [name, own.map(one => word(one.name.split(' ')[1] ?? '', one.about))] as const)
-  const last = commands.map(one => [one.name, argumentsOf(one)] as const)
+    .map(([name, own]) => [name, own.map(item => word(item.name.split(' ')[1] ?? '', item.about))] as const)
+  const last = commands.map(item => [item.name, getArguments(item)] as const)
   return new Map([['', first], ...seconds, ...last])
 }
 
-function argumentsOf({ options, words }: Command): readonly Completion[] {
+function getArguments({ options, words }: Command): readonly Completion[] {
   return [
     ...words.map(word => ({ word, about: 'argument', values: null })),
     ...Object.entries(options).map(([name, { about, type, value = '' }]) => ({
@@ -83,7 +83,7 @@ ${pathLines(all, '$CURRENT', 3)}
 ${valueCases(all, values => (values === '' ? '_files; return' : `compadd -- ${values}; return`))}
   esac
   case "$at" in
-${wordCases(all, list => `described=(${list.map(one => quoted(`${one.word.replaceAll(':', '\\:')}:${one.about}`)).join(' ')})`)}
+${wordCases(all, list => `described=(${list.map(completion => quoted(`${completion.word.replaceAll(':', '\\:')}:${completion.about}`)).join(' ')})`)}
   esac
   _describe gateway described
 }

@@ -7,7 +7,7 @@ import { dirname, resolve } from 'node:path'
 import packageJson from '../../package.json'
 import { type Config, ConfigError, readConfig, readStoreConfig } from '../config/config.ts'
 import { describeError } from '../core/validation/operator-errors.ts'
-import { describeHolder, holderOf } from '../database/data-folder.ts'
+import { describeHolder, findHolder } from '../database/data-folder.ts'
 import { systemNetwork } from '../web/network.ts'
 import { bunCheck, type Check, diskCheck, failedCheck, okCheck, setAsideCheck, warningCheck } from './checks.ts'
 import { CommandFailure, columns, command, json, print, printJson } from './command.ts'
@@ -22,12 +22,12 @@ const doctor = command({
   },
   async run({ options }) {
     const checks = await allChecks(options.providers === true)
-    const count = (state: Check['state']) => checks.filter(one => one.state === state).length
+    const count = (state: Check['state']) => checks.filter(check => check.state === state).length
     const [errors, warnings] = [count('error'), count('warning')]
     if (options.json) printJson({ checks, errors, warnings })
     else
       print(
-        ...checks.flatMap(linesOf(checks)),
+        ...checks.flatMap(getLines(checks)),
         '',
         `${checks.length} checks: ${counted(errors, 'error')}, ${counted(warnings, 'warning')}.`,
       )
@@ -85,7 +85,7 @@ async function folderChecks(): Promise<Check[]> {
   const folder = resolve(found.dataDirectory)
   const existing = existingFolder(folder)
   const name = 'data folder'
-  const running = holderOf(folder)
+  const running = findHolder(folder)
   return [
     isWritable(existing)
       ? okCheck(
@@ -97,7 +97,7 @@ async function folderChecks(): Promise<Check[]> {
           `${existing} is not writable`,
           'Give the user of the gateway write access, or set GATEWAY_DATA_DIR.',
         ),
-    diskCheck(existing, freeBytesOf(existing)),
+    diskCheck(existing, getFreeBytes(existing)),
     setAsideCheck(await recordsAside(folder)),
   ]
 }
@@ -121,7 +121,7 @@ function stores() {
 
 function isRunning(): boolean {
   const found = stores()
-  return found !== null && holderOf(found.dataDirectory) !== null
+  return found !== null && findHolder(found.dataDirectory) !== null
 }
 
 function existingFolder(folder: string): string {
@@ -137,7 +137,7 @@ function isWritable(folder: string): boolean {
   }
 }
 
-function freeBytesOf(folder: string): number {
+function getFreeBytes(folder: string): number {
   const { bavail, bsize } = statfsSync(folder)
   return bavail * bsize
 }
@@ -153,7 +153,7 @@ async function mailCheck(smtpUrl: string, reachMs: number): Promise<Check> {
 /** Formats a check as its line, and its action below. */
 const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`
 
-function linesOf(checks: readonly Check[]) {
+function getLines(checks: readonly Check[]) {
   const rows = columns(checks.map(({ state, name, detail }) => [state, name, detail]))
   return ({ action }: Check, index: number): readonly string[] =>
     action === null ? [rows[index] ?? ''] : [rows[index] ?? '', `         → ${action}`]

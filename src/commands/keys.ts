@@ -98,11 +98,11 @@ const list = command({
           ['ID', 'PREFIX', 'CREATED', 'LAST USED', 'EXPIRES', 'STATE', 'PROJECT', 'NAME'],
           ...keys.map(key => [
             key.id,
-            prefixOf(key),
+            getPrefix(key),
             day(key.createdAt),
             day(key.lastUsedAt),
             day(key.expiresAt),
-            stateOf(key),
+            getState(key),
             key.projectId === null ? '-' : (names.get(key.projectId) ?? key.projectId),
             key.name,
           ]),
@@ -122,7 +122,7 @@ const revoke = command({
       const at = new Date()
       const isNew = await revokeKey(database, account.id, key.id, at)
       if (options.json) printJson(keyForJson(isNew ? { ...key, revokedAt: at } : key))
-      else print(isNew ? `${prefixOf(key)} was revoked.` : `${prefixOf(key)} was already revoked.`)
+      else print(isNew ? `${getPrefix(key)} was revoked.` : `${getPrefix(key)} was already revoked.`)
     }),
 })
 
@@ -155,14 +155,14 @@ const rotate = command({
       // A repeated attempt finds the key that the first one stored.
       const row = typeof rotated === 'string' ? await findKey(database, account.id, fresh.id) : rotated
       if (row === null)
-        throw new CommandFailure(`${prefixOf(old)} is revoked, expired or already rotated. Create a new key instead.`)
+        throw new CommandFailure(`${getPrefix(old)} is revoked, expired or already rotated. Create a new key instead.`)
       if (options.json) return printJson({ ...keyForJson(row), replaces: old.id, key: minted.key })
       print(
         ...columns([
           ['id', row.id],
           ['name', row.name],
           ['expires', row.expiresAt?.toISOString() ?? 'never'],
-          ['old key', `${prefixOf(old)} ${overlapMs === 0 ? 'was revoked' : `stays valid for ${options.overlap}`}`],
+          ['old key', `${getPrefix(old)} ${overlapMs === 0 ? 'was revoked' : `stays valid for ${options.overlap}`}`],
           ['key', `${minted.key}  (shown once)`],
         ]),
       )
@@ -183,23 +183,23 @@ async function namedKey(
   given: { readonly email: string; readonly key: string },
 ): Promise<ApiKey> {
   const keys = await listKeys(database, accountId)
-  const meant = keys.find(one => isMeant(one, given.key))
+  const meant = keys.find(item => isMeant(item, given.key))
   if (meant !== undefined) return meant
   const named = keys.filter(({ name }) => name === given.key)
-  const valid = withoutReplaced(named.filter(one => stateOf(one) === 'valid'))
+  const valid = withoutReplaced(named.filter(item => getState(item) === 'valid'))
   const [key, ...others] = valid.length > 0 ? valid : named
   if (key !== undefined && others.length === 0) return key
   if (key !== undefined)
     throw new CommandFailure(
-      `${given.email} has several keys with this name: ${[key, ...others].map(prefixOf).join(', ')}. Name one by its prefix.`,
+      `${given.email} has several keys with this name: ${[key, ...others].map(getPrefix).join(', ')}. Name one by its prefix.`,
     )
   throw new CommandFailure(`${given.email} has no such key. See:  ${shellCommand(`keys list ${given.email}`)}`)
 }
 
 /** Drops keys that a rotation replaced and that stay valid for its overlap: a name means the newest key of each lineage. */
 function withoutReplaced(keys: readonly ApiKey[]): readonly ApiKey[] {
-  const lineOf = (key: ApiKey) => key.lineId ?? key.id
-  return keys.filter(key => !keys.some(other => lineOf(other) === lineOf(key) && other.createdAt > key.createdAt))
+  const getLine = (key: ApiKey) => key.lineId ?? key.id
+  return keys.filter(key => !keys.some(other => getLine(other) === getLine(key) && other.createdAt > key.createdAt))
 }
 
 type Shown = Pick<
@@ -211,7 +211,7 @@ function keyForJson(key: Shown) {
   return {
     id: key.id,
     name: key.name,
-    prefix: prefixOf(key),
+    prefix: getPrefix(key),
     created_at: key.createdAt.toISOString(),
     last_used_at: key.lastUsedAt?.toISOString() ?? null,
     revoked_at: key.revokedAt?.toISOString() ?? null,
@@ -225,10 +225,10 @@ function isMeant(key: ApiKey, text: string): boolean {
   return text === key.id || text === key.publicId || text.startsWith(`gw_live_${key.publicId}`)
 }
 
-const prefixOf = (key: Pick<ApiKey, 'publicId'>) => `gw_live_${key.publicId}…`
+const getPrefix = (key: Pick<ApiKey, 'publicId'>) => `gw_live_${key.publicId}…`
 const day = (at: Date | null) => at?.toISOString().slice(0, 16).replace('T', ' ') ?? '-'
 
-function stateOf(key: Shown): string {
+function getState(key: Shown): string {
   if (key.revokedAt !== null) return 'revoked'
   return key.expiresAt !== null && key.expiresAt <= new Date() ? 'expired' : 'valid'
 }

@@ -1,6 +1,6 @@
 /** `accounts list`: all accounts of the database. */
 import { readPlans } from '../config/config.ts'
-import { limitsOf, listAccounts } from '../database/repositories/accounts.ts'
+import { getLimits, listAccounts } from '../database/repositories/accounts.ts'
 import { shellCommand } from '../server/banner.ts'
 import { columns, command, json, print, printJson } from './command.ts'
 import { withDatabase } from './open-database.ts'
@@ -21,7 +21,7 @@ export const listing = command({
             email,
             plan: account.plan,
             members,
-            requests_per_minute: limitsOf(account, plans).requestsPerMinute,
+            requests_per_minute: getLimits(account, plans).requestsPerMinute,
             created_at: account.createdAt.toISOString(),
           })),
         })
@@ -35,7 +35,7 @@ export const listing = command({
             email,
             account.plan,
             String(members),
-            String(limitsOf(account, plans).requestsPerMinute),
+            String(getLimits(account, plans).requestsPerMinute),
             account.createdAt.toISOString().slice(0, 10),
           ]),
         ]),

@@ -2,7 +2,7 @@
 import { type Config, readConfig } from '../config/config.ts'
 import { knownModels, offeredModels } from '../config/providers.ts'
 import { toModel, withChanges } from '../core/models/configured-models.ts'
-import { buildCatalog, type Catalog, deprecationOf, fullName, type Model } from '../core/models/models.ts'
+import { buildCatalog, type Catalog, fullName, getDeprecation, type Model } from '../core/models/models.ts'
 import { pricingFields } from '../core/models/pricing.ts'
 import { CommandFailure, columns, command, json, print, printJson } from './command.ts'
 import { updateModels } from './update-models.ts'
@@ -23,14 +23,14 @@ const check = command({
     const configured = config.extraModels.map(({ provider, row }) => toModel(provider, row))
     const everything = buildCatalog([...withChanges(config.publishedModels, config.modelChanges), ...configured])
     const today = new Date().toISOString().slice(0, 10)
-    const problems = catalogueProblems(everything)
-    const providers = providersOf(config, everything)
+    const problems = catalogProblems(everything)
+    const providers = getProviders(config, everything)
     const leaving = everything.list
-      .filter(model => providers.some(one => one.id === model.provider && one.state !== 'not offered'))
-      .filter(model => deprecationOf(model, today) !== 'current')
+      .filter(model => providers.some(provider => provider.id === model.provider && provider.state !== 'not offered'))
+      .filter(model => getDeprecation(model, today) !== 'current')
       .map(model => ({
         model: fullName(model),
-        state: deprecationOf(model, today),
+        state: getDeprecation(model, today),
         until: model.deprecationDate,
         successor: model.successor,
       }))
@@ -39,7 +39,12 @@ const check = command({
       print(
         ...columns([
           ['PROVIDER', 'MODELS', 'STATE', 'ADDRESS'],
-          ...providers.map(one => [one.id, String(one.models), one.state, one.base_url ?? `set ${one.needs}`]),
+          ...providers.map(provider => [
+            provider.id,
+            String(provider.models),
+            provider.state,
+            provider.base_url ?? `set ${provider.needs}`,
+          ]),
         ]),
         '',
         ...(leaving.length === 0
@@ -55,21 +60,20 @@ const check = command({
 })
 
 /** Returns the problems of a catalog, one line each. */
-function catalogueProblems(catalogue: Catalog): string[] {
-  return catalogue.list.flatMap(model => {
+function catalogProblems(catalog: Catalog): string[] {
+  return catalog.list.flatMap(model => {
     const name = fullName(model)
     const wrong: string[] = []
-    if (catalogue.resolve(name) !== model) wrong.push('its name means another model')
+    if (catalog.resolve(name) !== model) wrong.push('its name means another model')
     for (const alias of model.aliases)
-      if (catalogue.resolve(`${model.provider}/${alias}`) !== model)
-        wrong.push(`its alias ${alias} means another model`)
-    if (!pricesOf(model).every(price => Number.isFinite(price) && price >= 0)) wrong.push('invalid price')
+      if (catalog.resolve(`${model.provider}/${alias}`) !== model) wrong.push(`its alias ${alias} means another model`)
+    if (!getPrices(model).every(price => Number.isFinite(price) && price >= 0)) wrong.push('invalid price')
     if (!(model.maxOutputTokens >= 1 && model.maxOutputTokens <= model.contextWindow))
       wrong.push('its output does not fit into its context window')
     const { quality, tokensPerSecond, firstTokenMs } = model.figures
     if (!(quality >= 0 && quality <= 1 && tokensPerSecond > 0 && firstTokenMs >= 0))
       wrong.push('its routing figures are out of range')
-    if (model.successor !== null && catalogue.resolve(model.successor) === null)
+    if (model.successor !== null && catalog.resolve(model.successor) === null)
       wrong.push(`its successor ${model.successor} is not in the catalog`)
     if (model.deprecationDate !== null && Number.isNaN(Date.parse(model.deprecationDate)))
       wrong.push('invalid deprecation date')
@@ -77,15 +81,15 @@ function catalogueProblems(catalogue: Catalog): string[] {
   })
 }
 
-function pricesOf({ pricing }: Model): number[] {
+function getPrices({ pricing }: Model): number[] {
   return [pricing, ...(pricing.variants ?? [])]
     .flatMap(rates => [rates, rates.longContext])
     .flatMap(prices => (prices === null ? [] : [prices.input, prices.output, prices.cachedInput, prices.cacheWrite]))
     .filter(price => price !== null)
 }
 
-function providersOf(config: Config, catalogue: Catalog) {
-  const count = (id: string) => catalogue.list.filter(model => model.provider === id).length
+function getProviders(config: Config, catalog: Catalog) {
+  const count = (id: string) => catalog.list.filter(model => model.provider === id).length
   const configured = config.providers.map(({ id, baseUrl }) => ({
     id,
     models: count(id),
@@ -94,7 +98,7 @@ function providersOf(config: Config, catalogue: Catalog) {
     needs: null,
   }))
   const others = builtIn
-    .filter(({ id }) => !configured.some(one => one.id === id))
+    .filter(({ id }) => !configured.some(item => item.id === id))
     .map(({ id, key }) => ({
       id,
       models: count(id),

@@ -4,7 +4,7 @@ import { readStoreConfig, type StoreConfig } from '../config/config.ts'
 import { actingAs } from '../core/audit/audit.ts'
 import type { ServiceDeadlines } from '../core/request/deadlines.ts'
 import { GatewayError } from '../core/validation/errors.ts'
-import { DataFolderHeld, holderOf } from '../database/data-folder.ts'
+import { DataFolderHeld, findHolder } from '../database/data-folder.ts'
 import { type Database, migrate, openDatabase, refuseNewer } from '../database/database.ts'
 import { connectEmbedded } from '../database/embedded.ts'
 import { openRedis, type Redis } from '../database/redis.ts'
@@ -78,7 +78,7 @@ async function onPostgres<T>(
 }
 
 async function onEmbedded<T>({ dataDirectory: directory, serviceDeadlines }: StoreConfig, work: Work<T>): Promise<T> {
-  const isShared = holderOf(directory) !== null
+  const isShared = findHolder(directory) !== null
   const embedded = await connectEmbedded(directory)
   const database = openDatabase(embedded.address, { connections: 1, deadlineMs: serviceDeadlines.embeddedDatabaseMs })
   try {

@@ -56,29 +56,29 @@ const list = command({
   options: { json },
   run: ({ operands, options }) =>
     withAccount(operands.email, async (database, { account }) => {
-      const projects = (await listProjects(database, account.id, null)).map(one => ({
-        id: one.id,
-        name: one.name,
-        created_at: new Date(one.createdAt).toISOString(),
-        archived_at: one.archivedAt === null ? null : new Date(one.archivedAt).toISOString(),
-        limits: one.limits && shownScopeLimits(one.limits),
-        used: shownScopeUsed(one.used),
-        active_keys: one.activeKeys,
-        members: one.members,
+      const projects = (await listProjects(database, account.id, null)).map(project => ({
+        id: project.id,
+        name: project.name,
+        created_at: new Date(project.createdAt).toISOString(),
+        archived_at: project.archivedAt === null ? null : new Date(project.archivedAt).toISOString(),
+        limits: project.limits && shownScopeLimits(project.limits),
+        used: shownScopeUsed(project.used),
+        active_keys: project.activeKeys,
+        members: project.members,
       }))
       if (options.json) return printJson({ data: projects })
       if (projects.length === 0) return print('No projects.')
       print(
         ...columns([
           ['ID', 'CREATED', 'STATE', 'KEYS', 'MEMBERS', 'USD THIS MONTH', 'NAME'],
-          ...projects.map(one => [
-            one.id,
-            one.created_at.slice(0, 10),
-            one.archived_at === null ? 'active' : 'archived',
-            String(one.active_keys),
-            String(one.members.length),
-            String(one.used.monthly_cost_usd),
-            one.name,
+          ...projects.map(project => [
+            project.id,
+            project.created_at.slice(0, 10),
+            project.archived_at === null ? 'active' : 'archived',
+            String(project.active_keys),
+            String(project.members.length),
+            String(project.used.monthly_cost_usd),
+            project.name,
           ]),
         ]),
       )
@@ -127,8 +127,8 @@ const modelShape = new RegExp(modelPattern)
 /** Returns the models of `--models`; null = all. Throws a `UsageError`. */
 export function modelListIn(text: string | undefined): string[] | null {
   if (text === undefined) return null
-  const models = text.split(',').map(one => one.trim())
-  if (!models.every(one => modelShape.test(one)))
+  const models = text.split(',').map(part => part.trim())
+  if (!models.every(model => modelShape.test(model)))
     throw new UsageError('--models must be a list such as openai/gpt-5.5,anthropic/*.')
   return models
 }
@@ -140,7 +140,7 @@ export function limitsIn(text: string | undefined, now: Date): ScopeLimits | nul
   if (text === undefined) return null
   const sent = Object.fromEntries(
     text.split(',').map(pair => {
-      const [name = '', value = ''] = pair.split('=').map(one => one.trim())
+      const [name = '', value = ''] = pair.split('=').map(part => part.trim())
       return [name, value === '' ? Number.NaN : Number(value)]
     }),
   )

@@ -5,7 +5,7 @@ import { openProviders } from '../compose/providers.ts'
 import type { Config } from '../config/config.ts'
 import { knownModels, offeredModels, type ProviderSettings } from '../config/providers.ts'
 import { createRequestAbort } from '../core/chat/request-abort.ts'
-import { blendedPrice, type Catalog, deprecationOf, fullName, type Model } from '../core/models/models.ts'
+import { blendedPrice, type Catalog, fullName, getDeprecation, type Model } from '../core/models/models.ts'
 import { systemClock } from '../database/clock.ts'
 import { discoverModels } from '../models/discover-models.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
@@ -35,7 +35,7 @@ export async function providerChecks(config: Config, isCalling: boolean): Promis
   return Promise.all(
     config.providers.map(settings => {
       const own = offeredModels([settings], known, config.hosts)
-      return providerCheck({ config, endpoints, catalogue: own }, settings)
+      return providerCheck({ config, endpoints, catalog: own }, settings)
     }),
   )
 }
@@ -55,12 +55,12 @@ async function discovered(config: Config, endpoints: Endpoints): Promise<readonl
 }
 
 async function providerCheck(
-  parts: { readonly config: Config; readonly endpoints: Endpoints; readonly catalogue: Catalog },
+  parts: { readonly config: Config; readonly endpoints: Endpoints; readonly catalog: Catalog },
   { id, discovers, baseUrl }: ProviderSettings,
 ): Promise<Check> {
-  const { config, endpoints, catalogue } = parts
+  const { config, endpoints, catalog } = parts
   const name = `provider ${id}`
-  const model = cheapest(catalogue.list)
+  const model = cheapest(catalog.list)
   if (model === null)
     return discovers === true
       ? failedCheck(name, `${baseUrl} lists no models`, 'Start the server and load a model.')
@@ -68,13 +68,13 @@ async function providerCheck(
   const abort = createRequestAbort()
   const cancel = systemClock.after(callMs, () => abort.abort(new Error('timeout')))
   const startedAt = systemClock.monotonic()
-  const deps = { clock: systemClock, network: systemNetwork, catalogue, endpoints, deadlines: config.deadlines }
+  const deps = { clock: systemClock, network: systemNetwork, catalog, endpoints, deadlines: config.deadlines }
   const question = { system: 'Answer with one word.', user: 'Say: ready', outputCap }
   try {
     await completeInternally(deps, fullName(model), question, abort.signal)
     return okCheck(name, `${fullName(model)} answered in ${Math.round(systemClock.monotonic() - startedAt)} ms`)
   } catch (cause) {
-    return providerFailureCheck(name, cause instanceof Error ? cause.message : 'unavailable', detailOf(cause))
+    return providerFailureCheck(name, cause instanceof Error ? cause.message : 'unavailable', getDetail(cause))
   } finally {
     cancel()
   }
@@ -83,13 +83,13 @@ async function providerCheck(
 /** Returns the cheapest model that is not deprecated. */
 function cheapest(models: readonly Model[]): Model | null {
   const today = new Date().toISOString().slice(0, 10)
-  const current = models.filter(model => deprecationOf(model, today) === 'current')
-  const [first] = current.toSorted((one, other) => blendedPrice(one.pricing) - blendedPrice(other.pricing))
+  const current = models.filter(model => getDeprecation(model, today) === 'current')
+  const [first] = current.toSorted((model, other) => blendedPrice(model.pricing) - blendedPrice(other.pricing))
   return first ?? null
 }
 
 /** Returns the status and the code of the provider; never its free text. */
-function detailOf(cause: unknown): string {
+function getDetail(cause: unknown): string {
   const failure: unknown = cause instanceof Error ? cause.cause : null
   return typeof failure === 'object' && failure !== null && 'detail' in failure ? String(failure.detail) : ''
 }

@@ -1,7 +1,7 @@
 /** `serve`, `migrate` and `reload`: the gateway itself, its database and its configuration. */
 import { readStoreConfig } from '../config/config.ts'
 import { readReloads, type StoredReload } from '../config/reload.ts'
-import { describeHolder, holderOf } from '../database/data-folder.ts'
+import { describeHolder, findHolder } from '../database/data-folder.ts'
 import { CommandFailure, command, json, print, printJson } from './command.ts'
 import { withDatabase } from './open-database.ts'
 
@@ -19,7 +19,7 @@ const reload = command({
   options: { json },
   async run({ options }) {
     const { dataDirectory } = readStoreConfig()
-    const holder = holderOf(dataDirectory)
+    const holder = findHolder(dataDirectory)
     if (holder === null)
       throw new CommandFailure(
         `No gateway runs on ${dataDirectory}. Set GATEWAY_DATA_DIR to the folder of the gateway.`,
@@ -33,7 +33,10 @@ const reload = command({
     if (options.json) printJson({ reloaded: problems.length === 0, processes: results.length, problems, restart })
     if (problems.length > 0)
       throw new CommandFailure(
-        ['The configuration is invalid. The gateway keeps the old one:', ...problems.map(one => `  ${one}`)].join('\n'),
+        [
+          'The configuration is invalid. The gateway keeps the old one:',
+          ...problems.map(problem => `  ${problem}`),
+        ].join('\n'),
       )
     if (options.json) return
     print(`Configuration reloaded by ${results.length} ${results.length === 1 ? 'process' : 'processes'}.`)

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { toUsd } from '../core/usage/money.ts'
-import { describeHolder, holderOf, lockDataFolder } from '../database/data-folder.ts'
+import { describeHolder, findHolder, lockDataFolder } from '../database/data-folder.ts'
 import type { Database } from '../database/database.ts'
 import { openJournal } from '../ledger/journal.ts'
 import type { Replacement } from '../ledger/reconcile/tag-sums.ts'
@@ -49,7 +49,7 @@ export async function replayFolders(database: Database, directories: readonly st
  */
 export async function replayUsage(database: Database, directory: string): Promise<UsageReport> {
   if (!existsSync(directory)) throw new CommandFailure(`No journal at ${directory}.`)
-  const holder = holderOf(dirname(directory))
+  const holder = findHolder(dirname(directory))
   if (holder !== null && holder.pid !== process.pid)
     throw new CommandFailure(`This journal is in use by ${describeHolder(holder)}. Stop that gateway first.`)
   // A folder of this name belongs to a data folder that a gateway may start on.
@@ -173,8 +173,11 @@ function line(difference: Difference): string {
 }
 
 /** Lists the differing fields: `billed_microcents 30 in the ledger, 20 in the sum`. */
-function formatDifferences(one: object, other: object, oneName: string, otherName: string): string {
-  const [left, right] = [new Map<string, unknown>(Object.entries(one)), new Map<string, unknown>(Object.entries(other))]
+function formatDifferences(item: object, other: object, oneName: string, otherName: string): string {
+  const [left, right] = [
+    new Map<string, unknown>(Object.entries(item)),
+    new Map<string, unknown>(Object.entries(other)),
+  ]
   return [...new Set([...left.keys(), ...right.keys()])]
     .filter(name => left.get(name) !== right.get(name))
     .map(

@@ -10,12 +10,12 @@ import { startBillingWorker, startNoticeWorker } from '../console/billing/worker
 import { createKeyDirectory } from '../console/keys/stores/keys.ts'
 import { resealSecrets } from '../console/webhooks/stores/webhooks.ts'
 import { startWebhooks } from '../console/webhooks/worker.ts'
-import { keysOf, partitionOf } from '../core/limits/redis.ts'
+import { getKeys, getPartition } from '../core/limits/redis.ts'
 import type { Catalog } from '../core/models/models.ts'
 import { toUsd } from '../core/usage/money.ts'
 import type { Database } from '../database/database.ts'
-import { createBudgetBook, recordBudgetNotice } from '../database/repositories/budget-tracker.ts'
-import { createIdempotencyBook } from '../database/repositories/idempotency.ts'
+import { createBudgetTracker, recordBudgetNotice } from '../database/repositories/budget-tracker.ts'
+import { createIdempotencyStore } from '../database/repositories/idempotency.ts'
 import { createReasoningSeal } from '../dialects/reasoning-seal.ts'
 import { callerAddress, createTokens } from '../http/authentication.ts'
 import { derivedSecrets } from '../http/idempotency.ts'
@@ -48,11 +48,11 @@ export async function openIdentity(config: Config, parts: IdentityParts, undo: A
   }
   const channel = usage.channel(look)
   undo.defer(() => channel?.close())
-  const idempotency = createIdempotencyBook({ database, redis: usage.redis, log })
+  const idempotency = createIdempotencyStore({ database, redis: usage.redis, log })
   undo.defer(() => idempotency.close())
   const secret = config.jwtSecret ?? loadOrCreateSessionSecret(join(config.dataDirectory, 'session-secret'))
   const stableSecret = previousSecret ?? secret
-  const cacheSecretOf = derivedSecrets(stableSecret, 'prompt cache')
+  const getCacheSecret = derivedSecrets(stableSecret, 'prompt cache')
   return {
     /** Seals the signing secrets of webhooks. */
     secretSeal: createTextSeal({ secret, previousSecret, purpose: 'gateway-ai webhook secrets', prefix: 'gww1.' }),
@@ -65,9 +65,9 @@ export async function openIdentity(config: Config, parts: IdentityParts, undo: A
       channel?.publish()
     },
     /** Derives the secret under which a user's requests with an `Idempotency-Key` are stored. */
-    secretOf: derivedSecrets(stableSecret, 'idempotency'),
+    getSecret: derivedSecrets(stableSecret, 'idempotency'),
     /** Returns the name under which a provider caches an account's conversation: the same on every gateway instance. */
-    promptCacheKeyOf: (accountId: string, name: string) => cacheSecretOf(JSON.stringify([accountId, name])),
+    getPromptCacheKey: (accountId: string, name: string) => getCacheSecret(JSON.stringify([accountId, name])),
     /** Seals reasoning that clients send back with the next turn. */
     reasoningSeal: createReasoningSeal(secret, previousSecret),
     /** Seals the secrets of two-factor sign-in. */
@@ -75,7 +75,7 @@ export async function openIdentity(config: Config, parts: IdentityParts, undo: A
     tokens: createTokens({ secret, previousSecret, clock }),
     addressDigests: createAddressDigests(secret, previousSecret),
     /** Returns the network address of a client; behind a trusted proxy the address that the proxy reports. */
-    addressOf: (request: Request, server: Bun.Server<unknown> | null) =>
+    getAddress: (request: Request, server: Bun.Server<unknown> | null) =>
       callerAddress(
         server?.requestIP(request)?.address ?? null,
         request.headers.get('x-forwarded-for'),
@@ -88,7 +88,7 @@ type ConsoleParts = Pick<Process, 'clock' | 'network' | 'log' | 'newId' | 'timer
   readonly database: Database
   readonly redis: Usage['redis']
   readonly secretSeal: TextSeal
-  readonly catalogue: Catalog
+  readonly catalog: Catalog
   readonly health: Parameters<typeof startAlertWorker>[0]['health']
 }
 
@@ -106,7 +106,7 @@ export async function openConsole(config: Config, parts: ConsoleParts, undo: Asy
   undo.defer(() => noticeWorker?.close())
   /** In Redis, whose scopes name tags for two days more. An open request settles as after the loss of one key. */
   const forgetCounters = async (accountId: string) => {
-    const name = keysOf(partitionOf(accountId)).account(accountId)
+    const name = getKeys(getPartition(accountId)).account(accountId)
     await redis?.send(name, ['DEL', name])
   }
   const { resolve = createResolver(config.serviceDeadlines.nameResolutionMs), dial } = pages
@@ -135,7 +135,7 @@ export async function openConsole(config: Config, parts: ConsoleParts, undo: Asy
     forgetCounters,
     identityProvider: await openSingleSignOn(config, { clock, network }),
     /** At each milestone of a soft cap, webhooks get an event and, with a mail server, owners an email. */
-    budget: createBudgetBook(database, clock, (accountId, period, percent, capMicrocents) => {
+    budget: createBudgetTracker(database, clock, (accountId, period, percent, capMicrocents) => {
       recordBudgetNotice(database, accountId, period, { percent, capMicrocents }).then(
         owners => {
           for (const to of owners) post?.softCap(to, percent, toUsd(capMicrocents), period)

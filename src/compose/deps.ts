@@ -19,20 +19,20 @@ import { openStores } from '../database/open-stores.ts'
 import { createBodyBudget } from '../http/body-budget.ts'
 import { allowedHosts } from '../http/pages.ts'
 import { StartQueue } from '../http/start-queue.ts'
-import { createTieBook } from '../learning/cache-affinity.ts'
-import { createForesightBook } from '../learning/estimate-calibration.ts'
-import { createLearningBook } from '../learning/learning-cache.ts'
+import { createCacheAffinity } from '../learning/cache-affinity.ts'
+import { createEstimateCalibration } from '../learning/estimate-calibration.ts'
+import { createLearningCache } from '../learning/learning-cache.ts'
 import { RejectionLog } from '../ledger/find-request.ts'
 import type { AdmissionRequest } from '../limits/meter.ts'
-import { createHealthBook } from '../models/health-tracker.ts'
+import { createHealthTracker } from '../models/health-tracker.ts'
 import { HedgeBudget } from '../models/hedging.ts'
-import { createObserve } from '../observability/telemetry.ts'
+import { createTelemetryObserver } from '../observability/telemetry.ts'
 import { createTicker } from '../request/delivery/stream-pacing.ts'
 import { reportModelHealth, routingHealthKey } from '../request/routing/hosts.ts'
 import type { PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
 import type { Moderation } from '../text/moderation/layers/moderation.ts'
 import { openConsole, openIdentity } from './console.ts'
-import { announceDeprecations, openCatalogue, openContent } from './models.ts'
+import { announceDeprecations, openCatalog, openContent } from './models.ts'
 import { openProcess, type Process, type ProcessOptions } from './process.ts'
 import { openProviders } from './providers.ts'
 import { openUsage } from './usage.ts'
@@ -47,7 +47,7 @@ export type DepsOptions = ProcessOptions & {
   /** The embedded database, if it is being opened already. */
   readonly opening?: Promise<Embedded> | undefined
   /** Work for the time in which the database opens. */
-  readonly meanwhile?: (content: { readonly read: PromptAnalyzer; readonly safety: Moderation }) => void
+  readonly meanwhile?: (content: { readonly read: PromptAnalyzer; readonly moderation: Moderation }) => void
 }
 
 export type Deps = Awaited<ReturnType<typeof openAll>>
@@ -84,13 +84,13 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
     await storing.catch(() => {})
     throw cause
   })
-  const { catalogue, embeddingCatalog, endpoints } = catalogs
+  const { catalog, embeddingCatalog, endpoints } = catalogs
   options.meanwhile?.(content)
   const { schema, ...stored } = await storing
   const { database } = stored
   /** The catalog's quality of a model (0–1), by `provider/model`; null = unknown model. */
-  const figureOf = (name: string) => catalogue.resolve(name)?.figures.quality ?? null
-  const learning = createLearningBook({ database, clock, figureOf, log })
+  const findFigure = (name: string) => catalog.resolve(name)?.figures.quality ?? null
+  const learning = createLearningCache({ database, clock, findFigure, log })
   undo.defer(() => learning.close())
   const usage = await openUsage(config, { database, clock, log, learn: learning.take }, undo)
   const { meter, spent, limits, redis } = usage
@@ -99,7 +99,7 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
   const identity = await openIdentity(config, { database, clock, log, usage, isPostgresThere }, undo)
   const rejections = new RejectionLog({ database, log })
   undo.defer(() => rejections.close())
-  const health = createHealthBook({ clock })
+  const health = createHealthTracker({ clock })
   const consoleParts = await openConsole(
     config,
     {
@@ -107,25 +107,25 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
       ...identity,
       database,
       redis,
-      catalogue,
-      health: () => reportModelHealth({ catalogue, embeddingCatalog, health }),
+      catalog,
+      health: () => reportModelHealth({ catalog, embeddingCatalog, health }),
     },
     undo,
   )
   /** Whether this instance accepts new requests. */
   const readiness = { isReady: false }
-  const telemetry = createObserve({
+  const telemetry = createTelemetryObserver({
     ...own,
     state: {
       version: packageJson.version,
       get models() {
-        return [...catalogue.list, ...embeddingCatalog.list]
+        return [...catalog.list, ...embeddingCatalog.list]
       },
-      healthOf: model => health.stateOf(routingHealthKey(health, model)),
+      getHealth: model => health.getState(routingHealthKey(health, model)),
       isReady: () => readiness.isReady,
       usage: usage.records,
       sharedLimits: usage.sharedRatio,
-      safety: content.safety.figures,
+      moderation: content.moderation.figures,
     },
     otlp: config.otlp === null ? null : { ...config.otlp, fetch: own.network.fetch },
     worker: config.worker,
@@ -167,7 +167,7 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
     limits,
     health,
     learning,
-    figureOf,
+    findFigure,
     readiness,
     isPostgresThere,
     /**
@@ -189,16 +189,16 @@ async function openModels(config: Config, parts: Process, undo: AsyncDisposableS
   const { clock, network, log } = parts
   const { endpoints, simulator, replaceProviders } = await openProviders(config, parts)
   if (simulator !== null) undo.defer(() => simulator.stop())
-  const catalogs = await openCatalogue(config, { clock, network, log, endpoints }, undo)
-  const { catalogue, embeddingCatalog } = catalogs
-  const { content, replaceModeration } = openContent(config, { ...parts, catalogue, endpoints, simulator }, undo)
+  const catalogs = await openCatalog(config, { clock, network, log, endpoints }, undo)
+  const { catalog, embeddingCatalog } = catalogs
+  const { content, replaceModeration } = openContent(config, { ...parts, catalog, endpoints, simulator }, undo)
   const replaceModels = (next: Config) => {
     const before = catalogs.reload(next)
-    announceDeprecations(log, { before, after: catalogue, todayIso: new Date(clock.now()).toISOString() })
+    announceDeprecations(log, { before, after: catalog, todayIso: new Date(clock.now()).toISOString() })
   }
   return {
     content,
-    catalogs: { catalogue, embeddingCatalog, endpoints, simulator },
+    catalogs: { catalog, embeddingCatalog, endpoints, simulator },
     replacements: { replaceProviders, replaceModeration, replaceModels },
   }
 }
@@ -214,7 +214,7 @@ async function openStored(
   // An embedded database uses this machine's clock. The clock of a database from outside is not set here.
   const timekeeper = isEmbedded || clock !== shared.clock ? null : shared.follow(database, log)
   undo.defer(() => timekeeper?.stop())
-  await timekeeper?.ask()
+  await timekeeper?.send()
   return {
     database,
     /** Description of where data is stored. */
@@ -223,14 +223,14 @@ async function openStored(
     passwords,
     schema,
     /** Fulfilled when the schema is current: immediately, unless Postgres was unavailable at startup. */
-    migrated: schema.then(() => timekeeper?.ask()),
+    migrated: schema.then(() => timekeeper?.send()),
     firstAccount: isEmbedded ? await makeFirstAccount(database, passwords, clock, newId) : null,
   }
 }
 
 /** State of recent requests in the memory of this process; a restart loses it. */
 function openRequestState(config: Config, clock: Clock) {
-  const ties = createTieBook(clock, randomBytes(32))
+  const ties = createCacheAffinity(clock, randomBytes(32))
   return {
     paceClock: createTicker(clock),
     /** Target shares of requests per capability level. */
@@ -238,9 +238,9 @@ function openRequestState(config: Config, clock: Clock) {
     hedges: new HedgeBudget(config.hedgeShare),
     /** Which model answered a conversation before. */
     ties,
-    cacheMarks: (accountId: string, ask: ChatRequest) =>
-      config.automaticCacheMarks ? automaticCacheMarks(ask, ties.seen(accountId, ask)) : null,
-    foresight: createForesightBook({ clock }),
+    cacheMarks: (accountId: string, request: ChatRequest) =>
+      config.automaticCacheMarks ? automaticCacheMarks(request, ties.seen(accountId, request)) : null,
+    calibration: createEstimateCalibration({ clock }),
     allowedHosts: allowedHosts(config.allowedHosts, config.host),
     /** Requests in progress. */
     inFlight: createActiveSet<RequestAbort>(),

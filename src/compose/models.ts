@@ -7,19 +7,19 @@ import type { SearchSettings } from '../config/services.ts'
 import { webLimits } from '../core/chat/web-sources.ts'
 import { toModel } from '../core/models/configured-models.ts'
 import { type EmbeddingCatalog, publishedEmbeddingModels, toEmbeddingModel } from '../core/models/embedding-models.ts'
-import { buildCatalog, type Catalog, deprecationOf, fullName, type Model } from '../core/models/models.ts'
+import { buildCatalog, type Catalog, fullName, getDeprecation, type Model } from '../core/models/models.ts'
 import type { Log } from '../core/ports.ts'
 import { createKeyedDigests } from '../core/text/keyed-digests.ts'
-import { createPromptBook } from '../learning/recent-prompts.ts'
+import { createAnalysisCache } from '../learning/recent-prompts.ts'
 import { type DiscoveryDeps, discoverModels, type LocalServer } from '../models/discover-models.ts'
 import { withHosts } from '../models/model-hosts.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { chatCompletionsUrl } from '../providers/openai/request.ts'
 import { completeInternally } from '../request/internal-completion.ts'
 import type { Simulator } from '../simulator/simulator.ts'
-import { createSafety, type Moderation } from '../text/moderation/layers/moderation.ts'
+import { createModeration, type Moderation } from '../text/moderation/layers/moderation.ts'
 import { createReloadableModeration } from '../text/moderation/layers/reloadable-moderation.ts'
-import { openReaders } from '../text/readers.ts'
+import { openPromptAnalyzer } from '../text/readers.ts'
 import { createTokenizer } from '../text/tokens/tokenizer.ts'
 import { createHop } from '../web/hop.ts'
 import { createPageReader } from '../web/page-fetcher.ts'
@@ -58,7 +58,7 @@ export function localServers(
  * Opens the model catalog: the published models with the changes of the configuration, plus configured models of known
  * providers, each with its hosts, and the models that local servers list. `undo` receives the end of the discovery.
  */
-export async function openCatalogue(
+export async function openCatalog(
   config: Config,
   { endpoints, ...deps }: Omit<DiscoveryDeps, 'timeoutMs'> & { readonly endpoints: Endpoints },
   undo: AsyncDisposableStack,
@@ -88,7 +88,7 @@ export async function openCatalogue(
     renew()
   }
   /** Its models can be replaced while the gateway runs. Requests in progress keep the models they chose. */
-  const catalogue: Catalog = {
+  const catalog: Catalog = {
     get list() {
       return current.list
     },
@@ -101,7 +101,7 @@ export async function openCatalogue(
     resolve: name => embeddings.resolve(name),
   }
   return {
-    catalogue,
+    catalog,
     embeddingCatalog,
     /** Replaces the models by those of another configuration. Returns the previous catalog. */
     reload(next: CatalogConfig): Catalog {
@@ -117,9 +117,9 @@ export function announceDeprecations(
   { before, after, todayIso }: { readonly before: Catalog; readonly after: Catalog; readonly todayIso: string },
 ): void {
   for (const model of after.list) {
-    const state = deprecationOf(model, todayIso)
+    const state = getDeprecation(model, todayIso)
     const old = before.resolve(fullName(model))
-    if (state === 'current' || (old !== null && deprecationOf(old, todayIso) === state)) continue
+    if (state === 'current' || (old !== null && getDeprecation(old, todayIso) === state)) continue
     log.warn('model_deprecated', {
       model: fullName(model),
       state,
@@ -130,7 +130,7 @@ export function announceDeprecations(
 }
 
 type ContentParts = Pick<Process, 'clock' | 'network' | 'log' | 'pages'> & {
-  readonly catalogue: Catalog
+  readonly catalog: Catalog
   readonly endpoints: Endpoints
   readonly simulator: Simulator | null
 }
@@ -141,11 +141,11 @@ export function openContent(config: Config, parts: ContentParts, undo: AsyncDisp
   const tokenizer = createTokenizer(config.serviceDeadlines.tokenizerMs, clock)
   undo.defer(() => tokenizer.close())
   const digests = createKeyedDigests(randomBytes(32))
-  const readers = openReaders()
+  const readers = openPromptAnalyzer()
   const { read, explain, classifier } = readers
   const resolve = createResolver(config.serviceDeadlines.nameResolutionMs)
   const open = (from: Config) =>
-    createSafety(
+    createModeration(
       {
         fetch: network.fetch,
         hop: createHop({ fetch: network.fetch, resolve }),
@@ -162,20 +162,20 @@ export function openContent(config: Config, parts: ContentParts, undo: AsyncDisp
             signal,
           ),
       },
-      from.safety,
+      from.moderation,
     )
-  const safety = createReloadableModeration(open(config))
-  undo.defer(() => safety.close())
-  const web = openWeb(config, { ...parts, safety })
+  const moderation = createReloadableModeration(open(config))
+  undo.defer(() => moderation.close())
+  const web = openWeb(config, { ...parts, moderation })
   undo.defer(() => web.pages.close())
-  let settings = config.safety
+  let settings = config.moderation
   const replaceModeration = (next: Config) => {
-    if (Bun.deepEquals(settings, next.safety)) return
-    settings = next.safety
-    safety.replace(open(next))
+    if (Bun.deepEquals(settings, next.moderation)) return
+    settings = next.moderation
+    moderation.replace(open(next))
   }
-  const prompts = createPromptBook(readers, digests)
-  return { content: { tokenizer, read, explain, safety, web, prompts }, replaceModeration }
+  const prompts = createAnalysisCache(readers, digests)
+  return { content: { tokenizer, read, explain, moderation, web, prompts }, replaceModeration }
 }
 
 const longestJudgementTokens = 64
@@ -183,12 +183,12 @@ const longestJudgementTokens = 64
 /** Opens page fetches and web search. Moderation applies to pages as it does to prompts. */
 function openWeb(
   config: Config,
-  { network, clock, log, simulator, safety, pages }: ContentParts & { readonly safety: Moderation },
+  { network, clock, log, simulator, moderation, pages }: ContentParts & { readonly moderation: Moderation },
 ): Web {
   const deadlines = config.serviceDeadlines
-  const isListed = pages.isListed ?? safety.isListed
+  const isListed = pages.isListed ?? moderation.isListed
   const simulated = simulator === null ? [] : [searxng(simulator.urls.search)]
-  const backEnds = config.web.search.length > 0 ? config.web.search.map(backEndOf) : simulated
+  const backEnds = config.web.search.length > 0 ? config.web.search.map(getBackEnd) : simulated
   return {
     search: createSearch({ backEnds, fetch: network.fetch, clock, log, isListed, budgetMs: deadlines.searchMs }),
     pages: createPageReader({
@@ -200,12 +200,12 @@ function openWeb(
       isListed,
     }),
     prices: config.web.prices,
-    screenPage: text => safety.screenData(text).verdict === 'allow',
-    screen: text => safety.screen(text).verdict === 'allow',
+    screenPage: text => moderation.screenData(text).verdict === 'allow',
+    screen: text => moderation.screen(text).verdict === 'allow',
   }
 }
 
-function backEndOf(settings: SearchSettings): SearchBackEnd {
+function getBackEnd(settings: SearchSettings): SearchBackEnd {
   switch (settings.id) {
     case 'searxng':
       return searxng(settings.baseUrl)

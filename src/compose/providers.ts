@@ -46,12 +46,12 @@ export async function openProviders(config: Config, { clock, network }: Process)
     const { id } = settings
     const endpoint = {
       id,
-      provider: adapterOf(settings),
-      access: accessOf(settings, parts),
+      provider: getAdapter(settings),
+      access: getAccess(settings, parts),
       simulated,
       loadsModels: settings.discovers === true,
     }
-    const provider = { endpoint, place: placeOf(settings), pool: null }
+    const provider = { endpoint, place: getPlace(settings), pool: null }
     setCredentials(provider, settings, parts)
     opened.set(id, provider)
     endpoints.set(id, endpoint)
@@ -66,7 +66,7 @@ export async function openProviders(config: Config, { clock, network }: Process)
     for (const settings of providers) {
       const provider = opened.get(settings.id)
       // At another address the counts of a key pool mean nothing.
-      if (provider === undefined || provider.place !== placeOf(settings)) add(settings, false)
+      if (provider === undefined || provider.place !== getPlace(settings)) add(settings, false)
       else setCredentials(provider, settings, parts)
     }
     for (const id of opened.keys())
@@ -84,7 +84,7 @@ export async function openProviders(config: Config, { clock, network }: Process)
   return { endpoints, replaceProviders, simulator }
 }
 
-function accessOf({ baseUrl, apiKey, extraFields, dialect, cloud }: ProviderSettings, process: Process): Access {
+function getAccess({ baseUrl, apiKey, extraFields, dialect, cloud }: ProviderSettings, process: Process): Access {
   const credentials = cloud?.credentials ?? null
   return {
     baseUrl,
@@ -95,7 +95,7 @@ function accessOf({ baseUrl, apiKey, extraFields, dialect, cloud }: ProviderSett
   }
 }
 
-function placeOf({ format, baseUrl, cloud }: ProviderSettings): string {
+function getPlace({ format, baseUrl, cloud }: ProviderSettings): string {
   return JSON.stringify([format, baseUrl, cloud?.apiVersion ?? null])
 }
 
@@ -103,7 +103,7 @@ function placeOf({ format, baseUrl, cloud }: ProviderSettings): string {
 function setCredentials(provider: OpenProvider, settings: ProviderSettings, parts: Parts): void {
   const { endpoint } = provider
   const { pool } = settings
-  endpoint.access = accessOf(settings, parts)
+  endpoint.access = getAccess(settings, parts)
   if (pool === undefined) {
     provider.pool = null
     delete endpoint.keys
@@ -117,12 +117,12 @@ function setCredentials(provider: OpenProvider, settings: ProviderSettings, part
 
 /** The processes of one gateway do not know each other's use, so they divide each quota. */
 function toPoolContents({ keys, quotas }: KeyPoolSettings, access: Access, { processes }: Parts): KeyPoolContents {
-  const shareOf = (rate: number | null) => (rate === null ? null : rate / processes)
+  const findShare = (rate: number | null) => (rate === null ? null : rate / processes)
   return {
     quotas: new Map(
       [...quotas].map(([account, { requests, tokens }]) => [
         account,
-        { requests: shareOf(requests), tokens: shareOf(tokens) },
+        { requests: findShare(requests), tokens: findShare(tokens) },
       ]),
     ),
     keys: keys.map(({ apiKey, models, ...key }) => ({
@@ -133,7 +133,7 @@ function toPoolContents({ keys, quotas }: KeyPoolSettings, access: Access, { pro
   }
 }
 
-function adapterOf({ format, cloud }: ProviderSettings): Provider {
+function getAdapter({ format, cloud }: ProviderSettings): Provider {
   return isCloud(format) ? cloudAdapter(format, cloud ?? { apiVersion: null }) : formats[format]
 }
 

@@ -4,7 +4,7 @@ import { Value } from '@sinclair/typebox/value'
 import { systemErrorText } from '../core/validation/operator-errors.ts'
 import { catalog, catalogueDate } from '../models/catalog.ts'
 import { type CatalogUpdate, catalogUpdateProblems, catalogUpdateSchema } from '../models/catalog-update.ts'
-import { faultsOf } from './config-file.ts'
+import { getFaults } from './config-file.ts'
 
 /** A larger file is no catalog. */
 export const maximumCatalogBytes = 4_194_304
@@ -17,7 +17,7 @@ export function parseCatalogUpdate(text: string): { readonly update: CatalogUpda
   } catch {
     return { problems: ['it is not valid JSON'] }
   }
-  if (!Value.Check(catalogUpdateSchema, value)) return { problems: [...faultsOf(catalogUpdateSchema, value, '')] }
+  if (!Value.Check(catalogUpdateSchema, value)) return { problems: [...getFaults(catalogUpdateSchema, value, '')] }
   const problems = catalogUpdateProblems(catalog, value)
   return problems.length > 0 ? { problems: [...problems] } : { update: value }
 }

@@ -12,7 +12,7 @@ import { systemErrorText } from '../core/validation/operator-errors.ts'
 import { describeExpected } from '../core/validation/validate.ts'
 import { routingSchema } from '../models/capability-levels.ts'
 import { modelHostSchema } from '../models/model-hosts.ts'
-import { safetySchema } from '../text/moderation/layers/settings.ts'
+import { moderationFileSchema } from '../text/moderation/layers/settings.ts'
 import { cloudFields } from './clouds.ts'
 import { keyPoolFields, keyVariableSchema } from './key-pools.ts'
 
@@ -73,7 +73,7 @@ const fileSchema = Type.Object(
     models: Type.Optional(Type.Array(modelChangeSchema, { maxItems: 256 })),
     plans: Type.Optional(planFiguresSchema),
     web: Type.Optional(webPricesSchema),
-    safety: Type.Optional(safetySchema),
+    safety: Type.Optional(moderationFileSchema),
     enhancement: Type.Optional(enhancementSchema),
     routing: Type.Optional(routingSchema),
   },
@@ -89,14 +89,14 @@ export type ConfigFile = Required<Static<typeof fileSchema>>
  */
 export function readConfigFile(path: string | null, problems: string[]): ConfigFile {
   const file = path === null ? {} : parsedFile(path, problems)
-  for (const fault of faultsOf(fileSchema, file, '')) problems.push(`GATEWAY_CONFIG: ${fault}`)
-  const { providers, models, plans, web, safety, enhancement, routing } = isJsonObject(file) ? file : {}
+  for (const fault of getFaults(fileSchema, file, '')) problems.push(`GATEWAY_CONFIG: ${fault}`)
+  const { providers, models, plans, web, safety: moderation, enhancement, routing } = isJsonObject(file) ? file : {}
   return {
     providers: rightItems(bareProviderSchema, Array.isArray(providers) ? providers.map(withRightModels) : []),
     models: rightItems(modelChangeSchema, models),
     plans: Value.Check(planFiguresSchema, plans) ? plans : {},
     web: Value.Check(webPricesSchema, web) ? web : {},
-    safety: rightFields(safetySchema, safety),
+    safety: rightFields(moderationFileSchema, moderation),
     enhancement: Value.Check(enhancementSchema, enhancement) ? enhancement : {},
     routing: Value.Check(routingSchema, routing) ? routing : {},
   }
@@ -142,7 +142,7 @@ function rightItems<S extends TSchema>(schema: S, list: unknown): Static<S>[] {
  * Returns all problems of a value with their paths, without the values. Objects and lists are checked item by item, so
  * that one invalid field does not hide the next.
  */
-export function faultsOf(schema: TSchema, value: unknown, path: string): readonly string[] {
+export function getFaults(schema: TSchema, value: unknown, path: string): readonly string[] {
   if (Value.Check(schema, value)) return []
   if (TypeGuard.IsObject(schema) && isJsonObject(value)) {
     const { properties } = schema
@@ -154,7 +154,7 @@ export function faultsOf(schema: TSchema, value: unknown, path: string): readonl
       ...unknown.map(key => `${under(path, key)}: unknown key; use one of ${Object.keys(properties).join(', ')}`),
       ...parts.flatMap(([key, part]) =>
         Object.hasOwn(value, key)
-          ? faultsOf(part, value[key], under(path, key))
+          ? getFaults(part, value[key], under(path, key))
           : [`${under(path, key)}: is required: ${describeExpected(part)}`],
       ),
     ]
@@ -165,7 +165,7 @@ export function faultsOf(schema: TSchema, value: unknown, path: string): readonl
 }
 
 function itemFaults(schema: TArray, items: readonly unknown[], path: string): readonly string[] {
-  return items.flatMap((item, at) => faultsOf(schema.items, item, under(path, String(at))))
+  return items.flatMap((item, at) => getFaults(schema.items, item, under(path, String(at))))
 }
 
 const maximumKeyCharacters = 64

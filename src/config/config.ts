@@ -26,7 +26,7 @@ import { catalog, catalogueDate } from '../models/catalog.ts'
 import { withCatalogUpdate } from '../models/catalog-update.ts'
 import { defaultHedgeShare } from '../models/hedging.ts'
 import { type ConfiguredHost, hostProblems } from '../models/model-hosts.ts'
-import { type SafetySettings, safetySettings } from '../text/moderation/layers/settings.ts'
+import { type ModerationOptions, moderationSettings } from '../text/moderation/layers/settings.ts'
 import { baseUrlProblem, isAnsweredHost, isListenAddress, loopbackOrigin, trustedProxies } from './addresses.ts'
 import { readCatalogFile } from './catalog-file.ts'
 import { type ConfigFile, readConfigFile } from './config-file.ts'
@@ -85,7 +85,7 @@ export type Config = {
   readonly modelChanges: readonly ModelChange[]
   readonly plans: Plans
   readonly web: WebConfig
-  readonly safety: SafetySettings
+  readonly moderation: ModerationOptions
   /** `provider/model` of the model that rewrites prompts; null = only rules. */
   readonly rewriter: string | null
   /** Target shares of requests for stronger models. */
@@ -234,20 +234,21 @@ export function readConfig(environment: Environment = process.env): Config {
     for (const name of nameProblems(withChanges(publishedModels, file.models).filter(model => model.provider === id)))
       problems.push(`GATEWAY_CONFIG: models: provider "${id}": ${name}`)
 
-  const safety = safetySettings(file.safety, { secret: read.secret, urlProblem: baseUrlProblem }, problems)
+  const moderation = moderationSettings(file.safety, { secret: read.secret, urlProblem: baseUrlProblem }, problems)
   const known = knownModels({ publishedModels, extraModels: models, modelChanges: file.models })
   const offered = offeredModels(settings, known, hosts)
   for (const problem of hostProblems(known, hosts)) problems.push(`GATEWAY_CONFIG: ${problem}`)
   const providers = resolveKeyModels(settings, offered, embeddingModels, problems)
   /** Returns the full name of a model that the file names; null = none, or unknown. */
-  const modelOf = (place: string, name: string | undefined): string | null => {
+  const findModel = (place: string, name: string | undefined): string | null => {
     const model = name === undefined ? null : offered.resolve(name)
     if (name !== undefined && model === null)
       problems.push(`GATEWAY_CONFIG: ${place}: no configured provider has a model of that name`)
     return model === null ? null : fullName(model)
   }
   // With a URL, the name belongs to the endpoint.
-  if (safety.moderation?.url === null) modelOf('safety.moderation.model', safety.moderation.model ?? undefined)
+  if (moderation.moderation?.url === null)
+    findModel('safety.moderation.model', moderation.moderation.model ?? undefined)
 
   const port = read.integer('PORT', 3000, 0, 65_535)
   const publicUrl = readPublicUrl(read, problems)
@@ -280,9 +281,9 @@ export function readConfig(environment: Environment = process.env): Config {
     hosts,
     modelChanges: file.models,
     plans: applyPlanOverrides(file.plans),
-    web: { search: readSearch(read), prices: pricesOf(file) },
-    safety,
-    rewriter: modelOf('enhancement.model', file.enhancement.model),
+    web: { search: readSearch(read), prices: getPrices(file) },
+    moderation,
+    rewriter: findModel('enhancement.model', file.enhancement.model),
     routing: readShares(file, problems),
     hedgeShare: file.routing.hedge_share ?? defaultHedgeShare,
     stripe,
@@ -292,7 +293,7 @@ export function readConfig(environment: Environment = process.env): Config {
     registration,
     singleSignOn: readOidc(read, { publicUrl: ownOrigin, isOpen: registration.mode === 'open' }, problems),
     defaultMaxOutputTokens: read.integer('DEFAULT_MAX_OUTPUT_TOKENS', 16_384, 1, 1_000_000),
-    automaticCacheMarks: read.oneOf('PROMPT_CACHE_MARKS', ['auto', 'off'], 'auto') === 'auto',
+    automaticCacheMarks: read.getOne('PROMPT_CACHE_MARKS', ['auto', 'off'], 'auto') === 'auto',
     maximumShortfall: readMaximumShortfall(read),
     deadlines: {
       connectMs: read.integer('CONNECT_TIMEOUT_MS', 3_000, 1, minute),
@@ -307,10 +308,10 @@ export function readConfig(environment: Environment = process.env): Config {
     bodies: readBodies(read, problems),
     drainMs: read.integer('DRAIN_TIMEOUT_MS', 30_000, 0, 10 * minute),
     drainNoticeMs: read.integer('DRAIN_NOTICE_MS', 3_000, 0, minute),
-    privateWebhooks: read.oneOf('WEBHOOKS_PRIVATE_HOSTS', ['allow', 'refuse'], 'refuse') === 'allow',
+    privateWebhooks: read.getOne('WEBHOOKS_PRIVATE_HOSTS', ['allow', 'refuse'], 'refuse') === 'allow',
     allowedHosts: readAllowedHosts(read, problems),
     isTrustedProxy: trustedProxies(read.list('TRUSTED_PROXIES') ?? [], problems),
-    logLevel: read.oneOf('LOG_LEVEL', logLevels, 'info'),
+    logLevel: read.getOne('LOG_LEVEL', logLevels, 'info'),
     metricsToken: readMetricsToken(read, problems),
     otlp: readOtlp(read, problems),
     warnings,
@@ -328,7 +329,7 @@ function readMaximumShortfall(read: EnvironmentReader): number {
 }
 
 /** Returns the shortfall limit for a command. Throws `ConfigError`. */
-export function maximumShortfallOf(environment: Environment = process.env): number {
+export function getMaximumShortfall(environment: Environment = process.env): number {
   const problems: string[] = []
   const limit = readMaximumShortfall(environmentReader(environment, problems))
   if (problems.length > 0) throw new ConfigError(problems)
@@ -384,7 +385,7 @@ export function workerEnvironment(worker: number, port: number): Environment {
   return { ...process.env, [workerVariable]: String(worker), PORT: String(port) }
 }
 
-function pricesOf({ web }: ConfigFile): WebPrices {
+function getPrices({ web }: ConfigFile): WebPrices {
   return {
     search: web.search_usd === undefined ? webPrices.search : fromUsd(web.search_usd),
     fetch: web.fetch_usd === undefined ? webPrices.fetch : fromUsd(web.fetch_usd),

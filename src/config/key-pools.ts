@@ -86,16 +86,16 @@ export function readKeyPool(
     problems.push(`${place}: two accounts are named "${twice}"; rename one`)
   const settings = keys.flatMap((key): KeySettings[] => {
     const { name: own, weight = 1, account, models = null } = key
-    if (accounts !== undefined && account !== undefined && !accounts.some(one => one.name === account))
+    if (accounts !== undefined && account !== undefined && !accounts.some(item => item.name === account))
       problems.push(`${place}: key "${own}" names the unknown account "${account}"; list it in \`accounts\``)
     const apiKey = readKey(read, `${place}: key "${own}"`, key, problems)
-    return apiKey === null ? [] : [{ name: own, apiKey, weight, account: accountOf(key), models }]
+    return apiKey === null ? [] : [{ name: own, apiKey, weight, account: getAccount(key), models }]
   })
   return { keys: settings, quotas: readQuotas(place, keys, accounts ?? [], problems) }
 }
 
 /** A key without `account` is an account of its own. Names cannot contain `:`, so it never coincides with a named one. */
-const accountOf = ({ name: own, account }: ConfiguredKey) => account ?? `:${own}`
+const getAccount = ({ name: own, account }: ConfiguredKey) => account ?? `:${own}`
 
 function readKey(
   read: Pick<EnvironmentReader, 'secret'>,
@@ -131,7 +131,7 @@ function readQuotas(
 ): ReadonlyMap<string, Quota> {
   const stated = [
     ...accounts.map(({ name: account, rpm, tpm }) => ({ account, rpm, tpm })),
-    ...keys.map(key => ({ account: accountOf(key), rpm: key.rpm, tpm: key.tpm })),
+    ...keys.map(key => ({ account: getAccount(key), rpm: key.rpm, tpm: key.tpm })),
   ]
   const quotas = new Map<string, Quota>()
   for (const { account, rpm = null, tpm = null } of stated) {
@@ -145,5 +145,5 @@ function readQuotas(
 }
 
 function repeated(names: readonly string[]): readonly string[] {
-  return [...new Set(names.filter((one, at) => names.indexOf(one) !== at))]
+  return [...new Set(names.filter((text, at) => names.indexOf(text) !== at))]
 }

@@ -161,7 +161,7 @@ function readCloudProvider(
 function readCompatible(read: EnvironmentReader, provider: FileProvider, problems: string[]): ProviderSettings | null {
   const { id, extra_fields: extraFields = [] } = provider
   // Under the name of a preset, the file only says what differs from it.
-  const preset = provider.base_url === undefined ? presetOf(id) : null
+  const preset = provider.base_url === undefined ? findPreset(id) : null
   const baseUrl = provider.base_url ?? (preset && read.baseUrl(preset.base)) ?? preset?.url ?? undefined
   const variable = provider.api_key_env ?? (provider.keys === undefined && preset?.url ? preset.key : undefined)
   const place = `GATEWAY_CONFIG: provider "${id}"`
@@ -209,16 +209,16 @@ function readPreset(read: EnvironmentReader, preset: Preset, warnings: string[])
 }
 
 function isPreset({ id, base_url: baseUrl }: FileProvider): boolean {
-  return baseUrl === undefined && presetOf(id) !== null
+  return baseUrl === undefined && findPreset(id) !== null
 }
 
-function presetOf(id: string): Preset | null {
+function findPreset(id: string): Preset | null {
   return presets.find(preset => preset.id === id) ?? null
 }
 
 /** Returns the models that the file lists for a provider, or those of the preset that it names. */
 function modelRows({ id, base_url: baseUrl, models, hosts, embedding_models }: FileProvider) {
-  const preset = baseUrl === undefined ? presetOf(id) : null
+  const preset = baseUrl === undefined ? findPreset(id) : null
   const isSilent = models === undefined && hosts === undefined && embedding_models === undefined
   return models ?? (isSilent && preset !== null ? presetModels(preset) : [])
 }

@@ -49,7 +49,7 @@ export function createConfigReload(parts: ReloadParts) {
     parts.replaceRouting(next)
     parts.replaceModeration(next)
     if (restart.length > 0) log.warn('config_change_needs_restart', { names: restart.join(', ') })
-    log.info('config_reloaded', { names: namesOf(next.providers) })
+    log.info('config_reloaded', { names: getNames(next.providers) })
     return { problems: [], restart }
   }
 }
@@ -62,7 +62,7 @@ function changedBeyondReload(before: Config, after: Config): string[] {
   ]
 }
 
-function namesOf(providers: readonly ProviderSettings[]): string {
+function getNames(providers: readonly ProviderSettings[]): string {
   return providers
     .map(({ id, pool }) => (pool === undefined ? id : `${id} (${pool.keys.map(({ name }) => name).join(', ')})`))
     .join(', ')

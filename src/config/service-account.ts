@@ -16,18 +16,18 @@ export function parseServiceAccount(
     return null
   }
   const fields: Readonly<Record<string, unknown>> = typeof parsed === 'object' && parsed !== null ? { ...parsed } : {}
-  const textOf = (name: string) => (typeof fields[name] === 'string' ? fields[name] : '')
-  const [clientEmail, privateKey] = [textOf('client_email'), textOf('private_key')]
+  const getText = (name: string) => (typeof fields[name] === 'string' ? fields[name] : '')
+  const [clientEmail, privateKey] = [getText('client_email'), getText('private_key')]
   if (fields.type !== 'service_account' || clientEmail === '' || privateKey === '') {
     problem('the service account needs "type": "service_account", `client_email` and `private_key`')
     return null
   }
-  const tokenUrl = textOf('token_uri') || 'https://oauth2.googleapis.com/token'
+  const tokenUrl = getText('token_uri') || 'https://oauth2.googleapis.com/token'
   const wrong = baseUrlProblem(tokenUrl)
   if (wrong !== null) problem(`the service account: token_uri ${wrong}`)
   if (!isPrivateKey(privateKey)) problem('the service account: private_key is not a private key in PEM')
-  const privateKeyId = textOf('private_key_id') || null
-  return { account: { clientEmail, privateKey, privateKeyId, tokenUrl }, project: textOf('project_id') || null }
+  const privateKeyId = getText('private_key_id') || null
+  return { account: { clientEmail, privateKey, privateKeyId, tokenUrl }, project: getText('project_id') || null }
 }
 
 function isPrivateKey(pem: string): boolean {

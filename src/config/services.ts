@@ -74,12 +74,15 @@ export function readStripe(read: EnvironmentReader, publicUrl: string | null, pr
     problems.push('STRIPE_API_BASE: must be an origin, such as https://api.stripe.com, without a path')
   if (secretKey === null && secret === null) return null
   if (secretKey === null) problems.push('STRIPE_SECRET_KEY: required with STRIPE_WEBHOOK_SECRET')
-  const webhookSecrets = (secret ?? '').split(',').map(one => one.trim())
+  const webhookSecrets = (secret ?? '').split(',').map(part => part.trim())
   if (secret === null)
     problems.push(
       'STRIPE_WEBHOOK_SECRET: required with STRIPE_SECRET_KEY; it is the endpoint’s signing secret (whsec_…)',
     )
-  else if (webhookSecrets.length > 2 || webhookSecrets.some(one => one.length < shortestWebhookSecret))
+  else if (
+    webhookSecrets.length > 2 ||
+    webhookSecrets.some(webhookSecret => webhookSecret.length < shortestWebhookSecret)
+  )
     problems.push(
       `STRIPE_WEBHOOK_SECRET: must be one secret of at least ${shortestWebhookSecret} characters, or two separated by a comma during a rotation`,
     )
@@ -89,7 +92,7 @@ export function readStripe(read: EnvironmentReader, publicUrl: string | null, pr
 
 /** Reads `OWNER_UPGRADES`: whether an owner's consent to charges is enough for plan `usage` where no card secures it. */
 export function readOwnerUpgrades(read: EnvironmentReader, hasStripe: boolean, problems: string[]): boolean {
-  const isAllowed = read.oneOf('OWNER_UPGRADES', ['allow', 'refuse'], 'refuse') === 'allow'
+  const isAllowed = read.getOne('OWNER_UPGRADES', ['allow', 'refuse'], 'refuse') === 'allow'
   if (isAllowed && hasStripe)
     problems.push('OWNER_UPGRADES: has no effect with STRIPE_SECRET_KEY, where owners upgrade with a card; unset it')
   return isAllowed
@@ -109,7 +112,7 @@ const minute = 60_000
 export function readOtlp(read: EnvironmentReader, problems: string[]): OtlpConfig | null {
   const endpoint = read.baseUrl('OTEL_EXPORTER_OTLP_ENDPOINT')
   const headers: Record<string, string> = {}
-  for (const pair of (read.secret('OTEL_EXPORTER_OTLP_HEADERS') ?? '').split(',').filter(one => one.trim() !== '')) {
+  for (const pair of (read.secret('OTEL_EXPORTER_OTLP_HEADERS') ?? '').split(',').filter(part => part.trim() !== '')) {
     const [, name, value] = /^\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*=\s*([\x20-\x7e]*?)\s*$/.exec(pair) ?? []
     if (name === undefined || value === undefined)
       problems.push('OTEL_EXPORTER_OTLP_HEADERS: must be name=value pairs separated by commas')

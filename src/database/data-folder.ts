@@ -45,7 +45,7 @@ const held = new Set<Database>()
 export function lockDataFolder(directory: string): () => void {
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   chmodSync(directory, 0o700)
-  const found = holderOf(directory)
+  const found = findHolder(directory)
   if (found !== null) throw new DataFolderHeld(directory, found)
   const lock = new Database(lockPath(directory))
   try {
@@ -67,7 +67,7 @@ export function lockDataFolder(directory: string): () => void {
 }
 
 /** Returns the running process that holds the folder; null = none. */
-export function holderOf(directory: string): FolderHolder | null {
+export function findHolder(directory: string): FolderHolder | null {
   if (!existsSync(lockPath(directory))) return null
   const lock = new Database(lockPath(directory), { readonly: true })
   try {

@@ -69,8 +69,8 @@ type Query = { pool: Pool | null; isOverdue: boolean }
 /** Creates a pool for `address`. Connects on the first query. */
 export function openDatabase(address: DatabaseAddress, options: DatabaseOptions = {}): Database {
   const connections = options.connections ?? (typeof address === 'string' ? 10 : 4)
-  const usualDeadlineMs = options.deadlineMs ?? deadlineOf(address)
-  const factor = usualDeadlineMs / deadlineOf(address)
+  const usualDeadlineMs = options.deadlineMs ?? getDeadline(address)
+  const factor = usualDeadlineMs / getDeadline(address)
   const open = (): Pool => {
     const sql = dial(address, connections, usualDeadlineMs)
     return { sql, orm: drizzle(sql), unsettled: 0, overdue: 0, heardAt: 0 }
@@ -114,7 +114,7 @@ export function openDatabase(address: DatabaseAddress, options: DatabaseOptions 
 
   return {
     address,
-    async run(work, deadlineMs = deadlineOf(address), isUrgent = false) {
+    async run(work, deadlineMs = getDeadline(address), isUrgent = false) {
       const query: Query = { pool: null, isOverdue: false }
       const givenUp = new AbortController()
       const answer = queue.run(() => send(work, query), givenUp.signal, isUrgent)
@@ -142,7 +142,7 @@ export function openDatabase(address: DatabaseAddress, options: DatabaseOptions 
  * migrations are applied.
  */
 export async function migrate(database: Database, log?: Pick<Log, 'info'>): Promise<boolean> {
-  const sql = dial(database.address, 1, deadlineOf(database.address))
+  const sql = dial(database.address, 1, getDeadline(database.address))
   try {
     return await deadline(migrateOn(sql, log), migrationDeadlineMs)
   } finally {
@@ -290,7 +290,7 @@ function unavailable(error: unknown): GatewayError {
   })
 }
 
-function deadlineOf(address: DatabaseAddress): number {
+function getDeadline(address: DatabaseAddress): number {
   return typeof address === 'string' ? usualDeadlines.postgresMs : usualDeadlines.embeddedDatabaseMs
 }
 
@@ -303,9 +303,9 @@ function dial(address: DatabaseAddress, connections: number, deadlineMs: number)
     onnotice: () => {},
     connection: { application_name: 'gateway-ai', TimeZone: 'UTC' },
   }
-  if (typeof address === 'string') return withoutLastWords(postgres(address, options))
+  if (typeof address === 'string') return withoutTrailingWords(postgres(address, options))
   const { socketPath: path } = address
-  return withoutLastWords(
+  return withoutTrailingWords(
     postgres({ ...options, path, host: 'localhost', user: 'postgres', database: 'postgres', ssl: false }),
   )
 }
@@ -315,7 +315,7 @@ function dial(address: DatabaseAddress, connections: number, deadlineMs: number)
  * to the closed socket, an error that cannot be caught. The inner transaction stays unsettled; its caller still gets
  * the error, since the driver ends all transactions of a lost connection.
  */
-function withoutLastWords(sql: Sql): Sql {
+function withoutTrailingWords(sql: Sql): Sql {
   const begin = sql.begin.bind(sql) as (work: (transaction: unknown) => unknown) => Promise<unknown>
   const guarded = (work: (transaction: unknown) => unknown) =>
     begin(async transaction => {

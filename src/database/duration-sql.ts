@@ -13,7 +13,7 @@ const radix = 64
 type Milliseconds = 'latency_ms' | 'first_token_ms'
 
 /** SQL for the bucket of a row by a column of milliseconds; null if the request did not complete. */
-export const durationSlotOf = (sql: Queries, milliseconds: Milliseconds) =>
+export const getDurationSlot = (sql: Queries, milliseconds: Milliseconds) =>
   // The subselect reads the bounds once instead of for each row. Postgres has a fast search for doubles only.
   sql`case when status = 'completed' then width_bucket(${sql(milliseconds)}::float8, (select ${bounds}::text::float8[])) end`
 
@@ -22,8 +22,8 @@ export const countedBy = (sql: Queries, slot: 'latency_slot' | 'first_token_slot
   sql`gateway_counts(array_agg(${sql(slot)}) filter (where ${sql(slot)} is not null), ${bucketCount}::int)`
 
 /** SQL for both buckets of a row as one integer, so that rows can be grouped by it; null if the request did not complete. */
-export const durationSlotsOf = (sql: Queries) => sql`
-  ${durationSlotOf(sql, 'latency_ms')} * ${radix}::int + coalesce(${durationSlotOf(sql, 'first_token_ms')}, ${radix - 1}::int)`
+export const getDurationSlots = (sql: Queries) => sql`
+  ${getDurationSlot(sql, 'latency_ms')} * ${radix}::int + coalesce(${getDurationSlot(sql, 'first_token_ms')}, ${radix - 1}::int)`
 
 /**
  * SQL for the sums of stored counts per bucket. Sums of elements are plain SQL: an aggregate function of our own takes ten

@@ -85,12 +85,12 @@ self.onmessage = async (event: MessageEvent<WorkerOrder>) => {
         order satisfies never
     }
   } catch (error) {
-    report({ type: 'failed', detail: textOf(error) })
+    report({ type: 'failed', detail: getText(error) })
   }
 }
 
 /** Returns an error text; the backend's file system throws objects that are not errors. */
-function textOf(error: unknown): string {
+function getText(error: unknown): string {
   if (error instanceof Error) return String(error)
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : null
   return typeof code === 'string' ? code : `a thrown ${typeof error}`
@@ -120,7 +120,7 @@ async function openDatabase(directory: string): Promise<PGlite> {
  * One backend with small tables: the default of 128 MB of buffers would only use memory. Segments of the log have 1 MB;
  * checkpoints are as frequent as with the usual 16 MB.
  */
-const settings = ['shared_buffers=16MB', 'max_wal_size=1GB', 'min_wal_size=80MB'].flatMap(one => ['-c', one])
+const settings = ['shared_buffers=16MB', 'max_wal_size=1GB', 'min_wal_size=80MB'].flatMap(text => ['-c', text])
 
 function listen(socketPath: string) {
   return Bun.listen<Connection>({
@@ -274,7 +274,7 @@ function attempt(action: () => void): void {
   try {
     action()
   } catch (error) {
-    report({ type: 'failed', detail: textOf(error) })
+    report({ type: 'failed', detail: getText(error) })
   }
 }
 

@@ -4,9 +4,9 @@
 import { chmodSync, existsSync, mkdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { digestOf } from '../core/accounts/api-keys.ts'
+import { getDigest } from '../core/accounts/api-keys.ts'
 import type { Log } from '../core/ports.ts'
-import { holderOf, lockDataFolder } from './data-folder.ts'
+import { findHolder, lockDataFolder } from './data-folder.ts'
 import type { DatabaseAddress } from './database.ts'
 import type { WorkerOrder, WorkerReport } from './embedded-worker.ts'
 
@@ -36,7 +36,7 @@ export async function openEmbedded(
 ): Promise<Embedded> {
   const release = lockDataFolder(directory)
   try {
-    const socketPath = socketPathOf(directory)
+    const socketPath = getSocketPath(directory)
     mkdirSync(dirname(socketPath), { recursive: true, mode: 0o700 })
     // Fails if another user created the folder first.
     chmodSync(dirname(socketPath), 0o700)
@@ -85,17 +85,17 @@ export async function openEmbedded(
 
 /** Connects operator commands to the running gateway's database, or starts one for the duration of the command. */
 export async function connectEmbedded(directory: string): Promise<Embedded> {
-  if (holderOf(directory) === null) return openEmbedded(directory)
-  return { address: { socketPath: socketPathOf(directory) }, failed: new Promise(() => {}), close: async () => {} }
+  if (findHolder(directory) === null) return openEmbedded(directory)
+  return { address: { socketPath: getSocketPath(directory) }, failed: new Promise(() => {}), close: async () => {} }
 }
 
-const socketPathOf = (directory: string) => socketPathIn(directory, 'postgres.sock')
+const getSocketPath = (directory: string) => socketPathIn(directory, 'postgres.sock')
 
 /** Returns the path of a socket of this data folder; in a temporary folder if the path would be too long. */
 export function socketPathIn(directory: string, name: string): string {
   const path = join(resolve(directory), name)
   if (Buffer.byteLength(path) <= maximumSocketPathBytes) return path
-  return join(tmpdir(), `gateway-${digestOf(path).slice(0, 24)}`, name)
+  return join(tmpdir(), `gateway-${getDigest(path).slice(0, 24)}`, name)
 }
 
 const lateText = {

@@ -115,7 +115,7 @@ export function openRedis(options: RedisOptions): Redis {
       await within(client.send('probe', ['PING']), usualDeadlineMs)
       if (isSentinelUrl(urls[0] ?? '')) await refuseReplica(within(client.send('probe', ['ROLE']), usualDeadlineMs))
       await within(
-        Promise.all(scripts.map(one => client.send('probe', ['SCRIPT', 'LOAD', one.source]))),
+        Promise.all(scripts.map(script => client.send('probe', ['SCRIPT', 'LOAD', script.source]))),
         usualDeadlineMs,
       )
       await check(client)
@@ -153,7 +153,7 @@ export function openRedis(options: RedisOptions): Redis {
         cause => {
           if (client === current) {
             failedConnections++
-            giveUp(reasonOf(cause))
+            giveUp(getReason(cause))
           }
           return false
         },
@@ -165,7 +165,7 @@ export function openRedis(options: RedisOptions): Redis {
   }
 
   const failed = (cause: unknown) => {
-    if (!closed) tellAway(reasonOf(cause))
+    if (!closed) tellAway(getReason(cause))
     probeIn(++failedConnections < soonProbes ? soonProbeMs : probeEveryMs)
   }
 
@@ -198,7 +198,7 @@ export function openRedis(options: RedisOptions): Redis {
       failures = 0
       return reply
     } catch (cause) {
-      const reason = reasonOf(cause)
+      const reason = getReason(cause)
       const isReply = cause instanceof Error && /^[A-Z]{2,} /.test(cause.message)
       if (isReply && ofCommand.test(reason)) throw cause
       // `ERR` is an error of the command, or of its scripts' permissions.
@@ -260,7 +260,7 @@ async function dial(
     // client instead.
     const client = createClient({ ...options, url: first, commandOptions: { timeout: 0 } })
     // Without a listener a broken connection would end the process.
-    client.on('error', (cause: unknown) => onBroken(reasonOf(cause)))
+    client.on('error', (cause: unknown) => onBroken(getReason(cause)))
     return {
       connect: () => client.connect(),
       send: (_, command) => client.sendCommand(command),
@@ -304,7 +304,7 @@ async function refuseReplica(role: Promise<unknown>): Promise<void> {
 }
 
 /** Returns an error text; for several addresses that failed alike, the code. */
-function reasonOf(cause: unknown): string {
+function getReason(cause: unknown): string {
   if (!(cause instanceof Error)) return 'connection lost'
   return cause.message || ('code' in cause && typeof cause.code === 'string' ? cause.code : 'no connection')
 }

@@ -1,4 +1,4 @@
-import { digestOf } from '../core/accounts/api-keys.ts'
+import { getDigest } from '../core/accounts/api-keys.ts'
 import {
   countIfAllowed,
   createRateCounter,
@@ -32,7 +32,7 @@ export function sharedLimits({ redis, clock, time }: SharedLimitsOptions): RateL
         const now = clock.now()
         const known = counter.waitMs(name, now)
         if (known > 0) return known
-        const key = `limit:${title}:${digestOf(name)}`
+        const key = `limit:${title}:${getDigest(name)}`
         const wait = await redis.evaluate(script, [key], [String(time?.() ?? ''), ...values]).catch(() => null)
         if (wait === null) return countIfAllowed(counter, name, now)
         if (wait === 0) counter.count(name, now)

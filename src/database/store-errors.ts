@@ -8,7 +8,7 @@ import { diskFull, postgresError } from './database.ts'
 
 /** Returns the explanation, without the password of an address. */
 export function toStoreError({ databaseUrl, dataDirectory }: StoreConfig, cause: unknown): string {
-  const path = pathOf(cause)
+  const path = findPath(cause)
   if (path !== null)
     return `GATEWAY_DATA_DIR: ${path} cannot be used: ${systemErrorText(cause)}. Set it to a folder that this user may write.`
   if (isDiskFull({ databaseUrl, dataDirectory }, cause))
@@ -49,7 +49,7 @@ function freeBytes(folder: string): number {
 }
 
 /** Returns the file or folder that the system rejected; null if the cause is something else. */
-function pathOf(cause: unknown): string | null {
+function findPath(cause: unknown): string | null {
   if (!(cause instanceof Error && 'path' in cause && typeof cause.path === 'string')) return null
   return 'syscall' in cause && cause.syscall === 'connect' ? null : cause.path
 }

@@ -6,7 +6,7 @@ import { Type } from '@sinclair/typebox'
 import type { Tool } from '../core/chat/chat.ts'
 import { bodyText, calledName, callId, functionName } from '../core/request/part-schemas.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
-import { nullable, oneOf } from '../core/validation/validate.ts'
+import { getOne, nullable } from '../core/validation/validate.ts'
 import { checkerAt, type Fields, isFields } from './check.ts'
 
 /**
@@ -135,8 +135,8 @@ export function joinedTexts(...texts: readonly (string | null | undefined)[]): s
 
 const open = { additionalProperties: true }
 const named = Type.Object({ name: functionName }, open)
-const grammar = Type.Object({ syntax: oneOf(['lark', 'regex']), definition: bodyText }, open)
-const format = Type.Object({ type: oneOf(['text', 'grammar']), grammar: nullable(grammar) }, open)
+const grammar = Type.Object({ syntax: getOne(['lark', 'regex']), definition: bodyText }, open)
+const format = Type.Object({ type: getOne(['text', 'grammar']), grammar: nullable(grammar) }, open)
 const custom = Type.Object({ name: functionName, description: nullable(bodyText), format: nullable(format) }, open)
 const checkTool = checkerAt(Type.Object({ custom }, open))
 const checkChoice = checkerAt(Type.Object({ custom: named }, open))
@@ -178,14 +178,14 @@ export function withoutCustomTools(body: unknown): { readonly body: unknown; rea
 const noNames: ReadonlySet<string> = new Set()
 
 function chosen(choice: unknown): unknown {
-  const asFunction = (one: Fields, place: string) => ({
+  const asFunction = (item: Fields, place: string) => ({
     type: 'function',
-    function: { name: checkChoice(one, place).custom.name },
+    function: { name: checkChoice(item, place).custom.name },
   })
   if (isCustom(choice)) return asFunction(choice, 'tool_choice')
   const allowed = isFields(choice) ? choice.allowed_tools : null
   if (!isFields(choice) || !isFields(allowed)) return choice
-  const tools = mapped(allowed.tools, isCustom, (one, at) => asFunction(one, `tool_choice.allowed_tools.tools.${at}`))
+  const tools = mapped(allowed.tools, isCustom, (tool, at) => asFunction(tool, `tool_choice.allowed_tools.tools.${at}`))
   return tools === allowed.tools ? choice : { ...choice, allowed_tools: { ...allowed, tools } }
 }
 

@@ -5,7 +5,7 @@ import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import ipaddr from 'ipaddr.js'
 import { SignJWT } from 'jose'
-import { digestOf, keyPrefix, parseApiKey, type RandomBytes } from '../core/accounts/api-keys.ts'
+import { getDigest, keyPrefix, parseApiKey, type RandomBytes } from '../core/accounts/api-keys.ts'
 import type { ProjectRole, Role } from '../core/accounts/roles.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { RateLimiter } from '../core/limits/rate-limits.ts'
@@ -63,10 +63,10 @@ export function createCallers(keys: KeyLookup, strangers: RateLimiter): Callers 
     if (caller !== null) return caller
     throw key !== null && keys.isExpired(key) ? expiredKey() : invalidKey()
   }
-  const callerOf = (key: string | null, address: () => string): Caller | Promise<Caller> => {
+  const getCaller = (key: string | null, address: () => string): Caller | Promise<Caller> => {
     const caller = key === null ? null : keys.recall(key)
     if (caller === null) return lookUp(key, address())
-    return caller instanceof Promise ? caller.then(one => one ?? lookUp(key, address())) : caller
+    return caller instanceof Promise ? caller.then(item => item ?? lookUp(key, address())) : caller
   }
   /** By request: the response headers need the caller that the handler has authenticated. */
   const known = new WeakMap<Headers, Caller>()
@@ -77,19 +77,19 @@ export function createCallers(keys: KeyLookup, strangers: RateLimiter): Callers 
   return {
     authenticate(headers, address) {
       const [key, other] = readApiKeys(headers)
-      const caller = callerOf(key ?? null, address)
+      const caller = getCaller(key ?? null, address)
       const found =
         other === undefined || !(caller instanceof Promise)
           ? caller
-          : caller.catch(error => (isInvalidKey(error) ? callerOf(other, address) : Promise.reject(error)))
-      return found instanceof Promise ? found.then(one => remembered(headers, one)) : remembered(headers, found)
+          : caller.catch(error => (isInvalidKey(error) ? getCaller(other, address) : Promise.reject(error)))
+      return found instanceof Promise ? found.then(item => remembered(headers, item)) : remembered(headers, found)
     },
     recall(headers) {
       const before = known.get(headers)
       if (before !== undefined) return before
       const key = hasApiKey(headers) ? readApiKey(headers) : null
       const caller = key === null ? null : keys.recall(key)
-      return caller instanceof Promise ? caller.then(one => remembered(headers, one)) : remembered(headers, caller)
+      return caller instanceof Promise ? caller.then(item => remembered(headers, item)) : remembered(headers, caller)
     },
   }
 }
@@ -236,8 +236,8 @@ export function createTokens(options: {
   readonly clock: { now(): number }
 }): Tokens {
   const { secret, previousSecret, clock } = options
-  const own = keyOf(secret)
-  const keys = new Map([own, ...(previousSecret === null ? [] : [keyOf(previousSecret)])].map(key => [key.id, key]))
+  const own = getKey(secret)
+  const keys = new Map([own, ...(previousSecret === null ? [] : [getKey(previousSecret)])].map(key => [key.id, key]))
 
   return {
     async sign({ userId, sessionId }) {
@@ -274,9 +274,9 @@ export function isRefreshToken(text: string): boolean {
   return refreshShape.test(text)
 }
 
-function keyOf(secret: string) {
+function getKey(secret: string) {
   if (Buffer.byteLength(secret) < 32) throw new Error('a session secret must be at least 32 bytes long')
-  const id = digestOf(`key id of ${secret}`).slice(0, 16)
+  const id = getDigest(`key id of ${secret}`).slice(0, 16)
   const plugin = jwt({ name: 'jwt', secret, alg: 'HS256', kid: id, iss: issuer, aud: audience })
   return { id, jwt: plugin.decorator.jwt, bytes: Buffer.from(secret) }
 }
@@ -319,7 +319,7 @@ export function callerAddress(
     address = reported
   }
   if (address === null) return ''
-  return address instanceof ipaddr.IPv6 ? networkOf(address) : address.toString()
+  return address instanceof ipaddr.IPv6 ? getNetwork(address) : address.toString()
 }
 
 /** Some proxies append the port, which differs per connection. */
@@ -333,7 +333,7 @@ function parsedAddress(text: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
   return isAddress ? ipaddr.process(text) : null
 }
 
-function networkOf({ parts }: ipaddr.IPv6): string {
+function getNetwork({ parts }: ipaddr.IPv6): string {
   return `${parts
     .slice(0, 4)
     .map(part => part.toString(16))

@@ -35,14 +35,14 @@ const attachmentMarks = ['"image', '"input_image', '"file_data"', '"document"']
 export type Timer = { after(milliseconds: number, action: () => void): () => void }
 
 /** Reserves the bytes of a chat body while it is read. */
-type Reading = { readonly hold: BodyHold; readonly clock: Timer }
+type TextScan = { readonly hold: BodyHold; readonly clock: Timer }
 
 /**
  * Returns the body's text without unpaired surrogates. Throws 413 over the limit before more than the limit is stored. A chat body between the two
  * limits passes only with image or file parts. Throws as `receiveBody` does.
  */
-export function readBody(request: Request, limit: number, reading: Reading | null = null): Promise<string> {
-  return receiveBody(request, limit, reading)()
+export function readBody(request: Request, limit: number, scan: TextScan | null = null): Promise<string> {
+  return receiveBody(request, limit, scan)()
 }
 
 /**
@@ -51,31 +51,31 @@ export function readBody(request: Request, limit: number, reading: Reading | nul
  * reserved as they arrive. Throws as `BodyHold` does, 413 if the declared length is over the limit, and 400 for an
  * unsupported encoding. Returns the function that reads the text; call it or release the reservation.
  */
-export function receiveBody(request: Request, limit: number, reading: Reading | null): () => Promise<string> {
+export function receiveBody(request: Request, limit: number, scan: TextScan | null): () => Promise<string> {
   const most = limit === bodyLimits.chat ? bodyLimits.chatWithImages : limit
   const declared = request.headers.get('content-length')
   if (Number(declared ?? 0) > most) throw tooLarge(limit)
-  const encoding = encodingOf(request.headers)
+  const encoding = findEncoding(request.headers)
   if (declared !== null && encoding === null) {
-    reading?.hold.add(Number(declared), true)
-    return () => textOf(request.text(), Number(declared), limit, reading)
+    scan?.hold.add(Number(declared), true)
+    return () => getText(request.text(), Number(declared), limit, scan)
   }
   const body = encoding === null ? request.body : decoded(request.body, encoding, most)
-  const counted = countedText(body, most, reading?.hold ?? null)
+  const counted = countedText(body, most, scan?.hold ?? null)
   // A caller that fails before it reads the text reports its own error.
   counted.catch(() => {})
-  return () => textOf(counted, most, limit, reading)
+  return () => getText(counted, most, limit, scan)
 }
 
-async function textOf(
+async function getText(
   whole: Promise<string | null>,
   bytes: number,
   limit: number,
-  reading: Reading | null,
+  scan: TextScan | null,
 ): Promise<string> {
   let text: string | null
   try {
-    text = await (reading === null ? whole : inTime(whole, bytes, reading.clock))
+    text = await (scan === null ? whole : inTime(whole, bytes, scan.clock))
   } catch (thrown) {
     if (thrown instanceof GatewayError) throw thrown
     return brokenOff()
@@ -169,7 +169,7 @@ const encodings: ReadonlyMap<string, 'gzip' | 'zstd'> = new Map([
 ])
 
 /** Returns the encoding of a body; null = uncompressed. Throws 400 for an unsupported encoding. */
-function encodingOf(headers: Headers): 'gzip' | 'zstd' | null {
+function findEncoding(headers: Headers): 'gzip' | 'zstd' | null {
   const sent = headers.get('content-encoding')?.trim().toLowerCase() ?? ''
   if (sent === '' || sent === 'identity') return null
   const encoding = encodings.get(sent)

@@ -25,7 +25,7 @@ import type { StartQueue } from './start-queue.ts'
 
 /** A parsed request, and the dialect's format of its response. */
 type ParsedChatRequest = {
-  readonly ask: ChatRequest
+  readonly request: ChatRequest
   /** Fields that the client sent under another name; errors use the client's name. */
   readonly spelling: Readonly<Record<string, string>>
   /** Absent = the dialect has no streams. */
@@ -71,21 +71,21 @@ export type ChatEndpoint = {
 export type Refusal = (error: GatewayError, requestId: string) => Response
 
 type ChatHandlerDeps = {
-  readonly answer: (caller: Caller, ask: ChatRequest, request: ActiveRequest) => ChatEvents
+  readonly answer: (caller: Caller, chatRequest: ChatRequest, request: ActiveRequest) => ChatEvents
   /** Trace context of a request. */
-  readonly traceOf: (headers: Headers) => TraceParent | null
+  readonly findTrace: (headers: Headers) => TraceParent | null
   /** `over` is called after `events` has ended. */
   readonly pace: (events: ChatEvents, mode: StreamMode, over: () => void) => ChatEvents
   /** Throws 401, or 429 and 503 if the key cannot be looked up now. */
-  readonly callerOf: (request: Request) => Caller | Promise<Caller>
+  readonly getCaller: (request: Request) => Caller | Promise<Caller>
   readonly idempotency: IdempotencyStore
   /** Maximum duration of a request. */
   readonly longestMs: number
   readonly clock: { monotonic(): number; after(milliseconds: number, action: () => void): () => void }
-  readonly meter: { standing(accountId: string, limits: Caller['limits']): QuotaStatus | null }
+  readonly meter: { quotaStatus(accountId: string, limits: Caller['limits']): QuotaStatus | null }
   /** Loads the account's quota status into `meter`. Never throws. */
   readonly look: (caller: Caller, requestId: string) => Promise<void>
-  readonly budget: { warningOf(caller: Caller): string | null }
+  readonly budget: { findWarning(caller: Caller): string | null }
   /** Returns headers that announce the deprecation of the serving model. */
   readonly deprecation: (model: string) => HeaderPairs | null
   readonly inFlight: InFlight
@@ -120,7 +120,7 @@ type InFlight = { add(ending: RequestAbort): void; delete(ending: RequestAbort):
 /** Dependencies of a chat route besides the request itself. */
 export type ChatRouteDeps = ChatHandlerDeps & {
   readonly newRequestId: () => string
-  readonly connectionOf: (request: Request) => Connection
+  readonly getConnection: (request: Request) => Connection
 }
 
 /** Settings of a request's connection. */
@@ -177,7 +177,7 @@ async function answered(
   request: Request,
   receivedAt: number,
 ): Promise<Response> {
-  const [requestId, connection] = [deps.newRequestId(), deps.connectionOf(request)]
+  const [requestId, connection] = [deps.newRequestId(), deps.getConnection(request)]
   let caller: Caller | null = null
   let spoken: ParsedChatRequest | null = null
   let body: unknown
@@ -192,7 +192,7 @@ async function answered(
   let hold: BodyHold | null = null
   let isRefused = false
   try {
-    const asking = deps.callerOf(request)
+    const asking = deps.getCaller(request)
     // A body without capacity is rejected before authentication, unless memory has the key.
     if (asking instanceof Promise) asking.catch(() => {})
     else caller = asking
@@ -261,16 +261,19 @@ type AcceptedRequest = {
 async function run(deps: ChatRouteDeps, accepted: AcceptedRequest): Promise<Response> {
   const { request, requestId, caller, spoken, text, receivedAt, connection, release, admitted, noteFailure } = accepted
   const { headers } = request
-  const { ask } = spoken
+  const { request: chatRequest } = spoken
   const timeoutMs = readTimeout(headers)
   const ending = abortWith(request.signal)
   const once = headers.has('idempotency-key')
     ? await claimed(deps, request, { accountId: caller.accountId, body: text, holder: requestId })
     : null
-  const running = { id: requestId, signal: ending.signal, trace: deps.traceOf(headers), admitted }
+  const running = { id: requestId, signal: ending.signal, trace: deps.findTrace(headers), admitted }
   // Unauthenticated and slow clients have the server's short idle timeout; from here on the gateway's deadlines apply.
   connection.liftIdleTimeout()
-  const events = once === null ? deps.answer(caller, ask, running) : answeredOnce(deps, { caller, ask, running }, once)
+  const events =
+    once === null
+      ? deps.answer(caller, chatRequest, running)
+      : answeredOnce(deps, { caller, request: chatRequest, running }, once)
   const { clock } = deps
   const cancelTimeout = timeoutMs === null ? null : endInTime(ending, { clock, timeoutMs, receivedAt })
   const over = () => {
@@ -280,9 +283,15 @@ async function run(deps: ChatRouteDeps, accepted: AcceptedRequest): Promise<Resp
     connection.setIdleTimeout()
   }
   deps.inFlight.add(ending)
-  const face = ask.stream === null ? undefined : spoken.stream?.(requestId)
-  if (ask.stream !== null && face !== undefined)
-    return streamedAnswer(deps, deps.pace(events, ask.stream, over), { face, caller, requestId, ending, noteFailure })
+  const streamFormat = chatRequest.stream === null ? undefined : spoken.stream?.(requestId)
+  if (chatRequest.stream !== null && streamFormat !== undefined)
+    return streamedAnswer(deps, deps.pace(events, chatRequest.stream, over), {
+      streamFormat,
+      caller,
+      requestId,
+      ending,
+      noteFailure,
+    })
   try {
     return await wholeAnswer(deps, events, { spoken, caller, release })
   } finally {
@@ -305,7 +314,7 @@ function withOwnHeaders(
   response: Response,
   { requestId, caller }: { readonly requestId: string; readonly caller: Caller | null },
 ): Response {
-  addHeaders?.(response.headers, requestId, caller === null ? null : meter.standing(caller.accountId, caller.limits))
+  addHeaders?.(response.headers, requestId, caller === null ? null : meter.quotaStatus(caller.accountId, caller.limits))
   return response
 }
 
@@ -348,15 +357,15 @@ const marginMs = 60_000
 
 async function* answeredOnce(
   deps: ChatHandlerDeps,
-  request: { readonly caller: Caller; readonly ask: ChatRequest; readonly running: ActiveRequest },
+  request: { readonly caller: Caller; readonly request: ChatRequest; readonly running: ActiveRequest },
   once: IdempotentRun,
 ): ChatEvents {
-  const { caller, ask, running } = request
+  const { caller, request: chatRequest, running } = request
   const settled = async (record: UsageRecord) => {
     if (hasClientEffect(record)) await once.finish({ resultId: running.id, usage: toCompletedUsage(record) })
   }
   try {
-    yield* deps.answer(caller, ask, { ...running, settled })
+    yield* deps.answer(caller, chatRequest, { ...running, settled })
   } finally {
     // A request without effect may run again.
     await once.release()
@@ -365,7 +374,7 @@ async function* answeredOnce(
 
 /** Returns true if the response would lack the quota status and loading it was not the failure. */
 function isUnseen({ meter }: ChatHandlerDeps, { accountId, limits }: Caller, error: GatewayError): boolean {
-  return error.status !== 503 && meter.standing(accountId, limits) === null
+  return error.status !== 503 && meter.quotaStatus(accountId, limits) === null
 }
 
 /** Returns the error with the field name that the client sent. */
@@ -393,7 +402,7 @@ async function wholeAnswer(
       }
     if (opening === null || receipt === null)
       throw new GatewayError('upstream_failed', 'The response was interrupted. Send the request again.')
-    const headers = headersOf(deps, jsonHeaders, { requestId: opening.requestId, opening, caller })
+    const headers = getHeaders(deps, jsonHeaders, { requestId: opening.requestId, opening, caller })
     writeReceipt(headers, receipt)
     if (opening.vectors !== undefined && receipt.estimated) headers.set('x-gateway-estimated', 'true')
     const body = spoken.body(fold.result(), opening, receipt, release)
@@ -410,7 +419,7 @@ const jsonHeaders = new Headers({ 'content-type': 'application/json', 'cache-con
  * Returns the response headers, after those of its kind; `opening` is null if the status is sent before the first
  * event.
  */
-function headersOf(
+function getHeaders(
   deps: ChatHandlerDeps,
   ofKind: Headers,
   answer: { readonly requestId: string; readonly opening: ResponseStart | null; readonly caller: Caller },
@@ -431,21 +440,21 @@ function streamedAnswer(
   deps: ChatHandlerDeps,
   events: ChatEvents,
   request: {
-    readonly face: StreamFormat
+    readonly streamFormat: StreamFormat
     readonly caller: Caller
     readonly requestId: string
     readonly ending: RequestAbort
     readonly noteFailure: (error: GatewayError) => void
   },
 ): Promise<Response> {
-  const { face, caller, requestId, ending, noteFailure } = request
+  const { streamFormat, caller, requestId, ending, noteFailure } = request
   return streamResponse({
     events,
-    face,
+    streamFormat,
     abort: () => ending.abort(),
     clock: deps.clock,
     headers: opening => {
-      const headers = headersOf(deps, streamHeaders, { requestId, opening, caller })
+      const headers = getHeaders(deps, streamHeaders, { requestId, opening, caller })
       // The gateway does not know yet whether the output will end at the cap.
       if (opening?.outputCap !== undefined) writeOutputCap(headers, opening.outputCap)
       return headers

@@ -4,7 +4,7 @@ import { GatewayError } from '../core/validation/errors.ts'
 type Route = { readonly method: string; readonly path: string }
 
 /** Endpoints for API clients, as `GET /api/v1/keys/{id}`, in the order of the table. */
-export function endpointsOf(routes: readonly Route[]): string[] {
+export function getEndpoints(routes: readonly Route[]): string[] {
   return routes.filter(({ method, path }) => method !== 'OPTIONS' && !isOfPage(path)).map(written)
 }
 
@@ -21,7 +21,7 @@ export function noRouteError(
   const known = routesAt(routes, pathname.replace(/(?<=.)\/$/, ''))
   if (known.length > 0) {
     const allow = [...new Set(known.map(route => route.method))].join(', ')
-    const usable = endpointsOf(known).join(' or ')
+    const usable = getEndpoints(known).join(' or ')
     if (method === 'GET' && headers.get('upgrade')?.toLowerCase() === 'websocket')
       return new GatewayError('upgrade_required', `WebSockets are not served. Use ${usable} over HTTP.`, {
         headers: { allow, upgrade: 'HTTP/1.1' },
@@ -40,7 +40,7 @@ function notFoundMessage(routes: readonly Route[], pathname: string): string {
   const meant = endpointMeant(routes, pathname)
   if (meant !== null) return baseUrlAdvice(meant)
   if (!pathname.startsWith('/v1/')) return 'Unknown path. GET / lists all endpoints.'
-  const compatible = endpointsOf(routes.filter(({ path }) => path.startsWith('/v1/')))
+  const compatible = getEndpoints(routes.filter(({ path }) => path.startsWith('/v1/')))
   return `Unknown path. The OpenAI-compatible API supports ${compatible.join(', ')}.`
 }
 
@@ -79,7 +79,7 @@ function endpointMeant(routes: readonly Route[], pathname: string): string | nul
   for (const at of segments.keys()) {
     const tail = segments.slice(at).join('/')
     if (!clientPaths.some(path => tail === path || tail.startsWith(`${path}/`))) continue
-    const [endpoint] = endpointsOf(routesAt(routes, `/v1/${tail}`))
+    const [endpoint] = getEndpoints(routesAt(routes, `/v1/${tail}`))
     if (endpoint !== undefined) return endpoint
   }
   return null

@@ -22,19 +22,19 @@ export type HeaderPairs = Readonly<Record<string, string>>
 export function writeCaller(
   headers: Headers,
   deps: {
-    readonly meter: { standing(accountId: string, limits: Caller['limits']): QuotaStatus | null }
-    readonly budget: { warningOf(caller: Caller): string | null }
+    readonly meter: { quotaStatus(accountId: string, limits: Caller['limits']): QuotaStatus | null }
+    readonly budget: { findWarning(caller: Caller): string | null }
   },
   caller: Caller | null,
 ): void {
   if (caller === null) return
-  const standing = deps.meter.standing(caller.accountId, caller.limits)
-  if (standing !== null) writeStanding(headers, standing)
-  const warning = deps.budget.warningOf(caller)
+  const quotaStatus = deps.meter.quotaStatus(caller.accountId, caller.limits)
+  if (quotaStatus !== null) writeQuotaStatus(headers, quotaStatus)
+  const warning = deps.budget.findWarning(caller)
   if (warning !== null) headers.set('x-gateway-budget-warning', warning)
 }
 
-function writeStanding(headers: Headers, { requests, tokens, costMicrocents }: QuotaStatus): void {
+function writeQuotaStatus(headers: Headers, { requests, tokens, costMicrocents }: QuotaStatus): void {
   headers.set('x-ratelimit-limit-requests', String(requests.limit))
   headers.set('x-ratelimit-remaining-requests', String(requests.remaining))
   headers.set('x-ratelimit-reset-requests', duration(requests.resetMs))
@@ -131,15 +131,15 @@ export function duration(milliseconds: number): string {
  * Returns a function that looks up the deprecation headers of a model (`provider/model`); null = it is not deprecated.
  * Follows a catalog that is replaced.
  */
-export function createDeprecationLookup(catalogue: Pick<Catalog, 'list'>): (model: string) => HeaderPairs | null {
-  let known = { list: catalogue.list, headers: headersOf(catalogue.list) }
+export function createDeprecationLookup(catalog: Pick<Catalog, 'list'>): (model: string) => HeaderPairs | null {
+  let known = { list: catalog.list, headers: getHeaders(catalog.list) }
   return model => {
-    if (known.list !== catalogue.list) known = { list: catalogue.list, headers: headersOf(catalogue.list) }
+    if (known.list !== catalog.list) known = { list: catalog.list, headers: getHeaders(catalog.list) }
     return known.headers.get(model) ?? null
   }
 }
 
-function headersOf(list: Catalog['list']): ReadonlyMap<string, HeaderPairs> {
+function getHeaders(list: Catalog['list']): ReadonlyMap<string, HeaderPairs> {
   return new Map(
     list
       .filter(model => model.deprecated)
@@ -148,8 +148,8 @@ function headersOf(list: Catalog['list']): ReadonlyMap<string, HeaderPairs> {
 }
 
 export type QuotaHeaderDeps = {
-  readonly meter: { standing(accountId: string, limits: Caller['limits']): QuotaStatus | null }
-  readonly budget: { warningOf(caller: Caller): string | null }
+  readonly meter: { quotaStatus(accountId: string, limits: Caller['limits']): QuotaStatus | null }
+  readonly budget: { findWarning(caller: Caller): string | null }
   readonly recall: Callers['recall']
   /** Loads the account's quota status into `meter`. Never throws. */
   readonly look: (caller: Caller, requestId: string) => Promise<void>
@@ -165,7 +165,7 @@ export async function withQuotaHeaders(
   try {
     const caller = await deps.recall(headers)
     if (caller === null) return response
-    if (deps.meter.standing(caller.accountId, caller.limits) === null) await deps.look(caller, requestId)
+    if (deps.meter.quotaStatus(caller.accountId, caller.limits) === null) await deps.look(caller, requestId)
     writeCaller(response.headers, deps, caller)
   } catch {
     // The response already reports why the key cannot be found.

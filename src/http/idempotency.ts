@@ -166,7 +166,7 @@ export type OnceDeps = {
    * Returns a user's secret, which cannot be derived from stored or visible values: a user ID is neither secret nor a
    * key.
    */
-  readonly secretOf: (userId: string) => string
+  readonly getSecret: (userId: string) => string
 }
 
 /** Longer than any statement of a session's route may run. */
@@ -185,7 +185,7 @@ export async function runIdempotent<T extends SignedIn>(
   const once = await claimIdempotencyKey(deps.idempotency, {
     headers,
     accountId: principal.accountId,
-    secret: deps.secretOf(principal.userId),
+    secret: deps.getSecret(principal.userId),
     path: `${method} ${new URL(url).pathname}`,
     body,
     holder: deps.newRequestId(),

@@ -39,7 +39,7 @@ const preflight = {
 
 export type PublicEndpointDeps = {
   /** IP address of the client, IPv6 by network; `server` is Elysia's own. */
-  readonly addressOf: (request: Request, server: Bun.Server<unknown> | null) => string
+  readonly getAddress: (request: Request, server: Bun.Server<unknown> | null) => string
   readonly clock: { now(): number }
   readonly limits: RateLimiterFactory
   readonly bodies: BodyBudget
@@ -69,7 +69,7 @@ type FreeEndpoint = {
 
 /** Creates one endpoint with its own limits, under its title. */
 export function createPublicEndpoint(
-  { addressOf, clock, limits, bodies, recall }: PublicEndpointDeps,
+  { getAddress, clock, limits, bodies, recall }: PublicEndpointDeps,
   title: string,
 ): FreeEndpoint {
   const limit = limits(title, perAddress)
@@ -84,7 +84,7 @@ export function createPublicEndpoint(
       const wait = waitMs(everybodyFullAt, perProcess, clock.now())
       if (wait > 0) throw ipRateLimitedError(wait, null, 'of all clients')
       const caller = await recall(request.headers)
-      const owner = caller?.accountId ?? addressOf(request, server)
+      const owner = caller?.accountId ?? getAddress(request, server)
       if (caller === null) await enforceIpLimit(limit, owner)
       else
         await enforceAccountLimit(limit, owner, { perMinute: perAddress.perMinute, what: `requests to \`${title}\`` })

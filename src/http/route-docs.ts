@@ -36,11 +36,11 @@ export type RouteDocs = {
   /** Error codes of this route besides those of its policy. */
   readonly errors?: readonly ErrorCode[]
   /** Schema of its errors, if not the API's own. */
-  readonly refusals?: { readonly shape: TSchema; readonly statusOf: (code: ErrorCode) => number }
+  readonly refusals?: { readonly shape: TSchema; readonly getStatus: (code: ErrorCode) => number }
 }
 
 /** Response headers that a route may name. */
-export type AnswerHeader = 'served' | 'cost' | 'estimated' | 'standing' | 'deprecation' | 'download'
+export type AnswerHeader = 'served' | 'cost' | 'estimated' | 'quotaStatus' | 'deprecation' | 'download'
 
 /** Returns the route's hook: its policy, the check against other origins' pages, and its description. */
 export function withRouteDocs(policy: Policy, route: RouteDocs) {

@@ -32,7 +32,7 @@ export type Authenticate = {
   readonly principal: (headers: Headers) => Promise<Principal>
   readonly bodies: BodyBudget
   /** The client's network address, IPv6 by network. */
-  readonly addressOf: (request: Request) => string
+  readonly getAddress: (request: Request) => string
 }
 
 /**
@@ -51,7 +51,7 @@ export function sessionRoutes(name: string, identify: Authenticate, routes: read
         if (action !== 'sessions.own') refuseWithoutTwoFactor(principal)
         if (principal.isUnverified && method !== 'GET' && action !== 'sessions.own') throw unverified()
         if (!Object.values(params).every(value => harmless.test(value))) throw notFound()
-        const actor = { kind: 'user', userId: principal.userId, address: identify.addressOf(request) } as const
+        const actor = { kind: 'user', userId: principal.userId, address: identify.getAddress(request) } as const
         const work = () => handle({ principal, params, request, actor })
         return whileHeld({ budget: identify.bodies, owner: principal.accountId }, request, bodyLimits.other, work)
       },
@@ -75,7 +75,7 @@ const harmless = /^[\w.-]{1,128}$/
 /** Dependencies of a route without a session. */
 export type OpenRouteDeps = {
   /** The client's network address, IPv6 by network. */
-  readonly addressOf: (request: Request, server: Bun.Server<unknown> | null) => string
+  readonly getAddress: (request: Request, server: Bun.Server<unknown> | null) => string
   readonly limits: RateLimiterFactory
   readonly bodies: BodyBudget
 }

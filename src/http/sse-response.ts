@@ -27,7 +27,7 @@ export type StreamFormat = {
 
 type StreamOptions = {
   readonly events: ChatEvents
-  readonly face: StreamFormat
+  readonly streamFormat: StreamFormat
   /** Aborts the upstream call. */
   readonly abort: () => void
   readonly clock: StreamClock
@@ -83,7 +83,7 @@ class FrameSource {
     this.options = options
     this.clock = options.clock
     this.isPingDue = early instanceof Promise
-    if (early instanceof Promise) this.ask(early)
+    if (early instanceof Promise) this.query(early)
     else this.waiting = () => this.take(early)
     this.sentAt = this.clock.monotonic()
     this.cancelLook = this.clock.after(pingEveryMs, this.look)
@@ -100,7 +100,7 @@ class FrameSource {
     const { waiting } = this
     this.waiting = null
     if (waiting !== null) waiting()
-    else if (!this.isAsking) this.ask(this.options.events.next())
+    else if (!this.isAsking) this.query(this.options.events.next())
     return promise
   }
 
@@ -108,7 +108,7 @@ class FrameSource {
     this.leave()
   }
 
-  private ask(next: Promise<IteratorStep>): void {
+  private query(next: Promise<IteratorStep>): void {
     this.isAsking = true
     next.then(this.stepped, this.failed)
   }
@@ -130,9 +130,9 @@ class FrameSource {
     if (this.isOver) return
     try {
       if (step.done) return void this.end()
-      const frame = this.options.face.frame(step.value)
+      const frame = this.options.streamFormat.frame(step.value)
       // A batch may contain nothing to send yet, and `pull` is called again only after something was sent.
-      if (frame === '') this.ask(this.options.events.next())
+      if (frame === '') this.query(this.options.events.next())
       else this.send(frame)
     } catch (thrown) {
       this.fail(thrown)
@@ -141,7 +141,7 @@ class FrameSource {
 
   private fail(thrown: unknown): void {
     if (this.isOver) return
-    this.send(this.options.face.failure(this.options.toError(thrown)))
+    this.send(this.options.streamFormat.failure(this.options.toError(thrown)))
     this.end()
   }
 
@@ -152,7 +152,7 @@ class FrameSource {
   }
 
   private ping(): string {
-    return this.options.face.keepAlive?.() ?? ping
+    return this.options.streamFormat.keepAlive?.() ?? ping
   }
 
   private serve(): void {

@@ -25,9 +25,9 @@ type TextSealOptions = {
 
 /** Returns a seal that encrypts with AES-256-GCM. */
 export function createTextSeal({ secret, previousSecret, purpose, prefix }: TextSealOptions): TextSeal {
-  const keyOf = (from: string) => Buffer.from(hkdfSync('sha256', from, '', purpose, 32))
-  const key = keyOf(secret)
-  const previousKey = previousSecret === null ? null : keyOf(previousSecret)
+  const getKey = (from: string) => Buffer.from(hkdfSync('sha256', from, '', purpose, 32))
+  const key = getKey(secret)
+  const previousKey = previousSecret === null ? null : getKey(previousSecret)
   const seal = (owner: string, text: string) => {
     const nonce = randomBytes(nonceBytes)
     const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(owner))

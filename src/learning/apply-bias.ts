@@ -1,7 +1,7 @@
 /** Applies learning to the ranking: a bounded reordering of near ties, and occasional exploration. */
 
 import { insertSorted } from '../models/insert-sorted.ts'
-import { confidenceOf, maximumBias } from './learning-cell.ts'
+import { getConfidence, maximumBias } from './learning-cell.ts'
 
 /** Learned bias of one model for a query type. `ratings` = number of rated responses; absent = none. */
 export type LearnedBias = { readonly bias: number; readonly entries: number; readonly ratings?: number }
@@ -23,11 +23,11 @@ type Scored = { readonly score: number }
  */
 export function applyLearnedBias<T extends Scored>(
   scored: readonly T[],
-  leanOf: (entry: T) => LearnedBias | null,
+  findLean: (entry: T) => LearnedBias | null,
 ): T[] {
   const placed: Biased<T>[] = []
   for (const entry of scored) {
-    const lean = leanOf(entry)
+    const lean = findLean(entry)
     insertSorted(
       placed,
       { entry, biased: entry.score + (lean?.bias ?? 0), bound: maximumBias(lean?.entries ?? 0, lean?.ratings) },
@@ -61,17 +61,17 @@ const nearTie = 0.05
  */
 export function explore<T extends Scored>(
   ordered: readonly T[],
-  leanOf: (entry: T) => LearnedBias | null,
+  findLean: (entry: T) => LearnedBias | null,
   mayLead: (entry: T) => boolean,
   draw: () => number,
 ): { readonly ordered: readonly T[]; readonly probability: number } {
   const [leader] = ordered
   const sure = { ordered, probability: 1 }
-  if (leader === undefined || maximumBias(leanOf(leader)?.entries ?? 0) === 0) return sure
+  if (leader === undefined || maximumBias(findLean(leader)?.entries ?? 0) === 0) return sure
   let least: T | null = null
   let fewest = Number.POSITIVE_INFINITY
   for (const entry of ordered) {
-    const entries = leanOf(entry)?.entries ?? 0
+    const entries = findLean(entry)?.entries ?? 0
     const isNear = entry !== leader && leader.score - entry.score <= nearTie
     if (isNear && entries < fewest && !isWellKnown(entries) && mayLead(entry)) [least, fewest] = [entry, entries]
   }
@@ -80,4 +80,4 @@ export function explore<T extends Scored>(
   return { ordered: [least, ...ordered.filter(entry => entry !== least)], probability: explorationShare }
 }
 
-const isWellKnown = (entries: number) => confidenceOf(entries) === 'established'
+const isWellKnown = (entries: number) => getConfidence(entries) === 'established'

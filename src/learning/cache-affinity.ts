@@ -14,16 +14,16 @@ export type CacheAffinityTracker = {
    * Returns the model that answered this conversation, or another with the same long system text, and probably has it
    * cached; null = none.
    */
-  of(accountId: string, ask: ChatRequest): CacheAffinity | null
+  of(accountId: string, request: ChatRequest): CacheAffinity | null
   /** Returns which beginning of this request was sent within the last minutes, to any model; null = none. */
-  seen(accountId: string, ask: ChatRequest): AutomaticCacheMarks | null
+  seen(accountId: string, request: ChatRequest): AutomaticCacheMarks | null
   /**
    * Records an answered request. `isCached`: the upstream read its input from the cache, or wrote it; null = it reported
    * neither, but may have written it.
    */
   answered(
     accountId: string,
-    ask: ChatRequest,
+    request: ChatRequest,
     by: {
       readonly model: string
       readonly inputTokens: number
@@ -50,7 +50,7 @@ const leastTokens = 1_024
 const comparedCharacters = 8_192
 
 /** Creates an empty tracker. `salt` is secret and lives as long as the tracker. */
-export function createTieBook(clock: { monotonic(): number }, salt: Uint8Array): CacheAffinityTracker {
+export function createCacheAffinity(clock: { monotonic(): number }, salt: Uint8Array): CacheAffinityTracker {
   const secret = Buffer.from(salt).toString('base64')
   const lines = createRecentMap<Line>(maximumTies)
 
@@ -58,11 +58,11 @@ export function createTieBook(clock: { monotonic(): number }, salt: Uint8Array):
     const line = key === null ? undefined : lines.get(key)
     return line !== undefined && clock.monotonic() - line.at <= line.keptMs ? line : null
   }
-  const keysOf = (accountId: string, ask: ChatRequest) => {
-    const system = systemText(ask.messages)
+  const getKeys = (accountId: string, request: ChatRequest) => {
+    const system = systemText(request.messages)
     const name = (kind: string, text: string) => Bun.SHA256.hash(`${secret} ${accountId} ${kind} ${text}`, 'base64')
     const conversation =
-      ask.session === null ? beginning(firstUserText(ask.messages)) : `session ${beginning(ask.session)}`
+      request.session === null ? beginning(firstUserText(request.messages)) : `session ${beginning(request.session)}`
     return {
       // An agent and its helpers share a session, but not the instructions.
       conversation: name('conversation', `${beginning(system)} ${conversation}`),
@@ -71,13 +71,13 @@ export function createTieBook(clock: { monotonic(): number }, salt: Uint8Array):
     }
   }
   /** The line of the conversation, else that of the system text. */
-  const lineOf = (
+  const findLine = (
     accountId: string,
-    ask: ChatRequest,
+    request: ChatRequest,
   ): { readonly line: Line; readonly part: AutomaticCacheMarks } | null => {
-    if (ask.bodyCharacters < leastCachedCharacters) return null
-    const { conversation, system } = keysOf(accountId, ask)
-    const continues = ask.session !== null || ask.messages.some(({ role }) => role === 'assistant')
+    if (request.bodyCharacters < leastCachedCharacters) return null
+    const { conversation, system } = getKeys(accountId, request)
+    const continues = request.session !== null || request.messages.some(({ role }) => role === 'assistant')
     const own = continues ? fresh(conversation) : null
     if (own !== null) return { line: own, part: 'conversation' }
     const shared = fresh(system)
@@ -85,18 +85,18 @@ export function createTieBook(clock: { monotonic(): number }, salt: Uint8Array):
   }
 
   return {
-    of(accountId, ask) {
-      const found = lineOf(accountId, ask)
+    of(accountId, request) {
+      const found = findLine(accountId, request)
       if (found === null || found.line.missed) return null
       const { model, tokens, place } = found.line
       // Instructions that many conversations share must not bind all of them to one key or host.
       return found.part === 'conversation' ? { model, tokens, place } : { model, tokens }
     },
-    seen: (accountId, ask) => lineOf(accountId, ask)?.part ?? null,
-    answered(accountId, ask, { model, inputTokens, isCached, place }) {
-      if (ask.bodyCharacters < leastCachedCharacters) return
-      const { conversation, system, systemTokens } = keysOf(accountId, ask)
-      const keptMs = keptFor(ask, model)
+    seen: (accountId, request) => findLine(accountId, request)?.part ?? null,
+    answered(accountId, request, { model, inputTokens, isCached, place }) {
+      if (request.bodyCharacters < leastCachedCharacters) return
+      const { conversation, system, systemTokens } = getKeys(accountId, request)
+      const keptMs = keptFor(request, model)
       const note = (key: string | null, tokens: number) => {
         if (key === null || tokens < leastTokens) return
         // Nothing cached at the first request is normal, and at the second it is a miss.
@@ -115,9 +115,9 @@ export function createTieBook(clock: { monotonic(): number }, salt: Uint8Array):
 const charactersPerToken = 4
 
 /** Returns how long the model's provider keeps what the client asked it to keep, in milliseconds. */
-function keptFor(ask: ChatRequest, model: string): number {
-  if (model.startsWith('openai/') && ask.extras.prompt_cache_retention === '24h') return 24 * 3_600_000
-  return model.startsWith('anthropic/') && asksForHour(ask) ? 3_600_000 : usuallyKeptMs
+function keptFor(request: ChatRequest, model: string): number {
+  if (model.startsWith('openai/') && request.extras.prompt_cache_retention === '24h') return 24 * 3_600_000
+  return model.startsWith('anthropic/') && asksForHour(request) ? 3_600_000 : usuallyKeptMs
 }
 
 function beginning(text: string): string {

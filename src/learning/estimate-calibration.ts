@@ -102,7 +102,7 @@ export type EstimateCalibrator = {
 
 const maximumAccounts = 2_000
 
-export function createForesightBook({ clock }: { readonly clock: { now(): number } }): EstimateCalibrator {
+export function createEstimateCalibration({ clock }: { readonly clock: { now(): number } }): EstimateCalibrator {
   const everybody = new Map<QueryType, CalibrationState>()
   const accounts = createRecentMap<CalibrationState>(maximumAccounts * queryTypes.length)
 

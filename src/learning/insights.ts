@@ -1,6 +1,6 @@
 /** Insights into learning data: cells as rows, sums and recommendations. Costs are integers of 1e-8 USD. */
 import { type BiasEstimate, estimateBiases } from './learned-bias.ts'
-import { confidenceOf, confidences, type LearningCell, type LearningConfidence } from './learning-cell.ts'
+import { confidences, getConfidence, type LearningCell, type LearningConfidence } from './learning-cell.ts'
 
 /** A model's cell for a query type with its estimates. */
 export type Insight = BiasEstimate & {
@@ -17,15 +17,15 @@ export type CellRow = LearningCell & { readonly queryType: string; readonly mode
  * Returns one row per cell, by query type, most requests first. `figureOf` returns the catalog's quality of a model;
  * null = not in the catalog.
  */
-export function insightsOf(
+export function getInsights(
   cells: readonly CellRow[],
-  figureOf: (model: string) => number | null,
+  findFigure: (model: string) => number | null,
   now: number,
 ): readonly Insight[] {
   return [...Map.groupBy(cells, cell => cell.queryType).values()].flatMap(ofType => {
-    const listed = ofType.filter(({ model }) => figureOf(model) !== null)
+    const listed = ofType.filter(({ model }) => findFigure(model) !== null)
     const estimates = estimateBiases(
-      listed.map(cell => ({ figure: figureOf(cell.model) ?? 0, cell })),
+      listed.map(cell => ({ figure: findFigure(cell.model) ?? 0, cell })),
       now,
     )
     return ofType
@@ -34,7 +34,7 @@ export function insightsOf(
         model: cell.model,
         queryType: cell.queryType,
         cell,
-        confidence: confidenceOf(cell.entries),
+        confidence: getConfidence(cell.entries),
       }))
       .sort((left, right) => right.cell.requests - left.cell.requests || (left.model < right.model ? -1 : 1))
   })
@@ -42,7 +42,7 @@ export function insightsOf(
 
 /** Returns the highest confidence among the insights; `cold_start` for a new account. */
 export function highestConfidence(insights: readonly Insight[]): LearningConfidence {
-  return confidences.findLast(confidence => insights.some(one => one.confidence === confidence)) ?? 'cold_start'
+  return confidences.findLast(confidence => insights.some(insight => insight.confidence === confidence)) ?? 'cold_start'
 }
 
 /** Returns the model with the highest expected quality among those past their cold start; null = none. */
@@ -70,8 +70,8 @@ const worthSavingPercent = -20
  * Returns for each query type at most one model other than the most used: one that is better beyond the error of both,
  * else the cheapest of equal quality. Both must be past their cold start.
  */
-export function recommendationsOf(insights: readonly Insight[]): readonly Recommendation[] {
-  return [...Map.groupBy(insights, one => one.queryType).values()].flatMap(ofType => {
+export function getRecommendations(insights: readonly Insight[]): readonly Recommendation[] {
+  return [...Map.groupBy(insights, insight => insight.queryType).values()].flatMap(ofType => {
     const [used, ...others] = ofType.filter(({ confidence }) => confidence !== 'cold_start')
     if (used === undefined) return []
     const found = better(used, others) ?? cheaper(used, others)
@@ -81,14 +81,14 @@ export function recommendationsOf(insights: readonly Insight[]): readonly Recomm
 
 function better(used: Insight, others: readonly Insight[]): Recommendation | null {
   const [best] = others
-    .filter(one => one.quality - used.quality > Math.max(noDifference, Math.hypot(one.error, used.error)))
+    .filter(other => other.quality - used.quality > Math.max(noDifference, Math.hypot(other.error, used.error)))
     .toSorted((left, right) => right.quality - left.quality)
   return best === undefined ? null : recommend(used, best, `It does better on your requests than ${used.model}.`)
 }
 
 function cheaper(used: Insight, others: readonly Insight[]): Recommendation | null {
   const [cheapest] = others
-    .filter(one => costChange(used, one) <= worthSavingPercent && one.quality >= used.quality - noDifference)
+    .filter(other => costChange(used, other) <= worthSavingPercent && other.quality >= used.quality - noDifference)
     .toSorted((left, right) => left.cell.costMicrocents - right.cell.costMicrocents)
   if (cheapest === undefined) return null
   return recommend(used, cheapest, `It does as well on your requests as ${used.model}, for less.`)

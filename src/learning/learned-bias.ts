@@ -70,20 +70,20 @@ export function estimateBiases(
   now: number,
   given: BiasParameters = biasParameters,
 ): BiasEstimate[] {
-  const measured = measuredOf(known, now, given)
-  const cases = casesOf(measured, given)
+  const measured = getMeasured(known, now, given)
+  const cases = getCases(measured, given)
   const likeliest = cases.reduce((most, { logLikelihood }) => Math.max(most, logLikelihood), Number.NEGATIVE_INFINITY)
   let total = 0
-  for (const one of cases) {
-    const likelihood = Math.exp(one.logLikelihood - likeliest)
+  for (const item of cases) {
+    const likelihood = Math.exp(item.logLikelihood - likeliest)
     total += likelihood
     for (const model of measured) {
-      const foretold = one.ease + one.slope * model.above
-      const shrink = one.square / (one.square + model.variance)
+      const foretold = item.ease + item.slope * model.above
+      const shrink = item.square / (item.square + model.variance)
       const own = shrink * (model.value - foretold)
       model.own += likelihood * own
       model.expected += likelihood * (foretold + own)
-      model.error += likelihood * (own * own + shrink * model.variance + shrink * shrink * one.easeVariance)
+      model.error += likelihood * (own * own + shrink * model.variance + shrink * shrink * item.easeVariance)
     }
   }
   const effects = ratingEffects(known, now)
@@ -142,7 +142,7 @@ type Measured = {
   error: number
 }
 
-function measuredOf(known: readonly BiasInput[], now: number, given: BiasParameters): Measured[] {
+function getMeasured(known: readonly BiasInput[], now: number, given: BiasParameters): Measured[] {
   let spread = given.variance * given.varianceWeight
   let weight = given.varianceWeight
   for (const { cell } of known) {
@@ -151,10 +151,10 @@ function measuredOf(known: readonly BiasInput[], now: number, given: BiasParamet
   }
   const measured: Measured[] = []
   for (let index = 0; index < known.length; index++) {
-    const one = known[index]
-    if (one === undefined || one.cell.weight <= 0) continue
-    const variance = spread / weight / (one.cell.weight * decayFactor(now - one.cell.at))
-    const [above, value] = [one.figure - middle, one.cell.quality - middle]
+    const biasInput = known[index]
+    if (biasInput === undefined || biasInput.cell.weight <= 0) continue
+    const variance = spread / weight / (biasInput.cell.weight * decayFactor(now - biasInput.cell.at))
+    const [above, value] = [biasInput.figure - middle, biasInput.cell.quality - middle]
     measured.push({ index, above, value, variance, own: 0, expected: 0, error: 0 })
   }
   return measured
@@ -170,7 +170,7 @@ type Case = {
 }
 
 /** Returns every case with its implied ease and the likelihood of the measurements, without constant factors. */
-function casesOf(measured: readonly Measured[], given: BiasParameters): Case[] {
+function getCases(measured: readonly Measured[], given: BiasParameters): Case[] {
   const cases: Case[] = []
   for (const { slope, ease: usualEase, likelihood: ofSlope } of given.slopes)
     for (const { deviation, likelihood } of given.differences) {

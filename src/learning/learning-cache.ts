@@ -22,7 +22,7 @@ import {
   readChanges,
   readEpochs,
 } from './learning.ts'
-import { type CellKey, type PlacedCell, readCells } from './learning-cells.ts'
+import { type CandidateCell, type CellKey, readCells } from './learning-cells.ts'
 import type { LengthStatistics } from './response-quality.ts'
 
 /** Learning data that routing and settlement read for one account. */
@@ -32,9 +32,9 @@ type AccountLearning = {
    */
   readonly epoch: number
   /** Returns the learned biases of a query type; null = no data. */
-  leaningOf(queryType: string): LearnedBiasLookup | null
+  findLeaning(queryType: string): LearnedBiasLookup | null
   /** Returns statistics of output lengths; null until there are ten responses. */
-  usualRatioOf(queryType: string): LengthStatistics | null
+  findUsualRatio(queryType: string): LengthStatistics | null
 }
 
 export type LearningCache = {
@@ -47,15 +47,15 @@ export type LearningCache = {
   /** Deletes the account's learning data: memory and cells before this resolves, entries then or soon after. */
   erase(accountId: string, actor?: Actor): Promise<void>
   /** Returns the account's cells from Postgres. */
-  cells(accountId: string): Promise<readonly PlacedCell[]>
+  cells(accountId: string): Promise<readonly CandidateCell[]>
   close(): Promise<void>
 }
 
-type LearningBookOptions = {
+type LearningCacheOptions = {
   readonly database: Database
   readonly clock: { now(): number; monotonic(): number; sleep(milliseconds: number): Promise<void> }
   /** Returns a model's catalog quality (0–1) by `provider/model`; null = not in the catalog. */
-  readonly figureOf: (model: string) => number | null
+  readonly findFigure: (model: string) => number | null
   readonly log: { warn(event: string, fields?: Readonly<Record<string, string>>): void }
 }
 
@@ -77,7 +77,7 @@ const shippedWithinMs = 1_500
 const askAgainMs = 100
 
 /** Creates a cache and starts its background jobs. */
-export function createLearningBook({ database, clock, figureOf, log }: LearningBookOptions): LearningCache {
+export function createLearningCache({ database, clock, findFigure, log }: LearningCacheOptions): LearningCache {
   const remembered = createRecentMap<Remembered>(maximumAccounts)
   /** Shares one copy of each model's name between all accounts. */
   const names = new Map<string, string>()
@@ -88,8 +88,8 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
   /** By the database's clock; null before the first poll. */
   let changesSeen: number | null = null
 
-  const known = (cell: PlacedCell) => {
-    const figure = figureOf(cell.model)
+  const known = (cell: CandidateCell) => {
+    const figure = findFigure(cell.model)
     if (figure === null) return []
     const name = names.get(cell.model) ?? cell.model
     names.set(name, name)
@@ -106,7 +106,7 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
       const before = remembered.get(accountId)
       if (before !== undefined && before.order > order) continue
       remembered.set(accountId, {
-        ...learningOf(epochs.get(accountId) ?? 0, (cells.get(accountId) ?? []).flatMap(known), clock.now()),
+        ...getLearning(epochs.get(accountId) ?? 0, (cells.get(accountId) ?? []).flatMap(known), clock.now()),
         order,
         readAt: clock.monotonic(),
         changedAt: Math.max(changedAt, before?.changedAt ?? 0),
@@ -115,7 +115,7 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
   }
 
   const readWanted = async () => {
-    if (isReading) return reading.need()
+    if (isReading) return scan.need()
     isReading = true
     try {
       while (wanted.size > 0) {
@@ -126,13 +126,13 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
     } finally {
       isReading = false
       // After a failure: the accounts that are left.
-      if (wanted.size > 0) reading.need()
+      if (wanted.size > 0) scan.need()
     }
   }
-  const reading = whenNeeded(readAfterMs, readWanted)
+  const scan = whenNeeded(readAfterMs, readWanted)
   const want = (accountId: string) => {
     wanted.add(accountId)
-    reading.need()
+    scan.need()
   }
 
   const poll = async () => {
@@ -150,11 +150,7 @@ export function createLearningBook({ database, clock, figureOf, log }: LearningB
 
   // Reports changes from now on, instead of after the first interval.
   poll().catch(() => {})
-  const jobs = [
-    startFollowing(pollMs, poll, database.onWrite),
-    startRepeating(sweepEveryMs, sweepLeft, () => {}),
-    reading,
-  ]
+  const jobs = [startFollowing(pollMs, poll, database.onWrite), startRepeating(sweepEveryMs, sweepLeft, () => {}), scan]
 
   return {
     of(accountId) {
@@ -206,23 +202,23 @@ function mayBeOnItsWay(requestId: string, now: number): boolean {
   return Math.abs(now - madeAt) < shippedWithinMs
 }
 
-type KnownCell = BiasInput & { readonly name: string; readonly cell: PlacedCell }
+type KnownCell = BiasInput & { readonly name: string; readonly cell: CandidateCell }
 
-function learningOf(epoch: number, cells: readonly KnownCell[], now: number): AccountLearning {
+function getLearning(epoch: number, cells: readonly KnownCell[], now: number): AccountLearning {
   const topics = new Map<string, Topic>()
   for (const [queryType, ofType] of Map.groupBy(cells, ({ cell }) => cell.queryType))
-    topics.set(queryType, topicOf(ofType, now))
+    topics.set(queryType, getTopic(ofType, now))
   return {
     epoch,
-    leaningOf(queryType) {
+    findLeaning(queryType) {
       const topic = topics.get(queryType)
       return topic === undefined ? null : model => topic.leans.get(model) ?? null
     },
-    usualRatioOf: queryType => topics.get(queryType)?.usualRatio ?? null,
+    findUsualRatio: queryType => topics.get(queryType)?.usualRatio ?? null,
   }
 }
 
-function topicOf(known: readonly KnownCell[], now: number): Topic {
+function getTopic(known: readonly KnownCell[], now: number): Topic {
   const estimates = estimateBiases(known, now)
   const leans = known.map(({ name, cell }, index): [string, LearnedBias] => [
     name,
@@ -233,11 +229,11 @@ function topicOf(known: readonly KnownCell[], now: number): Topic {
 
 const leastForRatio = 10
 
-function usualRatio(cells: readonly PlacedCell[]): LengthStatistics | null {
+function usualRatio(cells: readonly CandidateCell[]): LengthStatistics | null {
   const requests = cells.reduce((sum, cell) => sum + cell.requests, 0)
   if (requests < leastForRatio) return null
-  const meanOf = (value: (cell: PlacedCell) => number) =>
+  const getMean = (value: (cell: CandidateCell) => number) =>
     cells.reduce((sum, cell) => sum + cell.requests * value(cell), 0) / requests
-  const mean = meanOf(cell => cell.ratio)
-  return { mean, deviation: Math.sqrt(meanOf(cell => cell.ratioVariance + (cell.ratio - mean) ** 2)) }
+  const mean = getMean(cell => cell.ratio)
+  return { mean, deviation: Math.sqrt(getMean(cell => cell.ratioVariance + (cell.ratio - mean) ** 2)) }
 }

@@ -16,20 +16,20 @@ const steps: readonly { readonly from: number; readonly confidence: LearningConf
 const coldStart = { confidence: 'cold_start', bound: 0 } as const
 
 /** Returns the confidence for a number of entries. */
-export function confidenceOf(entries: number): LearningConfidence {
-  return stepOf(entries).confidence
+export function getConfidence(entries: number): LearningConfidence {
+  return getStep(entries).confidence
 }
 
 /** Returns the largest bias, in either direction, for a number of entries. A rating counts from the first one. */
 export function maximumBias(entries: number, ratings = 0): number {
-  const { bound } = stepOf(entries)
+  const { bound } = getStep(entries)
   return ratings > 0 ? Math.max(bound, firstRatingBound) : bound
 }
 
 /** The bound of the warm-up. */
 const firstRatingBound = 0.05
 
-function stepOf(entries: number) {
+function getStep(entries: number) {
   for (const step of steps) if (entries >= step.from) return step
   return coldStart
 }

@@ -5,14 +5,14 @@ import { emptyCell, type LearningCell } from './learning-cell.ts'
 
 /** Key of a cell: `model` is `provider/model`. */
 export type CellKey = { readonly accountId: string; readonly queryType: string; readonly model: string }
-export type PlacedCell = CellKey & LearningCell
+export type CandidateCell = CellKey & LearningCell
 
 type Queries = Sql | TransactionSql
 
 /** Returns the cells of accounts, for all query types and models. */
-export function readCells(database: Database, accountIds: readonly string[]): Promise<PlacedCell[]> {
+export function readCells(database: Database, accountIds: readonly string[]): Promise<CandidateCell[]> {
   return database.run(
-    ({ sql }) => sql<PlacedCell[]>`
+    ({ sql }) => sql<CandidateCell[]>`
       select ${columns(sql)} from learning_state
       where account_id in (select json_array_elements_text(${JSON.stringify(accountIds)}::text::json))
       order by account_id, query_type, model`,
@@ -23,40 +23,40 @@ export function readCells(database: Database, accountIds: readonly string[]): Pr
 export async function lockCells(
   transaction: TransactionSql,
   places: readonly CellKey[],
-): Promise<Map<string, PlacedCell>> {
-  const wanted = new Map(places.map(place => [nameOf(place), placeIn(place)]))
-  const read = (of: readonly CellKey[]) => transaction<PlacedCell[]>`
+): Promise<Map<string, CandidateCell>> {
+  const wanted = new Map(places.map(place => [getName(place), placeIn(place)]))
+  const read = (of: readonly CellKey[]) => transaction<CandidateCell[]>`
     select ${columns(transaction)} from learning_state
     join json_to_recordset(${JSON.stringify(of)}::text::json) as wanted("accountId" text, "queryType" text, name text)
       on account_id = wanted."accountId" and query_type = wanted."queryType" and model = wanted.name
     order by account_id, query_type, model for update of learning_state`
   const named = [...wanted.values()].map(place => ({ ...place, name: place.model }))
-  const cells = new Map((await read(named)).map(cell => [nameOf(cell), cell]))
-  const missing = named.filter(place => !cells.has(nameOf(place)))
+  const cells = new Map((await read(named)).map(cell => [getName(cell), cell]))
+  const missing = named.filter(place => !cells.has(getName(place)))
   if (missing.length === 0) return cells
   await writeCells(
     transaction,
     missing.map(place => ({ ...emptyCell, ...placeIn(place) })),
   )
-  for (const cell of await read(missing)) cells.set(nameOf(cell), cell)
+  for (const cell of await read(missing)) cells.set(getName(cell), cell)
   return cells
 }
 
 export const placeIn = ({ accountId, queryType, model }: CellKey): CellKey => ({ accountId, queryType, model })
-const nameOf = ({ accountId, queryType, model }: CellKey) => `${accountId} ${queryType} ${model}`
+const getName = ({ accountId, queryType, model }: CellKey) => `${accountId} ${queryType} ${model}`
 
 /** Changes one of the locked cells. */
 export function changeCell(
-  cells: Map<string, PlacedCell>,
+  cells: Map<string, CandidateCell>,
   place: CellKey,
   how: (cell: LearningCell) => LearningCell,
 ): void {
-  const name = nameOf(place)
+  const name = getName(place)
   cells.set(name, { ...how(cells.get(name) ?? emptyCell), ...placeIn(place) })
 }
 
 /** Writes cells. An empty cell is only inserted if missing and never overwrites. */
-export async function writeCells(transaction: TransactionSql, cells: readonly PlacedCell[]): Promise<void> {
+export async function writeCells(transaction: TransactionSql, cells: readonly CandidateCell[]): Promise<void> {
   await transaction`
     insert into learning_state (
       account_id, query_type, model, requests, entries, since, at, weight, quality, spread, slump, slump_weight,

@@ -69,9 +69,9 @@ export async function applyLearningEntries(database: Database, records: readonly
         const taken = lessons.filter(({ request_id }) => isNew.delete(request_id))
         if (taken.length === 0) return []
         const repeated = await regradeRepeated(transaction, taken)
-        const cells = await lockCells(transaction, [...taken.map(placeOf), ...repeated.map(({ place }) => place)])
-        for (const [place, ofPlace] of byPlace(taken, placeOf))
-          changeCell(cells, place, cell => ofPlace.reduce((known, lesson) => addEntry(known, entryOf(lesson)), cell))
+        const cells = await lockCells(transaction, [...taken.map(getPlace), ...repeated.map(({ place }) => place)])
+        for (const [place, ofPlace] of byPlace(taken, getPlace))
+          changeCell(cells, place, cell => ofPlace.reduce((known, lesson) => addEntry(known, getEntry(lesson)), cell))
         for (const [place, ofPlace] of byPlace(repeated, ({ place }) => place))
           changeCell(cells, place, cell =>
             ofPlace.reduce(
@@ -90,15 +90,15 @@ function isLesson(record: UsageRecord): record is Lesson {
   return record.learning != null && record.query_type !== null && record.model !== ''
 }
 
-function placeOf({ account_id, query_type, provider, model }: Lesson): CellKey {
+function getPlace({ account_id, query_type, provider, model }: Lesson): CellKey {
   return { accountId: account_id, queryType: query_type, model: `${provider}/${model}` }
 }
 
 /** Groups items by cell, in their order. */
-function byPlace<T>(items: readonly T[], placeOf: (item: T) => CellKey): Iterable<readonly [CellKey, readonly T[]]> {
+function byPlace<T>(items: readonly T[], getPlace: (item: T) => CellKey): Iterable<readonly [CellKey, readonly T[]]> {
   const places = new Map<string, [CellKey, T[]]>()
   for (const item of items) {
-    const place = placeOf(item)
+    const place = getPlace(item)
     const name = `${place.accountId} ${place.queryType} ${place.model}`
     const known = places.get(name)
     if (known === undefined) places.set(name, [place, [item]])
@@ -107,7 +107,7 @@ function byPlace<T>(items: readonly T[], placeOf: (item: T) => CellKey): Iterabl
   return places.values()
 }
 
-function entryOf(lesson: Lesson): Entry {
+function getEntry(lesson: Lesson): Entry {
   return {
     at: lesson.at_ms,
     quality: lesson.learning.quality,
@@ -154,7 +154,7 @@ async function insertEntries(transaction: TransactionSql, lessons: readonly Less
       account_id, request_id, account.epoch, to_timestamp(at_ms / 1000.0), key_id, provider, model, query_type, quality,
       latency_ms, first_token_ms, input_tokens, output_tokens, billed_microcents, routing_mode, influenced,
       choice_probability, enhanced
-    from json_to_recordset(${JSON.stringify(lessons.map(lineOf))}::text::json) as lesson(
+    from json_to_recordset(${JSON.stringify(lessons.map(getLine))}::text::json) as lesson(
       account_id text, request_id text, epoch int, at_ms bigint, key_id text, provider text, model text, query_type text,
       quality real, latency_ms bigint, first_token_ms bigint, input_tokens bigint, output_tokens bigint,
       billed_microcents bigint, routing_mode text, influenced boolean, choice_probability real, enhanced boolean)
@@ -171,7 +171,7 @@ async function insertEntries(transaction: TransactionSql, lessons: readonly Less
 }
 
 /** Returns an entry field by field: a usage record contains more than learning may store. */
-function lineOf(record: Lesson) {
+function getLine(record: Lesson) {
   const { learning } = record
   return {
     account_id: record.account_id,

@@ -13,7 +13,7 @@ export type RecentPrompts = {
    * Returns the analysis of the request's prompt and its digest. A named model needs no difficulty; only responses of
    * the gateway's own API show it nevertheless.
    */
-  read(accountId: string, ask: ChatRequest): { readonly reading: RequestAnalysis; readonly digest: string }
+  read(accountId: string, request: ChatRequest): { readonly analysis: RequestAnalysis; readonly digest: string }
   /**
    * Records an answered request (epoch milliseconds) and returns the one that it repeats: the same prompt after enough
    * time to read the output, and not much later. Null = none, or one that was itself a repetition, since programs
@@ -29,26 +29,26 @@ const soonestMs = 2_000
 const latestMs = 120_000
 
 /** Creates an empty cache for the results of these analyzers. */
-export function createPromptBook(
+export function createAnalysisCache(
   { read, readTraits }: Pick<ReturnType<typeof createReaders>, 'read' | 'readTraits'>,
   digests: KeyedDigests,
 ): RecentPrompts {
-  const readings = createRecentMap<RequestAnalysis>(maximumPrompts)
+  const analyses = createRecentMap<RequestAnalysis>(maximumPrompts)
   const asked = createRecentMap<Answered>(maximumPrompts)
 
   return {
-    read(accountId, ask) {
+    read(accountId, request) {
       // The length represents the earlier conversation, which is not analyzed otherwise.
-      const prompt = lastOfUser(ask.messages)
+      const prompt = lastOfUser(request.messages)
       const name = prompt === null ? '' : digests.of(prompt)
-      const digest = `${name} ${ask.messages.length} ${ask.bodyCharacters} ${accountId}`
-      const known = readings.get(digest)
-      const isRated = ask.model === null || ask.dialect === 'native'
-      if (known !== undefined && (known.strongGain !== undefined || !isRated)) return { reading: known, digest }
-      const reading = isRated ? read(ask.messages) : readTraits(ask.messages)
+      const digest = `${name} ${request.messages.length} ${request.bodyCharacters} ${accountId}`
+      const known = analyses.get(digest)
+      const isRated = request.model === null || request.dialect === 'native'
+      if (known !== undefined && (known.strongGain !== undefined || !isRated)) return { analysis: known, digest }
+      const analysis = isRated ? read(request.messages) : readTraits(request.messages)
       // URLs are content, and large.
-      if (reading.urls.length === 0) readings.set(digest, reading)
-      return { reading, digest }
+      if (analysis.urls.length === 0) analyses.set(digest, analysis)
+      return { analysis, digest }
     },
     answered(digest, { id, from, to }) {
       const before = asked.get(digest)

@@ -29,7 +29,7 @@ export function openCheckpoints(directory: string): Checkpoints {
   let descriptor = openSync(path, 'a', 0o600)
   let bytes = 0
 
-  const beginAnew = () => {
+  const restart = () => {
     const lines = [...open.values()].map(record => encodeLine(record))
     writeFileSync(`${path}.new`, Buffer.concat(lines), { mode: 0o600 })
     renameSync(`${path}.new`, path)
@@ -51,7 +51,7 @@ export function openCheckpoints(directory: string): Checkpoints {
       try {
         for (let written = 0; written < batch.length; ) written += writeSync(descriptor, batch, written)
         bytes += batch.length
-        if (bytes > (open.size === 0 ? worthBeginningAnewBytes : maximumBytes)) beginAnew()
+        if (bytes > (open.size === 0 ? worthBeginningAnewBytes : maximumBytes)) restart()
       } catch {
         // Only a crash would need them, and the journal reports a full disk itself.
       }
@@ -61,7 +61,7 @@ export function openCheckpoints(directory: string): Checkpoints {
         settle(record)
         open.delete(record.request_id)
       }
-      if (left.length > 0) beginAnew()
+      if (left.length > 0) restart()
       left = []
     },
     close: () => closeSync(descriptor),

@@ -124,7 +124,7 @@ export function openJournal(options: JournalOptions): Journal {
     const path = join(directory, name)
     const records = readRecords(path, onDamage)
     if (records.length === 0) rmSync(path, { force: true })
-    else segments.push({ path, accounts: accountsOf(records), records: null, count: records.length, shipped: 0 })
+    else segments.push({ path, accounts: getAccounts(records), records: null, count: records.length, shipped: 0 })
   }
   let active: Active | null = null
   /** Accepted records that the disk rejected. */
@@ -176,7 +176,7 @@ export function openJournal(options: JournalOptions): Journal {
   /** Writes all records or none. */
   const write = (records: readonly UsageRecord[]) => {
     active ??= begin()
-    const lines = Buffer.from(linesOf(records))
+    const lines = Buffer.from(getLines(records))
     let written = 0
     try {
       while (written < lines.length) written += system.write(active.descriptor, lines, written)
@@ -266,7 +266,7 @@ export function openJournal(options: JournalOptions): Journal {
   /** Moves the records that are set aside into a segment. They stay where they are if the disk is full. */
   const readmit = () => {
     if (!existsSync(asidePath)) return
-    for (const record of readRecords(asidePath, onDamage)) aside.set(lineOf(record), record)
+    for (const record of readRecords(asidePath, onDamage)) aside.set(getLine(record), record)
     try {
       write([...aside.values()])
       // Removed afterwards: a record in both files is shipped twice and stored once.
@@ -323,7 +323,7 @@ export function openJournal(options: JournalOptions): Journal {
         }
         return { records, release }
       }
-      const segment = segments.find(one => one.shipped < one.count)
+      const segment = segments.find(item => item.shipped < item.count)
       if (segment === undefined) return null
       segment.records ??= readRecords(segment.path, onDamage)
       const records = segment.records.slice(segment.shipped, segment.shipped + maximum)
@@ -340,14 +340,14 @@ export function openJournal(options: JournalOptions): Journal {
     unshipped(accountId, from, to = from) {
       // Most of a long backlog is on disk. Only segments with records of the account are read.
       const ofSegments = segments
-        .filter(one => one.accounts.has(accountId))
-        .flatMap(one => (one.records ?? readRecords(one.path, () => {})).slice(one.shipped))
+        .filter(segment => segment.accounts.has(accountId))
+        .flatMap(segment => (segment.records ?? readRecords(segment.path, () => {})).slice(segment.shipped))
       return [...ofSegments, ...stranded, ...(together?.records ?? []), ...aside.values()].filter(
         record => record.account_id === accountId && isWithin(formatDay(record.at_ms), from, to),
       )
     },
     waiting: () => [
-      ...segments.flatMap(one => (one.records ?? readRecords(one.path, () => {})).slice(one.shipped)),
+      ...segments.flatMap(segment => (segment.records ?? readRecords(segment.path, () => {})).slice(segment.shipped)),
       ...stranded,
       ...(together?.records ?? []),
     ],
@@ -355,9 +355,12 @@ export function openJournal(options: JournalOptions): Journal {
       onRecord = listener
     },
     backlog: () =>
-      segments.reduce((sum, one) => sum + one.count - one.shipped, stranded.length + (together?.records.length ?? 0)),
+      segments.reduce(
+        (sum, segment) => sum + segment.count - segment.shipped,
+        stranded.length + (together?.records.length ?? 0),
+      ),
     setAside(record) {
-      const line = lineOf(record)
+      const line = getLine(record)
       if (aside.has(line)) return
       const descriptor = openSync(asidePath, 'a', 0o600)
       try {
@@ -380,16 +383,16 @@ export function openJournal(options: JournalOptions): Journal {
 
 /** Returns one line of a file whose truncated lines are detectable: `<crc-32 in 8 hex> <json>`. */
 export function encodeLine(record: object): Buffer {
-  return Buffer.from(lineOf(record))
+  return Buffer.from(getLine(record))
 }
 
-function linesOf(records: readonly object[]): string {
+function getLines(records: readonly object[]): string {
   let lines = ''
-  for (const record of records) lines += lineOf(record)
+  for (const record of records) lines += getLine(record)
   return lines
 }
 
-function lineOf(record: object): string {
+function getLine(record: object): string {
   const text = JSON.stringify(record)
   return `${checksum(text)} ${text}\n`
 }
@@ -417,7 +420,7 @@ function readRecords(path: string, onDamage: (detail: string) => void): UsageRec
   return records
 }
 
-function accountsOf(records: readonly UsageRecord[]): Set<string> {
+function getAccounts(records: readonly UsageRecord[]): Set<string> {
   return new Set(records.map(record => record.account_id))
 }
 

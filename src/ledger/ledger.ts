@@ -1,9 +1,9 @@
 /** Reads the usage ledger: requests of an account and their sums. */
 import type { Sql, TransactionSql } from 'postgres'
-import { monthDays, type ScopeUsage, scopeNamesOf } from '../core/limits/scopes.ts'
+import { getScopeNames, monthDays, type ScopeUsage } from '../core/limits/scopes.ts'
 import { formatDay } from '../core/text/utc-days.ts'
-import { type DailyUsage, sumOf } from '../core/usage/usage-record.ts'
-import { type CountedUsage, correctionOf, countedUsage, mergedRecords } from '../core/usage/usage-truth.ts'
+import { type DailyUsage, getSum } from '../core/usage/usage-record.ts'
+import { type CountedUsage, countedUsage, getCorrection, mergedRecords } from '../core/usage/usage-truth.ts'
 import type { Database } from '../database/database.ts'
 import { withAccountRls } from '../database/statement.ts'
 import { seesProjects, type UsageScope, visibleRecords } from '../database/visible-requests.ts'
@@ -23,7 +23,7 @@ import {
 } from './request-filters.ts'
 
 /** Returns the ledger's usage of an account on a UTC day (since the epoch). */
-export async function dailyUsageOf(database: Database, accountId: string, day: number): Promise<DailyUsage> {
+export async function getDailyUsage(database: Database, accountId: string, day: number): Promise<DailyUsage> {
   return (await spentBeside(database, accountId, day, [])).spent
 }
 
@@ -189,7 +189,10 @@ export function createUsageSeed(database: Database, journal: Pick<Journal, 'unsh
       day,
       waiting.map(record => record.request_id),
     )
-    return sumOf([spent, ...waiting.map(record => correctionOf(present.get(record.request_id), countedUsage(record)))])
+    return getSum([
+      spent,
+      ...waiting.map(record => getCorrection(present.get(record.request_id), countedUsage(record))),
+    ])
   }
 }
 
@@ -207,13 +210,13 @@ export function createScopeSeed(database: Database, journal: Pick<Journal, 'unsh
     )
     const present = presentById(rows[0]?.present ?? null)
     return rows.map(({ present: _, ...used }) => {
-      const own = waiting.filter(record => scopeNamesOf(record).includes(used.name))
+      const own = waiting.filter(record => getScopeNames(record).includes(used.name))
       const more = own.map(record => ({
-        ...correctionOf(present.get(record.request_id), countedUsage(record)),
+        ...getCorrection(present.get(record.request_id), countedUsage(record)),
         isToday: formatDay(record.at_ms) === day,
       }))
-      const today = sumOf([used, ...more.filter(({ isToday }) => isToday)])
-      return { ...used, ...today, monthMicrocents: used.monthMicrocents + sumOf(more).microcents }
+      const today = getSum([used, ...more.filter(({ isToday }) => isToday)])
+      return { ...used, ...today, monthMicrocents: used.monthMicrocents + getSum(more).microcents }
     })
   }
 }
@@ -227,7 +230,7 @@ const presentRecords = (sql: Sql, accountId: string, requestIds: string) => sql`
 
 function presentById(text: string | null): ReadonlyMap<string, CountedUsage> {
   const present = JSON.parse(text ?? '[]') as (CountedUsage & { readonly id: string })[]
-  return new Map(present.map(one => [one.id, one]))
+  return new Map(present.map(item => [item.id, item]))
 }
 
 /** Returns the sums of a day, and what they contain of each of these requests. */

@@ -4,14 +4,14 @@
  */
 
 import { dayMs, formatDay } from '../core/text/utc-days.ts'
-import { type DailyUsage, nothing, spentOf, type Truth, type UsageRecord } from '../core/usage/usage-record.ts'
+import { type DailyUsage, getSpent, nothing, type Truth, type UsageRecord } from '../core/usage/usage-record.ts'
 import {
   type CountedUsage,
   compareTruth,
-  correctionOf,
   countedUsage,
+  getCorrection,
+  getTruth,
   mergedRecords,
-  truthOf,
 } from '../core/usage/usage-truth.ts'
 import type { Database } from '../database/database.ts'
 import {
@@ -191,21 +191,21 @@ async function compareCounters(database: Database, sources: readonly UsageSource
     (scope.accountId === null || record.account_id === scope.accountId) &&
     dayText(dayOfRecord(record)) >= scope.from &&
     dayText(dayOfRecord(record)) <= scope.to
-  const accountIds = await accountsOf(database, scope)
+  const accountIds = await getAccounts(database, scope)
   // A record that left a source before this read is in the ledger when the ledger is read afterwards.
-  const readings = await Promise.all(sources.map(source => source.read(accountIds)))
-  const waiting = byId(readings.flatMap(reading => reading.waiting).filter(isMeant))
-  const refused = byId(readings.flatMap(reading => reading.refused).filter(isMeant))
-  const counted = readings
-    .flatMap(reading => reading.counted)
+  const analyses = await Promise.all(sources.map(source => source.read(accountIds)))
+  const waiting = byId(analyses.flatMap(scan => scan.waiting).filter(isMeant))
+  const refused = byId(analyses.flatMap(scan => scan.refused).filter(isMeant))
+  const counted = analyses
+    .flatMap(scan => scan.counted)
     .filter(({ day }) => dayText(day) >= scope.from && dayText(day) <= scope.to)
-  const { spent, present } = await ledgerOf(database, counted, [...waiting.values(), ...refused.values()])
+  const { spent, present } = await getLedger(database, counted, [...waiting.values(), ...refused.values()])
 
   const onTheWay = [...waiting.values()].filter(record => isTruer(record, present.get(record.request_id)))
   for (const record of onTheWay) {
     const sums = spent.get(`${dayOfRecord(record)} ${record.account_id}`)
     if (sums === undefined) continue
-    const { tokens, microcents } = correctionOf(present.get(record.request_id), countedUsage(record))
+    const { tokens, microcents } = getCorrection(present.get(record.request_id), countedUsage(record))
     sums.tokens += tokens
     sums.microcents += microcents
   }
@@ -213,17 +213,17 @@ async function compareCounters(database: Database, sources: readonly UsageSource
     differences: [
       ...[...refused.values()].flatMap(record => differentRecord('refused', record, present) ?? []),
       ...[...waiting.values()].flatMap(record => differentRecord('record', record, present) ?? []),
-      ...counted.flatMap(one => differentCounter(one, spent) ?? []),
+      ...counted.flatMap(item => differentCounter(item, spent) ?? []),
     ],
     compared: sources.some(source => source.keepsCounters) ? counted.length : null,
     waiting: {
       requests: onTheWay.length,
       billed_microcents: onTheWay.reduce(
-        (sum, record) => sum + correctionOf(present.get(record.request_id), countedUsage(record)).microcents,
+        (sum, record) => sum + getCorrection(present.get(record.request_id), countedUsage(record)).microcents,
         0,
       ),
     },
-    damagedLines: readings.reduce((sum, reading) => sum + reading.damagedLines, 0),
+    damagedLines: analyses.reduce((sum, scan) => sum + scan.damagedLines, 0),
   }
 }
 
@@ -241,13 +241,13 @@ function differentRecord(
   present: ReadonlyMap<string, CountedUsage>,
 ): Difference | null {
   const found = present.get(record.request_id)
-  const recorded = spentOf(record)
+  const recorded = getSpent(record)
   const isSame = found !== undefined && found.microcents === recorded.microcents && found.tokens === recorded.tokens
   if (isSame || (kind === 'record' && isTruer(record, found))) return null
-  if (found !== undefined && truthOf(record) === 'checkpoint' && compareTruth(found, countedUsage(record)) > 0)
+  if (found !== undefined && getTruth(record) === 'checkpoint' && compareTruth(found, countedUsage(record)) > 0)
     return null
   const ledger = found === undefined ? null : { tokens: found.tokens, microcents: found.microcents }
-  return { kind, ...placeOf(record), request_id: record.request_id, ledger, recorded }
+  return { kind, ...getPlace(record), request_id: record.request_id, ledger, recorded }
 }
 
 /** `spent` is the usage of the ledger and of waiting records, by `day account`. */
@@ -262,7 +262,7 @@ function differentCounter(counted: Counted, spent: ReadonlyMap<string, DailyUsag
  * Returns accounts with usage within the scope's last two days: older counters are not kept. A deleted account has no limits
  * left, and its counters are forgotten while its last requests still end.
  */
-async function accountsOf(database: Database, { to, accountId }: AuditScope): Promise<string[]> {
+async function getAccounts(database: Database, { to, accountId }: AuditScope): Promise<string[]> {
   const rows = await database.run(
     ({ sql }) => sql<{ account_id: string }[]>`
       (select account_id from usage_daily
@@ -275,7 +275,7 @@ async function accountsOf(database: Database, { to, accountId }: AuditScope): Pr
 }
 
 /** Returns the ledger's sums of these days and which of the records it has, in one statement, hence one snapshot. */
-async function ledgerOf(database: Database, days: readonly Counted[], records: readonly UsageRecord[]) {
+async function getLedger(database: Database, days: readonly Counted[], records: readonly UsageRecord[]) {
   const spent = new Map<string, { tokens: number; microcents: number }>()
   const present = new Map<string, CountedUsage>()
   if (days.length + records.length === 0) return { spent, present }
@@ -309,7 +309,7 @@ const dayText = (day: number) => new Date(day * dayMs).toISOString().slice(0, 10
 const byId = (records: readonly UsageRecord[]) =>
   new Map(mergedRecords(records).map(record => [record.request_id, record]))
 
-function placeOf(record: UsageRecord): DailyPlace {
+function getPlace(record: UsageRecord): DailyPlace {
   const model = record.model === '' ? '' : `${record.provider}/${record.model}`
   return { account_id: record.account_id, day: dayText(dayOfRecord(record)), key_id: record.key_id, model }
 }

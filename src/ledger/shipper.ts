@@ -7,10 +7,10 @@
 import type { Sql } from 'postgres'
 import { intervalTimer, whenNeeded } from '../core/jobs/repeating.ts'
 import type { DailyUsage, UsageRecord } from '../core/usage/usage-record.ts'
-import { mergedRecords, truthOf } from '../core/usage/usage-truth.ts'
+import { getTruth, mergedRecords } from '../core/usage/usage-truth.ts'
 import { failureReason } from '../core/validation/errors.ts'
 import { type Database, isRowFault, postgresError } from '../database/database.ts'
-import { countedBy, durationSlotOf } from '../database/duration-sql.ts'
+import { countedBy, getDurationSlot } from '../database/duration-sql.ts'
 import type { Journal, JournalBatch } from './journal.ts'
 import type { UsageStream } from './usage-stream.ts'
 
@@ -91,7 +91,7 @@ export function createShipper({
       const [oldest] = batch.records
       if (oldest !== undefined) {
         oldestAt = oldest.at_ms + oldest.latency_ms
-        const month = monthOf(Math.max(clock.now(), ...batch.records.map(record => record.at_ms)))
+        const month = getMonth(Math.max(clock.now(), ...batch.records.map(record => record.at_ms)))
         const refusal = month === partitionedMonth ? null : await addMonths(database, month)
         await apply(mergedRecords(batch.records), records => insert(database, records))
         if (refusal !== null) log.warn('usage_partition_failed', { month, detail: refusal })
@@ -238,7 +238,7 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
           usage_records.latency_ms
         )
         returning request_id, account_id, at, key_id, provider, model, status, input_tokens, cached_input_tokens, output_tokens,
-          reasoning_tokens, billed_microcents, shortfall_microcents, tags, ${durationSlotOf(sql, 'latency_ms')} as latency_slot, ${durationSlotOf(sql, 'first_token_ms')} as first_token_slot),
+          reasoning_tokens, billed_microcents, shortfall_microcents, tags, ${getDurationSlot(sql, 'latency_ms')} as latency_slot, ${getDurationSlot(sql, 'first_token_ms')} as first_token_slot),
       -- Limits count a request here or there: never twice, never not at all.
       ended as (
         update limit_reservations set is_open = false, tokens = 0, microcents = 0
@@ -309,7 +309,7 @@ async function settledTwice(database: Database, records: readonly UsageRecord[])
   const wanted = records.map(record => ({
     request_id: record.request_id,
     account_id: record.account_id,
-    is_checkpoint: truthOf(record) === 'checkpoint',
+    is_checkpoint: getTruth(record) === 'checkpoint',
   }))
   return database.run(
     ({ sql }) => sql<SettledTwice[]>`
@@ -326,7 +326,7 @@ async function settledTwice(database: Database, records: readonly UsageRecord[])
   )
 }
 
-const monthOf = (at: number) => new Date(at).toISOString().slice(0, 7)
+const getMonth = (at: number) => new Date(at).toISOString().slice(0, 7)
 
 /**
  * Creates the partitions of a month (`YYYY-MM`) and the next one. Gives up its lock after 2 s, so that it never blocks

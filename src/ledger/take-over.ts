@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Log } from '../core/ports.ts'
 import { formatDay } from '../core/text/utc-days.ts'
-import { holderOf } from '../database/data-folder.ts'
+import { findHolder } from '../database/data-folder.ts'
 import { type Checkpoints, openCheckpoints } from './checkpoints.ts'
 import { type Journal, openJournal } from './journal.ts'
 
@@ -37,7 +37,7 @@ export function openSettledCheckpoints(directory: string, journal: Journal, log:
 export function takeOverJournals(dataDirectory: string, journal: Pick<Journal, 'append'>, log: Log): void {
   const names = existsSync(dataDirectory) ? readdirSync(dataDirectory) : []
   for (const name of names)
-    if (/^worker-\d+$/.test(name) && holderOf(join(dataDirectory, name)) === null)
+    if (/^worker-\d+$/.test(name) && findHolder(join(dataDirectory, name)) === null)
       takeOverJournal(join(dataDirectory, name), journal, log)
 }
 

@@ -6,7 +6,7 @@ import type { TransactionSql } from 'postgres'
 import { projectTag, projectTagName } from '../core/request/tags.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 import { needsLog, type usageGroups, type usageSplits } from '../core/usage/usage-groups.ts'
-import { addedCounts, durationSlotsOf } from '../database/duration-sql.ts'
+import { addedCounts, getDurationSlots } from '../database/duration-sql.ts'
 import {
   ofOwnKey,
   ofProjects,
@@ -40,8 +40,8 @@ export function readsLog(scope: UsageScope, { groupBy, tag = null, filters, spli
 }
 
 /** SQL for the lines of a period; those of the log have `slots` in place of latency counts. */
-export function linesOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
-  return readsLog(scope, period) ? sql`(${logOf(sql, scope, period)})` : sql`(${daysOf(sql, scope, period)})`
+export function getLines(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
+  return readsLog(scope, period) ? sql`(${getLog(sql, scope, period)})` : sql`(${getDays(sql, scope, period)})`
 }
 
 /** Failed requests that a sum by model attributes to the requested model: the newest ones. */
@@ -51,11 +51,11 @@ const maximumAttributed = 20_000
  * Returns the daily totals of a period. Requests that no model served count for the model that they named: the totals
  * have them under an empty name, so each is subtracted there and added here.
  */
-function daysOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
+function getDays(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
   const { from, to, groupBy, splitBy, filters } = period
   const isTagged = readsTags(period)
   const { provider = null, model = null } = filters ?? {}
-  const ofKey = keysOf(sql, scope, filters)
+  const ofKey = getKeys(sql, scope, filters)
   const ofTag = isTagged ? taggedBy(sql, period) : sql``
   const linesIn = (isOfTag: boolean, own: ReturnType<typeof visibleRecords>) => sql`
     select day, key_id, model, ${isTagged ? sql`tag` : sql`null`} as tag, requests, completed, failed, input_tokens, cached_input_tokens, output_tokens,
@@ -80,7 +80,7 @@ function daysOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
       select (at at time zone 'UTC')::date, key_id, moved.model, tag, moved.sign, 0,
         moved.sign * (status in ('failed', 'blocked'))::int, 0, 0, 0, 0, 0, '{}', '{}'
       from (
-        select at, key_id, status, requested_model, ${isTagged ? sql`tag` : isDivided ? projectTagOf(sql) : sql`null`} as tag
+        select at, key_id, status, requested_model, ${isTagged ? sql`tag` : isDivided ? getProjectTag(sql) : sql`null`} as tag
         from usage_records ${isTagged ? eachTag(sql) : sql``}
         where account_id = ${scope.accountId} and status <> 'completed' and model = '' and requested_model is not null
           ${withinDays(sql, period)} ${ofKey} ${visibleRecords(sql, scope)} ${ofTag}
@@ -115,13 +115,13 @@ function movedToProjects(sql: TransactionSql, scope: UsageScope, period: UsagePe
         ${addedCounts(sql, 'latency')} as latency, ${addedCounts(sql, 'first_token')} as first_token
       from usage_tags_daily
       where account_id = ${scope.accountId} and day between ${from}::text::date and ${to}::text::date
-        and starts_with(tag, ${projectTag('')}) ${keysOf(sql, scope, filters)} ${visibleTagDays(sql, scope)}
+        and starts_with(tag, ${projectTag('')}) ${getKeys(sql, scope, filters)} ${visibleTagDays(sql, scope)}
       group by 1, 2, 3, 4) as sums
     cross join lateral (values (1), (-1)) as moved(sign)`
 }
 
 /** SQL for the tag of a request's project; null = none. */
-const projectTagOf = (sql: TransactionSql) => sql`${projectTag('')}::text || (tags ->> ${projectTagName}::text)`
+const getProjectTag = (sql: TransactionSql) => sql`${projectTag('')}::text || (tags ->> ${projectTagName}::text)`
 
 /**
  * SQL condition for the requests of a period's days. It compares times with times: another type, such as a day with a
@@ -158,7 +158,7 @@ function taggedBy(sql: TransactionSql, { groupBy, tag = null, filters }: UsagePe
  * groups are several times faster. Instead of latency counts they have `slots`, by which they are grouped too: counting
  * every request into an array took as long as everything else.
  */
-function logOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
+function getLog(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
   const { groupBy, splitBy, tag = null, filters } = period
   const isTagged = tag !== null || groupBy === 'tag' || groupBy === 'project'
   const has = (group: UsageGroup) => groupBy === group || splitBy === group
@@ -175,13 +175,13 @@ function logOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
       sum(cached_input_tokens) as cached_input_tokens, sum(output_tokens) as output_tokens,
       sum(reasoning_tokens) as reasoning_tokens, sum(billed_microcents) as billed_microcents, slots
     from (
-      select *, ${durationSlotsOf(sql)} as slots ${has('project') && !isTagged ? sql`, ${projectTagOf(sql)} as tag` : sql``}
+      select *, ${getDurationSlots(sql)} as slots ${has('project') && !isTagged ? sql`, ${getProjectTag(sql)} as tag` : sql``}
       from usage_records ${isTagged ? eachTag(sql) : sql``}
       where account_id = ${scope.accountId} ${withinDays(sql, period)}
         ${filters?.from == null ? sql`` : sql`and at >= to_timestamp(${filters.from}::float8 / 1000)`}
         ${filters?.to == null ? sql`` : sql`and at < to_timestamp(${filters.to}::float8 / 1000)`}
         ${filters == null ? sql`` : matching(sql, filters)}
-        ${keysOf(sql, scope, filters)}
+        ${getKeys(sql, scope, filters)}
         ${visibleRecords(sql, scope)}
         ${isTagged ? taggedBy(sql, period) : sql``}
       order by at desc, request_id desc offset 0
@@ -189,7 +189,7 @@ function logOf(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
     group by 1, 2, 3, 4, 5, 6, slots`
 }
 
-function keysOf(sql: TransactionSql, { accountId }: UsageScope, filters: UsagePeriod['filters']) {
+function getKeys(sql: TransactionSql, { accountId }: UsageScope, filters: UsagePeriod['filters']) {
   const { keyId = null, memberId = null } = filters ?? {}
   if (keyId === null && memberId === null) return sql``
   return sql`and key_id in (

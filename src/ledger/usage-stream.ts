@@ -3,9 +3,9 @@
  * deleted when Postgres has committed its record. Entries of a dead consumer are claimed by another one.
  */
 import { TypeCompiler } from '@sinclair/typebox/compiler'
-import { allPartitions, keysOf } from '../core/limits/redis.ts'
+import { allPartitions, getKeys } from '../core/limits/redis.ts'
 import { type UsageRecord, usageRecordSchema } from '../core/usage/usage-record.ts'
-import { truthOf } from '../core/usage/usage-truth.ts'
+import { getTruth } from '../core/usage/usage-truth.ts'
 import type { Redis } from '../database/redis.ts'
 import type { UnshippedRecords } from '../limits/redis/unshipped-records.ts'
 import type { JournalBatch } from './journal.ts'
@@ -60,10 +60,10 @@ export function createUsageStream({
   let claimedAt = monotonic()
 
   const read = async (partition: number): Promise<Entry[]> => {
-    const { stream } = keysOf(partition)
+    const { stream } = getKeys(partition)
     const command = ['XREADGROUP', 'GROUP', group, gatewayId, 'COUNT', String(readCount), 'STREAMS', stream, '>']
     try {
-      return entriesOf(partition, firstStream(await redis.send(stream, command, readDeadlineMs)))
+      return getEntries(partition, firstStream(await redis.send(stream, command, readDeadlineMs)))
     } catch (cause) {
       if (!(cause instanceof Error) || !cause.message.startsWith('NOGROUP')) throw cause
       await redis.send(stream, ['XGROUP', 'CREATE', stream, group, '0', 'MKSTREAM']).catch(() => {})
@@ -72,10 +72,10 @@ export function createUsageStream({
   }
 
   const claim = async (partition: number): Promise<Entry[]> => {
-    const { stream } = keysOf(partition)
+    const { stream } = getKeys(partition)
     const command = ['XAUTOCLAIM', stream, group, gatewayId, String(claimAfterMs), '0', 'COUNT', String(readCount)]
     const reply = await redis.send(stream, command, readDeadlineMs).catch(() => null)
-    return Array.isArray(reply) ? entriesOf(partition, reply[1]) : []
+    return Array.isArray(reply) ? getEntries(partition, reply[1]) : []
   }
 
   const fill = async () => {
@@ -84,7 +84,9 @@ export function createUsageStream({
     const isTime = now - lookedAt >= lookAfterMs
     if (isTime) lookedAt = now
     // In one tick, so that all reads share one round trip.
-    const found = await Promise.all((isTime ? allPartitions : allPartitions.filter(one => own.has(one))).map(read))
+    const found = await Promise.all(
+      (isTime ? allPartitions : allPartitions.filter(allPartition => own.has(allPartition))).map(read),
+    )
     if (now - claimedAt >= claimEveryMs) {
       claimedAt = now
       found.push(...(await Promise.all(allPartitions.map(claim))))
@@ -95,11 +97,13 @@ export function createUsageStream({
   const finish = (entries: readonly Entry[]) => {
     // A shipped checkpoint does not confirm the request's final record, which may be kept under the same ID.
     kept.release(
-      entries.flatMap(({ record }) => (record === null || truthOf(record) === 'checkpoint' ? [] : [record.request_id])),
+      entries.flatMap(({ record }) =>
+        record === null || getTruth(record) === 'checkpoint' ? [] : [record.request_id],
+      ),
     )
     const byPartition = Map.groupBy(entries, entry => entry.partition)
     for (const [partition, ofPartition] of byPartition) {
-      const { stream } = keysOf(partition)
+      const { stream } = getKeys(partition)
       const ids = ofPartition.map(entry => entry.id)
       // If this fails, the entries are delivered again, and the ledger keeps one copy.
       redis.send(stream, ['XACK', stream, group, ...ids]).catch(() => {})
@@ -130,7 +134,7 @@ function firstStream(reply: unknown): unknown {
   return Array.isArray(reply) && Array.isArray(reply[0]) ? reply[0][1] : []
 }
 
-function entriesOf(partition: number, entries: unknown): Entry[] {
+function getEntries(partition: number, entries: unknown): Entry[] {
   if (!Array.isArray(entries)) return []
   return entries.flatMap(entry =>
     // A claimed entry that was deleted in the meantime has no fields.

@@ -9,7 +9,7 @@ import type { Database } from '../database/database.ts'
 import { summedBySlots, summedCounts } from '../database/duration-sql.ts'
 import { withAccountRls } from '../database/statement.ts'
 import type { UsageScope } from '../database/visible-requests.ts'
-import { linesOf, readsLog, type UsageGroup, type UsagePeriod, type UsageSplit } from './usage-lines.ts'
+import { getLines, readsLog, type UsageGroup, type UsagePeriod, type UsageSplit } from './usage-lines.ts'
 
 /** Sums over requests. Money is an integer of 1e-8 USD. */
 export type UsageSums = {
@@ -72,7 +72,7 @@ export function readUsage(database: Database, scope: UsageScope, period: UsagePe
     }
     // All parts together are the groups, so that the log is read once.
     const [parts] = await Promise.all([readParts(sql, scope, period, splitBy), prepared])
-    return { ...groupsOf(parts), parts }
+    return { ...getGroups(parts), parts }
   }, deadlineMs)
 }
 
@@ -93,9 +93,9 @@ async function readGroups(
   const { groupBy } = period
   const [total, ...groups] = await sql<(UsageSums & Unit & { is_total: boolean })[]>`
     select
-      grouping(unit) = 1 as is_total, unit, ${nameOf(sql, groupBy, sql`unit`)} as name,
+      grouping(unit) = 1 as is_total, unit, ${getName(sql, groupBy, sql`unit`)} as name,
       ${summed(sql, scope, period)}
-    from (select ${unitOf(sql, groupBy)} as unit, lines.* from ${linesOf(sql, scope, period)} as lines) as units
+    from (select ${getUnit(sql, groupBy)} as unit, lines.* from ${getLines(sql, scope, period)} as lines) as units
     group by grouping sets ((unit), ())
     having grouping(unit) = 1 or sum(requests) > 0
     order by is_total desc, ${isTime(groupBy) ? sql`unit` : sql`billed_microcents desc, unit`}
@@ -109,15 +109,15 @@ async function readGroups(
 async function readParts(sql: TransactionSql, scope: UsageScope, period: UsagePeriod, splitBy: UsageSplit) {
   const rows = await sql<(UsageSums & Unit & { place: number; part: string | null })[]>`
     with lines as (
-      select ${unitOf(sql, period.groupBy)} as unit, ${unitOf(sql, splitBy)} as part, lines.*
-      from ${linesOf(sql, scope, period)} as lines
+      select ${getUnit(sql, period.groupBy)} as unit, ${getUnit(sql, splitBy)} as part, lines.*
+      from ${getLines(sql, scope, period)} as lines
     ), ranked as (
       select part, least(row_number() over (order by sum(billed_microcents) desc, sum(requests) desc, part), ${maximumParts + 1}::int)::int as place
       from lines group by part having sum(requests) > 0
     )
     select
       place, min(part) filter (where place <= ${maximumParts}::int) as part, unit,
-      ${nameOf(sql, splitBy, sql`min(part)`)} as name,
+      ${getName(sql, splitBy, sql`min(part)`)} as name,
       ${summed(sql, scope, period)}
     from lines join ranked using (part)
     group by place, unit
@@ -132,7 +132,7 @@ async function readParts(sql: TransactionSql, scope: UsageScope, period: UsagePe
 }
 
 /** Returns the groups of a period by time from their parts. */
-function groupsOf(parts: readonly UsagePart[]): Omit<GroupedUsage, 'parts'> {
+function getGroups(parts: readonly UsagePart[]): Omit<GroupedUsage, 'parts'> {
   const byUnit = Map.groupBy(
     parts.flatMap(part => [...part.byUnit]),
     ([unit]) => unit,
@@ -140,15 +140,17 @@ function groupsOf(parts: readonly UsagePart[]): Omit<GroupedUsage, 'parts'> {
   const groups = [...byUnit]
     .map(([unit, found]) => ({ unit, name: null, ...sumOfSums(found.map(([, sums]) => sums)) }))
     .filter(({ requests }) => requests > 0)
-    .sort((one, other) => (one.unit < other.unit ? -1 : 1))
+    .sort((item, other) => (item.unit < other.unit ? -1 : 1))
   return { total: sumOfSums(groups), groups: groups.slice(0, maximumGroups) }
 }
 
 function sumOfSums(all: readonly UsageSums[]): UsageSums {
   const sum = (field: Exclude<keyof UsageSums, 'latency' | 'first_token'>) =>
-    all.reduce((to, one) => to + one[field], 0)
+    all.reduce((to, usageSums) => to + usageSums[field], 0)
   const counts = (field: 'latency' | 'first_token') =>
-    Array.from({ length: bucketCount }, (_, slot) => all.reduce((to, one) => to + (one[field][slot] ?? 0), 0))
+    Array.from({ length: bucketCount }, (_, slot) =>
+      all.reduce((to, usageSums) => to + (usageSums[field][slot] ?? 0), 0),
+    )
   return {
     requests: sum('requests'),
     completed: sum('completed'),
@@ -165,7 +167,7 @@ function sumOfSums(all: readonly UsageSums[]): UsageSums {
 
 const isTime = (group: UsageGroup) => group === 'hour' || group === 'day' || group === 'month'
 
-function unitOf(sql: TransactionSql, group: UsageGroup) {
+function getUnit(sql: TransactionSql, group: UsageGroup) {
   const units = {
     hour: sql`to_char(hour, 'YYYY-MM-DD"T"HH24')`,
     day: sql`day::text`,
@@ -181,7 +183,7 @@ function unitOf(sql: TransactionSql, group: UsageGroup) {
 }
 
 /** SQL for the name of a unit: of a key, a user, or a project. */
-function nameOf(sql: TransactionSql, group: UsageGroup, unit: ReturnType<TransactionSql>) {
+function getName(sql: TransactionSql, group: UsageGroup, unit: ReturnType<TransactionSql>) {
   if (group === 'key') return sql`(select name from api_keys where id = ${unit})`
   if (group === 'member') return sql`(select email from users where id = ${unit})`
   if (group === 'project') return sql`(select name from projects where id = ${unit})`

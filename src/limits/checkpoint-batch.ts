@@ -14,7 +14,7 @@ export type NotesStore = {
 }
 
 /** A request and its reported usage; null = it has ended, or never reported. */
-export type PendingCheckpoint = { seat: Reservation; progress: (() => InterimUsage) | null }
+export type PendingCheckpoint = { reservation: Reservation; progress: (() => InterimUsage) | null }
 
 export type CheckpointBatch = {
   /** Marks a request of this meter as having new usage to report. */
@@ -22,7 +22,7 @@ export type CheckpointBatch = {
   /** Marks a request as ended. */
   end(noted: PendingCheckpoint): void
   /** Writes the usage of another meter's request to disk until `forget` is called. */
-  keep(seat: Reservation, progress: () => InterimUsage): void
+  keep(reservation: Reservation, progress: () => InterimUsage): void
   /** Stops writing that request: it has ended, or its checkpoint is stored elsewhere. */
   forget(requestId: string): void
   /** Writes everything that was marked since the last call. */
@@ -34,7 +34,7 @@ export type CheckpointBatch = {
 const flushAfterMs = 250
 
 /** Creates a batch for these checkpoints; without a store nothing is written. */
-export function createProgressNotes(checkpoints: NotesStore | undefined): CheckpointBatch {
+export function createProgressLog(checkpoints: NotesStore | undefined): CheckpointBatch {
   /** Marked, and not on disk yet. */
   const noted = new Map<string, PendingCheckpoint>()
   /** Requests of another meter that are on disk. */
@@ -43,8 +43,8 @@ export function createProgressNotes(checkpoints: NotesStore | undefined): Checkp
 
   const flush = () => {
     const records = new Map<string, UsageRecord>()
-    for (const [requestId, { seat, progress }] of noted)
-      if (progress !== null) records.set(requestId, settledRecord(seat, progress()))
+    for (const [requestId, { reservation, progress }] of noted)
+      if (progress !== null) records.set(requestId, settledRecord(reservation, progress()))
     checkpoints?.write(records, over)
     noted.clear()
     over.length = 0
@@ -53,31 +53,31 @@ export function createProgressNotes(checkpoints: NotesStore | undefined): Checkp
 
   return {
     flush,
-    note(one, progress) {
-      one.progress = progress
-      noted.set(one.seat.requestId, one)
+    note(pendingCheckpoint, progress) {
+      pendingCheckpoint.progress = progress
+      noted.set(pendingCheckpoint.reservation.requestId, pendingCheckpoint)
       flushing.need()
     },
-    end(one) {
-      const { requestId } = one.seat
-      if (one.progress !== null) {
+    end(pendingCheckpoint) {
+      const { requestId } = pendingCheckpoint.reservation
+      if (pendingCheckpoint.progress !== null) {
         over.push(requestId)
         flushing.need()
       }
       // A map keeps deleted values for a while (`core/chat/request-abort.ts`). This releases the request that the value
       // references.
-      one.progress = null
+      pendingCheckpoint.progress = null
       noted.delete(requestId)
     },
-    keep(seat, progress) {
-      keeping.add(seat.requestId)
-      noted.set(seat.requestId, { seat, progress })
+    keep(reservation, progress) {
+      keeping.add(reservation.requestId)
+      noted.set(reservation.requestId, { reservation, progress })
       flushing.need()
     },
     forget(requestId) {
       if (!keeping.delete(requestId)) return
-      const one = noted.get(requestId)
-      if (one !== undefined) one.progress = null
+      const pendingCheckpoint = noted.get(requestId)
+      if (pendingCheckpoint !== undefined) pendingCheckpoint.progress = null
       noted.delete(requestId)
       over.push(requestId)
       flushing.need()

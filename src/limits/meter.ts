@@ -54,21 +54,21 @@ export type LimitErrorCode =
   | 'monthly_cost_exceeded'
 
 export type Admission =
-  | { readonly admitted: true; readonly seat: Reservation; readonly standing: QuotaStatus }
+  | { readonly admitted: true; readonly reservation: Reservation; readonly quotaStatus: QuotaStatus }
   | {
       readonly admitted: false
       readonly code: LimitErrorCode
       readonly retryAfterMs: number
       /** Name of the scope whose limit was reached; null = the account. */
       readonly scope: string | null
-      readonly standing: QuotaStatus
+      readonly quotaStatus: QuotaStatus
     }
 
 /** Why a request is rejected. */
 export type LimitReached = Pick<Admission & { readonly admitted: false }, 'code' | 'scope' | 'retryAfterMs'>
 
 export type Settlement = {
-  readonly seat: Reservation
+  readonly reservation: Reservation
   /** Used input and output tokens. All count against the day, also beyond the reservation. */
   readonly tokens: number
   /** At most `seat.reservedMicrocents` unless it is owed in full; the meter limits it, and the record with it. */
@@ -83,7 +83,7 @@ export type InterimUsage = Pick<Settlement, 'tokens' | 'microcents' | 'isOwedInF
 
 /** An open reservation with everything needed to move it to another meter. */
 export type OpenReservation = {
-  readonly seat: Reservation
+  readonly reservation: Reservation
   readonly limits: Limits
   readonly scopes: readonly Scope[]
   readonly admittedAt: number
@@ -97,7 +97,7 @@ export type Meter = {
   /** Returns what `admit` would reject a request for now; null = it would be admitted. Reserves nothing. Rejects like `admit`. */
   check(request: AdmissionRequest): Promise<LimitReached | null>
   /** Increases a reservation for a more expensive fallback, all or nothing; null = the account cannot pay for it. */
-  raise(seat: Reservation, reservedTokens: number, reservedMicrocents: number): Promise<Reservation | null>
+  raise(reservation: Reservation, reservedTokens: number, reservedMicrocents: number): Promise<Reservation | null>
   /** Settles once per request ID; repeating it changes nothing. Resolves when the record is durable. */
   settle(settlement: Settlement): Promise<QuotaStatus>
   /**
@@ -105,13 +105,13 @@ export type Meter = {
    * batches within 250 ms. If the process dies, the request is settled to its last checkpoint when its lease expires.
    * Never throws.
    */
-  checkpoint(seat: Reservation, progress: () => InterimUsage): void
+  checkpoint(reservation: Reservation, progress: () => InterimUsage): void
   /**
    * Reads an account's counters from the store that decides, and returns its quota status. Reserves nothing. Reservations whose
    * lease ran out count until the next admission releases them. Rejects like `admit` if no store answers.
    */
   loadStatus(accountId: string, limits: Limits): Promise<QuotaStatus>
   /** Returns the last known quota status from memory; null = none. */
-  standing(accountId: string, limits: Limits): QuotaStatus | null
+  quotaStatus(accountId: string, limits: Limits): QuotaStatus | null
   close(): Promise<void>
 }

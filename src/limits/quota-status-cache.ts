@@ -12,12 +12,12 @@ export type CachedStatus = DailyUsage & {
   readonly day: number
   readonly requests: number
   readonly resetMs: number
-  readonly seats: number
+  readonly reservations: number
   readonly dayEndsInMs: number
 }
 
 /** Cache of accounts' last counters, so that the quota status needs no round trip. */
-type Standings = {
+type StatusCache = {
   note(accountId: string, noted: CachedStatus): void
   /** Returns the counters as replied; null = none. */
   last(accountId: string): CachedStatus | null
@@ -28,20 +28,20 @@ type Standings = {
 const minuteMs = 60_000
 
 /** Creates an empty cache. The least recently updated accounts are evicted first. */
-export function createStandings(clock: { now(): number }): Standings {
+export function createStatusCache(clock: { now(): number }): StatusCache {
   const memory = new Map<string, CachedStatus>()
   return {
     note: (accountId, noted) => setBounded(memory, accountId, noted, maximumAccounts),
     last: accountId => memory.get(accountId) ?? null,
     now(accountId, limits) {
       const noted = memory.get(accountId)
-      return noted === undefined ? null : standingAfter(noted, clock.now() - noted.at, limits)
+      return noted === undefined ? null : quotaStatusAfter(noted, clock.now() - noted.at, limits)
     },
   }
 }
 
 /** Counters of an account at `at`, the store's time, after it has settled a request. */
-type SettledCounters = DailyUsage & { readonly day: number; readonly seats: number; readonly at: number }
+type SettledCounters = DailyUsage & { readonly day: number; readonly reservations: number; readonly at: number }
 
 /** Returns the counters after a settlement. The store does not return the requests of the minute. */
 export function afterSettlement(noted: CachedStatus | null, settled: SettledCounters, now: number): CachedStatus {
@@ -55,19 +55,19 @@ export function afterSettlement(noted: CachedStatus | null, settled: SettledCoun
     resetMs: noted === null ? 0 : Math.max(0, noted.resetMs - (now - noted.at)),
     tokens: used.tokens,
     microcents: used.microcents,
-    seats: settled.seats,
+    reservations: settled.reservations,
     dayEndsInMs: dayMs - (settled.at % dayMs),
   }
 }
 
 /** Returns the counters after the release of a reservation whose reply contains no counters. */
-export function afterRelease(noted: CachedStatus, seat: Reservation, spent: DailyUsage): CachedStatus {
-  const isToday = noted.day === seat.day
+export function afterRelease(noted: CachedStatus, reservation: Reservation, spent: DailyUsage): CachedStatus {
+  const isToday = noted.day === reservation.day
   return {
     ...noted,
-    seats: Math.max(0, noted.seats - 1),
-    tokens: isToday ? noted.tokens - seat.reservedTokens + spent.tokens : noted.tokens,
-    microcents: isToday ? noted.microcents - seat.reservedMicrocents + spent.microcents : noted.microcents,
+    reservations: Math.max(0, noted.reservations - 1),
+    tokens: isToday ? noted.tokens - reservation.reservedTokens + spent.tokens : noted.tokens,
+    microcents: isToday ? noted.microcents - reservation.reservedMicrocents + spent.microcents : noted.microcents,
   }
 }
 
@@ -77,11 +77,11 @@ export function untouched(limits: Limits): QuotaStatus {
     requests: { limit: limits.requestsPerMinute, remaining: limits.requestsPerMinute, resetMs: 0 },
     tokens: { limit: limits.dailyTokens, remaining: limits.dailyTokens, resetMs: minuteMs },
     costMicrocents: { limit: limits.dailyCostMicrocents, remaining: limits.dailyCostMicrocents },
-    seats: { limit: limits.concurrentRequests, remaining: limits.concurrentRequests },
+    reservations: { limit: limits.concurrentRequests, remaining: limits.concurrentRequests },
   }
 }
 
-function standingAfter(noted: CachedStatus, elapsed: number, limits: Limits): QuotaStatus {
+function quotaStatusAfter(noted: CachedStatus, elapsed: number, limits: Limits): QuotaStatus {
   const sameDay = elapsed < noted.dayEndsInMs
   const resetMs = Math.max(0, noted.resetMs - elapsed)
   return {
@@ -99,7 +99,7 @@ function standingAfter(noted: CachedStatus, elapsed: number, limits: Limits): Qu
       limit: limits.dailyCostMicrocents,
       remaining: left(limits.dailyCostMicrocents, sameDay ? noted.microcents : 0),
     },
-    seats: { limit: limits.concurrentRequests, remaining: left(limits.concurrentRequests, noted.seats) },
+    reservations: { limit: limits.concurrentRequests, remaining: left(limits.concurrentRequests, noted.reservations) },
   }
 }
 

@@ -30,26 +30,32 @@ const refusals: readonly (LimitErrorCode | null)[] = [
 ]
 
 /** Returns a reply as numbers; missing ones are 0. */
-export function numbersOf(reply: readonly unknown[]): Numbers {
+export function getNumbers(reply: readonly unknown[]): Numbers {
   const at = (index: number) => Number(reply[index] ?? 0)
   return [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8), at(9), at(10), at(11), at(12), at(13), at(14)]
 }
 
 /** Returns a store's decision on `request` and the account's counters after it. `now` is this process's time in ms. */
-export function decisionOf(request: AdmissionRequest, numbers: Numbers, now: number) {
+export function getDecision(request: AdmissionRequest, numbers: Numbers, now: number) {
   const { requestId, accountId, scopes } = request
   const [status, wait, outputCap, reservedTokens, reservedMicrocents, day, , , , , , at, , , place] = numbers
   const code = refusals[status] ?? null
   // The stores know no calendar beyond the present month.
   const waitMs = code === 'monthly_cost_exceeded' ? untilNextMonth(at) : wait
   const scope = scopes?.[place - 1]?.name ?? null
-  const seat: Reservation = { requestId, accountId, outputCap, reservedTokens, reservedMicrocents, day }
-  return { code, scope, retryAfterMs: Math.max(1, Math.ceil(waitMs)), seat, noted: cachedStatusOf(numbers, now) }
+  const reservation: Reservation = { requestId, accountId, outputCap, reservedTokens, reservedMicrocents, day }
+  return {
+    code,
+    scope,
+    retryAfterMs: Math.max(1, Math.ceil(waitMs)),
+    reservation,
+    noted: getCachedStatus(numbers, now),
+  }
 }
 
 /** Returns the status to cache for the account of a reply. `now` is this process's time in ms. */
-export function cachedStatusOf(numbers: Numbers, now: number): CachedStatus {
-  const [, , , , , , requests, resetMs, tokens, microcents, seats, at] = numbers
+export function getCachedStatus(numbers: Numbers, now: number): CachedStatus {
+  const [, , , , , , requests, resetMs, tokens, microcents, reservations, at] = numbers
   return {
     at: now,
     day: formatDay(at),
@@ -57,7 +63,7 @@ export function cachedStatusOf(numbers: Numbers, now: number): CachedStatus {
     resetMs,
     tokens,
     microcents,
-    seats,
+    reservations,
     dayEndsInMs: dayMs - (at % dayMs),
   }
 }

@@ -3,8 +3,8 @@ import type { DailyUsage, UsageRecord } from '../core/usage/usage-record.ts'
 import type { InterimUsage, Reservation } from './meter.ts'
 
 /** Returns the record that the ledger will store for a request with this usage. */
-export function settledRecord(seat: Reservation, used: InterimUsage): UsageRecord {
-  return recordOf(used.record, seat, spentBy(used, seat))
+export function settledRecord(reservation: Reservation, used: InterimUsage): UsageRecord {
+  return getRecord(used.record, reservation, spentBy(used, reservation))
 }
 
 /**
@@ -12,16 +12,16 @@ export function settledRecord(seat: Reservation, used: InterimUsage): UsageRecor
  * small reservation would otherwise be free. Money is at most the reserved amount unless it is owed in full; the operator bears
  * the rest.
  */
-export function spentBy(used: DailyUsage & Pick<InterimUsage, 'isOwedInFull'>, seat: Reservation): DailyUsage {
-  const most = used.isOwedInFull ? Number.POSITIVE_INFINITY : seat.reservedMicrocents
+export function spentBy(used: DailyUsage & Pick<InterimUsage, 'isOwedInFull'>, reservation: Reservation): DailyUsage {
+  const most = used.isOwedInFull ? Number.POSITIVE_INFINITY : reservation.reservedMicrocents
   return { tokens: Math.max(0, used.tokens), microcents: Math.max(0, Math.min(used.microcents, most)) }
 }
 
 /** Returns the record dated to the reservation's day, billed with the amount that the meter counted. */
-export function recordOf(record: UsageRecord, seat: Reservation, spent: DailyUsage): UsageRecord {
-  const at_ms = Math.min(Math.max(record.at_ms, seat.day * dayMs), (seat.day + 1) * dayMs - 1)
+export function getRecord(record: UsageRecord, reservation: Reservation, spent: DailyUsage): UsageRecord {
+  const at_ms = Math.min(Math.max(record.at_ms, reservation.day * dayMs), (reservation.day + 1) * dayMs - 1)
   const { microcents: billed_microcents } = spent
-  const { reservedMicrocents: reserved_microcents } = seat
+  const { reservedMicrocents: reserved_microcents } = reservation
   const isSo =
     record.at_ms === at_ms &&
     record.billed_microcents === billed_microcents &&

@@ -7,6 +7,6 @@ const maximumSettled = 20_000
  * Creates a map of settled requests' reservations by request ID, so that a repeated call returns the same result. The
  * oldest are evicted.
  */
-export function createSettledSeats(): RecentMap<Pick<OpenReservation, 'seat' | 'limits'>> {
+export function createSettledReservations(): RecentMap<Pick<OpenReservation, 'reservation' | 'limits'>> {
   return createRecentMap(maximumSettled)
 }

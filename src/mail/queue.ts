@@ -82,7 +82,7 @@ export function createMail({ transport, clock, log, waitsMs = usualWaitsMs }: Ma
       const waitMs = cause instanceof EmailRejectedError || isClosing ? undefined : waitsMs[tries]
       if (waitMs !== undefined) return void clock.after(waitMs, () => enter({ letter, tries: tries + 1 }))
       held--
-      log.warn('email_failed', { kind: letter.kind, tries: tries + 1, detail: reasonOf(cause) })
+      log.warn('email_failed', { kind: letter.kind, tries: tries + 1, detail: getReason(cause) })
     }
   }
   const enter = (letter: Held) => {
@@ -112,7 +112,7 @@ export function createMail({ transport, clock, log, waitsMs = usualWaitsMs }: Ma
         await transport.send(letter)
         return 'sent'
       } catch (cause) {
-        log.warn('email_failed', { kind: letter.kind, tries: 1, detail: reasonOf(cause) })
+        log.warn('email_failed', { kind: letter.kind, tries: 1, detail: getReason(cause) })
         return cause instanceof EmailRejectedError ? 'refused' : 'failed'
       }
     },
@@ -130,7 +130,7 @@ export function createMail({ transport, clock, log, waitsMs = usualWaitsMs }: Ma
 }
 
 /** Returns an error code if there is one, because a mail server's text may contain the address. */
-function reasonOf(cause: unknown): string {
+function getReason(cause: unknown): string {
   if (cause instanceof EmailRejectedError) return cause.message
   return cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? cause.code : 'not delivered'
 }
@@ -177,7 +177,7 @@ export function smtpTransport({ url, from, requireTls, openingMs }: SmtpSettings
           ...(messageId === undefined ? {} : { messageId }),
         })
       } catch (cause) {
-        const code = rejectionOf(cause)
+        const code = findRejection(cause)
         if (code !== null) throw new EmailRejectedError(`refused with ${code}`)
         throw cause
       }
@@ -190,7 +190,7 @@ export function smtpTransport({ url, from, requireTls, openingMs }: SmtpSettings
  * Returns the server's code if it permanently rejects this recipient or this text; null for any other failure. A 5xx to
  * another command (wrong credentials, no service, the sender) would meet every email until the operator corrects it.
  */
-function rejectionOf(cause: unknown): number | null {
+function findRejection(cause: unknown): number | null {
   if (!(cause instanceof Error && 'responseCode' in cause && 'command' in cause)) return null
   const { responseCode, command } = cause
   const isOfEmail = command === 'RCPT TO' || command === 'DATA'

@@ -4,7 +4,7 @@
  */
 import { fullName, type Model } from '../core/models/models.ts'
 import { type PriceTerms, ratesAt } from '../core/models/pricing.ts'
-import { costOf } from '../core/usage/money.ts'
+import { getCost } from '../core/usage/money.ts'
 import { discountScore, type Scored } from './scoring.ts'
 
 /** The model that recently answered a conversation with the same beginning. */
@@ -56,7 +56,7 @@ function cost(
   { inputTokens, outputTokens, terms }: CachedRequest,
   cachedInputTokens: number,
 ): number {
-  return costOf(ratesAt(pricing, terms), {
+  return getCost(ratesAt(pricing, terms), {
     inputTokens,
     cachedInputTokens,
     cacheWriteTokens: 0,

@@ -38,7 +38,7 @@ export function parseLevelShares({
  * Returns the level of a prompt from its expected quality gain. `strongGain` is a percentile among reference prompts,
  * so the shares themselves are the thresholds.
  */
-export function levelOf(strongGain: number, { strong, middle }: LevelShares): Level {
+export function getLevel(strongGain: number, { strong, middle }: LevelShares): Level {
   if (strong > 0 && strongGain + strong >= 1) return 'strong'
   return middle > 0 && strongGain + strong + middle >= 1 ? 'middle' : 'light'
 }

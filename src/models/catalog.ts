@@ -17,7 +17,7 @@ import {
   tiers,
 } from '../core/models/models.ts'
 import { type Prices, type Pricing, priceVariant, type Rates } from '../core/models/pricing.ts'
-import { oneOf } from '../core/validation/validate.ts'
+import { getOne } from '../core/validation/validate.ts'
 import file from './catalog.json'
 
 const text = Type.String()
@@ -32,7 +32,7 @@ const prices = { input: number, output: number, cachedInput: orNull(number), cac
 const budget = { minimum: number, maximum: number, canDisable: flag }
 
 const parameterRules = {
-  sampling: oneOf(['accepted', 'rejected', 'only_with_effort_none', 'accepted_when_thinking_disabled']),
+  sampling: getOne(['accepted', 'rejected', 'only_with_effort_none', 'accepted_when_thinking_disabled']),
   maximumTemperature: number,
   temperatureWithTopP: flag,
   penalties: flag,
@@ -42,24 +42,24 @@ const parameterRules = {
   maximumTopLogprobs: number,
   maximumStops: number,
   maximumChoices: number,
-  outputCapField: oneOf(['max_completion_tokens', 'max_tokens']),
-  systemRole: oneOf(['system', 'developer']),
-  forcedToolChoice: oneOf(['accepted', 'rejected', 'rejected_when_thinking']),
+  outputCapField: getOne(['max_completion_tokens', 'max_tokens']),
+  systemRole: getOne(['system', 'developer']),
+  forcedToolChoice: getOne(['accepted', 'rejected', 'rejected_when_thinking']),
   toolsNeedEffortNone: flag,
   prefill: flag,
-  efforts: Type.Array(oneOf(reasoningEfforts)),
+  efforts: Type.Array(getOne(reasoningEfforts)),
   reasoning: Type.Union([
-    object({ kind: oneOf(['none', 'effort', 'level']) }),
-    object({ kind: Type.Literal('adaptive'), off: oneOf(['disabled', 'between_tools', 'lowest_effort']) }),
-    object({ kind: oneOf(['budget', 'token_budget']), ...budget }),
+    object({ kind: getOne(['none', 'effort', 'level']) }),
+    object({ kind: Type.Literal('adaptive'), off: getOne(['disabled', 'between_tools', 'lowest_effort']) }),
+    object({ kind: getOne(['budget', 'token_budget']), ...budget }),
   ]),
   streamOptions: flag,
   parallelToolCalls: flag,
-  responseFormat: oneOf(['json_schema', 'json_object', 'none']),
+  responseFormat: getOne(['json_schema', 'json_object', 'none']),
   passExtras: flag,
 }
 
-const metric = oneOf(['artificial_analysis_intelligence_index', 'livebench_global_average', 'arena_text_score'])
+const metric = getOne(['artificial_analysis_intelligence_index', 'livebench_global_average', 'arena_text_score'])
 const sourced = { variant: text, source: text, date: text }
 const score = { metric, value: number, ...sourced }
 const speed = orNull(object({ tokensPerSecond: number, firstTokenSeconds: number, ...sourced }))
@@ -69,7 +69,7 @@ const rowSchema = object({
   why,
   provider: text,
   displayName: text,
-  tier: oneOf(tiers),
+  tier: getOne(tiers),
   pricing: object({ ...prices, longContext: orNull(object({ aboveInputTokens: number, ...prices })) }),
   pricingSource: text,
   contextWindow: number,
@@ -126,7 +126,7 @@ const fileSchema = object({
   models: Type.Array(rowSchema),
 })
 
-type CatalogueRow = Static<typeof rowSchema>
+type CatalogRow = Static<typeof rowSchema>
 
 const { date, sources, attributions, rules, models: rows } = checked(file)
 
@@ -151,11 +151,11 @@ const toIndex = indexByLiveBench(rows)
 /** The 23 models in display order: by provider, most expensive line first. */
 export const catalog: readonly Model[] = rows.map(row => {
   const { why: _why, rules: _rules, standIn: _standIn, ...model } = row
-  const parameters = parametersOf(row)
-  return { ...model, parameters, pricing: pricingWithTiers(row, parameters), figures: figuresOf(row) }
+  const parameters = getParameters(row)
+  return { ...model, parameters, pricing: pricingWithTiers(row, parameters), figures: getFigures(row) }
 })
 
-function parametersOf({ id, rules: name, parameters }: CatalogueRow): ParameterRules {
+function getParameters({ id, rules: name, parameters }: CatalogRow): ParameterRules {
   const set = rules[name]
   if (set === undefined) throw new Error(`catalog: ${id} names unknown rules: ${name}`)
   const { why: _why, ...shared } = set
@@ -163,7 +163,7 @@ function parametersOf({ id, rules: name, parameters }: CatalogueRow): ParameterR
 }
 
 /** OpenAI serves its reasoning models in the tier `flex` at half the usual prices. Source: its pricing page, "Flex". */
-function pricingWithTiers({ provider, pricing }: CatalogueRow, { reasoning }: ParameterRules): Pricing {
+function pricingWithTiers({ provider, pricing }: CatalogRow, { reasoning }: ParameterRules): Pricing {
   if (provider !== 'openai' || reasoning.kind !== 'effort') return pricing
   const half = (price: number | null) => price && price / 2
   const halved = <P extends Prices>(own: P): P => ({
@@ -184,7 +184,7 @@ function pricingWithTiers({ provider, pricing }: CatalogueRow, { reasoning }: Pa
  * used. Quality and time to first token thus describe the highest published effort; measurements of live traffic
  * replace them.
  */
-function figuresOf(row: CatalogueRow): RoutingFigures {
+function getFigures(row: CatalogRow): RoutingFigures {
   const own = indexOf(row.qualityScores)
   const index = own ?? relativeIndex(row)
   const speed = row.evidence.speed ?? nearestSpeed(row)
@@ -196,7 +196,7 @@ function figuresOf(row: CatalogueRow): RoutingFigures {
   }
 }
 
-function relativeIndex(row: CatalogueRow): number {
+function relativeIndex(row: CatalogRow): number {
   const relative = row.evidence.nearestRelative
   const published = relative === null ? null : indexOf([relative])
   if (published !== null) return published
@@ -209,17 +209,17 @@ function relativeIndex(row: CatalogueRow): number {
  * Returns the speed of the model's predecessor, else of the model of its provider with the nearest price ratio and a
  * known speed.
  */
-function nearestSpeed(row: CatalogueRow): MeasuredSpeed {
+function nearestSpeed(row: CatalogRow): MeasuredSpeed {
   const own = row.evidence.nearestRelative?.speed
   if (own) return own
-  const distance = (other: CatalogueRow) => Math.abs(Math.log(blendedPrice(other.pricing) / blendedPrice(row.pricing)))
+  const distance = (other: CatalogRow) => Math.abs(Math.log(blendedPrice(other.pricing) / blendedPrice(row.pricing)))
   const known = rows
     .filter(other => other.provider === row.provider)
     .flatMap(other => {
       const speed = other.evidence.speed ?? other.evidence.nearestRelative?.speed
       return speed ? [{ speed, distance: distance(other) }] : []
     })
-    .sort((one, other) => one.distance - other.distance)
+    .sort((item, other) => item.distance - other.distance)
   const nearest = known[0]
   if (nearest === undefined) throw new Error(`catalog: no speed is known of any model of ${row.provider}`)
   return nearest.speed

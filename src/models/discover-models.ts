@@ -71,7 +71,7 @@ class Server {
   async list(): Promise<boolean> {
     const { log } = this.deps
     const { id, toModel } = this.server
-    const listed = await listOf(this.deps, this.server)
+    const listed = await getList(this.deps, this.server)
     if (listed === null) {
       if (this.isUp) log.warn('model_discovery_failed', { provider: id, detail: 'GET /v1/models failed; retrying' })
       this.isUp = false
@@ -104,7 +104,7 @@ class Server {
 
 type Listed = { readonly name: string; readonly contextWindow: number | null }
 
-async function listOf(
+async function getList(
   { clock, network, timeoutMs }: DiscoveryDeps,
   { url, apiKey }: LocalServer,
 ): Promise<readonly Listed[] | null> {
@@ -137,7 +137,7 @@ function readList(text: string): readonly Listed[] | null {
     const contextWindow = [max_model_len, max_context_length, context_length].find(isContextWindow) ?? null
     return [{ name: id, contextWindow }]
   })
-  const byName = new Map(listed.toReversed().map(one => [one.name, one]))
+  const byName = new Map(listed.toReversed().map(item => [item.name, item]))
   return [...new Set(listed.map(({ name }) => name))].slice(0, maximumModels).flatMap(name => byName.get(name) ?? [])
 }
 

@@ -62,7 +62,7 @@ type HealthEntry = {
 /** Keys are `provider/model`, and `provider/model#credential` if a provider has several credentials. */
 export type HealthTracker = {
   report(key: string, report: HealthReport): void
-  stateOf(key: string): HealthState
+  getState(key: string): HealthState
   /**
    * Returns true if the model may be called now: false during a pause and while another request's probe is running.
    * Changes nothing.
@@ -86,11 +86,11 @@ export type HealthTracker = {
   /** Returns the moving average of milliseconds to the first token; null = no measurement. */
   firstTokenMs(key: string): number | null
   /** Returns a model's published figures combined with recent measurements; null = no measurement. */
-  figuresOf(key: string, published: RoutingFigures): Figures | null
+  findFigures(key: string, published: RoutingFigures): Figures | null
   /** Returns the displayed state of a model: its own, or `unhealthy` while its provider's credential is rejected. */
-  entryOf(key: string): HealthEntry
+  getEntry(key: string): HealthEntry
   /** Returns when the provider last answered and failed. */
-  activityOf(provider: string): Readonly<ProviderActivity>
+  getActivity(provider: string): Readonly<ProviderActivity>
   /** Returns every tracked model. */
   list(): readonly HealthEntry[]
   /** Counts a request as active until its `end`, which may be called twice. */
@@ -125,14 +125,18 @@ const minimumRetries = 3
 const maximumKeys = 10_000
 
 /** Creates a tracker in which all models are healthy. */
-export function createHealthBook({ clock }: { readonly clock: { now(): number; monotonic(): number } }): HealthTracker {
+export function createHealthTracker({
+  clock,
+}: {
+  readonly clock: { now(): number; monotonic(): number }
+}): HealthTracker {
   const lines = new Map<string, Line>()
   const activity = new Map<string, ProviderActivity>()
   let activeRequests = 0
   let activeRetries = 0
 
   const unheard = (key: string): Line => {
-    const provider = key.includes('/') ? lineOf(providerKey(key)) : null
+    const provider = key.includes('/') ? getLine(providerKey(key)) : null
     if (provider !== null) bringUpToDate(provider)
     return {
       health: initialCircuit,
@@ -145,7 +149,7 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
       provider,
     }
   }
-  const lineOf = (key: string): Line => {
+  const getLine = (key: string): Line => {
     const line = lines.get(key)
     if (line !== undefined) return line
     const fresh = unheard(key)
@@ -170,7 +174,7 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     const now = clock.monotonic()
     line.seenAt = now
     const ends = [health.closedUntil, provider?.health.closedUntil ?? 0].filter(end => end > seenAt && end < now)
-    for (const at of [...ends.sort((one, other) => one - other), now]) {
+    for (const at of [...ends.sort((end, other) => end - other), now]) {
       const isDisabled = provider !== null && stateAt(provider.health, at) === 'unhealthy'
       enter(line, isDisabled ? 'unhealthy' : stateAt(health, at), now - at)
     }
@@ -186,7 +190,7 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     const bringAllUpToDate = () => {
       bringUpToDate(line)
       // A credential's state is displayed for all models of the provider.
-      if (line.provider === null) for (const one of lines.values()) if (one.provider === line) bringUpToDate(one)
+      if (line.provider === null) for (const item of lines.values()) if (item.provider === line) bringUpToDate(item)
     }
     bringAllUpToDate()
     line.health = changed
@@ -219,12 +223,12 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
     line.firstTokens ??= new FirstTokenTimes(now)
     line.firstTokens.add(firstTokenMs, now)
   }
-  const skipReasonOf = ({ health, provider }: Line, isNamed: boolean): SkipReason | null => {
+  const findSkipReason = ({ health, provider }: Line, isNamed: boolean): SkipReason | null => {
     if (provider !== null && !mayAsk(provider)) return 'provider_disabled'
     return skipReasonAt(health, timeFor(health), isNamed)
   }
-  const entryOf = (key: string): HealthEntry => {
-    const line = lineOf(key)
+  const getEntry = (key: string): HealthEntry => {
+    const line = getLine(key)
     bringUpToDate(line)
     const { state, since, health, provider } = line
     const isDisabled = provider !== null && !mayAsk(provider)
@@ -243,7 +247,7 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
       if (outcome === 'ok') activityFor(key).lastSuccessAt = clock.now()
       else if (cause !== undefined) activityFor(key).lastFailure = { kind: cause, at: clock.now() }
       const now = clock.monotonic()
-      const line = lineOf(key)
+      const line = getLine(key)
       if (cause !== undefined) (outcome === 'switched_off' ? (line.provider ?? line) : line).cause = cause
       if (firstTokenMs !== null) noteFirstToken(line, firstTokenMs, now)
       take(line, { failed: outcome !== 'ok', firstTokenMs, tokensPerSecond }, outcome, now)
@@ -255,31 +259,31 @@ export function createHealthBook({ clock }: { readonly clock: { now(): number; m
         return firstTokenMs === null ? after : afterFirstToken(after, firstTokenMs)
       })
     },
-    activityOf: provider => activity.get(provider) ?? noActivity,
-    stateOf: key => stateNow(lineOf(key)),
-    mayTry: key => skipReasonOf(lineOf(key), false) === null,
-    skipReason: (key, isNamed) => skipReasonOf(lineOf(key), isNamed),
-    entryOf,
+    getActivity: provider => activity.get(provider) ?? noActivity,
+    getState: key => stateNow(getLine(key)),
+    mayTry: key => findSkipReason(getLine(key), false) === null,
+    skipReason: (key, isNamed) => findSkipReason(getLine(key), isNamed),
+    getEntry,
     beginAttempt(key) {
-      const line = lineOf(key)
+      const line = getLine(key)
       const isProviderProbe = line.provider !== null && probe(line.provider)
       return probe(line) || isProviderProbe
     },
     endProbe(key) {
-      const line = lineOf(key)
+      const line = getLine(key)
       if (line.provider !== null) line.provider.health = withoutProbe(line.provider.health)
       line.health = withoutProbe(line.health)
     },
     lateAfterMs: (key, typicalMs) => lateAfterMs(lines.get(key)?.firstTokens ?? null, typicalMs, clock.monotonic()),
     waited(key, waitedMs) {
-      noteFirstToken(lineOf(key), waitedMs, clock.monotonic())
+      noteFirstToken(getLine(key), waitedMs, clock.monotonic())
     },
     firstTokenMs: key => lines.get(key)?.health.firstTokenMs ?? null,
-    figuresOf(key, published) {
+    findFigures(key, published) {
       const live = lines.get(key)?.live ?? null
       return live === null ? null : blendWithCatalog(published, live, clock.monotonic())
     },
-    list: () => [...lines.keys()].filter(key => key.includes('/')).map(entryOf),
+    list: () => [...lines.keys()].filter(key => key.includes('/')).map(getEntry),
     beginRequest() {
       activeRequests++
       return once(() => {

@@ -3,7 +3,7 @@
  * credentials, the upstream's name for it and the prices differ.
  */
 import { type Static, Type } from '@sinclair/typebox'
-import { configuredModelSchema, modelNameSchema, pricingOf } from '../core/models/configured-models.ts'
+import { configuredModelSchema, getPricing, modelNameSchema } from '../core/models/configured-models.ts'
 import { buildCatalog, fullName, type Model, type ModelHost } from '../core/models/models.ts'
 
 /** A model of another provider that a configured provider serves too (`GATEWAY_CONFIG`, `providers[].hosts[]`). */
@@ -48,7 +48,7 @@ function hostsByModel(models: readonly Model[], configured: readonly ConfiguredH
   for (const { host, row } of configured) {
     const model = resolve(row.model)
     if (model === null) continue
-    const pricing = row.pricing === undefined ? model.pricing : pricingOf(row.pricing)
+    const pricing = row.pricing === undefined ? model.pricing : getPricing(row.pricing)
     others.set(model, [...(others.get(model) ?? []), { host, upstreamId: row.id ?? model.id, pricing }])
   }
   return others

@@ -54,7 +54,7 @@ export type Figures = Pick<RoutingFigures, 'quality' | 'tokensPerSecond' | 'firs
   /** Number of recent attempts behind these figures; older ones count less. */
   readonly tries: number
 }
-export type FiguresOf = (model: Model) => Figures
+export type getFigures = (model: Model) => Figures
 
 export type Scored = {
   readonly model: Model
@@ -79,7 +79,7 @@ export function withoutFailures({ quality, tokensPerSecond, firstTokenMs }: Rout
 /** Cached, since every request uses it for every model. */
 const published = new WeakMap<Model, Figures>()
 
-export const publishedFigures: FiguresOf = model => {
+export const publishedFigures: getFigures = model => {
   const known = published.get(model)
   if (known !== undefined) return known
   const figures = withoutFailures(model.figures)
@@ -91,31 +91,31 @@ export const publishedFigures: FiguresOf = model => {
 export function score(
   models: readonly Model[],
   choice: ScoringMode,
-  figuresOf: FiguresOf = publishedFigures,
+  toFigures: getFigures = publishedFigures,
 ): Scored[] {
-  const weights = weightsOf(choice)
+  const weights = getWeights(choice)
   const scored: Scored[] = []
   for (const model of models)
-    insertSorted(scored, { model, score: weigh(model, weights, choice, figuresOf(model)) }, byMerit)
+    insertSorted(scored, { model, score: weigh(model, weights, choice, toFigures(model)) }, byMerit)
   return scored
 }
 
 /**
  * Returns the figures with the error rate that counts: 0 under `cost`, where a failure must not lead to a higher price.
  */
-function lossOf({ strategy }: Pick<ScoringMode, 'strategy'>, figures: Figures): Figures {
+function getLoss({ strategy }: Pick<ScoringMode, 'strategy'>, figures: Figures): Figures {
   return strategy === 'cost' && figures.errorRate > 0 ? { ...figures, errorRate: 0 } : figures
 }
 
 /** Returns the weights of the strategy, or of the prompt's level without one. */
-export function weightsOf({ strategy, level }: Pick<ScoringMode, 'strategy' | 'level'>): Weights {
+export function getWeights({ strategy, level }: Pick<ScoringMode, 'strategy' | 'level'>): Weights {
   return strategy === null ? levelWeights[level] : strategyWeights[strategy]
 }
 
 /** Returns the components of a model's score. */
 export function scoreComponents(model: Model, choice: ScoringMode, measured: Figures): ScoreComponents {
-  const weights = weightsOf(choice)
-  const figures = lossOf(choice, measured)
+  const weights = getWeights(choice)
+  const figures = getLoss(choice, measured)
   const quality = weights.quality * figures.quality
   const cost = weights.cost * costScore(model, choice.terms)
   const speed = weights.speed * speedScore(figures)
@@ -124,7 +124,7 @@ export function scoreComponents(model: Model, choice: ScoringMode, measured: Fig
 
 /** Returns the expected value of a response; a failed attempt has none. */
 function weigh(model: Model, weights: Weights, choice: ScoringMode, measured: Figures): number {
-  const figures = lossOf(choice, measured)
+  const figures = getLoss(choice, measured)
   const worth =
     weights.quality * figures.quality +
     weights.cost * costScore(model, choice.terms) +
@@ -215,16 +215,16 @@ function firstLeft<T extends Scored>(ordered: readonly T[], chosen: readonly T[]
 
 function rulesOut(chosen: readonly Scored[], round: number, entry: Scored): boolean {
   for (let turn = 0; turn < chosen.length; turn++) {
-    const one = chosen[turn]
-    if (one?.model === entry.model || (turn >= round && one?.model.provider === entry.model.provider)) return true
+    const scored = chosen[turn]
+    if (scored?.model === entry.model || (turn >= round && scored?.model.provider === entry.model.provider)) return true
   }
   return false
 }
 
 /** Returns a description of a model's score for the dry run. */
 export function describeScore(model: Model, choice: ScoringMode, measured: Figures): string {
-  const weights = weightsOf(choice)
-  const figures = lossOf(choice, measured)
+  const weights = getWeights(choice)
+  const figures = getLoss(choice, measured)
   const percent = (share: number) => Math.round(share * 100)
   const of = (name: string, figure: number, weight: number) => `${name} ${percent(figure)} × ${percent(weight)} %`
   const sum = [

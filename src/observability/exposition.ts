@@ -5,7 +5,7 @@ export const expositionType = 'text/plain; version=0.0.4; charset=utf-8'
 
 /** Returns metrics in the Prometheus text format. */
 export function exposition(families: readonly Family[]): string {
-  return families.map(textOf).join('')
+  return families.map(getText).join('')
 }
 
 /** Merges the metrics of several workers into one list with a label for the worker. */
@@ -22,17 +22,17 @@ export function mergeWorkers(
 
 function withLabels(family: Family, more: Labels): Family {
   return family.kind === 'histogram'
-    ? { ...family, series: family.series.map(one => ({ ...one, labels: { ...one.labels, ...more } })) }
-    : { ...family, samples: family.samples.map(one => ({ ...one, labels: { ...one.labels, ...more } })) }
+    ? { ...family, series: family.series.map(sery => ({ ...sery, labels: { ...sery.labels, ...more } })) }
+    : { ...family, samples: family.samples.map(sample => ({ ...sample, labels: { ...sample.labels, ...more } })) }
 }
 
-function joined(one: Family, other: Family): Family {
-  if (one.kind === 'histogram')
-    return other.kind === 'histogram' ? { ...one, series: [...one.series, ...other.series] } : one
-  return other.kind === 'histogram' ? one : { ...one, samples: [...one.samples, ...other.samples] }
+function joined(family: Family, other: Family): Family {
+  if (family.kind === 'histogram')
+    return other.kind === 'histogram' ? { ...family, series: [...family.series, ...other.series] } : family
+  return other.kind === 'histogram' ? family : { ...family, samples: [...family.samples, ...other.samples] }
 }
 
-function textOf(family: Family): string {
+function getText(family: Family): string {
   const { name, help, kind } = family
   const lines = [`# HELP ${name} ${help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')}`, `# TYPE ${name} ${kind}`]
   const line = (suffix: string, labels: Labels, value: number) =>

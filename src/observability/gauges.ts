@@ -12,22 +12,22 @@ import { createHistogram, type Family, type Labels, type Sample } from './instru
 export type GaugeSources = {
   readonly version: string
   readonly models: readonly Pick<Model, 'id' | 'provider'>[]
-  readonly healthOf: (model: Pick<Model, 'id' | 'provider'>) => HealthState
+  readonly getHealth: (model: Pick<Model, 'id' | 'provider'>) => HealthState
   readonly isReady: () => boolean
   /** Unshipped and rejected usage records, and the age of the oldest unshipped one. */
   readonly usage: { backlog(): number; aside(): number; lagMs(): number }
   /** Share of accounts whose limits Redis decides, 0–1; null = no Redis is configured. */
   readonly sharedLimits: () => number | null
-  readonly safety: () => ModerationStats
+  readonly moderation: () => ModerationStats
 }
 
 const healthFigures = { healthy: 1, degraded: 0.5, unhealthy: 0 } as const satisfies Record<HealthState, number>
 
 /** Returns the current gauges. `open` are the requests in progress. */
 export function gauges(state: GaugeSources, open: Iterable<Progress>): readonly Family[] {
-  const { seats, tokens, microcents } = reserved(open)
+  const { reservations, tokens, microcents } = reserved(open)
   const shared = state.sharedLimits()
-  const { blockedHosts, moderation } = state.safety()
+  const { blockedHosts, moderation } = state.moderation()
   const { rss, heapUsed } = process.memoryUsage()
   const { user, system } = process.cpuUsage()
   return [
@@ -39,10 +39,10 @@ export function gauges(state: GaugeSources, open: Iterable<Progress>): readonly 
       kind: 'gauge',
       samples: state.models.map(model => ({
         labels: { provider: model.provider, model: model.id },
-        value: healthFigures[state.healthOf(model)],
+        value: healthFigures[state.getHealth(model)],
       })),
     },
-    gauge('gateway_requests_in_flight', 'Chat requests in progress.', seats),
+    gauge('gateway_requests_in_flight', 'Chat requests in progress.', reservations),
     gauge('gateway_reserved_tokens', 'Tokens reserved by requests in progress.', tokens),
     gauge('gateway_reserved_usd', 'US dollars reserved by requests in progress.', toUsd(microcents)),
     gauge('gateway_usage_backlog_records', 'Unshipped usage records.', state.usage.backlog()),
@@ -81,9 +81,9 @@ function moderationCalls({ asked, blocked, failed, passedOver }: NonNullable<Mod
 }
 
 function reserved(open: Iterable<Progress>) {
-  const sum = { seats: 0, tokens: 0, microcents: 0 }
+  const sum = { reservations: 0, tokens: 0, microcents: 0 }
   for (const { reservation } of open) {
-    sum.seats++
+    sum.reservations++
     sum.tokens += reservation.reservedTokens
     sum.microcents += reservation.reservedMicrocents
   }

@@ -41,16 +41,16 @@ export function createCounter({
   unit = 1,
   showsZeros = false,
 }: Description & { readonly unit?: number }): Counter {
-  const [sizeNow, placeOf] = layout(axes)
+  const [sizeNow, getPlace] = layout(axes)
   let cells = new Float64Array(sizeNow())
   return {
     add(amount, first = 0, second = 0, third = 0, fourth = 0) {
-      const place = placeOf(first, second, third, fourth)
+      const place = getPlace(first, second, third, fourth)
       if (place >= cells.length) cells = grown(cells, sizeNow())
       cells[place] = (cells[place] ?? 0) + amount
     },
     family() {
-      const all = labelsOf(axes).map((labels, place) => ({ labels, value: (cells[place] ?? 0) / unit }))
+      const all = getLabels(axes).map((labels, place) => ({ labels, value: (cells[place] ?? 0) / unit }))
       return { name, help, kind: 'counter', samples: showsZeros ? all : all.filter(({ value }) => value !== 0) }
     },
   }
@@ -70,13 +70,13 @@ export function createHistogram({
   bounds,
   showsZeros = false,
 }: Description & { readonly bounds: readonly number[] }): Histogram {
-  const [sizeNow, placeOf] = layout(axes)
+  const [sizeNow, getPlace] = layout(axes)
   const width = bounds.length + 1
   let counts = new Float64Array(sizeNow() * width)
   let sums = new Float64Array(sizeNow())
   return {
     observe(value, first = 0, second = 0) {
-      const place = placeOf(first, second, 0, 0)
+      const place = getPlace(first, second, 0, 0)
       if (place >= sums.length) {
         counts = grown(counts, sizeNow() * width)
         sums = grown(sums, sizeNow())
@@ -87,12 +87,12 @@ export function createHistogram({
       sums[place] = (sums[place] ?? 0) + value
     },
     family() {
-      const series = labelsOf(axes).map((labels, place) => ({
+      const series = getLabels(axes).map((labels, place) => ({
         labels,
         counts: [...counts.subarray(place * width, (place + 1) * width)],
         sum: sums[place] ?? 0,
       }))
-      const used = series.filter(one => showsZeros || one.counts.some(count => count > 0))
+      const used = series.filter(sery => showsZeros || sery.counts.some(count => count > 0))
       return { name, help, kind: 'histogram', bounds, series: used }
     },
   }
@@ -108,12 +108,12 @@ function grown(cells: Float64Array, size: number): Float64Array<ArrayBuffer> {
 function layout(axes: readonly Axis[]) {
   const [, second = 1, third = 1, fourth = 1] = axes.map(axis => axis.length)
   const sizeNow = () => axes.reduce((product, axis) => product * axis.length, 1)
-  const placeOf = (a: number, b: number, c: number, d: number) => ((a * second + b) * third + c) * fourth + d
-  return [sizeNow, placeOf] as const
+  const getPlace = (a: number, b: number, c: number, d: number) => ((a * second + b) * third + c) * fourth + d
+  return [sizeNow, getPlace] as const
 }
 
 /** Returns the labels of every cell, in the order of the cells. */
-function labelsOf(axes: readonly Axis[]): readonly Labels[] {
+function getLabels(axes: readonly Axis[]): readonly Labels[] {
   return axes.reduce<readonly Labels[]>(
     (before, axis) => before.flatMap(labels => axis.map(more => ({ ...labels, ...more }))),
     [{}],

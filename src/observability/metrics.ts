@@ -70,10 +70,10 @@ export function createMetrics(modelsNow: () => MetricModels): Metrics {
     places.set(fullName(model), place)
     return place
   }
-  const placeOf = (name: string): number => {
+  const getPlace = (name: string): number => {
     const place = places.get(name)
     if (place !== undefined) return place
-    const model = modelsNow().find(one => fullName(one) === name)
+    const model = modelsNow().find(item => fullName(item) === name)
     return model === undefined || modelAxis.length >= maximumModels ? noModel : add(model)
   }
   for (const model of modelsNow()) add(model)
@@ -155,7 +155,7 @@ export function createMetrics(modelsNow: () => MetricModels): Metrics {
 
   return {
     settled({ request, progress: { attempts: called, upstreamMs }, response, record }) {
-      const model = record.model === '' ? noModel : placeOf(`${record.provider}/${record.model}`)
+      const model = record.model === '' ? noModel : getPlace(`${record.provider}/${record.model}`)
       const stream = record.streamed ? 1 : 0
       requests.add(1, model, statuses.indexOf(record.status), stream, record.routing_mode === 'auto' ? 0 : 1)
       duration.observe(record.latency_ms / 1000, model, stream)
@@ -166,7 +166,7 @@ export function createMetrics(modelsNow: () => MetricModels): Metrics {
       countCost(record, model)
       shortfall.add(record.shortfall_microcents ?? 0, model)
       for (const [index, { model: name, outcome }] of called.entries()) {
-        attempts.add(1, placeOf(name), outcomes.indexOf(outcome))
+        attempts.add(1, getPlace(name), outcomes.indexOf(outcome))
         const reason = fallbackReasons.indexOf(called[index - 1]?.outcome ?? 'served')
         if (reason !== -1) fallbacks.add(1, reason)
       }
@@ -192,7 +192,7 @@ export function createMetrics(modelsNow: () => MetricModels): Metrics {
         failures,
         limited,
         blocked,
-      ].map(one => one.family()),
+      ].map(item => item.family()),
   }
 
   function countTokens(record: UsageRecord, model: number): void {

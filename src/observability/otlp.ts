@@ -13,7 +13,7 @@ const cumulative = 2
 export function tracesBody(resource: Labels, spans: readonly Span[]): object {
   return {
     resourceSpans: [
-      { resource: { attributes: attributesOf(resource) }, scopeSpans: [{ scope, spans: spans.map(spanOf) }] },
+      { resource: { attributes: getAttributes(resource) }, scopeSpans: [{ scope, spans: spans.map(getSpan) }] },
     ],
   }
 }
@@ -21,13 +21,13 @@ export function tracesBody(resource: Labels, spans: readonly Span[]): object {
 /** Returns the body for `/v1/metrics`. Times are epoch milliseconds: of the process start, and now. */
 export function metricsBody(resource: Labels, families: readonly Family[], startedAt: number, now: number): object {
   const times = { startTimeUnixNano: nanoseconds(startedAt), timeUnixNano: nanoseconds(now) }
-  const metrics = families.map(family => metricOf(family, times))
+  const metrics = families.map(family => getMetric(family, times))
   return {
-    resourceMetrics: [{ resource: { attributes: attributesOf(resource) }, scopeMetrics: [{ scope, metrics }] }],
+    resourceMetrics: [{ resource: { attributes: getAttributes(resource) }, scopeMetrics: [{ scope, metrics }] }],
   }
 }
 
-function spanOf({ traceId, spanId, parentId, name, kind, startedAt, endedAt, attributes, error }: Span): object {
+function getSpan({ traceId, spanId, parentId, name, kind, startedAt, endedAt, attributes, error }: Span): object {
   return {
     traceId,
     spanId,
@@ -36,12 +36,12 @@ function spanOf({ traceId, spanId, parentId, name, kind, startedAt, endedAt, att
     kind: spanKinds[kind],
     startTimeUnixNano: nanoseconds(startedAt),
     endTimeUnixNano: nanoseconds(endedAt),
-    attributes: attributesOf(error === null ? attributes : { ...attributes, 'error.type': error }),
+    attributes: getAttributes(error === null ? attributes : { ...attributes, 'error.type': error }),
     ...(error === null ? {} : { status: { code: errorStatus } }),
   }
 }
 
-function metricOf(family: Family, times: object): object {
+function getMetric(family: Family, times: object): object {
   const { name, help: description } = family
   if (family.kind === 'histogram')
     return {
@@ -51,7 +51,7 @@ function metricOf(family: Family, times: object): object {
         aggregationTemporality: cumulative,
         dataPoints: family.series.map(({ labels, counts, sum }) => ({
           ...times,
-          attributes: attributesOf(labels),
+          attributes: getAttributes(labels),
           count: String(counts.reduce((total, count) => total + count, 0)),
           sum,
           bucketCounts: counts.map(String),
@@ -61,7 +61,7 @@ function metricOf(family: Family, times: object): object {
     }
   const dataPoints = family.samples.map(({ labels, value }) => ({
     ...times,
-    attributes: attributesOf(labels),
+    attributes: getAttributes(labels),
     asDouble: value,
   }))
   return family.kind === 'gauge'
@@ -69,7 +69,7 @@ function metricOf(family: Family, times: object): object {
     : { name, description, sum: { dataPoints, aggregationTemporality: cumulative, isMonotonic: true } }
 }
 
-function attributesOf(attributes: Readonly<Record<string, Attribute>>): readonly KeyValue[] {
+function getAttributes(attributes: Readonly<Record<string, Attribute>>): readonly KeyValue[] {
   return Object.entries(attributes).map(([key, value]) => ({ key, value: anyValue(value) }))
 }
 

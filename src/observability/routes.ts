@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { digestOf } from '../core/accounts/api-keys.ts'
+import { getDigest } from '../core/accounts/api-keys.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { policies, withRouteDocs } from '../http/route-docs.ts'
 
@@ -53,6 +53,6 @@ function checkToken(headers: Headers, token: string | null): void {
   if (token === null)
     throw new GatewayError('forbidden', 'Metrics are only available from the gateway host unless METRICS_TOKEN is set.')
   const [, shown = ''] = /^bearer +(\S+)\s*$/i.exec(headers.get('authorization') ?? '') ?? []
-  if (!timingSafeEqual(Buffer.from(digestOf(shown)), Buffer.from(digestOf(token))))
+  if (!timingSafeEqual(Buffer.from(getDigest(shown)), Buffer.from(getDigest(token))))
     throw new GatewayError('invalid_token', 'Send METRICS_TOKEN as "Authorization: Bearer <token>".')
 }

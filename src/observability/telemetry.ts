@@ -21,7 +21,7 @@ export type Telemetry = {
   /** Called when an error is sent to a client. */
   failed(surface: Surface, error: Pick<GatewayError, 'code' | 'layer'>): void
   /** Returns the trace that a request belongs to; null = none, or tracing is off. */
-  traceOf(headers: Headers): TraceParent | null
+  findTrace(headers: Headers): TraceParent | null
   families(): readonly Family[]
   close(): Promise<void>
 }
@@ -40,7 +40,15 @@ type ObserveOptions = {
 }
 
 /** Starts telemetry. `close` stops it and exports what is left. */
-export function createObserve({ state, log, clock, otlp, worker, random, randomBytes }: ObserveOptions): Telemetry {
+export function createTelemetryObserver({
+  state,
+  log,
+  clock,
+  otlp,
+  worker,
+  random,
+  randomBytes,
+}: ObserveOptions): Telemetry {
   const metrics = createMetrics(() => state.models)
   const lag = watchLoopLag(clock.monotonic)
   const open = createActiveSet<Progress>()
@@ -72,10 +80,10 @@ export function createObserve({ state, log, clock, otlp, worker, random, randomB
       open.delete(request.progress)
       metrics.settled(request)
       tracer?.take(request)
-      log.debug('request_settled', lineOf(request.record, request.progress))
+      log.debug('request_settled', getLine(request.record, request.progress))
     },
     failed: metrics.failed,
-    traceOf: headers => (tracer === null ? null : readTraceParent(headers.get('traceparent'))),
+    findTrace: headers => (tracer === null ? null : readTraceParent(headers.get('traceparent'))),
     families: () => [...own(), ...exporterFamilies()],
     async close() {
       lag.close()
@@ -85,7 +93,7 @@ export function createObserve({ state, log, clock, otlp, worker, random, randomB
 }
 
 /** Returns the log fields of a request: its outcome and its usage. */
-function lineOf(record: UsageRecord, { attempts }: Pick<Progress, 'attempts'>) {
+function getLine(record: UsageRecord, { attempts }: Pick<Progress, 'attempts'>) {
   const { via } = attempts.at(-1) ?? {}
   return {
     request_id: record.request_id,

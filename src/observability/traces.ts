@@ -50,7 +50,7 @@ export function createTracer(options: {
     take(settled) {
       const { trace } = settled.request
       if (trace === null ? random() >= ratio : !trace.sampled) return
-      const spans = spansOf(settled, monotonic(), trace, randomBytes)
+      const spans = getSpans(settled, monotonic(), trace, randomBytes)
       if (waiting.length + spans.length > maximumWaiting) dropped += spans.length
       else waiting.push(...spans)
     },
@@ -64,7 +64,7 @@ export function createTracer(options: {
 }
 
 /** Returns the spans of the request, its consecutive steps, and each attempt. */
-function spansOf(
+function getSpans(
   settled: SettledRequest,
   now: number,
   parent: TraceParent | null,
@@ -82,15 +82,15 @@ function spansOf(
     used += 16
     return drawn.slice(used - 16, used)
   }
-  const epochOf = (monotonic: number) => request.startedAt + monotonic - request.startedMonotonic
+  const getEpoch = (monotonic: number) => request.startedAt + monotonic - request.startedMonotonic
   const span = (name: string, from: number, to: number, more: Partial<Span> = {}): Span => ({
     traceId,
     spanId: nextId(),
     parentId: rootId,
     name,
     kind: 'internal',
-    startedAt: epochOf(from),
-    endedAt: epochOf(to),
+    startedAt: getEpoch(from),
+    endedAt: getEpoch(to),
     attributes: {},
     error: null,
     ...more,

@@ -54,7 +54,7 @@ export function createAwsEventSplitter(): EventSplitter {
 }
 
 function readPrelude(all: Uint8Array, at: number) {
-  const view = viewOf(all)
+  const view = getView(all)
   const length = view.getUint32(at)
   const headersLength = view.getUint32(at + 4)
   if (crc32(all.subarray(at, at + 8)) !== view.getUint32(at + 8))
@@ -66,7 +66,7 @@ function readPrelude(all: Uint8Array, at: number) {
 
 function readMessage(message: Uint8Array, headersLength: number): ServerSentEvent {
   const end = message.length - checksumBytes
-  if (crc32(message.subarray(0, end)) !== viewOf(message).getUint32(end))
+  if (crc32(message.subarray(0, end)) !== getView(message).getUint32(end))
     throw new InvalidFrameError('a wrong message checksum')
   const headers = readHeaders(message.subarray(preludeBytes, preludeBytes + headersLength))
   const data = decoder.decode(message.subarray(preludeBytes + headersLength, end))
@@ -85,7 +85,7 @@ const valueBytes: readonly (number | null)[] = [0, 0, 1, 2, 4, 8, null, null, 8,
 const stringType = 7
 
 function readHeaders(bytes: Uint8Array): ReadonlyMap<string, string> {
-  const view = viewOf(bytes)
+  const view = getView(bytes)
   const headers = new Map<string, string>()
   let at = 0
   try {
@@ -110,6 +110,6 @@ function readHeaders(bytes: Uint8Array): ReadonlyMap<string, string> {
 
 const decoder = new TextDecoder()
 
-function viewOf(bytes: Uint8Array): DataView {
+function getView(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }

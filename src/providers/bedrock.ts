@@ -12,19 +12,19 @@ import { createAwsEventSplitter, exceptionPrefix } from './aws-event-stream.ts'
 import { bedrockException, readBedrockFailure } from './bedrock/failure.ts'
 import { converseReader, readConverseResponse } from './bedrock/response.ts'
 import {
+  getTurns,
   inlineImage,
   isVisible,
   type PartWriter,
   placeholderTexts,
   systemTexts,
-  turnsOf,
 } from './conversation-steps.ts'
 import { sortExtras } from './extras.ts'
 import { badAnswer, failed } from './failure.ts'
-import { encoded, type Json, objectIn, textOf } from './json.ts'
+import { encoded, getText, type Json, objectIn } from './json.ts'
 import { formatFor } from './openai/request.ts'
 import { droppedNames, instructionFor, mayForce, nearestEffort, nonEmpty, parametersFor } from './parameters.ts'
-import type { Access, AnswerPart, Provider, ProviderAsk, StreamReader } from './provider.ts'
+import type { Access, AdapterRequest, AnswerPart, Provider, StreamReader } from './provider.ts'
 import { guardBody, guardStream } from './response-guard.ts'
 import { uniqueNames } from './tool-names.ts'
 
@@ -38,28 +38,28 @@ const wordless = {
 } satisfies Partial<ParameterRules>
 
 /** Builds the body of Converse and ConverseStream. */
-function toConverseBody({ ask, model, outputCap }: ProviderAsk): {
+function toConverseBody({ request, model, outputCap }: AdapterRequest): {
   readonly body: string
   readonly droppedParameters: readonly string[]
 } {
   const rules = model.parameters
-  const effort = ask.reasoningEffort === null ? null : nearestEffort(ask.reasoningEffort, rules.efforts)
+  const effort = request.reasoningEffort === null ? null : nearestEffort(request.reasoningEffort, rules.efforts)
   const thinks = effort !== null && effort !== 'none'
-  const parameters = parametersFor(ask, { ...rules, ...wordless }, thinks)
+  const parameters = parametersFor(request, { ...rules, ...wordless }, thinks)
   const { dropped } = parameters
-  if (ask.reasoningEffort !== null && effort === null) dropped.add('reasoning_effort')
-  if (ask.parallelToolCalls !== null && ask.tools.length > 0) dropped.add('parallel_tool_calls')
-  const { field, instruction, lesser } = formatFor(ask.responseFormat, rules.responseFormat)
+  if (request.reasoningEffort !== null && effort === null) dropped.add('reasoning_effort')
+  if (request.parallelToolCalls !== null && request.tools.length > 0) dropped.add('parallel_tool_calls')
+  const { field, instruction, lesser } = formatFor(request.responseFormat, rules.responseFormat)
   if (lesser) dropped.add('response_format')
-  const toolConfig = toolsFor({ ask, model }, thinks, dropped)
-  const unforced = isDemanding(ask.toolChoice) && ask.tools.length > 0 && toolConfig?.toolChoice === undefined
+  const toolConfig = toolsFor({ request, model }, thinks, dropped)
+  const unforced = isDemanding(request.toolChoice) && request.tools.length > 0 && toolConfig?.toolChoice === undefined
   const system = [
-    ...systemTexts(ask.messages),
+    ...systemTexts(request.messages),
     ...(instruction === null ? [] : [instruction.text]),
-    ...(unforced ? [instructionFor(ask.toolChoice)] : []),
+    ...(unforced ? [instructionFor(request.toolChoice)] : []),
   ]
   const body = {
-    messages: messagesFor({ ask, model }, toolConfig !== undefined),
+    messages: messagesFor({ request, model }, toolConfig !== undefined),
     system: nonEmpty(system.map(text => ({ text }))),
     inferenceConfig: {
       maxTokens: outputCap,
@@ -68,29 +68,32 @@ function toConverseBody({ ask, model, outputCap }: ProviderAsk): {
       stopSequences: nonEmpty(parameters.stops?.filter(isVisible) ?? []),
     },
     toolConfig,
-    outputConfig: field === undefined ? undefined : outputConfigFor({ ask }, field),
+    outputConfig: field === undefined ? undefined : outputConfigFor({ request }, field),
     additionalModelRequestFields: effort === null ? undefined : { reasoning_effort: effort },
   }
-  const extras = sortExtras('anthropic', ask.extras).dropped
-  return { body: encoded(body), droppedParameters: droppedNames(dropped, extras, ask.source) }
+  const extras = sortExtras('anthropic', request.extras).dropped
+  return { body: encoded(body), droppedParameters: droppedNames(dropped, extras, request.source) }
 }
 
 /** Converse takes the schema as text. */
-function outputConfigFor({ ask: { responseFormat } }: Pick<ProviderAsk, 'ask'>, field: Json): Json | undefined {
+function outputConfigFor(
+  { request: { responseFormat } }: Pick<AdapterRequest, 'request'>,
+  field: Json,
+): Json | undefined {
   if (responseFormat.type !== 'json_schema' || field.type !== 'json_schema') return undefined
   const { name, description, schema } = responseFormat
   const jsonSchema = { name: wireName(name), description: description ?? undefined, schema: JSON.stringify(schema) }
   return { textFormat: { type: 'json_schema', structure: { jsonSchema } } }
 }
 
-type Question = Pick<ProviderAsk, 'ask' | 'model'>
+type Question = Pick<AdapterRequest, 'request' | 'model'>
 
 /**
  * Returns the tools and the choice; undefined = none. Converse cannot forbid calls while it offers tools, and requires
  * tools if the history has calls.
  */
-function toolsFor({ ask, model }: Question, thinks: boolean, dropped: Set<string>): Json | undefined {
-  const { tools, toolChoice, messages } = ask
+function toolsFor({ request, model }: Question, thinks: boolean, dropped: Set<string>): Json | undefined {
+  const { tools, toolChoice, messages } = request
   const calls = messages.flatMap(message => (message.role === 'assistant' ? message.toolCalls : []))
   if (tools.length === 0 || (toolChoice === 'none' && calls.length === 0)) {
     if (calls.length === 0) return undefined
@@ -111,8 +114,8 @@ function toolsFor({ ask, model }: Question, thinks: boolean, dropped: Set<string
   }
 }
 
-function messagesFor({ ask, model }: Question, withTools: boolean): readonly Json[] {
-  const turns = turnsOf<Json>(ask.messages, model.parameters.prefill && !withTools, blockWriter())
+function messagesFor({ request, model }: Question, withTools: boolean): readonly Json[] {
+  const turns = getTurns<Json>(request.messages, model.parameters.prefill && !withTools, blockWriter())
   return turns.map(({ role, parts }) => ({ role, content: parts }))
 }
 
@@ -168,7 +171,7 @@ const messages: Provider = {
       bodyBetas: knownBetas,
     })
     const method = question.stream ? 'invoke-with-response-stream' : 'invoke'
-    return { ...request, url: urlOf(access, question.model, method), headers: { ...headers, ...keyOf(access) } }
+    return { ...request, url: getUrl(access, question.model, method), headers: { ...headers, ...getKey(access) } }
   },
   readResponse: body => guardBody(() => readMessage(body)),
   streamReader: () => guardStream(chunkReader()),
@@ -179,8 +182,8 @@ const converse: Provider = {
   toRequest(question, access) {
     const { body, droppedParameters } = toConverseBody(question)
     return {
-      url: urlOf(access, question.model, question.stream ? 'converse-stream' : 'converse'),
-      headers: { 'content-type': 'application/json', ...keyOf(access) },
+      url: getUrl(access, question.model, question.stream ? 'converse-stream' : 'converse'),
+      headers: { 'content-type': 'application/json', ...getKey(access) },
       body,
       droppedParameters,
     }
@@ -202,11 +205,11 @@ function isClaude({ id, provider }: Pick<Model, 'id' | 'provider'>): boolean {
   return provider === 'anthropic' || /(?:^|[./])anthropic\./.test(id)
 }
 
-function urlOf({ baseUrl }: Access, { id }: Model, method: string): string {
+function getUrl({ baseUrl }: Access, { id }: Model, method: string): string {
   return `${baseUrl}/model/${encodeURIComponent(id)}/${method}`
 }
 
-function keyOf({ apiKey }: Access): Readonly<Record<string, string>> {
+function getKey({ apiKey }: Access): Readonly<Record<string, string>> {
   return apiKey === null ? {} : { authorization: `Bearer ${apiKey}` }
 }
 
@@ -217,7 +220,7 @@ function chunkReader(): StreamReader {
     read({ name, data }): readonly AnswerPart[] {
       if (name.startsWith(exceptionPrefix)) return [failed(bedrockException(name, data))]
       if (name !== 'chunk') return []
-      const bytes = textOf(objectIn(data)?.bytes)
+      const bytes = getText(objectIn(data)?.bytes)
       if (bytes === '') return [badAnswer('chunk without bytes')]
       return reader.read({ name: '', data: Buffer.from(bytes, 'base64').toString('utf8') })
     },

@@ -43,7 +43,7 @@ export const placeholderTexts = {
  * Returns the conversation with every result directly after its call, wherever it was before the assistant's next text.
  * A result without a call becomes user text.
  */
-export function stepsOf(messages: readonly Message[]): readonly ConversationStep[] {
+export function getSteps(messages: readonly Message[]): readonly ConversationStep[] {
   const steps: ConversationStep[] = []
   let open: Open[] = []
   for (const message of messages) {
@@ -96,12 +96,12 @@ function isUnanswered({ exchanges }: AssistantStep): boolean {
   return exchanges.length > 0 && exchanges.every(({ result }) => result === null)
 }
 
-function merged(one: AssistantStep, other: AssistantStep, exchanges: readonly ToolExchange[]): AssistantStep {
+function merged(item: AssistantStep, other: AssistantStep, exchanges: readonly ToolExchange[]): AssistantStep {
   return {
     ...other,
-    text: joined(one.text, other.text),
-    reasoning: joined(one.reasoning, other.reasoning),
-    reasoningItems: [...(one.reasoningItems ?? []), ...(other.reasoningItems ?? [])],
+    text: joined(item.text, other.text),
+    reasoning: joined(item.reasoning, other.reasoning),
+    reasoningItems: [...(item.reasoningItems ?? []), ...(other.reasoningItems ?? [])],
     exchanges,
   }
 }
@@ -149,7 +149,7 @@ export type PartWriter<Part> = {
  * Returns alternating user and assistant turns. The first is the user's, and so is the last unless the model continues
  * a `prefill`. A turn with calls is followed by their results in the same order, before the user's text.
  */
-export function turnsOf<Part>(
+export function getTurns<Part>(
   messages: readonly Message[],
   prefill: boolean,
   write: PartWriter<Part>,
@@ -161,10 +161,10 @@ export function turnsOf<Part>(
     // One by one: a body may contain more parts than a function call takes arguments.
     else for (const part of parts) last.parts.push(part)
   }
-  for (const step of stepsOf(messages)) {
+  for (const step of getSteps(messages)) {
     if (step.role === 'system') continue
     if (step.role === 'user') {
-      const parts = step.content.filter(isSendable).map(part => marked(write, partOf(part, write), part.cache))
+      const parts = step.content.filter(isSendable).map(part => marked(write, getPart(part, write), part.cache))
       add('user', parts)
       continue
     }
@@ -197,7 +197,7 @@ function isSendable(part: ContentPart): boolean {
   return part.type !== 'text' || isVisible(part.text)
 }
 
-function partOf<Part>(part: ContentPart, write: PartWriter<Part>): Part {
+function getPart<Part>(part: ContentPart, write: PartWriter<Part>): Part {
   switch (part.type) {
     case 'text':
       return write.text(part.text)

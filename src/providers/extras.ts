@@ -67,14 +67,14 @@ export function sortExtras(
   const dropped: string[] = []
   for (const [name, value] of Object.entries(extras)) {
     if (value === null || value === undefined || ownFields.has(name)) continue
-    const shape = shapeOf(kind, name, listed)
+    const shape = findShape(kind, name, listed)
     if (shape !== null && fits(shape, value) && takes(name, value)) sent.push([name, value])
     else dropped.push(name)
   }
   return { sent: Object.fromEntries(sent), dropped }
 }
 
-function shapeOf(kind: ProviderKind, name: string, listed: readonly string[]): Shape | null {
+function findShape(kind: ProviderKind, name: string, listed: readonly string[]): Shape | null {
   if (listed.includes(name)) return 'any'
   return Object.hasOwn(fieldsOf[kind], name) ? (fieldsOf[kind][name] ?? null) : null
 }

@@ -90,19 +90,19 @@ export function kindOfStatus(status: number): AttemptFailure {
  * Returns the milliseconds that the provider requests to wait: `retry-after-ms`, else `retry-after` in seconds (also
  * fractional) or as an HTTP date relative to the response's `date`, since an adapter has no clock. Null = not stated.
  */
-export function retryAfterOf(headers: Headers): number | null {
-  const milliseconds = numberOf(headers.get('retry-after-ms'))
+export function findRetryAfter(headers: Headers): number | null {
+  const milliseconds = findNumber(headers.get('retry-after-ms'))
   // Azure sends `retry-after-ms: 0` beside `retry-after: 1`: 0 there means nothing.
   if (milliseconds !== null && milliseconds > 0) return Math.ceil(milliseconds)
   const value = headers.get('retry-after')
-  const seconds = numberOf(value)
+  const seconds = findNumber(value)
   if (seconds !== null) return Math.max(0, Math.ceil(seconds * 1000))
   if (value === null) return milliseconds === null ? null : 0
   const wait = Date.parse(value) - Date.parse(headers.get('date') ?? '')
   return Number.isFinite(wait) ? Math.max(0, wait) : null
 }
 
-function numberOf(value: string | null): number | null {
+function findNumber(value: string | null): number | null {
   return value !== null && /^\s*-?\d{1,15}(?:\.\d{0,9})?\s*$/.test(value) ? Number(value) : null
 }
 
@@ -172,7 +172,7 @@ export function isQuotaExhausted(text: string): boolean {
  * Returns a provider's error type or code if it looks like an identifier, else null: longer text may quote a prompt or
  * a key.
  */
-export function identifierOf(value: unknown): string | null {
+export function findIdentifier(value: unknown): string | null {
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : null
   return typeof value === 'string' && /^[a-z0-9_.-]{1,64}$/.test(value) ? value : null
 }

@@ -29,7 +29,7 @@ const needsParsing = /["\\\p{Cc}]/u
  * Creates a parser that returns the same as `parsed` for each frame. A value is valid until the next call. `placeOf`
  * locates the text in a value; null = unknown.
  */
-export function frameParser(placeOf: (value: unknown) => TextSlot | null): (frame: string) => unknown {
+export function frameParser(findPlace: (value: unknown) => TextSlot | null): (frame: string) => unknown {
   let mould: Mould | null = null
   let misses = 0
   return frame => {
@@ -42,7 +42,7 @@ export function frameParser(placeOf: (value: unknown) => TextSlot | null): (fram
     }
     misses++
     const value = parseUntrustedJson(frame)
-    mould = mouldOf(frame, value, placeOf(value))
+    mould = findMould(frame, value, findPlace(value))
     return value
   }
 }
@@ -58,7 +58,7 @@ function pieceIn(frame: string, { before, after }: Mould): string | null {
   return typeof text === 'string' ? text : null
 }
 
-function mouldOf(frame: string, value: unknown, place: TextSlot | null): Mould | null {
+function findMould(frame: string, value: unknown, place: TextSlot | null): Mould | null {
   if (place === null) return null
   const name = `"${place.key}":`
   const at = frame.indexOf(name)

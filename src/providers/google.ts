@@ -10,7 +10,7 @@ import { googleBodyFailure, readGoogleFailure } from './google/failure.ts'
 import { toGoogleRequest } from './google/request.ts'
 import { googleStreamReader, readGoogleResponse } from './google/response.ts'
 import { encoded, isRecord, record, records, tokenCount } from './json.ts'
-import type { Access, AnswerPart, Provider, ProviderAsk, ProviderRequest } from './provider.ts'
+import type { Access, AdapterRequest, AnswerPart, Provider, ProviderRequest } from './provider.ts'
 import { guardBody, guardStream } from './response-guard.ts'
 
 /**
@@ -27,8 +27,8 @@ const fieldNames: ReadonlyMap<string, string> = new Map([
   ['title', 'title'],
 ])
 
-function toRequest({ ask, model, inputs = [] }: ProviderAsk, access: Access): ProviderRequest {
-  const { embedding, endUser, extras } = ask
+function toRequest({ request, model, inputs = [] }: AdapterRequest, access: Access): ProviderRequest {
+  const { embedding, endUser, extras } = request
   const dimensions = embedding?.dimensions ?? null
   const dropped = endUser === null ? [] : ['user']
   const settings: Record<string, unknown> = dimensions === null ? {} : { outputDimensionality: dimensions }
@@ -55,13 +55,13 @@ function toRequest({ ask, model, inputs = [] }: ProviderAsk, access: Access): Pr
   }
 }
 
-function readResponse(body: unknown, { ask, model, inputs = [] }: ProviderAsk): readonly AnswerPart[] {
+function readResponse(body: unknown, { request, model, inputs = [] }: AdapterRequest): readonly AnswerPart[] {
   if (!isRecord(body)) return [badAnswer('no JSON object')]
   const sent = isRecord(body.embedding) ? [body.embedding] : records(body.embeddings)
   if (sent.length === 0 && body.error !== undefined) return [failed(googleBodyFailure(body))]
   if (sent.length !== inputs.length) return [badAnswer(`${sent.length} vectors for ${inputs.length} inputs`)]
   // Only vectors of full length are normalized.
-  const dimensions = ask.embedding?.dimensions ?? null
+  const dimensions = request.embedding?.dimensions ?? null
   const isShort = dimensions !== null && dimensions !== model.embedding?.dimensions
   const vectors: Vector[] = []
   for (const { values } of sent) {

@@ -59,7 +59,7 @@ export function removals(spans: readonly JsonSpan[], isRemoved: (index: number) 
 export function edited(text: string, edits: readonly Edit[]): string {
   let out = ''
   let at = 0
-  for (const edit of [...edits].sort((one, other) => one.from - other.from)) {
+  for (const edit of [...edits].sort((item, other) => item.from - other.from)) {
     out += text.slice(at, edit.from) + edit.text
     at = Math.max(at, edit.to)
   }

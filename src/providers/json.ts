@@ -25,12 +25,12 @@ export function isText(value: unknown): value is string {
 }
 
 /** Returns the string, '' for other values. */
-export function textOf(value: unknown): string {
+export function getText(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
 /** Returns an ID or model name, well-formed and at most 256 characters; null for other values. */
-export function nameOf(value: unknown): string | null {
+export function findName(value: unknown): string | null {
   return isText(value) && value.length <= 256 ? value.toWellFormed() : null
 }
 

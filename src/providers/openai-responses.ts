@@ -8,7 +8,7 @@ import { isRecord, type Json } from './json.ts'
 import { readFailure } from './openai/failure.ts'
 import { toResponsesRequest } from './openai-responses/request.ts'
 import { ResponsesReader } from './openai-responses/response.ts'
-import type { Provider, ProviderAsk } from './provider.ts'
+import type { AdapterRequest, Provider } from './provider.ts'
 import { guardBody, guardStream } from './response-guard.ts'
 
 /** The adapter. */
@@ -20,12 +20,12 @@ export const openaiResponses: Provider = {
 }
 
 /** True where a request is to be asked in this form. */
-export function needsResponses({ ask, model }: ProviderAsk): boolean {
+export function needsResponses({ request, model }: AdapterRequest): boolean {
   if (isResponsesOnly(model)) return true
-  const { source, tools, reasoningEffort, messages } = ask
+  const { source, tools, reasoningEffort, messages } = request
   const thinks = model.capabilities.reasoning && reasoningEffort !== 'none'
   if (thinks && tools.length > 0 && reasoningEffort !== null && model.parameters.toolsNeedEffortNone) return true
-  if (source?.dialect === 'messages') return thinks && keepsThinking(ask, source.fields)
+  if (source?.dialect === 'messages') return thinks && keepsThinking(request, source.fields)
   if (source?.dialect !== 'responses') return false
   if (source.needs.length > 0 || source.sameFormOnly.length > 0) return true
   if (!thinks) return false

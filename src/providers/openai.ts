@@ -11,7 +11,7 @@ import { isClaude } from './openai/marked-prompt.ts'
 import { sendsTier, toRequest } from './openai/request.ts'
 import { ResponseReader } from './openai/response.ts'
 import { needsResponses, openaiResponses } from './openai-responses.ts'
-import type { Provider, ProviderAsk } from './provider.ts'
+import type { AdapterRequest, Provider } from './provider.ts'
 import { guardBody, guardStream } from './response-guard.ts'
 
 /**
@@ -20,7 +20,7 @@ import { guardBody, guardStream } from './response-guard.ts'
  */
 export function openai({ official }: { readonly official: boolean }): Provider {
   const chatCompletions: Provider = {
-    toRequest: (ask, access) => toRequest(ask, access, official),
+    toRequest: (request, access) => toRequest(request, access, official),
     readResponse: body => guardBody(() => new ResponseReader(official).whole(body)),
     streamReader: choices => guardStream(new ResponseReader(official, choices)),
     readFailure,
@@ -28,7 +28,7 @@ export function openai({ official }: { readonly official: boolean }): Provider {
   }
   if (!official)
     return { ...chatCompletions, cachesMarkedInput: isClaude, sendsTier: (tier, model) => sendsTier(tier, model) }
-  const formFor = (ask: ProviderAsk) => (needsResponses(ask) ? openaiResponses : chatCompletions)
+  const formFor = (request: AdapterRequest) => (needsResponses(request) ? openaiResponses : chatCompletions)
   const sendsPriced = (tier: string, { pricing }: Model) => isPricedTier(pricing, tier)
   return { ...chatCompletions, formFor, takesSource: () => ['responses'], sendsTier: sendsPriced }
 }

@@ -57,25 +57,25 @@ const none: readonly never[] = []
  * Returns the parameters to send, adapted to the model's limits (undefined = not sent), and the dropped ones. `thinks`
  * = whether the model will reason; null = it decides itself.
  */
-export function parametersFor(ask: ChatRequest, rules: ParameterRules, thinks: boolean | null) {
+export function parametersFor(request: ChatRequest, rules: ParameterRules, thinks: boolean | null) {
   const dropped: DroppedNames = new Set()
   const sampling = takesSampling(rules, thinks)
   const logprobs = sampling && rules.logprobs
-  const temperature = ifTaken(dropped, 'temperature', ask.temperature, sampling)
-  const wantedTop = ask.logprobs ? ask.topLogprobs : null
+  const temperature = ifTaken(dropped, 'temperature', request.temperature, sampling)
+  const wantedTop = request.logprobs ? request.topLogprobs : null
   const topLogprobs = ifTaken(dropped, 'top_logprobs', wantedTop, logprobs && rules.maximumTopLogprobs > 0)
-  const stops = ask.stop.includes('') ? ask.stop.filter(text => text !== '') : ask.stop
+  const stops = request.stop.includes('') ? request.stop.filter(text => text !== '') : request.stop
   if (stops.length > rules.maximumStops) dropped.add('stop')
-  if (ask.choices > rules.maximumChoices) dropped.add('n')
-  const choices = Math.min(ask.choices, rules.maximumChoices)
+  if (request.choices > rules.maximumChoices) dropped.add('n')
+  const choices = Math.min(request.choices, rules.maximumChoices)
   return {
     temperature: temperature === undefined ? undefined : Math.min(temperature, rules.maximumTemperature),
-    topP: ifTaken(dropped, 'top_p', ask.topP, sampling && (rules.temperatureWithTopP || temperature === undefined)),
-    presencePenalty: ifTaken(dropped, 'presence_penalty', ask.presencePenalty, rules.penalties),
-    frequencyPenalty: ifTaken(dropped, 'frequency_penalty', ask.frequencyPenalty, rules.penalties),
-    seed: ifTaken(dropped, 'seed', ask.seed, rules.seed),
-    logitBias: ifTaken(dropped, 'logit_bias', ask.logitBias, rules.logitBias),
-    logprobs: ifTaken(dropped, 'logprobs', ask.logprobs || null, logprobs),
+    topP: ifTaken(dropped, 'top_p', request.topP, sampling && (rules.temperatureWithTopP || temperature === undefined)),
+    presencePenalty: ifTaken(dropped, 'presence_penalty', request.presencePenalty, rules.penalties),
+    frequencyPenalty: ifTaken(dropped, 'frequency_penalty', request.frequencyPenalty, rules.penalties),
+    seed: ifTaken(dropped, 'seed', request.seed, rules.seed),
+    logitBias: ifTaken(dropped, 'logit_bias', request.logitBias, rules.logitBias),
+    logprobs: ifTaken(dropped, 'logprobs', request.logprobs || null, logprobs),
     topLogprobs: topLogprobs === undefined ? undefined : Math.min(topLogprobs, rules.maximumTopLogprobs),
     stops: nonEmpty(stops.length > rules.maximumStops ? stops.slice(0, rules.maximumStops) : stops),
     choices: choices > 1 ? choices : undefined,

@@ -42,8 +42,8 @@ export type Authorization =
   | { readonly failure: ProviderFailure }
 
 /** Input of one attempt: the chat request, the model, and the reserved output cap. */
-export type ProviderAsk = {
-  readonly ask: ChatRequest
+export type AdapterRequest = {
+  readonly request: ChatRequest
   readonly model: Model
   readonly outputCap: number
   readonly stream: boolean
@@ -137,7 +137,7 @@ export type StreamReader = {
 }
 
 export type Provider = {
-  toRequest(ask: ProviderAsk, access: Access): ProviderRequest
+  toRequest(request: AdapterRequest, access: Access): ProviderRequest
   /** Reads a parsed JSON response with status 200. Never throws: an invalid response is one `failure` part. */
   readResponse(body: unknown): readonly AnswerPart[]
   /**
@@ -156,13 +156,13 @@ export type Provider = {
   }
   /** Embeds inputs; absent = no embeddings. `readResponse` returns one part with all vectors, or a `failure` part. */
   readonly embeddings?: {
-    toRequest(ask: ProviderAsk, access: Access): ProviderRequest
-    readResponse(body: unknown, ask: ProviderAsk): readonly AnswerPart[]
+    toRequest(request: AdapterRequest, access: Access): ProviderRequest
+    readResponse(body: unknown, request: AdapterRequest): readonly AnswerPart[]
   }
   /** Reads any other status. `body` is at most the first 64 KB and may not be JSON. */
   readFailure(status: number, headers: Headers, body: string): ProviderFailure
   /** The API form that serves this request, where the provider has several; absent = it has this one. */
-  formFor?(ask: ProviderAsk): Provider
+  formFor?(request: AdapterRequest): Provider
   /**
    * Names of tools that the upstream accepts, and their maximum length; absent = OpenAI's rule. The adapter receives only such
    * names.

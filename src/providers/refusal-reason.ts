@@ -1,6 +1,6 @@
 /** Why an upstream refused a request: the field and the code that it names. Its text is never passed on. */
-import { identifierOf } from './failure.ts'
-import { record, textOf } from './json.ts'
+import { findIdentifier } from './failure.ts'
+import { getText, record } from './json.ts'
 import type { RefusalReason } from './provider.ts'
 
 /** Names of request fields in the upstreams' APIs, by the name that they have in a chat request of the gateway. */
@@ -41,9 +41,9 @@ const words: ReadonlySet<string> = new Set('input text content format system sto
  * sent fields of these names, and only routing knows them.
  */
 export function refusalReason(param: unknown, code: unknown, message: string): RefusalReason | undefined {
-  const named = fieldOf(textOf(param)) ?? fieldInText(message.slice(0, maximumText))
-  const other = named === null && /^\w{1,64}$/.test(textOf(param)) ? textOf(param) : null
-  const ownCode = typeof code === 'string' ? identifierOf(code.toLowerCase()) : null
+  const named = findField(getText(param)) ?? fieldInText(message.slice(0, maximumText))
+  const other = named === null && /^\w{1,64}$/.test(getText(param)) ? getText(param) : null
+  const ownCode = typeof code === 'string' ? findIdentifier(code.toLowerCase()) : null
   if (named === null && other === null && ownCode === null) return undefined
   return { field: named, otherField: other, code: ownCode }
 }
@@ -52,7 +52,7 @@ export function refusalReason(param: unknown, code: unknown, message: string): R
 const maximumText = 2_048
 
 /** Returns the field of a path such as `tools[3].function.parameters`, with the index of a tool; null = unknown. */
-function fieldOf(path: string): string | null {
+function findField(path: string): string | null {
   const parts = path.slice(0, 256).split(/[^\w]+/)
   for (const [at, part] of parts.entries()) {
     const name = known.get(part)
@@ -68,18 +68,18 @@ function fieldOf(path: string): string | null {
 /** Returns the field that a text names: before a colon at its start, or in quotes. */
 function fieldInText(text: string): string | null {
   const [, first] = /^\W{0,2}([\w.[\]]{1,128}):\s/.exec(text) ?? []
-  const leading = first === undefined ? null : fieldOf(first)
+  const leading = first === undefined ? null : findField(first)
   if (leading !== null) return leading
   for (const [, quoted = ''] of text.matchAll(/[`'"]([A-Za-z][\w.[\]]{0,127})[`'"]/g))
     if (!words.has(quoted)) {
-      const field = fieldOf(quoted)
+      const field = findField(quoted)
       if (field !== null) return field
     }
   return null
 }
 
 /** Returns the path of a field in FastAPI's form: `{"detail":[{"loc":["body","temperature"]}]}`. */
-export function locationOf(detail: unknown): string {
+export function getLocation(detail: unknown): string {
   const { loc } = record(Array.isArray(detail) ? detail[0] : null)
   return Array.isArray(loc) ? loc.filter(part => part !== 'body').join('.') : ''
 }

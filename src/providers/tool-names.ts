@@ -26,15 +26,15 @@ const usualRule: NonNullable<Provider['toolNames']> = { accepted: /^[A-Za-z0-9_-
 
 export type WireToolNames = {
   /** The request with the names of the wire. */
-  readonly ask: ChatRequest
+  readonly request: ChatRequest
   /** Returns the parts with the client's names. */
   restored(parts: readonly AnswerPart[]): readonly AnswerPart[]
 }
 
 /** Returns the request for the upstream; null = it accepts every name. */
-export function wireToolNames(ask: ChatRequest, provider: Pick<Provider, 'toolNames'>): WireToolNames | null {
+export function wireToolNames(request: ChatRequest, provider: Pick<Provider, 'toolNames'>): WireToolNames | null {
   const { accepted, longest } = provider.toolNames ?? usualRule
-  const names = namesIn(ask)
+  const names = namesIn(request)
   const refused = names.filter(name => !accepted.test(name))
   if (refused.length === 0) return null
   const unique = uniqueNames()
@@ -54,7 +54,7 @@ export function wireToolNames(ask: ChatRequest, provider: Pick<Provider, 'toolNa
   const own = new Map([...wire].map(([client, short]) => [short, client]))
   const restored = (part: AnswerPart): AnswerPart =>
     part.type === 'tool_call' ? { ...part, name: own.get(part.name) ?? part.name } : part
-  return { ask: renamed(ask, name => wire.get(name) ?? name), restored: parts => parts.map(restored) }
+  return { request: renamed(request, name => wire.get(name) ?? name), restored: parts => parts.map(restored) }
 }
 
 /** Returns every name once. */
@@ -65,14 +65,14 @@ function namesIn({ tools, messages }: ChatRequest): readonly string[] {
   return [...names]
 }
 
-function renamed(ask: ChatRequest, wireName: (name: string) => string): ChatRequest {
-  const named = <T extends { readonly name: string }>(one: T): T => ({ ...one, name: wireName(one.name) })
-  const { toolChoice } = ask
+function renamed(request: ChatRequest, wireName: (name: string) => string): ChatRequest {
+  const named = <T extends { readonly name: string }>(item: T): T => ({ ...item, name: wireName(item.name) })
+  const { toolChoice } = request
   return {
-    ...ask,
-    tools: ask.tools.map(named),
+    ...request,
+    tools: request.tools.map(named),
     toolChoice: typeof toolChoice === 'object' && toolChoice !== null ? named(toolChoice) : toolChoice,
-    messages: ask.messages.map(
+    messages: request.messages.map(
       (message): Message =>
         message.role === 'assistant' ? { ...message, toolCalls: message.toolCalls.map(named) } : message,
     ),

@@ -11,7 +11,7 @@ import { withMembers } from './anthropic/source-body.ts'
 import { anthropic } from './anthropic.ts'
 import { readGoogleFailure } from './google/failure.ts'
 import { google } from './google.ts'
-import { objectIn, record, textOf } from './json.ts'
+import { getText, objectIn, record } from './json.ts'
 import type { Access, Provider } from './provider.ts'
 
 const version = 'vertex-2023-10-16'
@@ -23,7 +23,7 @@ const gemini: Provider = {
   toRequest(question, access) {
     const request = ownGemini.toRequest(question, { baseUrl: '', apiKey: null })
     const method = request.url.slice(request.url.lastIndexOf(':') + 1)
-    return { ...request, url: urlOf(access, 'google', question.model.id, method) }
+    return { ...request, url: getUrl(access, 'google', question.model.id, method) }
   },
 }
 
@@ -32,11 +32,11 @@ const claude: Provider = {
   toRequest(question, access) {
     const request = toHostedRequest(question, { version, namesStream: true, bodyBetas: null })
     const method = question.stream ? 'streamRawPredict' : 'rawPredict'
-    return { ...request, url: urlOf(access, 'anthropic', question.model.id, method) }
+    return { ...request, url: getUrl(access, 'anthropic', question.model.id, method) }
   },
   // Google refuses in its own form, the model behind it in Anthropic's.
   readFailure(status, headers, body) {
-    const isGoogles = textOf(record(objectIn(body.replace(/^\s*\[|\]\s*$/g, ''))?.error).status) !== ''
+    const isGoogles = getText(record(objectIn(body.replace(/^\s*\[|\]\s*$/g, ''))?.error).status) !== ''
     return (isGoogles ? readGoogleFailure : readAnthropicFailure)(status, headers, body)
   },
 }
@@ -52,7 +52,7 @@ export const vertex: Provider = {
       if (!isClaude(model)) return null
       const { body } = countRequest(source, model, { baseUrl: '', apiKey: null })
       return {
-        url: urlOf(access, 'anthropic', 'count-tokens', 'rawPredict'),
+        url: getUrl(access, 'anthropic', 'count-tokens', 'rawPredict'),
         headers: { 'content-type': 'application/json' },
         body: withMembers(body, { anthropic_version: version }),
       }
@@ -65,7 +65,7 @@ function isClaude({ id, provider }: Pick<Model, 'id' | 'provider'>): boolean {
   return provider === 'anthropic' || /^claude-/.test(id)
 }
 
-function urlOf({ baseUrl }: Access, publisher: 'google' | 'anthropic', id: string, method: string): string {
+function getUrl({ baseUrl }: Access, publisher: 'google' | 'anthropic', id: string, method: string): string {
   // Only the beta version has the IDs of calls and JSON schemas that Gemini's own API has.
   const base = publisher === 'google' ? baseUrl.replace('/v1/projects/', '/v1beta1/projects/') : baseUrl
   // `@` separates a version of a model, which Google writes as it is.

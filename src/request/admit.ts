@@ -3,7 +3,7 @@ import type { OmittedSource } from '../core/chat/web-sources.ts'
 import type { Caller, Limits } from '../core/limits/plans.ts'
 import { type ScopeLimits, unlimitedScope } from '../core/limits/scopes.ts'
 import type { Clock } from '../core/ports.ts'
-import { isProjectScope, scopesOf, tagsOf } from '../core/request/tags.ts'
+import { findScopes, findTags, isProjectScope } from '../core/request/tags.ts'
 import { highestPrices, toUsd } from '../core/usage/money.ts'
 import { highestSourceCharges } from '../core/usage/source-charges.ts'
 import { GatewayError } from '../core/validation/errors.ts'
@@ -17,7 +17,7 @@ import type { Route } from './routing/route.ts'
 type AdmissionInput = {
   readonly requestId: string
   readonly caller: Caller
-  readonly ask: ChatRequest
+  readonly request: ChatRequest
   readonly plan: Route
 }
 
@@ -50,7 +50,7 @@ export async function admit(deps: AdmitDeps, input: AdmissionInput): Promise<Adm
   const second = await deps.meter.admit(toAdmissionRequest(deps, { ...input, plan: reduced }))
   if (!second.admitted) throw refusal(second, caller)
   const reservation = await withAddedInput(deps, { ...input, plan: reduced }, second)
-  return { reservation, plan: reduced, web: { ...nothingLookedUp, leftOut: allOf(plan.web) } }
+  return { reservation, plan: reduced, web: { ...nothingLookedUp, leftOut: getAll(plan.web) } }
 }
 
 /**
@@ -59,25 +59,25 @@ export async function admit(deps: AdmitDeps, input: AdmissionInput): Promise<Adm
  */
 async function withAddedInput(
   { meter }: Pick<AdmitDeps, 'meter'>,
-  { ask, plan }: Pick<AdmissionInput, 'ask' | 'plan'>,
-  { seat, standing }: Admission & { readonly admitted: true },
+  { request, plan }: Pick<AdmissionInput, 'request' | 'plan'>,
+  { reservation, quotaStatus }: Admission & { readonly admitted: true },
 ): Promise<Reservation> {
-  const { addedTokens, microcents: highest } = highestUsage({ ask, plan }, plan.first, seat)
-  if (addedTokens === 0) return seat
-  const { reservedTokens, reservedMicrocents } = seat
+  const { addedTokens, microcents: highest } = highestUsage({ request, plan }, plan.first, reservation)
+  if (addedTokens === 0) return reservation
+  const { reservedTokens, reservedMicrocents } = reservation
   const more = {
     tokens: addedTokens,
     microcents: Math.max(0, highest + plan.web.microcents - reservedMicrocents),
   }
   const left = {
-    tokens: Math.min(more.tokens, standing.tokens.remaining),
-    microcents: Math.min(more.microcents, standing.costMicrocents.remaining),
+    tokens: Math.min(more.tokens, quotaStatus.tokens.remaining),
+    microcents: Math.min(more.microcents, quotaStatus.costMicrocents.remaining),
   }
   for (const { tokens, microcents } of [more, left]) {
-    const raised = await meter.raise(seat, reservedTokens + tokens, reservedMicrocents + microcents)
+    const raised = await meter.raise(reservation, reservedTokens + tokens, reservedMicrocents + microcents)
     if (raised !== null) return raised
   }
-  return seat
+  return reservation
 }
 
 export type AdmissionCheckDeps = Omit<AdmitDeps, 'meter'> & {
@@ -101,32 +101,32 @@ export async function checkAdmission(deps: AdmissionCheckDeps, input: AdmissionI
 
 const nothingLookedUp = { searched: false, sources: [], searchMicrocents: 0, fetchMicrocents: 0 }
 
-function allOf({ query, urls, surplus }: WebPlan): readonly OmittedSource[] {
+function getAll({ query, urls, surplus }: WebPlan): readonly OmittedSource[] {
   return [...(query === null ? [] : [null]), ...urls, ...surplus].map(url => ({ url, code: 'refused' }))
 }
 
 function toAdmissionRequest(
   { config }: Pick<AdmitDeps, 'config'>,
-  { requestId, caller, ask, plan }: AdmissionInput,
+  { requestId, caller, request, plan }: AdmissionInput,
 ): AdmissionRequest {
   const { first } = plan
   // Covers the first model's provider; a fallback to another one reserves more if needed.
-  const inputTokens = plan.inputTokens - tokensSpared(ask, first.model.provider)
+  const inputTokens = plan.inputTokens - tokensSpared(request, first.model.provider)
   const terms = reservedTerms(plan, first)
   const highest = highestPrices(first.model.pricing, inputTokens, terms)
-  const scopes = scopesOf(caller, tagsOf(caller, ask))
+  const scopes = findScopes(caller, findTags(caller, request))
   return {
     requestId,
     accountId: caller.accountId,
     limits: caller.limits,
     ...(scopes === undefined ? {} : { scopes }),
     inputTokens,
-    outputTokens: Math.min(ask.maxOutputTokens ?? config.defaultMaxOutputTokens, first.model.maxOutputTokens),
-    choices: ask.choices,
-    fairShare: ask.maxOutputTokens === null,
+    outputTokens: Math.min(request.maxOutputTokens ?? config.defaultMaxOutputTokens, first.model.maxOutputTokens),
+    choices: request.choices,
+    fairShare: request.maxOutputTokens === null,
     inputPrice: highest.input,
     outputPrice: highest.output,
-    extraMicrocents: plan.web.microcents + highestSourceCharges(ask, first, inputTokens, terms),
+    extraMicrocents: plan.web.microcents + highestSourceCharges(request, first, inputTokens, terms),
   }
 }
 
@@ -152,10 +152,10 @@ function accountPaused({ until, requestId, userId }: NonNullable<Caller['pause']
 
 function refusal({ code, scope, retryAfterMs }: LimitReached, caller: Caller): GatewayError {
   const limits = scope === null ? accountLimits(caller.limits) : limitsOfScope(caller, scope)
-  return new GatewayError(code, refusalMessage(code, limits, ownerOf(scope)) + upgradeOf(scope, caller), {
+  return new GatewayError(code, refusalMessage(code, limits, getOwner(scope)) + getUpgrade(scope, caller), {
     retryAfterMs,
-    limit: `${ownerNameOf(scope)}.${limitNames[code]}`,
-    remedy: remedyOf(scope),
+    limit: `${getOwnerName(scope)}.${limitNames[code]}`,
+    remedy: findRemedy(scope),
     ...(isDaily(code) ? { shouldRetry: false } : {}),
   })
 }
@@ -175,26 +175,26 @@ function limitsOfScope({ keyLimits, tagLimits }: Caller, scope: string): ScopeLi
 }
 
 /** Returns the owner of a limit as `x-gateway-limit` names it. A request has one key and at most one project. */
-function ownerNameOf(scope: string | null): string {
+function getOwnerName(scope: string | null): string {
   if (scope === null) return 'account'
   if (isProjectScope(scope)) return 'project'
   return scope.startsWith('tag:') ? scope : 'key'
 }
 
-function ownerOf(scope: string | null): string {
+function getOwner(scope: string | null): string {
   if (scope === null) return 'this account'
   if (isProjectScope(scope)) return 'the project of this API key'
   return scope.startsWith('tag:') ? `the tag ${scope.slice('tag:'.length)}` : 'this API key'
 }
 
 /** Returns the sentence about the way that an owner has without the operator; empty = none. */
-function upgradeOf(scope: string | null, { plan }: Caller): string {
+function getUpgrade(scope: string | null, { plan }: Caller): string {
   if (scope !== null || plan !== 'evaluation') return ''
   return ' An owner can upgrade the plan: page Billing, or `POST /api/v1/billing/upgrade`.'
 }
 
 /** Returns who can change a scope's limits and how; null = the operator changes those of an account. */
-function remedyOf(scope: string | null): string | null {
+function findRemedy(scope: string | null): string | null {
   if (scope === null) return null
   if (isProjectScope(scope))
     return 'An owner or admin of the account can change it: page Projects, or `PATCH /api/v1/projects/{id}`.'

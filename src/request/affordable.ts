@@ -1,7 +1,7 @@
 import type { ChatRequest } from '../core/chat/chat.ts'
 import { highestAddedInput } from '../core/chat/provider-features.ts'
 import type { PriceTerms } from '../core/models/pricing.ts'
-import { highestCostOf } from '../core/usage/money.ts'
+import { getHighestCost } from '../core/usage/money.ts'
 import { highestSourceCharges } from '../core/usage/source-charges.ts'
 import type { Meter, Reservation } from '../limits/meter.ts'
 import { estimateOpaqueTokens, tokensSpared } from '../text/tokens/tokens.ts'
@@ -12,7 +12,7 @@ import type { Route } from './routing/route.ts'
 
 type AffordableRequest = {
   readonly plan: Pick<Route, 'inputTokens' | 'choices' | 'terms' | 'first' | 'web'>
-  readonly prepared: Pick<CallRequest['prepared'], 'ask'>
+  readonly prepared: Pick<CallRequest['prepared'], 'request'>
 }
 
 /**
@@ -26,8 +26,8 @@ export function affordable(
   progress: Progress,
 ): Reservation | Promise<Reservation | null> {
   const { reservation, hedge } = progress
-  const { ask } = prepared
-  const { outputCap, inputTokens, microcents } = highestUsage({ plan, ask }, candidate, reservation)
+  const { request } = prepared
+  const { outputCap, inputTokens, microcents } = highestUsage({ plan, request }, candidate, reservation)
   // A canceled hedge is billed too.
   const beside = hedge === null || hedge.other === null ? nothing : hedge
   const worst = microcents + plan.web.microcents + beside.microcents
@@ -35,7 +35,7 @@ export function affordable(
   const isEnough = worst <= reservation.reservedMicrocents && tokens <= reservation.reservedTokens
   // The reservation was made for the first candidate, also if it is less than what that can add.
   if (isEnough || candidate === plan.first) return reservation
-  const first = highestUsage({ plan, ask }, plan.first, reservation)
+  const first = highestUsage({ plan, request }, plan.first, reservation)
   if (microcents <= first.microcents && tokens - beside.tokens <= first.inputTokens + first.outputCap * plan.choices)
     return reservation
   const raise = async (toTokens: number, cap: number): Promise<Reservation | null> => {
@@ -59,7 +59,11 @@ export async function affordableHedge(
   progress: Progress,
 ): Promise<Reservation | null> {
   const { reservation, hedge } = progress
-  const { outputCap, inputTokens, microcents } = highestUsage({ plan, ask: prepared.ask }, candidate, reservation)
+  const { outputCap, inputTokens, microcents } = highestUsage(
+    { plan, request: prepared.request },
+    candidate,
+    reservation,
+  )
   const tokens = inputTokens + outputCap * plan.choices
   const { reservedTokens, reservedMicrocents } = reservation
   const raised = await meter.raise(reservation, reservedTokens + tokens, reservedMicrocents + microcents)
@@ -71,23 +75,24 @@ export async function affordableHedge(
 
 /** Returns the largest usage of one attempt, with the input that the provider may add, without the gateway's own web access. */
 export function highestUsage(
-  { plan, ask }: { readonly plan: Pick<Route, 'inputTokens' | 'choices' | 'terms'>; readonly ask: ChatRequest },
+  { plan, request }: { readonly plan: Pick<Route, 'inputTokens' | 'choices' | 'terms'>; readonly request: ChatRequest },
   candidate: Candidate,
   reservation: Reservation,
 ) {
   const { model, endpoint } = candidate
   const outputCap = Math.min(reservation.outputCap, model.maxOutputTokens)
-  const shown = plan.inputTokens - tokensSpared(ask, model.provider)
+  const shown = plan.inputTokens - tokensSpared(request, model.provider)
   const room = Math.max(0, model.contextWindow - shown)
   // A provider of another form does not receive the client's own body.
-  const isOwn = ask.source !== null && endpoint.provider.takesSource?.(model).includes(ask.source.dialect) === true
-  const sent = isOwn ? ask : { ...ask, source: null }
+  const isOwn =
+    request.source !== null && endpoint.provider.takesSource?.(model).includes(request.source.dialect) === true
+  const sent = isOwn ? request : { ...request, source: null }
   const addedTokens = Math.min(room, highestAddedInput(sent, room) + estimateOpaqueTokens(sent, model.provider))
   const inputTokens = shown + addedTokens
   const terms = reservedTerms(plan, candidate)
-  const charges = highestSourceCharges(ask, candidate, inputTokens, terms)
+  const charges = highestSourceCharges(request, candidate, inputTokens, terms)
   const most = { inputTokens, outputTokens: outputCap * plan.choices }
-  const microcents = highestCostOf(model.pricing, most, terms) + charges
+  const microcents = getHighestCost(model.pricing, most, terms) + charges
   return { outputCap, inputTokens, addedTokens, microcents }
 }
 

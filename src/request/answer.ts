@@ -15,8 +15,8 @@ import { planWebAccess } from '../web/web-plan.ts'
 import { type AdmitDeps, admit } from './admit.ts'
 import type { CallRequest } from './attempt-run.ts'
 import { type EnhanceDeps, enhance, planRequestEnhancement } from './enhance.ts'
-import { type EnrichDeps, enrich, offerOf } from './enrich.ts'
-import { hedgingOf, race, startHedging } from './hedge.ts'
+import { type EnrichDeps, enrich, getOffer } from './enrich.ts'
+import { findHedging, race, startHedging } from './hedge.ts'
 import { emptyAnswer, judge } from './judge.ts'
 import {
   type ModerateDeps,
@@ -28,7 +28,7 @@ import {
   screenAhead,
 } from './moderate.ts'
 import { type PlanEmbeddingsDeps, planEmbeddings } from './plan-embeddings.ts'
-import { type AdmittedRequest, createProgress, failureOf, type Progress } from './progress.ts'
+import { type AdmittedRequest, createProgress, findFailure, type Progress } from './progress.ts'
 import { type RouteDeps, route } from './routing/route.ts'
 import { type CheckpointDeps, checkpoint, type SettleDeps, settle } from './settle.ts'
 import { startAttempt } from './start-attempt.ts'
@@ -48,15 +48,15 @@ export type AnswerDeps = RouteDeps &
   SettleDeps & {
     readonly prompts: {
       /** Prompt analysis, and the digest under which the prompt is remembered. */
-      read(accountId: string, ask: ChatRequest): { readonly reading: RequestAnalysis; readonly digest: string }
+      read(accountId: string, request: ChatRequest): { readonly analysis: RequestAnalysis; readonly digest: string }
     }
     readonly observe: { admitted(progress: Progress): void }
   }
 
 /** Returns the request under the fallback policy of its account and key, which it can only narrow. */
-export function underPolicyOf({ fallback }: Pick<Caller, 'fallback'>, ask: ChatRequest): ChatRequest {
-  const policy = fallback === undefined ? ask.fallback : strictestPolicy(fallback, ask.fallback)
-  return policy === ask.fallback ? ask : { ...ask, fallback: policy }
+export function getUnderPolicy({ fallback }: Pick<Caller, 'fallback'>, request: ChatRequest): ChatRequest {
+  const policy = fallback === undefined ? request.fallback : strictestPolicy(fallback, request.fallback)
+  return policy === request.fallback ? request : { ...request, fallback: policy }
 }
 
 /** A request as its route received it. */
@@ -71,12 +71,12 @@ type AnswerRequest = {
 }
 
 /** Analyzes the client's own text only, so that no fetched text can change the choice. */
-function planChat(deps: AnswerDeps, caller: Caller, ask: ChatRequest) {
-  const { reading, digest: promptDigest } = deps.prompts.read(caller.accountId, ask)
-  const web = planWebAccess(ask, reading, caller, offerOf(deps))
-  const enhancement = planRequestEnhancement(deps, ask, reading)
-  const inputTokens = enhancement?.inputTokens ?? estimateInputTokens(ask)
-  return { ask, plan: route(deps, { caller, ask, reading, inputTokens, web }), promptDigest, enhancement }
+function planChat(deps: AnswerDeps, caller: Caller, request: ChatRequest) {
+  const { analysis, digest: promptDigest } = deps.prompts.read(caller.accountId, request)
+  const web = planWebAccess(request, analysis, caller, getOffer(deps))
+  const enhancement = planRequestEnhancement(deps, request, analysis)
+  const inputTokens = enhancement?.inputTokens ?? estimateInputTokens(request)
+  return { request, plan: route(deps, { caller, request, analysis, inputTokens, web }), promptDigest, enhancement }
 }
 
 /**
@@ -97,18 +97,22 @@ export async function* answer(
   // Runs in process, so nothing is billed yet.
   const planned =
     embedding === undefined
-      ? planChat(deps, caller, underPolicyOf(caller, asked))
-      : await planEmbeddings(deps, caller, underPolicyOf(caller, asked), embedding)
-  const { ask, plan: wanted, promptDigest, enhancement } = planned
+      ? planChat(deps, caller, getUnderPolicy(caller, asked))
+      : await planEmbeddings(deps, caller, getUnderPolicy(caller, asked), embedding)
+  const { request: question, plan: wanted, promptDigest, enhancement } = planned
   const admittedFrom = clock.monotonic()
-  const { reservation, plan, web: webLeftOut } = await admit(deps, { requestId, caller, ask, plan: wanted })
+  const {
+    reservation,
+    plan,
+    web: webLeftOut,
+  } = await admit(deps, { requestId, caller, request: question, plan: wanted })
   const admitted: AdmittedRequest = {
     requestId,
     ...started,
     trace: request.trace ?? null,
     promptDigest,
     caller,
-    ask,
+    request: question,
     plan,
   }
   const progress = createProgress(reservation, { route: started.startedMonotonic, admit: admittedFrom })
@@ -121,27 +125,37 @@ export async function* answer(
   let receipt: ResponseSummary
   try {
     stages.moderate = clock.monotonic()
-    await screenAhead(deps, ask, request.signal)
+    await screenAhead(deps, question, request.signal)
     const screened =
-      ask.embedding === undefined
-        ? moderate(deps, ask, request)
-        : await moderateEmbedded(deps, ask, ask.embedding, request)
+      question.embedding === undefined
+        ? moderate(deps, question, request)
+        : await moderateEmbedded(deps, question, question.embedding, request)
     const { signal, secrets } = screened
     stages.enhance = clock.monotonic()
-    const enhanced = await enhance(deps, screened, { requestId, ask, plan, enhancement })
+    const enhanced = await enhance(deps, screened, { requestId, request: question, plan, enhancement })
     progress.enhancement = enhanced.enhancement
     stages.enrich = clock.monotonic()
     const prepared = await enrich(deps, enhanced, { accountId: caller.accountId, plan: plan.web, signal })
     progress.web = prepared.web ?? webLeftOut
     stages.call = clock.monotonic()
-    const calling = { requestId, ...started, caller, ask, plan, prepared, secrets, signal, checkpoint: noteUsage }
+    const calling = {
+      requestId,
+      ...started,
+      caller,
+      request: question,
+      plan,
+      prepared,
+      secrets,
+      signal,
+      checkpoint: noteUsage,
+    }
     const sent = { verdict: screened.verdict, sources: prepared.web?.sources ?? [] }
-    const hit = yield* moderateOutput(deps, ask.stream, sent, call(deps, calling, progress))
+    const hit = yield* moderateOutput(deps, question.stream, sent, call(deps, calling, progress))
     progress.isFiltered = hit !== null
     if (hit !== null) progress.decision = { ...hit, param: null }
     progress.outcome = 'completed'
   } catch (thrown) {
-    const failure = failureOf(thrown, request.signal)
+    const failure = findFailure(thrown, request.signal)
     if (failure !== null) {
       progress.outcome = failure.outcome
       progress.errorCode = failure.errorCode
@@ -173,7 +187,7 @@ export async function* call(deps: CallDeps, request: CallRequest, progress: Prog
       const way = await select(state)
       if (way === null) break
       const started = startAttempt(state, way)
-      const hedge = hedgingOf(state, started)
+      const hedge = findHedging(state, started)
       const run = hedge === null ? started : await race(state, hedge, started)
       if (run === 'stop') break
       if (run === 'next') continue

@@ -11,7 +11,7 @@ import { estimateTokens, likelyInputTokens } from '../text/tokens/tokens.ts'
 import type { AttemptDeps, OpenAttempt } from './attempt.ts'
 import type { Prepared } from './enrich.ts'
 import type { AdmittedRequest, Progress } from './progress.ts'
-import { type Candidate, viaOf } from './routing/candidate.ts'
+import { type Candidate, findVia } from './routing/candidate.ts'
 import { requestedModel } from './routing/named-model.ts'
 import { servedModel } from './settled-cost.ts'
 import { applyParts, isHeld, type UpstreamResponse } from './upstream-response.ts'
@@ -31,7 +31,7 @@ const checkpointEveryCharacters = 1024
 /** A request that is ready to be sent. */
 export type CallRequest = Pick<
   AdmittedRequest,
-  'requestId' | 'caller' | 'ask' | 'startedAt' | 'startedMonotonic' | 'plan'
+  'requestId' | 'caller' | 'request' | 'startedAt' | 'startedMonotonic' | 'plan'
 > & {
   readonly prepared: Prepared
   /** Kinds of detected secrets in the prompt. */
@@ -53,7 +53,7 @@ export type Way = {
 
 export type AttemptRunDeps = AttemptDeps & {
   readonly config: { readonly deadlines: Deadlines; readonly defaultMaxOutputTokens: number }
-  readonly catalogue: Pick<Catalog, 'resolve'>
+  readonly catalog: Pick<Catalog, 'resolve'>
 }
 
 type AttemptRunOptions = {
@@ -93,7 +93,7 @@ export class AttemptRun {
     this.attempt = attempt
     this.response = response
     this.stream = stream
-    this.maximumCharacters = outputCap * request.prepared.ask.choices * maximumCharactersPerToken + 4096
+    this.maximumCharacters = outputCap * request.prepared.request.choices * maximumCharactersPerToken + 4096
     this.checkpointAt = response.startedAt + firstCheckpointMs - checkpointEveryMs
   }
 
@@ -104,9 +104,9 @@ export class AttemptRun {
   /** Adds the parts that arrived. */
   add(parts: readonly AnswerPart[]): void {
     const { attempt, response } = this
-    const { ask } = this.options.request.prepared
-    const content = applyParts(response, parts, ask.choices)
-    if (ask.embedding === undefined) this.noteUsage(attempt.arrivedAt())
+    const { request } = this.options.request.prepared
+    const content = applyParts(response, parts, request.choices)
+    if (request.embedding === undefined) this.noteUsage(attempt.arrivedAt())
     else this.options.request.checkpoint()
     if (response.hasContent && response.firstContentAt === null) {
       response.firstContentAt = attempt.arrivedAt()
@@ -122,7 +122,7 @@ export class AttemptRun {
   show(): readonly ChatEvent[] | null {
     if (!this.isCommitted) {
       // A failure in the same read as the first content was not sent yet, so the request can still fall back.
-      if (this.options.request.prepared.ask.stream === null || !this.hasServed()) return null
+      if (this.options.request.prepared.request.stream === null || !this.hasServed()) return null
       this.isCommitted = true
       return this.firstBatch()
     }
@@ -164,7 +164,7 @@ export class AttemptRun {
 
   /** Returns the end of the serving response, with all parts that were held back. */
   lastBatch(): readonly ChatEvent[] {
-    return this.isCommitted ? finishesOf(this.response) : [...this.firstBatch(), ...finishesOf(this.response)]
+    return this.isCommitted ? getFinishes(this.response) : [...this.firstBatch(), ...getFinishes(this.response)]
   }
 
   /** Records the attempt with its duration until now. */
@@ -176,7 +176,7 @@ export class AttemptRun {
       startedAt,
       durationMs: Math.round(this.lastedMs()),
       status,
-      ...viaOf(candidate, this.way.claim),
+      ...findVia(candidate, this.way.claim),
     })
   }
 
@@ -195,12 +195,12 @@ export class AttemptRun {
   private opened(): ChatEvent {
     const { response } = this
     const { request, progress } = this.options
-    const { candidate, startedAt, firstContentAt, ask, providerFields, vectors } = response
+    const { candidate, startedAt, firstContentAt, request: question, providerFields, vectors } = response
     const { requestId, startedMonotonic, secrets } = request
     // Vectors arrive at once.
     if (firstContentAt !== null && vectors === null) progress.firstContentMs = firstContentAt - startedMonotonic
     this.note('served', 200)
-    const model = fullName(servedModel(this.deps.catalogue, response))
+    const model = fullName(servedModel(this.deps.catalog, response))
     const requested = requestedModel(request.plan)
     const opening: ResponseStart = {
       requestId,
@@ -208,14 +208,14 @@ export class AttemptRun {
       model,
       provider: candidate.model.provider,
       requestedModel: requested,
-      ...(model === requested && ask.model !== null ? { askedName: ask.model } : {}),
+      ...(model === requested && question.model !== null ? { askedName: question.model } : {}),
       attempts: [...progress.attempts],
       droppedParameters: response.droppedParameters,
       ...(secrets.length === 0 ? {} : { secrets }),
       ...(response.outputCap === null ? {} : { outputCap: response.outputCap }),
       ...(progress.web === null ? {} : { web: progress.web }),
       ...(progress.hedge === null ? {} : { hedge: progress.hedge.result }),
-      ...(ask.dialect === 'messages' ? { inputUsage: inputUsageOf(response) } : {}),
+      ...(question.dialect === 'messages' ? { inputUsage: getInputUsage(response) } : {}),
       ...(providerFields === null ? {} : { providerFields }),
       ...(vectors === null ? {} : { vectors }),
       enhanced: progress.enhancement?.changed ?? null,
@@ -236,14 +236,14 @@ export class AttemptRun {
 }
 
 /** The input tokens that are known when the response begins. */
-function inputUsageOf({ usage, candidate, ask }: UpstreamResponse): NonNullable<ResponseStart['inputUsage']> {
+function getInputUsage({ usage, candidate, request }: UpstreamResponse): NonNullable<ResponseStart['inputUsage']> {
   const { cachedInputTokens = 0, cacheWriteTokens = 0, hourCacheWriteTokens = 0 } = usage ?? {}
-  const inputTokens = usage?.inputTokens ?? likelyInputTokens(ask, candidate.model.provider)
+  const inputTokens = usage?.inputTokens ?? likelyInputTokens(request, candidate.model.provider)
   return { inputTokens, cachedInputTokens, cacheWriteTokens, hourCacheWriteTokens }
 }
 
 /** Finish reasons of a complete output. */
-export function finishesOf(response: UpstreamResponse): readonly ChatEvent[] {
+export function getFinishes(response: UpstreamResponse): readonly ChatEvent[] {
   const { stopSequence, upstreamReason } = response
   return [...response.finishes].map(
     ([choice, reason]): ChatEvent => ({

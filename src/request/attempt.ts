@@ -10,9 +10,9 @@ import type { Deadlines } from '../core/request/deadlines.ts'
 import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type {
   Access,
+  AdapterRequest,
   AnswerPart,
   Provider,
-  ProviderAsk,
   ProviderFailure,
   ProviderRequest,
 } from '../providers/provider.ts'
@@ -32,7 +32,7 @@ export type AttemptOptions = {
   readonly candidate: Candidate
   /** Key of the attempt; absent or null = the provider's only one. */
   readonly claim?: KeyClaim | null
-  readonly ask: ProviderAsk
+  readonly request: AdapterRequest
   readonly deadlines: Deadlines
   /** Monotonic deadline of the whole request in milliseconds. */
   readonly deadlineAt: number
@@ -65,10 +65,10 @@ export class UpstreamAttempt {
     const { provider } = options.candidate.endpoint
     this.deps = deps
     this.options = options
-    this.provider = formOf(provider, options.ask)
-    this.names = wireToolNames(options.ask.ask, this.provider)
-    const ask = this.names === null ? options.ask : { ...options.ask, ask: this.names.ask }
-    this.request = this.provider.toRequest(ask, this.access())
+    this.provider = getForm(provider, options.request)
+    this.names = wireToolNames(options.request.request, this.provider)
+    const request = this.names === null ? options.request : { ...options.request, request: this.names.request }
+    this.request = this.provider.toRequest(request, this.access())
     this.droppedParameters = this.request.droppedParameters
   }
 
@@ -133,15 +133,15 @@ export class UpstreamAttempt {
   }
 
   private async send(watch: Watch): Promise<BodyReader> {
-    const { ask, signal, claim } = this.options
+    const { request, signal, claim } = this.options
     signal.addEventListener('abort', this.leave)
     if (signal.aborted) this.leave()
-    const init = requestInit(this.request, ask.stream, this.abort.signal)
+    const init = requestInit(this.request, request.stream, this.abort.signal)
     const response = await authorizedFetch(this.deps.network, this.access(), this.request, init)
     this.answered = response.status
     claim?.answered(response.headers)
     watch.byteArrived()
-    return bodyReader(response, ask, {
+    return bodyReader(response, request, {
       provider: this.provider,
       clock: this.deps.clock,
       byteArrived: () => watch.byteArrived(),
@@ -150,11 +150,11 @@ export class UpstreamAttempt {
 }
 
 /** Returns the form of the provider's API that serves this call. */
-function formOf(provider: Provider, ask: ProviderAsk): Provider {
+function getForm(provider: Provider, request: AdapterRequest): Provider {
   const { embeddings } = provider
-  if (ask.inputs === undefined || embeddings === undefined) return provider.formFor?.(ask) ?? provider
-  const toRequest: Provider['toRequest'] = (one, access) => embeddings.toRequest(one, access)
-  return { ...provider, toRequest, readResponse: body => embeddings.readResponse(body, ask) }
+  if (request.inputs === undefined || embeddings === undefined) return provider.formFor?.(request) ?? provider
+  const toRequest: Provider['toRequest'] = (adapterRequest, access) => embeddings.toRequest(adapterRequest, access)
+  return { ...provider, toRequest, readResponse: body => embeddings.readResponse(body, request) }
 }
 
 function requestInit(request: ProviderRequest, asStream: boolean, signal: AbortSignal) {
@@ -182,8 +182,8 @@ function upstreamFailure(kind: ProviderFailure['kind'], detail: string): Provide
 type Due = { readonly at: number; readonly phase: Phase }
 
 /** Returns the first of two concurrent causes. */
-function sooner(one: Due, other: Due): Due {
-  return other.at < one.at ? other : one
+function sooner(due: Due, other: Due): Due {
+  return other.at < due.at ? other : due
 }
 
 /** Starts the timer of one attempt. Calls `leave` when a wait exceeds its deadline. */
@@ -218,7 +218,7 @@ class Watch {
     this.leave = leave
     this.deadlineAt = deadlineAt
     this.startedAt = clock.monotonic()
-    this.firstContentMs = thinksLong(options.ask) ? deadlines.firstContentReasoningMs : deadlines.firstContentMs
+    this.firstContentMs = thinksLong(options.request) ? deadlines.firstContentReasoningMs : deadlines.firstContentMs
     this.quietSince = this.startedAt
     this.probeAt = this.startedAt + deadlines.connectMs / 2
     this.look()
@@ -299,6 +299,6 @@ class Watch {
   }
 }
 
-function thinksLong({ ask: { reasoningEffort } }: ProviderAsk): boolean {
+function thinksLong({ request: { reasoningEffort } }: AdapterRequest): boolean {
   return reasoningEffort === 'high' || reasoningEffort === 'xhigh' || reasoningEffort === 'max'
 }

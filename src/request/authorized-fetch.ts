@@ -33,7 +33,7 @@ async function withCredentials(
 ): Promise<Response> {
   const sent = await headersFor(authorizer, request, init.signal)
   const send = (headers: Readonly<Record<string, string>>) =>
-    network.fetch(request.url, { ...init, headers: { ...headersOf(init), ...headers } })
+    network.fetch(request.url, { ...init, headers: { ...getHeaders(init), ...headers } })
   const response = await send(sent)
   const isRefused = response.status === 401 || response.status === 403
   if (!isRefused || !authorizer.isRenewable(response, sent)) return response
@@ -47,7 +47,7 @@ async function headersFor(authorizer: Authorizer, request: SignableRequest, sign
   return authorization.headers
 }
 
-function headersOf({ headers }: RequestInit): Record<string, string> {
+function getHeaders({ headers }: RequestInit): Record<string, string> {
   return Object.fromEntries(new Headers(headers))
 }
 

@@ -1,7 +1,7 @@
 import { maximumVectorBytes } from '../core/chat/embeddings.ts'
 import type { Clock } from '../core/ports.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
-import type { AnswerPart, Provider, ProviderAsk, StreamReader } from '../providers/provider.ts'
+import type { AdapterRequest, AnswerPart, Provider, StreamReader } from '../providers/provider.ts'
 import {
   createEventSplitter,
   type EventSplitter,
@@ -38,7 +38,7 @@ const maximumFailureMs = 2_000
  */
 export function bodyReader(
   response: Response,
-  { ask, stream, model, inputs }: ProviderAsk,
+  { request, stream, model, inputs }: AdapterRequest,
   { provider, clock, byteArrived }: BodyReaderOptions,
 ): BodyReader {
   const contentType = response.headers.get('content-type') ?? ''
@@ -48,7 +48,7 @@ export function bodyReader(
       text => [{ type: 'failure', failure: provider.readFailure(response.status, response.headers, text) }],
     )
   if (contentType.includes('json') || (!stream && !contentType.includes('event-stream'))) {
-    const length = ask.embedding?.dimensions ?? model.embedding?.dimensions ?? null
+    const length = request.embedding?.dimensions ?? model.embedding?.dimensions ?? null
     const vectorBytes = maximumFailureBytes + (inputs?.length ?? 0) * maximumVectorBytes(length)
     return wholeBody(
       () => readText(response, inputs === undefined ? maximumEventCharacters : vectorBytes, byteArrived),
@@ -60,7 +60,7 @@ export function bodyReader(
       async () => cut(''),
       () => [unreadableBody('an HTML page')],
     )
-  return new EventBody(response, provider, { ask, clock })
+  return new EventBody(response, provider, { request, clock })
 }
 
 /** Parses vectors, of which no number is sent on as written: keeping each number's text would take a second. */
@@ -169,10 +169,13 @@ class EventBody implements BodyReader {
   constructor(
     { body }: Response,
     provider: Provider,
-    { ask, clock }: { readonly ask: Pick<ProviderAsk['ask'], 'choices'>; readonly clock: BodyReaderOptions['clock'] },
+    {
+      request,
+      clock,
+    }: { readonly request: Pick<AdapterRequest['request'], 'choices'>; readonly clock: BodyReaderOptions['clock'] },
   ) {
     this.pieces = body?.getReader() ?? null
-    this.reader = provider.streamReader(ask.choices)
+    this.reader = provider.streamReader(request.choices)
     this.splitter = (provider.createSplitter ?? createEventSplitter)()
     this.clock = clock
   }

@@ -2,10 +2,10 @@
 import type { ImagePart, Message, QueryType } from '../core/chat/chat.ts'
 import type { Model } from '../core/models/models.ts'
 import { type PriceTerms, type Rates, ratesAt } from '../core/models/pricing.ts'
-import { costOf, highestCostOf } from '../core/usage/money.ts'
+import { getCost, getHighestCost } from '../core/usage/money.ts'
 import type { LengthSource } from '../learning/estimate-calibration.ts'
 import type { PromptAnalysis } from '../text/analysis/prompt-analysis.ts'
-import { estimateImageTokens, factorOf } from '../text/tokens/tokens.ts'
+import { estimateImageTokens, getFactor } from '../text/tokens/tokens.ts'
 import { noWeb, type WebPlan } from '../web/web-plan.ts'
 
 /**
@@ -67,7 +67,7 @@ export async function measurePrompt(
   count: (texts: readonly string[]) => Promise<number>,
   { cues, at, web = noWeb }: Pick<MeasuredPrompt, 'cues' | 'at'> & Partial<Pick<MeasuredPrompt, 'web'>>,
 ): Promise<MeasuredPrompt> {
-  const textTokens = await count(messages.map(textOf))
+  const textTokens = await count(messages.map(getText))
   const images = messages.flatMap(message =>
     message.role === 'user' ? message.content.flatMap(part => (part.type === 'image' ? [part.detail] : [])) : [],
   )
@@ -82,13 +82,13 @@ export function estimateCost(
   known: CalibratedOutput = unknownLength,
 ): CostEstimate {
   const images = prompt.images.reduce((sum, detail) => sum + estimateImageTokens(detail, model.provider), 0)
-  const text = Math.ceil(prompt.textTokens * factorOf(model.provider))
+  const text = Math.ceil(prompt.textTokens * getFactor(model.provider))
   const { web } = prompt
   const looked = usualWebTokens(web, model)
   const inputTokens = text + images + looked + tokensPerMessage * (prompt.messages + 1)
   const { tokens, from } = expectedOutput(model, prompt.cues, maxOutputTokens, known)
   const counted = model.provider === 'openai' && images === 0 && looked === 0
-  const confidence = confidenceOf(counted, maxOutputTokens !== null, known)
+  const confidence = getConfidence(counted, maxOutputTokens !== null, known)
   const cap = Math.min(maxOutputTokens ?? model.maxOutputTokens, model.maxOutputTokens)
   const terms: PriceTerms = { at: prompt.at, tier: 'default' }
   return {
@@ -98,7 +98,7 @@ export function estimateCost(
     outputFrom: from,
     costMicrocents: baseCost(ratesAt(model.pricing, terms), inputTokens, tokens) + web.microcents,
     maximumCostMicrocents:
-      confidence === 'high' ? highestCostOf(model.pricing, { inputTokens, outputTokens: cap }, terms) : null,
+      confidence === 'high' ? getHighestCost(model.pricing, { inputTokens, outputTokens: cap }, terms) : null,
     confidence,
   }
 }
@@ -117,18 +117,18 @@ export function expectedOutput(
 
 /** Returns the expected cost in micro-cents for these tokens without caching. */
 export function baseCost(rates: Rates, inputTokens: number, outputTokens: number): number {
-  return costOf(rates, { inputTokens, outputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 })
+  return getCost(rates, { inputTokens, outputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 })
 }
 
 /** Returns the tokens that planned web access typically adds. */
 export function usualWebTokens({ query, urls }: WebPlan, { provider }: Model): number {
-  return Math.ceil((urls.length * usualWeb.page + (query === null ? 0 : usualWeb.results)) * factorOf(provider))
+  return Math.ceil((urls.length * usualWeb.page + (query === null ? 0 : usualWeb.results)) * getFactor(provider))
 }
 
 /** Typical errors up to this percentage count as reliable. */
 const tolerableErrorPct = 33
 
-function confidenceOf(
+function getConfidence(
   counted: boolean,
   capped: boolean,
   { source, typicalErrorPct }: CalibratedOutput,
@@ -138,7 +138,7 @@ function confidenceOf(
   return counted || capped || proven ? 'medium' : 'low'
 }
 
-function textOf(message: Message): string {
+function getText(message: Message): string {
   switch (message.role) {
     case 'system':
     case 'tool':

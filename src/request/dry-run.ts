@@ -10,7 +10,7 @@ import type { DifficultyExplainer, PromptAnalysis, PromptAnalyzer } from '../tex
 import { estimateInputTokens, likelyInputTokens } from '../text/tokens/tokens.ts'
 import { planWebAccess, type WebAvailability } from '../web/web-plan.ts'
 import { type AdmissionCheckDeps, checkAdmission } from './admit.ts'
-import { underPolicyOf } from './answer.ts'
+import { getUnderPolicy } from './answer.ts'
 import { baseCost, type CalibratedOutput, expectedOutput, usualWebTokens } from './cost-estimate.ts'
 import { planRequestEnhancement } from './enhance.ts'
 import type { Candidate } from './routing/candidate.ts'
@@ -19,7 +19,7 @@ import { type Route, type RouteDeps, route } from './routing/route.ts'
 
 /** The routing of a request at this moment, with reasons. */
 export type Preview = {
-  readonly reading: PromptAnalysis
+  readonly analysis: PromptAnalysis
   readonly shares: LevelShares
   readonly plan: Route
   readonly candidates: readonly PreviewedCandidate[]
@@ -48,9 +48,9 @@ type PreviewDeps = RouteDeps &
     readonly newRequestId: () => string
     readonly read: PromptAnalyzer
     readonly explain: DifficultyExplainer
-    readonly foresight: NonNullable<RouteDeps['foresight']>
+    readonly calibration: NonNullable<RouteDeps['calibration']>
     readonly health: {
-      entryOf(key: string): {
+      getEntry(key: string): {
         readonly cause: string | null
         readonly failureRate: number
         readonly since: number | null
@@ -68,27 +68,28 @@ export async function planDryRun(
   asked: ChatRequest,
   offer: WebAvailability,
 ): Promise<Preview> {
-  const ask = underPolicyOf(caller, asked)
-  const reading = deps.read(ask.messages)
-  const web = planWebAccess(ask, reading, caller, offer)
+  const request = getUnderPolicy(caller, asked)
+  const analysis = deps.read(request.messages)
+  const web = planWebAccess(request, analysis, caller, offer)
   // A dry run shows the rule and not the exploration of another model.
   const settled: RouteDeps = { ...deps, random: () => 1 }
-  const enhancement = planRequestEnhancement(deps, ask, reading)
+  const enhancement = planRequestEnhancement(deps, request, analysis)
   const wanted = route(settled, {
     caller,
-    ask,
-    reading,
-    inputTokens: enhancement?.inputTokens ?? estimateInputTokens(ask),
+    request,
+    analysis,
+    inputTokens: enhancement?.inputTokens ?? estimateInputTokens(request),
     web,
   })
-  const plan = await checkAdmission(deps, { requestId: deps.newRequestId(), caller, ask, plan: wanted })
-  const known = deps.foresight.of(reading.queryType, caller.accountId)
+  const plan = await checkAdmission(deps, { requestId: deps.newRequestId(), caller, request, plan: wanted })
+  const known = deps.calibration.of(analysis.queryType, caller.accountId)
   const candidates = explainOrder(deps, plan).map(({ candidate, place, health, healthDetail, reasons }) => {
     const { model } = candidate
     const figures =
-      candidate.figures ?? deps.health.figuresOf?.(healthKey(candidate), model.figures) ?? publishedFigures(model)
-    const outputTokens = expectedOutput(model, reading, ask.maxOutputTokens, known).tokens * ask.choices
-    const inputTokens = likelyInputTokens(enhancement?.ask ?? ask, model.provider) + usualWebTokens(plan.web, model)
+      candidate.figures ?? deps.health.getFigures?.(healthKey(candidate), model.figures) ?? publishedFigures(model)
+    const outputTokens = expectedOutput(model, analysis, request.maxOutputTokens, known).tokens * request.choices
+    const inputTokens =
+      likelyInputTokens(enhancement?.request ?? request, model.provider) + usualWebTokens(plan.web, model)
     return {
       candidate,
       place,
@@ -100,12 +101,12 @@ export async function planDryRun(
     }
   })
   return {
-    reading,
+    analysis,
     shares: deps.shares ?? defaultLevelShares,
     plan,
     candidates,
     known,
-    difficulty: deps.explain(ask.messages),
+    difficulty: deps.explain(request.messages),
   }
 }
 
@@ -129,7 +130,7 @@ export function explainOrder(
     const { health } = candidate
     // A ranking cannot know the skip of a named model.
     const place = skip !== null && isAnyCalled ? 'unhealthy' : candidate.place
-    const entry = health === 'healthy' ? null : tracker.entryOf(routingHealthKey(tracker, candidate.model))
+    const entry = health === 'healthy' ? null : tracker.getEntry(routingHealthKey(tracker, candidate.model))
     return {
       candidate,
       place,
@@ -172,7 +173,7 @@ const sentences: Readonly<Record<PlaceReason, string>> = {
 
 /** Returns the reasons of a candidate's place, in plain sentences. */
 export function explainPlace({ place, health }: PlacedCandidate): readonly string[] {
-  const effect = effectOf({ place, health })
+  const effect = findEffect({ place, health })
   return effect === null ? [sentences[place]] : [sentences[place], effect]
 }
 
@@ -184,7 +185,7 @@ export function explainHealth(health: HealthState, { cause, failureRate, since }
 }
 
 /** Returns the effect of the health on the place; null = none. */
-function effectOf({ place, health }: PlacedCandidate): string | null {
+function findEffect({ place, health }: PlacedCandidate): string | null {
   if (health === 'healthy' || place === 'unhealthy') return null
   if (place === 'requested') return `${health}: it stays first because the request names it`
   // No model may be called now, so the ranking ignores health.

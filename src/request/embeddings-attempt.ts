@@ -108,12 +108,12 @@ class EmbeddingsAttempt implements OpenAttempt {
   }
 
   private callFor(batch: Batch = { from: 0, to: 0, tokens: 0 }): UpstreamAttempt {
-    const { ask, deadlines, candidate } = this.options
+    const { request, deadlines, candidate } = this.options
     const { inputs, texts } = this.embedding
     const sent = candidate.model.embedding?.tokenIds === 'as_is' ? inputs : texts
     return new UpstreamAttempt(this.deps, {
       ...this.options,
-      ask: { ...ask, inputs: sent.slice(batch.from, batch.to) },
+      request: { ...request, inputs: sent.slice(batch.from, batch.to) },
       deadlines: { ...deadlines, firstContentMs: deadlines.totalMs },
     })
   }
@@ -121,7 +121,7 @@ class EmbeddingsAttempt implements OpenAttempt {
 
 /** Returns the attempt of a request: as one call, or as those that its inputs need. */
 export function createAttempt(deps: AttemptDeps, options: AttemptOptions): OpenAttempt {
-  const { embedding } = options.ask.ask
+  const { embedding } = options.request.request
   return embedding === undefined ? new UpstreamAttempt(deps, options) : new EmbeddingsAttempt(deps, options, embedding)
 }
 

@@ -18,7 +18,7 @@ declare const enhanced: unique symbol
 /** A moderated request with its final prompt. Web content is added later and never rewritten. */
 export type Enhanced = {
   readonly [enhanced]: true
-  readonly ask: ChatRequest
+  readonly request: ChatRequest
   /** Result of the enhancement; null = not requested. */
   readonly enhancement: ResponseSummary['enhancement']
   /** Milliseconds that the request waited for the rewrite. */
@@ -34,8 +34,8 @@ export type EnhanceDeps = RewriteDeps & {
 /** A request as received, and the enhancement for which its reservation was sized. */
 type EnhancementInput = {
   readonly requestId: string
-  readonly ask: ChatRequest
-  readonly plan: Pick<Route, 'reading' | 'inputTokens' | 'web'>
+  readonly request: ChatRequest
+  readonly plan: Pick<Route, 'analysis' | 'inputTokens' | 'web'>
   /** Null = not requested. */
   readonly enhancement: EnhancementPlan | null
 }
@@ -43,10 +43,10 @@ type EnhancementInput = {
 /** Plans the enhancement from the client's own text, before the reservation. Null = not requested. */
 export function planRequestEnhancement(
   { config }: { readonly config: Pick<RewriteDeps['config'], 'rewriter'> },
-  ask: ChatRequest,
-  reading: RequestAnalysis,
+  request: ChatRequest,
+  analysis: RequestAnalysis,
 ): EnhancementPlan | null {
-  return planEnhancement(ask, reading, config.rewriter !== null)
+  return planEnhancement(request, analysis, config.rewriter !== null)
 }
 
 /**
@@ -59,35 +59,39 @@ export function enhance(
   input: EnhancementInput,
 ): Enhanced | Promise<Enhanced> {
   const { enhancement } = input
-  if (enhancement === null) return { ask: screened.ask, enhancement: null, waitedMs: 0 } as Enhanced
+  if (enhancement === null) return { request: screened.request, enhancement: null, waitedMs: 0 } as Enhanced
   // The plan of a masked request still contains the secrets, so it is made again.
-  const isMasked = screened.ask !== input.ask
-  const plan = isMasked ? planRequestEnhancement(deps, screened.ask, input.plan.reading) : enhancement
+  const isMasked = screened.request !== input.request
+  const plan = isMasked ? planRequestEnhancement(deps, screened.request, input.plan.analysis) : enhancement
   return plan === null
-    ? ({ ask: screened.ask, enhancement: null, waitedMs: 0 } as Enhanced)
+    ? ({ request: screened.request, enhancement: null, waitedMs: 0 } as Enhanced)
     : enhanceBy(deps, plan, screened, input)
 }
 
 async function enhanceBy(
   deps: EnhanceDeps,
   plan: EnhancementPlan,
-  { ask, signal }: ModeratedRequest,
+  { request, signal }: ModeratedRequest,
   { requestId, plan: { inputTokens, web } }: EnhancementInput,
 ): Promise<Enhanced> {
   const { enhancement, rewritable } = plan
-  if (rewritable === null) return { ask: plan.ask, enhancement, waitedMs: 0 } as Enhanced
+  if (rewritable === null) return { request: plan.request, enhancement, waitedMs: 0 } as Enhanced
   const { text, waitedMs } = await rewrite(deps, rewritable, requestId, signal)
-  if (text === null) return { ask: plan.ask, enhancement, waitedMs } as Enhanced
-  const rewritten = replaceUserText(ask, text)
+  if (text === null) return { request: plan.request, enhancement, waitedMs } as Enhanced
+  const rewritten = replaceUserText(request, text)
   const isFit =
     isValidRewrite(rewritable, text, deps.read) &&
     deps.web.screen(text) &&
     estimateInputTokens(rewritten) <= inputTokens - web.tokens
   if (!isFit) {
     deps.log.info('rewrite_rejected', { request_id: requestId })
-    return { ask: plan.ask, enhancement, waitedMs } as Enhanced
+    return { request: plan.request, enhancement, waitedMs } as Enhanced
   }
-  return { ask: rewritten, enhancement: { ...enhancement, changed: true, enhancedPrompt: text }, waitedMs } as Enhanced
+  return {
+    request: rewritten,
+    enhancement: { ...enhancement, changed: true, enhancedPrompt: text },
+    waitedMs,
+  } as Enhanced
 }
 
 export type RewriteDeps = Omit<CompleteDeps, 'deadlines'> & {
@@ -118,7 +122,7 @@ const outputCap = 1_024
  * when `signal` aborts.
  */
 export async function rewrite(
-  { clock, network, catalogue, endpoints, config, health, log }: RewriteDeps,
+  { clock, network, catalog, endpoints, config, health, log }: RewriteDeps,
   prompt: string,
   requestId: string,
   signal: RequestAbortSignal,
@@ -137,7 +141,7 @@ export async function rewrite(
     outputCap,
     reasoningEffort: 'none',
   } as const
-  const completion = { clock, network, catalogue, endpoints, deadlines }
+  const completion = { clock, network, catalog, endpoints, deadlines }
   const text = await completeInternally(completion, rewriter, question, signal).catch(() => null)
   const waitedMs = clock.monotonic() - startedAt
   if (signal.aborted) {

@@ -13,7 +13,7 @@ declare const prepared: unique symbol
 /** A moderated chat request in its final form. Only this type can be sent to a provider. */
 export type Prepared = {
   readonly [prepared]: true
-  readonly ask: ChatRequest
+  readonly request: ChatRequest
   /** Result of the web access; null = none was planned. */
   readonly web: WebUse | null
   /** Milliseconds that the request waited for the rewrite and the web. */
@@ -21,7 +21,7 @@ export type Prepared = {
 }
 
 /** Web access that a plan may use. */
-export function offerOf({
+export function getOffer({
   web,
   read,
 }: {
@@ -49,13 +49,13 @@ type EnrichInput = {
  * failed or blocked source is omitted and listed in `web`. Rejects only when `signal` aborts.
  */
 export function enrich(deps: EnrichDeps, enhanced: Enhanced, input: EnrichInput): Prepared | Promise<Prepared> {
-  const { ask, waitedMs } = enhanced
-  return input.plan === noWeb ? ({ ask, web: null, waitedMs } as Prepared) : enrichBy(deps, enhanced, input)
+  const { request, waitedMs } = enhanced
+  return input.plan === noWeb ? ({ request, web: null, waitedMs } as Prepared) : enrichBy(deps, enhanced, input)
 }
 
 async function enrichBy(
   deps: EnrichDeps,
-  { ask, waitedMs }: Enhanced,
+  { request, waitedMs }: Enhanced,
   { accountId, plan, signal: ending }: EnrichInput,
 ): Promise<Prepared> {
   const startedAt = deps.clock.monotonic()
@@ -70,7 +70,7 @@ async function enrichBy(
     })
     .finally(release)
   const webMs = deps.clock.monotonic() - startedAt
-  return { ...withFindings(deps, ask, plan, { results, fetched }), waitedMs: waitedMs + webMs } as Prepared
+  return { ...withFindings(deps, request, plan, { results, fetched }), waitedMs: waitedMs + webMs } as Prepared
 }
 
 /** Converts the request's abort to an `AbortSignal` for sockets. `release` removes the listener. */
@@ -90,49 +90,51 @@ type Fetched = {
 
 function withFindings(
   { web: { prices, screenPage }, randomBytes }: EnrichDeps,
-  ask: ChatRequest,
+  request: ChatRequest,
   plan: WebPlan,
   { results, fetched }: Fetched,
-): { readonly ask: ChatRequest; readonly web: WebUse } {
+): { readonly request: ChatRequest; readonly web: WebUse } {
   const leftOut: OmittedSource[] = []
-  const admitted = (one: WebDocument | OmittedSource, maximumCharacters: number) => {
-    if ('code' in one) {
-      leftOut.push(one)
+  const admitted = (item: WebDocument | OmittedSource, maximumCharacters: number) => {
+    if ('code' in item) {
+      leftOut.push(item)
       return []
     }
-    const finding = seen(one, maximumCharacters)
+    const finding = seen(item, maximumCharacters)
     if (screenPage(`${finding.title}\n${finding.url}\n${finding.text}`)) return [{ finding, maximumCharacters }]
     leftOut.push({ url: finding.url, code: 'refused' })
     return []
   }
   const read = fetched.flatMap(page => admitted(page, webLimits.pageCharacters))
   const searched = plan.query !== null && !('code' in results)
-  const found = ('code' in results ? [results] : results).flatMap(one => admitted(one, webLimits.resultCharacters))
+  const found = ('code' in results ? [results] : results).flatMap(result =>
+    admitted(result, webLimits.resultCharacters),
+  )
   const known = new Set(read.map(({ finding }) => finding.url))
   const findings = [...read, ...found.filter(({ finding }) => !known.has(finding.url))]
   const nonce = Buffer.from(randomBytes(16)).toString('hex')
-  const messages = insertUntrustedContent(ask.messages, findings, { nonce, maximumTokens: plan.tokens })
-  const enriched = messages === ask.messages ? ask : withFoundText(ask, messages)
+  const messages = insertUntrustedContent(request.messages, findings, { nonce, maximumTokens: plan.tokens })
+  const enriched = messages === request.messages ? request : withFoundText(request, messages)
   const web = {
     searched,
-    sources: enriched === ask ? [] : findings.map(({ finding: { url, title } }) => ({ url, title })),
+    sources: enriched === request ? [] : findings.map(({ finding: { url, title } }) => ({ url, title })),
     leftOut: [
       ...leftOut,
-      ...[...plan.surplus, ...(enriched === ask ? findings.map(({ finding }) => finding.url) : [])].map(
+      ...[...plan.surplus, ...(enriched === request ? findings.map(({ finding }) => finding.url) : [])].map(
         url => ({ url, code: 'refused' }) as const,
       ),
     ],
     searchMicrocents: searched ? prices.search : 0,
-    fetchMicrocents: enriched === ask ? 0 : read.length * prices.fetch,
+    fetchMicrocents: enriched === request ? 0 : read.length * prices.fetch,
   }
-  return { ask: enriched, web }
+  return { request: enriched, web }
 }
 
 /** A body that cannot be changed in place stays as its client wrote it, and its findings are left out. */
-function withFoundText(ask: ChatRequest, messages: ChatRequest['messages']): ChatRequest {
-  if (ask.source === null || ask.source.messages !== ask.messages) return { ...ask, messages }
-  const before = insertedText(ask.messages, messages)
-  return before === null ? ask : withTurn(ask, messages, { before })
+function withFoundText(request: ChatRequest, messages: ChatRequest['messages']): ChatRequest {
+  if (request.source === null || request.source.messages !== request.messages) return { ...request, messages }
+  const before = insertedText(request.messages, messages)
+  return before === null ? request : withTurn(request, messages, { before })
 }
 
 /** Returns the text of a document, which is the same for moderation, the client and the model. */

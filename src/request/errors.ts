@@ -8,7 +8,7 @@ import type { HealthOutcome } from '../models/circuit-breaker.ts'
 import type { HealthTracker } from '../models/health-tracker.ts'
 import type { KeyClaim } from '../providers/keys/key-pool.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
-import { type Candidate, viaOf } from './routing/candidate.ts'
+import { type Candidate, findVia } from './routing/candidate.ts'
 import { healthKey } from './routing/hosts.ts'
 
 /** A failed attempt; `status` is that of the upstream response, null = no response. */
@@ -29,7 +29,7 @@ type FailedCall = {
   readonly attempts: readonly Attempt[]
   /** Milliseconds until a key pool has capacity; null = none is at its limit. */
   readonly atLimitMs: number | null
-  readonly ask: Pick<ChatRequest, 'embedding' | 'extras'>
+  readonly request: Pick<ChatRequest, 'embedding' | 'extras'>
 }
 
 /**
@@ -38,13 +38,13 @@ type FailedCall = {
  */
 export function allAttemptsFailedError(
   failed: readonly FailedAttempt[],
-  { isExhausted, isLate, attempts, atLimitMs, ask }: FailedCall,
+  { isExhausted, isLate, attempts, atLimitMs, request }: FailedCall,
 ): GatewayError {
   const last = failed.at(-1) ?? null
   const detail = failed.map(({ failure }) => failure.detail).join('; ')
   const own = last?.failure.ownBody
   const upstream = own === undefined || last?.status == null ? null : { status: last.status, body: own }
-  const messages = ask.embedding === undefined ? chatMessages : embeddingMessages
+  const messages = request.embedding === undefined ? chatMessages : embeddingMessages
   const shouldRetry = isExhausted ? false : null
   const options = { shouldRetry, detail, attempts: [...attempts], upstream }
   if (atLimitMs !== null && !isLate && failed.every(asksToWait)) {
@@ -80,12 +80,12 @@ export function allAttemptsFailedError(
         ...options,
         layer: 'provider',
         category: 'provider',
-        ...(ask.embedding !== undefined && { param: messages.param }),
+        ...(request.embedding !== undefined && { param: messages.param }),
       })
     case 'no_tool_call':
       return uncalledError(last.candidate, options)
     case 'request_refused':
-      return refusedError(fullName(model), last.failure, { ask, options })
+      return refusedError(fullName(model), last.failure, { request, options })
     default: {
       if (isLate || failed.every(({ failure }) => failure.kind === 'timeout'))
         return new GatewayError('upstream_timeout', messages.timeout, options)
@@ -103,12 +103,15 @@ export function allAttemptsFailedError(
 function refusedError(
   model: string,
   { reason }: ProviderFailure,
-  { ask, options }: Pick<FailedCall, 'ask'> & { readonly options: ConstructorParameters<typeof GatewayError>[2] },
+  {
+    request,
+    options,
+  }: Pick<FailedCall, 'request'> & { readonly options: ConstructorParameters<typeof GatewayError>[2] },
 ): GatewayError {
   const { field = null, otherField = null, code: upstreamCode = null } = reason ?? {}
-  const other = otherField !== null && Object.hasOwn(ask.extras, otherField) ? otherField : null
+  const other = otherField !== null && Object.hasOwn(request.extras, otherField) ? otherField : null
   const named = field ?? other
-  const param = named ?? (ask.embedding === undefined ? null : embeddingMessages.param)
+  const param = named ?? (request.embedding === undefined ? null : embeddingMessages.param)
   const code: ErrorCode = unsupported.has(upstreamCode ?? '') ? 'unsupported_parameter' : 'invalid_request'
   return new GatewayError(code, chatMessages.refused(model, named, upstreamCode), { ...options, param, upstreamCode })
 }
@@ -205,7 +208,7 @@ export function reportFailure(
   { candidate, failure, status, claim }: ReportedFailure,
 ): void {
   const { kind, detail, blame, retryAfterMs } = failure
-  const { via } = viaOf(candidate, claim) ?? {}
+  const { via } = findVia(candidate, claim) ?? {}
   const fields = { request_id: requestId, model: fullName(candidate.model), ...(via && { via }), kind, detail }
   if (claim !== null && isKeyFailure(kind)) {
     if (kind === 'credential_refused') log.error('key_rejected', fields)

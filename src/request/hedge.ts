@@ -11,19 +11,19 @@ import type { Hedge } from './progress.ts'
 import { healthKey } from './routing/hosts.ts'
 import { startAttempt } from './start-attempt.ts'
 import { lacksForcedCall } from './upstream-response.ts'
-import { attemptsOf, type CallState, maximumAttempts, release, selectBeside } from './ways.ts'
+import { type CallState, getAttempts, maximumAttempts, release, selectBeside } from './ways.ts'
 
 /** Prepares hedging if the client or its account requests it. */
-export function startHedging({ deps, request: { caller, ask }, progress }: CallState): void {
-  if (!(ask.hedge ?? caller.hedges === true)) return
+export function startHedging({ deps, request: { caller, request }, progress }: CallState): void {
+  if (!(request.hedge ?? caller.hedges === true)) return
   progress.hedge = { result: 'unused', other: null, tokens: 0, microcents: 0 }
   deps.hedges.earn(caller.accountId)
 }
 
 /** Returns the hedging of a request if this attempt may hedge: its upstream streams, and another attempt is left. */
-export function hedgingOf(state: CallState, { stream }: AttemptRun): Hedge | null {
+export function findHedging(state: CallState, { stream }: AttemptRun): Hedge | null {
   const { hedge } = state.progress
-  return hedge?.result === 'unused' && stream && attemptsOf(state) + 2 <= maximumAttempts ? hedge : null
+  return hedge?.result === 'unused' && stream && getAttempts(state) + 2 <= maximumAttempts ? hedge : null
 }
 
 type Turn = { readonly run: AttemptRun; readonly parts: readonly AnswerPart[] | null }

@@ -11,12 +11,12 @@ import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { estimateTokens } from '../text/tokens/tokens.ts'
 import { UpstreamAttempt } from './attempt.ts'
 import { authorizedFetch } from './authorized-fetch.ts'
-import { endpointOf, nameAtFirstHost } from './routing/hosts.ts'
+import { findEndpoint, nameAtFirstHost } from './routing/hosts.ts'
 
 export type CompleteDeps = {
   readonly clock: Clock
   readonly network: Network
-  readonly catalogue: Catalog
+  readonly catalog: Catalog
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
   readonly deadlines: Deadlines
 }
@@ -39,8 +39,8 @@ export async function completeInternally(
   question: Question,
   signal: RequestAbortSignal,
 ): Promise<string> {
-  const model = deps.catalogue.resolve(name)
-  const endpoint = model === null ? undefined : endpointOf(deps.endpoints, model)
+  const model = deps.catalog.resolve(name)
+  const endpoint = model === null ? undefined : findEndpoint(deps.endpoints, model)
   if (model === null || endpoint === undefined) throw new Error('the model is not offered here')
   const { outputCap } = question
   const tokens = estimateTokens(question.system + question.user, model.provider) + outputCap
@@ -57,8 +57,8 @@ export async function completeInternally(
       reason: () => 'requested by the gateway itself',
       parts: () => null,
     },
-    ask: {
-      ask: askOf(question),
+    request: {
+      request: toRequest(question),
       model: nameAtFirstHost(model),
       outputCap: Math.min(outputCap, model.maxOutputTokens),
       stream: false,
@@ -90,7 +90,7 @@ export async function completeInternally(
   return text
 }
 
-function askOf({ system, user, reasoningEffort }: Question): ChatRequest {
+function toRequest({ system, user, reasoningEffort }: Question): ChatRequest {
   const messages = [
     { role: 'system', text: system },
     { role: 'user', content: [{ type: 'text', text: user }], name: null },
@@ -113,7 +113,7 @@ const maximumCharacters = 16_384
 
 /** Returns the input tokens as the model's provider counts them; null = it has no such endpoint, failed, or was too slow. */
 export async function countInput(deps: CountDeps, model: Model, source: SourceBody): Promise<number | null> {
-  const endpoint = endpointOf(deps.endpoints, model)
+  const endpoint = findEndpoint(deps.endpoints, model)
   const count = endpoint?.provider.count
   if (endpoint === undefined || count === undefined) return null
   const request = count.toRequest(source, nameAtFirstHost(model), endpoint.access)

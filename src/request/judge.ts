@@ -61,7 +61,7 @@ export function judge(state: CallState, run: AttemptRun): readonly ChatEvent[] |
     if (state.keyFailures.length < maximumKeyFailures) state.again = candidate
   }
   if (failure.rejectsReasoning === true && state.bare === null) {
-    state.bare = withoutReasoning(request.prepared.ask)
+    state.bare = withoutReasoning(request.prepared.request)
     if (state.bare !== null) return again(state, candidate)
   }
   const mayFallBack = failure.kind === 'context_overflow' || (failure.retryable && failure.blame !== 'caller')
@@ -71,7 +71,7 @@ export function judge(state: CallState, run: AttemptRun): readonly ChatEvent[] |
 /** Whether a finished attempt ends the request with its response. */
 export function isServing({ empty, request }: CallState, run: AttemptRun): boolean {
   if (run.failure() !== null) return false
-  const { fallback, maxOutputTokens } = request.prepared.ask
+  const { fallback, maxOutputTokens } = request.prepared.request
   // Such a request fills the prompt cache.
   if (maxOutputTokens === 0) return true
   if (lacksForcedCall(run.response)) return false
@@ -95,7 +95,7 @@ function discard({ discarded, hedge }: Progress, response: UpstreamResponse): vo
 /** Repeats the first attempt without the required call, unless the request allows only one. Later ones fall back. */
 function afterNoCall(state: CallState, attempt: FailedAttempt): 'next' | 'stop' {
   state.failed.push(attempt)
-  if (!state.isRepeated && state.request.prepared.ask.fallback !== 'none') {
+  if (!state.isRepeated && state.request.prepared.request.fallback !== 'none') {
     state.isRepeated = true
     state.again = attempt.candidate
   }
@@ -128,7 +128,7 @@ export function emptyAnswer(state: CallState): readonly ChatEvent[] {
       isLate: deps.clock.monotonic() >= deadlineAt,
       attempts: progress.attempts,
       atLimitMs,
-      ask: request.prepared.ask,
+      request: request.prepared.request,
     })
   }
   // This response serves after all.
@@ -143,7 +143,7 @@ export function emptyAnswer(state: CallState): readonly ChatEvent[] {
 
 /** Reports a success, with its speed if it was streamed. */
 function reportSuccess({ health, clock }: CallDeps, { response, attempt, stream }: AttemptRun): void {
-  const speed = stream ? speedOf(response, attempt.waitedMs(), clock.monotonic()) : {}
+  const speed = stream ? getSpeed(response, attempt.waitedMs(), clock.monotonic()) : {}
   health.report(healthKey(response.candidate), { outcome: 'ok', ...speed })
 }
 
@@ -156,7 +156,11 @@ const mostIdle = 0.25
  * Returns the speed of a streamed response: time to first content, and the token rate if the upstream counted tokens
  * and was the bottleneck.
  */
-function speedOf({ firstContentAt, startedAt, usage, reasoning }: UpstreamResponse, waitedMs: number, endedAt: number) {
+function getSpeed(
+  { firstContentAt, startedAt, usage, reasoning }: UpstreamResponse,
+  waitedMs: number,
+  endedAt: number,
+) {
   if (firstContentAt === null) return {}
   const firstTokenMs = firstContentAt - startedAt
   // Hidden reasoning was generated before the first content.

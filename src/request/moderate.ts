@@ -21,7 +21,7 @@ declare const screened: unique symbol
  */
 export type ModeratedRequest = {
   readonly [screened]: true
-  readonly ask: ChatRequest
+  readonly request: ChatRequest
   /** Kinds of detected secrets in the conversation and its definitions. */
   readonly secrets: readonly string[]
   /** Aborts with the request, and with the error of a blocking verdict of the external moderation. */
@@ -34,7 +34,7 @@ export type ModeratedRequest = {
 }
 
 export type ModerateDeps = {
-  readonly safety: Pick<
+  readonly moderation: Pick<
     Moderation,
     'screenMessages' | 'screenDefinition' | 'embeddedSteps' | 'moderation' | 'secrets' | 'leaksIn' | 'secretsIn'
   >
@@ -48,32 +48,33 @@ export type ModerateDeps = {
  */
 export function moderate(
   deps: ModerateDeps,
-  ask: ChatRequest,
+  chatRequest: ChatRequest,
   request: { readonly id: string; readonly signal: RequestAbortSignal },
 ): ModeratedRequest {
-  const { safety } = deps
+  const { moderation } = deps
   const kinds = new Set<string>()
   const addSecrets = (param: Param, verdict: Verdict, parts: readonly (Message | PromptDefinition)[]) => {
-    for (const kind of checkPart(safety, param, verdict, parts)) kinds.add(kind)
+    for (const kind of checkPart(moderation, param, verdict, parts)) kinds.add(kind)
   }
-  addSecrets('messages', safety.screenMessages(ask.messages), ask.messages)
-  const definitions = collectDefinitions(ask)
-  for (const one of definitions) addSecrets(one.param, safety.screenDefinition(one), [one])
+  addSecrets('messages', moderation.screenMessages(chatRequest.messages), chatRequest.messages)
+  const definitions = collectDefinitions(chatRequest)
+  for (const definition of definitions)
+    addSecrets(definition.param, moderation.screenDefinition(definition), [definition])
   const secrets = reportSecrets(deps, kinds, request.id)
-  const clean = safety.secrets === 'mask' && secrets.length > 0 ? masking(safety, ask) : ask
+  const clean = moderation.secrets === 'mask' && secrets.length > 0 ? masking(moderation, chatRequest) : chatRequest
   // The text that was checked here, or the masked one.
-  const asked = clean === ask ? definitions : collectDefinitions(clean)
+  const asked = clean === chatRequest ? definitions : collectDefinitions(clean)
   const texts = [...clean.messages.flatMap(partTexts), ...asked.flatMap(partTexts)].filter(text => text.trim() !== '')
-  return { ask: clean, secrets, ...startExternalModeration(safety, texts, request) } as ModeratedRequest
+  return { request: clean, secrets, ...startExternalModeration(moderation, texts, request) } as ModeratedRequest
 }
 
 /** Writes a warning with the kinds of secrets, if there are any, and returns them. */
 function reportSecrets(
-  { safety, log }: ModerateDeps,
+  { moderation, log }: ModerateDeps,
   kinds: ReadonlySet<string>,
   requestId: string,
 ): readonly string[] {
-  const masked = String(safety.secrets === 'mask')
+  const masked = String(moderation.secrets === 'mask')
   if (kinds.size > 0) log.warn('secrets_in_prompt', { request_id: requestId, kinds: [...kinds].join(', '), masked })
   return [...kinds]
 }
@@ -84,30 +85,30 @@ function reportSecrets(
  */
 export async function moderateEmbedded(
   deps: ModerateDeps,
-  ask: ChatRequest,
+  chatRequest: ChatRequest,
   embedding: EmbeddingInputs,
   request: { readonly id: string; readonly signal: RequestAbortSignal },
 ): Promise<ModeratedRequest> {
-  const { safety } = deps
+  const { moderation } = deps
   const kinds = new Set<string>()
   const inputs: EmbeddingInput[] = []
   const texts: string[] = []
-  const verdictOf = createPacer(nextTurn)
+  const getVerdict = createPacer(nextTurn)
   for (const [index, text] of embedding.texts.entries()) {
     const place = inputPlace(embedding, index)
-    const verdict = await verdictOf(safety.embeddedSteps(text))
+    const verdict = await getVerdict(moderation.embeddedSteps(text))
     if (verdict.verdict === 'block') throw blockedBy(place, verdict)
-    const leaks = safety.leaksIn(text)
-    if (safety.secrets === 'block') refuseNamed(place, leaks)
+    const leaks = moderation.leaksIn(text)
+    if (moderation.secrets === 'block') refuseNamed(place, leaks)
     for (const { kind } of leaks) kinds.add(kind)
-    const isMasked = leaks.length > 0 && safety.secrets === 'mask'
+    const isMasked = leaks.length > 0 && moderation.secrets === 'mask'
     const sent = isMasked ? maskSecrets(text, leaks) : text
     texts.push(sent)
     inputs.push(isMasked ? sent : (embedding.inputs[index] ?? sent))
   }
   const secrets = reportSecrets(deps, kinds, request.id)
-  const clean: ChatRequest = { ...ask, embedding: { ...embedding, inputs, texts } }
-  return { ask: clean, secrets, signal: request.signal, verdict: null } as ModeratedRequest
+  const clean: ChatRequest = { ...chatRequest, embedding: { ...embedding, inputs, texts } }
+  return { request: clean, secrets, signal: request.signal, verdict: null } as ModeratedRequest
 }
 
 /** Field of the request: `messages`, `tools`, `response_format`, or another one. */
@@ -115,15 +116,15 @@ type Param = string
 
 /** Returns the kinds of secrets in a part of the request. Throws if the part is blocked. */
 function checkPart(
-  safety: ModerateDeps['safety'],
+  moderation: ModerateDeps['moderation'],
   param: Param,
   verdict: Verdict,
   parts: readonly (Message | PromptDefinition)[],
 ): ReadonlySet<string> {
   if (verdict.verdict === 'block') throw blockedBy(param, verdict)
   const found = new Set<string>()
-  for (const one of parts) for (const kind of safety.secretsIn(one)) found.add(kind)
-  if (found.size > 0 && safety.secrets === 'block') throw secretsFound(param, found)
+  for (const part of parts) for (const kind of moderation.secretsIn(part)) found.add(kind)
+  if (found.size > 0 && moderation.secrets === 'block') throw secretsFound(param, found)
   return found
 }
 
@@ -134,7 +135,7 @@ export function blockedBy(param: Param, { layer, category, rule }: Verdict): Gat
 
 /** Starts the external moderation without waiting for it. */
 function startExternalModeration(
-  { moderation }: ModerateDeps['safety'],
+  { moderation }: ModerateDeps['moderation'],
   texts: readonly string[],
   request: { readonly id: string; readonly signal: RequestAbortSignal },
 ): Pick<ModeratedRequest, 'signal' | 'verdict'> {
@@ -145,7 +146,7 @@ function startExternalModeration(
   if (request.signal.aborted) leave()
   const asking = new AbortController()
   ending.signal.addEventListener('abort', () => asking.abort())
-  const verdict = moderation.ask(texts, request.id, asking.signal).then(category => {
+  const verdict = moderation.send(texts, request.id, asking.signal).then(category => {
     if (category === null) return
     const error = refusal('messages', 'classifier', category, 'the configured moderation')
     ending.abort(error)
@@ -160,12 +161,16 @@ function startExternalModeration(
  * Returns the request with all secrets masked. Throws `content_blocked` if a name contains one, because calls refer to
  * it.
  */
-function masking({ leaksIn }: Pick<Moderation, 'leaksIn'>, ask: ChatRequest): ChatRequest {
-  const { tools, responseFormat } = ask
+function masking({ leaksIn }: Pick<Moderation, 'leaksIn'>, request: ChatRequest): ChatRequest {
+  const { tools, responseFormat } = request
   for (const { name } of tools) refuseNamed('tools', leaksIn(name))
   if (responseFormat.type === 'json_schema') refuseNamed('response_format', leaksIn(responseFormat.name))
   const clean = (text: string) => maskSecrets(text, leaksIn(text))
-  return { ...ask, ...mapDefinitionTexts(ask, clean), messages: ask.messages.map(message => cleaned(message, clean)) }
+  return {
+    ...request,
+    ...mapDefinitionTexts(request, clean),
+    messages: request.messages.map(message => cleaned(message, clean)),
+  }
 }
 
 function cleaned(message: Message, clean: (text: string) => string): Message {
@@ -231,7 +236,7 @@ function blockedMessage(place: string, category: string): string {
   }
 }
 
-export type OutputModerationDeps = { readonly safety: Pick<Moderation, 'screenAnswer'> }
+export type OutputModerationDeps = { readonly moderation: Pick<Moderation, 'screenAnswer'> }
 
 /** The moderation layer that ended the output. */
 export type OutputHit = { readonly layer: string | null; readonly category: string | null }
@@ -242,12 +247,12 @@ export type OutputHit = { readonly layer: string | null; readonly category: stri
  * hit; null = none.
  */
 export async function* moderateOutput(
-  { safety }: OutputModerationDeps,
+  { moderation }: OutputModerationDeps,
   mode: Parameters<Moderation['screenAnswer']>[0],
   { verdict, sources }: Pick<ModeratedRequest, 'verdict'> & { readonly sources: readonly WebSource[] },
   answer: AsyncIterable<readonly ChatEvent[]>,
 ): AsyncGenerator<readonly ChatEvent[], OutputHit | null, void> {
-  const screen = safety.screenAnswer(mode)
+  const screen = moderation.screenAnswer(mode)
   const citations = sources.length === 0 ? null : new WebCitations(sources)
   let pending = verdict
   try {
@@ -269,7 +274,7 @@ export async function* moderateOutput(
 }
 
 export type ScreenAheadDeps = {
-  readonly safety: Pick<Moderation, 'screenSteps'>
+  readonly moderation: Pick<Moderation, 'screenSteps'>
   readonly clock: { sleep(milliseconds: number): Promise<void> }
 }
 
@@ -279,17 +284,17 @@ export type ScreenAheadDeps = {
  * part again at once, and that of an abort.
  */
 export async function screenAhead(
-  { safety, clock }: ScreenAheadDeps,
-  ask: ChatRequest,
+  { moderation, clock }: ScreenAheadDeps,
+  request: ChatRequest,
   signal: RequestAbortSignal,
 ): Promise<void> {
-  if (ask.bodyCharacters <= charactersPerTurn) return
-  const verdictOf = createPacer(async () => {
+  if (request.bodyCharacters <= charactersPerTurn) return
+  const getVerdict = createPacer(async () => {
     await clock.sleep(0)
     if (signal.aborted) throw abortError(signal)
   })
-  for (const part of [...ask.messages, ...collectDefinitions(ask)]) {
-    const verdict = await verdictOf(safety.screenSteps(part))
+  for (const part of [...request.messages, ...collectDefinitions(request)]) {
+    const verdict = await getVerdict(moderation.screenSteps(part))
     if (verdict.verdict === 'block') throw blockedBy(part.role === 'definition' ? part.param : 'messages', verdict)
   }
 }

@@ -20,9 +20,9 @@ import type { Route } from './routing/route.ts'
 export type PlanEmbeddingsDeps = {
   readonly embeddingCatalog: EmbeddingCatalog
   /** The chat models, for the error of a request that names one. */
-  readonly catalogue: Pick<Catalog, 'resolve'>
+  readonly catalog: Pick<Catalog, 'resolve'>
   readonly endpoints: Endpoints
-  readonly health: Pick<HealthTracker, 'stateOf'>
+  readonly health: Pick<HealthTracker, 'getState'>
   readonly clock: Pick<Clock, 'now'>
   readonly read: PromptAnalyzer
   readonly tokenizer: { decode(lists: readonly (readonly number[])[]): Promise<readonly string[]> }
@@ -30,7 +30,7 @@ export type PlanEmbeddingsDeps = {
 
 /** A request with its plan; the request has the texts and the tokens of its inputs. */
 type PlannedEmbeddings = {
-  readonly ask: ChatRequest
+  readonly request: ChatRequest
   readonly plan: Route
   readonly promptDigest: string
   readonly enhancement: null
@@ -65,28 +65,28 @@ export async function planEmbeddings(
     if (count > model.contextWindow * (isExact ? 1 : estimateSlack))
       throw tooLong(inputPlace(embedding, index), model, count, isExact)
   }
-  const ask: ChatRequest = {
+  const request: ChatRequest = {
     ...asked,
     embedding: { ...embedding, texts, tokens },
     // The candidates are hosts of one model.
     fallback: asked.fallback === 'none' ? 'none' : 'any',
   }
   // Nothing of it is learned or enhanced.
-  return { ask, plan: planFor(deps, hosts, mostTokens), promptDigest: '', enhancement: null }
+  return { request, plan: planFor(deps, hosts, mostTokens), promptDigest: '', enhancement: null }
 }
 
 /** Returns the model and its other hosts, the named one first. */
 function findHosts(
-  { embeddingCatalog, catalogue }: PlanEmbeddingsDeps,
+  { embeddingCatalog, catalog }: PlanEmbeddingsDeps,
   name: string,
 ): readonly [EmbeddingModel, ...EmbeddingModel[]] {
   const model = embeddingCatalog.resolve(name)
-  if (model === null) throw chatModelInEmbeddings(catalogue, name) ?? unknownEmbeddingModel(embeddingCatalog, name)
+  if (model === null) throw chatModelInEmbeddings(catalog, name) ?? unknownEmbeddingModel(embeddingCatalog, name)
   return [model, ...embeddingCatalog.list.filter(other => other !== model && isSameModel(other, model))]
 }
 
-function isSameModel({ embedding: one }: EmbeddingModel, { embedding: other }: EmbeddingModel): boolean {
-  return one.space.toLowerCase() === other.space.toLowerCase() && one.dimensions === other.dimensions
+function isSameModel({ embedding: item }: EmbeddingModel, { embedding: other }: EmbeddingModel): boolean {
+  return item.space.toLowerCase() === other.space.toLowerCase() && item.dimensions === other.dimensions
 }
 
 function planFor(
@@ -97,7 +97,7 @@ function planFor(
   const candidates = hosts.flatMap((model): Candidate[] => {
     const endpoint = endpoints.get(model.provider)
     if (endpoint === undefined) return []
-    const state = health.stateOf(fullName(model))
+    const state = health.getState(fullName(model))
     const reason = () => 'requested model'
     return [{ model, endpoint, score: 1, place: 'requested', health: state, reason, parts: () => null }]
   })
@@ -106,7 +106,7 @@ function planFor(
   const plan: Route = {
     mode: 'manual',
     strategy: null,
-    reading: read([]),
+    analysis: read([]),
     level: 'light',
     inputTokens: mostTokens,
     web: noWeb,
@@ -123,8 +123,8 @@ function planFor(
   return plan
 }
 
-function chatModelInEmbeddings(catalogue: Pick<Catalog, 'resolve'>, name: string): GatewayError | null {
-  const model = catalogue.resolve(name)
+function chatModelInEmbeddings(catalog: Pick<Catalog, 'resolve'>, name: string): GatewayError | null {
+  const model = catalog.resolve(name)
   if (model === null) return null
   const message = `${fullName(model)} is a chat model. Use POST /v1/chat/completions, or choose an embedding model from GET /v1/models.`
   return new GatewayError('model_not_found', message, { param: 'model' })

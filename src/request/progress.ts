@@ -95,7 +95,7 @@ export function createProgress(
 }
 
 /** Returns the status of a request that threw `failure`; null = the client disconnected. */
-export function failureOf(
+export function findFailure(
   failure: unknown,
   signal: RequestAbortSignal,
 ): { readonly outcome: RequestStatus; readonly errorCode: string; readonly decision: Decision | null } | null {
@@ -117,7 +117,7 @@ export function failureOf(
 export function billedResponse({ response, outcome, isFiltered }: Progress): UpstreamResponse | null {
   if (response === null || outcome === 'blocked' || isUnsent(response)) return null
   // A client has no part of the vectors of a request that failed.
-  if (outcome === 'failed' && response.ask.embedding !== undefined) return null
+  if (outcome === 'failed' && response.request.embedding !== undefined) return null
   return isFiltered ? { ...response, finishes: new Map([...response.finishes, [0, 'content_filter']]) } : response
 }
 
@@ -143,6 +143,6 @@ export type AdmittedRequest = {
   /** Digest under which the prompt is remembered: see `RecentPrompts`. */
   readonly promptDigest: string
   readonly caller: Caller
-  readonly ask: ChatRequest
+  readonly request: ChatRequest
   readonly plan: Route
 }

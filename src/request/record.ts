@@ -6,7 +6,7 @@ import type { Caller } from '../core/limits/plans.ts'
 import { fullName } from '../core/models/models.ts'
 import type { Rates } from '../core/models/pricing.ts'
 import type { Clock } from '../core/ports.ts'
-import { type Tags, tagsOf } from '../core/request/tags.ts'
+import { findTags, type Tags } from '../core/request/tags.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 import { costParts } from '../core/usage/money.ts'
 import { fieldName } from '../core/usage/rejection.ts'
@@ -38,10 +38,10 @@ export function toUsageRecord(
   cost: SettledCost,
   end: Pick<Progress, 'outcome' | 'errorCode'> & { readonly at: number },
 ): UsageRecord {
-  const { ask, caller, plan, startedMonotonic } = request
+  const { request: question, caller, plan, startedMonotonic } = request
   const { reservation } = progress
   const { response, model, estimated, owed, billed, search, fetch, hedge, otherUsages } = cost
-  const usage = otherUsages.reduce(sumOf, cost.usage)
+  const usage = otherUsages.reduce(getSum, cost.usage)
   return {
     request_id: request.requestId,
     account_id: caller.accountId,
@@ -51,12 +51,12 @@ export function toUsageRecord(
     provider: model?.provider ?? '',
     model: model?.id ?? '',
     requested_model: requestedModel(plan),
-    ...upstreamIdOf(response),
+    ...getUpstreamId(response),
     routing_mode: plan.mode,
     strategy: plan.strategy,
-    query_type: ask.embedding === undefined ? plan.reading.queryType : null,
-    streamed: ask.stream !== null,
-    dialect: ask.dialect,
+    query_type: question.embedding === undefined ? plan.analysis.queryType : null,
+    streamed: question.stream !== null,
+    dialect: question.dialect,
     status: end.outcome,
     error_code: end.errorCode,
     finish_reason: end.outcome === 'completed' ? (response?.finishes.get(0) ?? null) : null,
@@ -76,8 +76,8 @@ export function toUsageRecord(
     tried: toAttemptRecords(progress, startedMonotonic),
     latency_ms: Math.round(end.at - startedMonotonic),
     first_token_ms: progress.firstContentMs === null ? null : Math.round(progress.firstContentMs),
-    metadata: ask.metadata === null ? null : { ...ask.metadata },
-    ...recordLabels(caller, tagsOf(caller, ask)),
+    metadata: question.metadata === null ? null : { ...question.metadata },
+    ...recordLabels(caller, findTags(caller, question)),
   }
 }
 
@@ -92,19 +92,19 @@ export function recordLabels(
   }
 }
 
-function upstreamIdOf(response: SettledCost['response']): Pick<UsageRecord, 'upstream_id'> {
+function getUpstreamId(response: SettledCost['response']): Pick<UsageRecord, 'upstream_id'> {
   const id = response?.upstreamId ?? null
   return id === null || id === '' || id.length > maximumUpstreamId || /[^!-~]/.test(id) ? {} : { upstream_id: id }
 }
 
 /** The tokens of all attempts that the provider charges count against the daily limit. */
-function sumOf(one: TokenUsage, other: TokenUsage): TokenUsage {
+function getSum(item: TokenUsage, other: TokenUsage): TokenUsage {
   return {
-    inputTokens: one.inputTokens + other.inputTokens,
-    cachedInputTokens: one.cachedInputTokens + other.cachedInputTokens,
-    cacheWriteTokens: one.cacheWriteTokens + other.cacheWriteTokens,
-    outputTokens: one.outputTokens + other.outputTokens,
-    reasoningTokens: one.reasoningTokens + other.reasoningTokens,
+    inputTokens: item.inputTokens + other.inputTokens,
+    cachedInputTokens: item.cachedInputTokens + other.cachedInputTokens,
+    cacheWriteTokens: item.cacheWriteTokens + other.cacheWriteTokens,
+    outputTokens: item.outputTokens + other.outputTokens,
+    reasoningTokens: item.reasoningTokens + other.reasoningTokens,
   }
 }
 
@@ -119,7 +119,7 @@ function toAttemptRecords({ attempts }: Progress, startedMonotonic: number): Att
 
 /** Returns whether an outcome is that of a call; skipped candidates are not listed. */
 export function wasCalled(outcome: AttemptOutcome): outcome is TriedOutcome {
-  return attemptOutcomes.some(one => one === outcome)
+  return attemptOutcomes.some(attemptOutcome => attemptOutcome === outcome)
 }
 
 export function toResponseSummary(
@@ -141,8 +141,8 @@ export function toResponseSummary(
       mode: plan.mode,
       requestedModel: requestedModel(plan),
       strategy: plan.strategy,
-      queryType: plan.reading.queryType,
-      complexity: plan.reading.complexity ?? null,
+      queryType: plan.analysis.queryType,
+      complexity: plan.analysis.complexity ?? null,
       learned: plan.learning.influenced,
       attempts,
     },
@@ -162,7 +162,7 @@ const noWebUsed = { searched: false, sources: [], leftOut: [] }
 export type LearningEntryDeps = {
   /** Learning of an account, from memory; null = not loaded yet. */
   readonly learning: {
-    of(accountId: string): { usualRatioOf(queryType: string): LengthStatistics | null } | null
+    of(accountId: string): { findUsualRatio(queryType: string): LengthStatistics | null } | null
   }
   /** Records an answered request and returns the ID of the request that it repeats; null = none. */
   readonly prompts: {
@@ -177,22 +177,22 @@ export type LearningEntryDeps = {
 /** Returns the content-free learning entry of a request; null for a request that was not answered. */
 export function toLearningEntry(
   deps: LearningEntryDeps,
-  { requestId, startedAt, promptDigest, caller, ask, plan }: AdmittedRequest,
+  { requestId, startedAt, promptDigest, caller, request, plan }: AdmittedRequest,
   { outcome, enhancement }: Progress,
   { response, usage }: SettledCost,
 ): NonNullable<UsageRecord['learning']> | null {
   if (response === null || outcome !== 'completed') return null
-  const { queryType } = plan.reading
+  const { queryType } = plan.analysis
   const quality = inferQuality({
     finish: response.finishes.get(0) ?? null,
     text: response.text,
     hasContent: response.hasContent,
     refused: response.refused,
-    isCapped: ask.maxOutputTokens !== null,
-    wantsJson: ask.responseFormat.type !== 'text' && ask.choices === 1 && !response.hasToolCalls,
+    isCapped: request.maxOutputTokens !== null,
+    wantsJson: request.responseFormat.type !== 'text' && request.choices === 1 && !response.hasToolCalls,
     queryType,
     ratio: logLengthRatio(usage),
-    usualRatio: deps.learning.of(caller.accountId)?.usualRatioOf(queryType) ?? null,
+    usualRatio: deps.learning.of(caller.accountId)?.findUsualRatio(queryType) ?? null,
   })
   const isFirst = response.candidate.model === plan.first.model
   const answered = { id: requestId, from: startedAt, to: deps.clock.now() }
@@ -246,7 +246,7 @@ function tracedSkips(attempts: readonly Attempt[]): Pick<RequestTrace, 'k'> {
 }
 
 function isSkip(outcome: AttemptOutcome): outcome is AttemptSkip {
-  return attemptSkips.some(one => one === outcome)
+  return attemptSkips.some(attemptSkip => attemptSkip === outcome)
 }
 
 /** Returns the moderation layer that decided, and the field that the error names. */

@@ -37,7 +37,7 @@ export type SettledRequest = {
 export type SettleDeps = LearningEntryDeps &
   EstimateDeps & {
     readonly meter: Pick<Meter, 'settle'>
-    readonly catalogue: Pick<Catalog, 'resolve'>
+    readonly catalog: Pick<Catalog, 'resolve'>
     readonly clock: Pick<Clock, 'now' | 'monotonic'>
     readonly log: Pick<Log, 'warn'>
     readonly observe: { settled(request: SettledRequest): void }
@@ -53,7 +53,7 @@ export async function settle(
   progress: Progress,
   settled?: (record: UsageRecord) => Promise<void>,
 ): Promise<ResponseSummary> {
-  const cost = settledCost(deps.catalogue, request, progress)
+  const cost = settledCost(deps.catalog, request, progress)
   const { response, model, billed } = cost
   if (model !== null && cost.isCut)
     deps.log.warn('bill_capped_at_reservation', {
@@ -66,13 +66,13 @@ export async function settle(
     })
   const { outcome, errorCode } = progress
   const record = toUsageRecord(request, progress, cost, { outcome, errorCode, at: deps.clock.monotonic() })
-  record.trace = toRequestTrace(request.plan, progress, { ...cost, fallback: request.ask.fallback })
-  const isEmbedding = request.ask.embedding !== undefined
+  record.trace = toRequestTrace(request.plan, progress, { ...cost, fallback: request.request.fallback })
+  const isEmbedding = request.request.embedding !== undefined
   record.learning = isEmbedding ? null : toLearningEntry(deps, request, progress, cost)
   try {
     await deps.meter.settle({
-      seat: progress.reservation,
-      tokens: tokensOf(record),
+      reservation: progress.reservation,
+      tokens: getTokens(record),
       microcents: billed,
       ...(paysInFull(request.caller) && { isOwedInFull: true }),
       record,
@@ -86,13 +86,13 @@ export async function settle(
 }
 
 /** Tokens that count against the daily limit. */
-function tokensOf(record: UsageRecord): number {
+function getTokens(record: UsageRecord): number {
   return record.input_tokens + record.output_tokens
 }
 
 export type CheckpointDeps = {
   readonly meter: Pick<Meter, 'checkpoint'>
-  readonly catalogue: Pick<Catalog, 'resolve'>
+  readonly catalog: Pick<Catalog, 'resolve'>
   readonly clock: Pick<Clock, 'monotonic'>
 }
 
@@ -102,11 +102,11 @@ export type CheckpointDeps = {
  */
 export function checkpoint(deps: CheckpointDeps, request: AdmittedRequest, progress: Progress): void {
   deps.meter.checkpoint(progress.reservation, () => {
-    const cost = { ...settledCost(deps.catalogue, request, progress), estimated: true }
+    const cost = { ...settledCost(deps.catalog, request, progress), estimated: true }
     const end = { outcome: 'failed', errorCode: 'service_unavailable', at: deps.clock.monotonic() } as const
     const record = { ...toUsageRecord(request, progress, cost, end), truth: 'checkpoint' } as const
     return {
-      tokens: tokensOf(record),
+      tokens: getTokens(record),
       microcents: cost.billed,
       ...(paysInFull(request.caller) && { isOwedInFull: true }),
       record,
@@ -116,7 +116,7 @@ export function checkpoint(deps: CheckpointDeps, request: AdmittedRequest, progr
 
 export type EstimateDeps = {
   /** Output length per query type, of one account and of all. */
-  readonly foresight: {
+  readonly calibration: {
     of(queryType: QueryType, accountId: string | null): CalibratedOutput
     settled(accountId: string, queryType: QueryType, outcome: CalibrationSample): void
   }
@@ -124,7 +124,7 @@ export type EstimateDeps = {
   readonly ties: {
     answered(
       accountId: string,
-      ask: ChatRequest,
+      request: ChatRequest,
       by: {
         readonly model: string
         readonly inputTokens: number
@@ -141,27 +141,27 @@ export type EstimateDeps = {
  */
 export function updateEstimates(
   deps: EstimateDeps,
-  { caller, ask, plan: { reading, web } }: AdmittedRequest,
+  { caller, request, plan: { analysis: scan, web } }: AdmittedRequest,
   { response, model, rates, usage, billed, hedge }: SettledCost,
 ): void {
   if (model === null || rates === null || response === null) return
   const { accountId } = caller
   const { inputTokens, outputTokens } = usage
-  deps.ties.answered(accountId, ask, {
+  deps.ties.answered(accountId, request, {
     model: fullName(model),
     inputTokens,
     isCached: isCached(response, usage),
     place: { host: response.candidate.endpoint.id, account: response.keyAccount ?? null },
   })
-  const known = deps.foresight.of(reading.queryType, accountId)
-  const expected = expectedOutput(model, reading, ask.maxOutputTokens, known).tokens * ask.choices
-  const input = likelyInputTokens(ask, model.provider) + usualWebTokens(web, model)
+  const known = deps.calibration.of(scan.queryType, accountId)
+  const expected = expectedOutput(model, scan, request.maxOutputTokens, known).tokens * request.choices
+  const input = likelyInputTokens(request, model.provider) + usualWebTokens(web, model)
   const estimate = baseCost(rates, input, expected) + web.microcents
   // A model without a price has no estimate error, and a truncated output has no length of its own.
   if (estimate === 0 || billed === 0) return
   const isWhole = response.finishes.get(0) === 'stop'
-  const usual = usualOutputTokens(model, reading) * ask.choices
-  deps.foresight.settled(accountId, reading.queryType, {
+  const usual = usualOutputTokens(model, scan) * request.choices
+  deps.calibration.settled(accountId, scan.queryType, {
     lengthRatio: isWhole ? outputTokens / usual : null,
     costRatio: (billed - hedge) / estimate,
   })

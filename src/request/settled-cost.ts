@@ -6,7 +6,7 @@ import { chosenTier, requestedTier } from '../core/chat/provider-features.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { Catalog, Model } from '../core/models/models.ts'
 import { type PriceTerms, type Rates, ratesAt } from '../core/models/pricing.ts'
-import { costOf, hourCacheCost, providerSearchCost, savedByCache } from '../core/usage/money.ts'
+import { getCost, hourCacheCost, providerSearchCost, savedByCache } from '../core/usage/money.ts'
 import type { Reservation } from '../limits/meter.ts'
 import { estimateTokens, likelyInputTokens } from '../text/tokens/tokens.ts'
 import { billedResponse, type Progress, unbilledResponses } from './progress.ts'
@@ -41,8 +41,8 @@ export type SettledCost = {
 /** Input of the computation. */
 type Counted = {
   readonly plan: Pick<Route, 'inputTokens'>
-  readonly ask: Pick<ChatRequest, 'choices' | 'embedding'>
-  readonly seat: Reservation
+  readonly request: Pick<ChatRequest, 'choices' | 'embedding'>
+  readonly reservation: Reservation
 }
 
 /** Returns whether an account is billed for all that it used. Evaluation is free, and never exceeds what was reserved. */
@@ -56,16 +56,16 @@ export function paysInFull({ plan }: Pick<Caller, 'plan'>): boolean {
  * for it.
  */
 export function settledCost(
-  catalogue: Pick<Catalog, 'resolve'>,
-  { plan, ask, caller }: Pick<Counted, 'plan' | 'ask'> & { readonly caller: Pick<Caller, 'plan'> },
+  catalog: Pick<Catalog, 'resolve'>,
+  { plan, request, caller }: Pick<Counted, 'plan' | 'request'> & { readonly caller: Pick<Caller, 'plan'> },
   progress: Progress,
 ): SettledCost {
   const response = billedResponse(progress)
-  const seat = progress.reservation
-  const model = response === null ? null : servedModel(catalogue, response)
-  const rates = response === null || model === null ? null : ratesAt(model.pricing, termsOf(response))
-  const { usage: counted, estimated } = used(response, { plan, ask, seat })
-  const usage = model === null ? counted : possible(counted, model, { plan, ask, seat })
+  const reservation = progress.reservation
+  const model = response === null ? null : servedModel(catalog, response)
+  const rates = response === null || model === null ? null : ratesAt(model.pricing, getTerms(response))
+  const { usage: counted, estimated } = used(response, { plan, request, reservation })
+  const usage = model === null ? counted : possible(counted, model, { plan, request, reservation })
   // The web is reserved beside the model, and has no value to the client without an output.
   const web = model === null ? null : progress.web
   const search = (web?.searchMicrocents ?? 0) + (model === null ? 0 : providerSearchCost(usage))
@@ -73,17 +73,19 @@ export function settledCost(
   // The attempt that lost a hedge. As a failed attempt, it costs nothing if nothing was answered.
   const other = progress.hedge?.other ?? null
   const isBilled = model !== null && other !== null && !progress.discarded.includes(other)
-  const lost = isBilled ? otherCost(catalogue, other, { plan, ask, seat }) : null
+  const lost = isBilled ? otherCost(catalog, other, { plan, request, reservation }) : null
   const costFor = (tokens: TokenUsage) =>
-    rates === null ? 0 : costOf(rates, tokens) + hourCacheCost(rates, tokens) + search + fetch + (lost?.cost ?? 0)
+    rates === null ? 0 : getCost(rates, tokens) + hourCacheCost(rates, tokens) + search + fetch + (lost?.cost ?? 0)
   // The provider charges for its own counts, also where they exceed the model's limits.
   const due = Math.min(costFor(counted), Number.MAX_SAFE_INTEGER)
   const charged = costFor(usage)
-  const billed = paysInFull(caller) ? charged : Math.min(charged, seat.reservedMicrocents)
+  const billed = paysInFull(caller) ? charged : Math.min(charged, reservation.reservedMicrocents)
   const hedge = Math.min(lost?.cost ?? 0, Math.max(0, billed - search - fetch))
-  const unbilled = unbilledResponses(progress).map(one => otherCost(catalogue, one, { plan, ask, seat }))
+  const unbilled = unbilledResponses(progress).map(unbilledResponse =>
+    otherCost(catalog, unbilledResponse, { plan, request, reservation }),
+  )
   const owed = unbilled.reduce((sum, { cost }) => Math.min(sum + cost, Number.MAX_SAFE_INTEGER), due)
-  const otherUsages = [...(lost === null ? [] : [lost]), ...unbilled].map(({ usage: one }) => one)
+  const otherUsages = [...(lost === null ? [] : [lost]), ...unbilled].map(({ usage: item }) => item)
   const cacheSaved = rates === null ? null : savedByCache(rates, usage)
   const isCut = due > billed || usage !== counted
   return {
@@ -104,10 +106,10 @@ export function settledCost(
 }
 
 /** Returns when the attempt began, and the tier that the provider reports, or else the one that it was sent. */
-function termsOf({ startedAtMs, providerFields, ask, droppedParameters }: UpstreamResponse): PriceTerms {
+function getTerms({ startedAtMs, providerFields, request, droppedParameters }: UpstreamResponse): PriceTerms {
   const reported = providerFields?.form === 'openai' ? providerFields.serviceTier : providerFields?.usage.service_tier
   const tier = typeof reported === 'string' ? chosenTier(reported) : null
-  return { at: startedAtMs, tier: tier ?? (droppedParameters.includes('service_tier') ? null : requestedTier(ask)) }
+  return { at: startedAtMs, tier: tier ?? (droppedParameters.includes('service_tier') ? null : requestedTier(request)) }
 }
 
 type OtherCost = { readonly usage: TokenUsage; readonly cost: number }
@@ -116,11 +118,11 @@ type OtherCost = { readonly usage: TokenUsage; readonly cost: number }
  * Returns the cost of a response beside the billed one. Providers bill the input of a canceled request, and the output until
  * then.
  */
-function otherCost(catalogue: Pick<Catalog, 'resolve'>, response: UpstreamResponse, counted: Counted): OtherCost {
-  const model = servedModel(catalogue, response)
-  const rates = ratesAt(model.pricing, termsOf(response))
+function otherCost(catalog: Pick<Catalog, 'resolve'>, response: UpstreamResponse, counted: Counted): OtherCost {
+  const model = servedModel(catalog, response)
+  const rates = ratesAt(model.pricing, getTerms(response))
   const usage = possible(used(response, counted).usage, model, counted)
-  return { usage, cost: costOf(rates, usage) + hourCacheCost(rates, usage) + providerSearchCost(usage) }
+  return { usage, cost: getCost(rates, usage) + hourCacheCost(rates, usage) + providerSearchCost(usage) }
 }
 
 const nothing: TokenUsage = {
@@ -138,7 +140,7 @@ const nothing: TokenUsage = {
  */
 function used(
   response: UpstreamResponse | null,
-  { plan, ask, seat }: Counted,
+  { plan, request, reservation }: Counted,
 ): { readonly usage: TokenUsage; readonly estimated: boolean } {
   if (response === null) return { usage: nothing, estimated: false }
   const { candidate, usage: reported, ended, hasContent, isCanceled } = response
@@ -150,10 +152,11 @@ function used(
     }
   if (!isCanceled && !ended && !hasContent && reported === null) return { usage: nothing, estimated: false }
   const { provider } = candidate.model
-  const inputTokens = reported?.inputTokens ?? Math.min(plan.inputTokens, likelyInputTokens(response.ask, provider))
+  const inputTokens = reported?.inputTokens ?? Math.min(plan.inputTokens, likelyInputTokens(response.request, provider))
   const cachedInputTokens = Math.min(reported?.cachedInputTokens ?? 0, inputTokens)
   const outputTokens =
-    counted ?? Math.max(reported?.leastOutputTokens ?? 0, arrivedTokens(response, seat.outputCap * ask.choices))
+    counted ??
+    Math.max(reported?.leastOutputTokens ?? 0, arrivedTokens(response, reservation.outputCap * request.choices))
   return {
     usage: {
       inputTokens,
@@ -178,9 +181,9 @@ function arrivedTokens({ candidate, text, reasoning, usage }: UpstreamResponse, 
 }
 
 /** Limits counts to the model's context window and output: an upstream's defect must not use up a daily limit. */
-function possible(counted: TokenUsage, model: Model, { plan, ask, seat }: Counted): TokenUsage {
-  const mostInput = Math.max(plan.inputTokens, model.contextWindow * (ask.embedding?.inputs.length ?? 1))
-  const mostOutput = Math.max(seat.outputCap, model.maxOutputTokens) * ask.choices
+function possible(counted: TokenUsage, model: Model, { plan, request, reservation }: Counted): TokenUsage {
+  const mostInput = Math.max(plan.inputTokens, model.contextWindow * (request.embedding?.inputs.length ?? 1))
+  const mostOutput = Math.max(reservation.outputCap, model.maxOutputTokens) * request.choices
   if (counted.inputTokens <= mostInput && counted.outputTokens <= mostOutput) return counted
   const inputTokens = Math.min(counted.inputTokens, mostInput)
   const outputTokens = Math.min(counted.outputTokens, mostOutput)
@@ -211,12 +214,12 @@ function chargedBeside(
  * one), returns that one, also for the price. A dated snapshot of the called model counts as the called model.
  */
 export function servedModel(
-  catalogue: Pick<Catalog, 'resolve'>,
+  catalog: Pick<Catalog, 'resolve'>,
   { candidate: { model, host }, upstreamModel }: Pick<UpstreamResponse, 'candidate' | 'upstreamModel'>,
 ): Model {
   // Another host has its own names and prices.
   const isElsewhere = host !== undefined && host.host !== model.provider
   if (upstreamModel === null || upstreamModel === model.id || isElsewhere) return model
-  const other = catalogue.resolve(`${model.provider}/${upstreamModel}`)
+  const other = catalog.resolve(`${model.provider}/${upstreamModel}`)
   return other !== null && other.provider === model.provider ? other : model
 }

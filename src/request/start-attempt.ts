@@ -5,7 +5,7 @@ import type { ChatRequest } from '../core/chat/chat.ts'
 import type { Model } from '../core/models/models.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
 import { modelAt } from '../models/model-hosts.ts'
-import type { Access, ProviderAsk } from '../providers/provider.ts'
+import type { Access, AdapterRequest } from '../providers/provider.ts'
 import { AttemptRun, type Way } from './attempt-run.ts'
 import { createAttempt } from './embeddings-attempt.ts'
 import type { Candidate } from './routing/candidate.ts'
@@ -33,7 +33,7 @@ export function startAttempt(state: CallState, way: Way): AttemptRun {
 function start(state: CallState, way: Way): AttemptRun {
   const { deps, progress, deadlineAt } = state
   const { prepared, plan, signal, caller } = state.request
-  const ask = state.bare ?? prepared.ask
+  const request = state.bare ?? prepared.request
   const { candidate, reservation, claim } = way
   const { model } = candidate
   const outputCap = Math.min(reservation.outputCap, model.maxOutputTokens)
@@ -41,12 +41,12 @@ function start(state: CallState, way: Way): AttemptRun {
   const wantsStream = outputCap > maximumWholeAnswerTokens || progress.hedge !== null
   const access = claim?.key.access ?? candidate.endpoint.access
   const isRefused = isUnstreamed(access, model, deps.clock.monotonic())
-  const stream = !isRefused && (ask.stream !== null || (model.capabilities.streaming && wantsStream))
+  const stream = !isRefused && (request.stream !== null || (model.capabilities.streaming && wantsStream))
   const attempt = createAttempt(deps, {
     candidate,
     claim,
-    ask: {
-      ask: withOwnCacheKey(ask, name => deps.promptCacheKeyOf(caller.accountId, name)),
+    request: {
+      request: withOwnCacheKey(request, name => deps.getPromptCacheKey(caller.accountId, name)),
       model: candidate.host === undefined ? model : modelAt(model, candidate.host).wire,
       outputCap,
       stream,
@@ -61,10 +61,10 @@ function start(state: CallState, way: Way): AttemptRun {
   const response = createUpstreamResponse({
     candidate,
     ...(claim === null ? {} : { keyAccount: claim.key.account }),
-    ask,
+    request,
     droppedParameters: attempt.droppedParameters,
     outputCap: gatewayOutputCap({
-      client: ask.maxOutputTokens,
+      client: request.maxOutputTokens,
       usual: deps.config.defaultMaxOutputTokens,
       plannedLimit: plan.first.model.maxOutputTokens,
       granted: reservation.outputCap,
@@ -94,9 +94,12 @@ function deadlinesFor(deadlines: Deadlines, { endpoint }: Candidate, isWhole: bo
   }
 }
 
-function cacheMarksFor({ deps, request }: CallState, { endpoint, model }: Candidate): Pick<ProviderAsk, 'cacheMarks'> {
+function cacheMarksFor(
+  { deps, request }: CallState,
+  { endpoint, model }: Candidate,
+): Pick<AdapterRequest, 'cacheMarks'> {
   if (endpoint.provider.cachesMarkedInput?.(model) !== true) return {}
-  const marks = deps.cacheMarks(request.caller.accountId, request.ask)
+  const marks = deps.cacheMarks(request.caller.accountId, request.request)
   return marks === null ? {} : { cacheMarks: marks }
 }
 
@@ -104,13 +107,13 @@ function cacheMarksFor({ deps, request }: CallState, { endpoint, model }: Candid
  * Returns the request with a `prompt_cache_key` that no other account can send. All accounts share the operator's account at the
  * provider: with the same key, one could measure from cached tokens what another one sends.
  */
-function withOwnCacheKey(ask: ChatRequest, keyOf: (name: string) => string): ChatRequest {
-  const { extras, source } = ask
+function withOwnCacheKey(request: ChatRequest, getKey: (name: string) => string): ChatRequest {
+  const { extras, source } = request
   const name = extras[cacheKeyField] ?? source?.fields[cacheKeyField]
-  if (typeof name !== 'string') return ask
-  const own = { [cacheKeyField]: keyOf(name) }
+  if (typeof name !== 'string') return request
+  const own = { [cacheKeyField]: getKey(name) }
   return {
-    ...ask,
+    ...request,
     extras: { ...extras, ...(cacheKeyField in extras ? own : {}) },
     source: source === null ? null : { ...source, fields: { ...source.fields, ...own } },
   }

@@ -18,7 +18,7 @@ export type UpstreamResponse = {
   /** Account of the claimed key; absent = the provider has one credential. */
   readonly keyAccount?: string
   /** The request as sent to the upstream, for token counts. */
-  readonly ask: ChatRequest
+  readonly request: ChatRequest
   readonly droppedParameters: readonly string[]
   /** Output cap that the gateway set; null = the client's own applies. */
   readonly outputCap: OutputCap | null
@@ -66,7 +66,7 @@ export type UpstreamResponse = {
 export function createUpstreamResponse(
   call: Pick<
     UpstreamResponse,
-    'candidate' | 'keyAccount' | 'ask' | 'droppedParameters' | 'outputCap' | 'startedAt' | 'startedAtMs'
+    'candidate' | 'keyAccount' | 'request' | 'droppedParameters' | 'outputCap' | 'startedAt' | 'startedAtMs'
   >,
 ): UpstreamResponse {
   return {
@@ -140,8 +140,8 @@ export function applyParts(response: UpstreamResponse, parts: readonly AnswerPar
  * text. The output cap, a filter, a refusal and a tool that ran at the provider explain it.
  */
 export function lacksForcedCall(response: UpstreamResponse): boolean {
-  const { ask, finishes, called, refused, itemCharacters, upstreamReason } = response
-  if (!isDemanding(ask.toolChoice) || ask.tools.length === 0) return false
+  const { request, finishes, called, refused, itemCharacters, upstreamReason } = response
+  if (!isDemanding(request.toolChoice) || request.tools.length === 0) return false
   if (refused || itemCharacters > 0 || upstreamReason !== null) return false
   return [...finishes].some(([choice, reason]) => (reason === 'stop' || reason === 'tool_calls') && !called.has(choice))
 }
@@ -153,11 +153,18 @@ const maximumHeldCharacters = 64 * 1024
  * Returns true while text waits for a call that the model was only asked for: without the call, it is no answer to the client, and
  * another attempt replaces it.
  */
-export function isHeld({ ask, droppedParameters, called, itemCharacters, text, reasoning }: UpstreamResponse): boolean {
+export function isHeld({
+  request,
+  droppedParameters,
+  called,
+  itemCharacters,
+  text,
+  reasoning,
+}: UpstreamResponse): boolean {
   return (
-    isDemanding(ask.toolChoice) &&
+    isDemanding(request.toolChoice) &&
     droppedParameters.includes('tool_choice') &&
-    ask.tools.length > 0 &&
+    request.tools.length > 0 &&
     called.size === 0 &&
     itemCharacters === 0 &&
     text.length + reasoning.length <= maximumHeldCharacters
@@ -168,12 +175,12 @@ function applyFinish(response: UpstreamResponse, part: Extract<AnswerPart, { typ
   if (response.finishes.has(part.choice)) return
   response.finishes.set(part.choice, part.reason)
   if (part.choice !== 0) return
-  response.stopSequence = stopSequenceOf(part.stopSequence, response.ask.stop)
+  response.stopSequence = findStopSequence(part.stopSequence, response.request.stop)
   response.upstreamReason = part.upstreamReason ?? null
 }
 
 /** Returns the client's stop sequence: a server can have others of its own. */
-function stopSequenceOf(named: string | null | undefined, stops: readonly string[]): string | null {
+function findStopSequence(named: string | null | undefined, stops: readonly string[]): string | null {
   if (named === undefined) return null
   const stop = named === null && stops.length === 1 ? stops[0] : stops.find(text => text === named)
   return stop ?? null
@@ -196,7 +203,7 @@ function applyContent(response: UpstreamResponse, part: ContentEvent, content: C
     case 'tool_call':
       response.text += part.name
       response.hasToolCalls = true
-      if (isChosenTool(response.ask, part.name)) response.called.add(part.choice)
+      if (isChosenTool(response.request, part.name)) response.called.add(part.choice)
       break
     case 'provider_item':
       response.itemCharacters += part.json.length

@@ -25,11 +25,11 @@ import { candidatesAtHosts, type Endpoints, healthKey, inOrder } from './routing
 export type CallDeps = AttemptRunDeps &
   ReportDeps & {
     readonly meter: Pick<Meter, 'raise'>
-    readonly promptCacheKeyOf: (accountId: string, name: string) => string
+    readonly getPromptCacheKey: (accountId: string, name: string) => string
     /** Cache marks for a request that has none; null = none. */
-    readonly cacheMarks: (accountId: string, ask: ChatRequest) => AutomaticCacheMarks | null
+    readonly cacheMarks: (accountId: string, request: ChatRequest) => AutomaticCacheMarks | null
     readonly endpoints: Endpoints
-    readonly ties: { of(accountId: string, ask: ChatRequest): CacheAffinity | null }
+    readonly ties: { of(accountId: string, request: ChatRequest): CacheAffinity | null }
     readonly hedges: Pick<HedgeBudget, 'earn' | 'draw'>
     readonly health: Pick<
       HealthTracker,
@@ -97,7 +97,12 @@ export function createCallState(deps: CallDeps, request: CallRequest, progress: 
       request.plan,
       (candidate, reason) => skip(state, candidate, `skipped_${reason}`),
       candidate =>
-        candidatesAtHosts(deps.endpoints, candidate, request.prepared.ask, () => cachePlaceOf(state, candidate)?.host),
+        candidatesAtHosts(
+          deps.endpoints,
+          candidate,
+          request.prepared.request,
+          () => findCachePlace(state, candidate)?.host,
+        ),
     ),
     failed: [],
     keyFailures: [],
@@ -116,7 +121,7 @@ export function createCallState(deps: CallDeps, request: CallRequest, progress: 
 
 /** Returns the next way; null = none is left. Records the candidates that it skips. Throws if the request ends. */
 export async function select(state: CallState): Promise<Way | null> {
-  while (attemptsOf(state) < maximumAttempts) {
+  while (getAttempts(state) < maximumAttempts) {
     const candidate =
       state.again ?? state.waiting.shift() ?? state.candidates.next().value ?? (await untilCapacity(state))
     state.again = null
@@ -137,7 +142,7 @@ export async function select(state: CallState): Promise<Way | null> {
 export async function selectBeside(state: CallState, running: AttemptRun): Promise<Way | null> {
   const { deps, request, progress } = state
   const { candidate: serving, claim } = running.way
-  const policy = request.prepared.ask.fallback
+  const policy = request.prepared.request.fallback
   if (policy === 'none') return null
   const next = state.waiting.shift() ?? state.candidates.next().value ?? null
   if (next !== null) state.waiting.unshift(next)
@@ -146,7 +151,12 @@ export async function selectBeside(state: CallState, running: AttemptRun): Promi
     ...(isHost ? [next] : []),
     ...(claim === null ? [] : [serving]),
     ...(next !== null && !isHost && policy === 'any' ? [next] : []),
-  ].filter(one => one.model.capabilities.streaming && worthTrying(state, one) && deps.health.mayTry(healthKey(one)))
+  ].filter(
+    candidate =>
+      candidate.model.capabilities.streaming &&
+      worthTrying(state, candidate) &&
+      deps.health.mayTry(healthKey(candidate)),
+  )
   if (options.length === 0 || !deps.hedges.draw(request.caller.accountId)) return null
   const except = claim === null ? state.triedKeys : new Set([...state.triedKeys, claim.key])
   for (const candidate of options) {
@@ -186,18 +196,18 @@ function claimKey(
 ): KeyClaim | NoKey | null {
   const { model, endpoint } = candidate
   if (endpoint.keys === undefined) return null
-  const tokens = tokensOf(state.request.prepared.ask, model, outputCap)
-  const place = cachePlaceOf(state, candidate)
+  const tokens = getTokens(state.request.prepared.request, model, outputCap)
+  const place = findCachePlace(state, candidate)
   const preferred = place?.host === endpoint.id ? place.account : null
   return endpoint.keys.claim({ model: fullName(model), tokens, except, preferred })
 }
 
 /** Returns the tokens of an attempt at most: input and output cap, as providers count them. */
-function tokensOf(ask: ChatRequest, model: Candidate['model'], outputCap: number): number {
+function getTokens(request: ChatRequest, model: Candidate['model'], outputCap: number): number {
   // A request for embeddings has several calls, of which the largest must fit.
-  const embedded = ask.embedding?.tokens.reduce((sum, tokens) => sum + tokens, 0)
+  const embedded = request.embedding?.tokens.reduce((sum, tokens) => sum + tokens, 0)
   if (embedded !== undefined) return Math.min(embedded, model.embedding?.batch.tokens ?? embedded)
-  return likelyInputTokens(ask, model.provider) + Math.min(outputCap, model.maxOutputTokens) * ask.choices
+  return likelyInputTokens(request, model.provider) + Math.min(outputCap, model.maxOutputTokens) * request.choices
 }
 
 function withoutKey(state: CallState, candidate: Candidate, { reason, waitMs }: NoKey): AttemptSkip {
@@ -241,7 +251,7 @@ function ticketFor({ deps, failed }: CallState, candidate: Candidate): Way['tick
  */
 async function untilCapacity(state: CallState): Promise<Candidate | null> {
   const { deps, request, progress, deadlineAt } = state
-  const limited = state.limited.toSorted((one, other) => one.waitMs - other.waitMs)
+  const limited = state.limited.toSorted((item, other) => item.waitMs - other.waitMs)
   state.limited = []
   const waitMs = limited[0]?.waitMs ?? Number.POSITIVE_INFINITY
   if (state.waitedMs + waitMs > maximumCapacityWaitMs || deps.clock.monotonic() + waitMs >= deadlineAt) return null
@@ -256,7 +266,7 @@ async function untilCapacity(state: CallState): Promise<Candidate | null> {
 }
 
 /** Returns the attempts so far; calls that failed because of a key are none. */
-export function attemptsOf({ failed, empty, progress: { hedge } }: CallState): number {
+export function getAttempts({ failed, empty, progress: { hedge } }: CallState): number {
   return failed.length + (empty === null ? 0 : 1) + (hedge?.other?.isCanceled === true ? 1 : 0)
 }
 
@@ -274,7 +284,7 @@ function skip({ deps, progress }: CallState, { model }: Candidate, outcome: Atte
  */
 function worthTrying({ request, failed, keyFailures }: CallState, candidate: Candidate): boolean {
   const called = failed[0] ?? keyFailures[0]
-  const policy = request.prepared.ask.fallback
+  const policy = request.prepared.request.fallback
   if (policy === 'none' && called !== undefined) return false
   if (policy === 'same_model' && called !== undefined && !isSameModel(candidate, called.candidate)) return false
   return failed.every(({ candidate: other, failure }) => {
@@ -286,10 +296,13 @@ function worthTrying({ request, failed, keyFailures }: CallState, candidate: Can
 }
 
 /** Compares models, whichever host serves them. */
-const isSameModel = (one: Candidate, other: Candidate) => fullName(one.model) === fullName(other.model)
+const isSameModel = (candidate: Candidate, other: Candidate) => fullName(candidate.model) === fullName(other.model)
 
 /** Returns where the candidate's model has the conversation cached, if it has several keys or hosts. */
-function cachePlaceOf({ deps, request: { caller, ask } }: CallState, { model }: Candidate): CachePlace | undefined {
-  const affinity = deps.ties.of(caller.accountId, ask)
+function findCachePlace(
+  { deps, request: { caller, request } }: CallState,
+  { model }: Candidate,
+): CachePlace | undefined {
+  const affinity = deps.ties.of(caller.accountId, request)
   return affinity?.model === fullName(model) ? affinity.place : undefined
 }

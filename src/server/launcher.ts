@@ -15,7 +15,7 @@ export function watchLauncher(onGone: () => void): void {
   const chain = chainToNpx()
   if (chain === null) return
   const stop = intervalTimer(lookEveryMs, () => {
-    if (chain.every(({ pid, parent }) => parentOf(pid) === parent)) return
+    if (chain.every(({ pid, parent }) => findParent(pid) === parent)) return
     stop()
     onGone()
   })
@@ -27,7 +27,7 @@ type Link = { readonly pid: number; readonly parent: number }
 function chainToNpx(): readonly Link[] | null {
   const chain: Link[] = []
   for (let pid = process.pid; chain.length < maximumAncestors; ) {
-    const parent = parentOf(pid)
+    const parent = findParent(pid)
     if (parent === null || parent <= 1) return null
     chain.push({ pid, parent })
     // Process title that npm sets for npx.
@@ -38,7 +38,7 @@ function chainToNpx(): readonly Link[] | null {
 }
 
 /** Fields are counted after the name, which may contain spaces and parentheses; the second one is the parent. */
-function parentOf(pid: number): number | null {
+function findParent(pid: number): number | null {
   const stat = read(pid, 'stat')
   const parent = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
   return Number.isInteger(parent) ? parent : null

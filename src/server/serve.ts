@@ -153,26 +153,26 @@ const rounds = 20
 
 type WarmUpDeps = {
   readonly read: PromptAnalyzer
-  readonly safety: { screenMessages(messages: readonly Message[]): unknown }
+  readonly moderation: { screenMessages(messages: readonly Message[]): unknown }
 }
 
 /**
  * Runs work on a sample that would otherwise delay the first request: request schemas are compiled at their first use,
  * and the loops over a prompt's text are slow until they have run often.
  */
-export function warmUp({ read, safety }: WarmUpDeps): void {
+export function warmUp({ read, moderation }: WarmUpDeps): void {
   const sample = { messages: [{ role: 'user', content: 'Explain in two sentences why the sky is blue. '.repeat(20) }] }
   const noHeaders = new Headers()
   // The sample has no sealed reasoning.
   const seal = createReasoningSeal('', null)
   const opener = { seal, accountId: '' }
   for (let round = 0; round < rounds; round++) {
-    const ask = readNative(sample, noHeaders, 0)
+    const request = readNative(sample, noHeaders, 0)
     readCompatible(sample, noHeaders, 0)
     readResponses({ input: sample.messages }, { headers: noHeaders, text: '' }, opener)
     readMessages({ ...sample, max_tokens: 1 }, { headers: noHeaders, text: '', accountId: '' }, seal)
-    read(ask.messages)
-    estimateInputTokens(ask)
-    safety.screenMessages(ask.messages)
+    read(request.messages)
+    estimateInputTokens(request)
+    moderation.screenMessages(request.messages)
   }
 }

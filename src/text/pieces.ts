@@ -16,7 +16,7 @@ export function isLong({ length }: string): boolean {
 }
 
 /** Yields the text itself, or its pieces: at least `pieceLength` characters, except the last, and one run more at most. */
-export function* piecesOf(text: string): Generator<string, void, void> {
+export function* getPieces(text: string): Generator<string, void, void> {
   if (!isLong(text)) {
     yield text
     return
@@ -32,7 +32,7 @@ export function* piecesOf(text: string): Generator<string, void, void> {
 }
 
 /** Yields parts of at most `length` characters, each of which begins with the end of the part before. */
-export function* windowsOf(text: string, length: number, shared: number): Generator<string, void, void> {
+export function* getWindows(text: string, length: number, shared: number): Generator<string, void, void> {
   for (let from = 0; ; from += length - shared) {
     yield text.slice(from, from + length)
     if (from + length >= text.length) return

@@ -12,7 +12,7 @@ let opened: ReturnType<typeof open> | null = null
  * The readers of prompts with the weights of this release. Their tables depend on nothing else, and their buffers hold
  * no text between two calls: one set serves the process, and a reload of the settings does not fill them again.
  */
-export function openReaders(): ReturnType<typeof open> {
+export function openPromptAnalyzer(): ReturnType<typeof open> {
   opened ??= open()
   return opened
 }

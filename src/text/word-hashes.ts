@@ -46,10 +46,10 @@ export const wordMatches = {
  * Calls `onWords` per block with the words that end in the text and pass the sieve. Returns false if `onWords` stopped
  * the scan. Linear, without allocation per word.
  */
-export function scanWords(reading: WordScanState, text: string, sieve: Uint16Array, onWords: OnWords): boolean {
+export function scanWords(scan: WordScanState, text: string, sieve: Uint16Array, onWords: OnWords): boolean {
   for (let from = 0; from < text.length; ) {
     const length = loadUnits(text, from)
-    if (!onWords(wordsOfBlock(reading, length, sieve))) return false
+    if (!onWords(wordsOfBlock(scan, length, sieve))) return false
     from += length
   }
   return true
@@ -59,10 +59,10 @@ export function scanWords(reading: WordScanState, text: string, sieve: Uint16Arr
  * Stores the words of the loaded block in `found` and returns their number. A word still open at the end is not
  * included.
  */
-function wordsOfBlock(reading: WordScanState, length: number, sieve: Uint16Array): number {
+function wordsOfBlock(scan: WordScanState, length: number, sieve: Uint16Array): number {
   const folds = foldTable()
-  const { read } = reading
-  let { words, hash, start } = reading
+  const { read } = scan
+  let { words, hash, start } = scan
   let count = 0
   units[length] = softHyphen
   for (let at = 0; at < length; at++) {
@@ -100,10 +100,10 @@ function wordsOfBlock(reading: WordScanState, length: number, sieve: Uint16Array
     }
     words++
   }
-  reading.words = words
-  reading.hash = hash
-  reading.start = start
-  reading.read = read + length
+  scan.words = words
+  scan.hash = hash
+  scan.start = start
+  scan.read = read + length
   return count
 }
 
@@ -111,11 +111,11 @@ function wordsOfBlock(reading: WordScanState, length: number, sieve: Uint16Array
 const softHyphen = 0xad
 
 /** Ends the current word. */
-export function endWord(reading: WordScanState, sieve: Uint16Array, onWords: OnWords): void {
-  const { hash, words, start } = reading
+export function endWord(scan: WordScanState, sieve: Uint16Array, onWords: OnWords): void {
+  const { hash, words, start } = scan
   if (hash === noWord) return
-  reading.hash = noWord
-  reading.words += 1
+  scan.hash = noWord
+  scan.words += 1
   if (sieve[hash & (sieveSize - 1)] === 0) return
   wordMatches.hash[0] = hash
   wordMatches.position[0] = words
@@ -158,14 +158,14 @@ let foldsKept: Uint16Array | null = null
 
 /** Returns `foldOf` for every UTF-16 unit as a table, computed on first use. */
 function foldTable(): Uint16Array {
-  foldsKept ??= filledTable(new Uint16Array(unitCount), foldOf)
+  foldsKept ??= filledTable(new Uint16Array(unitCount), getFold)
   return foldsKept
 }
 
 /** U+00C0 to U+00FF without case and accents; × and ÷ are separators. */
 const latin = 'aaaaaaaceeeeiiiidnooooo ouuuuytsaaaaaaaceeeeiiiidnooooo ouuuuyty'
 
-function foldOf(code: number): number {
+function getFold(code: number): number {
   if (code < 0x80) return foldOfAscii(code)
   if (code < 0xc0) return code === 0xad ? invisible : separator
   if (code < 0x100) {

@@ -1,4 +1,4 @@
-import { hashOf } from '../text/analysis/features.ts'
+import { getHash } from '../text/analysis/features.ts'
 
 /**
  * Returns the fold of a text, 0 to `count` − 1. Based on its hash, so that equal texts, and translations given the same
@@ -6,7 +6,7 @@ import { hashOf } from '../text/analysis/features.ts'
  */
 export function foldOf(text: string, count: number, repeat = 0): number {
   const normal = text.toLowerCase().split(/\s+/).join(' ').trim()
-  return mixed(hashOf(normal) + Math.imul(repeat, 0x9e3779b1)) % count
+  return mixed(getHash(normal) + Math.imul(repeat, 0x9e3779b1)) % count
 }
 
 /** Returns a generator of numbers in [0, 1), deterministic per seed, so that training is reproducible. */

@@ -3,7 +3,7 @@ import { type QueryType, queryTypes } from '../core/chat/chat.ts'
 import { createConceptReader } from '../text/analysis/concepts.ts'
 import { effortWords } from '../text/analysis/effort.ts'
 import { createFeatureReader, type FeatureReader } from '../text/analysis/features.ts'
-import { languageOf } from '../text/analysis/language.ts'
+import { getLanguage } from '../text/analysis/language.ts'
 import { createNotionReader } from '../text/analysis/notions.ts'
 import { classifierScores } from '../text/analysis/prompt-analysis.ts'
 import { createTypeSlots, fillTypeSlots } from '../text/analysis/query-type.ts'
@@ -389,6 +389,6 @@ function isEnhanced(
   if (text === null) return false
   const queryType = queryTypes[likeliest(weights, example)] ?? 'other'
   const queryTypeScores = classifierScores(chancesOf(weights, example))
-  return enhancePrompt(text, { queryType, queryTypeScores, language: languageOf(text, readFeatures(text), readAside) })
+  return enhancePrompt(text, { queryType, queryTypeScores, language: getLanguage(text, readFeatures(text), readAside) })
     .changed
 }

@@ -6,9 +6,9 @@
 import { createFeatureReader } from '../text/analysis/features.ts'
 import { deobfuscatedVariants } from '../text/disguises/deobfuscate.ts'
 import { createDeedReader } from '../text/harm/deeds.ts'
-import { blocksPart, isBlocked, scoreOf } from '../text/harm/harm-classifier.ts'
-import { featureWeight, type HarmHead, harmHeads, harmSlots, regionOf } from '../text/harm/harm-slots.ts'
-import { compileRules, findBlockingRule, safetyRules } from '../text/rules/pattern-rules.ts'
+import { blocksPart, getScore, isBlocked } from '../text/harm/harm-classifier.ts'
+import { featureWeight, getRegion, type HarmHead, harmHeads, harmSlots } from '../text/harm/harm-slots.ts'
+import { compileRules, findBlockingRule, moderationRules } from '../text/rules/pattern-rules.ts'
 import { encodeWeights } from '../text/weights/stored-weights.ts'
 import { foldOf } from './folds.ts'
 import { type Example, train } from './linear.ts'
@@ -88,7 +88,7 @@ function fit(rows: readonly Row[], head: HarmHead, seed: number): Model {
   const exampleOf = (slots: Uint32Array, truth: number, weight: number): Example => {
     const loud = featureWeight(slots.length)
     const values = new Float32Array(slots.length + 1).fill(1)
-    for (let at = 0; at < slots.length; at++) values[at] = loud * (regions[regionOf(slots[at] ?? 0)] ?? 0)
+    for (let at = 0; at < slots.length; at++) values[at] = loud * (regions[getRegion(slots[at] ?? 0)] ?? 0)
     const all = new Uint32Array(slots.length + 1)
     all.set(slots)
     all[slots.length] = harmSlots
@@ -102,7 +102,7 @@ function fit(rows: readonly Row[], head: HarmHead, seed: number): Model {
     for (const part of parts) examples.push(exampleOf(part.slots, 0, Math.max(examWeight, weight.request) * partWeight))
   }
   const trained = train(examples, { size: harmSlots + 1, classes: 1, epochs, rate, decay, seed })
-  const weights = trained.subarray(0, harmSlots).map((one, slot) => one * (regions[regionOf(slot)] ?? 0))
+  const weights = trained.subarray(0, harmSlots).map((one, slot) => one * (regions[getRegion(slot)] ?? 0))
   return { weights, bias: trained[harmSlots] ?? 0 }
 }
 
@@ -140,7 +140,7 @@ function judgedUnseen(
       judged.push({
         row,
         blocked: judge.blocksRow(models, row),
-        score: scoreOf(oddsOf(models, row)),
+        score: getScore(oddsOf(models, row)),
         wrapped: new Map(forms.map(([form, wrap]) => [form, judge.blocksText(models, wrap(row.text))])),
       })
     }
@@ -157,7 +157,7 @@ function oddsOf(models: Models, { slots, kinds }: Pick<Row, 'slots' | 'kinds'>) 
 }
 
 function createTextJudge() {
-  const rules = compileRules(safetyRules)
+  const rules = compileRules(moderationRules)
   const readFeatures = createFeatureReader()
   const readDeeds = createDeedReader()
   const readSlots = createRowReader()

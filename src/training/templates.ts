@@ -4,7 +4,7 @@
  */
 import { type QueryType, queryTypes } from '../core/chat/chat.ts'
 import { type Level, levels } from '../models/capability-levels.ts'
-import { hashOf } from '../text/analysis/features.ts'
+import { getHash } from '../text/analysis/features.ts'
 import effort from './data/effort.json'
 import freshness from './data/freshness-templates.json'
 import longer from './data/query-templates.json'
@@ -62,7 +62,7 @@ const foreignLetters = /[\u0370-\uffff]/
 /** Returns a request with an opening, irrelevant context, which must not change its difficulty, and thanks. */
 function inPassing(text: string): string {
   const { openings, contexts, closings } = effort
-  const random = seededRandom(hashOf(text))
+  const random = seededRandom(getHash(text))
   const one = (of: readonly string[]) => of[Math.floor(random() * of.length)] ?? ''
   const told = [one(contexts), random() < 0.5 ? one(contexts) : '']
   return [one(openings), ...(random() < 0.6 ? [...told, text] : [text, ...told]), one(closings)]
@@ -77,7 +77,7 @@ function filled(
 ): readonly string[] {
   return lines.flatMap(line => {
     // Each template has its own generator, so that adding one does not change the others.
-    const random = seededRandom(hashOf(line))
+    const random = seededRandom(getHash(line))
     const pick = (choices: readonly string[]) => choices[Math.floor(random() * choices.length)] ?? ''
     const fill = () =>
       line

@@ -9,7 +9,7 @@ import { countIfAllowed, createSlidingWindows, type RateCounter } from '../core/
 import type { ServiceDeadlines } from '../core/request/deadlines.ts'
 import { type AllowedUrl, checkUrl, isPublicAddress } from '../core/validation/public-address.ts'
 import { readPageBody } from './page/body.ts'
-import { contentOf, kindOf } from './page/content.ts'
+import { findKind, getContent } from './page/content.ts'
 import { PageFailure } from './page/failure.ts'
 import type { ReadText } from './page/html.ts'
 import { type Dial, httpGet } from './page/http-get.ts'
@@ -66,7 +66,7 @@ export function createPageReader(options: PageReaderOptions): PageFetcher {
     try {
       const { response, at } = await follow(options, vet(options, url), hosts, signal)
       const bytes = await readPageBody(response, signal)
-      const content = contentOf(bytes, response.headers['content-type'])
+      const content = getContent(bytes, response.headers['content-type'])
       const read: ReadText =
         content.kind === 'html' || content.kind === 'pdf'
           ? await readers.read(content, accountId)
@@ -89,14 +89,14 @@ export function createPageReader(options: PageReaderOptions): PageFetcher {
         signal.throwIfAborted()
         const elapsedMs = clock.monotonic() - startedAt
         await clock.sleep(failureStepMs - (elapsedMs % failureStepMs))
-        return { url, code: late.aborted ? 'too_slow' : codeOf(cause) }
+        return { url, code: late.aborted ? 'too_slow' : getCode(cause) }
       }
     },
     close: readers.close,
   }
 }
 
-function codeOf(cause: unknown): LeftOutCode {
+function getCode(cause: unknown): LeftOutCode {
   return cause instanceof PageFailure ? cause.code : 'unreadable'
 }
 
@@ -128,10 +128,10 @@ async function follow(
   for (let hop = 0; hop <= maximumRedirects; hop++) {
     if (countIfAllowed(hosts, target.host, options.clock.now()) > 0)
       throw new PageFailure('refused', 'too many pages of this host')
-    const response = await ask(options, target, signal)
+    const response = await send(options, target, signal)
     const { statusCode = 0, headers } = response
     const isRedirect = [301, 302, 303, 307, 308].includes(statusCode) && headers.location !== undefined
-    if (!isRedirect && statusCode === 200 && kindOf(headers['content-type']) !== null)
+    if (!isRedirect && statusCode === 200 && findKind(headers['content-type']) !== null)
       return { response, at: target.url }
     response.destroy()
     if (statusCode === 200) throw new PageFailure('unreadable', 'unsupported content type')
@@ -142,7 +142,7 @@ async function follow(
 }
 
 /** Dials at most one address per family. All are checked together: one non-public address disqualifies the name. */
-async function ask(options: PageReaderOptions, target: AllowedUrl, signal: AbortSignal): Promise<IncomingMessage> {
+async function send(options: PageReaderOptions, target: AllowedUrl, signal: AbortSignal): Promise<IncomingMessage> {
   const { resolve, dial = vetted => vetted, deadlines } = options
   const addresses = target.isLiteral ? [target.host] : await resolve(target.host).catch(() => [])
   // The same error as for an unknown name; otherwise clients could find out which names the internal network resolves.

@@ -17,7 +17,7 @@ export function searxng(address: string): SearchBackEnd {
       init: { headers: { accept: 'application/json' } },
     }),
     readResults(body) {
-      const results = resultsIn(fieldOf(body, 'results'), 'content')
+      const results = resultsIn(getField(body, 'results'), 'content')
       return results?.length === 0 && isUnanswered(body) ? null : results
     },
   }
@@ -27,7 +27,7 @@ export function searxng(address: string): SearchBackEnd {
  * SearXNG answers 200 if its engines reject or time out; an empty result then does not mean that there are no pages.
  */
 function isUnanswered(body: unknown): boolean {
-  const unresponsive = fieldOf(body, 'unresponsive_engines')
+  const unresponsive = getField(body, 'unresponsive_engines')
   return Array.isArray(unresponsive) && unresponsive.length > 0
 }
 
@@ -44,8 +44,8 @@ export function brave({ apiKey, baseUrl }: { readonly apiKey: string; readonly b
     }),
     readResults(body) {
       // A search without any match has no `web` field.
-      if (fieldOf(body, 'type') === 'search' && fieldOf(body, 'web') === undefined) return []
-      return resultsIn(fieldOf(fieldOf(body, 'web'), 'results'), 'description')
+      if (getField(body, 'type') === 'search' && getField(body, 'web') === undefined) return []
+      return resultsIn(getField(getField(body, 'web'), 'results'), 'description')
     },
   }
 }
@@ -64,7 +64,7 @@ export function tavily({ apiKey, baseUrl }: { readonly apiKey: string; readonly 
         body: JSON.stringify({ query, max_results: maximumResults, search_depth: 'basic', include_answer: false }),
       },
     }),
-    readResults: body => resultsIn(fieldOf(body, 'results'), 'content'),
+    readResults: body => resultsIn(getField(body, 'results'), 'content'),
   }
 }
 
@@ -72,16 +72,16 @@ export function tavily({ apiKey, baseUrl }: { readonly apiKey: string; readonly 
 function resultsIn(list: unknown, textName: 'content' | 'description'): readonly WebDocument[] | null {
   if (!Array.isArray(list)) return null
   return list.flatMap((entry: unknown) => {
-    const url = fieldOf(entry, 'url')
-    const text = fieldOf(entry, textName)
-    const title = fieldOf(entry, 'title')
+    const url = getField(entry, 'url')
+    const text = getField(entry, textName)
+    const title = getField(entry, 'title')
     if (typeof url !== 'string' || typeof text !== 'string') return []
     return [{ url, title: typeof title === 'string' ? plain(title) : '', text: plain(text) }]
   })
 }
 
 /** Returns a field of a value that may not be an object. */
-function fieldOf(value: unknown, name: string): unknown {
+function getField(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>)[name] : undefined
 }
 

@@ -50,12 +50,12 @@ export function createSearch({ backEnds, fetch, clock, log, isListed, budgetMs }
         const late = new AbortController()
         const cancel = clock.after(allowedMs, () => late.abort())
         try {
-          const found = await ask(fetch, backEnd, query, AbortSignal.any([signal, late.signal]))
+          const found = await send(fetch, backEnd, query, AbortSignal.any([signal, late.signal]))
           return chosen(found, isListed)
         } catch (cause) {
           signal.throwIfAborted()
           isLate = late.signal.aborted
-          log.warn('search_failed', { back_end: backEnd.id, detail: isLate ? 'too slow' : detailOf(cause) })
+          log.warn('search_failed', { back_end: backEnd.id, detail: isLate ? 'too slow' : getDetail(cause) })
         } finally {
           cancel()
         }
@@ -65,7 +65,7 @@ export function createSearch({ backEnds, fetch, clock, log, isListed, budgetMs }
   }
 }
 
-async function ask(
+async function send(
   fetch: SearchOptions['fetch'],
   backEnd: SearchBackEnd,
   query: string,
@@ -121,7 +121,7 @@ function samePage(address: string): string {
 }
 
 /** Returns our own text only: a client library's error repeats the URL, which contains the query. */
-function detailOf(cause: unknown): string {
+function getDetail(cause: unknown): string {
   if (cause instanceof Unusable) return cause.message
   return cause instanceof SyntaxError ? 'response is not JSON' : 'no response'
 }

@@ -29,10 +29,10 @@ export function insertUntrustedContent(
   const at = messages.findLastIndex(({ role }) => role === 'user')
   const last = messages[at]
   if (last?.role !== 'user' || findings.length === 0) return messages
-  let block = blockOf(findings, nonce, 1)
-  for (let share = 1 / 2; tokensOf(block) > maximumTokens && share >= leastShare; share /= 2)
-    block = blockOf(findings, nonce, share)
-  if (tokensOf(block) > maximumTokens) return messages
+  let block = getBlock(findings, nonce, 1)
+  for (let share = 1 / 2; getTokens(block) > maximumTokens && share >= leastShare; share /= 2)
+    block = getBlock(findings, nonce, share)
+  if (getTokens(block) > maximumTokens) return messages
   const escaped = messages.map(withoutMarkers)
   const turn = escaped[at]
   if (turn?.role !== 'user') return messages
@@ -59,7 +59,7 @@ export function visibleText(text: string, maximumCharacters: number): string {
  */
 const invisible = /[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb\u2800]|(?![\n\t])\p{Cc}/gu
 
-function blockOf(
+function getBlock(
   findings: readonly { readonly finding: WebDocument; readonly maximumCharacters: number }[],
   nonce: string,
   share: number,
@@ -122,7 +122,7 @@ function withoutMarkers(message: Message): Message {
   }
 }
 
-function tokensOf(block: string): number {
+function getTokens(block: string): number {
   const turn: Message = { role: 'user', content: [{ type: 'text', text: block }], name: null }
   return estimateInputTokens({ messages: [turn], tools: [], responseFormat: { type: 'text' } })
 }

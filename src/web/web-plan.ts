@@ -55,24 +55,24 @@ export type WebAvailability = { readonly canSearch: boolean; readonly prices: We
 
 /** Plans web access for a conversation. `webOff` = the key or account has it turned off. */
 export function planWebAccess(
-  ask: Pick<ChatRequest, 'web' | 'messages'>,
-  reading: WebTraits,
+  request: Pick<ChatRequest, 'web' | 'messages'>,
+  traits: WebTraits,
   caller: { readonly webOff?: boolean },
   { canSearch, prices, read }: WebAvailability,
 ): WebPlan {
-  const { messages } = ask
+  const { messages } = request
   const last = messages.at(-1)
   // Web access for a turn with only tool results was done when the question came.
-  if (last?.role !== 'user' || ask.web === 'off' || caller.webOff === true) return noWeb
-  const hasOwn = reading.urls.length > 0
-  if (messages.length === 1 && !hasOwn && !(canSearch && reading.needsCurrent)) return noWeb
-  const text = textOf(last)
+  if (last?.role !== 'user' || request.web === 'off' || caller.webOff === true) return noWeb
+  const hasOwn = traits.urls.length > 0
+  if (messages.length === 1 && !hasOwn && !(canSearch && traits.needsCurrent)) return noWeb
+  const text = getText(last)
   const turn = readTurn(text)
-  const named = hasOwn ? reading.urls : urlsReferredTo(messages, turn, read)
+  const named = hasOwn ? traits.urls : urlsReferredTo(messages, turn, read)
   const distinct = [...new Map(named.map(url => [withoutFragment(url), url])).values()]
   const urls = distinct.slice(0, webLimits.pages)
   const query = canSearch
-    ? chooseQuery(messages, { text, turn, reading, hasOwn, hasPages: urls.length > 0 }, read)
+    ? chooseQuery(messages, { text, turn, traits, hasOwn, hasPages: urls.length > 0 }, read)
     : null
   if (query === null && urls.length === 0) return noWeb
   return {
@@ -89,20 +89,20 @@ type WebTraits = Pick<PromptAnalysis, 'needsCurrent' | 'needsCurrentScore' | 'ur
 type LastTurn = {
   readonly text: string
   readonly turn: TurnTraits
-  readonly reading: WebTraits
+  readonly traits: WebTraits
   readonly hasOwn: boolean
   readonly hasPages: boolean
 }
 
 function chooseQuery(messages: readonly Message[], last: LastTurn, read: PromptAnalyzer): string | null {
-  const { text, turn, reading, hasOwn, hasPages } = last
-  if (hasOwn) return reading.needsCurrent && asksForMore(text, read) ? toSearchQuery(text) : null
-  const isExplicit = reading.needsCurrentScore === 1
+  const { text, turn, traits, hasOwn, hasPages } = last
+  if (hasOwn) return traits.needsCurrent && asksForMore(text, read) ? toSearchQuery(text) : null
+  const isExplicit = traits.needsCurrentScore === 1
   if (hasPages && !isExplicit) return null
-  if (!reading.needsCurrent && !(turn.continues && turn.subjects > 0)) return null
+  if (!traits.needsCurrent && !(turn.continues && turn.subjects > 0)) return null
   if (turn.hasName && !turn.continues) return toSearchQuery(text)
   const subject = subjectBefore(messages)
-  if (subject === null) return reading.needsCurrent && canStandFirst(turn, messages) ? toSearchQuery(text) : null
+  if (subject === null) return traits.needsCurrent && canStandFirst(turn, messages) ? toSearchQuery(text) : null
   const before = read([userTurn(subject.query)])
   const isWorld = isAboutWorld(before.queryType, subject.hasName)
   if (!turn.refers && !turn.continues && turn.subjects >= (isWorld ? 1 : 2)) return toSearchQuery(text)
@@ -110,7 +110,7 @@ function chooseQuery(messages: readonly Message[], last: LastTurn, read: PromptA
   if (isExplicit) return whole
   const hasContent = turn.subjects > 0 || turn.asksFigure || turn.refers
   if (!hasContent || whole === null || !(isWorld || subject.hasName)) return null
-  if (!reading.needsCurrent) return before.needsCurrent ? whole : null
+  if (!traits.needsCurrent) return before.needsCurrent ? whole : null
   return (isWorld && subject.hasName) || read([userTurn(whole)]).needsCurrent ? whole : null
 }
 
@@ -150,7 +150,7 @@ function earlierTexts(messages: readonly Message[], most: number): readonly stri
   const texts: string[] = []
   for (let at = messages.length - 2; at >= 0 && texts.length < most; at--) {
     const message = messages[at]
-    if (message?.role === 'user') texts.push(textOf(message))
+    if (message?.role === 'user') texts.push(getText(message))
   }
   return texts
 }
@@ -186,7 +186,7 @@ function urlsReferredTo(messages: readonly Message[], turn: TurnTraits, read: Pr
 
 const turnsOfPronoun = 3
 
-const textOf = ({ content }: Extract<Message, { role: 'user' }>) =>
+const getText = ({ content }: Extract<Message, { role: 'user' }>) =>
   content.map(part => (part.type === 'text' ? part.text : '')).join('\n')
 
 const userTurn = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })

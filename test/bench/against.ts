@@ -10,8 +10,8 @@ import { CommandFailure } from '../../src/commands/command.ts'
 export function checkOut(root: string, commit: string, folder: string): () => void {
   const added = Bun.spawnSync(['git', '-C', root, 'worktree', 'add', '--detach', folder, commit], { stderr: 'pipe' })
   if (!added.success) throw new CommandFailure(`git has no commit ${commit} to check out: ${added.stderr}`)
-  const lockOf = (of: string) => readFileSync(join(of, 'bun.lock'), 'utf8')
-  if (existsSync(join(root, 'node_modules')) && lockOf(root) === lockOf(folder))
+  const getLock = (of: string) => readFileSync(join(of, 'bun.lock'), 'utf8')
+  if (existsSync(join(root, 'node_modules')) && getLock(root) === getLock(folder))
     symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   else {
     const installed = Bun.spawnSync([process.execPath, 'install', '--frozen-lockfile', '--silent'], { cwd: folder })

@@ -137,7 +137,7 @@ async function measure({ postgres, redis, folder, count, rounds, most }: Measure
       })
       results.push(minus(used, idle, total))
     }
-    const of = (field: keyof Counters) => median(results.map(one => one[field]))
+    const of = (field: keyof Counters) => median(results.map(result => result[field]))
     say(
       `| ${name} | ${us(of('gatewayCpu'))} µs | ${of('redisCommands').toFixed(2)} | ${us(of('redisCpu'))} µs | ${of('redisBytes').toFixed(0)} | ${of('transactions').toFixed(3)} | ${us(of('postgresCpu'))} µs | ${of('walBytes').toFixed(0)} B | ${of('ledgerBytes').toFixed(0)} B |`,
     )
@@ -169,13 +169,13 @@ async function holdStreams({ pid, port, key }: Target, most: number): Promise<vo
       deadlineMs: heldSeconds * 1_000 + 60_000,
     }
     const before = cpuSeconds(pid)
-    const reading =
+    const scan =
       streams === 0
         ? Bun.sleep(5_000).then(() => null)
         : startChild([process.execPath, join(import.meta.dir, 'load/stream-readers.ts'), JSON.stringify(readers)])
     await Bun.sleep(streams === 0 ? 4_000 : heldSeconds * 900)
     const [memory, files] = [residentMegabytes(pid), readdirSync(`/proc/${pid}/fd`).length]
-    const ended = await reading
+    const ended = await scan
     const cpu = cpuSeconds(pid) - before
     const admitted: number = ended === null ? 0 : JSON.parse(ended.line).admitted
     const seconds = streams === 0 ? 5 : heldSeconds + 4

@@ -18,7 +18,7 @@ const huge = asked({ stream: true, max_tokens: 32_768, stream_mode: 'realtime' }
 type Readers = { received(): number; ended(): number; stop(): void }
 
 /** Opens streams. `isReading` = false: each stops reading after its first bytes. */
-function openReaders(port: number, key: string, count: number, isReading: boolean): Readers {
+function openPromptAnalyzer(port: number, key: string, count: number, isReading: boolean): Readers {
   const request = `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\nauthorization: Bearer ${key}\r\ncontent-length: ${huge.length}\r\n\r\n${huge}`
   const sockets: Bun.Socket[] = []
   let [received, ended] = [0, 0]
@@ -84,7 +84,7 @@ const bench = command({
         const watch = setInterval(() => {
           most = Math.max(most, residentMegabytes(gateway.pid))
         }, 100)
-        const readers = openReaders(port, key, Number(streams), isReading)
+        const readers = openPromptAnalyzer(port, key, Number(streams), isReading)
         const others = await small()
         clearInterval(watch)
         const taken = (await writtenBytes()) - writtenBefore

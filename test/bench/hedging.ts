@@ -9,11 +9,11 @@ import { join } from 'node:path'
 import { systemClock } from '../../src/database/clock.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { startGateway } from '../harness/gateway.ts'
-import { randomOf } from '../simulate/simulation.ts'
+import { getRandom } from '../simulate/simulation.ts'
 
 const count = Number(process.argv[2] ?? 1_500)
 const concurrency = 16
-const random = randomOf(20_261_123)
+const random = getRandom(20_261_123)
 
 /** Milliseconds to the first token. */
 function drawFirstMs(): number {
@@ -81,8 +81,9 @@ await run(50)
 const { off, on } = await run(count)
 const quantile = (samples: readonly Sample[], share: number) =>
   Math.round(
-    samples.map(({ firstMs }) => firstMs).toSorted((one, other) => one - other)[Math.floor(share * samples.length)] ??
-      0,
+    samples.map(({ firstMs }) => firstMs).toSorted((value, other) => value - other)[
+      Math.floor(share * samples.length)
+    ] ?? 0,
   )
 for (const [name, samples] of Object.entries({ off, on })) {
   const total = samples.reduce((sum, { costUsd }) => sum + costUsd, 0)

@@ -1,6 +1,6 @@
 /** Texts that are expensive to analyze, named by their purpose. */
 
-import { safetyRules } from '../../src/text/rules/pattern-rules.ts'
+import { moderationRules } from '../../src/text/rules/pattern-rules.ts'
 
 /** Yields named texts of `length` UTF-16 units. Deterministic. */
 export function* hostileTexts(length: number): Generator<readonly [name: string, text: string]> {
@@ -21,7 +21,7 @@ export function* hostileTexts(length: number): Generator<readonly [name: string,
   }
   for (const marks of alphabets)
     yield [`any of ${JSON.stringify(marks)}`, filled(length, next => marks.charAt(next(marks.length)))]
-  for (const rule of safetyRules)
+  for (const rule of moderationRules)
     for (const pattern of rule.patterns) {
       const slots = pattern.split(' ').filter(slot => !slot.startsWith('~'))
       const choices = slots.map(slot => slot.split('|'))
@@ -32,7 +32,7 @@ export function* hostileTexts(length: number): Generator<readonly [name: string,
           next =>
             `${choices
               .slice(0, -1)
-              .map(one => one[next(one.length)])
+              .map(choice => choice[next(choice.length)])
               .join(' ')} `,
         ),
       ]
@@ -41,7 +41,7 @@ export function* hostileTexts(length: number): Generator<readonly [name: string,
         filled(length, next => `${choices[0]?.[next(choices[0].length)]} `),
       ]
     }
-  const words = safetyRules.flatMap(({ patterns }) =>
+  const words = moderationRules.flatMap(({ patterns }) =>
     patterns.flatMap(pattern => pattern.split(/[ |]/).filter(word => !word.startsWith('~'))),
   )
   yield ['every word of the rules', filled(length, next => `${words[next(words.length)]} `)]

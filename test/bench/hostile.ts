@@ -9,8 +9,8 @@ import { buildHostSet, longestCovered } from '../../src/text/hosts/host-set.ts'
 import { type OutputModerationRules, OutputModerator } from '../../src/text/moderation/output-moderator.ts'
 import { detectSecrets } from '../../src/text/moderation/secret-detection.ts'
 import { containsBlockedHost } from '../../src/text/moderation/text-moderator.ts'
-import { compileRules, findBlockingRule, safetyRules } from '../../src/text/rules/pattern-rules.ts'
-import { safetyFor } from '../text/moderation/layers/support.ts'
+import { compileRules, findBlockingRule, moderationRules } from '../../src/text/rules/pattern-rules.ts'
+import { moderationFor } from '../text/moderation/layers/support.ts'
 import { hostileTexts } from './hostile-texts.ts'
 
 const leastMs = Number(process.env.BENCH_LEAST_MS ?? 5)
@@ -18,8 +18,8 @@ const only = process.env.BENCH_ONLY ?? ''
 const onlyLayer = process.env.BENCH_LAYER ?? ''
 const rounds = 9
 
-const rules = compileRules(safetyRules)
-const safety = safetyFor({}, { digests: null })
+const rules = compileRules(moderationRules)
+const moderation = moderationFor({}, { digests: null })
 const listed = buildHostSet()
 listed.read(
   new TextEncoder().encode(Array.from({ length: 50_000 }, (_, at) => `host-${at}.example${at % 997}.com\n`).join('')),
@@ -39,12 +39,12 @@ const classifier = createHarmClassifier()
 const layers: Readonly<Record<string, (text: string) => unknown>> = {
   rules: text => findBlockingRule(rules, text),
   disguise: deobfuscatedVariants,
-  readings: text => deobfuscatedVariants(text).map(reading => findBlockingRule(rules, reading)),
+  analyses: text => deobfuscatedVariants(text).map(scan => findBlockingRule(rules, scan)),
   hosts: text => containsBlockedHost(hosts, text),
   leaks: detectSecrets,
   classifier: classifier.prompt,
   'answer, rules and hosts': text => answered(unheard, text),
-  'prompt, all layers': safety.screen,
+  'prompt, all layers': moderation.screen,
 }
 
 function answered(of: OutputModerationRules, text: string) {
@@ -66,7 +66,7 @@ for (const [name, text] of hostileTexts(100_000)) {
       work(text)
       const { user, system } = process.cpuUsage(before)
       return (user + system) / 1_000
-    }).toSorted((one, other) => one - other)
+    }).toSorted((value, other) => value - other)
     const median = times[rounds >> 1] ?? Number.NaN
     worst.set(layer, Math.max(worst.get(layer) ?? 0, median))
     if (median >= leastMs)
@@ -74,4 +74,4 @@ for (const [name, text] of hostileTexts(100_000)) {
   }
 }
 for (const [layer, most] of worst) process.stdout.write(`${layer}: at most ${most.toFixed(1)} ms\n`)
-safety.close()
+moderation.close()

@@ -72,13 +72,13 @@ const forms = {
   JSON: {},
 } as const
 
-const ask = (gateway: Gateway, more: object) =>
+const send = (gateway: Gateway, more: object) =>
   gateway.post('/api/v1/chat', { prompt: 'Tell me about the sea.', model: 'ours/m1', ...more })
 
 /** Returns the milliseconds until the first byte of the response's body. */
 async function firstByteMs(gateway: Gateway, more: object): Promise<number> {
   const startedAt = performance.now()
-  const reader = (await ask(gateway, more)).body?.getReader()
+  const reader = (await send(gateway, more)).body?.getReader()
   await reader?.read()
   const took = performance.now() - startedAt
   while (!(await reader?.read())?.done);
@@ -94,10 +94,10 @@ try {
   for (const [form, more] of Object.entries(forms)) {
     const times = { without: [] as number[], beside: [] as number[] }
     for (let round = -2; round < rounds; round++) {
-      const one = await firstByteMs(without, more)
+      const value = await firstByteMs(without, more)
       const other = await firstByteMs(beside, more)
       if (round < 0) continue
-      times.without.push(one)
+      times.without.push(value)
       times.beside.push(other)
     }
     const added = median(times.beside.map((time, at) => time - (times.without[at] ?? 0)))
@@ -110,12 +110,12 @@ try {
   isFlagged = true
   answersAfterMs = 50
   for (const [form, more] of Object.entries(forms)) {
-    const [asked, spent] = [provider.ledger().length, await spentOf(beside)]
-    const response = await ask(beside, more)
+    const [asked, spent] = [provider.ledger().length, await getSpent(beside)]
+    const response = await send(beside, more)
     const text = await response.text()
     await provider.until(ledger => ledger.slice(asked).every(({ outcome }) => outcome !== 'open'))
     const ended = provider.ledger().at(-1)?.outcome
-    const billed = (await spentOf(beside)) - spent
+    const billed = (await getSpent(beside)) - spent
     say(
       `refused after the provider’s first token, ${form}: ${response.status}, ${text.includes('Hello') ? 'SHOWN' : 'nothing shown'}, provider’s call ${ended}, ${billed} micro-cents billed`,
     )
@@ -129,6 +129,6 @@ try {
   rmSync(folder, { recursive: true })
 }
 
-async function spentOf({ deps, accountId }: Gateway): Promise<number> {
+async function getSpent({ deps, accountId }: Gateway): Promise<number> {
   return (await deps.spent(accountId, Math.floor(deps.clock.now() / 86_400_000))).microcents
 }

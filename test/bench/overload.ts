@@ -92,7 +92,7 @@ async function measure(rig: Measured, { rounds, seconds, times }: Plan): Promise
     say(`${' '.repeat(11)}${((rate * times) / (over.cores * perCpu)).toFixed(1)} times what its CPU time was good for`)
     ratios.push({ goodput: over.goodput / rate, perCpu: over.perCpu / perCpu, p99: over.p99 / unloaded.p99 })
   }
-  const of = (name: 'goodput' | 'perCpu' | 'p99') => median(ratios.map(one => one[name])).toFixed(2)
+  const of = (name: 'goodput' | 'perCpu' | 'p99') => median(ratios.map(ratio => ratio[name])).toFixed(2)
   say(
     `medians: goodput ${of('goodput')} of the capacity (per CPU second ${of('perCpu')}), p99 ${of('p99')} of the unloaded`,
   )

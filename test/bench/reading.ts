@@ -5,9 +5,9 @@
  */
 import { Type } from '@sinclair/typebox'
 import type { Message } from '../../src/core/chat/chat.ts'
-import { openReaders } from '../../src/text/readers.ts'
+import { openPromptAnalyzer } from '../../src/text/readers.ts'
 import { isThere, readRows } from '../../src/training/data.ts'
-import { safetyFor } from '../text/moderation/layers/support.ts'
+import { moderationFor } from '../text/moderation/layers/support.ts'
 
 const turns = Number(process.env.BENCH_ROUNDS ?? 8)
 const longCharacters = 4_000
@@ -33,22 +33,22 @@ for (const set of sets) {
   for (const { prompt } of await readRows(set, Type.Object({ prompt: Type.String() }))) prompts.push(prompt)
 }
 // In a deterministic order that mixes the sets.
-prompts.sort((one, other) => Bun.hash.crc32(one) - Bun.hash.crc32(other))
+prompts.sort((prompt, other) => Bun.hash.crc32(prompt) - Bun.hash.crc32(other))
 
-const { read } = openReaders()
-const safety = safetyFor({}, { digests: null })
-await safety.ready
+const { read } = openPromptAnalyzer()
+const moderation = moderationFor({}, { digests: null })
+await moderation.ready
 
 const short = prompts.filter(({ length }) => length <= longCharacters).slice(0, mostTexts)
 const long = joined(prompts, longCharacters).slice(0, mostTexts)
 for (const [name, work] of [
   ['reading', read],
-  ['three safety layers', safety.screenMessages],
+  ['three safety layers', moderation.screenMessages],
 ] as const) {
   measure(`${name}, prompts as they are`, short, work)
   measure(`${name}, ${longCharacters} characters`, long, work)
 }
-safety.close()
+moderation.close()
 
 function measure(name: string, texts: readonly string[], work: (messages: readonly Message[]) => unknown) {
   const asked = texts.map((text): Message[] => [{ role: 'user', content: [{ type: 'text', text }], name: null }])
@@ -59,7 +59,7 @@ function measure(name: string, texts: readonly string[], work: (messages: readon
       work(messages)
       quickest[index] = Math.min(quickest[index] ?? 0, (Bun.nanoseconds() - startedAt) / 1_000)
     }
-  const sorted = quickest.toSorted((one, other) => one - other)
+  const sorted = quickest.toSorted((value, other) => value - other)
   const at = (share: number) => (sorted[Math.floor(sorted.length * share)] ?? Number.NaN).toFixed(1)
   process.stdout.write(`${name} (${texts.length}): p50 ${at(0.5)} µs, p99 ${at(0.99)} µs\n`)
 }
@@ -67,8 +67,8 @@ function measure(name: string, texts: readonly string[], work: (messages: readon
 function joined(texts: readonly string[], characters: number): string[] {
   const all: string[] = []
   let text = ''
-  for (const one of texts) {
-    text += `${one}\n`
+  for (const name of texts) {
+    text += `${name}\n`
     if (text.length < characters) continue
     all.push(text.slice(0, characters))
     text = ''

@@ -137,7 +137,7 @@ async function measureAll(
     if (commit === null && !isQuick && kind === null)
       writeFileSync(
         join(import.meta.dir, 'results.json'),
-        `${JSON.stringify({ at: new Date().toISOString(), commit: headOf(), ...machine(), rounds: size.rounds, results }, null, 2)}\n`,
+        `${JSON.stringify({ at: new Date().toISOString(), commit: getHead(), ...machine(), rounds: size.rounds, results }, null, 2)}\n`,
       )
   } finally {
     await paths.stop()
@@ -146,7 +146,7 @@ async function measureAll(
   }
 }
 
-function headOf(): string {
+function getHead(): string {
   return Bun.spawnSync(['git', '-C', root, 'describe', '--always', '--dirty']).stdout.toString().trim()
 }
 

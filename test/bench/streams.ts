@@ -3,7 +3,7 @@
  * Upstream and readers are one process each. Prints the readers' results and the gateway's CPU and memory.
  */
 import { command, runCommand } from '../../src/commands/command.ts'
-import { cpuSeconds, familyOf, residentMegabytes } from './load/child.ts'
+import { cpuSeconds, getFamily, residentMegabytes } from './load/child.ts'
 import { startScript, withMeasured } from './load/measured.ts'
 import type { StreamReaders } from './load/stream-readers.ts'
 
@@ -45,16 +45,16 @@ const bench = command({
         tokens,
         deadlineMs: Number(seconds) * 1000 + 30_000,
       }
-      const pids = [gateway.pid, ...familyOf(gateway.pid)]
+      const pids = [gateway.pid, ...getFamily(gateway.pid)]
       const used = () => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0)
       const before = used()
       const began = performance.now()
-      const reading = startScript('load/stream-readers.ts', JSON.stringify(readers))
+      const scan = startScript('load/stream-readers.ts', JSON.stringify(readers))
       let most = 0
       const watch = setInterval(() => {
         most = Math.max(most, ...pids.map(residentMegabytes))
       }, 500)
-      const { line } = await reading
+      const { line } = await scan
       clearInterval(watch)
       const took = (performance.now() - began) / 1000
       const cpu = used() - before
@@ -67,7 +67,7 @@ const bench = command({
       const told = gateway
         .output()
         .split('\n')
-        .filter(one => one.includes('"level":"error"') || one.includes('"level":"warn"'))
+        .filter(part => part.includes('"level":"error"') || part.includes('"level":"warn"'))
       say(`${told.length} lines of warnings and errors${told.length > 0 ? `, the last: ${told.at(-1)}` : ''}`)
     })
   },

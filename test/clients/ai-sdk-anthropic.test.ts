@@ -14,14 +14,14 @@ beforeAll(async () => {
 })
 afterAll(() => gateway.stop())
 
-const modelOf = (name: string, key = gateway.key) =>
+const getModel = (name: string, key = gateway.key) =>
   createAnthropic({ baseURL: `${gateway.url}/v1`, apiKey: key })(name)
 const place = jsonSchema<Place>(placeSchema)
 
 test.each([...oneEach])(
   '@ai-sdk/anthropic with %s: returns the same text as JSON and as a stream, with usage',
   async name => {
-    const model = modelOf(name)
+    const model = getModel(name)
     const whole = await generateText({ model, prompt: 'Say hello', maxOutputTokens: 300 })
     expect(whole.text).toContain('You asked: “Say hello”.')
     expect(whole.finishReason).toBe('stop')
@@ -45,7 +45,7 @@ test.each([...oneEach])(
       },
     })
     const { text, steps } = await generateText({
-      model: modelOf(name),
+      model: getModel(name),
       tools: { weather },
       stopWhen: isStepCount(3),
       prompt: 'Weather? [[sim:reasoning=20, parallel=1]]',
@@ -61,7 +61,7 @@ test.each([...oneEach])(
 test('@ai-sdk/anthropic: returns an object that matches the schema from each provider', async () => {
   for (const name of oneEach) {
     const { output } = await generateText({
-      model: modelOf(name),
+      model: getModel(name),
       output: Output.object({ schema: place }),
       prompt: 'Where?',
       maxOutputTokens: 500,
@@ -71,7 +71,7 @@ test('@ai-sdk/anthropic: returns an object that matches the schema from each pro
 })
 
 test('@ai-sdk/anthropic: throws APICallError with status 401 for a wrong key', async () => {
-  const asking = generateText({ model: modelOf('openai/gpt-5.4-mini', 'gw_wrong'), prompt: 'Hi', maxRetries: 0 })
+  const asking = generateText({ model: getModel('openai/gpt-5.4-mini', 'gw_wrong'), prompt: 'Hi', maxRetries: 0 })
   const error: unknown = await asking.catch((thrown: unknown) => thrown)
   expect(APICallError.isInstance(error) && error.statusCode).toBe(401)
 })

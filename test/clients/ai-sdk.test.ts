@@ -46,7 +46,7 @@ function providerWith(key: string) {
   })
   return { provider, seen }
 }
-const modelOf = (name: string) => providerWith(gateway.key).provider(name)
+const getModel = (name: string) => providerWith(gateway.key).provider(name)
 
 const placeOutput = jsonSchema<Place>(placeSchema)
 const weatherIn = (asked: Place[]) =>
@@ -61,7 +61,7 @@ const weatherIn = (asked: Place[]) =>
 
 describe('AI SDK text', () => {
   test.each([...allModels])('%s returns the same complete and streamed, with usage', async name => {
-    const model = modelOf(name)
+    const model = getModel(name)
     const whole = await generateText({ model, prompt: 'Say hello' })
     expect(whole.text).toContain('You asked: “Say hello”.')
     expect(whole.finishReason).toBe('stop')
@@ -81,7 +81,7 @@ describe('AI SDK text', () => {
   test('returns reasoning as a separate part', async () => {
     for (const name of ['anthropic/claude-sonnet-4-6', 'google/gemini-3.5-flash']) {
       const asked = {
-        model: modelOf(name),
+        model: getModel(name),
         prompt: 'Think [[sim:reasoning=20]]',
         providerOptions: { gateway: { reasoningEffort: 'low' } },
       }
@@ -96,7 +96,7 @@ describe('AI SDK text', () => {
 
   test('passes settings to the model: cap, stop sequences, system prompt, image', async () => {
     for (const name of namedModels) {
-      const model = modelOf(name)
+      const model = getModel(name)
       const capped = await generateText({ model, prompt: 'Tell me [[sim:tokens=200]]', maxOutputTokens: 20 })
       expect(capped.finishReason).toBe('length')
       const stopped = await generateText({
@@ -127,7 +127,7 @@ describe('AI SDK tools', () => {
   test.each([...allModels])('%s calls tools in parallel and answers with their results step by step', async name => {
     const asked: Place[] = []
     const options = {
-      model: modelOf(name),
+      model: getModel(name),
       prompt: 'Weather? [[sim:parallel=2]]',
       tools: { weather: weatherIn(asked) },
       stopWhen: isStepCount(4),
@@ -151,7 +151,7 @@ describe('AI SDK tools', () => {
 
   test("keep Google's thought signature between steps", async () => {
     const { steps } = await generateText({
-      model: modelOf('google/gemini-3.8-flash'),
+      model: getModel('google/gemini-3.8-flash'),
       prompt: 'Weather? [[sim:parallel=1]]',
       tools: { weather: weatherIn([]) },
       stopWhen: isStepCount(4),
@@ -166,7 +166,7 @@ describe('AI SDK tools', () => {
   test('include a required tool', async () => {
     for (const name of oneEach) {
       const { toolCalls } = await generateText({
-        model: modelOf(name),
+        model: getModel(name),
         prompt: 'Weather?',
         tools: { weather: weatherIn([]) },
         toolChoice: 'required',
@@ -178,7 +178,7 @@ describe('AI SDK tools', () => {
 
 describe('AI SDK objects', () => {
   test.each([...allModels])('%s returns an object of the schema', async name => {
-    const model = modelOf(name)
+    const model = getModel(name)
     const prompt = 'Where?'
     const output = Output.object({ schema: placeOutput })
     expect((await generateText({ model, prompt, output })).output).toEqual(simulatedPlace)
@@ -191,7 +191,7 @@ describe('AI SDK objects', () => {
 
   test('support an array of objects and an enum', async () => {
     for (const name of oneEach) {
-      const model = modelOf(name)
+      const model = getModel(name)
       const list = await generateText({ model, prompt: 'Where?', output: Output.array({ element: placeOutput }) })
       expect(list.output).toEqual([simulatedPlace])
       const choice = await generateText({ model, prompt: 'Which?', output: Output.choice({ options: ['a', 'b'] }) })
@@ -220,7 +220,7 @@ describe('AI SDK failures', () => {
   test('add an error part after the received text without an end', async () => {
     for (const model of oneEach) {
       const streamed = streamText({
-        model: modelOf(model),
+        model: getModel(model),
         prompt: 'Tell me [[sim:chunk=10, reasoning=0, pace_ms=5, cut_after=4]]',
         headers: { 'X-Gateway-No-Fallback': 'true' },
         onError: () => {},
@@ -243,7 +243,7 @@ describe('AI SDK failures', () => {
       const before = leavings(gateway)
       const abort = new AbortController()
       const streamed = streamText({
-        model: modelOf(model),
+        model: getModel(model),
         prompt: 'Talk [[sim:pace_ms=20, tokens=4000]]',
         abortSignal: abort.signal,
       })
@@ -254,7 +254,7 @@ describe('AI SDK failures', () => {
       }
       expect(isAborted).toBe(true)
       await eventually(() => leavings(gateway).aborted === before.aborted + 1)
-      await eventually(() => leavings(gateway).seatsTaken === 0)
+      await eventually(() => leavings(gateway).reservationsTaken === 0)
     }
   })
 })

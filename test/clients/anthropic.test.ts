@@ -37,11 +37,15 @@ const ways = [
   ['stream', (params: Params) => client.messages.stream(params).finalMessage()],
 ] as const
 
-const one = { anthropic: 'claude-haiku-5-5', openai: 'openai/gpt-5.4-mini', google: 'google/gemini-3.8-flash' } as const
+const item = {
+  anthropic: 'claude-haiku-5-5',
+  openai: 'openai/gpt-5.4-mini',
+  google: 'google/gemini-3.8-flash',
+} as const
 
-describe.each([...ways])('%s', (_way, ask) => {
-  test.each(Object.values(one))('%s completes a conversation with a system prompt', async model => {
-    const answer = await ask({
+describe.each([...ways])('%s', (_way, send) => {
+  test.each(Object.values(item))('%s completes a conversation with a system prompt', async model => {
+    const answer = await send({
       model,
       max_tokens: 300,
       system: [{ type: 'text', text: 'Be brief.' }],
@@ -54,12 +58,12 @@ describe.each([...ways])('%s', (_way, ask) => {
     expect(answer.usage.output_tokens).toBeGreaterThan(0)
   })
 
-  test.each(Object.values(one))(
+  test.each(Object.values(item))(
     '%s calls two tools and reads their results, with the right stop reasons',
     async model => {
       const messages = [user('Weather? [[sim:parallel=2, preamble]]')]
       const params = { model, max_tokens: 4_000, tools: [weather, { ...weather, name: 'clock' }], messages }
-      const called = await ask(params)
+      const called = await send(params)
       expect(called.stop_reason).toBe('tool_use')
       const calls = called.content.filter(block => block.type === 'tool_use')
       expect(calls.map(({ name, input }) => [name, input])).toEqual([
@@ -78,35 +82,35 @@ describe.each([...ways])('%s', (_way, ask) => {
         { role: 'assistant', content: called.content },
         { role: 'user', content: results },
       ]
-      const answered = await ask({ ...params, messages: turns })
+      const answered = await send({ ...params, messages: turns })
       expect(answered.stop_reason).toBe('end_turn')
       expect(JSON.stringify(answered.content)).toContain('sunny')
       // Only Anthropic has a flag for a result that is an error: elsewhere the text says so.
-      expect(sent().text).toContain(model === one.anthropic ? '"is_error":true' : 'Error: gone')
+      expect(sent().text).toContain(model === item.anthropic ? '"is_error":true' : 'Error: gone')
     },
   )
 
-  test.each(Object.values(one))(
+  test.each(Object.values(item))(
     '%s ends at the cap with `max_tokens`, and at a stop sequence with its text',
     async model => {
-      const capped = await ask({ model, max_tokens: 20, messages: [user('Tell me [[sim:tokens=200]]')] })
+      const capped = await send({ model, max_tokens: 20, messages: [user('Tell me [[sim:tokens=200]]')] })
       expect(capped.stop_reason).toBe('max_tokens')
-      const stopped = await ask({ model, max_tokens: 900, stop_sequences: ['STOP'], messages: [user('Say STOP now')] })
+      const stopped = await send({ model, max_tokens: 900, stop_sequences: ['STOP'], messages: [user('Say STOP now')] })
       expect(['end_turn', 'stop_sequence']).toContain(stopped.stop_reason ?? '')
-      if (model === one.anthropic)
+      if (model === item.anthropic)
         expect(stopped).toMatchObject({ stop_reason: 'stop_sequence', stop_sequence: 'STOP' })
     },
   )
 
   test('reports cache reads and writes separately from the input', async () => {
-    const { usage } = await ask({
-      model: one.anthropic,
+    const { usage } = await send({
+      model: item.anthropic,
       max_tokens: 300,
       messages: [user(`${'word '.repeat(200)} [[sim:cached=40, cache_write=30]]`)],
     })
     expect(usage).toMatchObject({ cache_read_input_tokens: 40, cache_creation_input_tokens: 30 })
-    const { usage: other } = await ask({
-      model: one.openai,
+    const { usage: other } = await send({
+      model: item.openai,
       max_tokens: 300,
       messages: [user(`${'word '.repeat(200)} [[sim:cached=40]]`)],
     })
@@ -114,8 +118,8 @@ describe.each([...ways])('%s', (_way, ask) => {
   })
 
   test('returns a tool that ran at Anthropic with result and citation', async () => {
-    const answer = await ask({
-      model: one.anthropic,
+    const answer = await send({
+      model: item.anthropic,
       max_tokens: 300,
       tools: [{ type: 'web_search_20250305', name: 'web_search' }],
       messages: [user('Search [[sim:server_tool]]')],
@@ -133,8 +137,8 @@ describe.each([...ways])('%s', (_way, ask) => {
       citations: [{ type: 'web_search_result_location', title: 'Example Domain' }],
     })
     // All of it can be sent back.
-    await ask({
-      model: one.anthropic,
+    await send({
+      model: item.anthropic,
       max_tokens: 300,
       messages: [user('Search'), { role: 'assistant', content: answer.content }, user('Thanks')],
     })
@@ -145,13 +149,13 @@ describe.each([...ways])('%s', (_way, ask) => {
 /** Five turns, each with a call and its result, as an agent has them: whatever the answer held goes back as it came. */
 async function fiveTurns(
   params: Omit<Params, 'messages' | 'tools'>,
-  ask: (params: Params) => Promise<Anthropic.Message>,
+  send: (params: Params) => Promise<Anthropic.Message>,
 ) {
   const messages: Param[] = []
   const answers: Anthropic.Message[] = []
   for (let turn = 0; turn < 5; turn++) {
     messages.push(user(`Turn ${turn} [[sim:reasoning=30, parallel=1]]`))
-    const called = await ask({ ...params, tools: [weather], messages: [...messages] })
+    const called = await send({ ...params, tools: [weather], messages: [...messages] })
     const calls = called.content.filter(block => block.type === 'tool_use')
     expect(called.stop_reason).toBe('tool_use')
     messages.push({ role: 'assistant', content: called.content })
@@ -159,24 +163,24 @@ async function fiveTurns(
       role: 'user',
       content: calls.map(({ id }) => ({ type: 'tool_result' as const, tool_use_id: id, content: 'mild' })),
     })
-    const said = await ask({ ...params, tools: [weather], messages: [...messages] })
+    const said = await send({ ...params, tools: [weather], messages: [...messages] })
     messages.push({ role: 'assistant', content: said.content })
     answers.push(called, said)
   }
   return { messages, answers }
 }
 
-const thinkingOf = (answers: readonly Anthropic.Message[]) =>
+const getThinking = (answers: readonly Anthropic.Message[]) =>
   answers.flatMap(({ content }) => content.filter(({ type }) => type === 'thinking' || type === 'redacted_thinking'))
 
-describe.each([...ways])('thinking over five turns, %s', (_way, ask) => {
+describe.each([...ways])('thinking over five turns, %s', (_way, send) => {
   test.each([
     ['claude-haiku-4-5', { type: 'enabled', budget_tokens: 1_024 }],
     ['claude-sonnet-4-6', { type: 'adaptive' }],
   ] as const)('%s receives its own signatures byte for byte', async (model, thinking) => {
-    const { messages, answers } = await fiveTurns({ model, max_tokens: 3_000, thinking }, ask)
-    expect(thinkingOf(answers)).toHaveLength(10)
-    expect(thinkingOf(answers).every(block => block.type === 'thinking' && block.signature.startsWith('Sim'))).toBe(
+    const { messages, answers } = await fiveTurns({ model, max_tokens: 3_000, thinking }, send)
+    expect(getThinking(answers)).toHaveLength(10)
+    expect(getThinking(answers).every(block => block.type === 'thinking' && block.signature.startsWith('Sim'))).toBe(
       true,
     )
     // The simulated provider refuses a signature that is not over the very text.
@@ -186,27 +190,27 @@ describe.each([...ways])('thinking over five turns, %s', (_way, ask) => {
   test('returns redacted thinking unchanged and keeps the signature of thinking without text', async () => {
     const params = { model: 'claude-sonnet-4-6', max_tokens: 3_000, thinking: { type: 'adaptive' } } as const
     const question = user('Hm [[sim:reasoning=20, redacted]]')
-    const hidden = await ask({ ...params, messages: [question] })
+    const hidden = await send({ ...params, messages: [question] })
     expect(hidden.content[0]?.type).toBe('redacted_thinking')
-    await ask({ ...params, messages: [question, { role: 'assistant', content: hidden.content }, user('And?')] })
+    await send({ ...params, messages: [question, { role: 'assistant', content: hidden.content }, user('And?')] })
     expect(sent().body.messages[1].content).toEqual(hidden.content)
     const silent = { ...params, model: 'claude-opus-5-5' }
-    const unshown = await ask({ ...silent, messages: [user('Hm [[sim:reasoning=20]]')] })
+    const unshown = await send({ ...silent, messages: [user('Hm [[sim:reasoning=20]]')] })
     expect(unshown.content[0]).toMatchObject({ type: 'thinking', thinking: '' })
-    await ask({ ...silent, messages: [user('Hm'), { role: 'assistant', content: unshown.content }, user('And?')] })
+    await send({ ...silent, messages: [user('Hm'), { role: 'assistant', content: unshown.content }, user('And?')] })
     expect(sent().body.messages[1].content).toEqual(unshown.content)
   })
 
   test('sends Google’s signatures to Google and not to Anthropic', async () => {
     const thinking = { type: 'adaptive' } as const
-    const { messages } = await fiveTurns({ model: one.google, max_tokens: 3_000, thinking }, ask)
+    const { messages } = await fiveTurns({ model: item.google, max_tokens: 3_000, thinking }, send)
     const calls = sent().body.contents.flatMap(
       (turn: { parts: { functionCall?: object; thoughtSignature?: string }[] }) =>
         turn.parts.filter(part => part.functionCall !== undefined),
     )
     expect(calls).toHaveLength(5)
     for (const { thoughtSignature } of calls) expect(thoughtSignature).toMatch(/^(?!skip_)[\w+/=-]{16,}$/)
-    const moved = await ask({
+    const moved = await send({
       model: 'claude-sonnet-4-6',
       max_tokens: 3_000,
       thinking,
@@ -220,13 +224,13 @@ describe.each([...ways])('thinking over five turns, %s', (_way, ask) => {
   test('sends reasoning of an OpenAI-compatible model to it and not to Anthropic', async () => {
     rig.script = request => relayAnswer(request, 'I reason.', JSON.parse(request.body).messages.at(-1).role === 'user')
     const thinking = { type: 'enabled', budget_tokens: 1_024 } as const
-    const { messages, answers } = await fiveTurns({ model: 'relay/thinker', max_tokens: 3_000, thinking }, ask)
-    expect(thinkingOf(answers)).toHaveLength(10)
-    for (const block of thinkingOf(answers)) expect(block).toMatchObject({ type: 'thinking', thinking: 'I reason.' })
+    const { messages, answers } = await fiveTurns({ model: 'relay/thinker', max_tokens: 3_000, thinking }, send)
+    expect(getThinking(answers)).toHaveLength(10)
+    for (const block of getThinking(answers)) expect(block).toMatchObject({ type: 'thinking', thinking: 'I reason.' })
     const replayed: { role: string; reasoning_content?: string }[] = sent().body.messages
     const own = replayed.filter(({ role }) => role === 'assistant')
     expect(own.map(({ reasoning_content }) => reasoning_content)).toEqual(Array(9).fill('I reason.'))
-    const moved = await ask({
+    const moved = await send({
       model: 'claude-haiku-4-5',
       max_tokens: 3_000,
       thinking,
@@ -236,7 +240,7 @@ describe.each([...ways])('thinking over five turns, %s', (_way, ask) => {
     expect(moved.type).toBe('message')
     expect(sent().text).not.toContain('gwr1.')
     // In the middle of a turn of calls that Anthropic did not think about, it cannot be asked for thinking.
-    await ask({
+    await send({
       model: 'claude-haiku-4-5',
       max_tokens: 3_000,
       thinking,
@@ -248,13 +252,13 @@ describe.each([...ways])('thinking over five turns, %s', (_way, ask) => {
 
   test('sends OpenAI’s encrypted reasoning to OpenAI and not to Anthropic', async () => {
     const thinking = { type: 'adaptive' } as const
-    const { messages, answers } = await fiveTurns({ model: one.openai, max_tokens: 3_000, thinking }, ask)
-    expect(thinkingOf(answers)).toHaveLength(10)
+    const { messages, answers } = await fiveTurns({ model: item.openai, max_tokens: 3_000, thinking }, send)
+    expect(getThinking(answers)).toHaveLength(10)
     const items: { type: string; encrypted_content?: string }[] = sent().body.input
     const replayed = items.filter(({ type }) => type === 'reasoning')
     expect(replayed).toHaveLength(9)
     for (const { encrypted_content } of replayed) expect(encrypted_content).toMatch(/^(?!gwr1\.)./)
-    const moved = await ask({
+    const moved = await send({
       model: 'claude-sonnet-4-6',
       max_tokens: 3_000,
       thinking,
@@ -268,17 +272,17 @@ describe.each([...ways])('thinking over five turns, %s', (_way, ask) => {
   test('completes every turn at OpenAI after reasoning of another provider', async () => {
     const { messages } = await fiveTurns(
       { model: 'claude-haiku-4-5', max_tokens: 3_000, thinking: { type: 'enabled', budget_tokens: 1_024 } },
-      ask,
+      send,
     )
-    const moved = await ask({
-      model: one.openai,
+    const moved = await send({
+      model: item.openai,
       max_tokens: 3_000,
       tools: [weather],
       messages: [...messages, user('Go on')],
     })
     expect(moved.type).toBe('message')
     expect(sent().text).not.toContain('Sim')
-    await fiveTurns({ model: one.openai, max_tokens: 3_000, thinking: { type: 'adaptive' } }, ask)
+    await fiveTurns({ model: item.openai, max_tokens: 3_000, thinking: { type: 'adaptive' } }, send)
   })
 })
 
@@ -305,7 +309,7 @@ describe('body for Anthropic', () => {
     const answer = await rig.gateway.post(
       '/v1/messages',
       {
-        model: one.openai,
+        model: item.openai,
         max_tokens: 100,
         messages: [user('Hi')],
         context_management: { edits: [] },
@@ -321,8 +325,8 @@ describe('body for Anthropic', () => {
   })
 
   test('changes only `stream` when a long JSON response is streamed from Anthropic', async () => {
-    await client.messages.create({ model: one.anthropic, max_tokens: 2_000, messages: [user('Hi')] })
-    expect(sent().body).toEqual({ model: one.anthropic, max_tokens: 2_000, messages: [user('Hi')], stream: true })
+    await client.messages.create({ model: item.anthropic, max_tokens: 2_000, messages: [user('Hi')] })
+    expect(sent().body).toEqual({ model: item.anthropic, max_tokens: 2_000, messages: [user('Hi')], stream: true })
   })
 })
 
@@ -357,7 +361,7 @@ describe('token counts', () => {
 describe('Anthropic SDK errors', () => {
   const fails = async (params: Partial<Params>, asked = client): Promise<unknown> => {
     try {
-      return await asked.messages.create({ model: one.openai, max_tokens: 100, messages: [user('Hi')], ...params })
+      return await asked.messages.create({ model: item.openai, max_tokens: 100, messages: [user('Hi')], ...params })
     } catch (thrown) {
       return thrown
     }
@@ -376,7 +380,7 @@ describe('Anthropic SDK errors', () => {
     const unauthenticated = client.withOptions({ apiKey: 'gw_wrong' })
     const refused = { status: 401, type: 'authentication_error' }
     expect(await fails({}, unauthenticated)).toMatchObject(refused)
-    const counted = unauthenticated.messages.countTokens({ model: one.openai, messages: [user('Hi')] })
+    const counted = unauthenticated.messages.countTokens({ model: item.openai, messages: [user('Hi')] })
     expect(await counted.catch((error: unknown) => error)).toMatchObject(refused)
   })
 
@@ -407,7 +411,7 @@ describe('Anthropic SDK errors', () => {
     expect(answer.headers.get('request-id')).toMatch(/^req_/)
   })
 
-  test.each(Object.values(one))('say “prompt is too long” when the context of %s overflows', async model => {
+  test.each(Object.values(item))('say “prompt is too long” when the context of %s overflows', async model => {
     const error = await fails({ model, messages: [user('Hi [[sim:context_overflow]]')] })
     expect(error).toBeInstanceOf(Anthropic.BadRequestError)
     expect(String(error)).toContain('prompt is too long')
@@ -422,7 +426,7 @@ describe('Anthropic SDK errors', () => {
     rig.script = () => ({ status: 500 })
     expect(await fails({ messages: [user('Hi [[sim:status=500]]')] })).toMatchObject({ status: 502, type: 'api_error' })
     const stream = client.messages.stream({
-      model: one.anthropic,
+      model: item.anthropic,
       max_tokens: 2_000,
       messages: [user('Hi [[sim:tokens=400, error_after=20, pace_ms=20]]')],
     })

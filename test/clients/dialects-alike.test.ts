@@ -14,13 +14,13 @@ const providers = ['openai/gpt-5.4-mini', 'anthropic/claude-sonnet-5-5', 'google
 const [system, question] = ['Answer briefly.', 'Why is the sky blue?']
 const turn = (role: string, content: string) => ({ role, content })
 
-async function ask(path: string, body: object): Promise<Record<string, unknown>> {
+async function send(path: string, body: object): Promise<Record<string, unknown>> {
   const response = await rig.gateway.post(path, body)
   expect(response.status).toBe(200)
   return (await response.json()) as Record<string, unknown>
 }
 
-function costOf({ usage, cost }: Record<string, unknown>): unknown {
+function getCost({ usage, cost }: Record<string, unknown>): unknown {
   const own = usage as { readonly cost_usd?: number }
   return own.cost_usd ?? (cost as { readonly total_usd?: number } | undefined)?.total_usd
 }
@@ -31,14 +31,14 @@ describe('dialects', () => {
     // Messages goes to Anthropic as it is written; the translation of the others asks for thinking where the model thinks by default.
     const thinking = model.startsWith('anthropic/') ? { thinking: { type: 'adaptive', display: 'summarized' } } : {}
     const costs = [
-      await ask('/v1/chat/completions', {
+      await send('/v1/chat/completions', {
         model,
         max_tokens: cap,
         messages: [turn('system', system), turn('user', question)],
       }),
-      await ask('/v1/responses', { model, max_output_tokens: cap, instructions: system, input: question }),
-      await ask('/v1/messages', { model, max_tokens: cap, system, messages: [turn('user', question)], ...thinking }),
-    ].map(costOf)
+      await send('/v1/responses', { model, max_output_tokens: cap, instructions: system, input: question }),
+      await send('/v1/messages', { model, max_tokens: cap, system, messages: [turn('user', question)], ...thinking }),
+    ].map(getCost)
     expect(costs[0]).toBeGreaterThan(0)
     expect(costs).toEqual([costs[0], costs[0], costs[0]])
   })
@@ -52,13 +52,13 @@ describe('Responses', () => {
   test('return the signed thinking of Anthropic to Anthropic, and to no other provider', async () => {
     const input: object[] = [{ role: 'user', content: 'Look it up [[sim:tool=weather]]' }]
     const model = 'anthropic/claude-sonnet-5-5'
-    const first = (await ask('/v1/responses', { ...asked, model, input })).output as readonly Item[]
+    const first = (await send('/v1/responses', { ...asked, model, input })).output as readonly Item[]
     const reasoning = first.find(({ type }) => type === 'reasoning')
     expect(reasoning?.encrypted_content).toStartWith('gwr1.')
     const call = first.find(({ type }) => type === 'function_call')
     input.push(...first, { type: 'function_call_output', call_id: call?.call_id, output: 'sunny' })
 
-    await ask('/v1/responses', { ...asked, model, input })
+    await send('/v1/responses', { ...asked, model, input })
     const back = JSON.parse(rig.sent.at(-1)?.text ?? '{}')
     // The simulated provider verifies the signature and rejects any other.
     expect(back.messages[1].content[0]).toEqual({
@@ -67,7 +67,7 @@ describe('Responses', () => {
       signature: expect.stringMatching(/^S/),
     })
 
-    await ask('/v1/responses', { ...asked, model: 'openai/gpt-5.4-mini', input })
+    await send('/v1/responses', { ...asked, model: 'openai/gpt-5.4-mini', input })
     expect(rig.sent.at(-1)?.text).not.toContain(back.messages[1].content[0].signature)
     expect(rig.sent.at(-1)?.text).not.toContain('gwr1.')
   })

@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => gateway.stop())
 
 const texts = ['A cat sat on a mat.', 'Ein Hund lag vor der Tür.', '猫が座った。']
-const lengthOf = (vector: readonly number[]) => Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0))
+const getLength = (vector: readonly number[]) => Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0))
 
 describe('openai for Node', () => {
   test.each([
@@ -48,7 +48,7 @@ describe('openai for Node', () => {
       const { data } = await client.embeddings.create({ model, input: texts, dimensions: 256 })
       for (const { embedding } of data) {
         expect(embedding).toHaveLength(256)
-        expect(lengthOf(embedding)).toBeCloseTo(1, 5)
+        expect(getLength(embedding)).toBeCloseTo(1, 5)
       }
     }
   })
@@ -87,7 +87,7 @@ describe('openai for Node', () => {
     const error = await poor.embeddings.create({ model, input: 'a' }).catch((cause: unknown) => cause)
     expect(error).toBeInstanceOf(OpenAI.RateLimitError)
     expect(seen.requests).toBe(1)
-    expect(leavings(gateway).seatsTaken).toBe(0)
+    expect(leavings(gateway).reservationsTaken).toBe(0)
   })
 
   test('moderations.create: flags only texts that chat would block', async () => {
@@ -125,7 +125,7 @@ describe('Vercel AI SDK', () => {
     const many = await embedMany({ model, values: texts })
     expect(many.embeddings.map(vector => vector.length)).toEqual([3_072, 3_072, 3_072])
     expect(many.usage.tokens).toBeGreaterThan(10)
-    const one = await embed({ model, value: texts[1] ?? '' })
-    expect(one.embedding).toEqual(many.embeddings[1] ?? [])
+    const item = await embed({ model, value: texts[1] ?? '' })
+    expect(item.embedding).toEqual(many.embeddings[1] ?? [])
   })
 })

@@ -22,14 +22,14 @@ beforeAll(async () => {
 afterAll(() => started?.stop())
 
 /** Returns an example with the address of the gateway of the test. */
-function exampleOf(name: string): string {
+function getExample(name: string): string {
   const text = readFileSync(resolve(root, 'examples', name), 'utf8')
   expect(text).toContain(address)
   return text.replaceAll(address, needed(started).url)
 }
 
 /** Runs a program with a key. Throws if it fails. */
-async function outputOf(command: readonly string[], key = needed(started).key, environment = {}): Promise<string> {
+async function getOutput(command: readonly string[], key = needed(started).key, environment = {}): Promise<string> {
   const env = { ...process.env, GATEWAY_KEY: key, ...environment }
   const run = Bun.spawn([...command], { cwd: root, env, stdout: 'pipe', stderr: 'pipe' })
   const [out, complaints] = await Promise.all([run.stdout.text(), run.stderr.text()])
@@ -58,11 +58,11 @@ const python = has('pythonClient') ? {} : { PYTHONPATH: resolve(import.meta.dir,
 
 describe('examples', () => {
   testNeeding('curl', 'chat.sh: prints a whole response, and fails with a wrong key', async () => {
-    const command = ['sh', '-c', exampleOf('chat.sh')]
-    const response = JSON.parse(await outputOf(command))
+    const command = ['sh', '-c', getExample('chat.sh')]
+    const response = JSON.parse(await getOutput(command))
     expect(response.choices[0].message.content).toContain(greeting)
     expect(response.choices[0].finish_reason).toBe('stop')
-    await expect(outputOf(command, 'gw_live_wrong')).rejects.toThrow('invalid_api_key')
+    await expect(getOutput(command, 'gw_live_wrong')).rejects.toThrow('invalid_api_key')
   })
 
   for (const [name, command, environment, needs] of [
@@ -73,18 +73,18 @@ describe('examples', () => {
       needs,
       `${name}: prints a stream with its model and tokens, and fails with a wrong key`,
       async () => {
-        const program = [...command, exampleOf(name)]
-        const out = await outputOf(program, undefined, environment)
+        const program = [...command, getExample(name)]
+        const out = await getOutput(program, undefined, environment)
         expect(out).toContain(greeting)
         expect(out).toMatch(/^(openai|anthropic|google)\/\S+: [1-9]\d* tokens$/m)
-        await expect(outputOf(program, 'gw_live_wrong', environment)).rejects.toThrow('invalid')
+        await expect(getOutput(program, 'gw_live_wrong', environment)).rejects.toThrow('invalid')
       },
       240_000,
     )
 
   test('claude-code/settings.json: reaches its model with the key of its helper', async () => {
-    const settings = JSON.parse(exampleOf('claude-code/settings.json'))
-    const key = (await outputOf(['sh', '-c', settings.apiKeyHelper])).trim()
+    const settings = JSON.parse(getExample('claude-code/settings.json'))
+    const key = (await getOutput(['sh', '-c', settings.apiKeyHelper])).trim()
     // Claude Code sends the key of a helper in both headers.
     const client = new Anthropic({
       baseURL: settings.env.ANTHROPIC_BASE_URL,
@@ -105,10 +105,10 @@ describe('examples', () => {
   })
 
   test('codex/config.toml: lists models and streams a response with the key of its command', async () => {
-    const config = Bun.TOML.parse(exampleOf('codex/config.toml')) as CodexConfig
+    const config = Bun.TOML.parse(getExample('codex/config.toml')) as CodexConfig
     const { base_url, wire_api, auth } = config.model_providers[config.model_provider] ?? {}
     expect(wire_api).toBe('responses')
-    const key = (await outputOf([needed(auth ?? null).command, ...needed(auth ?? null).args])).trim()
+    const key = (await getOutput([needed(auth ?? null).command, ...needed(auth ?? null).args])).trim()
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
     const list = await fetch(`${base_url}/models?client_version=0.169.0`, { headers })
     expect(await list.json()).toMatchObject({

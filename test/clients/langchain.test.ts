@@ -39,7 +39,7 @@ const weather = {
 
 type Usage = { readonly total_tokens: number; readonly output_token_details?: { readonly reasoning?: number } }
 /** The library's own types omit it. */
-const usageOf = (message: { readonly usage_metadata?: unknown }) => message.usage_metadata as Usage | undefined
+const findUsage = (message: { readonly usage_metadata?: unknown }) => message.usage_metadata as Usage | undefined
 
 describe('LangChain chat', () => {
   test.each([...allModels])('%s returns the same complete and streamed, with usage', async model => {
@@ -49,7 +49,7 @@ describe('LangChain chat', () => {
     ])
     expect(whole.content).toContain('You asked: “Say hello”.')
     expect(whole.response_metadata).toMatchObject({ finish_reason: 'stop' })
-    expect(usageOf(whole)?.total_tokens).toBeGreaterThan(0)
+    expect(findUsage(whole)?.total_tokens).toBeGreaterThan(0)
     expect(whole.id).toStartWith('req_')
     const chunks = await Array.fromAsync(
       await chat(model).stream([
@@ -98,7 +98,7 @@ describe('LangChain chat', () => {
     const reasoner = chat('anthropic/claude-sonnet-4-6', { reasoning: { effort: 'low' } })
     const whole = await reasoner.invoke('Think [[sim:reasoning=20]]')
     expect(whole.additional_kwargs.reasoning_content).toContain('The question is read')
-    expect(usageOf(whole)?.output_token_details?.reasoning).toBeGreaterThan(0)
+    expect(findUsage(whole)?.output_token_details?.reasoning).toBeGreaterThan(0)
     const chunks = await Array.fromAsync(await reasoner.stream('Think [[sim:reasoning=20]]'))
     const all = chunks.reduce((sum, chunk) => sum.concat(chunk))
     expect(all.additional_kwargs.reasoning_content).toBe(whole.additional_kwargs.reasoning_content)
@@ -189,12 +189,12 @@ describe('LangChain failures', () => {
     for (const model of oneEach) {
       const { seen, fetch } = countingFetch()
       let text = ''
-      const reading = (async () => {
+      const scan = (async () => {
         const bound = chat(model, { modelKwargs: { fallback: false } }, fetch)
         for await (const chunk of await bound.stream('Tell me [[sim:chunk=10, reasoning=0, pace_ms=5, cut_after=4]]'))
           text += chunk.content
       })()
-      expect(await reading.catch((cause: unknown) => cause)).toMatchObject({ code: 'upstream_failed' })
+      expect(await scan.catch((cause: unknown) => cause)).toMatchObject({ code: 'upstream_failed' })
       expect(text).toStartWith('[simulated')
       expect(seen.requests).toBe(1)
     }
@@ -204,13 +204,13 @@ describe('LangChain failures', () => {
     for (const model of oneEach) {
       const before = leavings(gateway)
       const abort = new AbortController()
-      const reading = (async () => {
+      const scan = (async () => {
         const stream = await chat(model).stream('Talk [[sim:pace_ms=20, tokens=4000]]', { signal: abort.signal })
         for await (const chunk of stream) if (chunk.content !== '') abort.abort()
       })()
-      expect(await reading.catch((cause: unknown) => cause)).toBeInstanceOf(Error)
+      expect(await scan.catch((cause: unknown) => cause)).toBeInstanceOf(Error)
       await eventually(() => leavings(gateway).aborted === before.aborted + 1)
-      await eventually(() => leavings(gateway).seatsTaken === 0)
+      await eventually(() => leavings(gateway).reservationsTaken === 0)
     }
   })
 })

@@ -28,7 +28,7 @@ testNeeding(
         .split('\n')
         .every(line => line.startsWith('ok: ')),
     ).toBe(true)
-    await eventually(() => leavings(served).seatsTaken === 0)
+    await eventually(() => leavings(served).reservationsTaken === 0)
   },
   240_000,
 )

@@ -151,9 +151,9 @@ describe('OpenAI client chat', () => {
   test.each(['openai/gpt-5.4-mini', 'anthropic/claude-sonnet-4-6', 'google/gemini-3.5-flash'])(
     '%s uses the requested reasoning effort',
     async model => {
-      const ask = (reasoning_effort: 'low' | 'high') =>
+      const send = (reasoning_effort: 'low' | 'high') =>
         client.chat.completions.create({ model, messages: [user('Think')], reasoning_effort })
-      const [low, high] = await Promise.all([ask('low'), ask('high')])
+      const [low, high] = await Promise.all([send('low'), send('high')])
       const tokens = (answer: OpenAI.ChatCompletion) => answer.usage?.completion_tokens_details?.reasoning_tokens ?? 0
       expect(tokens(high)).toBeGreaterThan(tokens(low))
     },
@@ -229,8 +229,8 @@ describe('OpenAI client streams', () => {
 
   test('support two readers of one stream', async () => {
     const stream = await client.chat.completions.create({ model: oneEach[0], messages: [user('Hi')], stream: true })
-    const [one, other] = await Promise.all(stream.tee().map(branch => Array.fromAsync(branch)))
-    expect(one).toEqual(other ?? [])
+    const [item, other] = await Promise.all(stream.tee().map(branch => Array.fromAsync(branch)))
+    expect(item).toEqual(other ?? [])
   })
 
   test('carry reasoning beside the text', async () => {
@@ -241,12 +241,12 @@ describe('OpenAI client streams', () => {
       let reasoning = ''
       // The client's own message keeps only the last part of an unknown field.
       stream.on('chunk', ({ choices }) => {
-        reasoning += reasoningOf(choices[0]?.delta)
+        reasoning += getReasoning(choices[0]?.delta)
       })
       const message = await stream.finalMessage()
       expect(message.content).toBe(whole.choices[0]?.message.content ?? '')
       expect(reasoning).toContain('question')
-      expect(reasoning).toBe(reasoningOf(whole.choices[0]?.message))
+      expect(reasoning).toBe(getReasoning(whole.choices[0]?.message))
     }
   })
 
@@ -418,13 +418,13 @@ describe('OpenAI client JSON', () => {
 
   test('rejects truncated output', async () => {
     for (const model of oneEach) {
-      const ask = client.chat.completions.parse({
+      const request = client.chat.completions.parse({
         model,
         messages: [user('Where?')],
         max_tokens: 2,
         response_format: { type: 'json_schema', json_schema: { name: 'place', schema: placeSchema } },
       })
-      expect(await ask.catch((cause: unknown) => cause)).toBeInstanceOf(LengthFinishReasonError)
+      expect(await request.catch((cause: unknown) => cause)).toBeInstanceOf(LengthFinishReasonError)
     }
   })
 
@@ -440,12 +440,12 @@ describe('OpenAI client JSON', () => {
 
 describe('OpenAI client web access', () => {
   const prompt = 'Search the web: what is the price of gold today?'
-  const isCitation = (one: unknown): one is OpenAI.ChatCompletionMessage.Annotation =>
-    typeof one === 'object' && one !== null && 'type' in one && one.type === 'url_citation'
-  const citationsOf = (message: object) =>
+  const isCitation = (item: unknown): item is OpenAI.ChatCompletionMessage.Annotation =>
+    typeof item === 'object' && item !== null && 'type' in item && item.type === 'url_citation'
+  const getCitations = (message: object) =>
     'annotations' in message && Array.isArray(message.annotations) ? message.annotations.filter(isCitation) : []
 
-  const sourcesOf = (annotations: readonly OpenAI.ChatCompletionMessage.Annotation[]) =>
+  const getSources = (annotations: readonly OpenAI.ChatCompletionMessage.Annotation[]) =>
     annotations.map(({ url_citation: { url, title } }) => ({ url, title }))
 
   test('returns sources as `annotations` with `url_citation`, and the search cost in a header', async () => {
@@ -470,16 +470,16 @@ describe('OpenAI client web access', () => {
       .withResponse()
     expect(streamed.response.headers.get('x-gateway-search-cost-usd')).toBe('0.005')
     const chunks = await Array.fromAsync(streamed.data)
-    const told = chunks.flatMap(({ choices }) => choices.flatMap(({ delta }) => citationsOf(delta)))
-    expect(sourcesOf(told)).toEqual(sourcesOf(annotations))
+    const told = chunks.flatMap(({ choices }) => choices.flatMap(({ delta }) => getCitations(delta)))
+    expect(getSources(told)).toEqual(getSources(annotations))
     expect(chunks.at(-1)?.choices[0]?.finish_reason).toBe('stop')
     const final = await client.chat.completions
       .stream({ model: oneEach[0], messages: [user(prompt)] })
       .finalChatCompletion()
     const [message] = final.choices.map(({ message: whole }) => whole)
     const length = message?.content?.length ?? 0
-    const kept = citationsOf(message ?? {})
-    expect(sourcesOf(kept)).toEqual(sourcesOf(annotations))
+    const kept = getCitations(message ?? {})
+    expect(getSources(kept)).toEqual(getSources(annotations))
     // The simulated output cites nothing.
     for (const { url_citation } of kept)
       expect([url_citation.start_index, url_citation.end_index]).toEqual([length, length])
@@ -501,8 +501,8 @@ describe('OpenAI client models and headers', () => {
   test('list gateway-ai first, and retrieve every entry by its ID', async () => {
     const models = await Array.fromAsync(client.models.list())
     expect(models[0]?.id).toBe('gateway-ai')
-    const { catalogue, embeddingCatalog } = gateway.deps
-    expect(models).toHaveLength(1 + catalogue.list.length + embeddingCatalog.list.length)
+    const { catalog, embeddingCatalog } = gateway.deps
+    expect(models).toHaveLength(1 + catalog.list.length + embeddingCatalog.list.length)
     for (const model of models) expect(await client.models.retrieve(model.id)).toEqual(model)
   })
 
@@ -564,7 +564,7 @@ describe('OpenAI client models and headers', () => {
 })
 
 /** Returns a field that is not official but read by clients of other reasoning models. */
-function reasoningOf(message: object | undefined): string {
+function getReasoning(message: object | undefined): string {
   const text = message !== undefined && 'reasoning_content' in message ? message.reasoning_content : ''
   return typeof text === 'string' ? text : ''
 }

@@ -51,7 +51,7 @@ export function leavings({ deps, accountId }: Gateway) {
   return {
     aborted: deps.simulator?.stats().aborted ?? Number.NaN,
     open: deps.simulator?.stats().exchanges.filter(({ outcome }) => outcome === 'open').length ?? Number.NaN,
-    seatsTaken: 1_000 - (deps.meter.standing(accountId, limits)?.seats.remaining ?? Number.NaN),
+    reservationsTaken: 1_000 - (deps.meter.quotaStatus(accountId, limits)?.reservations.remaining ?? Number.NaN),
   }
 }
 

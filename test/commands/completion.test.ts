@@ -7,7 +7,7 @@ import { execute } from '../../src/commands/execute.ts'
 setDefaultTimeout(240_000)
 
 /** Returns what `gateway completion SHELL` prints. */
-async function scriptOf(shell: string): Promise<string> {
+async function getScript(shell: string): Promise<string> {
   const spy = spyOn(process.stdout, 'write').mockReturnValue(true)
   try {
     expect(await execute(['completion', shell], '1.2.3')).toBe(0)
@@ -37,7 +37,7 @@ complete_line gateway migrate --h
 test('completion bash: completes commands, options and values of the real table', async () => {
   // A shell complains about a locale that the machine lacks.
   const env = { ...process.env, LC_ALL: 'C' }
-  const child = Bun.spawn(['bash', '-c', (await scriptOf('bash')) + inBash], { env, stdout: 'pipe', stderr: 'pipe' })
+  const child = Bun.spawn(['bash', '-c', (await getScript('bash')) + inBash], { env, stdout: 'pipe', stderr: 'pipe' })
   expect(await child.stderr.text()).toBe('')
   expect((await child.stdout.text()).split('\n')).toEqual([
     'accounts',
@@ -76,5 +76,5 @@ test('completionScript: quotes texts, and completes files where a value is free'
 })
 
 test('completion: every shell gets every command', async () => {
-  for (const shell of ['zsh', 'fish']) expect(await scriptOf(shell)).toContain('reset-password')
+  for (const shell of ['zsh', 'fish']) expect(await getScript(shell)).toContain('reset-password')
 })

@@ -3,7 +3,7 @@ import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { openJournal } from '../../src/ledger/journal.ts'
 import { usageRecord } from '../database/support.ts'
-import { freshFolder, ledgerOf, run, stopProcesses } from '../harness/processes.ts'
+import { freshFolder, getLedger, run, stopProcesses } from '../harness/processes.ts'
 
 // Far less than the five minutes that it would wait for Postgres.
 setDefaultTimeout(240_000)
@@ -16,5 +16,5 @@ test('usage replay: ends when everything is shipped', async () => {
   await journal.close()
   const { code, stdout, stderr } = await run('cli.ts', ['usage', 'replay'], { GATEWAY_DATA_DIR: folder })
   expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'Shipped 2 of 2 records.\n', stderr: '' })
-  expect((await ledgerOf(folder)).map(row => row.requestId).sort()).toEqual(['req_one', 'req_two'])
+  expect((await getLedger(folder)).map(row => row.requestId).sort()).toEqual(['req_one', 'req_two'])
 })

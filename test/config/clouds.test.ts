@@ -29,13 +29,13 @@ function read(provider: Record<string, unknown>, environment: Environment = {}) 
   return readConfig({ GATEWAY_CONFIG: file, GATEWAY_DATA_DIR: folder, ...environment })
 }
 
-function settingsOf(provider: Record<string, unknown>, environment: Environment = {}) {
+function findSettings(provider: Record<string, unknown>, environment: Environment = {}) {
   const [settings] = read(provider, environment).providers
   return settings
 }
 
 /** Returns the lines about the provider, without their common beginning. */
-function problemsOf(provider: Record<string, unknown>, environment: Environment = {}): readonly string[] {
+function getProblems(provider: Record<string, unknown>, environment: Environment = {}): readonly string[] {
   try {
     read(provider, environment)
     return []
@@ -50,7 +50,7 @@ describe('Azure', () => {
   const azure = { type: 'azure', base_url: 'https://r.openai.azure.com/openai/v1/' }
 
   test('takes a key, or an app registration of Entra ID', () => {
-    expect(settingsOf({ ...azure, api_key_env: 'KEY', api_version: '2024-10-21' }, { KEY: 'k' })).toMatchObject({
+    expect(findSettings({ ...azure, api_key_env: 'KEY', api_version: '2024-10-21' }, { KEY: 'k' })).toMatchObject({
       format: 'azure',
       baseUrl: 'https://r.openai.azure.com',
       apiKey: 'k',
@@ -58,7 +58,7 @@ describe('Azure', () => {
     })
     const entra = { ...azure, tenant_id: 't', client_id: 'c', client_secret_env: 'SECRET' }
     const secretFile = fileWith('secret', 's\n')
-    expect(settingsOf(entra, { SECRET_FILE: secretFile })).toMatchObject({
+    expect(findSettings(entra, { SECRET_FILE: secretFile })).toMatchObject({
       apiKey: null,
       cloud: {
         apiVersion: null,
@@ -81,21 +81,21 @@ describe('Azure', () => {
       { name: 'a', api_key_env: 'A' },
       { name: 'b', api_key_env: 'B' },
     ]
-    expect(settingsOf({ ...azure, keys }, { A: 'x', B: 'y' })?.pool?.keys).toHaveLength(2)
+    expect(findSettings({ ...azure, keys }, { A: 'x', B: 'y' })?.pool?.keys).toHaveLength(2)
   })
 
   test('reports missing and superfluous fields', () => {
     const oneOfTwo = 'must have either `api_key_env` (or `keys`), or `tenant_id`, `client_id` and `client_secret_env`'
-    expect(problemsOf({ type: 'azure' })).toEqual(['has no `base_url`; add that of the Azure resource', oneOfTwo])
-    expect(problemsOf(azure)).toEqual([oneOfTwo])
-    expect(problemsOf({ ...azure, tenant_id: 't' })).toEqual([
+    expect(getProblems({ type: 'azure' })).toEqual(['has no `base_url`; add that of the Azure resource', oneOfTwo])
+    expect(getProblems(azure)).toEqual([oneOfTwo])
+    expect(getProblems({ ...azure, tenant_id: 't' })).toEqual([
       'needs all of `tenant_id`, `client_id` and `client_secret_env`',
     ])
-    expect(problemsOf({ ...azure, api_key_env: 'KEY', region: 'us-east-1' })).toEqual([
+    expect(getProblems({ ...azure, api_key_env: 'KEY', region: 'us-east-1' })).toEqual([
       'of type "azure" takes no `region`; remove it',
       'names KEY, which is not set',
     ])
-    expect(problemsOf({ ...azure, base_url: 'http://public.example', api_key_env: 'KEY' }, { KEY: 'k' })).toEqual([
+    expect(getProblems({ ...azure, base_url: 'http://public.example', api_key_env: 'KEY' }, { KEY: 'k' })).toEqual([
       'base_url must be https; plain http is allowed only on loopback or private networks',
     ])
   })
@@ -104,23 +104,23 @@ describe('Azure', () => {
 describe('Bedrock', () => {
   const bedrock = { type: 'bedrock', region: 'eu-central-1' }
   const aws = { AWS_ACCESS_KEY_ID: 'AKIA', AWS_SECRET_ACCESS_KEY: 'secret' }
-  const credentialsOf = (provider: Record<string, unknown>, environment: Environment) =>
-    settingsOf(provider, environment)?.cloud?.credentials
+  const findCredentials = (provider: Record<string, unknown>, environment: Environment) =>
+    findSettings(provider, environment)?.cloud?.credentials
 
   test('reads the variables of AWS’s own clients', () => {
-    expect(settingsOf(bedrock, aws)).toMatchObject({
+    expect(findSettings(bedrock, aws)).toMatchObject({
       baseUrl: 'https://bedrock-runtime.eu-central-1.amazonaws.com',
       apiKey: null,
       cloud: { credentials: { aws: { keys: { accessKeyId: 'AKIA', sessionToken: null } }, region: 'eu-central-1' } },
     })
     expect(
-      credentialsOf({ type: 'bedrock' }, { ...aws, AWS_REGION: 'us-west-2', AWS_SESSION_TOKEN: 't' }),
+      findCredentials({ type: 'bedrock' }, { ...aws, AWS_REGION: 'us-west-2', AWS_SESSION_TOKEN: 't' }),
     ).toMatchObject({
       aws: { kind: 'keys', keys: { sessionToken: 't' } },
       region: 'us-west-2',
     })
     const role = { AWS_ROLE_ARN: 'arn:aws:iam::123456789012:role/r', AWS_WEB_IDENTITY_TOKEN_FILE: '/var/token' }
-    expect(credentialsOf(bedrock, role)).toMatchObject({
+    expect(findCredentials(bedrock, role)).toMatchObject({
       aws: {
         kind: 'web_identity',
         identity: {
@@ -130,7 +130,7 @@ describe('Bedrock', () => {
         },
       },
     })
-    expect(settingsOf(bedrock, { AWS_BEARER_TOKEN_BEDROCK: 'b' })).toMatchObject({
+    expect(findSettings(bedrock, { AWS_BEARER_TOKEN_BEDROCK: 'b' })).toMatchObject({
       apiKey: 'b',
       cloud: { credentials: null },
     })
@@ -138,21 +138,21 @@ describe('Bedrock', () => {
 
   test('prefers credentials that the provider names', () => {
     const named = { ...bedrock, access_key_id_env: 'ID', secret_access_key_env: 'SECRET' }
-    expect(credentialsOf(named, { ...aws, ID: 'OTHER', SECRET: 's', AWS_SESSION_TOKEN: 't' })).toMatchObject({
+    expect(findCredentials(named, { ...aws, ID: 'OTHER', SECRET: 's', AWS_SESSION_TOKEN: 't' })).toMatchObject({
       aws: { keys: { accessKeyId: 'OTHER', sessionToken: null } },
     })
     const role = { role_arn: 'arn:aws:iam::123456789012:role/r', web_identity_token_file: '/token' }
-    expect(credentialsOf({ ...bedrock, ...role }, aws)).toMatchObject({ aws: { kind: 'web_identity' } })
-    expect(settingsOf({ ...bedrock, api_key_env: 'KEY' }, { ...aws, KEY: 'k' })).toMatchObject({ apiKey: 'k' })
+    expect(findCredentials({ ...bedrock, ...role }, aws)).toMatchObject({ aws: { kind: 'web_identity' } })
+    expect(findSettings({ ...bedrock, api_key_env: 'KEY' }, { ...aws, KEY: 'k' })).toMatchObject({ apiKey: 'k' })
   })
 
   test('reports missing fields', () => {
-    expect(problemsOf({ type: 'bedrock' }, aws)).toEqual(['has no `region`; add it, or set AWS_REGION'])
-    expect(problemsOf(bedrock)[0]).toStartWith('has no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY')
-    expect(problemsOf({ ...bedrock, access_key_id_env: 'ID' }, { ID: 'x' })[0]).toBe(
+    expect(getProblems({ type: 'bedrock' }, aws)).toEqual(['has no `region`; add it, or set AWS_REGION'])
+    expect(getProblems(bedrock)[0]).toStartWith('has no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY')
+    expect(getProblems({ ...bedrock, access_key_id_env: 'ID' }, { ID: 'x' })[0]).toBe(
       'needs both `access_key_id_env` and `secret_access_key_env`',
     )
-    expect(problemsOf({ ...bedrock, region: 'Frankfurt' }, aws)[0]).toContain('must be a region of AWS')
+    expect(getProblems({ ...bedrock, region: 'Frankfurt' }, aws)[0]).toContain('must be a region of AWS')
   })
 
   test('sends no image URLs to its own models', () => {
@@ -165,12 +165,12 @@ describe('Vertex', () => {
 
   test('takes the key file of a service account', () => {
     const path = fileWith('account.json', serviceAccount)
-    expect(settingsOf(vertex, { GOOGLE_APPLICATION_CREDENTIALS: path })).toMatchObject({
+    expect(findSettings(vertex, { GOOGLE_APPLICATION_CREDENTIALS: path })).toMatchObject({
       baseUrl: 'https://europe-west1-aiplatform.googleapis.com/v1/projects/project-1/locations/europe-west1',
       cloud: { credentials: { account: { tokenUrl: 'https://oauth2.googleapis.com/token', privateKeyId: 'k1' } } },
     })
     const named = { ...vertex, location: 'global', project: 'other', service_account_env: 'ACCOUNT' }
-    expect(settingsOf(named, { ACCOUNT: JSON.stringify(serviceAccount) })).toMatchObject({
+    expect(findSettings(named, { ACCOUNT: JSON.stringify(serviceAccount) })).toMatchObject({
       baseUrl: 'https://aiplatform.googleapis.com/v1/projects/other/locations/global',
     })
   })
@@ -178,8 +178,8 @@ describe('Vertex', () => {
   test('reports missing fields without the file’s content', () => {
     const named = { ...vertex, service_account_env: 'ACCOUNT' }
     const given = (account: unknown) =>
-      problemsOf(named, { ACCOUNT: typeof account === 'string' ? account : JSON.stringify(account) })
-    expect(problemsOf({ type: 'vertex' })).toEqual([
+      getProblems(named, { ACCOUNT: typeof account === 'string' ? account : JSON.stringify(account) })
+    expect(getProblems({ type: 'vertex' })).toEqual([
       'has no credentials; set GOOGLE_APPLICATION_CREDENTIALS, or add `service_account_env`',
       'has no `location`; add one, for example "global"',
     ])
@@ -199,8 +199,8 @@ describe('Vertex', () => {
 
 test('configuration: rejects a field of a cloud without a type', () => {
   const base = { base_url: 'https://x.example/v1' }
-  expect(problemsOf({ ...base, region: 'us-east-1' })).toEqual([
+  expect(getProblems({ ...base, region: 'us-east-1' })).toEqual([
     'has `region` and no `type`; add "azure", "bedrock" or "vertex", or remove the field',
   ])
-  expect(problemsOf({ ...base, type: 'oracle' })[0]).toContain('providers.0.type')
+  expect(getProblems({ ...base, type: 'oracle' })[0]).toContain('providers.0.type')
 })

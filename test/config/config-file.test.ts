@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask } from '../harness/users.ts'
+import { sendRequest } from '../harness/users.ts'
 
 setDefaultTimeout(240_000)
 
@@ -34,7 +34,7 @@ afterAll(async () => {
 type Priced = { usage: { output_tokens: number; cost_usd: number }; model_used: string }
 
 test('configuration file: shows and bills a changed price', async () => {
-  const { body } = await ask<{ data: { id: string; pricing: object }[] }>(gateway, 'GET', '/api/v1/models')
+  const { body } = await sendRequest<{ data: { id: string; pricing: object }[] }>(gateway, 'GET', '/api/v1/models')
   const shown = body.data.find(({ id }) => id.endsWith('gpt-5.5'))
   expect(shown?.pricing).toMatchObject({ input_per_mtok: 1, output_per_mtok: 1_000 })
   const answer = await gateway.post('/api/v1/chat', { prompt: 'Hi', model: 'gpt-5.5', max_output_tokens: 50 })
@@ -49,14 +49,19 @@ test('configuration file: serves an added model under its name at its price', as
 
 test('configuration file: applies and shows changed plan limits', async () => {
   const who = { email: 'plan@example.com', password: 'a long enough password 7' }
-  const { body: signedIn } = await ask<{ token: string; account: object }>(gateway, 'POST', '/api/v1/auth/register', {
-    body: who,
-  })
+  const { body: signedIn } = await sendRequest<{ token: string; account: object }>(
+    gateway,
+    'POST',
+    '/api/v1/auth/register',
+    {
+      body: who,
+    },
+  )
   const { token } = signedIn
   const limits = { requests_per_minute: 77, daily_tokens: 20_000, daily_cost_usd: 3 }
   expect(signedIn.account).toMatchObject({ plan: 'evaluation', limits })
-  expect((await ask(gateway, 'GET', '/api/v1/account', { token })).body).toMatchObject({ limits })
-  const { body } = await ask<{ key: string }>(gateway, 'POST', '/api/v1/keys', { token, body: { name: 'k' } })
+  expect((await sendRequest(gateway, 'GET', '/api/v1/account', { token })).body).toMatchObject({ limits })
+  const { body } = await sendRequest<{ key: string }>(gateway, 'POST', '/api/v1/keys', { token, body: { name: 'k' } })
   const { headers } = await gateway.post('/api/v1/chat', {}, { authorization: `Bearer ${body.key}` })
   expect(headers.get('x-ratelimit-limit-requests')).toBe('77')
   expect(headers.get('x-gateway-budget-remaining-usd')).toBe('3')

@@ -18,7 +18,7 @@ function file(name: string, content: unknown): string {
   return path
 }
 
-function problemsOf(environment: Environment): readonly string[] {
+function getProblems(environment: Environment): readonly string[] {
   try {
     readConfig(environment)
     return []
@@ -223,7 +223,7 @@ describe('invalid configuration value', () => {
 
   test('reports a line that begins with its name', () => {
     for (const [environment, line] of wrong) {
-      const problems = problemsOf(environment)
+      const problems = getProblems(environment)
       expect({ environment, count: problems.length >= 1 }).toEqual({ environment, count: true })
       if (typeof line === 'string') expect(problems).toEqual([line])
       else expect(problems[0]).toMatch(line)
@@ -245,7 +245,7 @@ describe('invalid configuration value', () => {
       HOST: 'x:1',
       ALLOWED_HOSTS: '*',
     }
-    const names = problemsOf(all).map(problem => problem.split(':')[0] ?? '')
+    const names = getProblems(all).map(problem => problem.split(':')[0] ?? '')
     expect(names.sort()).toEqual(
       ['JWT_SECRET', 'TRUSTED_PROXIES', ...Object.keys(all)].filter(name => name !== 'DATABASE_URL').sort(),
     )
@@ -271,7 +271,7 @@ describe('invalid configuration value', () => {
         rules: [{ id: 'torn', category: 'internal', patterns: ['a|', 'a ~254 b'], expressions: ['[а-я]+', '[z-a]'] }],
       },
     })
-    expect(problemsOf({ GATEWAY_CONFIG: path, PORT: 'x' }).map(line => line.replace('GATEWAY_CONFIG: ', ''))).toEqual([
+    expect(getProblems({ GATEWAY_CONFIG: path, PORT: 'x' }).map(line => line.replace('GATEWAY_CONFIG: ', ''))).toEqual([
       'providers.0.id: must be a name of at most 32 lower-case letters, digits and hyphens that begins with a letter',
       'providers.0.base_url: must be a string of 8 to 2048 characters',
       'providers.2.colour: unknown key; use one of id, base_url, api_key_env, keys, accounts, extra_fields, models, embedding_models, hosts, type, api_version, tenant_id, client_id, client_secret_env, login_url, scope, region, access_key_id_env, secret_access_key_env, session_token_env, role_arn, web_identity_token_file, sts_url, project, location, service_account_env',
@@ -296,7 +296,7 @@ describe('invalid configuration value', () => {
 
   test('repeats no secret', () => {
     const canary = 'canary'
-    const problems = problemsOf({
+    const problems = getProblems({
       DATABASE_URL: `mysql://gateway:${canary}@localhost/x`,
       JWT_SECRET: canary,
       JWT_SECRET_PREVIOUS: canary,
@@ -304,7 +304,7 @@ describe('invalid configuration value', () => {
       REDIS_URL: `http://:${canary}@localhost`,
       GATEWAY_CONFIG: file('secret.json', { providers: [provider({ api_key_env: canary, base_url: [canary] })] }),
     })
-    const torn = problemsOf({ GATEWAY_CONFIG: file('torn-secret.json', `{"key": ${canary}`) })
+    const torn = getProblems({ GATEWAY_CONFIG: file('torn-secret.json', `{"key": ${canary}`) })
     expect([problems.length, torn.length]).toEqual([7, 1])
     expect(torn.join()).not.toContain(canary)
     expect(problems.join('\n')).not.toContain(canary)
@@ -330,9 +330,9 @@ describe('valid configuration value', () => {
       'llm.internal',
     ]
     for (const host of hosts)
-      expect({ host, problems: problemsOf({ OPENAI_BASE_URL: `http://${host}/v1` }) }).toEqual({ host, problems: [] })
+      expect({ host, problems: getProblems({ OPENAI_BASE_URL: `http://${host}/v1` }) }).toEqual({ host, problems: [] })
     for (const host of ['172.32.0.1', '11.0.0.1', 'localhost.example.com', '[2001:db8::1]'])
-      expect({ host, count: problemsOf({ OPENAI_BASE_URL: `http://${host}/v1` }).length }).toEqual({ host, count: 1 })
+      expect({ host, count: getProblems({ OPENAI_BASE_URL: `http://${host}/v1` }).length }).toEqual({ host, count: 1 })
   })
 
   test('removes trailing slashes of a base URL', () => {
@@ -369,10 +369,10 @@ describe('valid configuration value', () => {
     const { providers } = readConfig({ GATEWAY_CONFIG: fields('plugins', 'route') })
     expect(providers[0]?.extraFields).toEqual(['plugins', 'route'])
     for (const name of ['model', 'messages', 'stream', 'tools', 'max_tokens', 'user', 'n'])
-      expect(problemsOf({ GATEWAY_CONFIG: fields('plugins', name) })).toEqual([
+      expect(getProblems({ GATEWAY_CONFIG: fields('plugins', name) })).toEqual([
         `GATEWAY_CONFIG: provider "local": extra_fields contains "${name}", which the gateway sets itself; remove it`,
       ])
-    expect(problemsOf({ GATEWAY_CONFIG: fields('__proto__') })).toHaveLength(1)
+    expect(getProblems({ GATEWAY_CONFIG: fields('__proto__') })).toHaveLength(1)
   })
 
   test('adds embedding models to a provider, with or without chat models', () => {
@@ -395,7 +395,7 @@ describe('valid configuration value', () => {
         'embedding model "bge" has `minimum_dimensions` and no `dimensions`; add it',
       ],
     ] as const)
-      expect(problemsOf({ GATEWAY_CONFIG: file('wrong-embeddings.json', { providers: [wrong] }) })).toEqual([
+      expect(getProblems({ GATEWAY_CONFIG: file('wrong-embeddings.json', { providers: [wrong] }) })).toEqual([
         expect.stringContaining(problem),
       ])
   })
@@ -445,7 +445,7 @@ describe('valid configuration value', () => {
 
   test('keeps a catalog name for its model', () => {
     const taken = { provider: 'openai', id: 'gpt-5.5', aliases: ['gpt-4.1'] }
-    expect(problemsOf({ GATEWAY_CONFIG: file('taken-name.json', { models: [taken] }) })).toEqual([
+    expect(getProblems({ GATEWAY_CONFIG: file('taken-name.json', { models: [taken] }) })).toEqual([
       'GATEWAY_CONFIG: models: provider "openai": two models are named "gpt-4.1"; choose another name for one',
     ])
   })
@@ -574,7 +574,10 @@ describe('mail configuration', () => {
       [{ ...mail, PUBLIC_URL: 'http://gateway.example.test' }, 'PUBLIC_URL: must be https'],
     ]
     for (const [environment, problem] of wrong)
-      expect([environment, problemsOf(environment).some(line => line.startsWith(problem))]).toEqual([environment, true])
+      expect([environment, getProblems(environment).some(line => line.startsWith(problem))]).toEqual([
+        environment,
+        true,
+      ])
   })
 
   test('requires TLS for credentials to another network', () => {
@@ -627,21 +630,24 @@ describe('registration configuration', () => {
       [{ REGISTRATION: 'closed', REGISTRATION_DOMAINS: 'a.example' }, 'REGISTRATION_DOMAINS: has no effect'],
     ]
     for (const [environment, problem] of wrong)
-      expect([environment, problemsOf(environment).some(line => line.startsWith(problem))]).toEqual([environment, true])
+      expect([environment, getProblems(environment).some(line => line.startsWith(problem))]).toEqual([
+        environment,
+        true,
+      ])
   })
 })
 
 test('OWNER_UPGRADES: defaults to refuse, widens the warning of open registration, and fails beside Stripe', () => {
   expect(readConfig({}).ownerUpgrades).toBe(false)
   const open = { HOST: '0.0.0.0', REGISTRATION: 'open' }
-  const warningOf = (environment: Environment) =>
+  const findWarning = (environment: Environment) =>
     readConfig(environment).warnings.find(line => line.startsWith('REGISTRATION=open'))
-  expect(warningOf(open)).toContain('within the plan `evaluation`')
+  expect(findWarning(open)).toContain('within the plan `evaluation`')
   expect(readConfig({ OWNER_UPGRADES: 'allow' }).ownerUpgrades).toBe(true)
-  expect(warningOf({ ...open, OWNER_UPGRADES: 'allow' })).toContain('within the plan `usage` (OWNER_UPGRADES=allow)')
+  expect(findWarning({ ...open, OWNER_UPGRADES: 'allow' })).toContain('within the plan `usage` (OWNER_UPGRADES=allow)')
   const stripe = { STRIPE_SECRET_KEY: 'sk_test_1', STRIPE_WEBHOOK_SECRET: 'whsec_0123456789abcdefghijklmnop' }
-  expect(problemsOf({ ...stripe, OWNER_UPGRADES: 'allow' })).toEqual([expect.stringMatching(/^OWNER_UPGRADES: /)])
-  expect(problemsOf({ OWNER_UPGRADES: 'yes' })).toEqual([expect.stringMatching(/^OWNER_UPGRADES: must be one of/)])
+  expect(getProblems({ ...stripe, OWNER_UPGRADES: 'allow' })).toEqual([expect.stringMatching(/^OWNER_UPGRADES: /)])
+  expect(getProblems({ OWNER_UPGRADES: 'yes' })).toEqual([expect.stringMatching(/^OWNER_UPGRADES: must be one of/)])
 })
 
 test('telemetry configuration: exports to an endpoint with its headers', () => {
@@ -678,7 +684,7 @@ describe('body limits configuration', () => {
     [{ BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '34' }, 'BODIES_IN_FLIGHT_PER_ACCOUNT_MB: must be a whole number from 35'],
     [{ BODIES_IN_FLIGHT_PER_ACCOUNT_MB: '49' }, 'must not exceed BODIES_IN_FLIGHT_MB'],
   ])('%j stops the start', (environment, problem) => {
-    expect(problemsOf(environment).join('\n')).toContain(problem)
+    expect(getProblems(environment).join('\n')).toContain(problem)
   })
 })
 
@@ -713,7 +719,7 @@ describe('key pool configuration', () => {
   })
 
   test('reports all problems of pools and hosts in one list', () => {
-    const problems = problemsOf({
+    const problems = getProblems({
       GATEWAY_CONFIG: file('bad-pools.json', {
         providers: [
           pool('openai', {

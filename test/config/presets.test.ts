@@ -42,7 +42,7 @@ describe('presets', () => {
   ])('%s costs half outside the peak hours of DeepSeek', (id, input, output, cachedInput) => {
     const row = presets
       .flatMap(preset => (preset.id === 'deepseek' ? presetModels(preset) : []))
-      .find(one => one.id === id)
+      .find(item => item.id === id)
     if (row === undefined) throw new Error(`no ${id} in the preset`)
     const { pricing } = toModel('deepseek', row)
     const at = (time: string) => ratesAt(pricing, { at: Date.parse(time), tier: null })
@@ -101,7 +101,7 @@ describe('presets', () => {
   })
 
   test('report a missing key or address', () => {
-    const problemOf = (provider: object) => {
+    const getProblem = (provider: object) => {
       try {
         read({}, [provider])
         return ''
@@ -109,7 +109,7 @@ describe('presets', () => {
         return String(cause)
       }
     }
-    expect(problemOf({ id: 'groq' })).toContain('provider "groq" names GROQ_API_KEY, which is not set')
-    expect(problemOf({ id: 'vllm' })).toContain('provider "vllm" has no `base_url`; add it')
+    expect(getProblem({ id: 'groq' })).toContain('provider "groq" names GROQ_API_KEY, which is not set')
+    expect(getProblem({ id: 'vllm' })).toContain('provider "vllm" has no `base_url`; add it')
   })
 })

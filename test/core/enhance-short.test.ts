@@ -4,12 +4,12 @@ import type { QueryType } from '../../src/core/chat/chat.ts'
 import { enhancePrompt } from '../../src/text/enhancement/enhance.ts'
 import texts from '../../src/text/enhancement/enhancements.json'
 import type { Task } from '../../src/text/enhancement/task-detection.ts'
-import { openReaders } from '../../src/text/readers.ts'
+import { openPromptAnalyzer } from '../../src/text/readers.ts'
 
 type Lines = Readonly<Record<string, Readonly<Record<string, string>>>>
 const enhancements: Readonly<Record<string, Readonly<Record<'lines' | 'tasks', Lines>>>> = texts
-const read = openReaders().read
-const readingOf = (text: string) => read([{ role: 'user', content: [{ type: 'text', text }], name: null }])
+const read = openPromptAnalyzer().read
+const getReading = (text: string) => read([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 
 /** In the language named before the prompts; by type or task. */
 const gaining: Readonly<Record<Exclude<QueryType, 'other'> | Task, Readonly<Record<string, readonly string[]>>>> = {
@@ -78,21 +78,21 @@ const gaining: Readonly<Record<Exclude<QueryType, 'other'> | Task, Readonly<Reco
 describe('enhance on short demanding prompts', () => {
   test.each(Object.entries(gaining))('adds the lines of %s', (kind, byLanguage) => {
     for (const [language, prompts] of Object.entries(byLanguage))
-      for (const prompt of prompts) expect([prompt, kindOf(prompt)]).toEqual([prompt, `${language} ${kind}`])
+      for (const prompt of prompts) expect([prompt, findKind(prompt)]).toEqual([prompt, `${language} ${kind}`])
   })
 })
 
 /** Returns which lines an enhanced prompt got; null = none. */
-function kindOf(prompt: string): string | null {
-  const reading = readingOf(prompt)
-  const { changed, prompt: enhanced } = enhancePrompt(prompt, reading)
-  const words = enhancements[reading.language]
+function findKind(prompt: string): string | null {
+  const scan = getReading(prompt)
+  const { changed, prompt: enhanced } = enhancePrompt(prompt, scan)
+  const words = enhancements[scan.language]
   if (!changed || words === undefined) return null
   const [kind = null] =
     Object.entries({ ...words.lines, ...words.tasks }).find(([, lines]) =>
       Object.values(lines).every(line => enhanced.includes(line)),
     ) ?? []
-  return `${reading.language} ${kind}`
+  return `${scan.language} ${kind}`
 }
 
 const staying: Readonly<Record<string, readonly string[]>> = {
@@ -138,6 +138,6 @@ const staying: Readonly<Record<string, readonly string[]>> = {
 
 describe('enhance on short simple prompts', () => {
   test.each(Object.entries(staying))('returns unchanged: %s', (_, prompts) => {
-    expect(prompts.filter(prompt => enhancePrompt(prompt, readingOf(prompt)).changed)).toEqual([])
+    expect(prompts.filter(prompt => enhancePrompt(prompt, getReading(prompt)).changed)).toEqual([])
   })
 })

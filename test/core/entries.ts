@@ -18,7 +18,7 @@ export const entry = (changes: Partial<Entry> = {}): Entry => ({
   ...changes,
 })
 
-export const cellOf = (qualities: readonly number[], changes: Partial<Entry> = {}) =>
+export const getCell = (qualities: readonly number[], changes: Partial<Entry> = {}) =>
   qualities.reduce((cell, quality) => addEntry(cell, entry({ quality, ...changes })), emptyCell)
 export const times = (count: number, quality: number) => Array.from({ length: count }, () => quality)
 

@@ -104,7 +104,7 @@ const alphabets: Readonly<Record<string, fc.Arbitrary<string>>> = {
   'special tokens': fc.constantFrom('<|endoftext|>', '<|', '|>', 'endoftext', '<|im_start|>'),
 }
 
-const textOf = (alphabet: fc.Arbitrary<string>) =>
+const getText = (alphabet: fc.Arbitrary<string>) =>
   fc.oneof(
     fc.array(alphabet, { maxLength: 400, size: 'max' }).map(characters => characters.join('')),
     // Repeated runs of a few characters: cuts fall in the worst places.
@@ -116,7 +116,7 @@ const textOf = (alphabet: fc.Arbitrary<string>) =>
 describe('estimateInputTokens', () => {
   test.each(Object.entries(alphabets))('returns at least the count when the text is %s', (_, alphabet) => {
     fc.assert(
-      fc.property(textOf(alphabet), text => {
+      fc.property(getText(alphabet), text => {
         const own = o200k(text, asText)
         expect(bound(text, 'openai')).toBeGreaterThanOrEqual(own)
         const most = Math.max(own, cl100k(text, asText))
@@ -128,7 +128,9 @@ describe('estimateInputTokens', () => {
   })
 
   test('returns at least the count for text in several alphabets', () => {
-    const mixed = fc.array(fc.oneof(...Object.values(alphabets).map(textOf)), { maxLength: 8 }).map(all => all.join(''))
+    const mixed = fc
+      .array(fc.oneof(...Object.values(alphabets).map(getText)), { maxLength: 8 })
+      .map(all => all.join(''))
     fc.assert(
       fc.property(mixed, text => {
         expect(bound(text, 'openai')).toBeGreaterThanOrEqual(o200k(text, asText))
@@ -140,7 +142,7 @@ describe('estimateInputTokens', () => {
 
   test('returns at most one token per byte', () => {
     fc.assert(
-      fc.property(textOf(alphabets['everything mixed'] ?? among('a')), text => {
+      fc.property(getText(alphabets['everything mixed'] ?? among('a')), text => {
         for (const provider of ['openai', 'anthropic', 'google', 'somebody', undefined])
           expect(bound(text, provider)).toBeLessThanOrEqual(Buffer.byteLength(text))
       }),
@@ -159,7 +161,7 @@ describe('estimateInputTokens', () => {
       'scattered one by one',
       (part: string) =>
         [...part]
-          .map(one => cheap.repeat(2) + one)
+          .map(text => cheap.repeat(2) + text)
           .join('')
           .slice(0, 400_000),
     ],
@@ -201,7 +203,7 @@ describe('estimateInputTokens', () => {
   })
 
   test('covers tools, schemas, calls, names and IDs in any notation', () => {
-    const awkward = textOf(alphabets['everything mixed'] ?? among('a'))
+    const awkward = getText(alphabets['everything mixed'] ?? among('a'))
     const shape = fc.letrec(tie => ({
       value: fc.oneof(
         { maxDepth: 4 },
@@ -221,11 +223,14 @@ describe('estimateInputTokens', () => {
           { role: 'assistant', text, reasoning: text, toolCalls: [call], name: id },
           { role: 'tool', callId: id, text },
         ]
-        const ask = { messages, tools: [tool], responseFormat: { type: 'text' } as const }
+        const request = { messages, tools: [tool], responseFormat: { type: 'text' } as const }
         const { name, description, strict } = tool
         const written = JSON.stringify({ type: 'function', function: { name, description, parameters, strict } })
-        const told = [written, text, id, text, text, id, id, id, text].reduce((sum, one) => sum + o200k(one, asText), 0)
-        expect(estimateInputTokens(ask, 'openai')).toBeGreaterThanOrEqual(told * 0.99)
+        const told = [written, text, id, text, text, id, id, id, text].reduce(
+          (sum, item) => sum + o200k(item, asText),
+          0,
+        )
+        expect(estimateInputTokens(request, 'openai')).toBeGreaterThanOrEqual(told * 0.99)
       }),
       { numRuns: 60 },
     )
@@ -245,7 +250,7 @@ describe('likelyInputTokens', () => {
     async (_, alphabet) => {
       let counted = 0
       let estimated = 0
-      const texts = fc.sample(textOf(alphabet), { numRuns: 40 })
+      const texts = fc.sample(getText(alphabet), { numRuns: 40 })
       for (const text of texts) {
         counted += await countTokens(text)
         estimated += estimateTokens(text)

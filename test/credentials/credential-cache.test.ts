@@ -122,7 +122,7 @@ describe('token request', () => {
         ]),
     },
   })
-  const ask = (reply: () => Promise<Response>) => postForm(deps(reply), 'token', 'https://login', { secret: 's3cret' })
+  const send = (reply: () => Promise<Response>) => postForm(deps(reply), 'token', 'https://login', { secret: 's3cret' })
 
   test.each([
     [400, '{"error":"invalid_grant","error_description":"s3cret"}', 'credential_refused', 'token: 400 invalid_grant'],
@@ -138,7 +138,7 @@ describe('token request', () => {
     [418, '', 'unavailable', 'token: 418'],
     [503, '', 'unavailable', 'token: 503'],
   ] as const)('reads %i as a failure without the secret', async (status, body, kind, detail) => {
-    const result = await ask(async () => new Response(body, { status }))
+    const result = await send(async () => new Response(body, { status }))
     expect(result).toMatchObject({ failure: { kind, detail } })
     expect(JSON.stringify(result)).not.toContain('s3cret')
   })

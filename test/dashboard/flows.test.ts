@@ -6,7 +6,7 @@ import { plans } from '../../src/core/limits/plans.ts'
 import { changeAccount, findAccountByEmail } from '../../src/database/repositories/accounts.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, signIn, upgraded } from '../harness/users.ts'
+import { sendRequest, signIn, upgraded } from '../harness/users.ts'
 import { drawerClosed, firstOwner, newVisitor, openBrowser, testInBrowser, type Visitor } from './browser.ts'
 
 testInBrowser('dashboard: works in a browser', withBrowser)
@@ -204,7 +204,7 @@ function withBrowser(path: string) {
     const person = await signIn(gateway, firstOwner(gateway))
     const earlier = new Set<string>()
     const keys = async () => {
-      const { body } = await ask<{ data: readonly { id: string; name: string; revoked_at: string | null }[] }>(
+      const { body } = await sendRequest<{ data: readonly { id: string; name: string; revoked_at: string | null }[] }>(
         gateway,
         'GET',
         '/api/v1/keys?limit=100',

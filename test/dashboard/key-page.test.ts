@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { addMember, ask, signIn } from '../harness/users.ts'
+import { addMember, sendRequest, signIn } from '../harness/users.ts'
 import { appearanceOnly, axeProblems } from './axe.ts'
 import { firstOwner, newOwner, newVisitor, openBrowser, testInBrowser, type Visitor } from './browser.ts'
 
@@ -25,7 +25,7 @@ function withBrowser(path: string) {
     boss = { token: person.token, viewer: await addMember(gateway, person, 'viewer') }
     const limits = { daily_tokens: 100_000, daily_cost_usd: 5, monthly_cost_usd: 50, requests_per_minute: 60 }
     const rules = { limits, models: ['openai/gpt-5.5', 'anthropic/*'], tags: { team: 'search' } }
-    const made = await ask<Key>(gateway, 'POST', '/api/v1/keys', {
+    const made = await sendRequest<Key>(gateway, 'POST', '/api/v1/keys', {
       token: boss.token,
       body: { name: 'search service', ...rules },
     })
@@ -33,7 +33,7 @@ function withBrowser(path: string) {
     const answer = await gateway.post('/api/v1/chat', { prompt: 'Hi' }, { authorization: `Bearer ${first.key}` })
     requestId = answer.headers.get('x-request-id') ?? ''
     await answer.text()
-    const turned = await ask<Key>(gateway, 'POST', `/api/v1/keys/${first.id}/rotate`, {
+    const turned = await sendRequest<Key>(gateway, 'POST', `/api/v1/keys/${first.id}/rotate`, {
       token: boss.token,
       body: { overlap_seconds: 86_400 },
     })
@@ -114,7 +114,7 @@ function withBrowser(path: string) {
     await page.keyboard.press('Enter')
     await dialog.waitFor({ state: 'detached' })
     await page.getByText('No fallback').waitFor()
-    const { body } = await ask(gateway, 'GET', `/api/v1/keys/${second.id}`, { token: boss.token })
+    const { body } = await sendRequest(gateway, 'GET', `/api/v1/keys/${second.id}`, { token: boss.token })
     expect(body).toMatchObject({ fallback: 'none', hedge: true, strategy: null, tags: { team: 'search' } })
   })
 
@@ -126,7 +126,7 @@ function withBrowser(path: string) {
     // The switch turns when the gateway has stored it.
     await page.getByLabel('Hedging').click()
     await page.getByText('Hedging enabled').waitFor()
-    const { body } = await ask(gateway, 'GET', '/api/v1/account', { token: boss.token })
+    const { body } = await sendRequest(gateway, 'GET', '/api/v1/account', { token: boss.token })
     expect(body).toMatchObject({ fallback: 'same_model', hedge: true })
   })
 

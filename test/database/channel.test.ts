@@ -38,19 +38,19 @@ testNeeding(
   'channel: forwards hints between gateways and causes a read after Redis was unavailable',
   async () => {
     const redis = needed(server)
-    const [one, other] = [gatewayOn([redis.url]), gatewayOn([redis.url])]
-    await eventually(() => one.redis.isReady() && other.hints() === 1 && one.hints() === 1, 5000)
-    one.publish()
+    const [item, other] = [gatewayOn([redis.url]), gatewayOn([redis.url])]
+    await eventually(() => item.redis.isReady() && other.hints() === 1 && item.hints() === 1, 5000)
+    item.publish()
     await eventually(() => other.hints() === 2, 5000)
 
     await redis.crash()
-    one.publish()
+    item.publish()
     await redis.start()
     await eventually(() => other.hints() === 3, 10_000)
-    await eventually(() => one.redis.isReady(), 10_000)
-    one.publish()
+    await eventually(() => item.redis.isReady(), 10_000)
+    item.publish()
     await eventually(() => other.hints() === 4, 5000)
-    one.close()
+    item.close()
     other.close()
   },
   240_000,
@@ -62,11 +62,11 @@ testNeeding(
   async () => {
     const nodes = needed(await startRedisCluster())
     const urls = nodes.map(node => node.url)
-    const [one, other] = [gatewayOn(urls), gatewayOn([...urls].reverse())]
-    await eventually(() => one.redis.isReady() && other.hints() === 1, 10_000)
-    one.publish()
+    const [item, other] = [gatewayOn(urls), gatewayOn([...urls].reverse())]
+    await eventually(() => item.redis.isReady() && other.hints() === 1, 10_000)
+    item.publish()
     await eventually(() => other.hints() >= 2, 5000)
-    one.close()
+    item.close()
     other.close()
     for (const node of nodes) await node.stop()
   },

@@ -1,9 +1,9 @@
 import type { Sql } from 'postgres'
-import { countedBy, durationSlotOf } from '../../src/database/duration-sql.ts'
+import { countedBy, getDurationSlot } from '../../src/database/duration-sql.ts'
 
 /** SQL for the latency buckets of a request, as columns that `dailySums` adds up. */
 export const slots = (sql: Sql) =>
-  sql`${durationSlotOf(sql, 'latency_ms')} as latency_slot, ${durationSlotOf(sql, 'first_token_ms')} as first_token_slot`
+  sql`${getDurationSlot(sql, 'latency_ms')} as latency_slot, ${getDurationSlot(sql, 'first_token_ms')} as first_token_slot`
 
 /** SQL that writes the daily totals of `records`, a table of requests with their buckets. */
 export const dailySums = (sql: Sql, records: ReturnType<Sql>) => sql`

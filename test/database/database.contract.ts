@@ -16,12 +16,12 @@ import {
   hasAccounts,
 } from '../../src/database/repositories/accounts.ts'
 import { openJournal } from '../../src/ledger/journal.ts'
-import { createUsageSeed, dailyUsageOf } from '../../src/ledger/ledger.ts'
+import { createUsageSeed, getDailyUsage } from '../../src/ledger/ledger.ts'
 import type { RequestFilters } from '../../src/ledger/request-filters.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
 import { readUsage } from '../../src/ledger/usage-totals.ts'
 import { eventually } from '../harness/eventually.ts'
-import { onDatabaseOf } from './on-database.ts'
+import { getOnDatabase } from './on-database.ts'
 import { temporaryFolder, usageRecord } from './support.ts'
 import { findRequest } from './usage-row.ts'
 
@@ -60,7 +60,7 @@ export async function newKey(
 }
 
 /** Returns the shortfall of a key, and the request with the largest part of it. */
-async function shortfallOf(database: Database, { accountId }: { accountId: string }, keyId: string) {
+async function findShortfall(database: Database, { accountId }: { accountId: string }, keyId: string) {
   const key = (await listKeys(database, accountId)).find(({ id }) => id === keyId)
   return [key?.shortfallMicrocents, key?.shortfallRequestId]
 }
@@ -99,7 +99,7 @@ const anyRequest: RequestFilters = {
 const directoryOn = (database: Database) => createKeyDirectory({ database, clock, plans, random: () => 0.5 })
 
 export function databaseContract(name: string, open: () => Database | null): void {
-  const onDatabase = onDatabaseOf(name, open, 60_000)
+  const onDatabase = getOnDatabase(name, open, 60_000)
 
   describe(name, () => {
     onDatabase('migrations may run again, and several at once', async database => {
@@ -176,7 +176,7 @@ export function databaseContract(name: string, open: () => Database | null): voi
       expect(await revokeKey(database, owner.accountId, keyId, new Date())).toBe(true)
       await eventually(() => keys.find(key) === null, 1000)
       expect(await revokeKey(database, owner.accountId, keyId, new Date())).toBe(false)
-      expect((await listKeys(database, owner.accountId)).map(one => [one.id, one.revokedAt !== null])).toEqual([
+      expect((await listKeys(database, owner.accountId)).map(item => [item.id, item.revokedAt !== null])).toEqual([
         [keyId, true],
       ])
       await keys.close()
@@ -195,7 +195,7 @@ export function databaseContract(name: string, open: () => Database | null): voi
       const listed = await listKeys(database, owner.accountId)
       const times = listed.map(({ createdAt }) => Number(createdAt))
       expect(listed.filter(({ revokedAt }) => revokedAt === null).map(({ id }) => id)).toEqual([keyId])
-      expect([listed.length, times]).toEqual([1000, times.toSorted((one, other) => one - other)])
+      expect([listed.length, times]).toEqual([1000, times.toSorted((time, other) => time - other)])
       // More changes than a poll returns would clear the caches of other tests.
       await database.run(({ sql }) => sql`delete from api_keys where id like ${`${keyId}_%`}`)
     })
@@ -309,7 +309,7 @@ export function databaseContract(name: string, open: () => Database | null): voi
       }
       const keys = directoryOn(counted)
       const found = await Promise.all(Array.from({ length: 50 }, () => keys.find(key)))
-      expect(found.every(one => one !== null)).toBe(true)
+      expect(found.every(item => item !== null)).toBe(true)
       expect(asked).toBe(1)
       await keys.close()
     })
@@ -339,8 +339,8 @@ export function databaseContract(name: string, open: () => Database | null): voi
         folder.remove()
       }
       const day = Math.floor(at / 86_400_000)
-      expect(await dailyUsageOf(database, accountId, day)).toEqual({ tokens: 600 * 30, microcents: 600 * 30 })
-      expect(await dailyUsageOf(database, accountId, day + 1)).toEqual({ tokens: 600 * 30, microcents: 600 * 30 })
+      expect(await getDailyUsage(database, accountId, day)).toEqual({ tokens: 600 * 30, microcents: 600 * 30 })
+      expect(await getDailyUsage(database, accountId, day + 1)).toEqual({ tokens: 600 * 30, microcents: 600 * 30 })
       expect(await findRequest(database, `${accountId}_0`)).toMatchObject({
         at: new Date(at),
         metadata: { note: 'a"b' },
@@ -359,8 +359,8 @@ export function databaseContract(name: string, open: () => Database | null): voi
       const counted = groups.map(({ latency }) =>
         latency.flatMap((count, slot) => (count === 0 ? [] : [[slot, count]])),
       )
-      const slotOf = (time: number) => durationBoundsMs.filter(bound => bound <= time).length
-      expect(counted).toEqual([[[slotOf(400), 200]], [[slotOf(9_000), 200]]])
+      const getSlot = (time: number) => durationBoundsMs.filter(bound => bound <= time).length
+      expect(counted).toEqual([[[getSlot(400), 200]], [[getSlot(9_000), 200]]])
       expect(groups.map(({ first_token }) => first_token.reduce((sum, count) => sum + count, 0))).toEqual([200, 200])
     })
 
@@ -413,13 +413,13 @@ export function databaseContract(name: string, open: () => Database | null): voi
       }))
       for (const shipped of [records, records.toReversed(), records.slice(1)]) await shipAll(database, shipped)
       const largest = `${owner.accountId}_1`
-      expect(await shortfallOf(database, owner, keyId)).toMatchObject([711, largest])
-      expect(await shortfallOf(database, owner, other.keyId)).toEqual([0, null])
+      expect(await findShortfall(database, owner, keyId)).toMatchObject([711, largest])
+      expect(await findShortfall(database, owner, other.keyId)).toEqual([0, null])
       expect((await findRequest(database, largest))?.shortfallMicrocents).toBe(700)
       expect(await resumeKeys(database, owner.accountId)).toBe(711)
       // Usage settled before the account was resumed is not counted again.
       await shipAll(database, records)
-      expect(await shortfallOf(database, owner, keyId)).toEqual([0, null])
+      expect(await findShortfall(database, owner, keyId)).toEqual([0, null])
     })
 
     onDatabase('shipper: counts the shortfall of a key by UTC day, and only that of the newest day', async database => {
@@ -429,13 +429,13 @@ export function databaseContract(name: string, open: () => Database | null): voi
       const used = (id: string, at_ms: number, shortfall_microcents: number) =>
         usageRecord({ request_id: fresh(id), account_id: owner.accountId, key_id: keyId, at_ms, shortfall_microcents })
       await shipAll(database, [used('older', noon - dayMs, 900), used('newer', noon, 30)])
-      expect(await shortfallOf(database, owner, keyId)).toEqual([30, expect.stringContaining('newer')])
+      expect(await findShortfall(database, owner, keyId)).toEqual([30, expect.stringContaining('newer')])
       await shipAll(database, [used('late', noon - dayMs, 5_000)])
-      expect(await shortfallOf(database, owner, keyId)).toEqual([30, expect.stringContaining('newer')])
+      expect(await findShortfall(database, owner, keyId)).toEqual([30, expect.stringContaining('newer')])
       await shipAll(database, [used('small', noon, 2)])
-      expect(await shortfallOf(database, owner, keyId)).toEqual([32, expect.stringContaining('newer')])
+      expect(await findShortfall(database, owner, keyId)).toEqual([32, expect.stringContaining('newer')])
       await shipAll(database, [used('next', noon + dayMs, 4)])
-      expect(await shortfallOf(database, owner, keyId)).toEqual([4, expect.stringContaining('next')])
+      expect(await findShortfall(database, owner, keyId)).toEqual([4, expect.stringContaining('next')])
     })
 
     onDatabase('shipper: replaces the shortfall of a checkpoint when the final record arrives', async database => {
@@ -444,13 +444,13 @@ export function databaseContract(name: string, open: () => Database | null): voi
       const record = usageRecord({ request_id: fresh('req'), account_id: owner.accountId, key_id: keyId })
       await shipAll(database, [{ ...record, truth: 'checkpoint', shortfall_microcents: 500 }])
       await shipAll(database, [{ ...record, shortfall_microcents: 40 }])
-      expect(await shortfallOf(database, owner, keyId)).toEqual([40, record.request_id])
+      expect(await findShortfall(database, owner, keyId)).toEqual([40, record.request_id])
     })
 
     onDatabase('shipper: raises shortfalls of many keys when two gateways ship at once', async database => {
       const owners = await Promise.all(Array.from({ length: 8 }, () => newAccount(database)))
       const keys = await Promise.all(owners.map(owner => newKey(database, owner)))
-      const batchOf = (gateway: number) =>
+      const getBatch = (gateway: number) =>
         owners.map(({ accountId }, index) =>
           usageRecord({
             request_id: `${accountId}_${gateway}`,
@@ -463,11 +463,11 @@ export function databaseContract(name: string, open: () => Database | null): voi
         [0, 1, 2].map(gateway =>
           shipAll(
             database,
-            batchOf(gateway).sort(() => gateway - 1),
+            getBatch(gateway).sort(() => gateway - 1),
           ),
         ),
       )
-      const found = await Promise.all(owners.map((one, at) => shortfallOf(database, one, keys[at]?.keyId ?? '')))
+      const found = await Promise.all(owners.map((owner, at) => findShortfall(database, owner, keys[at]?.keyId ?? '')))
       expect(found).toEqual(owners.map(({ accountId }) => [111, `${accountId}_2`]))
     })
 
@@ -477,8 +477,8 @@ export function databaseContract(name: string, open: () => Database | null): voi
         const owner = await newAccount(database, 'evaluation')
         const [{ key, keyId }, other] = [await newKey(database, owner), await newKey(database, owner)]
         const keys = createKeyDirectory({ database, clock, plans, maximumShortfall: 100, random: () => 0.5 })
-        const pauseOf = async (one: string) => (await keys.find(one))?.pause
-        expect(await pauseOf(key)).toBeUndefined()
+        const getPause = async (text: string) => (await keys.find(text))?.pause
+        expect(await getPause(key)).toBeUndefined()
         const at_ms = Date.now()
         const used = (request_id: string, shortfall_microcents: number) =>
           usageRecord({ request_id, account_id: owner.accountId, key_id: keyId, at_ms, shortfall_microcents })
@@ -486,14 +486,14 @@ export function databaseContract(name: string, open: () => Database | null): voi
         await shipAll(database, [used(most, 100)])
         await keys.look()
         await keys.look()
-        expect(await pauseOf(key)).toBeUndefined()
+        expect(await getPause(key)).toBeUndefined()
         await shipAll(database, [used(above, 1)])
-        await eventually(async () => (await pauseOf(key)) !== undefined, 5_000)
+        await eventually(async () => (await getPause(key)) !== undefined, 5_000)
         const until = (Math.floor(at_ms / dayMs) + 1) * dayMs
-        expect(await pauseOf(key)).toEqual({ until, requestId: most, userId: owner.userId })
-        expect(await pauseOf(other.key)).toBeUndefined()
+        expect(await getPause(key)).toEqual({ until, requestId: most, userId: owner.userId })
+        expect(await getPause(other.key)).toBeUndefined()
         await resumeKeys(database, owner.accountId)
-        await eventually(async () => (await pauseOf(key)) === undefined, 5_000)
+        await eventually(async () => (await getPause(key)) === undefined, 5_000)
         await keys.close()
       },
     )
@@ -524,7 +524,7 @@ export function databaseContract(name: string, open: () => Database | null): voi
         )
       const shipper = createShipper({ journal, database, clock, log: quiet })
       expect(await shipper.drain(30_000)).toBe(true)
-      expect((await dailyUsageOf(database, accountId, Math.floor(usageRecord().at_ms / 86_400_000))).microcents).toBe(
+      expect((await getDailyUsage(database, accountId, Math.floor(usageRecord().at_ms / 86_400_000))).microcents).toBe(
         95,
       )
       expect(await Bun.file(join(folder.path, 'journal', 'refused.log')).text()).toContain(`${accountId}_7`)

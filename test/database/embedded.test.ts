@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import postgres from 'postgres'
-import { DataFolderHeld, holderOf, lockDataFolder } from '../../src/database/data-folder.ts'
+import { DataFolderHeld, findHolder, lockDataFolder } from '../../src/database/data-folder.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
 import { connectEmbedded, type Embedded, openEmbedded } from '../../src/database/embedded.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'
@@ -96,17 +96,17 @@ test('data folder: creates a missing folder with mode 0700 [C5]', () => {
 })
 
 test("embedded database: changes turns only when the backend is ready, so no client replaces another's bind", async () => {
-  const [one, other] = await Promise.all([wireClient(), wireClient()])
-  one.send(parse("select 'of one'"), bind)
+  const [item, other] = await Promise.all([wireClient(), wireClient()])
+  item.send(parse("select 'of one'"), bind)
   await Bun.sleep(50)
   other.send(parse("select 'of the other'"), bind)
   await Bun.sleep(50)
-  one.send(executeAndSync)
+  item.send(executeAndSync)
   other.send(executeAndSync)
-  await eventually(() => one.heard().includes('of one') && other.heard().includes('of the other'), 2000)
-  expect(one.heard()).not.toContain('of the other')
+  await eventually(() => item.heard().includes('of one') && other.heard().includes('of the other'), 2000)
+  expect(item.heard()).not.toContain('of the other')
   expect(other.heard()).not.toContain('of one')
-  one.close()
+  item.close()
   other.close()
 })
 
@@ -123,10 +123,10 @@ test('embedded database: never mixes results of concurrent clients', async () =>
 })
 
 test('embedded database: keeps transactions separate and rolls back when the client disconnects', async () => {
-  const [one, other] = [client(), client()]
-  await one`create table if not exists vanishing (n int)`
+  const [item, other] = [client(), client()]
+  await item`create table if not exists vanishing (n int)`
   const [inserted, asked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  const inside = one.begin(async transaction => {
+  const inside = item.begin(async transaction => {
     await transaction`insert into vanishing values (1)`
     inserted.resolve()
     await asked.promise
@@ -138,9 +138,9 @@ test('embedded database: keeps transactions separate and rolls back when the cli
   asked.resolve()
   expect([0, 2]).toContain((await seeing)[0]?.n)
   await inside
-  const dying = one.begin(async transaction => {
+  const dying = item.begin(async transaction => {
     await transaction`insert into vanishing values (3)`
-    await one.end({ timeout: 0 })
+    await item.end({ timeout: 0 })
   })
   await dying.catch(() => {})
   expect((await other`select count(*)::int as n from vanishing`)[0]?.n).toBe(2)
@@ -148,13 +148,13 @@ test('embedded database: keeps transactions separate and rolls back when the cli
 })
 
 test('embedded database: limits an error to its own client', async () => {
-  const [one, other] = [client(), client()]
-  const wrong = one`select ${'x'}::int`
+  const [item, other] = [client(), client()]
+  const wrong = item`select ${'x'}::int`
   const right = other`select ${1}::int as n`
   await expect(wrong).rejects.toThrow()
   expect((await right)[0]?.n).toBe(1)
-  expect((await one`select 2 as n`)[0]?.n).toBe(2)
-  await Promise.all([one.end(), other.end()])
+  expect((await item`select 2 as n`)[0]?.n).toBe(2)
+  await Promise.all([item.end(), other.end()])
 })
 
 test('data folder: rejects a second gateway and names the first', async () => {
@@ -221,12 +221,12 @@ test('embedded database: removes prepared statements of disconnected clients onl
 test('data folder: unlocks on close, whatever process an earlier lock names', () => {
   const path = join(folder.path, 'lock')
   lockDataFolder(path)()
-  expect(holderOf(path)).toBeNull()
+  expect(findHolder(path)).toBeNull()
   for (const holder of [`{"pid":${process.ppid},"began":"another boot/1"}`, '{"pid":', '']) {
     writeFileSync(join(path, 'gateway.pid'), holder)
-    expect(holderOf(path)).toBeNull()
+    expect(findHolder(path)).toBeNull()
     const release = lockDataFolder(path)
-    expect(holderOf(path)).toEqual({ pid: process.pid })
+    expect(findHolder(path)).toEqual({ pid: process.pid })
     expect(() => lockDataFolder(path)).toThrow(DataFolderHeld)
     release()
   }
@@ -250,11 +250,11 @@ test('data folder: keeps the lock of a stopped process, and ends that of a kille
   const path = join(folder.path, 'killed')
   const child = await startHolder(path)
   child.kill('SIGSTOP')
-  expect(holderOf(path)).toEqual({ pid: child.pid })
+  expect(findHolder(path)).toEqual({ pid: child.pid })
   expect(() => lockDataFolder(path)).toThrow(`in use by process ${child.pid}`)
   child.kill('SIGKILL')
   await child.exited
-  expect(holderOf(path)).toBeNull()
+  expect(findHolder(path)).toBeNull()
   lockDataFolder(path)()
 })
 
@@ -263,11 +263,11 @@ testNeeding('namespaces', 'data folder: rejects a second gateway in another PID 
   const child = await startHolder(path, 'unshare', '--pid', '--fork', '--mount-proc', '--kill-child')
   // Process 1 is another one here.
   expect(readFileSync(join(path, 'gateway.pid'), 'utf8')).toContain('"pid":1,')
-  expect(holderOf(path)).toEqual({ pid: null })
+  expect(findHolder(path)).toEqual({ pid: null })
   expect(() => lockDataFolder(path)).toThrow('in use by a process of another container')
   child.kill('SIGKILL')
   await child.exited
-  await eventually(() => holderOf(path) === null, 10_000)
+  await eventually(() => findHolder(path) === null, 10_000)
   lockDataFolder(path)()
 })
 

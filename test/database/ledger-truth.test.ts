@@ -5,7 +5,7 @@ import type { Database } from '../../src/database/database.ts'
 import { audit } from '../../src/ledger/reconcile.ts'
 import { createShipper, type SettledTwice } from '../../src/ledger/shipper.ts'
 import { quiet } from './database.contract.ts'
-import { onDatabaseOf } from './on-database.ts'
+import { getOnDatabase } from './on-database.ts'
 import { usageRecord } from './support.ts'
 import { testedDatabases } from './tested-databases.ts'
 
@@ -51,14 +51,14 @@ const arrivals: readonly Name[] = ['early', 'late', 'final', 'final', 'late']
 function permutations(of: readonly Name[]): Name[][] {
   if (of.length === 0) return [[]]
   const seen = new Set<Name>()
-  return of.flatMap((one, index) => {
-    if (seen.has(one)) return []
-    seen.add(one)
-    return permutations(of.filter((_, other) => other !== index)).map(rest => [one, ...rest])
+  return of.flatMap((name, index) => {
+    if (seen.has(name)) return []
+    seen.add(name)
+    return permutations(of.filter((_, other) => other !== index)).map(rest => [name, ...rest])
   })
 }
 
-async function rowsOf(database: Database, accountId: string) {
+async function getRows(database: Database, accountId: string) {
   const ledger = await database.run(
     ({ sql }) => sql<{ status: string; truth: string; tokens: number; microcents: number; rows: number }[]>`
       select status, truth, (input_tokens + output_tokens)::int as tokens, billed_microcents::int as microcents,
@@ -78,7 +78,7 @@ async function rowsOf(database: Database, accountId: string) {
 const wholeScope = (accountId: string) => ({ from: '2026-05-01', to: '2026-05-31', accountId })
 
 for (const [name, open] of databases) {
-  const on = onDatabaseOf(name, open, 60_000)
+  const on = getOnDatabase(name, open, 60_000)
   describe(`ledger on the ${name} database`, () => {
     for (const [when, at] of Object.entries({ noon, 'the end of a day': beforeMidnight }))
       on(`ledger: holds one final row and one sum when records of ${when} arrive in any order`, async database => {
@@ -90,7 +90,7 @@ for (const [name, open] of databases) {
         ] as const) {
           const all = orders.map((order, index) => {
             const own = records(`${accountId}_${index}`, accountId, at)
-            return order.map(one => own[one])
+            return order.map(item => own[item])
           })
           const batches =
             way === 'one by one' ? arrivals.map((_, turn) => all.flatMap(own => own.slice(turn, turn + 1))) : all
@@ -110,19 +110,19 @@ for (const [name, open] of databases) {
               },
             ],
           }
-          expect([way, await rowsOf(database, accountId)]).toEqual([way, expected])
+          expect([way, await getRows(database, accountId)]).toEqual([way, expected])
           // Repeating everything changes nothing.
           await ship(database, batches)
-          expect([way, await rowsOf(database, accountId)]).toEqual([way, expected])
+          expect([way, await getRows(database, accountId)]).toEqual([way, expected])
           expect(await audit(database, [], wholeScope(accountId))).toMatchObject({ isWhole: true, requests: 30 })
         }
       })
 
     on('ledger: holds the later checkpoint when the end never arrives', async database => {
       const accountId = `acc_${name}_cut`
-      const [one, other] = [records(`${accountId}_1`, accountId, noon), records(`${accountId}_2`, accountId, noon)]
-      await ship(database, [[one.early], [one.late], [other.late], [other.early]])
-      const { ledger, daily } = await rowsOf(database, accountId)
+      const [item, other] = [records(`${accountId}_1`, accountId, noon), records(`${accountId}_2`, accountId, noon)]
+      await ship(database, [[item.early], [item.late], [other.late], [other.early]])
+      const { ledger, daily } = await getRows(database, accountId)
       expect(ledger).toEqual([{ status: 'failed', truth: 'checkpoint', tokens: 610, microcents: 700, rows: 2 }])
       expect(daily).toMatchObject([
         { model: 'openai/gpt-test', requests: 2, completed: 0, failed: 2, microcents: 1400 },
@@ -166,7 +166,7 @@ for (const [name, open] of databases) {
           ship(database, inParts('final', 40)),
           ship(database, inParts('final', 100).reverse()),
         ])
-        const { ledger, daily } = await rowsOf(database, accountId)
+        const { ledger, daily } = await getRows(database, accountId)
         expect(ledger).toEqual([{ status: 'completed', truth: 'final', tokens: 410, microcents: 500, rows: 400 }])
         expect(daily).toMatchObject([{ requests: 400, completed: 400, failed: 0, tokens: 400 * 410, durations: 400 }])
         expect(await audit(database, [], wholeScope(accountId))).toMatchObject({ isWhole: true, requests: 400 })

@@ -11,7 +11,7 @@ import { audit } from '../../src/ledger/reconcile.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { type PrivateRedis, startRedis } from '../harness/redis.ts'
-import { addMember, ask, createKeyFor, owner, type Person, upgraded } from '../harness/users.ts'
+import { addMember, createKeyFor, owner, type Person, sendRequest, upgraded } from '../harness/users.ts'
 import { tampered } from './ledger-rows.ts'
 import { decisions, ofUser } from './personal-data.ts'
 
@@ -59,7 +59,7 @@ function ownRows(table: string): string {
   return 'user_id in (select id from users where account_id = $1)'
 }
 
-const rowsOf = (table: string, accountId: string) =>
+const getRows = (table: string, accountId: string) =>
   run(({ sql }) => sql.unsafe<Record<string, unknown>[]>(`select * from ${table} where ${ownRows(table)}`, [accountId]))
 
 /** Every row of every table, and every key of Redis, as text. */
@@ -117,7 +117,7 @@ async function plant(accountId: string) {
       for (const column of personal) {
         // Only names of tags are erased, and the limit of a tag has left one.
         if (column === 'target') continue
-        const type = types.find(one => one.table === table && one.name === column)?.type
+        const type = types.find(item => item.table === table && item.name === column)?.type
         const quoted = `"${column}"`
         const text =
           table === 'usage_replaced'
@@ -134,7 +134,7 @@ async function plant(accountId: string) {
 }
 
 const send = (person: Pick<Person, 'token'>, method: string, path: string, body?: unknown) =>
-  ask<{ id: string; error: { code: string; param: string | null } }>(gateway, method, `/api/v1${path}`, {
+  sendRequest<{ id: string; error: { code: string; param: string | null } }>(gateway, method, `/api/v1${path}`, {
     token: person.token,
     body,
   })
@@ -151,9 +151,9 @@ async function livedIn(): Promise<{ readonly keyId: string; readonly key: string
   await send(victim, 'POST', '/alerts', { metric: 'spend', threshold: 5 })
   await send(victim, 'PATCH', '/account', { name: `Account ${canary}` })
   const { id: keyId, key } = await createKeyFor(gateway, victim, `key ${canary}`)
-  await ask(gateway, 'POST', '/api/v1/auth/login', { body: { email: victim.email, password: 'a wrong one' } })
+  await sendRequest(gateway, 'POST', '/api/v1/auth/login', { body: { email: victim.email, password: 'a wrong one' } })
   const chat = (body: object, name: string) =>
-    ask(gateway, 'POST', '/api/v1/chat', {
+    sendRequest(gateway, 'POST', '/api/v1/chat', {
       token: key,
       body,
       headers: { 'x-gateway-tags': `who=${canary}`, 'idempotency-key': `once-${name}-${keyId}` },
@@ -163,7 +163,7 @@ async function livedIn(): Promise<{ readonly keyId: string; readonly key: string
   await gateway.deps.rejections.flush()
   await insertRest(victim, keyId)
   for (const table of ['usage_records', 'usage_tags_daily', 'learning_entries', 'learning_state'])
-    await eventually(async () => (await rowsOf(table, victim.accountId)).length > 0, 15_000)
+    await eventually(async () => (await getRows(table, victim.accountId)).length > 0, 15_000)
   await plant(victim.accountId)
   return { keyId, key, member }
 }
@@ -175,7 +175,7 @@ describe('deletion of an account', () => {
     // Each place held what must end: otherwise the search below would prove nothing.
     for (const [table, { fate, personal }] of Object.entries(decisions)) {
       if (fate === 'shared') continue
-      const rows = await rowsOf(table, accountId)
+      const rows = await getRows(table, accountId)
       expect([table, rows.length > 0]).toEqual([table, true])
       for (const column of personal)
         expect([table, column, rows.some(row => JSON.stringify(row[column]).includes(canary))]).toEqual([
@@ -208,10 +208,11 @@ describe('deletion of an account', () => {
     expect((await remove({ name, password: member.password }, member)).status).toBe(403)
     expect((await remove({ name, password })).status).toBe(204)
 
-    expect((await ask(gateway, 'GET', '/api/v1/account', { token })).status).toBe(401)
+    expect((await sendRequest(gateway, 'GET', '/api/v1/account', { token })).status).toBe(401)
     await eventually(
       // Not a chat: it would be one more request until the key has ended.
-      async () => (await ask(gateway, 'POST', '/api/v1/route', { token: key, body: { prompt: 'hi' } })).status === 401,
+      async () =>
+        (await sendRequest(gateway, 'POST', '/api/v1/route', { token: key, body: { prompt: 'hi' } })).status === 401,
       10_000,
     )
     // What the workers do next: the last invoice, then the payment method; the entries of learning.
@@ -223,7 +224,7 @@ describe('deletion of an account', () => {
     expect(await linesWith(member.email)).toEqual([])
     for (const [table, { fate }] of Object.entries(decisions))
       if (fate !== 'shared')
-        expect([table, (await rowsOf(table, accountId)).length > 0]).toEqual([table, fate === 'kept'])
+        expect([table, (await getRows(table, accountId)).length > 0]).toEqual([table, fate === 'kept'])
     expect(await usage()).toEqual(before)
     const invoices = await run(
       ({ sql }) => sql<{ total: string; status: string }[]>`
@@ -245,9 +246,9 @@ describe('deletion of an account', () => {
     const { id: keyId, key } = await createKeyFor(gateway, person)
     const body = { prompt: 'hi', metadata: { note: 'late7k3' } }
     const headers = { 'x-gateway-tags': 'who=late7k3' }
-    expect((await ask(gateway, 'POST', '/api/v1/chat', { token: key, body, headers })).status).toBe(200)
+    expect((await sendRequest(gateway, 'POST', '/api/v1/chat', { token: key, body, headers })).status).toBe(200)
     const { accountId } = person
-    await eventually(async () => (await rowsOf('usage_tags_daily', accountId)).length > 0, 15_000)
+    await eventually(async () => (await getRows('usage_tags_daily', accountId)).length > 0, 15_000)
     // As if the records came after the deletion.
     await run(async ({ sql }) => {
       await sql`update accounts set name = '', deleted_at = now() where id = ${accountId}`
@@ -260,8 +261,8 @@ describe('deletion of an account', () => {
     )
     await eraseLate(gateway.deps.database, parts(), () => false)
     expect(await linesWith('late7k3')).toEqual([])
-    expect(await rowsOf('usage_records', accountId)).toHaveLength(1)
-    expect(await rowsOf('usage_daily', accountId)).toHaveLength(1)
+    expect(await getRows('usage_records', accountId)).toHaveLength(1)
+    expect(await getRows('usage_daily', accountId)).toHaveLength(1)
   })
 
   test('finishes an interrupted erasure of old records with the next sweep', async () => {
@@ -290,9 +291,9 @@ describe('deletion of an account', () => {
     expect(await left()).toBe(5001)
     await eraseLate(gateway.deps.database, parts(), () => false)
     expect(await left()).toBe(0)
-    expect(await rowsOf('usage_records', accountId)).toHaveLength(5001)
+    expect(await getRows('usage_records', accountId)).toHaveLength(5001)
     expect(
-      (await rowsOf('audit_log', accountId)).filter(
+      (await getRows('audit_log', accountId)).filter(
         ({ details }) => details !== null && JSON.stringify(details) !== '{}',
       ),
     ).toHaveLength(0)
@@ -315,13 +316,13 @@ describe('anonymization of a user', () => {
     const { id: keyId, key } = await createKeyFor(gateway, member, named)
     const { key: kept } = await createKeyFor(gateway, boss, 'kept9k3')
     const chat = (token: string) =>
-      ask(gateway, 'POST', '/api/v1/chat', {
+      sendRequest(gateway, 'POST', '/api/v1/chat', {
         token,
         body: { prompt: 'hi', metadata: { who: token === key ? named : 'kept9k3' } },
         headers: { 'x-gateway-tags': `who=${token === key ? named : 'kept9k3'}` },
       })
     for (const token of [key, kept]) expect((await chat(token)).status).toBe(200)
-    await ask(gateway, 'POST', '/api/v1/auth/login', { body: { email: member.email, password: 'a wrong one' } })
+    await sendRequest(gateway, 'POST', '/api/v1/auth/login', { body: { email: member.email, password: 'a wrong one' } })
     await send(other, 'POST', '/team/invitations', { email: member.email })
     const { accountId, id: userId } = member
     await run(async ({ sql }) => {
@@ -340,7 +341,7 @@ describe('anonymization of a user', () => {
     await send(boss, 'PATCH', '/account', { name: typed })
     const project = (await send(boss, 'POST', '/projects', { name: typed })).body.id
     await createKeyFor(gateway, boss, typed)
-    await eventually(async () => (await rowsOf('usage_records', accountId)).length === 2, 15_000)
+    await eventually(async () => (await getRows('usage_records', accountId)).length === 2, 15_000)
     expect((await linesWith(named)).length).toBeGreaterThan(5)
     expect((await linesWith(member.email)).length).toBeGreaterThan(3)
     // Each place held what must end: otherwise the search below would prove nothing.
@@ -353,9 +354,9 @@ describe('anonymization of a user', () => {
     expect(await anonymizeUser(database, { accountId, userId }, parts())).toBe('unchanged')
     gateway.deps.announce()
     expect(await naming()).toEqual([])
-    expect((await rowsOf('accounts', accountId))[0]?.name).toBe(accountId)
-    expect((await rowsOf('projects', accountId)).map(({ name }) => name)).toEqual([project])
-    const events = (await rowsOf('webhook_deliveries', accountId)).map(({ body }) => JSON.parse(String(body)))
+    expect((await getRows('accounts', accountId))[0]?.name).toBe(accountId)
+    expect((await getRows('projects', accountId)).map(({ name }) => name)).toEqual([project])
+    const events = (await getRows('webhook_deliveries', accountId)).map(({ body }) => JSON.parse(String(body)))
     expect(events.filter(({ data }) => data.key_id === keyId).map(({ type, data }) => [type, data.name])).toEqual([
       ['key.created', ''],
       ['key.revoked', ''],
@@ -372,7 +373,7 @@ describe('anonymization of a user', () => {
     expect((await chat(kept)).status).toBe(200)
     expect((await send(boss, 'GET', '/account')).status).toBe(200)
     expect((await linesWith('kept9k3')).length).toBeGreaterThan(2)
-    expect((await rowsOf('usage_records', accountId)).length).toBeGreaterThanOrEqual(2)
+    expect((await getRows('usage_records', accountId)).length).toBeGreaterThanOrEqual(2)
     expect(await anonymizeUser(database, { accountId, userId }, parts())).toBeNull()
   })
 
@@ -399,7 +400,7 @@ describe('anonymization of a user', () => {
     )
     expect(await anonymize(viewer.id)).toBe('unchanged')
     expect(await anonymize(admin.id)).toBe('account_deleted')
-    const [account] = await rowsOf('accounts', accountId)
+    const [account] = await getRows('accounts', accountId)
     expect(account).toMatchObject({ name: '', deleted_at: expect.any(String) })
   })
 })
@@ -412,7 +413,7 @@ test('account whose owner lost an unproven address to its holder: gets an owner,
   await run(({ sql }) => sql`update users set email_proven = false where id in (${single.id}, ${boss.id})`)
   for (const { email } of [single, boss]) await releaseUnverified(database, email, holder.accountId)
   await eraseLate(database, parts(), () => false)
-  const [left] = await rowsOf('accounts', single.accountId)
+  const [left] = await getRows('accounts', single.accountId)
   expect(left?.deleted_at).not.toBeNull()
   const owners = await run(
     ({ sql }) =>
@@ -420,7 +421,7 @@ test('account whose owner lost an unproven address to its holder: gets an owner,
   )
   expect([...owners]).toEqual([{ id: member.id }])
   await gateway.deps.keys.look()
-  expect((await ask(gateway, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'hi' } })).status).toBe(401)
+  expect((await sendRequest(gateway, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'hi' } })).status).toBe(401)
 })
 
 test('erasure: goes on with the other accounts when one fails, and logs the reason', async () => {
@@ -473,7 +474,7 @@ test('account without an owner: stays when a member joined after the look for on
   const { accountId } = await owner(gateway)
   const isOnlyWithoutMembers = true
   expect(await deleteAccount(database, accountId, { ...parts(), isOnlyWithoutMembers })).toBe(false)
-  expect((await rowsOf('accounts', accountId))[0]?.deleted_at).toBeNull()
+  expect((await getRows('accounts', accountId))[0]?.deleted_at).toBeNull()
   await run(({ sql }) => sql`update users set removed_at = now() where account_id = ${accountId}`)
   expect(await deleteAccount(database, accountId, { ...parts(), isOnlyWithoutMembers })).toBe(true)
 })
@@ -498,5 +499,5 @@ test('erasure: changes no counts, and adds nothing to the audit log', async () =
   ])
     await expect(run(({ sql }) => sql.unsafe(tampering, [accountId]))).rejects.toThrow('append-only')
   await run(({ sql }) => sql`update usage_records set metadata = null where account_id = ${accountId}`)
-  expect(await rowsOf('usage_replaced', accountId)).toHaveLength(0)
+  expect(await getRows('usage_replaced', accountId)).toHaveLength(0)
 })

@@ -6,7 +6,7 @@ import { plans } from '../../src/core/limits/plans.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { type Database, isRowFault, isUnavailable, migrate, openDatabase } from '../../src/database/database.ts'
 import { openJournal } from '../../src/ledger/journal.ts'
-import { dailyUsageOf } from '../../src/ledger/ledger.ts'
+import { getDailyUsage } from '../../src/ledger/ledger.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
 import { startProxy } from '../faults/tcp-proxy.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -90,7 +90,7 @@ onServer(
     expect(await shipper.drain(500)).toBe(false)
     await postgres.start()
     await eventually(() => journal.backlog() === 0, 10_000)
-    expect((await dailyUsageOf(near, owner.accountId, Math.floor(usageRecord().at_ms / 86_400_000))).microcents).toBe(
+    expect((await getDailyUsage(near, owner.accountId, Math.floor(usageRecord().at_ms / 86_400_000))).microcents).toBe(
       60,
     )
     await shipper.close()
@@ -155,7 +155,7 @@ onServer('shipper: keeps all records while Postgres is read-only', async (postgr
     await setReadOnly('off')
   }
   expect(await shipper.drain(20_000)).toBe(true)
-  const { microcents } = await dailyUsageOf(live, accountId, Math.floor(usageRecord().at_ms / 86_400_000))
+  const { microcents } = await getDailyUsage(live, accountId, Math.floor(usageRecord().at_ms / 86_400_000))
   expect(microcents).toBe(90)
   await shipper.close()
   await journal.close()

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { keysOf, partitionOf, partitions, RedisUnavailableError, script } from '../../src/core/limits/redis.ts'
+import { getKeys, getPartition, partitions, RedisUnavailableError, script } from '../../src/core/limits/redis.ts'
 import { openRedis } from '../../src/database/redis.ts'
 import { FailoverMeter } from '../../src/limits/failover/failover.ts'
 import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
@@ -9,7 +9,7 @@ import { eventually } from '../harness/eventually.ts'
 import { needed, reportSkipped, testNeeding } from '../harness/needs.ts'
 import { patient, patientStore } from '../harness/patience.ts'
 import { startRedis, startRedisCluster, startSentinel } from '../harness/redis.ts'
-import { admitted, ask, settlement } from '../limits/meter.contract.ts'
+import { admitted, send, settlement } from '../limits/meter.contract.ts'
 import { temporaryFolder } from './support.ts'
 import { testedDatabases } from './tested-databases.ts'
 
@@ -105,9 +105,9 @@ testNeeding(
       const accounts = Array.from({ length: 40 }, (_, index) => `acc_${index}`)
       await eventually(() => meter.isShared(), 5000)
       for (const accountId of accounts) {
-        const seat = admitted(await meter.admit(ask(`r-${accountId}`, { accountId })))
-        await meter.settle(settlement(seat, 120, 20_000, Date.now()))
-        expect(meter.standing(accountId, ask('').limits)).toMatchObject({ tokens: { remaining: 999_880 } })
+        const reservation = admitted(await meter.admit(send(`r-${accountId}`, { accountId })))
+        await meter.settle(settlement(reservation, 120, 20_000, Date.now()))
+        expect(meter.quotaStatus(accountId, send('').limits)).toMatchObject({ tokens: { remaining: 999_880 } })
       }
       const counts = await Promise.all(nodes.map(async node => Number(await node.command('DBSIZE'))))
       expect(Math.min(...counts)).toBeGreaterThan(0)
@@ -124,14 +124,14 @@ testNeeding(
 )
 
 test("partitionOf: never changes, and puts a partition's keys into one slot", () => {
-  expect(partitionOf('acc_1')).toBe(partitionOf('acc_1'))
+  expect(getPartition('acc_1')).toBe(getPartition('acc_1'))
   const counts = new Map<number, number>()
   for (let index = 0; index < 1600; index++) {
-    const partition = partitionOf(`acc_${index}`)
+    const partition = getPartition(`acc_${index}`)
     counts.set(partition, (counts.get(partition) ?? 0) + 1)
   }
   expect(counts.size).toBe(partitions)
-  const { account, ...rest } = keysOf(7)
+  const { account, ...rest } = getKeys(7)
   for (const key of [account('a'), account('b'), ...Object.values(rest)]) expect(/\{(.*?)\}/.exec(key)?.[1]).toBe('7')
 })
 
@@ -148,7 +148,7 @@ testNeeding(
     })
     const own = `rediss://:of%20servers@127.0.0.1:${server.tlsPort}`
     try {
-      const ask = async (url: string, expected: string, more: Readonly<Record<string, string>>) => {
+      const send = async (url: string, expected: string, more: Readonly<Record<string, string>>) => {
         // A connection of a busy process can miss its deadline: another one follows.
         const program = `import { openRedis } from ${JSON.stringify(new URL('../../src/database/redis.ts', import.meta.url).pathname)}
         let heard = ''
@@ -168,7 +168,7 @@ testNeeding(
       }
       const trusted = { NODE_EXTRA_CA_CERTS: certificates.authority }
       for (const url of [own, sentinel.url]) {
-        const [believed, refused] = await Promise.all([ask(url, 'PONG', trusted), ask(url, 'certificate', {})])
+        const [believed, refused] = await Promise.all([send(url, 'PONG', trusted), send(url, 'certificate', {})])
         expect(believed).toBe('redis_connected  PONG\n')
         expect(refused).toMatch(/^redis_unavailable .*certificate.* no\n$/)
       }

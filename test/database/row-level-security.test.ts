@@ -14,7 +14,7 @@ import { needed, testNeeding } from '../harness/needs.ts'
 import { patientStore } from '../harness/patience.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { newAccount, newKey, quiet } from './database.contract.ts'
-import { onDatabaseOf } from './on-database.ts'
+import { getOnDatabase } from './on-database.ts'
 import { temporaryFolder, usageRecord } from './support.ts'
 
 let embedded: Embedded | null = null
@@ -130,7 +130,7 @@ async function shipped(database: Database, records: Parameters<ReturnType<typeof
 }
 
 for (const name of ['embedded', 'real'] as const) {
-  const on = onDatabaseOf(name, () => databases[name], 60_000)
+  const on = getOnDatabase(name, () => databases[name], 60_000)
 
   describe(`row-level security on the ${name} database [A2]`, () => {
     on('a query without its filter finds the account’s own rows alone, in every table', async database => {
@@ -196,22 +196,22 @@ for (const name of ['embedded', 'real'] as const) {
 
   describe(`row-level security of the team on the ${name} database [C3]`, () => {
     on('who may only read sees what was used and billed by everybody, and no secret', async database => {
-      const [one, other] = [await settled(database), await settled(database)]
-      const reading = <T>(work: (sql: TransactionSql) => PromiseLike<T>) =>
+      const [item, other] = [await settled(database), await settled(database)]
+      const analyze = <T>(work: (sql: TransactionSql) => PromiseLike<T>) =>
         database.run(({ sql }) =>
           sql.begin(async step => {
             await step`set local role gateway_read`
             await work(step)
           }),
         )
-      await reading(async sql => {
+      await analyze(async sql => {
         const rows = await sql<{ account_id: string }[]>`select account_id from usage_records`
         const seen = new Set(rows.map(row => row.account_id))
-        expect([seen.has(one.accountId), seen.has(other.accountId)]).toEqual([true, true])
+        expect([seen.has(item.accountId), seen.has(other.accountId)]).toEqual([true, true])
       })
-      await expect(reading(sql => sql`select 1 from users`)).rejects.toThrow('permission denied')
-      await expect(reading(sql => sql`select 1 from api_keys`)).rejects.toThrow('permission denied')
-      await expect(reading(sql => sql`insert into invoices default values`)).rejects.toThrow('permission denied')
+      await expect(analyze(sql => sql`select 1 from users`)).rejects.toThrow('permission denied')
+      await expect(analyze(sql => sql`select 1 from api_keys`)).rejects.toThrow('permission denied')
+      await expect(analyze(sql => sql`insert into invoices default values`)).rejects.toThrow('permission denied')
     })
   })
 
@@ -293,12 +293,12 @@ describe('database user without superuser rights', () => {
       const [poor, maker] = [open('may_not', 'other'), open('may_make', 'maker')]
       try {
         expect(await migrate(poor)).toBe(false)
-        const [one, two] = [await newAccount(poor), await newAccount(poor)]
+        const [item, two] = [await newAccount(poor), await newAccount(poor)]
         // Everything still works, with the queries' filters as the only protection.
-        const seen = await withAccountRls(poor, one.accountId).sql(
+        const seen = await withAccountRls(poor, item.accountId).sql(
           sql => sql<{ id: string }[]>`select id from accounts`,
         )
-        expect(seen.map(({ id }) => id).sort()).toEqual([one.accountId, two.accountId].sort())
+        expect(seen.map(({ id }) => id).sort()).toEqual([item.accountId, two.accountId].sort())
 
         expect(await migrate(maker)).toBe(true)
         expect(await migrate(maker)).toBe(true)

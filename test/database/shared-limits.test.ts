@@ -8,7 +8,7 @@ import { openRedis, type Redis } from '../../src/database/redis.ts'
 import { limitScripts, sharedLimits } from '../../src/database/shared-limits.ts'
 import { enhancement } from '../../src/dialects/native/enhance.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
-import { openReaders } from '../../src/text/readers.ts'
+import { openPromptAnalyzer } from '../../src/text/readers.ts'
 import { anyBodies } from '../harness/bodies.ts'
 import { eventually } from '../harness/eventually.ts'
 import { reportSkipped } from '../harness/needs.ts'
@@ -104,9 +104,9 @@ for (const [kind, start] of Object.entries(kinds))
 
     test('shared rate limiters: separate names and titles', async () => {
       const { open } = start()
-      const [one, other] = [open('one', window), open('other', window)]
-      for (let count = 0; count < 3; count++) expect(await one.take('a')).toBe(0)
-      expect([await one.take('a'), await one.take('b'), await other.take('a')]).toEqual([90_000, 0, 0])
+      const [item, other] = [open('one', window), open('other', window)]
+      for (let count = 0; count < 3; count++) expect(await item.take('a')).toBe(0)
+      expect([await item.take('a'), await item.take('b'), await other.take('a')]).toEqual([90_000, 0, 0])
     })
   })
 
@@ -153,14 +153,14 @@ else {
 
   test('shared rate limiters: allow an IP address five concurrent requests over two gateways', async () => {
     const clock = { now: () => 1_800_000_000_000 }
-    const read = openReaders().read
+    const read = openPromptAnalyzer().read
     const apps = [await connect(url), await connect(url)].map(redis =>
       new Elysia({ normalize: false })
         .onError(({ error }) => errorResponse(toGatewayError(error), 'req_test'))
         .use(
           enhancement({
             read,
-            addressOf: () => '192.0.2.7',
+            getAddress: () => '192.0.2.7',
             clock,
             limits: sharedLimits({ redis, clock }),
             bodies: anyBodies(),

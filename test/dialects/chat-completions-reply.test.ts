@@ -154,7 +154,7 @@ describe('OpenAI client', () => {
       ]),
     )
     expect(probable.choices[0]?.message.content).toBe('ab')
-    expect(probable.choices[0]?.logprobs?.content?.map(one => one.token)).toEqual(['a', 'b'])
+    expect(probable.choices[0]?.logprobs?.content?.map(logprob => logprob.token)).toEqual(['a', 'b'])
     const empty = await accumulate(frames([[opened, finish('length'), done]]))
     expect([empty.choices[0]?.message.content, empty.choices[0]?.finish_reason]).toEqual(['', 'length'])
   })
@@ -267,9 +267,9 @@ describe('wire bytes', () => {
   })
 
   test('match for a failure', () => {
-    const face = compatibleStream(plain, 'req_1')
+    const streamFormat = compatibleStream(plain, 'req_1')
     expect(
-      face.failure(new GatewayError('upstream_failed', 'Ask again.', { detail: 'canary' })),
+      streamFormat.failure(new GatewayError('upstream_failed', 'Ask again.', { detail: 'canary' })),
     ).toMatchInlineSnapshot(`
       "data: {"error":{"type":"upstream_error","code":"upstream_failed","message":"Ask again.","param":null,"request_id":"req_1"}}
 
@@ -420,11 +420,11 @@ test('chunkFramer: keeps text, calls and order for any output and any batches', 
   fc.assert(
     fc.property(fc.array(written, { maxLength: 20 }), fc.infiniteStream(fc.boolean()), (pieces, splits) => {
       const calls = [0, 0, 0]
-      const events = pieces.flatMap((one): ChatEvent[] => {
-        if (one.type !== 'call') return [{ type: one.type, choice: one.choice, text: one.text }]
-        const index = calls[one.choice] ?? 0
-        calls[one.choice] = index + 1
-        return [opens(index, 'look', null, one.choice), argues(index, one.text, one.choice)]
+      const events = pieces.flatMap((item): ChatEvent[] => {
+        if (item.type !== 'call') return [{ type: item.type, choice: item.choice, text: item.text }]
+        const index = calls[item.choice] ?? 0
+        calls[item.choice] = index + 1
+        return [opens(index, 'look', null, item.choice), argues(index, item.text, item.choice)]
       })
       const ends = [0, 1, 2].map(index => finish('stop', index))
       const batches: ChatEvent[][] = [[opened]]
@@ -439,15 +439,15 @@ test('chunkFramer: keeps text, calls and order for any output and any batches', 
       for (const block of blocks) {
         expect(block).toStartWith('data: {')
         for (const { index, delta, finish_reason } of (JSON.parse(block.slice(6)) as Chunk).choices) {
-          const one = read[index]
-          if (one === undefined) throw new Error('unknown choice')
-          expect(one.roles + (delta.role === undefined ? 0 : 1)).toBe(1)
-          one.roles = 1
-          one.text += delta.content ?? ''
-          one.reasoning += delta.reasoning_content ?? ''
+          const item = read[index]
+          if (item === undefined) throw new Error('unknown choice')
+          expect(item.roles + (delta.role === undefined ? 0 : 1)).toBe(1)
+          item.roles = 1
+          item.text += delta.content ?? ''
+          item.reasoning += delta.reasoning_content ?? ''
           for (const call of delta.tool_calls ?? [])
-            one.calls[call.index] = (one.calls[call.index] ?? '') + call.function.arguments
-          if (finish_reason !== null) one.ends++
+            item.calls[call.index] = (item.calls[call.index] ?? '') + call.function.arguments
+          if (finish_reason !== null) item.ends++
         }
       }
       const fold = createResponseCollector()

@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => gateway.stop())
 
-const ask = (content: string, fields: object = {}) => ({
+const send = (content: string, fields: object = {}) => ({
   model: 'gpt-4.1',
   messages: [{ role: 'user', content }],
   ...fields,
@@ -34,13 +34,13 @@ type Chunk = {
 }
 
 const read = async (answer: Response) => (await answer.json()) as Chunk
-const framesOf = (text: string) =>
+const getFrames = (text: string) =>
   text
     .split('\n\n')
     .filter(block => block.startsWith('data: '))
     .map(block => block.slice(6))
-const chunksOf = (text: string) =>
-  framesOf(text)
+const getChunks = (text: string) =>
+  getFrames(text)
     .filter(frame => frame !== '[DONE]')
     .map(frame => JSON.parse(frame) as Chunk)
 
@@ -51,7 +51,7 @@ const tool = (name: string) => ({
 
 describe('POST /v1/chat/completions', () => {
   test('returns a chat completion with the serving model', async () => {
-    const answer = await post(ask('Hi'))
+    const answer = await post(send('Hi'))
     const body = await read(answer)
     expect(Object.keys(body)).toEqual([
       ...['id', 'object', 'created', 'model', 'service_tier', 'system_fingerprint', 'choices', 'usage'],
@@ -62,18 +62,18 @@ describe('POST /v1/chat/completions', () => {
   })
 
   test('returns `n` choices, or 400 if the provider does not support `n`', async () => {
-    const body = await read(await post(ask('Hi', { n: 3 })))
+    const body = await read(await post(send('Hi', { n: 3 })))
     expect(body.choices.map(({ index }) => index)).toEqual([0, 1, 2])
-    const refused = await post(ask('Hi', { n: 3, model: 'claude-haiku-4-5' }))
+    const refused = await post(send('Hi', { n: 3, model: 'claude-haiku-4-5' }))
     expect(refused.status).toBe(400)
     expect(await refused.text()).toContain('"param":"n"')
   })
 
   test('returns parallel tool calls, and one `function_call` for deprecated functions', async () => {
-    const parallel = await read(await post(ask('[[sim:parallel=2]]', { tools: [tool('one'), tool('two')] })))
+    const parallel = await read(await post(send('[[sim:parallel=2]]', { tools: [tool('one'), tool('two')] })))
     expect(parallel.choices[0]?.finish_reason).toBe('tool_calls')
     expect(parallel.choices[0]?.message.tool_calls?.map(call => call.function.name)).toEqual(['one', 'two'])
-    const legacy = await read(await post(ask('[[sim:tool=one]]', { functions: [{ name: 'one' }] })))
+    const legacy = await read(await post(send('[[sim:tool=one]]', { functions: [{ name: 'one' }] })))
     expect(legacy.choices[0]).toMatchObject({
       finish_reason: 'function_call',
       message: { function_call: { name: 'one' } },
@@ -101,9 +101,9 @@ describe('POST /v1/chat/completions as a stream', () => {
     test(`starts with a role and ends with one finish, requested usage and [DONE] in ${stream_mode} mode`, async () => {
       for (const include_usage of [false, true]) {
         const fields = { stream: true, stream_mode, stream_options: { include_usage } }
-        const text = await (await post(ask('[[sim:tokens=40,chunk=5]] Hi', fields))).text()
-        const chunks = chunksOf(text)
-        expect(framesOf(text).at(-1)).toBe('[DONE]')
+        const text = await (await post(send('[[sim:tokens=40,chunk=5]] Hi', fields))).text()
+        const chunks = getChunks(text)
+        expect(getFrames(text).at(-1)).toBe('[DONE]')
         expect(chunks[0]?.choices[0]?.delta.role).toBe('assistant')
         expect(chunks.filter(({ choices }) => choices[0]?.finish_reason === 'stop')).toHaveLength(1)
         expect(new Set(chunks.map(({ id, model, object }) => [id, model, object].join())).size).toBe(1)
@@ -114,9 +114,9 @@ describe('POST /v1/chat/completions as a stream', () => {
 
   test('opens each parallel call once', async () => {
     const text = await (
-      await post(ask('[[sim:parallel=2]]', { stream: true, tools: [tool('one'), tool('two')] }))
+      await post(send('[[sim:parallel=2]]', { stream: true, tools: [tool('one'), tool('two')] }))
     ).text()
-    const opened = chunksOf(text)
+    const opened = getChunks(text)
       .flatMap(({ choices }) => choices[0]?.delta.tool_calls ?? [])
       .filter(({ id }) => id !== undefined)
     expect(opened.map(({ index }) => index)).toEqual([0, 1])
@@ -127,10 +127,10 @@ describe('POST /v1/chat/completions as a stream', () => {
     async directive => {
       const text = await (
         await post(
-          ask(`[[sim:tokens=40,chunk=8,pace_ms=15,${directive}]] Hi`, { stream: true, stream_mode: 'realtime' }),
+          send(`[[sim:tokens=40,chunk=8,pace_ms=15,${directive}]] Hi`, { stream: true, stream_mode: 'realtime' }),
         )
       ).text()
-      const chunks = chunksOf(text)
+      const chunks = getChunks(text)
       expect(text).not.toContain('[DONE]')
       expect(chunks.at(-1)?.error?.code).toBe('upstream_failed')
       expect(chunks.some(({ choices }) => choices?.[0]?.finish_reason != null)).toBe(false)

@@ -85,8 +85,8 @@ const claude: readonly { type: string; text: string; citations?: readonly object
   { type: 'text', text: ' Bergen is wet.', citations: [location(b, 'B')] },
 ]
 /** A client links to an address: a script is no page. */
-const claudeWithScript: typeof claude = claude.map(({ citations, ...one }) =>
-  citations === undefined ? one : { ...one, citations: [...citations, location('javascript:alert(1)', 'x')] },
+const claudeWithScript: typeof claude = claude.map(({ citations, ...item }) =>
+  citations === undefined ? item : { ...item, citations: [...citations, location('javascript:alert(1)', 'x')] },
 )
 const grounding = {
   groundingMetadata: {
@@ -260,7 +260,7 @@ const receipt: ResponseSummary = {
   web: { searched: false, sources: [], leftOut: [] },
 }
 
-function eventsOf(parts: readonly AnswerPart[]): readonly ChatEvent[] {
+function getEvents(parts: readonly AnswerPart[]): readonly ChatEvent[] {
   const isContent = (part: AnswerPart): part is ContentEvent =>
     !['served', 'finish', 'provider_fields', 'usage', 'end', 'failure'].includes(part.type)
   expect(parts.at(-1)).toEqual({ type: 'end' })
@@ -275,7 +275,7 @@ function streamed({ provider, stream }: Made): readonly ChatEvent[] {
     .map(event => `${'type' in event ? `event: ${event.type}\n` : ''}data: ${JSON.stringify(event)}\n\n`)
     .join('')
   const events = [...splitter.push(Buffer.from(wire)), ...splitter.finish()]
-  return eventsOf([...events.flatMap(event => [...reader.read(event)]), ...reader.finish()])
+  return getEvents([...events.flatMap(event => [...reader.read(event)]), ...reader.finish()])
 }
 
 const seal = createReasoningSeal('a secret of the tests', null)
@@ -290,12 +290,12 @@ const collected = (events: readonly ChatEvent[]) => {
   for (const event of events) collector.add(event)
   return collector.result()
 }
-const fetchOf = (body: string, type: string) =>
+const getFetch = (body: string, type: string) =>
   Object.assign(() => Promise.resolve(new Response(body, { headers: { 'content-type': type } })), { preconnect() {} })
 const sse = 'text/event-stream'
 const json = 'application/json'
-const openaiOf = (body: string, type: string) =>
-  new OpenAI({ apiKey: 'k', baseURL: 'http://localhost/v1', fetch: fetchOf(body, type), maxRetries: 0 })
+const getOpenai = (body: string, type: string) =>
+  new OpenAI({ apiKey: 'k', baseURL: 'http://localhost/v1', fetch: getFetch(body, type), maxRetries: 0 })
 const slice = (text: string, start: number, end: number) => [...text].slice(start, end).join('')
 const input = { model: 'm', max_tokens: 9, messages: [{ role: 'user' as const, content: 'Hi' }] }
 
@@ -313,20 +313,24 @@ const citedInResponse = ({ output, output_text }: OpenAI.Responses.Response): Re
   text: output_text,
   cited: output
     .flatMap(item => (item.type === 'message' ? item.content : []))
-    .flatMap(part => (part.type === 'output_text' ? part.annotations.map(one => ({ one, part })) : []))
-    .flatMap(({ one, part }) =>
-      one.type === 'url_citation'
-        ? [[one.url, one.title, slice(part.text, one.start_index, one.end_index)] as const]
+    .flatMap(part =>
+      part.type === 'output_text' ? part.annotations.map(annotation => ({ one: annotation, part })) : [],
+    )
+    .flatMap(({ one: item, part }) =>
+      item.type === 'url_citation'
+        ? [[item.url, item.title, slice(part.text, item.start_index, item.end_index)] as const]
         : [],
     ),
 })
 const citedInMessage = ({ content }: Anthropic.Message): Read => ({
-  text: content.map(one => (one.type === 'text' ? one.text : '')).join(''),
-  cited: content.flatMap(one =>
-    one.type !== 'text'
+  text: content.map(item => (item.type === 'text' ? item.text : '')).join(''),
+  cited: content.flatMap(item =>
+    item.type !== 'text'
       ? []
-      : (one.citations ?? []).flatMap(cited =>
-          cited.type === 'web_search_result_location' ? [[cited.url, cited.title ?? cited.url, one.text] as const] : [],
+      : (item.citations ?? []).flatMap(cited =>
+          cited.type === 'web_search_result_location'
+            ? [[cited.url, cited.title ?? cited.url, item.text] as const]
+            : [],
         ),
   ),
 })
@@ -339,7 +343,7 @@ const forms: Readonly<
     hasPlaces: true,
     async read(events) {
       const body = JSON.stringify(completionBody(collected(events), receipt, opening, chatStyle))
-      const { choices } = await openaiOf(body, json).chat.completions.create({ model: 'm', messages: [] })
+      const { choices } = await getOpenai(body, json).chat.completions.create({ model: 'm', messages: [] })
       return citedInChat(choices[0]?.message.content ?? '', choices[0]?.message.annotations ?? [])
     },
   },
@@ -349,7 +353,7 @@ const forms: Readonly<
       const body = compatibleStream(chatStyle, 'req_1').frame(events)
       let text = ''
       const annotations: OpenAI.ChatCompletionMessage.Annotation[] = []
-      const chunks = await openaiOf(body, sse).chat.completions.create({ model: 'm', messages: [], stream: true })
+      const chunks = await getOpenai(body, sse).chat.completions.create({ model: 'm', messages: [], stream: true })
       for await (const { choices } of chunks)
         for (const { delta } of choices) {
           text += delta.content ?? ''
@@ -362,14 +366,14 @@ const forms: Readonly<
     hasPlaces: true,
     async read(events) {
       const body = JSON.stringify(responseBody(responsesContext(), collected(events), opening, receipt))
-      return citedInResponse(await openaiOf(body, json).responses.create({ model: 'm', input: 'Hi' }))
+      return citedInResponse(await getOpenai(body, json).responses.create({ model: 'm', input: 'Hi' }))
     },
   },
   'Responses, stream': {
     hasPlaces: true,
     async read(events) {
       const body = responsesStream(responsesContext(), 'req_1', () => 1).frame(events)
-      const stream = openaiOf(body, sse).responses.stream({ model: 'm', input: 'Hi' })
+      const stream = getOpenai(body, sse).responses.stream({ model: 'm', input: 'Hi' })
       const read = citedInResponse(await stream.finalResponse())
       expect(body.split('event: response.output_text.annotation.added')).toHaveLength(read.cited.length + 1)
       return read
@@ -379,14 +383,14 @@ const forms: Readonly<
     hasPlaces: false,
     async read(events) {
       const body = JSON.stringify(messageBody(collected(events), opening, receipt, messageStyle))
-      return citedInMessage(await new Anthropic({ apiKey: 'k', fetch: fetchOf(body, json) }).messages.create(input))
+      return citedInMessage(await new Anthropic({ apiKey: 'k', fetch: getFetch(body, json) }).messages.create(input))
     },
   },
   'Messages, stream': {
     hasPlaces: false,
     async read(events) {
       const body = messagesStream(messageStyle, 'req_1').frame(events)
-      const client = new Anthropic({ apiKey: 'k', fetch: fetchOf(body, sse) })
+      const client = new Anthropic({ apiKey: 'k', fetch: getFetch(body, sse) })
       return citedInMessage(await client.messages.stream(input).finalMessage())
     },
   },
@@ -395,7 +399,7 @@ const forms: Readonly<
 describe.each(Object.entries(upstreams))('citations of %s', (_name, made) => {
   const bodies = [
     ['a stream', () => streamed(made)],
-    ['one object', () => eventsOf(made.provider.readResponse(made.whole ?? {}))],
+    ['one object', () => getEvents(made.provider.readResponse(made.whole ?? {}))],
   ] as const
 
   describe.each(bodies)('as %s', (_kind, events) => {
@@ -424,11 +428,11 @@ describe.each(Object.entries(upstreams))('citations of %s', (_name, made) => {
 test('citations of Claude for its own clients: keep blocks and fields unchanged', async () => {
   const made = upstreams['Claude, blocks of text']
   if (made === undefined) throw new Error('there is no such upstream')
-  for (const events of [streamed(made), eventsOf(made.provider.readResponse(made.whole))]) {
+  for (const events of [streamed(made), getEvents(made.provider.readResponse(made.whole))]) {
     const body = messageBody(collected(events), opening, receipt, messageStyle)
     expect<unknown>(body.content).toEqual(claude)
     const stream = messagesStream(messageStyle, 'req_1').frame(events)
-    const client = new Anthropic({ apiKey: 'k', fetch: fetchOf(stream, sse) })
+    const client = new Anthropic({ apiKey: 'k', fetch: getFetch(stream, sse) })
     expect<unknown>((await client.messages.stream(input).finalMessage()).content).toMatchObject(claude)
   }
 })
@@ -438,7 +442,7 @@ test('citations of documents: reach Messages clients only', async () => {
     ...{ type: 'char_location', document_index: 0, document_title: 'D', cited_text: 'c' },
     ...{ start_char_index: 0, end_char_index: 1, file_id: null },
   }
-  const events = eventsOf(
+  const events = getEvents(
     anthropic.readResponse({
       ...{ id: 'm', type: 'message', model: 'c', stop_reason: 'end_turn', usage: {} },
       content: [{ type: 'text', text: 'So it is.', citations: [citation] }],
@@ -464,9 +468,9 @@ test('citations before a call: reach streams before the text ends, and a late on
       text: said,
       cited: two,
     })
-  const countOf = async (form: string, late: boolean) => (await forms[form]?.read(events(late)))?.cited.length
-  for (const form of Object.keys(forms)) expect([form, await countOf(form, false)]).toEqual([form, 2])
-  for (const form of ['chat, JSON', 'chat, stream', 'Responses, JSON']) expect(await countOf(form, true)).toBe(2)
+  const getCount = async (form: string, late: boolean) => (await forms[form]?.read(events(late)))?.cited.length
+  for (const form of Object.keys(forms)) expect([form, await getCount(form, false)]).toEqual([form, 2])
+  for (const form of ['chat, JSON', 'chat, stream', 'Responses, JSON']) expect(await getCount(form, true)).toBe(2)
   // A block that holds only a citation would be rejected as history.
-  for (const form of ['Messages, JSON', 'Messages, stream']) expect(await countOf(form, true)).toBe(0)
+  for (const form of ['Messages, JSON', 'Messages, stream']) expect(await getCount(form, true)).toBe(0)
 })

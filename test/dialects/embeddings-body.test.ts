@@ -40,7 +40,7 @@ describe('readEmbeddingsRequest', () => {
 
 describe('embeddingsBody', () => {
   const asked = { model: 'm "quoted"', encoding: 'float' } as const
-  const textOf = async (body: string | ReadableStream<Uint8Array>) => new Response(body).text()
+  const getText = async (body: string | ReadableStream<Uint8Array>) => new Response(body).text()
 
   test.each([1, 40])('writes the same JSON whole and in parts: %d vectors of 2,000 numbers', async count => {
     const vectors = Array.from({ length: count }, (_, index) =>
@@ -50,7 +50,7 @@ describe('embeddingsBody', () => {
     const body = toResponseBody(embeddingsBody(asked, vectors, 7), () => events.push('over'))
     expect(events).toEqual(count === 1 ? ['over'] : [])
     expect(typeof body).toBe(count === 1 ? 'string' : 'object')
-    expect(JSON.parse(await textOf(body))).toEqual({
+    expect(JSON.parse(await getText(body))).toEqual({
       object: 'list',
       data: vectors.map((vector, index) => ({ object: 'embedding', index, embedding: [...vector] })),
       model: asked.model,
@@ -75,6 +75,6 @@ describe('embeddingsBody', () => {
 
   test('writes base64 when the client requests it', async () => {
     const body = toResponseBody(embeddingsBody({ model: 'm', encoding: 'base64' }, [[1, 2]], 1), () => {})
-    expect(JSON.parse(await textOf(body)).data[0].embedding).toBe(encodeVector([1, 2]))
+    expect(JSON.parse(await getText(body)).data[0].embedding).toBe(encodeVector([1, 2]))
   })
 })

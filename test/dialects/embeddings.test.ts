@@ -15,7 +15,7 @@ import {
   type UpstreamAnswer,
   type UpstreamRequest,
 } from '../harness/upstream.ts'
-import { ask, createKeyFor, owner } from '../harness/users.ts'
+import { createKeyFor, owner, sendRequest } from '../harness/users.ts'
 
 setDefaultTimeout(240_000)
 
@@ -37,14 +37,14 @@ let gateway: Gateway
 let script: (request: UpstreamRequest) => UpstreamAnswer
 let asked: { readonly host: string; readonly body: Asked }[] = []
 
-const vectorOf = (input: string | readonly number[], length: number) =>
+const getVector = (input: string | readonly number[], length: number) =>
   Array.from({ length }, (_, at) => (at === 0 ? input.length : at / 2))
 
 /** Returns a response with vectors; each input has 7 tokens. */
 function embedded({ path, body }: UpstreamRequest, length = path.startsWith('/openai') ? 1_536 : 4): UpstreamAnswer {
   const { input, encoding_format } = JSON.parse(body) as Asked
-  const data = input.map((one, index) => {
-    const vector = vectorOf(one, length)
+  const data = input.map((item, index) => {
+    const vector = getVector(item, length)
     return { object: 'embedding', index, embedding: encoding_format === 'base64' ? encodeVector(vector) : vector }
   })
   const tokens = 7 * input.length
@@ -102,7 +102,7 @@ async function embed(fields: object, headers: Record<string, string> = {}) {
 }
 
 /** Waits for the request's row in the ledger and returns it. */
-async function recordOf(requestId: string) {
+async function getRecord(requestId: string) {
   type Row = { readonly [name: string]: string | number | boolean | null }
   const rows = () =>
     gateway.deps.database.run(
@@ -117,9 +117,9 @@ async function recordOf(requestId: string) {
   return record
 }
 
-const seatsTaken = () => {
+const reservationsTaken = () => {
   const limits = { requestsPerMinute: 1, concurrentRequests: 1_000, dailyTokens: 1, dailyCostMicrocents: 1 }
-  return 1_000 - (gateway.deps.meter.standing(gateway.accountId, limits)?.seats.remaining ?? Number.NaN)
+  return 1_000 - (gateway.deps.meter.quotaStatus(gateway.accountId, limits)?.reservations.remaining ?? Number.NaN)
 }
 
 describe('POST /v1/embeddings', () => {
@@ -127,7 +127,7 @@ describe('POST /v1/embeddings', () => {
     const input = Array.from({ length: 8 }, (_, index) => 'seven tokens are in this text '.repeat(index + 1))
     const { status, headers, body } = await embed({ input })
     expect(status).toBe(200)
-    expect(asked.map(({ body: one }) => one.input.length).sort()).toEqual([2, 3, 3])
+    expect(asked.map(({ body: item }) => item.input.length).sort()).toEqual([2, 3, 3])
     expect(body.data.map(({ index, embedding }) => [index, embedding[0]])).toEqual(
       input.map((text, at) => [at, text.length]),
     )
@@ -139,7 +139,7 @@ describe('POST /v1/embeddings', () => {
       'x-gateway-cost-usd': '0.000056',
       'x-ratelimit-limit-requests': '1000000',
     })
-    const record = await recordOf(headers.get('x-request-id') ?? '')
+    const record = await getRecord(headers.get('x-request-id') ?? '')
     expect(record).toMatchObject({
       provider: 'tei',
       model: 'bge',
@@ -151,7 +151,7 @@ describe('POST /v1/embeddings', () => {
       billed: 5_600,
     })
     expect(record?.reserved).toBeGreaterThan(5_600)
-    expect(seatsTaken()).toBe(0)
+    expect(reservationsTaken()).toBe(0)
   })
 
   test('splits by tokens, and sends an input above the limit in a call of its own', async () => {
@@ -159,8 +159,8 @@ describe('POST /v1/embeddings', () => {
     const input = ['one two', 'three four', long, 'five six', 'seven tokens are in this text', 'a b c d e']
     const { body } = await embed({ model: 'tei/narrow', input })
     const calls = asked
-      .map(({ body: one }) => one.input.map(String))
-      .sort(([one = ''], [other = '']) => input.indexOf(one) - input.indexOf(other))
+      .map(({ body: item }) => item.input.map(String))
+      .sort(([text = ''], [other = '']) => input.indexOf(text) - input.indexOf(other))
     expect(calls).toEqual([input.slice(0, 2), [long], input.slice(3, 5), input.slice(5)])
     expect(body.data.map(({ embedding }) => embedding[0])).toEqual(input.map(({ length }) => length))
   })
@@ -173,7 +173,7 @@ describe('POST /v1/embeddings', () => {
     const { key } = await newAccount(gateway)
     await gateway.deps.keys.look()
     const { headers } = await embed({ input: ['a', 'b'] }, { authorization: `Bearer ${key}` })
-    expect(await recordOf(headers.get('x-request-id') ?? '')).toMatchObject({
+    expect(await getRecord(headers.get('x-request-id') ?? '')).toMatchObject({
       input_tokens: 2 * 8_192,
       estimated: false,
     })
@@ -196,7 +196,7 @@ describe('POST /v1/embeddings', () => {
     const input = [[9906, 1917], [15339]]
     await embed({ model: 'text-embedding-3-small', input })
     await embed({ input })
-    expect(asked.map(({ body: one }) => one.input)).toEqual([input, ['Hello world', 'hello']])
+    expect(asked.map(({ body: item }) => item.input)).toEqual([input, ['Hello world', 'hello']])
   })
 
   test('lists parameters that the upstream does not receive in x-gateway-dropped-params', async () => {
@@ -212,7 +212,7 @@ describe('POST /v1/embeddings', () => {
     }
     const { status, headers, body } = await embed({ input: 'one two three four' })
     expect([status, headers.get('x-gateway-estimated'), body.usage.prompt_tokens]).toEqual([200, 'true', 5])
-    expect(await recordOf(headers.get('x-request-id') ?? '')).toMatchObject({ estimated: true, input_tokens: 5 })
+    expect(await getRecord(headers.get('x-request-id') ?? '')).toMatchObject({ estimated: true, input_tokens: 5 })
   })
 })
 
@@ -222,7 +222,7 @@ describe('embedding hosts', () => {
     const { status, headers, body } = await embed({ input: Array(4).fill('seven tokens are in this text') })
     expect([status, body.model, headers.get('x-gateway-model')]).toEqual([200, 'tei/bge', 'mirror/bge-copy'])
     expect(headers.get('x-gateway-cost-usd')).toBe('0.000084')
-    expect(await recordOf(headers.get('x-request-id') ?? '')).toMatchObject({ provider: 'mirror', model: 'bge-copy' })
+    expect(await getRecord(headers.get('x-request-id') ?? '')).toMatchObject({ provider: 'mirror', model: 'bge-copy' })
   })
 
   test('exclude a host that exceeds the daily cost limit', async () => {
@@ -315,7 +315,7 @@ describe('embeddings input', () => {
     const { status, body } = await embed(fields)
     expect([status, body.error.code, body.error.param]).toEqual([400, code, param])
     expect(asked).toEqual([])
-    expect(seatsTaken()).toBe(0)
+    expect(reservationsTaken()).toBe(0)
   })
 
   test('allows 300,000 token IDs in one body', async () => {
@@ -353,8 +353,8 @@ describe('embeddings upstream failure', () => {
     const answered = await embed({ model: 'text-embedding-3-small', input: ['a', 'b'] })
     expect([answered.status, answered.body.error.code]).toEqual([status, code])
     const requestId = answered.headers.get('x-request-id') ?? ''
-    expect(await recordOf(requestId)).toMatchObject({ status: 'failed', error_code: code, input_tokens: 0, billed: 0 })
-    expect(seatsTaken()).toBe(0)
+    expect(await getRecord(requestId)).toMatchObject({ status: 'failed', error_code: code, input_tokens: 0, billed: 0 })
+    expect(reservationsTaken()).toBe(0)
     // Without this, the model would be unhealthy in the next test.
     gateway.deps.health.report('openai/text-embedding-3-small', { outcome: 'ok' })
   })
@@ -364,7 +364,7 @@ describe('embeddings upstream failure', () => {
     const { status } = await embed({ input: ['a', 'b', 'c', 'd', 'e', 'f', 'bad'] })
     expect(status).toBe(400)
     await upstream.until(ledger => ledger.every(({ outcome }) => outcome !== 'open'))
-    expect(seatsTaken()).toBe(0)
+    expect(reservationsTaken()).toBe(0)
   })
 })
 
@@ -374,12 +374,12 @@ test('client disconnect: aborts the upstream calls and bills the completed ones'
   // Four calls run concurrently: the fifth starts after the response of the first.
   const fast = Array(3).fill('seven tokens are in this text')
   const input = [...fast, ...Array(12).fill('slow')]
-  const reading = gateway.post('/v1/embeddings', { model: 'tei/bge', input }, {}, disconnect.signal).catch(() => null)
+  const scan = gateway.post('/v1/embeddings', { model: 'tei/bge', input }, {}, disconnect.signal).catch(() => null)
   await upstream.until(() => asked.length === 5)
   disconnect.abort()
-  await reading
+  await scan
   await upstream.until(ledger => ledger.every(({ outcome }) => outcome !== 'open'))
-  await eventually(() => seatsTaken() === 0, 2_000)
+  await eventually(() => reservationsTaken() === 0, 2_000)
   type Row = { readonly model: string; readonly input_tokens: number; readonly billed: number }
   const rows = () =>
     gateway.deps.database.run(
@@ -428,10 +428,10 @@ test('usage of embeddings: appears in the request log, the totals and the export
   await gateway.deps.keys.look()
   const { headers } = await embed({ input: 'seven tokens are in this text' }, { authorization: `Bearer ${key}` })
   const requestId = headers.get('x-request-id') ?? ''
-  await recordOf(requestId)
+  await getRecord(requestId)
   const { token } = person
   type Log = { readonly data: readonly Record<string, unknown>[] }
-  const { body } = await ask<Log>(gateway, 'GET', '/api/v1/requests', { token })
+  const { body } = await sendRequest<Log>(gateway, 'GET', '/api/v1/requests', { token })
   expect(body.data).toMatchObject([
     {
       request_id: requestId,
@@ -446,9 +446,9 @@ test('usage of embeddings: appears in the request log, the totals and the export
     headers: { authorization: `Bearer ${token}` },
   })
   expect(await csv.text()).toMatch(new RegExp(`${requestId}.*tei/bge`))
-  const totals = await ask(gateway, 'GET', '/api/v1/usage?split_by=model', { token })
+  const totals = await sendRequest(gateway, 'GET', '/api/v1/usage?split_by=model', { token })
   expect(totals.text).toContain('tei/bge')
-  const health = await ask(gateway, 'GET', '/api/v1/models/health')
+  const health = await sendRequest(gateway, 'GET', '/api/v1/models/health')
   expect(health.text).toContain('"model":"tei/bge"')
 })
 

@@ -20,7 +20,7 @@ const forms = {
 }
 
 /** Returns code and field of a refusal; null = the body is accepted. */
-function refusalOf(form: keyof typeof forms, body: Json): readonly [code: string, param: string | null] | null {
+function findRefusal(form: keyof typeof forms, body: Json): readonly [code: string, param: string | null] | null {
   try {
     forms[form](body)
     return null
@@ -102,8 +102,8 @@ const isOwnInput = (value: object) => 'type' in value && /tool_use$/.test(String
 /** Returns the paths of all objects of a body that are not data of the client. */
 function objectsIn(value: unknown, path: readonly string[] = []): readonly (readonly string[])[] {
   if (typeof value !== 'object' || value === null) return []
-  const inner = Object.entries(value).flatMap(([name, one]) =>
-    ownData.test(name) || (name === 'input' && isOwnInput(value)) ? [] : objectsIn(one, [...path, name]),
+  const inner = Object.entries(value).flatMap(([name, item]) =>
+    ownData.test(name) || (name === 'input' && isOwnInput(value)) ? [] : objectsIn(item, [...path, name]),
   )
   return Array.isArray(value) ? inner : [path, ...inner]
 }
@@ -124,7 +124,7 @@ describe.each(['responses', 'messages'] as const)('objects of the account at the
   const places = objectsIn(body).filter(path => path.length > 1)
 
   test('accepts fields of these names in data of the client, and in results of code execution', () => {
-    expect(refusalOf(form, body)).toBeNull()
+    expect(findRefusal(form, body)).toBeNull()
     expect(places.length).toBeGreaterThan(15)
   })
 
@@ -133,7 +133,7 @@ describe.each(['responses', 'messages'] as const)('objects of the account at the
     name => {
       for (const path of places) {
         if (name === 'file_id' && path.join('.') === writtenFile) continue
-        const refusal = refusalOf(form, withFields(body, path, { [name]: 'x_1' }))
+        const refusal = findRefusal(form, withFields(body, path, { [name]: 'x_1' }))
         expect([path.join('.'), refusal?.[0]]).toEqual([path.join('.'), 'unsupported_parameter'])
       }
     },
@@ -141,7 +141,7 @@ describe.each(['responses', 'messages'] as const)('objects of the account at the
 
   test('accepts null', () => {
     for (const path of places)
-      expect([path, refusalOf(form, withFields(body, path, { container_id: null }))]).toEqual([path, null])
+      expect([path, findRefusal(form, withFields(body, path, { container_id: null }))]).toEqual([path, null])
   })
 })
 
@@ -153,7 +153,7 @@ test('image_generation_call: fails without its data, which OpenAI would look up 
     { type: 'image_generation_call', id: 'ig_of_the_operator' },
     { role: 'user', content: 'x' },
   ]
-  expect(refusalOf('responses', { input })).toEqual(['unsupported_parameter', 'input.id'])
+  expect(findRefusal('responses', { input })).toEqual(['unsupported_parameter', 'input.id'])
 })
 
 describe('addresses that a provider fetches', () => {
@@ -187,9 +187,9 @@ describe('addresses that a provider fetches', () => {
 
   test.each(inside)('refuses a tool server at %s at any depth', url => {
     for (const body of nested({ type: 'mcp', server_label: 's', server_url: url }))
-      expect([body, refusalOf('responses', body)?.[0]]).toEqual([body, 'invalid_request'])
+      expect([body, findRefusal('responses', body)?.[0]]).toEqual([body, 'invalid_request'])
     expect(
-      refusalOf('messages', { messages: [{ role: 'user', content: 'x' }], mcp_servers: [{ type: 'url', url }] })?.[0],
+      findRefusal('messages', { messages: [{ role: 'user', content: 'x' }], mcp_servers: [{ type: 'url', url }] })?.[0],
     ).toBe('invalid_request')
   })
 
@@ -204,24 +204,24 @@ describe('addresses that a provider fetches', () => {
       { type: 'computer_screenshot', image_url: url },
       { type: 'x', parts: [{ file_url: url }] },
     ])
-      expect(refusalOf('responses', shot(output))?.[0]).toBe('invalid_request')
+      expect(findRefusal('responses', shot(output))?.[0]).toBe('invalid_request')
     const content = { type: 'web_fetch_result', content: { type: 'document', source: { type: 'url', url } } }
     const block = { type: 'web_fetch_tool_result', tool_use_id: 'w', content }
     const turns = [
       { role: 'assistant', content: [block] },
       { role: 'user', content: 'x' },
     ]
-    expect(refusalOf('messages', { messages: turns })?.[0]).toBe('invalid_request')
+    expect(findRefusal('messages', { messages: turns })?.[0]).toBe('invalid_request')
   })
 
   test('refuses a tool server in a `data:` URL, and accepts public ones and tools without an address', () => {
     const [body] = nested({ type: 'mcp', server_label: 's', server_url: 'data:text/plain,x' })
-    expect(refusalOf('responses', body ?? {})?.[0]).toBe('invalid_request')
+    expect(findRefusal('responses', body ?? {})?.[0]).toBe('invalid_request')
     for (const tool of [
       { type: 'mcp', server_label: 's', server_url: 'https://a.example/mcp' },
       { type: 'mcp', server_label: 's', connector_id: 'connector_dropbox', authorization: 't' },
     ])
       for (const accepted of nested(tool))
-        expect([accepted, refusalOf('responses', accepted)]).toEqual([accepted, null])
+        expect([accepted, findRefusal('responses', accepted)]).toEqual([accepted, null])
   })
 })

@@ -15,8 +15,8 @@ function read(fields: Json = {}, headers: Record<string, string> = {}) {
   return readMessages(body, { headers: new Headers(headers), text: JSON.stringify(body), accountId: 'acc_1' }, seal)
 }
 
-const asked = (fields: Json = {}, headers: Record<string, string> = {}) => read(fields, headers).ask
-const messagesOf = (...messages: object[]) => asked({ messages }).messages
+const asked = (fields: Json = {}, headers: Record<string, string> = {}) => read(fields, headers).request
+const getMessages = (...messages: object[]) => asked({ messages }).messages
 const user = (...content: object[]) => ({ role: 'user', content })
 const assistant = (...content: object[]) => ({ role: 'assistant', content })
 const text = (value: string) => ({ type: 'text', text: value })
@@ -78,7 +78,7 @@ describe('system', () => {
   })
 
   test('keeps its position within the conversation', () => {
-    const roles = messagesOf(user(text('A')), { role: 'system', content: 'Now French.' }, user(text('B'))).map(
+    const roles = getMessages(user(text('A')), { role: 'system', content: 'Now French.' }, user(text('B'))).map(
       ({ role }) => role,
     )
     expect(roles).toEqual(['user', 'system', 'user'])
@@ -138,7 +138,7 @@ describe('user turn', () => {
       [part('T\nhttps://e.test\nA\nB')],
     ],
   ])('reads %s', (_name, block, expected) => {
-    expect(messagesOf(user(block))).toEqual([said(...(expected as never[]))])
+    expect(getMessages(user(block))).toEqual([said(...(expected as never[]))])
     expect(asked({ messages: [user(block)] }).source?.needs).toEqual([])
   })
 
@@ -204,21 +204,23 @@ describe('tool result', () => {
       { role: 'tool', callId: 't', text: 'Tool: x' },
     ],
   ])('reads %s', (_name, fields, expected) => {
-    expect(messagesOf(user(text('A')), assistant(use('t')), user(result(fields))).slice(2)).toEqual([expected])
+    expect(getMessages(user(text('A')), assistant(use('t')), user(result(fields))).slice(2)).toEqual([expected])
   })
 
   test('moves images and documents into the user’s turn, before the user’s text', () => {
     const content = [text('See'), { type: 'image', source: png }]
-    expect(messagesOf(user(text('A')), assistant(use('t')), user(text('And?'), result({ content }))).slice(2)).toEqual([
-      { role: 'tool', callId: 't', text: 'See' },
-      said(part('From the result of the tool call t:'), image, part('And?')),
-    ])
+    expect(getMessages(user(text('A')), assistant(use('t')), user(text('And?'), result({ content }))).slice(2)).toEqual(
+      [
+        { role: 'tool', callId: 't', text: 'See' },
+        said(part('From the result of the tool call t:'), image, part('And?')),
+      ],
+    )
   })
 })
 
 describe('assistant turn', () => {
   const turn = (...content: object[]) => {
-    const found = messagesOf(user(text('A')), assistant(...content), user(text('B')))[1]
+    const found = getMessages(user(text('A')), assistant(...content), user(text('B')))[1]
     if (found?.role !== 'assistant') throw new Error('the second message is the assistant’s')
     return found
   }
@@ -461,7 +463,7 @@ test.each<readonly [Json, string]>([
 })
 
 test('readMessages: requires an Anthropic model when `max_tokens: 0` only warms its cache', () => {
-  const { ask } = read({ max_tokens: 0 })
-  expect(ask.maxOutputTokens).toBe(0)
-  expect(ask.source?.needs).toEqual(['max_tokens'])
+  const { request } = read({ max_tokens: 0 })
+  expect(request.maxOutputTokens).toBe(0)
+  expect(request.source?.needs).toEqual(['max_tokens'])
 })

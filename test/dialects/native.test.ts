@@ -26,7 +26,7 @@ type Done = {
 }
 type Delta = { type: 'delta'; content: string; tool_calls?: object[] }
 
-const eventsOf = (text: string) =>
+const getEvents = (text: string) =>
   text
     .split('\n\n')
     .filter(block => block.startsWith('data: '))
@@ -104,7 +104,7 @@ describe('POST /api/v1/chat as a stream', () => {
     test(`sends deltas, then one \`done\` without the text, in ${stream_mode} mode`, async () => {
       const answer = await post({ prompt: '[[sim:tokens=40,chunk=5]] Hi', stream_mode })
       expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
-      const events = eventsOf(await answer.text())
+      const events = getEvents(await answer.text())
       const done = events.at(-1) as Done
       expect(events.map(({ type }) => type === 'done').lastIndexOf(true)).toBe(events.length - 1)
       expect(events.slice(0, -1).every(({ type }) => type === 'delta')).toBe(true)
@@ -114,7 +114,9 @@ describe('POST /api/v1/chat as a stream', () => {
     })
 
   test('streams a tool call, which `done` repeats', async () => {
-    const events = eventsOf(await (await post({ prompt: '[[sim:tool=look]]', tools: [lookTool], stream: true })).text())
+    const events = getEvents(
+      await (await post({ prompt: '[[sim:tool=look]]', tools: [lookTool], stream: true })).text(),
+    )
     const done = events.at(-1) as Done
     expect([done.finish_reason, done.tool_calls[0]?.function.name]).toEqual(['tool_calls', 'look'])
     expect(events.some(event => 'content' in event && event.tool_calls !== undefined)).toBe(true)
@@ -124,7 +126,7 @@ describe('POST /api/v1/chat as a stream', () => {
     'ends with one `error` and no `done` after a truncated upstream stream (%s)',
     async directive => {
       const prompt = `[[sim:tokens=40,chunk=8,pace_ms=15,${directive}]] Hi`
-      const events = eventsOf(await (await post({ prompt, model: 'gpt-4.1', stream_mode: 'realtime' })).text())
+      const events = getEvents(await (await post({ prompt, model: 'gpt-4.1', stream_mode: 'realtime' })).text())
       const kinds = events.map(({ type }) => type).filter(type => type !== 'delta')
       expect(kinds).toEqual(['error'])
       expect((events.at(-1) as Done).error?.code).toBe('upstream_failed')

@@ -21,7 +21,7 @@ const headers = new Headers()
 const access = { baseUrl: 'https://a.test/v1', apiKey: 'k' }
 
 function modelNamed(id: string): Model {
-  const model = catalog.find(one => one.id === id)
+  const model = catalog.find(item => item.id === id)
   if (model === undefined) throw new Error(`${id} is in the catalog`)
   return model
 }
@@ -34,9 +34,9 @@ const upstreams: readonly (readonly [string, Provider, Model])[] = [
   ['Google', google, modelNamed('gemini-3.5-flash-lite')],
 ]
 
-function expectToReachAll(ask: ChatRequest, texts: readonly string[]): void {
+function expectToReachAll(request: ChatRequest, texts: readonly string[]): void {
   for (const [name, provider, model] of upstreams) {
-    const asked = { ask, model, outputCap: 1_000, stream: false }
+    const asked = { request, model, outputCap: 1_000, stream: false }
     const { body } = (provider.formFor?.(asked) ?? provider).toRequest(asked, access)
     expect([name, texts.filter(text => !body.includes(text))]).toEqual([name, []])
   }
@@ -293,7 +293,10 @@ describe('Responses', () => {
     ],
   ])('%s', (_name, fields, texts) => {
     const body = { model: 'm', ...fields }
-    expectToReachAll(readResponses(body, { headers, text: JSON.stringify(body) }, { seal, accountId: 'a' }).ask, texts)
+    expectToReachAll(
+      readResponses(body, { headers, text: JSON.stringify(body) }, { seal, accountId: 'a' }).request,
+      texts,
+    )
   })
 })
 
@@ -550,7 +553,7 @@ describe('Messages', () => {
     ],
   ])('%s', (_name, fields, texts) => {
     const body = { model: 'claude-haiku-5-5', max_tokens: 1_000, ...fields }
-    expectToReachAll(readMessages(body, { headers, text: JSON.stringify(body), accountId: 'a' }, seal).ask, texts)
+    expectToReachAll(readMessages(body, { headers, text: JSON.stringify(body), accountId: 'a' }, seal).request, texts)
   })
 })
 
@@ -739,7 +742,7 @@ describe('Chat Completions', () => {
             role: 'user',
             content: [
               { type: 'text', text: 'M1', cache_control: { type: 'ephemeral' } },
-              { type: 'image_url', image_url: { url: url, detail: null } },
+              { type: 'image_url', image_url: { url, detail: null } },
             ],
           },
         ],
@@ -747,6 +750,6 @@ describe('Chat Completions', () => {
       ['M0', 'M1', image],
     ],
   ])('%s', (_name, fields, texts) => {
-    expectToReachAll(readCompatible({ model: 'm', ...fields }, headers, 100).ask, texts)
+    expectToReachAll(readCompatible({ model: 'm', ...fields }, headers, 100).request, texts)
   })
 })

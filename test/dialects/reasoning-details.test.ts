@@ -20,13 +20,13 @@ const read = (account: string, details: readonly object[]) =>
     new Headers(),
     100,
     detailReader(seal, account),
-  ).ask
-const sent = (ask: ReturnType<typeof read>, provider = compatible, dialect = 'openrouter') => {
+  ).request
+const sent = (request: ReturnType<typeof read>, provider = compatible, dialect = 'openrouter') => {
   const model = catalog.find(known => known.provider === (provider === anthropic ? 'anthropic' : 'openai'))
   if (model === undefined) throw new Error('the catalog has no such model')
   const parameters = { ...model.parameters, passExtras: true }
   const access = { baseUrl: 'https://upstream.test/v1', apiKey: 'k', ...(dialect === '' ? {} : { dialect }) }
-  return provider.toRequest({ ask, model: { ...model, parameters }, outputCap: 9, stream: true }, access).body
+  return provider.toRequest({ request, model: { ...model, parameters }, outputCap: 9, stream: true }, access).body
 }
 
 describe('reasoning details', () => {
@@ -73,8 +73,8 @@ describe('reasoning details', () => {
 
   test('restore the signed thinking of Claude when the conversation returns to it', () => {
     const item = { family: 'anthropic', kind: 'signature', text: 'thought', data: 'SIGNATURE', id: null } as const
-    const ask = read('acc', [sealedDetail(item, 0, one => seal.seal('acc', one))])
-    expect(sent(ask, anthropic)).toContain('{"type":"thinking","thinking":"thought","signature":"SIGNATURE"}')
+    const request = read('acc', [sealedDetail(item, 0, entry => seal.seal('acc', entry))])
+    expect(sent(request, anthropic)).toContain('{"type":"thinking","thinking":"thought","signature":"SIGNATURE"}')
   })
 
   test('go to OpenRouter when OpenRouter itself wrote them', () => {

@@ -4,7 +4,7 @@ import type { Message, ReasoningItem } from '../../src/core/chat/chat.ts'
 import { flatToolName } from '../../src/core/chat/tool-definitions.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
-import { carrierOf, refersToItems, withCarriedItems } from '../../src/dialects/responses/carried-items.ts'
+import { findCarrier, refersToItems, withCarriedItems } from '../../src/dialects/responses/carried-items.ts'
 import { readResponses } from '../../src/dialects/responses/request.ts'
 
 const seal = createReasoningSeal('a secret of the tests', null)
@@ -13,8 +13,8 @@ const read = (fields: object, headers: Record<string, string> = {}) => {
   const source = { headers: new Headers(headers), text: JSON.stringify(body) }
   return readResponses(body, source, { seal, accountId: 'acc_1' })
 }
-const ask = (fields: object, headers: Record<string, string> = {}) => read(fields, headers).ask
-const messages = (...input: readonly object[]) => ask({ input }).messages
+const send = (fields: object, headers: Record<string, string> = {}) => read(fields, headers).request
+const messages = (...input: readonly object[]) => send({ input }).messages
 function refusal(fields: object): { code: string; param: string | null; message: string } {
   try {
     read(fields)
@@ -45,7 +45,7 @@ const sealed = (item: Partial<ReasoningItem>, account = 'acc_1') =>
 describe('Responses items', () => {
   test('become a user message for a text, and system messages for instructions and developer items', () => {
     expect(
-      ask({
+      send({
         instructions: 'Be brief.',
         input: [
           { role: 'developer', content: 'In French.' },
@@ -57,7 +57,7 @@ describe('Responses items', () => {
       { role: 'system', text: 'In French.' },
       { role: 'user', content: [text('Hi')], name: null },
     ])
-    expect(ask({}).messages).toEqual([{ role: 'user', content: [text('Hi')], name: null }])
+    expect(send({}).messages).toEqual([{ role: 'user', content: [text('Hi')], name: null }])
   })
 
   test('read messages in short, full and output form, images and documents', () => {
@@ -211,7 +211,7 @@ describe('Responses items', () => {
   test('resolve references to items that another item of the input carries, for its account only', () => {
     const text = { id: 'msg_1', type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Hello' }] }
     const call = { id: 'fc_1', type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' }
-    const carrier = carrierOf([text, call], item => seal.seal('acc_1', item))
+    const carrier = findCarrier([text, call], item => seal.seal('acc_1', item))
     const reference = (id: unknown) => ({ type: 'item_reference', id })
     const input = [
       { role: 'user', content: 'Hi' },
@@ -232,7 +232,7 @@ describe('Responses items', () => {
     const sdk = agent('ai/6.0.326 ai-sdk/openai/3.0.141 runtime/node.js/24')
     expect([refersToItems(null, sdk), refersToItems(true, sdk), refersToItems(false, sdk)]).toEqual([true, true, false])
     expect([refersToItems(null, agent('OpenAI/JS 7.55.0')), refersToItems(null, new Headers())]).toEqual([false, false])
-    expect(carrierOf([{ type: 'function_call', id: 'fc_1' }], () => '')).toBeNull()
+    expect(findCarrier([{ type: 'function_call', id: 'fc_1' }], () => '')).toBeNull()
   })
 
   test('reject stored references with the fields to send instead', () => {
@@ -249,7 +249,7 @@ describe('Responses items', () => {
       web,
       enhance,
       messages: said,
-    } = ask(
+    } = send(
       {
         input: [
           { role: 'user', content: 'Go' },
@@ -269,7 +269,8 @@ describe('Responses items', () => {
     ])
     expect([web, enhance]).toEqual(['off', false])
     expect(
-      ask({ tools: [{ type: 'shell', environment: { type: 'local' } }], tool_choice: { type: 'shell' } }).source?.needs,
+      send({ tools: [{ type: 'shell', environment: { type: 'local' } }], tool_choice: { type: 'shell' } }).source
+        ?.needs,
     ).toEqual(['tool_choice'])
   })
 
@@ -278,8 +279,8 @@ describe('Responses items', () => {
       { role: 'user', content: 'Go' },
       { type: 'function_call', call_id: 'c1', name: 'one', arguments: '{}' },
     ]
-    expect(ask({ input: turn.slice(0, 1) }).web).toBe('auto')
-    expect(ask({ input: [...turn, { type: 'function_call_output', call_id: 'c1', output: '' }] }).web).toBe('off')
+    expect(send({ input: turn.slice(0, 1) }).web).toBe('auto')
+    expect(send({ input: [...turn, { type: 'function_call_output', call_id: 'c1', output: '' }] }).web).toBe('off')
   })
 })
 
@@ -294,7 +295,7 @@ describe('Responses tools', () => {
   const grammar = { type: 'grammar', syntax: 'lark', definition: 'start: "x"' }
 
   test('become functions with their origin for functions, free-text tools and namespaces', () => {
-    const { ask: asked, origins } = read({
+    const { request: asked, origins } = read({
       tools: [
         { type: 'function', name: 'one', parameters: null, strict: null },
         { type: 'custom', name: 'patch', description: 'Edits.', format: grammar },
@@ -326,7 +327,7 @@ describe('Responses tools', () => {
   test('have the same names in earlier calls and in declarations', () => {
     const tools = [{ type: 'namespace', name: 'a'.repeat(60), tools: [member] }]
     const item = { type: 'function_call', call_id: 'c1', name: 'search', namespace: 'a'.repeat(60), arguments: '{}' }
-    const asked = ask({ tools, input: [item] })
+    const asked = send({ tools, input: [item] })
     const [message] = asked.messages
     const [tool] = asked.tools
     expect(tool?.name).toHaveLength(64)
@@ -336,7 +337,7 @@ describe('Responses tools', () => {
 
   test('come from the input too, and a later declaration replaces an earlier one', () => {
     const again = { type: 'namespace', name: 'ns', tools: [{ ...member, description: 'Newer' }] }
-    const asked = ask({
+    const asked = send({
       input: [
         { type: 'additional_tools', role: 'developer', tools: [{ type: 'namespace', name: 'ns', tools: [member] }] },
         { role: 'user', content: 'Go' },
@@ -367,8 +368,8 @@ describe('Responses tools', () => {
       parameters: { type: 'object' },
     }
     const deferred = { ...member, defer_loading: true }
-    expect(ask({ tools: [search, deferred] }).tools.map(({ name }) => name)).toEqual(['tool_search'])
-    const found = ask({
+    expect(send({ tools: [search, deferred] }).tools.map(({ name }) => name)).toEqual(['tool_search'])
+    const found = send({
       tools: [search, deferred],
       input: [
         { type: 'tool_search_call', call_id: 'c1', execution: 'client', arguments: { query: 'x' } },
@@ -378,11 +379,11 @@ describe('Responses tools', () => {
     expect(found.tools.map(({ name }) => name)).toEqual(['tool_search', 'search'])
     expect(found.messages[1]).toEqual({ role: 'tool', callId: 'c1', text: '{"tools":["search"]}' })
     // If the search would run at OpenAI, all tools are declared.
-    expect(ask({ tools: [{ type: 'tool_search' }, deferred] }).tools.map(({ name }) => name)).toEqual(['search'])
+    expect(send({ tools: [{ type: 'tool_search' }, deferred] }).tools.map(({ name }) => name)).toEqual(['search'])
   })
 
   test('report OpenAI’s own tools for other providers, and drop tools with a separate price', () => {
-    const { source } = ask({
+    const { source } = send({
       tools: [
         { type: 'mcp', server_url: 'https://x.example' },
         { type: 'file_search' },
@@ -407,7 +408,7 @@ describe('Responses tools', () => {
       { type: 'custom', name: 'patch' },
       { type: 'namespace', name: 'ns', tools: [member] },
     ]
-    expect<unknown>(ask({ tools, tool_choice }).toolChoice).toEqual(expected)
+    expect<unknown>(send({ tools, tool_choice }).toolChoice).toEqual(expected)
   })
 
   test('exclude tools that are not allowed', () => {
@@ -416,7 +417,7 @@ describe('Responses tools', () => {
       { type: 'custom', name: 'patch' },
     ]
     const tool_choice = { type: 'allowed_tools', mode: 'required', tools: [{ type: 'custom', name: 'patch' }] }
-    const asked = ask({ tools, tool_choice })
+    const asked = send({ tools, tool_choice })
     expect([asked.tools.map(({ name }) => name), asked.toolChoice]).toEqual([['patch'], 'required'])
   })
 })
@@ -466,7 +467,7 @@ describe('Responses reasoning', () => {
 
   test('goes to OpenAI unchanged if it is OpenAI’s, without IDs of items that are not stored', () => {
     const own = sealed({ family: 'openai', kind: 'encrypted', text: 'Sum', data: 'gAAAA', id: 'rs_real' })
-    expect(ask({ input: turn(own, sealed({}), 'gAAAAABo') }).source?.fields.input).toEqual([
+    expect(send({ input: turn(own, sealed({}), 'gAAAAABo') }).source?.fields.input).toEqual([
       { role: 'user', content: 'Go' },
       { type: 'reasoning', id: 'rs_real', summary: [], encrypted_content: 'gAAAA' },
       { type: 'function_call', call_id: 'c1', name: 'one', arguments: '{}' },
@@ -475,7 +476,7 @@ describe('Responses reasoning', () => {
 })
 
 test('readResponses: reads settings, prefers headers and keeps unknown fields', () => {
-  const asked = ask(
+  const asked = send(
     {
       max_output_tokens: 50,
       temperature: 0.5,

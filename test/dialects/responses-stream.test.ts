@@ -25,7 +25,7 @@ const tools = [
   { type: 'tool_search', execution: 'client' },
 ]
 
-function contextOf(fields: object = {}): ReplyContext {
+function getContext(fields: object = {}): ReplyContext {
   const source = { headers: new Headers(), text: '' }
   const read = readResponses({ model: 'm', input: 'Hi', tools, ...fields }, source, {
     seal: reasoningSeal,
@@ -74,10 +74,10 @@ const args = (index: number, piece: string): ContentEvent => ({ type: 'tool_argu
 type Wire = { readonly type: string; readonly sequence_number: number; readonly [field: string]: unknown }
 
 /** Returns the frames of the batches, then those of a failure if `failure` is set. */
-function streamOf(
+function getStream(
   batches: readonly (readonly ChatEvent[])[],
   failure: ErrorCode | null = null,
-  context = contextOf(),
+  context = getContext(),
 ): string {
   const stream = responsesStream(context, requestId, () => 1_700_000_001)
   const frames = batches.map(batch => stream.frame(batch)).join('')
@@ -85,7 +85,7 @@ function streamOf(
     ? frames
     : frames + stream.failure(new GatewayError(failure, 'It broke.', { retryAfterMs: 2_500 }))
 }
-function eventsOf(stream: string): readonly Wire[] {
+function getEvents(stream: string): readonly Wire[] {
   return stream
     .split('\n\n')
     .filter(frame => frame !== '')
@@ -105,12 +105,12 @@ async function accumulated(stream: string): Promise<OpenAI.Responses.Response> {
   return client.responses.stream({ model: 'm', input: 'Hi' }).finalResponse()
 }
 
-const typesOf = (stream: string) => eventsOf(stream).map(({ type }) => type.replace('response.', ''))
+const getTypes = (stream: string) => getEvents(stream).map(({ type }) => type.replace('response.', ''))
 
 describe('Responses stream', () => {
   test('announces, fills and ends a text and completes the response once', async () => {
-    const stream = streamOf([[opened, text('Hel')], [text('lo')], [finish('stop')], [done]])
-    expect(typesOf(stream)).toEqual([
+    const stream = getStream([[opened, text('Hel')], [text('lo')], [finish('stop')], [done]])
+    expect(getTypes(stream)).toEqual([
       'created',
       'in_progress',
       'output_item.added',
@@ -122,7 +122,7 @@ describe('Responses stream', () => {
       'output_item.done',
       'completed',
     ])
-    const events = eventsOf(stream)
+    const events = getEvents(stream)
     expect(events.map(event => event.sequence_number)).toEqual(events.map((_, index) => index))
     expect(events[0]).toMatchObject({
       response: { id: 'resp_00c0ffee', status: 'in_progress', output: [], usage: null },
@@ -145,7 +145,7 @@ describe('Responses stream', () => {
   })
 
   test('gives each call its index, name and namespace, and unwraps free text', async () => {
-    const stream = streamOf([
+    const stream = getStream([
       [
         opened,
         thought('Hm. '),
@@ -180,7 +180,7 @@ describe('Responses stream', () => {
       expect.objectContaining({ name: 'inner', namespace: 'ns', arguments: '{}' }),
       expect.objectContaining({ type: 'tool_search_call', execution: 'client', arguments: { query: 'x' } }),
     ])
-    const deltas = eventsOf(stream).filter(({ type }) => type === 'response.custom_tool_call_input.delta')
+    const deltas = getEvents(stream).filter(({ type }) => type === 'response.custom_tool_call_input.delta')
     expect(deltas.map(({ delta }) => delta).join('')).toBe('*** é😀\n"x"')
     expect(deltas.length).toBeGreaterThan(1)
   })
@@ -189,7 +189,7 @@ describe('Responses stream', () => {
     ['length', 'incomplete', 'max_output_tokens'],
     ['content_filter', 'incomplete', 'content_filter'],
   ] as const)('ends a response with finish reason %s as %s', (reason, status, detail) => {
-    const last = eventsOf(streamOf([[opened, text('Half')], [finish(reason)], [done]])).at(-1)
+    const last = getEvents(getStream([[opened, text('Half')], [finish(reason)], [done]])).at(-1)
     expect(last).toMatchObject({
       type: `response.${status}`,
       response: { status, incomplete_details: { reason: detail }, output: [{ status: 'incomplete' }] },
@@ -197,7 +197,7 @@ describe('Responses stream', () => {
   })
 
   test('marks a truncated call as incomplete, wherever it stands', async () => {
-    const stream = streamOf([
+    const stream = getStream([
       [opened, call(0, 'plain'), call(1, 'plain'), call(2, 'patch'), call(3, 'plain')],
       [args(0, '{"a":'), args(1, '{"a":1}'), args(2, '{"input":"*** Beg'), args(3, '{}')],
       [finish('length')],
@@ -205,7 +205,7 @@ describe('Responses stream', () => {
     ])
     const { output } = await accumulated(stream)
     // The last one may lack its end, although it looks whole.
-    expect(output.map(one => ('status' in one ? one.status : null))).toEqual([
+    expect(output.map(item => ('status' in item ? item.status : null))).toEqual([
       'incomplete',
       'completed',
       'incomplete',
@@ -216,10 +216,10 @@ describe('Responses stream', () => {
   test('writes one message per phase, as JSON and as a stream', async () => {
     const said = (phase: string, piece: string): ContentEvent => ({ type: 'text', choice: 0, text: piece, phase })
     const events = [said('commentary', 'I '), said('commentary', 'look.'), said('final_answer', 'Done.')]
-    const streamed = await accumulated(streamOf([[opened, ...events], [finish('stop')], [done]]))
+    const streamed = await accumulated(getStream([[opened, ...events], [finish('stop')], [done]]))
     const collector = createResponseCollector(true)
     for (const event of [...events, finish('stop')]) collector.add(event)
-    const whole = responseBody(contextOf(), collector.result(), opening, receipt)
+    const whole = responseBody(getContext(), collector.result(), opening, receipt)
     for (const { output } of [streamed, JSON.parse(JSON.stringify(whole))])
       expect<unknown>(output).toMatchObject([
         { phase: 'commentary', content: [{ text: 'I look.' }] },
@@ -237,7 +237,7 @@ describe('Responses stream reasoning', () => {
   test('seals signed and redacted reasoning into the item', async () => {
     const end = { type: 'reasoning_end', choice: 0, family: 'anthropic', id: null } as const
     const { output } = await accumulated(
-      streamOf([
+      getStream([
         [
           opened,
           thought('Hm.'),
@@ -262,7 +262,7 @@ describe('Responses stream reasoning', () => {
 
   test('precedes its call for Google’s signature, with the ID of the call', async () => {
     const { output } = await accumulated(
-      streamOf([[opened, thought('Hm.'), call(0, 'plain', 'Z29v'), args(0, '{}')], [finish('tool_calls')], [done]]),
+      getStream([[opened, thought('Hm.'), call(0, 'plain', 'Z29v'), args(0, '{}')], [finish('tool_calls')], [done]]),
     )
     expect(output.map(({ type }) => type)).toEqual(['reasoning', 'function_call'])
     expect(openedItem(output[0])).toEqual({ family: 'google', kind: 'signature', text: '', data: 'Z29v', id: 'call_0' })
@@ -274,15 +274,15 @@ describe('Responses stream reasoning', () => {
       [finish('stop')],
       [done],
     ]
-    const asking = contextOf({ include: ['reasoning.encrypted_content'] })
-    expect(openedItem((await accumulated(streamOf(events('deepseek'), null, asking))).output[0])).toEqual({
+    const asking = getContext({ include: ['reasoning.encrypted_content'] })
+    expect(openedItem((await accumulated(getStream(events('deepseek'), null, asking))).output[0])).toEqual({
       family: 'compatible',
       kind: 'signature',
       text: 'Aloud.',
       data: '',
       id: null,
     })
-    for (const stream of [streamOf(events('deepseek')), streamOf(events('google'), null, asking)])
+    for (const stream of [getStream(events('deepseek')), getStream(events('google'), null, asking)])
       expect((await accumulated(stream)).output[0]).not.toHaveProperty('encrypted_content')
   })
 })
@@ -297,7 +297,7 @@ describe('Responses stream failure', () => {
     ['upstream_failed', 'server_error', /^It broke\./],
   ] as const)('maps %s to %s', (code, wireCode, message) => {
     for (const batches of [[], [[opened, text('Half')]]]) {
-      const events = eventsOf(streamOf(batches, code))
+      const events = getEvents(getStream(batches, code))
       expect(events[0]?.type).toBe('response.created')
       expect(events.at(-1)).toMatchObject({
         type: 'response.failed',
@@ -323,10 +323,10 @@ const content: fc.Arbitrary<ContentEvent> = fc.oneof(
   }),
   fc
     .record({ index: fc.nat({ max: 3 }), signature: fc.constantFrom('c2ln', null), name: fc.constantFrom(...names) })
-    .map(one => call(one.index, one.name, one.signature)),
+    .map(item => call(item.index, item.name, item.signature)),
   fc
     .record({ index: fc.nat({ max: 3 }), text: fc.oneof(piece, fc.constantFrom('{"input":"', 'a\\u00', 'e9"', '}')) })
-    .map(one => args(one.index, one.text)),
+    .map(item => args(item.index, item.text)),
   fc.constant<ContentEvent>({
     type: 'provider_item',
     choice: 0,
@@ -371,11 +371,11 @@ test('Responses stream: stays readable for any events and truncation, and comple
       async (drawn, reason, at, isCut) => {
         const all: readonly ChatEvent[] = [opened, ...kept(drawn), finish(reason), done]
         const cutAt = isCut ? 1 + (at % (all.length - 1)) : all.length
-        const stream = streamOf(
+        const stream = getStream(
           all.slice(0, cutAt).map(event => [event]),
           isCut ? 'upstream_failed' : null,
         )
-        const events = eventsOf(stream)
+        const events = getEvents(stream)
         expect(events.map(event => event.sequence_number)).toEqual(events.map((_, index) => index))
         const ends = events.filter(({ type }) => /^response\.(completed|incomplete|failed)$/.test(type))
         const whole = reason === 'stop' || reason === 'tool_calls' ? 'completed' : 'incomplete'
@@ -406,8 +406,8 @@ test('responseBody: has the same items as the stream', async () => {
   ]
   const collector = createResponseCollector(true)
   for (const event of [...events, finish('tool_calls')]) collector.add(event)
-  const whole = responseBody(contextOf(), collector.result(), opening, receipt)
-  const streamed = await accumulated(streamOf([[opened, ...events], [finish('tool_calls')], [done]]))
+  const whole = responseBody(getContext(), collector.result(), opening, receipt)
+  const streamed = await accumulated(getStream([[opened, ...events], [finish('tool_calls')], [done]]))
   const { output_text: _text, output_parsed: _parsed, ...response } = { output_parsed: null, ...streamed }
   expect(JSON.parse(JSON.stringify(whole))).toEqual(
     JSON.parse(JSON.stringify(response).replaceAll(/,"parsed(?:_arguments)?":null/g, '')),

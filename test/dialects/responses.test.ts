@@ -326,12 +326,12 @@ describe('POST /v1/responses', () => {
       ['relay/small', {}, {}],
     ]
     for (const [model, here, there] of asked) {
-      const [one, other] = [
+      const [answer, other] = [
         await read(await responses({ model, ...here })),
         await read(await completions({ model, ...there })),
       ]
-      expect(one.usage.cost_usd).toBe(other.usage.cost_usd)
-      costs.push(one.usage.cost_usd)
+      expect(answer.usage.cost_usd).toBe(other.usage.cost_usd)
+      costs.push(answer.usage.cost_usd)
     }
     expect(Math.min(...costs)).toBeGreaterThan(0)
   })

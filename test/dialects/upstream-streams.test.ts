@@ -22,7 +22,7 @@ import { openai } from '../../src/providers/openai.ts'
 import { openaiResponses } from '../../src/providers/openai-responses.ts'
 import type { Provider } from '../../src/providers/provider.ts'
 import { createEventSplitter } from '../../src/providers/sse.ts'
-import { finishesOf } from '../../src/request/attempt-run.ts'
+import { getFinishes } from '../../src/request/attempt-run.ts'
 import { applyParts, createUpstreamResponse } from '../../src/request/upstream-response.ts'
 import { askWith } from '../harness/ask.ts'
 
@@ -317,7 +317,7 @@ const receipt: ResponseSummary = {
 }
 
 /** Returns the batches of a response whose body ends after `bytes`, split at `splits`; null as the last one = it failed. */
-function batchesOf(provider: Provider, bytes: Uint8Array, splits: readonly number[]): (readonly ChatEvent[] | null)[] {
+function getBatches(provider: Provider, bytes: Uint8Array, splits: readonly number[]): (readonly ChatEvent[] | null)[] {
   const endpoint = { id: 'p', provider, access: { baseUrl: '', apiKey: null }, simulated: false }
   const candidate = {
     model: model ?? catalogModel(),
@@ -328,10 +328,10 @@ function batchesOf(provider: Provider, bytes: Uint8Array, splits: readonly numbe
     reason: () => '',
     parts: () => null,
   }
-  const ask: ChatRequest = askWith({})
+  const request: ChatRequest = askWith({})
   const response = createUpstreamResponse({
     candidate,
-    ask,
+    request,
     droppedParameters: [],
     outputCap: null,
     startedAt: 0,
@@ -346,7 +346,7 @@ function batchesOf(provider: Provider, bytes: Uint8Array, splits: readonly numbe
     const first: ChatEvent = { type: 'opened', opening }
     if (content.length > 0) batches.push(batches.length === 0 ? [first, ...content] : content)
   }
-  const places = [...new Set(splits.map(split => split % (bytes.length + 1)))].sort((one, other) => one - other)
+  const places = [...new Set(splits.map(split => split % (bytes.length + 1)))].sort((value, other) => value - other)
   let from = 0
   for (const to of [...places, bytes.length]) {
     take(splitter.push(bytes.subarray(from, to)), false)
@@ -354,7 +354,7 @@ function batchesOf(provider: Provider, bytes: Uint8Array, splits: readonly numbe
   }
   take(splitter.finish(), true)
   if (response.failure !== null || !response.ended) return [...batches, null]
-  return [...batches, finishesOf(response), [{ type: 'done', receipt }]]
+  return [...batches, getFinishes(response), [{ type: 'done', receipt }]]
 }
 
 function catalogModel(): never {
@@ -370,9 +370,9 @@ const formats: Readonly<Record<'chat' | 'responses' | 'messages', () => StreamFo
       { headers: new Headers(), text: '' },
       { seal, accountId: 'a' },
     )
-    return responsesStream({ ...read, seal: one => seal.seal('a', one) }, 'req_1', () => 1)
+    return responsesStream({ ...read, seal: entry => seal.seal('a', entry) }, 'req_1', () => 1)
   },
-  messages: () => messagesStream({ wantsThinking: true, seal: one => seal.seal('a', one) }, 'req_1'),
+  messages: () => messagesStream({ wantsThinking: true, seal: entry => seal.seal('a', entry) }, 'req_1'),
 }
 type Form = keyof typeof formats
 
@@ -382,7 +382,7 @@ function framed(form: Form, batches: readonly (readonly ChatEvent[] | null)[]): 
   return batches.map(batch => (batch === null ? format.failure(failure) : format.frame(batch))).join('')
 }
 
-const fetchOf = (stream: string) =>
+const getFetch = (stream: string) =>
   Object.assign(() => Promise.resolve(new Response(stream, { headers: { 'content-type': 'text/event-stream' } })), {
     preconnect: () => {},
   })
@@ -390,7 +390,7 @@ const fetchOf = (stream: string) =>
 /** Reads a whole stream by the official client. */
 const readers: Readonly<Record<Form, (stream: string) => Promise<Expected>>> = {
   async chat(stream) {
-    const client = new OpenAI({ apiKey: 'k', baseURL: 'http://localhost/v1', fetch: fetchOf(stream), maxRetries: 0 })
+    const client = new OpenAI({ apiKey: 'k', baseURL: 'http://localhost/v1', fetch: getFetch(stream), maxRetries: 0 })
     const calls = new Map<number, { name: string; args: string }>()
     let text = ''
     let stop = ''
@@ -405,14 +405,14 @@ const readers: Readonly<Record<Form, (stream: string) => Promise<Expected>>> = {
       }
     expect(stream.split('data: [DONE]')).toHaveLength(2)
     const isCut = stop === 'length'
-    return { text, calls: isCut ? [] : [...calls.values()].map(parsedCall), stop: stopOf(stop) }
+    return { text, calls: isCut ? [] : [...calls.values()].map(parsedCall), stop: getStop(stop) }
   },
   async responses(stream) {
-    const client = new OpenAI({ apiKey: 'k', baseURL: 'http://localhost/v1', fetch: fetchOf(stream), maxRetries: 0 })
+    const client = new OpenAI({ apiKey: 'k', baseURL: 'http://localhost/v1', fetch: getFetch(stream), maxRetries: 0 })
     const { output, output_text, status } = await client.responses.stream({ model: 'm', input: 'Hi' }).finalResponse()
-    const calls = output.flatMap(one =>
-      one.type === 'function_call' && one.status === 'completed'
-        ? [parsedCall({ name: one.name, args: one.arguments })]
+    const calls = output.flatMap(entry =>
+      entry.type === 'function_call' && entry.status === 'completed'
+        ? [parsedCall({ name: entry.name, args: entry.arguments })]
         : [],
     )
     return {
@@ -422,15 +422,15 @@ const readers: Readonly<Record<Form, (stream: string) => Promise<Expected>>> = {
     }
   },
   async messages(stream) {
-    const client = new Anthropic({ apiKey: 'k', fetch: fetchOf(stream), maxRetries: 0 })
+    const client = new Anthropic({ apiKey: 'k', fetch: getFetch(stream), maxRetries: 0 })
     const { content, stop_reason } = await client.messages
       .stream({ model: 'm', max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] })
       .finalMessage()
     const isCut = stop_reason === 'max_tokens'
-    const calls = content.flatMap(one =>
-      one.type === 'tool_use' && !isCut ? [{ name: one.name, args: Object(one.input) }] : [],
+    const calls = content.flatMap(entry =>
+      entry.type === 'tool_use' && !isCut ? [{ name: entry.name, args: Object(entry.input) }] : [],
     )
-    const text = content.map(one => (one.type === 'text' ? one.text : '')).join('')
+    const text = content.map(entry => (entry.type === 'text' ? entry.text : '')).join('')
     return { text, calls, stop: isCut ? 'length' : stop_reason === 'tool_use' ? 'tool_calls' : 'stop' }
   },
 }
@@ -439,7 +439,7 @@ function parsedCall({ name, args }: { readonly name: string; readonly args: stri
   return { name, args: Object(JSON.parse(args)) }
 }
 
-function stopOf(reason: string): Expected['stop'] {
+function getStop(reason: string): Expected['stop'] {
   if (reason === 'length' || reason === 'tool_calls') return reason
   return 'stop'
 }
@@ -471,7 +471,7 @@ describe.each(Object.entries(streams))('%s', (_name, { provider, stream, ...expe
   test.each([...forms])('arrives whole through %s, wherever its bytes are split', async form => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(), { maxLength: 40 }), async splits => {
-        expect(await readers[form](framed(form, batchesOf(provider, bytes, splits)))).toEqual(expected)
+        expect(await readers[form](framed(form, getBatches(provider, bytes, splits)))).toEqual(expected)
       }),
       { numRuns: 6 },
     )
@@ -479,10 +479,10 @@ describe.each(Object.entries(streams))('%s', (_name, { provider, stream, ...expe
 
   test.each([...forms])('fails through %s after a cut at any byte', async form => {
     const { success, failure, text } = ends[form]
-    const whole = batchesOf(provider, bytes, [])
+    const whole = getBatches(provider, bytes, [])
     expect(whole.at(-1)).not.toBeNull()
     for (let cut = 0; cut < bytes.length; cut += 13) {
-      const batches = batchesOf(provider, bytes.subarray(0, cut), [cut >> 1])
+      const batches = getBatches(provider, bytes.subarray(0, cut), [cut >> 1])
       // The terminal event has arrived: nothing is missing.
       if (batches.at(-1) !== null) {
         expect(await readers[form](framed(form, batches))).toEqual(expected)

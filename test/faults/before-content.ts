@@ -14,16 +14,16 @@ import {
   eventStream,
   type Format,
   formats,
-  framesOf,
+  getFrames,
+  getWhole,
   models,
   modes,
   type Reply,
   requestsTo,
+  reservationsTaken,
   type Script,
-  seatsTaken,
   servedBy,
   streamText,
-  wholeOf,
 } from './support.ts'
 
 const json = { 'content-type': 'application/json' } as const
@@ -48,8 +48,8 @@ const cutShort =
   format =>
   request => {
     const stream = asksForStream(format, request)
-    const frames = framesOf(format, ['lost'])
-    const text = stream ? streamText(frames) : JSON.stringify(wholeOf(format, 'lost'))
+    const frames = getFrames(format, ['lost'])
+    const text = stream ? streamText(frames) : JSON.stringify(getWhole(format, 'lost'))
     const cutAt = stream ? frames.opening.join('').length + 10 : Math.floor(text.length / 2)
     return { headers: stream ? eventStream : json, framing, pieces: [text], cutAt, end }
   }
@@ -88,13 +88,13 @@ const faults: Readonly<Record<string, Fault>> = {
   'a close-delimited body cut by RST': cutShort('close', 'rst'),
   'a gzip bomb': always({ headers: { ...json, 'content-encoding': 'gzip' }, pieces: [bomb] }),
   'a gzip bomb as an event stream': always({ headers: { ...eventStream, 'content-encoding': 'gzip' }, pieces: [bomb] }),
-  'an error frame first': inStream(format => framesOf(format, []).opening.join('') + errorFrame(format)),
+  'an error frame first': inStream(format => getFrames(format, []).opening.join('') + errorFrame(format)),
   'a malformed frame first': inStream(() => `data: {"choices":[{"delta":{"content":"${canary}\n\n`),
-  'the role alone, then the end': inStream(format => framesOf(format, []).opening.join('')),
+  'the role alone, then the end': inStream(format => getFrames(format, []).opening.join('')),
   'an answer without content': format => request =>
     asksForStream(format, request)
-      ? { headers: eventStream, framing: 'chunked', pieces: [streamText(framesOf(format, []))] }
-      : { headers: json, pieces: [JSON.stringify(wholeOf(format, ''))] },
+      ? { headers: eventStream, framing: 'chunked', pieces: [streamText(getFrames(format, []))] }
+      : { headers: json, pieces: [JSON.stringify(getWhole(format, ''))] },
   'one line of 3 MB': inStream(() => `data: {"choices":[{"delta":{"content":"${'x'.repeat(3 * 1_048_576)}"}}]}\n\n`),
   'an image': always({ headers: { 'content-type': 'image/png' }, pieces: [`PNG ${canary}`] }),
   'a redirect': () => () => ({ status: 302, headers: { location: `${elsewhere.url}/stolen` } }),
@@ -124,7 +124,7 @@ function expectServedElsewhere(reply: Reply, failing: Format): void {
 /** `takesTime` = all ways concurrently, since each of them waits for a deadline. */
 async function everyMode(failing: Format, takesTime = false): Promise<void> {
   const askFor = async (mode: (typeof modes)[number]) =>
-    expectServedElsewhere(await rig.ask(mode, { model: models[failing] }), failing)
+    expectServedElsewhere(await rig.send(mode, { model: models[failing] }), failing)
   if (takesTime) await Promise.all(modes.map(askFor))
   else
     for (const mode of modes) {
@@ -159,9 +159,9 @@ describe.each([...formats])('fallback before the first content of %s', failing =
   })
 
   test('serves from another provider when a JSON response is truncated', async () => {
-    const { opening, content } = framesOf(failing, ['half an ', 'answer'])
+    const { opening, content } = getFrames(failing, ['half an ', 'answer'])
     rig.play(failing, () => ({ headers: eventStream, framing: 'close', pieces: [...opening, ...content] }))
-    expectServedElsewhere(await rig.ask('json', { model: models[failing] }), failing)
+    expectServedElsewhere(await rig.send('json', { model: models[failing] }), failing)
   })
 })
 
@@ -177,7 +177,7 @@ test('fallback: serves concurrent requests however one of three providers fails'
     rig.play(failing, faults[name]?.(failing) ?? null)
     const replies = await Promise.all(
       Array.from({ length: concurrent }, (_, at) =>
-        rig.ask(modes[at % modes.length] ?? 'json', { model: at % 2 === 0 ? models[failing] : null }),
+        rig.send(modes[at % modes.length] ?? 'json', { model: at % 2 === 0 ? models[failing] : null }),
       ),
     )
     for (const reply of replies) {
@@ -200,5 +200,5 @@ test('redirect: never reaches another host with the request or key', () => {
 test('upstream errors: never reach a log, and no reservation stays open', () => {
   expect(rig.gateway.logLines.filter(line => line.includes(canary))).toEqual([])
   expect(rig.gateway.logLines.some(line => line.includes('attempt_failed'))).toBe(true)
-  expect(seatsTaken(rig)).toBe(0)
+  expect(reservationsTaken(rig)).toBe(0)
 })

@@ -1,15 +1,15 @@
 /** Billing when an upstream's counts are missing or absurd, and requests of an account with little remaining. */
 import { describe, expect, test } from 'bun:test'
-import { costOf, highestCostOf } from '../../src/core/usage/money.ts'
+import { getCost, getHighestCost } from '../../src/core/usage/money.ts'
 import { rig } from './shared-rig.ts'
-import { type Counts, formats, goodAnswer, models, seatsTaken, servedBy } from './support.ts'
+import { type Counts, formats, goodAnswer, models, reservationsTaken, servedBy } from './support.ts'
 
 const ways = ['whole', 'native'] as const
 
 describe.each([...formats])('billing (%s)', format => {
   const askWith = (mode: (typeof ways)[number], counts: Counts | null) => {
     rig.play(format, request => goodAnswer(format, request, servedBy(format), counts))
-    return rig.ask(mode, { model: models[format], maxTokens: 64 })
+    return rig.send(mode, { model: models[format], maxTokens: 64 })
   }
 
   test('uses estimated counts when they are missing, marked as such', async () => {
@@ -52,7 +52,7 @@ describe.each([...formats])('billing (%s)', format => {
   })
 
   test('limits counts to what the model can read and write, and logs it', async () => {
-    const model = rig.gateway.deps.catalogue.resolve(models[format])
+    const model = rig.gateway.deps.catalog.resolve(models[format])
     if (model === null) throw new Error('the model of this rig is in the catalog')
     const each = async (mode: (typeof ways)[number]) => {
       const logged = rig.gateway.logLines.length
@@ -68,7 +68,7 @@ describe.each([...formats])('billing (%s)', format => {
         outputTokens: model.maxOutputTokens,
       }
       // An account on `usage` owes more than was reserved.
-      expect(row.billed_microcents).toBe(costOf(model.pricing, used))
+      expect(row.billed_microcents).toBe(getCost(model.pricing, used))
       expect(rig.gateway.logLines.slice(logged).some(line => line.includes('bill_capped_at_reservation'))).toBe(true)
     }
     await Promise.all(ways.map(each))
@@ -95,13 +95,13 @@ test('reservation: covers a prompt written to a cache at a higher price', async 
   const input = 1_000
   const prompt = 'word '.repeat(input)
   rig.play('anthropic', request => goodAnswer('anthropic', request, 'ok', { input, output: 1, cacheWrite: input }))
-  const reply = await rig.ask('whole', { model: models.anthropic, prompt, maxTokens: 1 })
-  const model = rig.gateway.deps.catalogue.resolve(models.anthropic)
+  const reply = await rig.send('whole', { model: models.anthropic, prompt, maxTokens: 1 })
+  const model = rig.gateway.deps.catalog.resolve(models.anthropic)
   const row = await rig.row(reply.requestId)
   expect(row.billed_microcents).toBe(
     model === null
       ? -1
-      : highestCostOf(model.pricing, { inputTokens: input, outputTokens: 1 }, { at: Date.now(), tier: null }),
+      : getHighestCost(model.pricing, { inputTokens: input, outputTokens: 1 }, { at: Date.now(), tier: null }),
   )
   expect(
     rig.gateway.logLines.some(line => line.includes('bill_capped_at_reservation') && line.includes(reply.requestId)),
@@ -109,5 +109,5 @@ test('reservation: covers a prompt written to a cache at a higher price', async 
 })
 
 test('billing: releases all reservations', () => {
-  expect(seatsTaken(rig)).toBe(0)
+  expect(reservationsTaken(rig)).toBe(0)
 })

@@ -7,7 +7,7 @@ import { needed, testNeeding } from '../harness/needs.ts'
 import { patientStore } from '../harness/patience.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, startProcess, stopProcesses } from '../harness/processes.ts'
-import { ask, createKeyFor, owner, type Person } from '../harness/users.ts'
+import { createKeyFor, owner, type Person, sendRequest } from '../harness/users.ts'
 
 let postgres: PrivatePostgres | null = null
 let database: Database | null = null
@@ -40,7 +40,9 @@ function skewed(title: string, body: (both: readonly [GatewayProcess, GatewayPro
 
 /** Returns the response of each gateway to a short prompt under `key`. */
 const asked = (both: readonly GatewayProcess[], key: string) =>
-  Promise.all(both.map(async one => (await one.chat(key, 'Hello', { max_output_tokens: 8 })).status))
+  Promise.all(
+    both.map(async gatewayProcess => (await gatewayProcess.chat(key, 'Hello', { max_output_tokens: 8 })).status),
+  )
 
 /** Creates a key that expires in `seconds` by Postgres' clock, before any gateway has seen it. */
 async function endingKey(gateway: GatewayProcess, person: Person, seconds: number): Promise<string> {
@@ -60,7 +62,7 @@ skewed('the gateways’ clocks are wrong, and each says so', async both => {
 skewed('a session signed by one is taken by the other, and is not older or newer there', async both => {
   for (const signer of both) {
     const { token } = await owner(signer)
-    for (const gateway of both) expect((await ask(gateway, 'GET', '/api/v1/keys', { token })).status).toBe(200)
+    for (const gateway of both) expect((await sendRequest(gateway, 'GET', '/api/v1/keys', { token })).status).toBe(200)
     const claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
     expect(Math.abs(claims.iat * 1000 - Date.now())).toBeLessThan(15_000)
   }
@@ -70,7 +72,7 @@ skewed('a key works on both until it ends, and on neither from then on', async b
   const person = await owner(both[0])
   const inAMinute = new Date(Date.now() + 60_000).toISOString()
   for (const gateway of both) {
-    const made = await ask<{ key: string }>(gateway, 'POST', '/api/v1/keys', {
+    const made = await sendRequest<{ key: string }>(gateway, 'POST', '/api/v1/keys', {
       token: person.token,
       body: { name: 'for a minute', expires_at: inAMinute },
     })
@@ -84,7 +86,7 @@ skewed('a rotated key works on both for as long as it overlaps', async both => {
   for (const gateway of both) {
     const person = await owner(gateway)
     const { id, key } = await createKeyFor(gateway, person)
-    const rotated = await ask<{ key: string }>(gateway, 'POST', `/api/v1/keys/${id}/rotate`, {
+    const rotated = await sendRequest<{ key: string }>(gateway, 'POST', `/api/v1/keys/${id}/rotate`, {
       token: person.token,
       body: { overlap_seconds: 60 },
     })

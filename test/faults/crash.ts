@@ -10,7 +10,7 @@ import { dataFolder, type GatewayProcess, startProcess, stopProcesses } from '..
 import { startRedis } from '../harness/redis.ts'
 import { startUpstream } from '../harness/upstream.ts'
 import { freshKey } from './accounts.ts'
-import { framesOf } from './support.ts'
+import { getFrames } from './support.ts'
 
 const streams = 50
 const promisedMs = 15_000
@@ -25,7 +25,7 @@ const random = seeded(Number(seedText))
 /** The provider: sends as many deltas as the prompt requests, and records an invoice for them. */
 const upstream = startUpstream(request => {
   const wanted = Number(/pieces=(\d+)/.exec(request.body)?.[1] ?? 1)
-  const { opening, content, closing } = framesOf('openai', Array<string>(wanted).fill('word '), {
+  const { opening, content, closing } = getFrames('openai', Array<string>(wanted).fill('word '), {
     input: 20,
     output: wanted,
   })
@@ -60,7 +60,7 @@ const key = await freshKey(postgres.url, { concurrent: streams })
 type Stream = { readonly id: string; readonly status: number; readonly isWhole: boolean; readonly pieces: number }
 const all: Stream[] = []
 const problems: string[] = []
-let slowestSeatsMs = 0
+let slowestReservationsMs = 0
 let slowestSettledMs = 0
 let killedStreams = 0
 
@@ -73,28 +73,28 @@ for (let round = 0; round < Number(rounds); round++) {
   const killedAt = performance.now()
   const seen = await Promise.all(running)
   all.push(...seen)
-  const cut = seen.filter(one => one.id !== '' && !one.isWhole)
+  const cut = seen.filter(item => item.id !== '' && !item.isWhole)
   killedStreams += cut.length
-  const [seatsMs, settledMs, restarted] = await Promise.all([
+  const [reservationsMs, settledMs, restarted] = await Promise.all([
     sinceUntil(killedAt, async () => {
       const probes = await Promise.all(Array.from({ length: streams }, () => stream(sibling, 4)))
       all.push(...probes)
       return probes.every(({ status }) => status === 200)
     }),
-    sinceUntil(killedAt, async () => (await rowsOf(cut.map(({ id }) => id))).length === cut.length),
+    sinceUntil(killedAt, async () => (await getRows(cut.map(({ id }) => id))).length === cut.length),
     startProcess(folders[1], environment),
   ])
   victim = restarted
-  slowestSeatsMs = Math.max(slowestSeatsMs, seatsMs)
+  slowestReservationsMs = Math.max(slowestReservationsMs, reservationsMs)
   slowestSettledMs = Math.max(slowestSettledMs, settledMs)
   process.stdout.write(
-    `round ${round + 1}: killed after ${killAfterMs} ms with ${cut.length} streams open; seats free after ${(seatsMs / 1000).toFixed(1)} s, settled after ${(settledMs / 1000).toFixed(1)} s\n`,
+    `round ${round + 1}: killed after ${killAfterMs} ms with ${cut.length} streams open; seats free after ${(reservationsMs / 1000).toFixed(1)} s, settled after ${(settledMs / 1000).toFixed(1)} s\n`,
   )
 }
 
-const whole = all.filter(one => one.isWhole)
-await sinceUntil(performance.now(), async () => (await rowsOf(whole.map(({ id }) => id))).length >= whole.length)
-const rows = await rowsOf(whole.map(({ id }) => id))
+const whole = all.filter(item => item.isWhole)
+await sinceUntil(performance.now(), async () => (await getRows(whole.map(({ id }) => id))).length >= whole.length)
+const rows = await getRows(whole.map(({ id }) => id))
 const byId = Map.groupBy(rows, row => row.id)
 for (const { id, pieces } of whole) {
   const own = byId.get(id) ?? []
@@ -109,9 +109,9 @@ const [sums] = await database.run(
 )
 if (sums?.ledger !== sums?.daily || sums?.rows !== sums?.counted)
   problems.push(`ledger and daily sums differ: ${JSON.stringify(sums)}`)
-if (slowestSeatsMs > promisedMs || slowestSettledMs > promisedMs) problems.push('later than promised')
+if (slowestReservationsMs > promisedMs || slowestSettledMs > promisedMs) problems.push('later than promised')
 process.stdout.write(
-  `${rounds} kills, seed ${seedText}: ${whole.length} finished answers, each in the ledger once, ${killedStreams} cut; seats free after ${(slowestSeatsMs / 1000).toFixed(1)} s at most, settled after ${(slowestSettledMs / 1000).toFixed(1)} s at most; ${problems.length} problems\n${problems.slice(0, 10).join('\n')}\n`,
+  `${rounds} kills, seed ${seedText}: ${whole.length} finished answers, each in the ledger once, ${killedStreams} cut; seats free after ${(slowestReservationsMs / 1000).toFixed(1)} s at most, settled after ${(slowestSettledMs / 1000).toFixed(1)} s at most; ${problems.length} problems\n${problems.slice(0, 10).join('\n')}\n`,
 )
 await stopProcesses()
 upstream.stop()
@@ -132,7 +132,7 @@ async function stream(gateway: GatewayProcess, pieces: number): Promise<Stream> 
   }
 }
 
-function rowsOf(ids: readonly string[]) {
+function getRows(ids: readonly string[]) {
   return database.run(
     ({ sql }) => sql<{ id: string; status: string; input: number; output: number }[]>`
       select request_id as id, status, input_tokens::int as input, output_tokens::int as output

@@ -2,7 +2,7 @@ import { afterAll, afterEach, expect, test } from 'bun:test'
 
 import type { Limits } from '../../src/core/limits/plans.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
-import { dailyUsageOf } from '../../src/ledger/ledger.ts'
+import { getDailyUsage } from '../../src/ledger/ledger.ts'
 import { eventually } from '../harness/eventually.ts'
 import { reportSkipped } from '../harness/needs.ts'
 import { patientStore } from '../harness/patience.ts'
@@ -60,7 +60,7 @@ async function raceFor200(team: Team, request: Parameters<Team['race']>[0]): Pro
 }
 
 /** Reservations that Postgres has made for an account, released ones among them. */
-async function reservationsOf(on: Database, accountId: string): Promise<number> {
+async function getReservations(on: Database, accountId: string): Promise<number> {
   const [row] = await on.run(
     ({ sql }) => sql<{ count: number }[]>`
       select count(*)::int as count from limit_reservations where account_id = ${accountId}`,
@@ -68,12 +68,12 @@ async function reservationsOf(on: Database, accountId: string): Promise<number> 
   return row?.count ?? 0
 }
 
-function together(one: Given, other: Given): Given {
-  const codes = new Set([...Object.keys(one.refused), ...Object.keys(other.refused)])
+function together(given: Given, other: Given): Given {
+  const codes = new Set([...Object.keys(given.refused), ...Object.keys(other.refused)])
   const refused = Object.fromEntries(
-    [...codes].map(code => [code, (one.refused[code] ?? 0) + (other.refused[code] ?? 0)]),
+    [...codes].map(code => [code, (given.refused[code] ?? 0) + (other.refused[code] ?? 0)]),
   )
-  return { admitted: one.admitted + other.admitted, refused }
+  return { admitted: given.admitted + other.admitted, refused }
 }
 
 if (server === null || database === null) reportSkipped(['redis', 'postgres'], 'failover meter')
@@ -90,7 +90,7 @@ if (server !== null && postgres !== null && database !== null) {
     const cases = {
       cent: { dailyCostMicrocents: 100_999 },
       token: { dailyTokens: 1_109 },
-      seat: { concurrentRequests: 100 },
+      reservation: { concurrentRequests: 100 },
       minute: { requestsPerMinute: 100 },
     }
     await team.shared(60_000)
@@ -137,7 +137,7 @@ if (server !== null && postgres !== null && database !== null) {
       process.stdout.write(
         `Redis ${fault}: ${first.admitted} + ${second.admitted} of 200, slowest ${first.slowestMs.toFixed(0)} ms, back ${backMs.toFixed(0)} ms after the race\n`,
       )
-      const spent = await dailyUsageOf(database, account, today())
+      const spent = await getDailyUsage(database, account, today())
       expect(spent.microcents).toBe((first.admitted + second.admitted) * 1000)
       expectHandedOut(together(first, second), 200, 'daily_cost_exceeded', 199)
     }, 240_000)
@@ -161,7 +161,7 @@ if (server !== null && postgres !== null && database !== null) {
     await team.everyone({ kind: 'settle', tokens: 11, microcents: 1000 })
     await team.everyone({ kind: 'drain' })
     expectHandedOut(race, 200, 'daily_cost_exceeded', 199)
-    expect((await dailyUsageOf(database, 'acc_again', today())).microcents).toBe(admitted * 1000)
+    expect((await getDailyUsage(database, 'acc_again', today())).microcents).toBe(admitted * 1000)
   }, 240_000)
 
   test('failover meter: releases reservations of a killed gateway and settles its requests to their last checkpoint', async () => {
@@ -176,7 +176,10 @@ if (server !== null && postgres !== null && database !== null) {
     expect(await second?.tell(five)).toMatchObject({ admitted: 0, refused: { concurrent_requests_exceeded: 5 } })
     await first?.kill()
     // No request uses the account: the other instances settle it on their own.
-    await eventually(async () => (await dailyUsageOf(database, 'acc_of_the_dead', today())).microcents === 3_500, 8_000)
+    await eventually(
+      async () => (await getDailyUsage(database, 'acc_of_the_dead', today())).microcents === 3_500,
+      8_000,
+    )
     expect(await second?.tell(five)).toMatchObject({ admitted: 5 })
   }, 240_000)
 
@@ -185,22 +188,22 @@ if (server !== null && postgres !== null && database !== null) {
     const refusals = {
       cent: 'daily_cost_exceeded',
       token: 'daily_tokens_exceeded',
-      seat: 'concurrent_requests_exceeded',
+      reservation: 'concurrent_requests_exceeded',
       minute: 'requests_per_minute_exceeded',
     }
     const cases: Record<keyof typeof refusals, Partial<Limits>> = {
       cent: { dailyCostMicrocents: 200_999 },
       token: { dailyTokens: 2_209 },
-      seat: { concurrentRequests: 200 },
+      reservation: { concurrentRequests: 200 },
       minute: { requestsPerMinute: 200 },
     }
-    for (const name of ['cent', 'token', 'seat', 'minute'] as const) {
+    for (const name of ['cent', 'token', 'reservation', 'minute'] as const) {
       const request = unit(`acc_without_${name}`, cases[name])
       if (name === 'minute') {
         // An attempt without an answer counts until the end of its minute, so that fewer than 200 may be admitted.
         const race = await team.race(request, 100)
         expectHandedOut(race, 200, refusals[name], 200 - race.undecided)
-        expect(await reservationsOf(database, request.accountId)).toBe(200)
+        expect(await getReservations(database, request.accountId)).toBe(200)
       } else expectHandedOut(await raceFor200(team, request), 200, refusals[name])
     }
   }, 240_000)
@@ -218,6 +221,6 @@ if (server !== null && postgres !== null && database !== null) {
     expect(minute.admitted + minute.undecided).toBeGreaterThanOrEqual(10)
     await team.everyone({ kind: 'settle', tokens: 11, microcents: 1000 })
     await team.everyone({ kind: 'drain' })
-    expect((await dailyUsageOf(database, 'acc_dead', today())).microcents).toBe(cent.admitted * 1000)
+    expect((await getDailyUsage(database, 'acc_dead', today())).microcents).toBe(cent.admitted * 1000)
   }, 240_000)
 }

@@ -120,7 +120,7 @@ onServer('open routes: ask Postgres about no key when strangers show well-formed
       const { code } = await send(at, method, path, { ...headers, ...fromAnotherIp() }, body)
       expect([path, place, code === 'invalid_api_key']).toEqual([path, place, false])
     }
-  expect(on.countOf(keys.map(({ id }) => id))).toBe(0)
+  expect(on.getCount(keys.map(({ id }) => id))).toBe(0)
 })
 
 onServer(
@@ -136,7 +136,7 @@ onServer(
     expect(codes.has('429 ip_rate_limited')).toBe(true)
     for (const code of codes)
       expect(['401 invalid_api_key', '429 ip_rate_limited', '503 service_unavailable']).toContain(code)
-    const asked = on.countOf(keys.map(({ id }) => id))
+    const asked = on.getCount(keys.map(({ id }) => id))
     process.stdout.write(`300 unknown keys of one address: ${asked} were looked up\n`)
     // A hundred at once, and one more per second.
     expect(asked).toBeLessThanOrEqual(120)
@@ -153,7 +153,7 @@ onServer('chat: looks an unknown key up once when it is shown again and again', 
   expect((await chat(at, stranger.key)).code).toBe('invalid_api_key')
   on.forget()
   for (let count = 0; count < 20; count++) expect((await chat(at, stranger.key)).code).toBe('invalid_api_key')
-  expect(on.countOf([stranger.id])).toBe(0)
+  expect(on.getCount([stranger.id])).toBe(0)
 })
 
 /** Returns Postgres' own count of scans of the keys table, including the gateway's polls. */
@@ -218,15 +218,15 @@ onServer('chat: serves ten keys that are not in memory while 300 connections sho
 
 onServer('free endpoints: count requests with a known key by account, wherever they come from', async at => {
   const person = await owner(at)
-  const [one, two] = [(await createKeyFor(at, person, 'one')).key, (await createKeyFor(at, person, 'two')).key]
+  const [text, two] = [(await createKeyFor(at, person, 'one')).key, (await createKeyFor(at, person, 'two')).key]
   const other = (await createKeyFor(at, await owner(at))).key
   const from = fromAnotherIp()
   const enhance = async (key: string | null, headers: Record<string, string> = fromAnotherIp()) => {
     const credential = key === null ? {} : { authorization: `Bearer ${key}` }
     return (await send(at, 'POST', '/api/v1/chat/enhance', { ...credential, ...headers }, prompt)).status
   }
-  for (let count = 0; count < 5; count++) expect(await enhance(count % 2 ? one : two)).toBe(200)
-  expect(await enhance(one)).toBe(429)
+  for (let count = 0; count < 5; count++) expect(await enhance(count % 2 ? text : two)).toBe(200)
+  expect(await enhance(text)).toBe(429)
   expect(await enhance(two, from)).toBe(429)
   expect(await enhance(other, from)).toBe(200)
   for (let count = 0; count < 5; count++) expect(await enhance(null, from)).toBe(200)

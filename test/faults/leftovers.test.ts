@@ -76,11 +76,11 @@ async function startRun(until: RegExp, changes: Readonly<Record<string, string |
   })
   runs.add(run)
   let output = ''
-  const reading = (async () => {
+  const scan = (async () => {
     for await (const piece of run.stdout.pipeThrough(new TextDecoderStream())) output += piece
   })()
   await eventually(async () => until.test(output) || run.exitCode !== null, 120_000)
-  return { folder, run, output: () => reading.then(() => output) }
+  return { folder, run, output: () => scan.then(() => output) }
 }
 
 const everyChild = 'test/faults/every-child.ts'

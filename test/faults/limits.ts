@@ -5,11 +5,11 @@
  * settled and Redis emptied, and a further race must find nothing left of what the ledger has. Exits with 1 if a limit was exceeded, or more than 0.1% of available capacity was rejected.
  */
 
-import { keysOf, partitionOf } from '../../src/core/limits/redis.ts'
+import { getKeys, getPartition } from '../../src/core/limits/redis.ts'
 import { tagScopeName } from '../../src/core/limits/scopes.ts'
 import { projectTagName } from '../../src/core/request/tags.ts'
 import { migrate, openDatabase } from '../../src/database/database.ts'
-import { dailyUsageOf } from '../../src/ledger/ledger.ts'
+import { getDailyUsage } from '../../src/ledger/ledger.ts'
 import type { AdmissionRequest } from '../../src/limits/meter.ts'
 import { patientStore } from '../harness/patience.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
@@ -79,7 +79,7 @@ const faults: Readonly<Record<string, { readonly strike: Strike; readonly begins
 const limits = {
   cent: { dailyCostMicrocents: places * 1_000 + 999 },
   token: { dailyTokens: places * 11 + 10 },
-  seat: { concurrentRequests: places },
+  reservation: { concurrentRequests: places },
   minute: { requestsPerMinute: places },
 } as const
 const month = { monthlyCostMicrocents: places * 1_000 + 999 }
@@ -99,8 +99,8 @@ function besideKey(account: string, name: string) {
   }))
 }
 
-function mapped<T, U>(all: Readonly<Record<string, T>>, change: (one: T) => U): Record<string, U> {
-  return Object.fromEntries(Object.entries(all).map(([name, one]) => [name, change(one)]))
+function mapped<T, U>(all: Readonly<Record<string, T>>, change: (item: T) => U): Record<string, U> {
+  return Object.fromEntries(Object.entries(all).map(([name, item]) => [name, change(item)]))
 }
 
 function signal(pid: number, name: NodeJS.Signals): void {
@@ -122,7 +122,7 @@ let isWell = true
 for (const [fault, { strike, begins }] of Object.entries(faults)) {
   if (only !== undefined && only !== fault) continue
   for (const [kind, limit] of Object.entries(subjects).flatMap(([name, of]) =>
-    Object.keys(of('')).map(one => [name, one] as const),
+    Object.keys(of('')).map(text => [name, text] as const),
   )) {
     if (subject !== undefined && subject !== kind) continue
     const sums = { admitted: 0, over: 0, under: 0, slowestMs: 0 }
@@ -134,7 +134,7 @@ for (const [fault, { strike, begins }] of Object.entries(faults)) {
       const request = subjects[kind]?.(account)[limit] ?? unit(account, {})
       await storeLimits(account, request.scopes)
       const cluster = begins === 'cluster' ? await startRedisCluster() : null
-      const struck = cluster === null ? redis : await holderOf(cluster, account)
+      const struck = cluster === null ? redis : await getHolder(cluster, account)
       const addresses = Array.from({ length: gateways }, (_, index) => (index === 0 ? proxy.url : redis.url))
       const address = begins === 'without' ? 'redis://127.0.0.1:1' : cluster?.map(({ url }) => url).join(',')
       const team = startRacers(gateways, { redis: address ?? addresses, database: postgres.url })
@@ -148,7 +148,7 @@ for (const [fault, { strike, begins }] of Object.entries(faults)) {
       const admitted = first.admitted + second.admitted
       await team.everyone({ kind: 'settle', tokens: 11, microcents: 1_000, tags })
       await team.everyone({ kind: 'drain' })
-      const spent = await dailyUsageOf(database, account, Math.floor(Date.now() / 86_400_000))
+      const spent = await getDailyUsage(database, account, Math.floor(Date.now() / 86_400_000))
       if (spent.microcents !== admitted * 1_000) {
         process.stdout.write(`${account}: ${admitted} were admitted, and the ledger has ${spent.microcents / 1_000}\n`)
         isWell = false
@@ -197,8 +197,8 @@ async function storeLimits(account: string, scopes: AdmissionRequest['scopes'] =
 }
 
 /** Returns the cluster node with the account's counters. */
-async function holderOf(cluster: readonly PrivateRedis[], account: string): Promise<PrivateRedis> {
-  const slot = Number(await cluster[0]?.command('CLUSTER', 'KEYSLOT', keysOf(partitionOf(account)).epoch))
+async function getHolder(cluster: readonly PrivateRedis[], account: string): Promise<PrivateRedis> {
+  const slot = Number(await cluster[0]?.command('CLUSTER', 'KEYSLOT', getKeys(getPartition(account)).epoch))
   return cluster[slot < 5_461 ? 0 : slot < 10_923 ? 1 : 2] ?? Promise.reject(new Error('no such node'))
 }
 

@@ -13,10 +13,10 @@ import {
   eventStream,
   type Format,
   formats,
-  framesOf,
+  getFrames,
   models,
   requestsTo,
-  seatsTaken,
+  reservationsTaken,
   streamedCode,
   streamedModes,
   streamText,
@@ -26,7 +26,7 @@ const broken: { readonly requestId: string; readonly code: string; readonly prov
 
 /** Sends the first text, a pause in which it is delivered, then `rest`. */
 function afterWords(format: Format, rest: Partial<UpstreamAnswer> & { readonly frame?: string }): UpstreamAnswer {
-  const { opening, content } = framesOf(format, ['The first words. '])
+  const { opening, content } = getFrames(format, ['The first words. '])
   const { frame, ...how } = rest
   const first = [...opening, ...content].join('')
   const pieces = frame === undefined ? [piece(first), piece('', 40)] : [piece(first), piece(frame, 40)]
@@ -34,7 +34,7 @@ function afterWords(format: Format, rest: Partial<UpstreamAnswer> & { readonly f
   return { headers: eventStream, framing: 'chunked', pieces, ...how, ...cut }
 }
 
-const unfinished = (format: Format) => framesOf(format, ['and more']).content.join('')
+const unfinished = (format: Format) => getFrames(format, ['and more']).content.join('')
 
 const faults: readonly (readonly [
   string,
@@ -78,7 +78,7 @@ describe.each([...formats])('truncated stream of %s', failing => {
     const others = () => formats.filter(format => format !== failing).map(format => requestsTo(rig, format))
     const before = others()
     const askIn = async (mode: (typeof streamedModes)[number]) => {
-      const reply = await rig.ask(mode, { model: models[failing] })
+      const reply = await rig.send(mode, { model: models[failing] })
       expect([reply.httpStatus, reply.errors.map(error => error.code), reply.endings]).toEqual([
         200,
         [streamedCode(mode, code)],
@@ -116,7 +116,7 @@ test('truncated stream: ends only after its terminal event', async () => {
   const scripts = new Map<string, UpstreamAnswer>()
   for (const format of formats) {
     rig.play(format, request => scripts.get(/cut-\d+/.exec(request.body)?.[0] ?? '') ?? { status: 500 })
-    const frames = framesOf(format, text.match(/.{1,6}/gu) ?? [])
+    const frames = getFrames(format, text.match(/.{1,6}/gu) ?? [])
     const bytes = Buffer.from(streamText(frames))
     // Before this byte the end of the response is unknown.
     const told = format === 'anthropic' ? frames.closing.join('').length : frames.closing.slice(0, 1).join('').length
@@ -136,7 +136,7 @@ test('truncated stream: ends only after its terminal event', async () => {
         scripts.set(name, { headers: eventStream, framing, pieces, ...cut })
         const mode = streamedModes[tally.cuts % streamedModes.length] ?? 'native'
         jobs.push(async () => {
-          const reply = await rig.ask(mode, { model: models[format], fallback: false, prompt: name })
+          const reply = await rig.send(mode, { model: models[format], fallback: false, prompt: name })
           const isFinished = reply.endings > 0 || reply.finishReason !== null
           if (cutAt < endsAt)
             expect([name, format, framing, cutAt, isFinished]).toEqual([name, format, framing, cutAt, false])
@@ -162,7 +162,7 @@ test('truncated stream: ends only after its terminal event', async () => {
 }, 240_000)
 
 test('truncated stream: releases all reservations and upstream calls', async () => {
-  expect(seatsTaken(rig)).toBe(0)
+  expect(reservationsTaken(rig)).toBe(0)
   for (const format of formats)
     await rig.upstreams[format].until(ledger => ledger.every(({ outcome }) => outcome !== 'open'))
 })

@@ -80,9 +80,9 @@ export async function throughOutage(
   await Promise.all(streams)
 
   const all = await Promise.all(outcomes)
-  const seen = all.filter(one => 'id' in one)
-  const refused = all.filter(one => 'refused' in one).length
-  expect(all.filter(one => 'failed' in one)).toEqual([])
+  const seen = all.filter(item => 'id' in item)
+  const refused = all.filter(item => 'refused' in item).length
+  expect(all.filter(item => 'failed' in item)).toEqual([])
   if (!mayRefuse) expect(refused).toBe(0)
   expect(during).toBeGreaterThan(20)
   // A response that had waited for the end of the outage would not be 503.
@@ -144,7 +144,7 @@ async function outcome(asked: Promise<Response>): Promise<Outcome> {
 function lastEvent(text: string) {
   const line = text
     .split('\n')
-    .filter(one => one.startsWith('data: '))
+    .filter(part => part.startsWith('data: '))
     .at(-1)
   const event = JSON.parse(line?.slice(6) ?? '{}')
   return event.type === 'done' ? event : {}

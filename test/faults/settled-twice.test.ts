@@ -93,8 +93,8 @@ describe('ledger of instances that seemed dead', () => {
 
       await startProcess(folder, direct)
       await eventually(async () => (await rows()).every(({ truth }) => truth === 'final'), 15_000, 100)
-      const byId = (one: { id: string }, other: { id: string }) => one.id.localeCompare(other.id)
-      const ended = seen.map(one => ({ ...one, status: 'completed', truth: 'final' }))
+      const byId = (item: { id: string }, other: { id: string }) => item.id.localeCompare(other.id)
+      const ended = seen.map(item => ({ ...item, status: 'completed', truth: 'final' }))
       expect((await rows()).map(row => ({ ...row })).sort(byId)).toEqual(ended.sort(byId))
 
       const audited = await run('cli.ts', ['usage', 'reconcile', '--json'], { ...direct, GATEWAY_DATA_DIR: folder })

@@ -13,7 +13,7 @@ import { newAccount } from '../harness/account.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { jsonAnswer, startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
 import { insideV4, insideV6, payloads } from '../web/payloads.ts'
-import { type Answer, page, pathOf, redirectTo, startDns } from '../web/rig.ts'
+import { type Answer, getPath, page, redirectTo, startDns } from '../web/rig.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
 const fail = (line: string) => {
@@ -112,7 +112,7 @@ const flips = new Map<string, number>()
 let answersFlipped = 0
 
 /** Returns the lying DNS server's answer for a name: `way-index` and `.example.com`. */
-function answerOf(name: string): Answer | null {
+function findAnswer(name: string): Answer | null {
   const [, way = '', digits = ''] = /^([a-z]+)-(\d+)\./.exec(name) ?? []
   const index = Number(digits)
   const inside = { a: [insideFour(index)], aaaa: [insideSix(index)] }
@@ -168,7 +168,7 @@ function servePage(socket: Socket, path: string): void {
   }
 }
 
-function urlOf(way: Way, index: number): string {
+function getUrl(way: Way, index: number): string {
   // Neighbors are spellings of one address, of which a request tries one.
   if (way === 'direct') return all[(index * 499) % all.length] ?? ''
   return `http://${way}-${index}.example.com/${way}/${index}`
@@ -185,12 +185,12 @@ async function attack(): Promise<void> {
       const index = honest.get(address)
       if (port === 80 && index !== undefined) return void socket.end(page(`<p>Honest words ${index}.</p>`))
       if (port === 80 && address === pageAddress)
-        return void socket.once('data', head => servePage(socket, pathOf(head.toString('latin1'))))
+        return void socket.once('data', head => servePage(socket, getPath(head.toString('latin1'))))
       hits.push(`${address}:${port}`)
       socket.end(page(secret, 'text/plain'))
     }).listen(port, '::'),
   )
-  const dns = await startDns(answerOf, 53)
+  const dns = await startDns(findAnswer, 53)
   let bodies = ''
   const model = startUpstream(({ body }) => {
     bodies += body.includes(secret) ? body : ''
@@ -223,7 +223,7 @@ async function attack(): Promise<void> {
     const count = way === 'direct' ? all.length : way === 'flip' ? flipping : perWay
     const { tried, read } = await readAll(
       gateway,
-      Array.from({ length: count }, (_, index) => urlOf(way, index)),
+      Array.from({ length: count }, (_, index) => getUrl(way, index)),
     )
     say(
       `${way.padEnd(8)} ${count} addresses, ${tried} tried, ${read} pages of public addresses read, ${hits.length} canary hits`,

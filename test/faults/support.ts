@@ -32,7 +32,7 @@ export const modes = ['whole', 'json', ...streamedModes, 'responsesJson', 'messa
 export type Mode = (typeof modes)[number]
 
 export function isStreamed(mode: Mode): boolean {
-  return streamedModes.some(one => one === mode)
+  return streamedModes.some(streamedMode => streamedMode === mode)
 }
 
 /** The error code that a stream of this mode reports for one of the gateway's codes: Responses has codes of its own. */
@@ -57,7 +57,7 @@ const usualCounts: Counts = { input: 20, output: 7 }
  */
 export type Frames = { readonly opening: string[]; readonly content: string[]; readonly closing: string[] }
 
-export function framesOf(
+export function getFrames(
   format: Format,
   pieces: readonly string[],
   counts: Counts | null = usualCounts,
@@ -136,7 +136,7 @@ export function streamText({ opening, content, closing }: Frames): string {
 }
 
 /** Returns a complete response in each format's JSON. */
-export function wholeOf(
+export function getWhole(
   format: Format,
   text: string,
   counts: Counts | null = usualCounts,
@@ -212,10 +212,10 @@ export function goodAnswer(
     return {
       headers: eventStream,
       framing: 'chunked',
-      pieces: [streamText(framesOf(format, pieces, counts, 'stop', model))],
+      pieces: [streamText(getFrames(format, pieces, counts, 'stop', model))],
     }
   }
-  const whole = wholeOf(format, text, counts, 'stop', model)
+  const whole = getWhole(format, text, counts, 'stop', model)
   return { headers: { 'content-type': 'application/json' }, pieces: [JSON.stringify(whole)] }
 }
 
@@ -242,7 +242,7 @@ export type Rig = {
   waitBriefly(isBrief: boolean): void
   /** Advances the gateway's monotonic clock. */
   advance(milliseconds: number): void
-  ask(mode: Mode, options?: AskOptions): Promise<Reply>
+  send(mode: Mode, options?: AskOptions): Promise<Reply>
   /** Waits for a request's ledger row by its ID or tag. */
   row(idOrTag: string): Promise<Row>
   stop(): Promise<void>
@@ -339,7 +339,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     },
     heal() {
       aheadMs += 600_000
-      for (const model of gateway.deps.catalogue.list)
+      for (const model of gateway.deps.catalog.list)
         gateway.deps.health.report(`${model.provider}/${model.id}`, { outcome: 'ok' })
     },
     waitBriefly(isBrief) {
@@ -348,11 +348,11 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     advance(milliseconds) {
       aheadMs += milliseconds
     },
-    ask: (mode, asked = {}) => ask(gateway, mode, asked),
-    row: idOrTag => rowOf(gateway, idOrTag),
+    send: (mode, asked = {}) => send(gateway, mode, asked),
+    row: idOrTag => getRow(gateway, idOrTag),
     async stop() {
       await gateway.stop()
-      for (const one of Object.values(upstreams)) one.stop()
+      for (const item of Object.values(upstreams)) item.stop()
     },
   }
 }
@@ -426,7 +426,7 @@ export function bodyFor(mode: Mode, options: AskOptions): { path: string; body: 
   return { path: '/api/v1/chat', body: { prompt, ...model, ...streamed, ...capped, ...rest } }
 }
 
-async function ask(gateway: Gateway, mode: Mode, options: AskOptions): Promise<Reply> {
+async function send(gateway: Gateway, mode: Mode, options: AskOptions): Promise<Reply> {
   const { path, body } = bodyFor(mode, options)
   const response = await gateway.post(path, body, {}, options.signal)
   const text = await response.text()
@@ -489,7 +489,7 @@ export function readReply(httpStatus: number, headers: Headers, raw: string): Re
 }
 
 /** The JSON of each event of a stream, or of the one body. */
-function payloadsOf(headers: Headers, raw: string): readonly Record<string, unknown>[] {
+function getPayloads(headers: Headers, raw: string): readonly Record<string, unknown>[] {
   const isStream = (headers.get('content-type') ?? '').includes('event-stream')
   const texts = isStream ? [...raw.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => data) : [raw]
   return texts.map(text => JSON.parse(text) as Record<string, unknown>)
@@ -516,7 +516,7 @@ const responseEnds: Readonly<Record<string, string>> = { max_output_tokens: 'len
 
 /** Reads what was sent in the form of Responses. */
 export function readResponsesReply(httpStatus: number, headers: Headers, raw: string): Reply {
-  const wires = payloadsOf(headers, raw) as readonly ResponsesWire[]
+  const wires = getPayloads(headers, raw) as readonly ResponsesWire[]
   const [first] = wires
   const isBody = first?.object === 'response'
   const terminals = wires.filter(({ type }) => type === 'response.completed' || type === 'response.incomplete')
@@ -570,7 +570,7 @@ const messageEnds: Readonly<Record<string, string>> = {
 
 /** Reads what was sent in the form of Messages. */
 export function readMessagesReply(httpStatus: number, headers: Headers, raw: string): Reply {
-  const wires = payloadsOf(headers, raw) as readonly MessagesWire[]
+  const wires = getPayloads(headers, raw) as readonly MessagesWire[]
   const body = wires.find(({ type }) => type === 'message')
   const reason = body?.stop_reason ?? wires.find(({ delta }) => delta?.stop_reason)?.delta?.stop_reason ?? null
   const last = wires.findLast(({ type }) => type === 'message_delta')
@@ -602,7 +602,7 @@ export function readMessagesReply(httpStatus: number, headers: Headers, raw: str
   }
 }
 
-function rowOf(gateway: Gateway, idOrTag: string): Promise<Row> {
+function getRow(gateway: Gateway, idOrTag: string): Promise<Row> {
   return untilFound(async () => {
     const rows = await gateway.deps.database.run(
       ({ sql }) => sql<Row[]>`
@@ -616,8 +616,8 @@ function rowOf(gateway: Gateway, idOrTag: string): Promise<Row> {
 }
 
 /** Returns the open reservations of the setup's account. */
-export function seatsTaken({ gateway }: Rig): number {
+export function reservationsTaken({ gateway }: Rig): number {
   const limits = { requestsPerMinute: 0, concurrentRequests: 1_000_000, dailyTokens: 0, dailyCostMicrocents: 0 }
-  const standing = gateway.deps.meter.standing(gateway.accountId, limits)
-  return standing === null ? 0 : standing.seats.limit - standing.seats.remaining
+  const quotaStatus = gateway.deps.meter.quotaStatus(gateway.accountId, limits)
+  return quotaStatus === null ? 0 : quotaStatus.reservations.limit - quotaStatus.reservations.remaining
 }

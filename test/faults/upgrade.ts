@@ -36,7 +36,7 @@ const settings = {
   JWT_SECRET: 'rolling upgrade '.repeat(4),
   DRAIN_NOTICE_MS: String(drainNoticeMs),
 }
-const portOf = ({ url }: GatewayProcess) => Number(new URL(url).port)
+const getPort = ({ url }: GatewayProcess) => Number(new URL(url).port)
 
 /** Starts one instance and waits until it reports that it is ready. */
 async function startReady(release: string): Promise<GatewayProcess> {
@@ -49,7 +49,7 @@ const running: GatewayProcess[] = []
 for (let number = 0; number < Number(instances); number++) running.push(await startReady(former))
 const front = startProxy(null)
 const frontUrl = `http://127.0.0.1:${front.port}`
-front.leadTo(...running.map(portOf))
+front.leadTo(...running.map(getPort))
 
 const database = openDatabase(postgres.url, { connections: 1, ...patientStore })
 /** Creates an account with ample limits except for requests per minute, in columns that both releases have. */
@@ -81,15 +81,15 @@ const bounded = startCallers({ url: frontUrl, key: limited.key, callers: 2, paus
 await Bun.sleep(3_000)
 const startedAt = performance.now()
 for (const old of running.splice(0)) {
-  const others = running.map(portOf)
+  const others = running.map(getPort)
   const next = await startReady(root)
   running.push(next)
-  front.leadTo(portOf(old), ...others, portOf(next))
+  front.leadTo(getPort(old), ...others, getPort(next))
   await Bun.sleep(3_000)
   // A balancer learns of the drain while the instance still accepts connections.
   old.kill('SIGTERM')
   await Bun.sleep(drainNoticeMs / 4)
-  front.leadTo(...running.map(portOf))
+  front.leadTo(...running.map(getPort))
   const code = await old.exited
   if (code !== 0) say(`an instance of ${commit} ended with ${code}: ${old.output().slice(-2_000)}`)
 }

@@ -1,7 +1,7 @@
 /** A gateway that is killed between the request to a receiver and its record. */
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { freshFolder, onEmbedded, startProcess, stopProcesses } from '../harness/processes.ts'
-import { ask } from '../harness/users.ts'
+import { sendRequest } from '../harness/users.ts'
 
 setDefaultTimeout(240_000)
 
@@ -28,13 +28,13 @@ test('webhook delivery: arrives again with the same ID and body after the sender
   const folder = await freshFolder()
   const environment = { WEBHOOKS_PRIVATE_HOSTS: 'allow' }
   const gateway = await startProcess(folder, environment)
-  const registered = await ask<{ token: string }>(gateway, 'POST', '/api/v1/auth/register', {
+  const registered = await sendRequest<{ token: string }>(gateway, 'POST', '/api/v1/auth/register', {
     body: { email: 'owner@example.test', password: 'a long password' },
   })
   const { token } = registered.body
   const url = `http://127.0.0.1:${receiver.port}/`
-  expect((await ask(gateway, 'POST', '/api/v1/webhooks', { token, body: { url } })).status).toBe(201)
-  expect((await ask(gateway, 'POST', '/api/v1/keys', { token, body: { name: 'key' } })).status).toBe(201)
+  expect((await sendRequest(gateway, 'POST', '/api/v1/webhooks', { token, body: { url } })).status).toBe(201)
+  expect((await sendRequest(gateway, 'POST', '/api/v1/keys', { token, body: { name: 'key' } })).status).toBe(201)
   await first.promise
   gateway.kill('SIGKILL')
   await gateway.exited

@@ -67,14 +67,14 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
 
   describe('two workers', () => {
     test('answer on one port, each with its own folder, and print one startup message', async () => {
-      expect(workersOf(gateway.pid)).toHaveLength(2)
-      const before = workersOf(gateway.pid).map(openSockets)
+      expect(getWorkers(gateway.pid)).toHaveLength(2)
+      const before = getWorkers(gateway.pid).map(openSockets)
       // The first worker prints the message before the others listen: they join shortly after.
       let grown: number[] = []
       for (let tries = 0; tries < 40 && !(grown.length > 1 && grown.every(count => count > 4)); tries++) {
         if (tries > 0) await Bun.sleep(100)
         const sockets = await Promise.all(Array.from({ length: 40 }, () => knock(gateway)))
-        grown = workersOf(gateway.pid).map((pid, index) => openSockets(pid) - (before[index] ?? 0))
+        grown = getWorkers(gateway.pid).map((pid, index) => openSockets(pid) - (before[index] ?? 0))
         for (const socket of sockets) socket.destroy()
       }
       process.stdout.write(`40 connections went ${grown.join(' and ')}\n`)
@@ -93,15 +93,15 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
     })
 
     test('share an account’s requests per minute and concurrent requests: each is granted once', async () => {
-      const [minute, seats] = await Promise.all([
+      const [minute, reservations] = await Promise.all([
         keyWith({ requestsPerMinute: 20, concurrentRequests: 100 }),
         keyWith({ requestsPerMinute: 1_000, concurrentRequests: 3 }),
       ])
-      const asked = await Promise.all(Array.from({ length: 60 }, () => ask(gateway, minute, 'hello')))
+      const asked = await Promise.all(Array.from({ length: 60 }, () => send(gateway, minute, 'hello')))
       expect(counted(asked.map(({ status }) => status))).toEqual({ 200: 20, 429: 40 })
       await Promise.all(asked.map(answer => answer.text()))
       const streams = await Promise.all(
-        Array.from({ length: 16 }, () => ask(gateway, seats, endless, { stream: true })),
+        Array.from({ length: 16 }, () => send(gateway, reservations, endless, { stream: true })),
       )
       expect(counted(streams.map(({ status }) => status))).toEqual({ 200: 3, 429: 13 })
       await Promise.all(streams.map(answer => answer.body?.cancel()))
@@ -120,8 +120,8 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
     test('end every stream complete after SIGTERM, with exit code 0 and no remaining process', async () => {
       const key = await keyWith({ requestsPerMinute: 1_000, concurrentRequests: 100 })
       const paced = '[[sim:tokens=60, chunk=8, pace_ms=50]] tell me'
-      const streams = await Promise.all(Array.from({ length: 8 }, () => ask(gateway, key, paced, { stream: true })))
-      const workers = workersOf(gateway.pid)
+      const streams = await Promise.all(Array.from({ length: 8 }, () => send(gateway, key, paced, { stream: true })))
+      const workers = getWorkers(gateway.pid)
       gateway.kill('SIGTERM')
       const ends = await Promise.all(streams.map(answer => answer.text().then(isWhole, () => false)))
       expect(counted(ends)).toEqual({ true: 8 })
@@ -161,24 +161,24 @@ describe('two workers without Redis', () => {
 
   test('share the embedded database and its first account', async () => {
     const key = /API key +(gw_live_\w+)/.exec(gateway.output())?.[1] ?? ''
-    const answers = await Promise.all(Array.from({ length: 5 }, () => ask(gateway, key, 'hello')))
+    const answers = await Promise.all(Array.from({ length: 5 }, () => send(gateway, key, 'hello')))
     expect(counted(answers.map(({ status }) => status))).toEqual({ 200: 5 })
   })
 
   test('share all four limits of an account: the last unit of each is granted once', async () => {
-    const [minute, seats, tokens, cost] = await Promise.all([
+    const [minute, reservations, tokens, cost] = await Promise.all([
       keyWith({ ...roomy, requestsPerMinute: 10, concurrentRequests: 100 }),
       keyWith({ ...roomy, concurrentRequests: 3 }),
       keyWith({ ...roomy, concurrentRequests: 100, dailyTokens: 2_000 }),
       keyWith({ ...roomy, concurrentRequests: 100, dailyCostMicrocents: 200_000 }),
     ])
     const race = async (key: string, count: number) => {
-      const all = await Promise.all(Array.from({ length: count }, () => ask(gateway, key, endless, { stream: true })))
+      const all = await Promise.all(Array.from({ length: count }, () => send(gateway, key, endless, { stream: true })))
       await Promise.all(all.map(answer => answer.body?.cancel()))
       return counted(all.map(({ status }) => status))
     }
     expect(await race(minute, 16)).toEqual({ 200: 10, 429: 6 })
-    expect(await race(seats, 8)).toEqual({ 200: 3, 429: 5 })
+    expect(await race(reservations, 8)).toEqual({ 200: 3, 429: 5 })
     for (const key of [tokens, cost]) {
       const { 429: refused = 0, ...rest } = await race(key, 8)
       expect(Object.keys(rest)).toEqual(['200'])
@@ -197,51 +197,51 @@ describe('two workers without Redis', () => {
   test('replace a killed one, settle its open requests and release their reservations', async () => {
     const key = await keyWith({ ...roomy, concurrentRequests: 8 })
     const paced = '[[sim:tokens=120, chunk=8, pace_ms=100]] tell me'
-    const streams = await Promise.all(Array.from({ length: 8 }, () => ask(gateway, key, paced, { stream: true })))
+    const streams = await Promise.all(Array.from({ length: 8 }, () => send(gateway, key, paced, { stream: true })))
     const ids = streams.map(answer => answer.headers.get('x-request-id') ?? '')
     const ends = Promise.all(streams.map(answer => answer.text().then(isWhole, () => false)))
     // The first checkpoint of a request precedes its output.
     await eventually(() => ids.every(id => hasOutput(folder, id)), 30_000)
-    const workers = workersOf(gateway.pid)
+    const workers = getWorkers(gateway.pid)
     const [first = 0] = workers
     process.kill(first, 'SIGKILL')
     // A connection in the queue of the dying worker is reset with it.
-    await eventually(async () => (await ask(gateway, key, 'hello').catch(() => null))?.status === 200, 60_000)
+    await eventually(async () => (await send(gateway, key, 'hello').catch(() => null))?.status === 200, 60_000)
     const whole = (await ends).filter(Boolean).length
     await eventually(async () => (await outputTokens(ids)).size === 8, 60_000)
     const rows = [...(await outputTokens(ids)).values()]
     expect(rows.filter(({ status }) => status === 'completed')).toHaveLength(whole)
     expect(rows.every(({ tokens }) => tokens > 0)).toBe(true)
-    await eventually(() => workersOf(gateway.pid).filter(pid => !workers.includes(pid)).length === 1, 60_000)
+    await eventually(() => getWorkers(gateway.pid).filter(pid => !workers.includes(pid)).length === 1, 60_000)
   })
 
   test('restart one after another on SIGUSR2 without a truncated or rejected request on a kept connection', async () => {
     const key = await keyWith({ ...roomy, concurrentRequests: 100 })
     await eventually(async () => (await readyOnes(gateway)) === 2, 60_000)
-    const before = workersOf(gateway.pid)
+    const before = getWorkers(gateway.pid)
     const callers = startCallers({ url: gateway.url, key, callers: 4, pauseMs: 150 })
     process.kill(gateway.pid, 'SIGUSR2')
     await eventually(() => gateway.output().includes('"event":"workers_replaced"'), 120_000)
     const { answered, failed } = await callers.stop()
     expect(failed).toEqual({})
     expect(answered).toBeGreaterThan(20)
-    expect(workersOf(gateway.pid).filter(pid => before.includes(pid))).toEqual([])
+    expect(getWorkers(gateway.pid).filter(pid => before.includes(pid))).toEqual([])
   })
 
   test('reload the credentials in every worker on SIGHUP, and keep running', async () => {
     await eventually(async () => (await readyOnes(gateway)) === 2, 60_000)
-    const before = workersOf(gateway.pid)
+    const before = getWorkers(gateway.pid)
     const reloads = () => gateway.output().split('"event":"config_reloaded"').length - 1
     process.kill(gateway.pid, 'SIGHUP')
     await eventually(() => reloads() === 2, 60_000)
-    expect(workersOf(gateway.pid)).toEqual(before)
+    expect(getWorkers(gateway.pid)).toEqual(before)
   })
 
   test('stop when their supervisor is killed; open requests are in the ledger of the next start, also with one process', async () => {
     const key = await keyWith({ ...roomy, concurrentRequests: 100 })
     const paced = '[[sim:tokens=60, chunk=8, pace_ms=100]] tell me'
-    const streams = await Promise.all(Array.from({ length: 4 }, () => ask(gateway, key, paced, { stream: true })))
-    const workers = workersOf(gateway.pid)
+    const streams = await Promise.all(Array.from({ length: 4 }, () => send(gateway, key, paced, { stream: true })))
+    const workers = getWorkers(gateway.pid)
     gateway.kill('SIGKILL')
     const texts = Promise.all(streams.map(answer => answer.text().catch(() => '')))
     await gateway.exited
@@ -278,7 +278,7 @@ async function readyOnes(gateway: GatewayProcess): Promise<number> {
 }
 
 /** Uses its own connection, so that the kernel chooses the worker. */
-function ask(gateway: GatewayProcess, key: string, prompt: string, fields: object = {}): Promise<Response> {
+function send(gateway: GatewayProcess, key: string, prompt: string, fields: object = {}): Promise<Response> {
   return fetch(`${gateway.url}/api/v1/chat`, {
     method: 'POST',
     keepalive: false,
@@ -305,7 +305,7 @@ function knock(gateway: GatewayProcess): Promise<Socket> {
   })
 }
 
-function workersOf(parent: number): number[] {
+function getWorkers(parent: number): number[] {
   const tasks = readdirSync(`/proc/${parent}/task`)
   return tasks.flatMap(task =>
     readFileSync(`/proc/${parent}/task/${task}/children`, 'utf8').split(' ').filter(Boolean).map(Number),

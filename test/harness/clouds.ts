@@ -125,7 +125,11 @@ export async function attemptAt({
   clock = systemClock,
   network = systemNetwork,
 }: Asked): Promise<Outcome> {
-  const { ask } = readCompatible({ prompt: 'Say hello. [[sim:tokens=40]]', stream: true, ...body }, new Headers(), 10)
+  const { request } = readCompatible(
+    { prompt: 'Say hello. [[sim:tokens=40]]', stream: true, ...body },
+    new Headers(),
+    10,
+  )
   const caller = new AbortController()
   const attempt = new UpstreamAttempt(
     { clock, network },
@@ -139,7 +143,7 @@ export async function attemptAt({
         reason: () => 'named',
         parts: () => null,
       },
-      ask: { ask, model, outputCap: 2_000, stream: ask.stream !== null },
+      request: { request, model, outputCap: 2_000, stream: request.stream !== null },
       deadlines,
       deadlineAt: clock.monotonic() + deadlines.totalMs,
       signal: caller.signal,
@@ -169,7 +173,7 @@ export function hostedAs(provider: string, id: string): Model {
 
 /** Returns a model of the catalog. */
 export function catalogModel(provider: string): Model {
-  const model = catalog.find(one => one.provider === provider && !one.deprecated && one.capabilities.streaming)
+  const model = catalog.find(item => item.provider === provider && !item.deprecated && item.capabilities.streaming)
   if (model === undefined) throw new Error('the catalog has changed: choose another provider')
   return model
 }

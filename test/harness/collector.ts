@@ -45,7 +45,8 @@ export function startCollector(): Collector {
       return new Response('{}', { status })
     },
   })
-  const bodies = <T>(path: string) => requests.filter(one => one.path === path).map(one => JSON.parse(one.body) as T)
+  const bodies = <T>(path: string) =>
+    requests.filter(request => request.path === path).map(request => JSON.parse(request.body) as T)
   return {
     url: `http://127.0.0.1:${server.port}`,
     requests,

@@ -74,7 +74,7 @@ export async function startGateway(
     passwords: createPasswords(cheapHashing),
     ...options,
   })
-  const account = deps.firstAccount ?? (await firstAccountOf(deps))
+  const account = deps.firstAccount ?? (await getFirstAccount(deps))
   const found = await answered(() => findAccountByEmail(deps.database, account.email))
   if (found === null) throw new Error('the first account is in the database')
   await changeAccount(deps.database, found.account.id, { ...unlimited, ...options.limits })
@@ -106,7 +106,7 @@ export async function startGateway(
 }
 
 /** Creates the first account. On a busy machine an attempt may store one whose answer comes too late: it is removed. */
-async function firstAccountOf({ database, passwords, clock, newId }: Deps): Promise<FirstAccount> {
+async function getFirstAccount({ database, passwords, clock, newId }: Deps): Promise<FirstAccount> {
   for (let tries = 0; tries < 10; tries++) {
     const account = await answered(() => makeFirstAccount(database, passwords, clock, newId))
     if (account !== null) return account
@@ -116,10 +116,10 @@ async function firstAccountOf({ database, passwords, clock, newId }: Deps): Prom
 }
 
 /** Retries until the database answers: on a busy machine the first connection may take longer than a query may. */
-export async function answered<T>(ask: () => Promise<T>): Promise<T> {
+export async function answered<T>(send: () => Promise<T>): Promise<T> {
   for (const until = performance.now() + 60_000; ; await Bun.sleep(50))
     try {
-      return await ask()
+      return await send()
     } catch (cause) {
       if (performance.now() > until) throw cause
     }

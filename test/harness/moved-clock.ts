@@ -29,7 +29,7 @@ export function movedClock(start = 0) {
   }
   /** Runs the next timer that is due at `end`; false = none is. */
   const runNext = async (end: number) => {
-    const due = [...timers].filter(([, { at }]) => at <= end).toSorted(([, one], [, other]) => one.at - other.at)[0]
+    const due = [...timers].filter(([, { at }]) => at <= end).toSorted(([, item], [, other]) => item.at - other.at)[0]
     if (due === undefined) return false
     timers.delete(due[0])
     now = Math.max(now, due[1].at)
@@ -93,7 +93,7 @@ export function leapingClock() {
   const leap = (milliseconds: number) => {
     ahead += milliseconds
     const due = [...timers.values()].filter(({ at }) => at <= monotonic())
-    for (const { run } of due.toSorted((one, other) => one.at - other.at)) run()
+    for (const { run } of due.toSorted((item, other) => item.at - other.at)) run()
   }
   return { clock, leap }
 }

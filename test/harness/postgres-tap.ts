@@ -4,7 +4,7 @@ import { connect, createServer, type Socket } from 'node:net'
 export type PostgresTap = {
   readonly url: string
   /** Returns how many of these texts were sent since the last `forget`. */
-  countOf(texts: readonly string[]): number
+  getCount(texts: readonly string[]): number
   forget(): void
   stop(): void
 }
@@ -17,18 +17,18 @@ export function startPostgresTap(url: string): PostgresTap {
   const server = createServer(near => {
     const far = connect(Number(port), '127.0.0.1')
     near.on('data', bytes => void sent.push(Buffer.from(bytes)))
-    for (const [one, other] of [
+    for (const [socket, other] of [
       [near, far],
       [far, near],
     ] as const) {
-      open.add(one)
-      one.setNoDelay(true)
-      one.on('error', () => {})
-      one.on('close', () => {
-        open.delete(one)
+      open.add(socket)
+      socket.setNoDelay(true)
+      socket.on('error', () => {})
+      socket.on('close', () => {
+        open.delete(socket)
         other.destroy()
       })
-      one.pipe(other)
+      socket.pipe(other)
     }
   })
   server.listen(0, '127.0.0.1')
@@ -38,7 +38,7 @@ export function startPostgresTap(url: string): PostgresTap {
   tapped.port = String(address.port)
   return {
     url: tapped.href,
-    countOf(texts) {
+    getCount(texts) {
       const all = Buffer.concat(sent).toString('latin1')
       return texts.filter(text => all.includes(text)).length
     },

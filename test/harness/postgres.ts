@@ -110,7 +110,7 @@ function unprivilegedUser(): User | null {
   for (const name of ['postgres', 'nobody']) {
     const line = readFileSync('/etc/passwd', 'utf8')
       .split('\n')
-      .find(one => one.startsWith(`${name}:`))
+      .find(part => part.startsWith(`${name}:`))
     const [, , uid, gid] = line?.split(':') ?? []
     if (uid !== undefined && gid !== undefined) return { uid: Number(uid), gid: Number(gid) }
   }

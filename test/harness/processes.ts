@@ -88,7 +88,7 @@ export async function startProcess(
   const child = spawn('main.ts', [], settings, release)
   let output = ''
   const { promise: listening, resolve: heard } = Promise.withResolvers<string>()
-  const reading = (async () => {
+  const scan = (async () => {
     const decoder = new TextDecoder()
     for await (const piece of child.stdout) {
       output += decoder.decode(piece, { stream: true })
@@ -105,7 +105,7 @@ export async function startProcess(
     startedInMs: Math.round(performance.now() - began),
     output: () => output,
     kill: signal => child.kill(signal),
-    exited: Promise.all([child.exited, reading]).then(([code]) => code),
+    exited: Promise.all([child.exited, scan]).then(([code]) => code),
     chat: (key, prompt, fields = {}) =>
       fetch(`${url}/api/v1/chat`, {
         method: 'POST',
@@ -131,7 +131,7 @@ export async function onEmbedded<T>(
 }
 
 /** The ledger of a data folder. */
-export function ledgerOf(
+export function getLedger(
   folder: string,
 ): Promise<Pick<UsageRow, 'requestId' | 'status' | 'errorCode' | 'outputTokens'>[]> {
   return onEmbedded(

@@ -39,7 +39,7 @@ export function scrape(text: string): Scraped {
     const suffix = sample.name.slice(family.length)
     const expected = types.get(family) === 'histogram' ? ['_bucket', '_sum', '_count'] : ['']
     if (!sample.name.startsWith(family) || !expected.includes(suffix)) throw new Error(`outside its family: ${line}`)
-    const series = seriesOf(sample.name, sample.labels)
+    const series = getSeries(sample.name, sample.labels)
     if (values.has(series)) throw new Error(`twice: ${line}`)
     values.set(series, sample.value)
     lines.push(sample)
@@ -73,14 +73,14 @@ function parsed(line: string): Line {
   return { name, labels, value: value === '+Inf' ? Number.POSITIVE_INFINITY : Number(value) }
 }
 
-function seriesOf(name: string, labels: Readonly<Record<string, string>>): string {
-  const pairs = Object.entries(labels).sort(([one], [other]) => (one < other ? -1 : 1))
+function getSeries(name: string, labels: Readonly<Record<string, string>>): string {
+  const pairs = Object.entries(labels).sort(([text], [other]) => (text < other ? -1 : 1))
   return pairs.length === 0 ? name : `${name}{${pairs.map(([key, value]) => `${key}=${JSON.stringify(value)}`).join()}}`
 }
 
 /** Checks that buckets increase and that the last is `+Inf` and equals the count. */
 function checkBuckets(name: string, lines: readonly Line[]): void {
-  const withoutBound = ({ labels: { le: _, ...labels } }: Line) => seriesOf(name, labels)
+  const withoutBound = ({ labels: { le: _, ...labels } }: Line) => getSeries(name, labels)
   const buckets = Map.groupBy(
     lines.filter(line => line.name === `${name}_bucket`),
     withoutBound,

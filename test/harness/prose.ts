@@ -2,7 +2,8 @@
 import ts from 'typescript-5-4'
 
 export type Prose = {
-  readonly kind: 'comment' | 'title' | 'string' | 'jsx'
+  /** `name`: a declared function, variable, parameter or type. */
+  readonly kind: 'comment' | 'title' | 'string' | 'jsx' | 'name'
   readonly text: string
   readonly line: number
 }
@@ -28,7 +29,7 @@ export function extractProse(path: string, text: string): Prose[] {
 
   const visit = (node: ts.Node, blocks: readonly string[]) => {
     if (ts.isCallExpression(node) && titleCall.test(text.slice(node.expression.getStart(file), node.expression.end))) {
-      const title = titleOf(node)
+      const title = findTitle(node)
       if (title !== null) {
         const isBlock = text.startsWith('describe', node.expression.getStart(file))
         if (!isBlock) titles.push({ start: node.getStart(file), text: [...blocks, title].join(': ') })
@@ -43,6 +44,7 @@ export function extractProse(path: string, text: string): Prose[] {
       mark(node, 'code', '')
       return
     }
+    if (declaresName(node) && ts.isIdentifier(node.name)) mark(node.name, 'name', node.name.text)
     if (ts.isStringLiteralLike(node) || ts.isTemplateExpression(node)) markLiterals(node, 'string')
     else if (ts.isRegularExpressionLiteral(node)) mark(node, 'code', '')
     else if (ts.isJsxText(node)) mark(node, 'jsx', node.text)
@@ -68,13 +70,21 @@ export function extractProse(path: string, text: string): Prose[] {
     .map(lineCounter(text))
 }
 
+const declaresName = (node: ts.Node) =>
+  ts.isVariableDeclaration(node) ||
+  ts.isParameter(node) ||
+  ts.isBindingElement(node) ||
+  ts.isFunctionDeclaration(node) ||
+  ts.isTypeAliasDeclaration(node) ||
+  ts.isInterfaceDeclaration(node)
+
 /** Names of style classes are no text. */
 const isClassAttribute = (node: ts.Node) =>
   ts.isJsxAttribute(node) && ts.isIdentifier(node.name) && node.name.text === 'class'
 
 const asTitle = ({ start, text }: Title): Span => ({ kind: 'title', start, end: start, text })
 
-function titleOf(call: ts.CallExpression): string | null {
+function findTitle(call: ts.CallExpression): string | null {
   const [first] = call.arguments
   if (first === undefined) return null
   if (ts.isStringLiteralLike(first)) return first.text

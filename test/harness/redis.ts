@@ -122,17 +122,22 @@ export async function startSentinel(
   const own = [
     ...['down-after-milliseconds 500', 'failover-timeout 2000'],
     ...(password === '' ? [] : [`auth-pass ${JSON.stringify(decodeURIComponent(password))}`]),
-  ].map(one => one.replace(' ', ` ${name} `))
+  ].map(text => text.replace(' ', ` ${name} `))
   const monitor = `monitor ${name} 127.0.0.1 ${tls === undefined ? primary.port : primary.tlsPort} 1`
   writeFileSync(
     file,
     [
       ...(tls === undefined
         ? [`port ${port}`]
-        : ['port 0', `tls-port ${port}`, 'tls-replication yes', ...tlsSettings(tls).map(one => one.join(' '))]),
+        : [
+            'port 0',
+            `tls-port ${port}`,
+            'tls-replication yes',
+            ...tlsSettings(tls).map(tlsSetting => tlsSetting.join(' ')),
+          ]),
       'bind 127.0.0.1',
       `dir ${folder}`,
-      ...[monitor, ...own].map(one => `sentinel ${one}`),
+      ...[monitor, ...own].map(text => `sentinel ${text}`),
       ...(login === undefined ? [] : [loginSetting(login)]),
       '',
     ].join('\n'),

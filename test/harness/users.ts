@@ -34,7 +34,7 @@ export function fromAnotherIp(): Record<string, string> {
 }
 
 /** Sends one request and parses its response if it is JSON. */
-export async function ask<T = Record<string, unknown>>(
+export async function sendRequest<T = Record<string, unknown>>(
   gateway: At,
   method: string,
   path: string,
@@ -59,7 +59,7 @@ export async function ask<T = Record<string, unknown>>(
 export async function owner(gateway: At, headers = fromAnotherIp()): Promise<Person> {
   const email = `person${++made}@example.test`
   const password = `a password of ${made}`
-  const { status, body } = await ask<SignedIn>(gateway, 'POST', '/api/v1/auth/register', {
+  const { status, body } = await sendRequest<SignedIn>(gateway, 'POST', '/api/v1/auth/register', {
     body: { email, password },
     headers,
   })
@@ -71,12 +71,12 @@ export async function owner(gateway: At, headers = fromAnotherIp()): Promise<Per
 export async function addMember(gateway: At, inviter: Person, role: Exclude<Role, 'owner'>): Promise<Person> {
   const email = `person${++made}@example.test`
   const password = `a password of ${made}`
-  const invited = await ask<{ token: string }>(gateway, 'POST', '/api/v1/team/invitations', {
+  const invited = await sendRequest<{ token: string }>(gateway, 'POST', '/api/v1/team/invitations', {
     token: inviter.token,
     body: { email, role },
   })
   expect(invited.status).toBe(201)
-  const { status, body } = await ask<SignedIn>(
+  const { status, body } = await sendRequest<SignedIn>(
     gateway,
     'POST',
     `/api/v1/team/invitations/${invited.body.token}/accept`,
@@ -95,7 +95,7 @@ export async function confirmedOwner(gateway: Gateway, smtp: Pick<SmtpServer, 'l
       .map(({ text }) => /\/#\/verify\/(gw_verify_[\w-]{43})\s/.exec(text)?.[1])
       .find(token => token !== undefined)
   await eventually(() => tokenIn() !== undefined, 5000)
-  const confirmed = await ask(gateway, 'POST', `/api/v1/auth/verify/${tokenIn()}`, {
+  const confirmed = await sendRequest(gateway, 'POST', `/api/v1/auth/verify/${tokenIn()}`, {
     body: { password: person.password },
   })
   expect(confirmed.status).toBe(200)
@@ -125,7 +125,7 @@ export async function signIn(
   { email, password }: { readonly email: string; readonly password: string },
   headers = fromAnotherIp(),
 ): Promise<Person | null> {
-  const { status, body } = await ask<SignedIn>(gateway, 'POST', '/api/v1/auth/login', {
+  const { status, body } = await sendRequest<SignedIn>(gateway, 'POST', '/api/v1/auth/login', {
     body: { email, password },
     headers,
   })
@@ -134,7 +134,7 @@ export async function signIn(
 
 /** Creates a key for a user. */
 export async function createKeyFor(gateway: At, { token }: Pick<Person, 'token'>, name = 'key') {
-  const { status, body } = await ask<{ id: string; key: string }>(gateway, 'POST', '/api/v1/keys', {
+  const { status, body } = await sendRequest<{ id: string; key: string }>(gateway, 'POST', '/api/v1/keys', {
     token,
     body: { name },
   })

@@ -6,7 +6,7 @@ import { callerAddress, createCallers } from '../../src/http/authentication.ts'
 describe('clientAddress', () => {
   const trusted = new Set(['10.0.0.1', '10.0.0.2', '2001:db8::1'])
   const address = (socket: string | null, forwarded: string | null) =>
-    callerAddress(socket, forwarded, one => trusted.has(one))
+    callerAddress(socket, forwarded, text => trusted.has(text))
 
   test.each<[string, string | null, string | null, string]>([
     ['the socket’s own where nobody is trusted', '203.0.113.9', '198.51.100.7', '203.0.113.9'],
@@ -55,7 +55,7 @@ describe('a hop that is no address', () => {
     'x'.repeat(10_000),
     '2001:db8::9/64',
   ]
-  const isTrusted = (one: string) => one === '10.0.0.1' || one === '10.0.0.2'
+  const isTrusted = (text: string) => text === '10.0.0.1' || text === '10.0.0.2'
 
   test.each(junk)('counts as the proxy that reports it: %j', hop => {
     expect(callerAddress('10.0.0.1', hop, isTrusted)).toBe('10.0.0.1')
@@ -81,7 +81,7 @@ describe('createCallers', () => {
   }
   const { authenticate } = createCallers(keys, { take: () => 0 })
   const found = async (headers: Record<string, string>) => authenticate(new Headers(headers), () => '192.0.2.1')
-  const ask = (headers: Record<string, string>) => found(headers).catch(error => `${error.status} ${error.code}`)
+  const send = (headers: Record<string, string>) => found(headers).catch(error => `${error.status} ${error.code}`)
 
   test.each<[Record<string, string>, boolean]>([
     [{ authorization: 'Bearer good' }, true],
@@ -101,7 +101,7 @@ describe('createCallers', () => {
     [{ authorization: 'Bearer' }, false],
     [{}, false],
   ])('%j: %p', async (headers, isGood) => {
-    expect(await ask(headers)).toEqual(isGood ? caller : '401 invalid_api_key')
+    expect(await send(headers)).toEqual(isGood ? caller : '401 invalid_api_key')
   })
 
   test('tells who holds an expired key that it has expired', async () => {
@@ -139,7 +139,7 @@ describe('createCallers', () => {
 
   test('does not retry a failed key with a foreign credential of the other header', async () => {
     asked.length = 0
-    await ask({ authorization: 'Bearer bad', 'x-api-key': 'good' })
+    await send({ authorization: 'Bearer bad', 'x-api-key': 'good' })
     expect(asked).toEqual(['bad'])
   })
 })

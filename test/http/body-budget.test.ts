@@ -13,7 +13,7 @@ import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { exchangeRaw, openRaw, rawText } from '../harness/raw.ts'
 import { startUpstream, type Upstream } from '../harness/upstream.ts'
-import { ask, fromAnotherIp, owner, type Person } from '../harness/users.ts'
+import { fromAnotherIp, owner, type Person, sendRequest } from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(240_000)
@@ -43,25 +43,25 @@ describe('createBodyBudget', () => {
             0,
           )
         for (const { request, bytes, isWhole, ends, isKnown, assigns } of steps) {
-          const one = requests[request] ?? open()
-          if (one.hold === null) {
-            one.hold = budget.open(isKnown ? `acc_${request % 4}` : null)
-            one.isKnown = isKnown
+          const item = requests[request] ?? open()
+          if (item.hold === null) {
+            item.hold = budget.open(isKnown ? `acc_${request % 4}` : null)
+            item.isKnown = isKnown
           }
           try {
-            one.hold.add(bytes, isWhole)
-            one.bytes += bytes
-            if (!one.isKnown && assigns) {
-              one.hold.assign(`acc_${request % 4}`)
-              one.isKnown = true
+            item.hold.add(bytes, isWhole)
+            item.bytes += bytes
+            if (!item.isKnown && assigns) {
+              item.hold.assign(`acc_${request % 4}`)
+              item.isKnown = true
             }
           } catch {
             // Rejected: only the earlier bytes stay reserved, and an owner over its share has no others.
           }
           if (ends) {
-            one.hold.release()
-            one.hold.release()
-            Object.assign(one, open())
+            item.hold.release()
+            item.hold.release()
+            Object.assign(item, open())
           }
           const all = [0, 1, 2, 3].map(heldBy)
           expect(budget.heldBytes()).toBe(requests.reduce((sum, { bytes }) => sum + charge(bytes), 0))
@@ -223,8 +223,9 @@ async function status(answer: Promise<Response>): Promise<number> {
   return got
 }
 async function asked(method: string, path: string, body: object, headers = {}): Promise<number> {
-  return (await ask(gateway, method, path, { token: person.token, body, headers: { ...fromAnotherIp(), ...headers } }))
-    .status
+  return (
+    await sendRequest(gateway, method, path, { token: person.token, body, headers: { ...fromAnotherIp(), ...headers } })
+  ).status
 }
 const raw = async (request: string) => (await exchangeRaw(gateway.port, request, 5_000))?.status ?? null
 const chunked = (body: string) => {
@@ -277,7 +278,7 @@ describe('body budget of a request', () => {
 describe('body budget of the gateway', () => {
   const large = 31 * megabyte
   const open = async (key: string) => openRaw(gateway.port, head(chatPath, large, { authorization: `Bearer ${key}` }))
-  const errorOf = async (got: { received(): string }) => {
+  const getError = async (got: { received(): string }) => {
     await eventually(() => got.received().includes('}}'), 5_000)
     const [headers = '', body = ''] = got.received().split('\r\n\r\n')
     const retryAfter = /^retry-after: (\d+)$/im.exec(headers)?.[1]
@@ -285,15 +286,15 @@ describe('body budget of the gateway', () => {
   }
 
   test('rejects a body before it is sent: 429 for its account, 503 for others, while small requests are served', async () => {
-    const [one, two] = [await newAccount(gateway), await newAccount(gateway)]
-    expect(await text(gateway.post(chatPath, chat('Hi'), one.headers))).toContain('[DONE]')
-    const first = await open(one.key)
+    const [item, two] = [await newAccount(gateway), await newAccount(gateway)]
+    expect(await text(gateway.post(chatPath, chat('Hi'), item.headers))).toContain('[DONE]')
+    const first = await open(item.key)
     await eventually(() => held() === charge(large), 5_000)
-    const second = await open(one.key)
-    expect(await errorOf(second)).toEqual(['429', 'request_bytes_exceeded', '1'])
+    const second = await open(item.key)
+    expect(await getError(second)).toEqual(['429', 'request_bytes_exceeded', '1'])
     const other = await open(two.key)
-    expect(await errorOf(other)).toEqual(['503', 'service_unavailable', '1'])
-    for (const account of [one, two])
+    expect(await getError(other)).toEqual(['503', 'service_unavailable', '1'])
+    for (const account of [item, two])
       expect(await text(gateway.post(chatPath, chat('Hi'), account.headers))).toContain('[DONE]')
     expect(held()).toBe(charge(large))
     for (const { socket } of [first, second, other]) socket.destroy()
@@ -302,7 +303,7 @@ describe('body budget of the gateway', () => {
 
   test('answers 401 for an invalid key before its body is sent, and keeps nothing reserved', async () => {
     const stranger = await open('gw_live_nobody')
-    expect((await errorOf(stranger)).slice(0, 2)).toEqual(['401', 'invalid_api_key'])
+    expect((await getError(stranger)).slice(0, 2)).toEqual(['401', 'invalid_api_key'])
     await eventually(() => held() === 0, 5_000)
     stranger.socket.destroy()
   })
@@ -313,11 +314,11 @@ describe('body budget of the gateway', () => {
     const first = await open(account.key)
     await eventually(() => held() === charge(large), 5_000)
     const second = await open(unknown)
-    expect(await errorOf(second)).toEqual(['503', 'service_unavailable', '1'])
+    expect(await getError(second)).toEqual(['503', 'service_unavailable', '1'])
     first.socket.destroy()
     await eventually(() => held() === 0, 5_000)
     const third = await open(unknown)
-    expect((await errorOf(third)).slice(0, 2)).toEqual(['401', 'invalid_api_key'])
+    expect((await getError(third)).slice(0, 2)).toEqual(['401', 'invalid_api_key'])
     for (const { socket } of [second, third]) socket.destroy()
     await eventually(() => held() === 0, 5_000)
   })
@@ -331,7 +332,7 @@ describe('body budget of the gateway', () => {
     const start = { host: 'localhost', authorization, 'transfer-encoding': 'chunked' }
     const piece = `${(64 * kilobyte).toString(16)}\r\n${'x'.repeat(64 * kilobyte)}\r\n`
     const second = await openRaw(gateway.port, rawText(`POST ${chatPath}`, start) + piece.repeat(60))
-    expect((await errorOf(second)).slice(0, 2)).toEqual(['429', 'request_bytes_exceeded'])
+    expect((await getError(second)).slice(0, 2)).toEqual(['429', 'request_bytes_exceeded'])
     expect(held()).toBe(charge(large))
     for (const { socket } of [first, second]) socket.destroy()
     await eventually(() => held() === 0, 5_000)

@@ -8,7 +8,7 @@ function holding() {
   let bytes = 0
   return {
     bytes: () => bytes,
-    reading: {
+    scan: {
       hold: {
         assign() {},
         add(more: number) {
@@ -22,10 +22,10 @@ function holding() {
 }
 
 function sent(body: Uint8Array, encoding: string, limit: number = bodyLimits.chat) {
-  const { reading, bytes } = holding()
+  const { scan, bytes } = holding()
   const headers = { 'content-encoding': encoding }
   const request = new Request('http://gateway/', { method: 'POST', headers, body: new Uint8Array(body) })
-  return { read: async () => receiveBody(request, limit, reading)(), bytes }
+  return { read: async () => receiveBody(request, limit, scan)(), bytes }
 }
 
 describe.each([

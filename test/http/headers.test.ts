@@ -9,7 +9,7 @@ import { type Gateway, startGateway } from '../harness/gateway.ts'
 setDefaultTimeout(240_000)
 
 const paths = ['/v1/chat/completions', '/api/v1/chat'] as const
-const ask = (text: string, fields: object = {}) => ({ messages: [{ role: 'user', content: text }], ...fields })
+const send = (text: string, fields: object = {}) => ({ messages: [{ role: 'user', content: text }], ...fields })
 
 /** The system's clock, set to that time. */
 function clockFrom(time: string): Clock {
@@ -67,17 +67,17 @@ describe('x-request-id', () => {
       [paths[0], 'id'],
       [paths[1], 'request_id'],
     ] as const) {
-      const whole = await gateway.post(path, ask('Hi'))
+      const whole = await gateway.post(path, send('Hi'))
       expect(((await whole.json()) as Record<string, string>)[field]).toBe(whole.headers.get('x-request-id') ?? '')
-      const streamed = await gateway.post(path, ask('Hi', { stream: true }))
+      const streamed = await gateway.post(path, send('Hi', { stream: true }))
       expect(await streamed.text()).toContain(`"${field}":"${streamed.headers.get('x-request-id')}"`)
-      const failed = await gateway.post(path, ask('[[sim:status=500]]'))
+      const failed = await gateway.post(path, send('[[sim:status=500]]'))
       expect(((await failed.json()) as Failure).error.request_id).toBe(failed.headers.get('x-request-id') ?? '')
     }
   })
 })
 
-const standing = [
+const quotaStatus = [
   'x-ratelimit-limit-requests',
   'x-ratelimit-limit-tokens',
   'x-ratelimit-remaining-requests',
@@ -89,11 +89,11 @@ const standing = [
 
 describe('headers for a known key', () => {
   test('report remaining limits on success, on a client error and on a failure', async () => {
-    await gateway.post(paths[0], ask('Hi'))
+    await gateway.post(paths[0], send('Hi'))
     for (const path of paths)
       for (const fields of [{}, { stream: true }, { temperature: 7 }, { model: 'nobody' }]) {
-        const { headers } = await gateway.post(path, ask('Hi', fields))
-        for (const name of standing) expect([name, headers.get(name)]).not.toEqual([name, null])
+        const { headers } = await gateway.post(path, send('Hi', fields))
+        for (const name of quotaStatus) expect([name, headers.get(name)]).not.toEqual([name, null])
         expect(headers.get('x-ratelimit-reset-requests')).toMatch(/^(\d+ms|(\d+h)?(\d+m)?\d+s)$/)
         expect(Number(headers.get('x-gateway-budget-remaining-usd'))).toBeGreaterThan(0)
       }
@@ -104,7 +104,7 @@ describe('headers for a known key', () => {
     try {
       const { status, headers } = await unseen.post(paths[0], '{')
       expect(status).toBe(400)
-      for (const name of standing) expect([name, headers.get(name)]).not.toEqual([name, null])
+      for (const name of quotaStatus) expect([name, headers.get(name)]).not.toEqual([name, null])
       expect(headers.get('x-ratelimit-remaining-requests')).toBe('9')
       expect(headers.get('x-ratelimit-remaining-tokens')).toBe('50000')
     } finally {
@@ -113,21 +113,21 @@ describe('headers for a known key', () => {
   })
 
   test('show no limits to an unauthenticated client', async () => {
-    const { headers } = await gateway.post(paths[0], ask('Hi'), { authorization: 'Bearer x' })
-    for (const name of standing) expect(headers.get(name)).toBeNull()
+    const { headers } = await gateway.post(paths[0], send('Hi'), { authorization: 'Bearer x' })
+    for (const name of quotaStatus) expect(headers.get(name)).toBeNull()
     expect([headers.get('www-authenticate'), headers.get('x-should-retry')]).toEqual(['Bearer', 'false'])
   })
 
   test('name the serving model, its time, and for JSON its cost', async () => {
     for (const path of paths) {
-      const whole = await gateway.post(path, ask('[[sim:status=500,only=openai]] Hi', { model: 'gpt-5.5' }))
+      const whole = await gateway.post(path, send('[[sim:status=500,only=openai]] Hi', { model: 'gpt-5.5' }))
       expect(whole.status).toBe(200)
       expect(whole.headers.get('x-gateway-model')).not.toStartWith('openai/')
       expect(whole.headers.get('x-gateway-attempts')).toBe('2')
       expect(Number(whole.headers.get('x-gateway-overhead-ms'))).toBeGreaterThanOrEqual(0)
       const { usage } = (await whole.json()) as { usage: { cost_usd: number } }
       expect(Number(whole.headers.get('x-gateway-cost-usd'))).toBe(usage.cost_usd)
-      const streamed = await gateway.post(path, ask('Hi', { stream: true, model: 'gpt-5.5' }))
+      const streamed = await gateway.post(path, send('Hi', { stream: true, model: 'gpt-5.5' }))
       expect(streamed.headers.get('x-gateway-model')).toBe('openai/gpt-5.5')
       expect(streamed.headers.get('x-gateway-provider')).toBe('openai')
       expect(streamed.headers.get('x-gateway-cost-usd')).toBeNull()
@@ -136,14 +136,14 @@ describe('headers for a known key', () => {
   })
 
   test('name parameters that the model does not support', async () => {
-    const { headers } = await gateway.post(paths[0], ask('Hi', { model: 'claude-haiku-4-5', seed: 7, logit_bias: {} }))
+    const { headers } = await gateway.post(paths[0], send('Hi', { model: 'claude-haiku-4-5', seed: 7, logit_bias: {} }))
     expect(headers.get('x-gateway-dropped-params')).toContain('seed')
   })
 
   test('forbid caching', async () => {
     for (const fields of [{}, { temperature: 7 }])
-      expect((await gateway.post(paths[0], ask('Hi', fields))).headers.get('cache-control')).toBe('no-store')
-    const stream = await gateway.post(paths[0], ask('Hi', { stream: true }))
+      expect((await gateway.post(paths[0], send('Hi', fields))).headers.get('cache-control')).toBe('no-store')
+    const stream = await gateway.post(paths[0], send('Hi', { stream: true }))
     expect(stream.headers.get('cache-control')).toBe('no-cache, no-store, no-transform')
     await stream.text()
   })
@@ -158,7 +158,7 @@ test('no candidate left: stops retries of client libraries, and a 503 names the 
   // A gateway of its own, because providers with this failure get a cooldown.
   const own = await startGateway()
   for (const [directive, [status, code]] of Object.entries(codes)) {
-    const answer = await own.post(paths[0], ask(`[[sim:${directive}]] Hi`, { model: 'gpt-5.5' }))
+    const answer = await own.post(paths[0], send(`[[sim:${directive}]] Hi`, { model: 'gpt-5.5' }))
     expect([answer.status, ((await answer.json()) as Failure).error.code]).toEqual([status, code])
     expect(answer.headers.get('x-should-retry')).toBe('false')
     const wait = answer.headers.get('retry-after')
@@ -173,7 +173,7 @@ describe('deprecated model', () => {
   test('has RFC 9745 and RFC 8594 headers, streamed or not, and still serves', async () => {
     for (const path of paths)
       for (const stream of [false, true]) {
-        const answer = await gateway.post(path, ask('Hi', { model: 'gpt-4.1', stream }))
+        const answer = await gateway.post(path, send('Hi', { model: 'gpt-4.1', stream }))
         expect(answer.status).toBe(200)
         const { headers } = answer
         const since = Number(headers.get('deprecation')?.slice(1))
@@ -186,14 +186,14 @@ describe('deprecated model', () => {
   })
 
   test('does not affect another model', async () => {
-    const { headers } = await gateway.post(paths[0], ask('Hi', { model: 'gpt-5.5' }))
+    const { headers } = await gateway.post(paths[0], send('Hi', { model: 'gpt-5.5' }))
     expect([headers.get('deprecation'), headers.get('sunset')]).toEqual([null, null])
   })
 
   test('answers 400 model_deprecated with the successor from its date on', async () => {
     const late = await startGateway({}, { clock: clockFrom('2027-01-14T00:00:00Z') })
     for (const path of paths) {
-      const answer = await late.post(path, ask('Hi', { model: 'gpt-4.1' }))
+      const answer = await late.post(path, send('Hi', { model: 'gpt-4.1' }))
       const { error } = (await answer.json()) as { error: Record<string, string> }
       expect([answer.status, error.code, error.param]).toEqual([400, 'model_deprecated', 'model'])
       expect(error.message).toContain('openai/gpt-6.1-terra')

@@ -60,10 +60,10 @@ describe('malformed Host', () => {
 })
 
 test('checkHost: names the loopback addresses and ALLOWED_HOSTS when a loopback gateway gets another host', () => {
-  const ask = (hosts: ReadonlySet<string> | null) => () =>
+  const send = (hosts: ReadonlySet<string> | null) => () =>
     checkHost(new Request('http://host.docker.internal/healthz', { headers: { host: 'host.docker.internal' } }), hosts)
-  expect(ask(allowedHosts(null, '127.0.0.1'))).toThrow(/localhost and 127\.0\.0\.1.*ALLOWED_HOSTS/)
-  expect(ask(allowedHosts(['gateway.example'], '127.0.0.1'))).toThrow('Use a name from ALLOWED_HOSTS')
+  expect(send(allowedHosts(null, '127.0.0.1'))).toThrow(/localhost and 127\.0\.0\.1.*ALLOWED_HOSTS/)
+  expect(send(allowedHosts(['gateway.example'], '127.0.0.1'))).toThrow('Use a name from ALLOWED_HOSTS')
 })
 
 test('loopback gateway: answers 421 for a name that rebinds', async () => {

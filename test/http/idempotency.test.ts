@@ -5,7 +5,7 @@ import { createApp } from '../../src/app.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import type { Database } from '../../src/database/database.ts'
 import { openRedis } from '../../src/database/redis.ts'
-import { createIdempotencyBook, type IdempotencyBook } from '../../src/database/repositories/idempotency.ts'
+import { createIdempotencyStore, type IdempotencyRegistry } from '../../src/database/repositories/idempotency.ts'
 import { derivedSecrets } from '../../src/http/idempotency.ts'
 import { quiet } from '../database/database.contract.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -13,7 +13,7 @@ import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 import { patientStore } from '../harness/patience.ts'
 import { startRedis } from '../harness/redis.ts'
-import { ask, owner, type Person, upgraded } from '../harness/users.ts'
+import { owner, type Person, sendRequest, upgraded } from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(240_000)
@@ -30,13 +30,13 @@ type Answer = {
 }
 
 let gateway: Gateway
-let siblingsBook: IdempotencyBook
+let siblingsBook: IdempotencyRegistry
 let siblingsUrl = ''
 let stopSibling = async () => {}
 let boss: Person
 beforeAll(async () => {
   gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' })
-  siblingsBook = createIdempotencyBook({ database: gateway.deps.database, log: quiet })
+  siblingsBook = createIdempotencyStore({ database: gateway.deps.database, log: quiet })
   const sibling = createApp({ ...gateway.deps, idempotency: siblingsBook }).listen({ port: 0, hostname: '127.0.0.1' })
   siblingsUrl = `http://127.0.0.1:${sibling.server?.port}`
   stopSibling = async () => {
@@ -174,7 +174,7 @@ describe('chat request with an Idempotency-Key', () => {
 
   test('treats the same key of another account as another request', async () => {
     const name = newName()
-    const { body } = await ask<{ key: string }>(gateway, 'POST', '/api/v1/keys', {
+    const { body } = await sendRequest<{ key: string }>(gateway, 'POST', '/api/v1/keys', {
       token: boss.token,
       body: { name: 'k' },
     })
@@ -260,7 +260,7 @@ describe('idempotency store', () => {
 
 test('request without Idempotency-Key: does not query the store', async () => {
   let asked = 0
-  const counting: IdempotencyBook = {
+  const counting: IdempotencyRegistry = {
     ...siblingsBook,
     claim(claim) {
       asked++
@@ -277,7 +277,7 @@ test('request without Idempotency-Key: does not query the store', async () => {
 
 describe('idempotent management request', () => {
   const make = (url: string, path: string, name: string, body: object) =>
-    ask<{ id?: string; error?: Answer['error'] }>({ url }, 'POST', path, {
+    sendRequest<{ id?: string; error?: Answer['error'] }>({ url }, 'POST', path, {
       token: boss.token,
       body,
       headers: { 'x-forwarded-for': '10.9.9.9', 'idempotency-key': name },
@@ -301,14 +301,16 @@ describe('idempotent management request', () => {
     expect(again.headers.get('x-should-retry')).toBe('false')
     expect(again.text).not.toContain('gw_live_')
     expect((await make(gateway.url, '/api/v1/keys', name, { name: 'another' })).body.error?.code).toBe('conflict')
-    const listed = await ask<{ data: { name: string }[] }>(gateway, 'GET', '/api/v1/keys', { token: boss.token })
+    const listed = await sendRequest<{ data: { name: string }[] }>(gateway, 'GET', '/api/v1/keys', {
+      token: boss.token,
+    })
     expect(listed.body.data.filter(key => key.name === 'once only')).toHaveLength(1)
   })
 
   test('changes a plan once', async () => {
     const name = newName()
     await upgraded(gateway, boss)
-    await ask(gateway, 'POST', '/api/v1/billing/downgrade', { token: boss.token, body: {} })
+    await sendRequest(gateway, 'POST', '/api/v1/billing/downgrade', { token: boss.token, body: {} })
     const upgrade = () => make(gateway.url, '/api/v1/billing/upgrade', name, { confirm: true })
     expect((await upgrade()).status).toBe(200)
     expect((await upgrade()).body.error?.code).toBe('already_completed')
@@ -334,15 +336,15 @@ describe('idempotent management request', () => {
     for (const guess of ['', boss.token, boss.refreshToken, ...known.map(({ text }) => text)].flatMap(guesses))
       expect(stored.has(guess)).toBe(false)
     // The user's secret does: the guesses use the gateway's own digest function.
-    for (const digest of guesses(gateway.deps.secretOf(boss.id))) expect(stored.has(digest)).toBe(true)
+    for (const digest of guesses(gateway.deps.getSecret(boss.id))) expect(stored.has(digest)).toBe(true)
   })
 
   test('gives users their own secrets, on which gateways agree during a rotation', () => {
     const [old, next] = ['the first secret, of 32 bytes at least', 'the second secret, of 32 bytes at least']
-    const secretOf = derivedSecrets(old, 'idempotency')
-    expect(new Set([secretOf('usr_1'), secretOf('usr_2'), derivedSecrets(next, 'idempotency')('usr_1')]).size).toBe(3)
-    expect(secretOf('usr_1')).toMatch(/^[0-9a-f]{64}$/)
-    expect(derivedSecrets(old, 'idempotency')('usr_1')).toBe(secretOf('usr_1'))
+    const getSecret = derivedSecrets(old, 'idempotency')
+    expect(new Set([getSecret('usr_1'), getSecret('usr_2'), derivedSecrets(next, 'idempotency')('usr_1')]).size).toBe(3)
+    expect(getSecret('usr_1')).toMatch(/^[0-9a-f]{64}$/)
+    expect(derivedSecrets(old, 'idempotency')('usr_1')).toBe(getSecret('usr_1'))
   })
 
   test('may run again after a rejection', async () => {
@@ -355,7 +357,7 @@ describe('idempotent management request', () => {
 describe('Postgres unavailable', () => {
   const away = () => Promise.reject(new GatewayError('service_unavailable', 'away', { retryAfterMs: 1000 }))
   let isAway = false
-  const claimOf = (holder: string, name: string, requestDigest = 'digest') => ({
+  const getClaim = (holder: string, name: string, requestDigest = 'digest') => ({
     accountId: gateway.accountId,
     name,
     requestDigest,
@@ -364,8 +366,8 @@ describe('Postgres unavailable', () => {
   })
 
   test('runs nothing with a key without Redis, because a repetition cannot be detected', async () => {
-    const book = createIdempotencyBook({ database: { ...gateway.deps.database, run: away }, log: quiet })
-    await expect(book.claim(claimOf('req_a', newName()))).rejects.toMatchObject({ code: 'service_unavailable' })
+    const book = createIdempotencyStore({ database: { ...gateway.deps.database, run: away }, log: quiet })
+    await expect(book.claim(getClaim('req_a', newName()))).rejects.toMatchObject({ code: 'service_unavailable' })
     await book.close()
   })
 
@@ -375,23 +377,23 @@ describe('Postgres unavailable', () => {
     await eventually(() => redis.isReady(), 5000)
     const { database } = gateway.deps
     const flaky: Database = { ...database, run: (work, ms) => (isAway ? away() : database.run(work, ms)) }
-    const books = [1, 2].map(() => createIdempotencyBook({ database: flaky, redis, log: quiet }))
-    const book = (index: number) => books[index % 2] as IdempotencyBook
+    const books = [1, 2].map(() => createIdempotencyStore({ database: flaky, redis, log: quiet }))
+    const book = (index: number) => books[index % 2] as IdempotencyRegistry
     const name = newName()
 
     isAway = true
     const racing = await Promise.all(
-      Array.from({ length: 20 }, (_, index) => book(index).claim(claimOf(`req_${index}`, name))),
+      Array.from({ length: 20 }, (_, index) => book(index).claim(getClaim(`req_${index}`, name))),
     )
     expect(racing.map(({ outcome }) => outcome).sort()).toEqual([...Array(19).fill('running'), 'taken'])
-    expect(await book(0).claim(claimOf('req_other', name, 'another'))).toEqual({ outcome: 'other_request' })
+    expect(await book(0).claim(getClaim('req_other', name, 'another'))).toEqual({ outcome: 'other_request' })
     const winner = racing.findIndex(({ outcome }) => outcome === 'taken')
 
     isAway = false
-    expect(await book(0).claim(claimOf('req_later', name))).toEqual({ outcome: 'running' })
+    expect(await book(0).claim(getClaim('req_later', name))).toEqual({ outcome: 'running' })
     const usage = { input_tokens: 1, output_tokens: 2, total_tokens: 3, cost_usd: 0, estimated: false }
-    await book(winner).finish(claimOf(`req_${winner}`, name), { resultId: `req_${winner}`, usage })
-    expect(await book(1).claim(claimOf('req_last', name))).toEqual({
+    await book(winner).finish(getClaim(`req_${winner}`, name), { resultId: `req_${winner}`, usage })
+    expect(await book(1).claim(getClaim('req_last', name))).toEqual({
       outcome: 'completed',
       resultId: `req_${winner}`,
       usage,
@@ -399,11 +401,11 @@ describe('Postgres unavailable', () => {
 
     isAway = true
     const second = newName()
-    expect(await book(0).claim(claimOf('req_x', second))).toEqual({ outcome: 'taken' })
-    await book(0).release(claimOf('req_x', second))
-    expect(await book(1).claim(claimOf('req_y', second))).toEqual({ outcome: 'taken' })
+    expect(await book(0).claim(getClaim('req_x', second))).toEqual({ outcome: 'taken' })
+    await book(0).release(getClaim('req_x', second))
+    expect(await book(1).claim(getClaim('req_y', second))).toEqual({ outcome: 'taken' })
     isAway = false
-    for (const one of books) await one.close()
+    for (const idempotencyRegistry of books) await idempotencyRegistry.close()
     redis.close()
     await server.stop()
   })

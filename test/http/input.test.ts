@@ -348,8 +348,8 @@ describe('requested model', () => {
         code: 'model_not_found',
         param: 'model',
       })
-    const one = await fetch(`${gateway.url}/v1/models/${canary}`)
-    expect([one.status, (await one.text()).includes(canary)]).toEqual([404, false])
+    const response = await fetch(`${gateway.url}/v1/models/${canary}`)
+    expect([response.status, (await response.text()).includes(canary)]).toEqual([404, false])
   })
 
   test('gets 400 for a cap above its limit under the client’s own field name', async () => {

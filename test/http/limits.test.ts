@@ -10,7 +10,7 @@ import { type Gateway, startGateway } from '../harness/gateway.ts'
 setDefaultTimeout(240_000)
 
 const paths = ['/v1/chat/completions', '/api/v1/chat'] as const
-const ask = (text: string, fields: object = {}) => ({
+const sendRequest = (text: string, fields: object = {}) => ({
   model: 'gpt-5.5',
   messages: [{ role: 'user', content: text }],
   ...fields,
@@ -23,13 +23,13 @@ beforeAll(async () => {
 afterAll(() => gateway.stop())
 
 async function send(account: TestAccount, text: string, fields: object = {}, path: string = paths[0]) {
-  const answer = await gateway.post(path, ask(text, fields), account.headers)
+  const answer = await gateway.post(path, sendRequest(text, fields), account.headers)
   const body = await answer.text()
   const error = body.startsWith('{"error"') ? (JSON.parse(body).error as Record<string, string>) : null
   return { status: answer.status, headers: answer.headers, error, body }
 }
 
-const retryOf = ({ headers }: { headers: Headers }) => [headers.get('retry-after'), headers.get('x-should-retry')]
+const getRetry = ({ headers }: { headers: Headers }) => [headers.get('retry-after'), headers.get('x-should-retry')]
 
 type Totals = { requests: number; tokens: number; billed: number; reserved: number; over: number }
 
@@ -75,14 +75,18 @@ describe('reached limit', () => {
       const account = await newAccount(gateway, { concurrentRequests: 1 })
       const running = send(account, '[[sim:first_ms=1000]]', {}, path)
       const limits = { requestsPerMinute: 1, concurrentRequests: 1, dailyTokens: 1, dailyCostMicrocents: 1 }
-      await eventually(() => gateway.deps.meter.standing(account.id, limits)?.seats.remaining === 0, 10_000, 1)
+      await eventually(
+        () => gateway.deps.meter.quotaStatus(account.id, limits)?.reservations.remaining === 0,
+        10_000,
+        1,
+      )
       const refused = await send(account, 'Hi', {}, path)
       expect([refused.status, refused.error?.type, refused.error?.code]).toEqual([
         429,
         'rate_limit_error',
         'concurrent_requests_exceeded',
       ])
-      expect(retryOf(refused)).toEqual(['1', null])
+      expect(getRetry(refused)).toEqual(['1', null])
       expect((await running).status).toBe(200)
       expect((await send(account, 'Hi', {}, path)).status).toBe(200)
     })
@@ -98,7 +102,7 @@ describe('reached limit', () => {
         'insufficient_quota',
         'daily_tokens_exceeded',
       ])
-      const [wait, retry] = retryOf(refused)
+      const [wait, retry] = getRetry(refused)
       // Whole seconds; a wait over midnight is that of the next day.
       if (after < before) expect(Number(wait)).toBeWithin(Math.floor(after), Math.ceil(before) + 2)
       expect(retry).toBe('false')
@@ -113,8 +117,8 @@ describe('reached limit', () => {
         'insufficient_quota',
         'daily_cost_exceeded',
       ])
-      expect(retryOf(refused)[1]).toBe('false')
-      expect(Number(retryOf(refused)[0])).toBeGreaterThan(0)
+      expect(getRetry(refused)[1]).toBe('false')
+      expect(Number(getRetry(refused)[0])).toBeGreaterThan(0)
       expect(refused.headers.get('x-gateway-budget-remaining-usd')).toBe('0.00001')
     })
   }

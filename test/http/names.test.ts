@@ -22,7 +22,7 @@ const chunk = (delta: object, finish_reason: string | null, rest: object = {}) =
 })
 const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
 const sse = [chunk({ content: 'Hi' }, null), chunk({}, 'stop', { usage })].map(
-  one => `data: ${JSON.stringify(one)}\n\n`,
+  item => `data: ${JSON.stringify(item)}\n\n`,
 )
 
 const folder = mkdtempSync(join(tmpdir(), 'names-'))
@@ -97,14 +97,14 @@ describe('dropped parameters', () => {
 describe('response that is lost after the model answered', () => {
   test.each(Object.entries(dialects))('gives no error that a client library repeats in %s', async (_, request) => {
     const { budget } = gateway.deps
-    const { warningOf } = budget
+    const { findWarning } = budget
     let failures = 0
     const failing = () => {
       failures += 1
-      Object.assign(budget, { warningOf })
+      Object.assign(budget, { findWarning })
       throw new TypeError('header')
     }
-    Object.assign(budget, { warningOf: failing })
+    Object.assign(budget, { getWarning: failing })
     const before = upstream.ledger().length
     const [path, body] = request(`uni/${ids[0]}`)
     const answer = await gateway.post(path, body)

@@ -4,7 +4,7 @@ import { createApp } from '../../src/app.ts'
 import { mailSubject } from '../../src/console/auth/stores/sessions.ts'
 import { isForeignPage } from '../../src/http/pages.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, createKeyFor, fromAnotherIp, owner, type Person, signIn } from '../harness/users.ts'
+import { createKeyFor, fromAnotherIp, owner, type Person, sendRequest, signIn } from '../harness/users.ts'
 
 setDefaultTimeout(240_000)
 
@@ -58,7 +58,7 @@ describe('page of another origin', () => {
       const target = path.replace(/:\w+/g, 'usr_missing')
       for (const headers of foreign) {
         const token = path.includes('/insights/') || !path.startsWith('/api/v1/chat') ? person.token : key
-        const answer = await ask<Failure>(gateway, method, target, {
+        const answer = await sendRequest<Failure>(gateway, method, target, {
           token,
           body: {},
           headers: { ...fromAnotherIp(), ...headers },
@@ -83,7 +83,7 @@ describe('page of another origin', () => {
       'POST /v1/responses/input_tokens',
     ])
     // No change happened: the requests met logout, keys, team and the account's name.
-    expect((await ask(gateway, 'GET', '/api/v1/account', { token: person.token })).status).toBe(200)
+    expect((await sendRequest(gateway, 'GET', '/api/v1/account', { token: person.token })).status).toBe(200)
   })
 
   test('causes no sign-in lockout, with any content type or none', async () => {
@@ -92,7 +92,9 @@ describe('page of another origin', () => {
     const body = JSON.stringify({ email: victim.email, password: 'not the password' })
     for (let count = 0; count < 15; count++) {
       const headers = { ...home, origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }
-      expect(isRefusedPage(await ask<Failure>(gateway, 'POST', '/api/v1/auth/login', { body, headers }))).toBe(true)
+      expect(isRefusedPage(await sendRequest<Failure>(gateway, 'POST', '/api/v1/auth/login', { body, headers }))).toBe(
+        true,
+      )
       const untyped = await fetch(`${gateway.url}/api/v1/auth/login`, {
         method: 'POST',
         headers: home,
@@ -114,7 +116,7 @@ describe('page of another origin', () => {
       ['/api/v1/chat/enhance', { prompt: 'write a function' }],
     ] as const) {
       const headers = { ...fromAnotherIp(), origin: 'https://page.example', 'sec-fetch-site': 'cross-site' }
-      const answer = await ask<Failure>(gateway, 'POST', path, { body, headers })
+      const answer = await sendRequest<Failure>(gateway, 'POST', path, { body, headers })
       // 503 if the tokenizer of a busy machine is not ready yet.
       expect([200, 503]).toContain(answer.status)
       expect([path, answer.headers.get('access-control-allow-origin')]).toEqual([path, '*'])
@@ -134,7 +136,7 @@ describe('own page or program', () => {
       { origin: 'https://gateway.example.com' },
       { origin: 'https://other-name.example.com' },
     ]) {
-      const answer = await ask(gateway, 'POST', '/api/v1/auth/login', {
+      const answer = await sendRequest(gateway, 'POST', '/api/v1/auth/login', {
         body: { email, password },
         headers: { ...fromAnotherIp(), ...headers },
       })
@@ -144,7 +146,7 @@ describe('own page or program', () => {
 
   test('passes with a key, whatever the origin', async () => {
     const headers = { origin: 'chrome-extension://abcdef', 'sec-fetch-site': 'cross-site' }
-    const answer = await ask(gateway, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'Hi' }, headers })
+    const answer = await sendRequest(gateway, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'Hi' }, headers })
     expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([200, null])
   })
 })

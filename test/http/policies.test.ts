@@ -4,7 +4,7 @@ import { createApp } from '../../src/app.ts'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { type Action, actions, isAllowed, outranks, roles } from '../../src/core/accounts/roles.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { addMember, ask, createKeyFor, owner, type Person } from '../harness/users.ts'
+import { addMember, createKeyFor, owner, type Person, sendRequest } from '../harness/users.ts'
 
 let gateway: Gateway
 const people: Record<string, Person> = {}
@@ -53,12 +53,12 @@ function routes(): Route[] {
 }
 
 /** Policy of a route; null = none that this test understands. */
-function needOf({ detail }: Route): Need | null {
+function findNeed({ detail }: Route): Need | null {
   const said = JSON.stringify(detail.security)
   if (said === '[]') return { kind: 'open' }
   if (said === '[{"apiKey":[]}]') return { kind: 'key' }
   if (said === '[{"metricsToken":[]}]') return { kind: 'operator' }
-  const action = actions.find(one => one === detail['x-action'])
+  const action = actions.find(item => item === detail['x-action'])
   if (action === undefined) return null
   if (said === '[{"apiKey":[]},{"session":[]}]') return { kind: 'either', action }
   return said === '[{"session":[]}]' ? { kind: 'session', action } : null
@@ -66,7 +66,7 @@ function needOf({ detail }: Route): Need | null {
 
 describe('every route', () => {
   test('has a policy [R2]', () => {
-    const without = routes().filter(route => needOf(route) === null)
+    const without = routes().filter(route => findNeed(route) === null)
     expect(
       without.map(({ method, path }) => `${method} ${path}: put a policy of http/route-docs.ts into its detail`),
     ).toEqual([])
@@ -79,13 +79,13 @@ describe('every route', () => {
       expect(Object.keys(credentials).sort()).toEqual(clients.toSorted())
       const wrong: string[] = []
       for (const route of routes()) {
-        const need = needOf(route)
+        const need = findNeed(route)
         // Access to operator routes depends on machine and token: see `routes/metrics.test.ts`.
         if (need === null || need.kind === 'open' || need.kind === 'operator') continue
         const path = route.path.replace(/:\w+|\*/g, 'usr_missing')
         const person = people[name]
         for (const body of route.method === 'GET' ? [undefined] : ['{"canary', {}]) {
-          const { status } = await ask(gateway, route.method, path, { token: credentials[name], body })
+          const { status } = await sendRequest(gateway, route.method, path, { token: credentials[name], body })
           const hasKey = need.kind !== 'session' && name === 'key'
           const known = hasKey || (need.kind !== 'key' && person !== undefined)
           const allowed = known && (need.kind === 'key' || isAllowed(person?.role ?? 'member', need.action))
@@ -93,7 +93,7 @@ describe('every route', () => {
           if (!expected) wrong.push(`${name}: ${route.method} ${path} → ${status}`)
           // A session that the requests ended would make the remaining checks meaningless.
           if (path.endsWith('/logout') && status === 204) {
-            const { body: again } = await ask<{ token: string }>(gateway, 'POST', '/api/v1/auth/login', {
+            const { body: again } = await sendRequest<{ token: string }>(gateway, 'POST', '/api/v1/auth/login', {
               body: { email: person?.email, password: person?.password },
             })
             credentials[name] = again.token
@@ -113,14 +113,14 @@ describe('every route', () => {
       '/api/v1/KEYS',
       '/api/v1/keys?x=/healthz',
     ]) {
-      const { status } = await ask(gateway, 'GET', path)
+      const { status } = await sendRequest(gateway, 'GET', path)
       expect([401, 404]).toContain(status)
     }
   })
 
   test('treats IDs that no store should see as missing ones', async () => {
     for (const id of ['%00', '..%2f..', "'%20or%201=1--", 'x'.repeat(200), '%ff', '__proto__', '%E2%80%A8']) {
-      const { status } = await ask(gateway, 'DELETE', `/api/v1/keys/${id}`, { token: credentials.owner })
+      const { status } = await sendRequest(gateway, 'DELETE', `/api/v1/keys/${id}`, { token: credentials.owner })
       expect([400, 404]).toContain(status)
     }
   })

@@ -64,7 +64,7 @@ function start() {
   const failures: unknown[] = []
   const response = streamResponse({
     events: hand.events,
-    face: {
+    streamFormat: {
       frame: batch => batch.map(event => (event.type === 'text' ? `data: ${event.text}\n\n` : '')).join(''),
       failure: error => `data: failed ${error.code}\n\n`,
     },
@@ -89,7 +89,7 @@ function start() {
 }
 
 /** Reads one frame after another as text. */
-async function reading(response: Response | Promise<Response>) {
+async function analyze(response: Response | Promise<Response>) {
   const reader = (await response).body?.getReader()
   if (reader === undefined) throw new Error('a stream has a body')
   const decoder = new TextDecoder()
@@ -120,7 +120,7 @@ describe('SSE status', () => {
     await move(15_000)
     const answer = await response
     expect([answer.status, answer.headers.get('x-opened')]).toEqual([200, 'false'])
-    const { read } = await reading(answer)
+    const { read } = await analyze(answer)
     expect(await read()).toBe(': ping\n\n')
     const ping = read()
     await move(10_000)
@@ -150,7 +150,7 @@ describe('SSE stream', () => {
   test('sends a ping after 10 s of silence, measured from the last frame', async () => {
     const { response, move, send } = start()
     send(opened, text('a'))
-    const { read } = await reading(response)
+    const { read } = await analyze(response)
     expect(await read()).toBe('data: a\n\n')
     for (let count = 0; count < 2; count++) {
       const next = read()
@@ -168,7 +168,7 @@ describe('SSE stream', () => {
   test('reads the source only when the client reads: one batch per read', async () => {
     const { response, send, log } = start()
     send(opened, text('a'))
-    const { read } = await reading(response)
+    const { read } = await analyze(response)
     for (const content of ['b', 'c', 'd']) send(text(content))
     await oneTurn()
     expect(log).toEqual(['next'])
@@ -182,7 +182,7 @@ describe('SSE stream', () => {
     send(opened)
     send({ type: 'finish', choice: 0, reason: 'stop' })
     send(text('a'))
-    const { read } = await reading(response)
+    const { read } = await analyze(response)
     expect(await read()).toBe('data: a\n\n')
   })
 
@@ -198,7 +198,7 @@ describe('SSE client disconnect', () => {
   test('ends a silent source immediately, leaves no timer, and causes no failure', async () => {
     const { response, send, log, running, failures } = start()
     send(opened, text('a'))
-    const { read, cancel } = await reading(response)
+    const { read, cancel } = await analyze(response)
     await read()
     const waiting = read().catch(() => null)
     await oneTurn()
@@ -212,7 +212,7 @@ describe('SSE client disconnect', () => {
   test('includes a client that reads nothing for 60 s, and not one that reads every minute', async () => {
     const { response, send, log, move, running, failures } = start()
     send(opened, text('a'))
-    const { read } = await reading(response)
+    const { read } = await analyze(response)
     await read()
     await move(59_999)
     send(text('b'))

@@ -46,7 +46,7 @@ function enter({ queue }: Loop, count: number, mayWait = true): (boolean | null)
 }
 
 const count = (outcomes: readonly (boolean | null)[], outcome: boolean | null) =>
-  outcomes.filter(one => one === outcome).length
+  outcomes.filter(item => item === outcome).length
 
 test('start queue: starts requests while a turn has capacity, and the others in later turns, newest first', async () => {
   const loop = startLoop()
@@ -147,7 +147,7 @@ async function simulate(load: number): Promise<{ goodput: number; p99: number }>
     }
     running = running.filter(request => request.steps > 0)
   }
-  times.sort((one, other) => one - other)
+  times.sort((time, other) => time - other)
   return { goodput: (done / (until - from)) * 0.6, p99: times[Math.floor(times.length * 0.99)] ?? Number.NaN }
 }
 

@@ -18,16 +18,16 @@ const lean = fc.integer({ min: 0, max: 120 }).chain(entries => {
 const lists = fc
   .array(fc.record({ score: fc.double({ min: 0, max: 1, noNaN: true }), lean: fc.option(lean) }), { maxLength: 30 })
   .map(list =>
-    list.sort((left, right) => right.score - left.score).map((one, index): One => ({ name: `m${index}`, ...one })),
+    list.sort((left, right) => right.score - left.score).map((item, index): One => ({ name: `m${index}`, ...item })),
   )
-const leanOf = ({ lean: of }: One) => of
+const findLean = ({ lean: of }: One) => of
 const bound = ({ lean: of }: One) => maximumBias(of?.entries ?? 0)
 
 describe('applyLearnedBias', () => {
   test('never reverses a margin wider than the bound', () => {
     fc.assert(
       fc.property(lists, list => {
-        const place = new Map(applyLearnedBias(list, leanOf).map(({ name }, index) => [name, index]))
+        const place = new Map(applyLearnedBias(list, findLean).map(({ name }, index) => [name, index]))
         for (const [index, above] of list.entries())
           for (const below of list.slice(index + 1)) {
             const isPassed = (place.get(below.name) ?? 0) < (place.get(above.name) ?? 0)
@@ -42,7 +42,7 @@ describe('applyLearnedBias', () => {
   test('keeps all models, with descending scores within 0–1', () => {
     fc.assert(
       fc.property(lists, list => {
-        const nudged = applyLearnedBias(list, leanOf)
+        const nudged = applyLearnedBias(list, findLean)
         expect(nudged.map(({ name }) => name).sort()).toEqual(list.map(({ name }) => name).sort())
         const scores = nudged.map(({ score }) => score)
         expect(scores).toEqual(scores.toSorted((left, right) => right - left))
@@ -66,7 +66,7 @@ describe('applyLearnedBias', () => {
       { name: 'b', score: 0.65, lean: null },
       { name: 'c', score: 0.52, lean: { bias: 0.2, entries: 60 } },
     ]
-    expect(applyLearnedBias(list, leanOf).map(({ name }) => name)).toEqual(['c', 'b', 'a'])
+    expect(applyLearnedBias(list, findLean).map(({ name }) => name)).toEqual(['c', 'b', 'a'])
     expect(getBias(model => (model === 'x' ? { bias: 0.1, entries: 60 } : null), 'x')).toBe(0.1)
     expect(getBias(null, 'x')).toBe(0)
   })
@@ -86,7 +86,7 @@ describe('explore', () => {
     expect(explorationShare).toBeLessThanOrEqual(0.02)
     const taken = explore(
       list,
-      leanOf,
+      findLean,
       () => true,
       () => 0,
     )
@@ -94,7 +94,7 @@ describe('explore', () => {
     expect(taken.ordered).toHaveLength(list.length)
     const left = explore(
       list,
-      leanOf,
+      findLean,
       () => true,
       () => explorationShare,
     )
@@ -104,7 +104,7 @@ describe('explore', () => {
   test('never explores an ineligible model, or while the leader is in its cold start', () => {
     const open = explore(
       list,
-      leanOf,
+      findLean,
       ({ name }) => name === 'near',
       () => 0,
     )
@@ -112,7 +112,7 @@ describe('explore', () => {
     expect(
       explore(
         list,
-        leanOf,
+        findLean,
         () => false,
         () => 0,
       ),

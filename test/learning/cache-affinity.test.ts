@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { ChatRequest, Message } from '../../src/core/chat/chat.ts'
-import { createTieBook } from '../../src/learning/cache-affinity.ts'
+import { createCacheAffinity } from '../../src/learning/cache-affinity.ts'
 import { movableClock } from '../database/support.ts'
 import { askWith } from '../harness/ask.ts'
 
@@ -27,7 +27,7 @@ const by = (model: string, isCached: boolean | null = null) => ({
 
 function rig() {
   const clock = movableClock()
-  return { clock, book: createTieBook(clock, new Uint8Array(32)) }
+  return { clock, book: createCacheAffinity(clock, new Uint8Array(32)) }
 }
 
 test('cache affinity: keeps a conversation with its model for five minutes, per account', () => {

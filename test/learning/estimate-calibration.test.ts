@@ -9,7 +9,7 @@ import {
 
 function after(count: number, outcome: CalibrationSample): CalibrationState {
   const line = emptyCalibration(0)
-  for (let one = 0; one < count; one++) addCalibrationSample(line, outcome, 0)
+  for (let value = 0; value < count; value++) addCalibrationSample(line, outcome, 0)
   return line
 }
 const longer: CalibrationSample = { lengthRatio: 3, costRatio: 1.4 }
@@ -48,7 +48,7 @@ test('addCalibrationSample: ignores the length of truncated outputs and limits e
 test('addCalibrationSample: decays old samples', () => {
   const line = after(1_000, longer)
   for (let week = 1; week <= 12; week++)
-    for (let one = 0; one < 20; one++)
+    for (let value = 0; value < 20; value++)
       addCalibrationSample(line, { lengthRatio: 1, costRatio: 1 }, week * 7 * 86_400_000)
   expect(calibratedLength(line, null).factor).toBeLessThan(1.05)
 })

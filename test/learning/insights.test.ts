@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import {
   type CellRow,
   findBestModel,
+  getInsights,
+  getRecommendations,
   highestConfidence,
-  insightsOf,
-  recommendationsOf,
 } from '../../src/learning/insights.ts'
 import { addEntry, emptyCell } from '../../src/learning/learning-cell.ts'
 
@@ -28,11 +28,11 @@ function cell(model: string, count: number, quality: number, costMicrocents: num
   return { ...learnt, model, queryType }
 }
 
-const insights = (...cells: CellRow[]) => insightsOf(cells, model => (model === 'gone' ? null : 0.7), at)
+const insights = (...cells: CellRow[]) => getInsights(cells, model => (model === 'gone' ? null : 0.7), at)
 
 describe('recommendationsOf', () => {
   test('names a model with higher quality and the expected change', () => {
-    const [found, ...more] = recommendationsOf(insights(cell('used', 100, 0.4, 1_000), cell('other', 60, 0.9, 1_500)))
+    const [found, ...more] = getRecommendations(insights(cell('used', 100, 0.4, 1_000), cell('other', 60, 0.9, 1_500)))
     expect(more).toEqual([])
     expect(found).toMatchObject({ queryType: 'code', model: 'other', costChangePercent: 50 })
     expect(found?.qualityChange).toBeGreaterThan(0.3)
@@ -40,7 +40,7 @@ describe('recommendationsOf', () => {
   })
 
   test('names a model with equal quality at lower cost', () => {
-    const found = recommendationsOf(insights(cell('used', 100, 0.75, 1_000), cell('other', 60, 0.75, 400)))
+    const found = getRecommendations(insights(cell('used', 100, 0.75, 1_000), cell('other', 60, 0.75, 400)))
     expect(found).toMatchObject([{ model: 'other', costChangePercent: -60 }])
   })
 
@@ -53,7 +53,7 @@ describe('recommendationsOf', () => {
       [cell('used', 100, 0.9, 1_000), cell('other', 60, 0.3, 10)],
       [cell('used', 100, 0.75, 1_000), cell('other', 60, 0.75, 900)],
     ])
-      expect(recommendationsOf(insights(...cells))).toEqual([])
+      expect(getRecommendations(insights(...cells))).toEqual([])
   })
 })
 

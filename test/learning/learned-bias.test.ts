@@ -8,7 +8,7 @@ import {
   ratingWeight,
   replaceEvidence,
 } from '../../src/learning/learning-cell.ts'
-import { cellOf, day, entries, entry, start, times } from '../core/entries.ts'
+import { day, entries, entry, getCell, start, times } from '../core/entries.ts'
 
 const models = fc.array(fc.record({ figure: fc.double({ min: 0, max: 1, noNaN: true }), entries }), {
   minLength: 1,
@@ -24,11 +24,11 @@ function withRatings(cell: LearningCell, count: number, quality: number): Learni
 
 describe('estimateBiases', () => {
   test('reaches the bound after 18 ratings of one star, whatever the catalog expects and others receive', () => {
-    const one = withRatings(cellOf(times(18, 0.75)), 18, 0)
-    const other = cellOf(times(40, 0.75))
+    const learningCell = withRatings(getCell(times(18, 0.75)), 18, 0)
+    const other = getCell(times(40, 0.75))
     for (const figure of [0, 0.1, 0.3, 0.5, 0.7, 0.9, 1])
       for (const others of [[], [{ figure: 0.6, cell: other }], [{ figure: 0.1, cell: withRatings(other, 9, 0.5) }]]) {
-        const [bad] = estimateBiases([{ figure, cell: one }, ...others], start)
+        const [bad] = estimateBiases([{ figure, cell: learningCell }, ...others], start)
         expect({ figure, bias: bad?.bias }).toEqual({ figure, bias: -0.2 })
       }
   })
@@ -36,11 +36,11 @@ describe('estimateBiases', () => {
   test('moves within 0.05 after the first rating, down for few stars and up for five', () => {
     for (const figure of [0, 0.2, 0.4, 0.6, 0.8, 1])
       for (const responses of [1, 5, 9]) {
-        const [one, three, five] = [0, 0.5, 1].map(quality => {
-          const cell = withRatings(cellOf(times(responses, 0.75)), 1, quality)
+        const [value, three, five] = [0, 0.5, 1].map(quality => {
+          const cell = withRatings(getCell(times(responses, 0.75)), 1, quality)
           return estimateBiases([{ figure, cell }], start)[0]?.bias ?? Number.NaN
         })
-        expect(one).toBeWithin(-0.05, -0.02)
+        expect(value).toBeWithin(-0.05, -0.02)
         expect(three).toBeWithin(-0.05, -0.01)
         expect(five).toBeWithin(0.01, 0.05)
       }
@@ -65,10 +65,10 @@ describe('estimateBiases', () => {
 
   test("returns 0 when models match the catalog's prediction, and when all perform alike", () => {
     const figures = [0.8, 0.6, 0.4]
-    const alike = figures.map(figure => ({ figure, cell: cellOf(times(60, 0.75)) }))
+    const alike = figures.map(figure => ({ figure, cell: getCell(times(60, 0.75)) }))
     const foretold = figures.map(figure => ({
       figure,
-      cell: cellOf(Array.from({ length: 100 }, (_, index) => (index % 20 < figure * 20 ? 1 : 0))),
+      cell: getCell(Array.from({ length: 100 }, (_, index) => (index % 20 < figure * 20 ? 1 : 0))),
     }))
     for (const known of [alike, foretold])
       for (const { bias } of estimateBiases(known, start)) expect(Math.abs(bias)).toBeLessThan(0.01)
@@ -77,7 +77,7 @@ describe('estimateBiases', () => {
   test('returns 0 for a model whose responses only show no problems, whatever the catalog says', () => {
     for (const figure of [0.2, 0.5, 0.7, 0.95])
       for (const count of [12, 60, 500]) {
-        const [alone] = estimateBiases([{ figure, cell: cellOf(times(count, 0.75)) }], start)
+        const [alone] = estimateBiases([{ figure, cell: getCell(times(count, 0.75)) }], start)
         expect(Math.abs(alone?.bias ?? 1)).toBeLessThan(0.01)
       }
   })
@@ -85,7 +85,7 @@ describe('estimateBiases', () => {
   test('follows the evidence: up for the better of two, down for the worse, more with more evidence', () => {
     const biases = (count: number) =>
       estimateBiases(
-        [times(count, 0.4), times(count, 0.9)].map(qualities => ({ figure: 0.7, cell: cellOf(qualities) })),
+        [times(count, 0.4), times(count, 0.9)].map(qualities => ({ figure: 0.7, cell: getCell(qualities) })),
         start,
       ).map(({ bias }) => bias)
     const [few, many] = [biases(12), biases(200)]
@@ -95,17 +95,17 @@ describe('estimateBiases', () => {
   })
 
   test('uses ratings even when only one model is known', () => {
-    const [bad] = estimateBiases([{ figure: 0.8, cell: cellOf(times(60, 0)) }], start)
-    const [good] = estimateBiases([{ figure: 0.6, cell: cellOf(times(60, 1)) }], start)
+    const [bad] = estimateBiases([{ figure: 0.8, cell: getCell(times(60, 0)) }], start)
+    const [good] = estimateBiases([{ figure: 0.6, cell: getCell(times(60, 1)) }], start)
     expect(bad?.bias).toBeLessThan(-0.05)
     expect(good?.bias).toBeGreaterThan(0.02)
   })
 
   test('decays: half of the evidence after 30 days, nearly all after a year', () => {
-    const cell = cellOf(times(100, 0.5))
+    const cell = getCell(times(100, 0.5))
     const later = addEntry(cell, entry({ at: start + 30 * day, quality: 0.5 }))
     expect(later.weight).toBeCloseTo(51, 6)
-    const known = [0.2, 0.9].map(quality => ({ figure: 0.7, cell: cellOf(times(60, quality)) }))
+    const known = [0.2, 0.9].map(quality => ({ figure: 0.7, cell: getCell(times(60, quality)) }))
     const [now, muchLater] = [start, start + 720 * day].map(at =>
       estimateBiases(known, at).map(({ bias }) => Math.abs(bias)),
     )

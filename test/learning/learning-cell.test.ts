@@ -2,17 +2,17 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import {
   addEntry,
-  confidenceOf,
   emptyCell,
+  getConfidence,
   type LearningCell,
   maximumBias,
   ratingWeight,
   replaceEvidence,
 } from '../../src/learning/learning-cell.ts'
-import { cellOf, entries, entry, start } from '../core/entries.ts'
+import { entries, entry, getCell, start } from '../core/entries.ts'
 
 test('confidenceOf: changes at 10 and 50 entries', () => {
-  expect([0, 9, 10, 49, 50, 1e6].map(confidenceOf)).toEqual([
+  expect([0, 9, 10, 49, 50, 1e6].map(getConfidence)).toEqual([
     'cold_start',
     'cold_start',
     'warm_up',
@@ -58,7 +58,7 @@ describe('learning cell', () => {
   })
 
   test('counts a rating as three entries that replace the inferred one', () => {
-    const cell = cellOf([0.75, 0.75])
+    const cell = getCell([0.75, 0.75])
     const auto = { quality: 0.75, weight: 1, at: start, isRating: false }
     const low = { quality: 0, weight: ratingWeight, at: start, isRating: true }
     const once = replaceEvidence(cell, auto, low, false)

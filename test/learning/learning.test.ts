@@ -7,10 +7,10 @@ import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import type { Database } from '../../src/database/database.ts'
 import { estimateBiases } from '../../src/learning/learned-bias.ts'
-import { createLearningBook, type LearningCache } from '../../src/learning/learning-cache.ts'
+import { createLearningCache, type LearningCache } from '../../src/learning/learning-cache.ts'
 import { emptyCell } from '../../src/learning/learning-cell.ts'
 import { readCells, writeCells } from '../../src/learning/learning-cells.ts'
-import { onDatabaseOf } from '../database/on-database.ts'
+import { getOnDatabase } from '../database/on-database.ts'
 import { usageRecord } from '../database/support.ts'
 import { testedDatabases } from '../database/tested-databases.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -53,20 +53,20 @@ const booksOn = async (
   clock: Clock = systemClock,
 ) => {
   const log = { warn: () => {} }
-  const options = { database, clock, figureOf: (model: string) => figures[model] ?? null, log }
-  const [one, other] = [createLearningBook(options), createLearningBook(options)]
+  const options = { database, clock, findFigure: (model: string) => figures[model] ?? null, log }
+  const [learningCache, other] = [createLearningCache(options), createLearningCache(options)]
   try {
-    await body(one, other)
+    await body(learningCache, other)
   } finally {
-    await one.close()
+    await learningCache.close()
     await other.close()
   }
 }
 
 const biasIn = (book: LearningCache, accountId: string, model = 'openai/bad') =>
-  book.of(accountId)?.leaningOf('code')?.(model)?.bias ?? null
+  book.of(accountId)?.findLeaning('code')?.(model)?.bias ?? null
 
-async function entriesOf(database: Database, accountId: string): Promise<number> {
+async function getEntries(database: Database, accountId: string): Promise<number> {
   const rows = await database.run(
     ({ sql }) => sql<{ count: number }[]>`
       select count(*)::int as count from learning_entries where account_id = ${accountId}`,
@@ -75,15 +75,15 @@ async function entriesOf(database: Database, accountId: string): Promise<number>
 }
 
 for (const [name, open] of databases) {
-  const onDatabase = onDatabaseOf(name, open, 60_000)
+  const onDatabase = getOnDatabase(name, open, 60_000)
 
   describe(`${name} Postgres`, () => {
     onDatabase(
       'evidence that has faded below what the column holds is kept as none, and refuses nothing else',
       database =>
-        booksOn(database, async one => {
+        booksOn(database, async learningCache => {
           const accountId = account()
-          await one.take([lesson(accountId)])
+          await learningCache.take([lesson(accountId)])
           const [cell] = await readCells(database, [accountId])
           if (cell === undefined) throw new Error('no cell was written')
           const faded = { ...cell, weight: 8.3e-47, slump: -8.3e-47, spread: 1e-39, quality: 0.5 }
@@ -95,25 +95,34 @@ for (const [name, open] of databases) {
     )
 
     onDatabase('a lesson is learnt once, however often and in whatever company it comes', database =>
-      booksOn(database, async (one, other) => {
+      booksOn(database, async (learningCache, other) => {
         const accountId = account()
         const records = many(20, accountId)
-        await Promise.all([one.take(records), other.take(records.toReversed()), one.take(records.slice(5))])
+        await Promise.all([
+          learningCache.take(records),
+          other.take(records.toReversed()),
+          learningCache.take(records.slice(5)),
+        ])
         await other.take([...records, lesson(accountId)])
-        const [cell, ...more] = await one.cells(accountId)
+        const [cell, ...more] = await learningCache.cells(accountId)
         expect(more).toEqual([])
         expect(cell).toMatchObject({ model: 'openai/good', queryType: 'code', requests: 21, entries: 21 })
-        expect(await entriesOf(database, accountId)).toBe(21)
+        expect(await getEntries(database, accountId)).toBe(21)
       }),
     )
 
     onDatabase('gateways that learn of one account at a time lose nothing', database =>
-      booksOn(database, async (one, other) => {
+      booksOn(database, async (learningCache, other) => {
         const accounts = [account(), account(), account()]
         const batch = () => accounts.flatMap(id => ['good', 'bad'].flatMap(model => many(4, id, { model })))
-        await Promise.all([one.take(batch()), other.take(batch()), one.take(batch()), other.take(batch())])
+        await Promise.all([
+          learningCache.take(batch()),
+          other.take(batch()),
+          learningCache.take(batch()),
+          other.take(batch()),
+        ])
         for (const accountId of accounts)
-          expect((await one.cells(accountId)).map(({ model, requests }) => [model, requests])).toEqual([
+          expect((await learningCache.cells(accountId)).map(({ model, requests }) => [model, requests])).toEqual([
             ['openai/bad', 16],
             ['openai/good', 16],
           ])
@@ -133,9 +142,9 @@ for (const [name, open] of databases) {
     )
 
     onDatabase('an account not seen yet is read in behind the request’s back, and leans as its cells say', database =>
-      booksOn(database, async (one, other) => {
+      booksOn(database, async (learningCache, other) => {
         const accountId = account()
-        await one.take([
+        await learningCache.take([
           ...many(60, accountId, {}, { quality: 1 }),
           ...many(60, accountId, { model: 'bad' }, { quality: 0 }),
         ])
@@ -144,17 +153,17 @@ for (const [name, open] of databases) {
         expect(other.of(accountId)?.epoch).toBe(0)
         expect(biasIn(other, accountId)).toBeLessThan(-0.1)
         expect(biasIn(other, accountId, 'openai/good')).toBeGreaterThan(0.1)
-        expect(other.of(accountId)?.leaningOf('math')).toBeNull()
-        expect(other.of(accountId)?.usualRatioOf('code')?.mean).toBeCloseTo(Math.log(21 / 11), 5)
+        expect(other.of(accountId)?.findLeaning('math')).toBeNull()
+        expect(other.of(accountId)?.findUsualRatio('code')?.mean).toBeCloseTo(Math.log(21 / 11), 5)
       }),
     )
 
     onDatabase('what one gateway’s callers taught it, another knows within seconds', database =>
-      booksOn(database, async (one, other) => {
+      booksOn(database, async (learningCache, other) => {
         const accountId = account()
-        await one.take(many(30, accountId, { model: 'bad' }, { quality: 0.75 }))
+        await learningCache.take(many(30, accountId, { model: 'bad' }, { quality: 0.75 }))
         await eventually(() => biasIn(other, accountId) !== null)
-        await one.take(many(60, accountId, { model: 'bad' }, { quality: 0 }))
+        await learningCache.take(many(60, accountId, { model: 'bad' }, { quality: 0 }))
         await eventually(() => (biasIn(other, accountId) ?? 0) < -0.1, 8_000)
       }),
     )
@@ -162,23 +171,30 @@ for (const [name, open] of databases) {
     onDatabase(
       'a rating acts in the process that took it before it is answered, and elsewhere within a second',
       database =>
-        booksOn(database, async (one, other) => {
+        booksOn(database, async (learningCache, other) => {
           const accountId = account()
           const records = many(20, accountId, { model: 'bad' })
-          await one.take(records)
-          for (const book of [one, other]) await eventually(() => book.of(accountId) !== null)
-          const before = biasIn(one, accountId) ?? 0
+          await learningCache.take(records)
+          for (const book of [learningCache, other]) await eventually(() => book.of(accountId) !== null)
+          const before = biasIn(learningCache, accountId) ?? 0
           for (const { request_id } of records.slice(0, 15))
-            expect(await one.rate({ accountId, userId: null }, request_id, { stars: 1, isHelpful: null })).toEqual({
+            expect(
+              await learningCache.rate({ accountId, userId: null }, request_id, { stars: 1, isHelpful: null }),
+            ).toEqual({
               accountId,
               queryType: 'code',
               model: 'openai/bad',
             })
-          const after = biasIn(one, accountId) ?? 0
+          const after = biasIn(learningCache, accountId) ?? 0
           expect(after).toBeLessThan(before - 0.04)
           await eventually(() => biasIn(other, accountId) === after, 1_000)
           // 15 rated entries count as three each.
-          expect((await one.cells(accountId))[0]).toMatchObject({ requests: 20, entries: 50, ratings: 15, rating: 0 })
+          expect((await learningCache.cells(accountId))[0]).toMatchObject({
+            requests: 20,
+            entries: 50,
+            ratings: 15,
+            rating: 0,
+          })
         }),
     )
 
@@ -209,10 +225,13 @@ for (const [name, open] of databases) {
       }
       return booksOn(
         database,
-        async (one, other) => {
+        async (learningCache, other) => {
           const accountId = account()
           const record = lesson(accountId)
-          const rating = one.rate({ accountId, userId: null }, record.request_id, { stars: 5, isHelpful: null })
+          const rating = learningCache.rate({ accountId, userId: null }, record.request_id, {
+            stars: 5,
+            isHelpful: null,
+          })
           await waits.promise
           await other.take([record])
           expect(await rating).toMatchObject({ model: 'openai/good' })
@@ -243,48 +262,50 @@ for (const [name, open] of databases) {
     )
 
     onDatabase('erased means erased: lines, cells and memory, here at once and elsewhere within a second', database =>
-      booksOn(database, async (one, other) => {
+      booksOn(database, async (learningCache, other) => {
         const [accountId, neighbour] = [account(), account()]
-        await one.take([accountId, neighbour].flatMap(id => many(60, id, { model: 'bad' }, { quality: 0 })))
-        for (const book of [one, other]) await eventually(() => (biasIn(book, accountId) ?? 0) < -0.1)
-        await one.erase(accountId)
-        expect(one.of(accountId)?.leaningOf('code')).toBeNull()
-        expect(one.of(accountId)?.epoch).toBe(1)
-        expect([await entriesOf(database, accountId), await one.cells(accountId)]).toEqual([0, []])
-        await eventually(() => other.of(accountId)?.leaningOf('code') === null)
-        expect(await entriesOf(database, neighbour)).toBe(60)
-        expect(biasIn(one, neighbour) ?? biasIn(other, neighbour) ?? -1).toBeLessThan(0)
+        await learningCache.take([accountId, neighbour].flatMap(id => many(60, id, { model: 'bad' }, { quality: 0 })))
+        for (const book of [learningCache, other]) await eventually(() => (biasIn(book, accountId) ?? 0) < -0.1)
+        await learningCache.erase(accountId)
+        expect(learningCache.of(accountId)?.findLeaning('code')).toBeNull()
+        expect(learningCache.of(accountId)?.epoch).toBe(1)
+        expect([await getEntries(database, accountId), await learningCache.cells(accountId)]).toEqual([0, []])
+        await eventually(() => other.of(accountId)?.findLeaning('code') === null)
+        expect(await getEntries(database, neighbour)).toBe(60)
+        expect(biasIn(learningCache, neighbour) ?? biasIn(other, neighbour) ?? -1).toBeLessThan(0)
       }),
     )
 
     onDatabase('what was on its way when it was erased never comes back; what comes after does', database =>
-      booksOn(database, async (one, other) => {
+      booksOn(database, async (learningCache, other) => {
         const accountId = account()
         const before = { at_ms: Date.now() - 5 }
         const early = [lesson(accountId, { ...before, request_id: 'req_early' }), ...many(9, accountId, before)]
         const unseen = many(10, accountId, before, { epoch: null })
-        await one.take([...early.slice(0, 5), ...unseen.slice(0, 5)])
-        await one.erase(accountId)
+        await learningCache.take([...early.slice(0, 5), ...unseen.slice(0, 5)])
+        await learningCache.erase(accountId)
         await other.take([...early, ...unseen])
-        expect([await entriesOf(database, accountId), await one.cells(accountId)]).toEqual([0, []])
-        expect(await one.rate({ accountId, userId: null }, 'req_early', { stars: 5, isHelpful: null })).toBeNull()
+        expect([await getEntries(database, accountId), await learningCache.cells(accountId)]).toEqual([0, []])
+        expect(
+          await learningCache.rate({ accountId, userId: null }, 'req_early', { stars: 5, isHelpful: null }),
+        ).toBeNull()
         const after = { at_ms: Date.now() + 5 }
         await other.take([lesson(accountId, after, { epoch: 1 }), lesson(accountId, after, { epoch: null })])
-        expect(await entriesOf(database, accountId)).toBe(2)
-        expect((await one.cells(accountId))[0]).toMatchObject({ requests: 2 })
+        expect(await getEntries(database, accountId)).toBe(2)
+        expect((await learningCache.cells(accountId))[0]).toMatchObject({ requests: 2 })
       }),
     )
 
     onDatabase('an erasure among racing writers leaves what was learnt after it, and nothing of before', database =>
-      booksOn(database, async (one, other) => {
+      booksOn(database, async (learningCache, other) => {
         const accountId = account()
-        await one.take(many(5, accountId))
+        await learningCache.take(many(5, accountId))
         await Promise.all([
-          ...Array.from({ length: 6 }, () => one.take(many(20, accountId))),
+          ...Array.from({ length: 6 }, () => learningCache.take(many(20, accountId))),
           other.erase(accountId),
           ...Array.from({ length: 6 }, () => other.take(many(20, accountId))),
         ])
-        expect([await entriesOf(database, accountId), await one.cells(accountId)]).toEqual([0, []])
+        expect([await getEntries(database, accountId), await learningCache.cells(accountId)]).toEqual([0, []])
       }),
     )
 
@@ -298,7 +319,7 @@ for (const [name, open] of databases) {
           lesson(accountId, { query_type: null }),
           lesson(accountId, { model: '' }),
         ])
-        expect([await entriesOf(database, accountId), await book.cells(accountId)]).toEqual([0, []])
+        expect([await getEntries(database, accountId), await book.cells(accountId)]).toEqual([0, []])
       }),
     )
   })
@@ -311,7 +332,7 @@ test('learning: uses at most 2 KB per account and query type on disk', async () 
   const accounts = 80
   const types = ['code', 'math', 'writing', 'analysis', 'other']
   const log = { warn: () => {} }
-  const book = createLearningBook({ database, clock: systemClock, figureOf: () => 0.5, log })
+  const book = createLearningCache({ database, clock: systemClock, findFigure: () => 0.5, log })
   const ids = Array.from({ length: accounts }, account)
   for (const accountId of ids)
     await book.take(

@@ -2,22 +2,22 @@ import { describe, expect, test } from 'bun:test'
 import type { ChatRequest } from '../../src/core/chat/chat.ts'
 import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
-import { createPromptBook } from '../../src/learning/recent-prompts.ts'
-import { openReaders } from '../../src/text/readers.ts'
+import { createAnalysisCache } from '../../src/learning/recent-prompts.ts'
+import { openPromptAnalyzer } from '../../src/text/readers.ts'
 
 const asking = (prompt: string): ChatRequest => readNative({ prompt }, new Headers(), prompt.length)
-const readers = openReaders()
+const readers = openPromptAnalyzer()
 const { read } = readers
-const open = () => createPromptBook(readers, createKeyedDigests(new Uint8Array(32)))
+const open = () => createAnalysisCache(readers, createKeyedDigests(new Uint8Array(32)))
 
 test('recent prompts: returns the usual analysis, the second time from memory', () => {
   const book = open()
   for (const prompt of ['Write a haiku.', 'Fix this: TypeError in line 3', 'Read https://example.com/a', 'Hi']) {
     const first = book.read('acc_1', asking(prompt))
-    expect(first.reading).toEqual(read(asking(prompt).messages))
+    expect(first.analysis).toEqual(read(asking(prompt).messages))
     const again = book.read('acc_1', asking(prompt))
     expect(again).toEqual(first)
-    if (first.reading.urls.length === 0) expect(again.reading).toBe(first.reading)
+    if (first.analysis.urls.length === 0) expect(again.analysis).toBe(first.analysis)
   }
 })
 
@@ -25,15 +25,15 @@ test('recent prompts: contain no difficulty for a named model until a request ne
   const book = open()
   const named = { ...asking('Prove that there are infinitely many primes.'), model: 'openai/gpt-4.1' }
   const { complexity, strongGain, ...traits } = read(named.messages)
-  expect(book.read('acc_1', { ...named, dialect: 'chat_completions' }).reading).toEqual(traits)
-  expect(book.read('acc_1', named).reading).toEqual({ ...traits, complexity, strongGain })
-  expect(book.read('acc_1', { ...named, dialect: 'messages', model: null }).reading).toMatchObject({ strongGain })
-  expect(book.read('acc_1', { ...named, dialect: 'chat_completions' }).reading).toMatchObject({ complexity })
+  expect(book.read('acc_1', { ...named, dialect: 'chat_completions' }).analysis).toEqual(traits)
+  expect(book.read('acc_1', named).analysis).toEqual({ ...traits, complexity, strongGain })
+  expect(book.read('acc_1', { ...named, dialect: 'messages', model: null }).analysis).toMatchObject({ strongGain })
+  expect(book.read('acc_1', { ...named, dialect: 'chat_completions' }).analysis).toMatchObject({ complexity })
 })
 
 test('recent prompts: use different digests per account and process, never the plain hash', () => {
   const digest = (account: string, salt: number) =>
-    createPromptBook(readers, createKeyedDigests(new Uint8Array(32).fill(salt))).read(account, asking('Hi')).digest
+    createAnalysisCache(readers, createKeyedDigests(new Uint8Array(32).fill(salt))).read(account, asking('Hi')).digest
   const names = [digest('acc_1', 1), digest('acc_2', 1), digest('acc_1', 2)]
   expect(new Set(names).size).toBe(3)
   expect(names).not.toContain(new Bun.CryptoHasher('sha256').update('Hi').digest('base64'))

@@ -12,11 +12,11 @@ beforeEach(() => {
 afterEach(() => folder.remove())
 
 const record = (id: string, output: number) => usageRecord({ request_id: id, output_tokens: output })
-const batch = (...records: UsageRecord[]) => new Map(records.map(one => [one.request_id, one]))
+const batch = (...records: UsageRecord[]) => new Map(records.map(item => [item.request_id, item]))
 const left = () => {
   const settled: UsageRecord[] = []
   const checkpoints = openCheckpoints(folder.path)
-  checkpoints.settleLeft(one => void settled.push(one))
+  checkpoints.settleLeft(item => void settled.push(item))
   checkpoints.close()
   return settled
 }
@@ -49,7 +49,7 @@ test('checkpoints: return the last checkpoint of each open request once after a 
     process.kill(process.pid, 'SIGKILL')`
   await Bun.spawn([process.execPath, '-e', script]).exited
   const settled = left()
-  expect(settled.map(one => [one.request_id, one.output_tokens, one.billed_microcents])).toEqual([
+  expect(settled.map(item => [item.request_id, item.output_tokens, item.billed_microcents])).toEqual([
     ['a', 7, 700],
     ['c', 8, 800],
   ])
@@ -61,7 +61,7 @@ test('checkpoints: ignore a truncated line', () => {
   checkpoints.write(batch(record('a', 1)), [])
   checkpoints.close()
   appendFileSync(join(folder.path, 'open-requests'), '0badc0de {"request_id":"a","output_tok')
-  expect(left().map(one => one.output_tokens)).toEqual([1])
+  expect(left().map(item => item.output_tokens)).toEqual([1])
 })
 
 test('checkpoints: use mode 0600 and do not grow with ended requests [C5]', () => {

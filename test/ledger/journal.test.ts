@@ -21,7 +21,7 @@ const record = (index: number) => usageRecord({ request_id: `req_${index}`, meta
 function shipAll(journal: ReturnType<typeof open>, maximum = 7): string[] {
   const ids: string[] = []
   for (let batch = journal.take(maximum); batch !== null; batch = journal.take(maximum)) {
-    ids.push(...batch.records.map(one => one.request_id))
+    ids.push(...batch.records.map(item => item.request_id))
     batch.release()
   }
   return ids
@@ -55,15 +55,15 @@ test('journal: reads records of the previous version, and of the next with unkno
     ['google/gemini-test', 'served', 3004, 800],
   ]
   const next = { ...record(3), tried, heard_of: 'later' }
-  for (const one of [record(1), { ...record(2), tried }, next]) journal.append(one)
+  for (const item of [record(1), { ...record(2), tried }, next]) journal.append(item)
   await journal.close()
   expect<unknown>(open().take(10)?.records).toEqual([record(1), { ...record(2), tried }, next])
 })
 
 test('journal: rejects a record with an unknown outcome or too many attempts', async () => {
   const journal = open()
-  const one: AttemptRecord = ['openai/gpt-test', 'timeout', 0, 1]
-  for (const tried of [[['openai/gpt-test', 'the words of an upstream', 0, 1]], [one, one, one, one]])
+  const pair: AttemptRecord = ['openai/gpt-test', 'timeout', 0, 1]
+  for (const tried of [[['openai/gpt-test', 'the words of an upstream', 0, 1]], [pair, pair, pair, pair]])
     journal.append({ ...record(1), tried } as UsageRecord)
   await journal.close()
   expect(open().take(10)).toBeNull()
@@ -121,7 +121,7 @@ test('journal: rejects and keeps all records of a turn when the disk is full', a
   }
   const journal = open({ system: { write: filling as typeof writeSync, fsync } })
   const handed = await Promise.allSettled([1, 2].map(index => journal.appendTogether(record(index))))
-  expect(handed.map(one => one.status === 'rejected' && one.reason)).toEqual([
+  expect(handed.map(item => item.status === 'rejected' && item.reason)).toEqual([
     expect.any(JournalUnwritable),
     expect.any(JournalUnwritable),
   ])
@@ -157,7 +157,7 @@ test('journal: reads only complete lines when truncated at any byte and replayed
     const damage: string[] = []
     // The first replay dies before it releases anything.
     const first = openJournal({ directory, onDamage: detail => damage.push(detail) })
-    expect(first.take(10)?.records.map(one => one.request_id) ?? []).toEqual(expected)
+    expect(first.take(10)?.records.map(item => item.request_id) ?? []).toEqual(expected)
     await first.close()
     const second = openJournal({ directory })
     expect(shipAll(second)).toEqual(expected)
@@ -205,7 +205,7 @@ test('journal: reads lines with and without learning data', async () => {
   }
   const taught = { ...record(3), learning: lesson }
   const first = open()
-  for (const one of [old, none, taught]) first.append(one)
+  for (const item of [old, none, taught]) first.append(item)
   await first.close()
   const second = open()
   expect(second.take(10)?.records).toEqual([old, none, taught])
@@ -219,7 +219,7 @@ test('journal: finds unshipped records by account and day, also in segments on d
   journal.append(usageRecord({ request_id: 'later', at_ms: record(0).at_ms + 86_400_000 }))
   while (journal.backlog() > 17) journal.take(1)?.release()
   const day = Math.floor(record(0).at_ms / 86_400_000)
-  expect(journal.unshipped('acc_1', day).map(one => one.request_id)).toEqual(
+  expect(journal.unshipped('acc_1', day).map(item => item.request_id)).toEqual(
     Array.from({ length: 15 }, (_, index) => `req_${index + 5}`),
   )
 })
@@ -233,7 +233,7 @@ test('journal: reads no file for an account without records', async () => {
   const day = Math.floor(record(0).at_ms / 86_400_000)
   // The files that would have to be read no longer exist.
   for (const file of files().slice(0, -1)) unlinkSync(join(folder.path, 'journal', file))
-  expect(journal.unshipped('acc_2', day).map(one => one.request_id)).toEqual(['other'])
+  expect(journal.unshipped('acc_2', day).map(item => item.request_id)).toEqual(['other'])
   expect(journal.unshipped('acc_3', day)).toEqual([])
   expect(() => journal.unshipped('acc_1', day)).toThrow('ENOENT')
   await journal.close()
@@ -303,11 +303,11 @@ test('journal: moves records to a new file after a failed fsync', async () => {
 
 test('journal: keeps a rejected record once, counts it for its account, and ships it again after the next start', async () => {
   const journal = open()
-  for (const one of [record(1), record(1), record(2)]) journal.setAside(one)
+  for (const item of [record(1), record(1), record(2)]) journal.setAside(item)
   expect([journal.aside(), journal.backlog()]).toEqual([2, 0])
   const { account_id, at_ms } = record(1)
   const day = Math.floor(at_ms / 86_400_000)
-  expect(journal.unshipped(account_id, day).map(one => one.request_id)).toEqual(['req_1', 'req_2'])
+  expect(journal.unshipped(account_id, day).map(item => item.request_id)).toEqual(['req_1', 'req_2'])
   await journal.close()
   expect(files()).toEqual(['refused.log'])
   const second = open()

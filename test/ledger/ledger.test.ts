@@ -5,7 +5,7 @@ import { exportRequests, readRequests } from '../../src/ledger/ledger.ts'
 import type { LoggedRequest, LogPage, LogPosition, RequestFilters } from '../../src/ledger/request-filters.ts'
 import { readUsage } from '../../src/ledger/usage-totals.ts'
 import { generateUsage, newTeam, tampered } from '../database/ledger-rows.ts'
-import { onDatabaseOf } from '../database/on-database.ts'
+import { getOnDatabase } from '../database/on-database.ts'
 import { testedDatabases } from '../database/tested-databases.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 import { patientStore } from '../harness/patience.ts'
@@ -51,7 +51,7 @@ const numbers = (count: number, keep: (n: number) => boolean) =>
   Array.from({ length: count }, (_, index) => count - index).filter(keep)
 
 for (const [name, open] of databases) {
-  const onDatabase = onDatabaseOf(name, open, 120_000)
+  const onDatabase = getOnDatabase(name, open, 120_000)
 
   describe(`${name} Postgres`, () => {
     onDatabase('pages go newest first to the end, each request once, whatever the page size', async database => {
@@ -61,7 +61,7 @@ for (const [name, open] of databases) {
       const scope = { accountId: team.accountId, userId: null }
       for (const limit of [1, 7, 39, 40, 41]) {
         const billed = await walk(database, scope, {}, limit)
-        expect(billed.toSorted((one, other) => one - other)).toEqual(numbers(40, () => true).toReversed())
+        expect(billed.toSorted((value, other) => value - other)).toEqual(numbers(40, () => true).toReversed())
       }
     })
 
@@ -182,7 +182,7 @@ for (const [name, open] of databases) {
           if (before !== null) positions.push(before.requestId)
         }
         const expected = numbers(3_500, n => ofProject(n) && (!('keyId' in filters) || n % 2 === 1))
-        expect(seen.map(row => row.billed_microcents).toSorted((one, other) => other - one)).toEqual(expected)
+        expect(seen.map(row => row.billed_microcents).toSorted((value, other) => other - value)).toEqual(expected)
         const visible = new Set(['-', ...seen.map(row => row.request_id)])
         expect(positions.filter(id => !visible.has(id))).toEqual([])
         expect(positions).toContain('-')
@@ -225,9 +225,9 @@ for (const [name, open] of databases) {
         expect(split.parts).toHaveLength(parts)
         // The eight most expensive are returned separately, all others as one.
         expect(split.parts?.filter(({ part }) => part === null)).toHaveLength(splitBy === 'model' ? 1 : 0)
-        expect(sums.reduce((sum, one) => sum + one.billed_microcents, 0)).toBe(500_500)
-        expect(sums.reduce((sum, one) => sum + one.failed, 0)).toBe(2)
-        expect(sums.flatMap(({ latency }) => latency).reduce((sum, one) => sum + one, 0)).toBe(998)
+        expect(sums.reduce((sum, item) => sum + item.billed_microcents, 0)).toBe(500_500)
+        expect(sums.reduce((sum, item) => sum + item.failed, 0)).toBe(2)
+        expect(sums.flatMap(({ latency }) => latency).reduce((sum, value) => sum + value, 0)).toBe(998)
       }
       const { groups } = await readUsage(database, scope, {
         from: '2026-05-05',

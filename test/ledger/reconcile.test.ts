@@ -3,7 +3,7 @@ import { appendFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { journalFolders, reconcileUsage, replayFolders, replayUsage } from '../../src/commands/usage-reports.ts'
 import { anonymizeUser, deleteAccount } from '../../src/console/account/store.ts'
-import { counterFormat, keysOf, partitionOf } from '../../src/core/limits/redis.ts'
+import { counterFormat, getKeys, getPartition } from '../../src/core/limits/redis.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { lockDataFolder } from '../../src/database/data-folder.ts'
 import type { Database } from '../../src/database/database.ts'
@@ -15,14 +15,14 @@ import { createShipper } from '../../src/ledger/shipper.ts'
 import { FailoverMeter } from '../../src/limits/failover/failover.ts'
 import { quiet } from '../database/database.contract.ts'
 import { generateUsage, newTeam, tampered } from '../database/ledger-rows.ts'
-import { onDatabaseOf } from '../database/on-database.ts'
+import { getOnDatabase } from '../database/on-database.ts'
 import { movableClock, temporaryFolder, usageRecord } from '../database/support.ts'
 import { testedDatabases } from '../database/tested-databases.ts'
 import { eventually } from '../harness/eventually.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 import { patient, patientStore } from '../harness/patience.ts'
 import { startRedis } from '../harness/redis.ts'
-import { admitted, ask, settlement } from '../limits/meter.contract.ts'
+import { admitted, send, settlement } from '../limits/meter.contract.ts'
 
 const folder = temporaryFolder()
 afterAll(() => folder.remove())
@@ -45,7 +45,7 @@ async function ship(database: Database, records: readonly UsageRecord[]): Promis
 }
 
 for (const [name, open] of databases) {
-  const onDatabase = onDatabaseOf(name, open, 60_000)
+  const onDatabase = getOnDatabase(name, open, 60_000)
 
   describe(`${name} Postgres`, () => {
     onDatabase(
@@ -364,8 +364,8 @@ testNeeding(
       const [first = ''] = accounts
       for (const accountId of accounts)
         for (const index of [1, 2, 3, 4]) {
-          const seat = admitted(await meter.admit(ask(`${accountId}_${index}`, { accountId })))
-          if (index < 4) await meter.settle(settlement(seat, 30, 1000 + index, start))
+          const reservation = admitted(await meter.admit(send(`${accountId}_${index}`, { accountId })))
+          if (index < 4) await meter.settle(settlement(reservation, 30, 1000 + index, start))
         }
       const inStream = async () => {
         const { waiting } = await redisSource(redis).read([])
@@ -378,7 +378,7 @@ testNeeding(
         database,
         records.filter(record => !record.request_id.endsWith('_3')),
       )
-      const keys = keysOf(partitionOf(first))
+      const keys = getKeys(getPartition(first))
       const [[entry = '']] = (await redis.send(keys.stream, ['XRANGE', keys.stream, '-', '+', 'COUNT', '1'])) as [
         [string],
       ]

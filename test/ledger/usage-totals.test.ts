@@ -11,7 +11,7 @@ import type { UsageGroup, UsagePeriod, UsageSplit } from '../../src/ledger/usage
 import { readUsage, type UsageSums } from '../../src/ledger/usage-totals.ts'
 import { fillLog } from '../bench/log/fill.ts'
 import { type LogPlan, logRecords } from '../bench/log/records.ts'
-import { onDatabaseOf } from '../database/on-database.ts'
+import { getOnDatabase } from '../database/on-database.ts'
 import { testedDatabases } from '../database/tested-databases.ts'
 import { needed } from '../harness/needs.ts'
 import '../harness/property-seed.ts'
@@ -21,11 +21,11 @@ const until = Date.UTC(2026, 10, 23, 15)
 const dayMs = 86_400_000
 const requests = 800
 
-const keysOf = (name: string, count: number) => Array.from({ length: count }, (_, n) => `key_${name}${n}`)
+const getKeys = (name: string, count: number) => Array.from({ length: count }, (_, n) => `key_${name}${n}`)
 const plan: LogPlan = {
   accounts: [
-    { accountId: 'acc_log', keyIds: keysOf('log', 40) },
-    { accountId: 'acc_other', keyIds: keysOf('other', 5) },
+    { accountId: 'acc_log', keyIds: getKeys('log', 40) },
+    { accountId: 'acc_other', keyIds: getKeys('other', 5) },
   ],
   requests,
   from: until - 30 * dayMs,
@@ -96,18 +96,18 @@ function matches(record: UsageRecord, filters: RequestFilters): boolean {
     (routingMode === null || record.routing_mode === routingMode) &&
     (streamed === null || record.streamed === streamed) &&
     (metadata === null || has(record.metadata, metadata)) &&
-    (tag === null || unitsOf(record, 'tag').some(one => one === tag || one.startsWith(`${tag}=`))) &&
-    (memberId === null || unitsOf(record, 'member').includes(memberId)) &&
-    (projectId === null || unitsOf(record, 'project').includes(projectId))
+    (tag === null || getUnits(record, 'tag').some(unit => unit === tag || unit.startsWith(`${tag}=`))) &&
+    (memberId === null || getUnits(record, 'member').includes(memberId)) &&
+    (projectId === null || getUnits(record, 'project').includes(projectId))
   )
 }
 
 function isVisible(record: UsageRecord, { userId, projectIds = [] }: Omit<UsageScope, 'accountId'>): boolean {
-  if (userId === null || unitsOf(record, 'member').includes(userId)) return true
-  return unitsOf(record, 'project').some(project => projectIds.includes(project))
+  if (userId === null || getUnits(record, 'member').includes(userId)) return true
+  return getUnits(record, 'project').some(project => projectIds.includes(project))
 }
 
-function unitsOf(record: UsageRecord, group: UsageGroup): readonly string[] {
+function getUnits(record: UsageRecord, group: UsageGroup): readonly string[] {
   const time = new Date(record.at_ms).toISOString()
   const key = Number(record.key_id.slice('key_log'.length))
   const served = `${record.provider}/${record.model}`
@@ -128,7 +128,7 @@ function unitsOf(record: UsageRecord, group: UsageGroup): readonly string[] {
 }
 
 /** The latency counts of completed requests. */
-function countsOf(matching: readonly UsageRecord[], time: (record: UsageRecord) => number | null): number[] {
+function getCounts(matching: readonly UsageRecord[], time: (record: UsageRecord) => number | null): number[] {
   const counts = Array.from({ length: durationBoundsMs.length + 1 }, () => 0)
   for (const record of matching) {
     const milliseconds = time(record)
@@ -139,7 +139,7 @@ function countsOf(matching: readonly UsageRecord[], time: (record: UsageRecord) 
   return counts
 }
 
-function sumOf(matching: readonly UsageRecord[]): UsageSums {
+function getSum(matching: readonly UsageRecord[]): UsageSums {
   const sum = (
     field: 'input_tokens' | 'cached_input_tokens' | 'output_tokens' | 'reasoning_tokens' | 'billed_microcents',
   ) => matching.reduce((all, record) => all + record[field], 0)
@@ -152,8 +152,8 @@ function sumOf(matching: readonly UsageRecord[]): UsageSums {
     output_tokens: sum('output_tokens'),
     reasoning_tokens: sum('reasoning_tokens'),
     billed_microcents: sum('billed_microcents'),
-    latency: countsOf(matching, ({ latency_ms }) => latency_ms),
-    first_token: countsOf(matching, ({ first_token_ms }) => first_token_ms),
+    latency: getCounts(matching, ({ latency_ms }) => latency_ms),
+    first_token: getCounts(matching, ({ first_token_ms }) => first_token_ms),
   }
 }
 
@@ -170,7 +170,7 @@ function shownSums({ latency, first_token, ...sums }: UsageSums) {
 }
 
 describe.each([...databases])('readUsage on %s', (name, open) => {
-  const onDatabase = onDatabaseOf(name, open, 120_000)
+  const onDatabase = getOnDatabase(name, open, 120_000)
 
   onDatabase('returns the plain sum over the matching requests, for random filters and groups', async database => {
     await fc.assert(
@@ -194,22 +194,22 @@ async function checkSums(
   const matching = records.filter(record => isWithin(record) && isVisible(record, visible) && matches(record, chosen))
   const { total, groups: found, parts } = await readUsage(database, { accountId: 'acc_log', ...visible }, period)
 
-  expect(shownSums(total)).toEqual(shownSums(sumOf(matching)))
+  expect(shownSums(total)).toEqual(shownSums(getSum(matching)))
   const byUnit = Map.groupBy(
-    matching.flatMap(record => unitsOf(record, groupBy).map(unit => ({ unit, record }))),
+    matching.flatMap(record => getUnits(record, groupBy).map(unit => ({ unit, record }))),
     ({ unit }) => unit,
   )
   expect(found.map(({ unit }) => unit).sort()).toEqual([...byUnit.keys()].sort())
   for (const group of found)
-    expect(shownSums(group)).toEqual(shownSums(sumOf(byUnit.get(group.unit)?.map(({ record }) => record) ?? [])))
+    expect(shownSums(group)).toEqual(shownSums(getSum(byUnit.get(group.unit)?.map(({ record }) => record) ?? [])))
   for (const { part, byUnit: ofPart } of parts ?? [])
     if (part !== null && splitBy !== null && groupBy !== 'tag' && groupBy !== 'project')
       for (const [unit, sums] of ofPart)
         expect(shownSums(sums)).toEqual(
           shownSums(
-            sumOf(
+            getSum(
               matching.filter(
-                one => (unitsOf(one, splitBy)[0] ?? '') === part.unit && unitsOf(one, groupBy)[0] === unit,
+                item => (getUnits(item, splitBy)[0] ?? '') === part.unit && getUnits(item, groupBy)[0] === unit,
               ),
             ),
           ),

@@ -7,7 +7,7 @@ import { createLocalMeter, type LocalMeter, type LocalMeterOptions } from '../..
 import type { Admission, Reservation } from '../../src/limits/meter.ts'
 import { movableClock } from '../database/support.ts'
 import { oneTurn } from '../harness/moved-clock.ts'
-import { admitted, ask, meterContract, settlement, wide } from './meter.contract.ts'
+import { admitted, meterContract, send, settlement, wide } from './meter.contract.ts'
 
 const settleNow = (meter: LocalMeter, admission: Admission, now: number) =>
   meter.settle(settlement(admitted(admission), 10, 10, now))
@@ -42,9 +42,9 @@ test("local meter: loads the day's usage once for any number of concurrent reque
     await oneTurn()
     return { tokens: 999_000, microcents: 5 }
   })
-  await Promise.all(['a', 'b', 'c'].map(id => meter.admit(ask(id))))
+  await Promise.all(['a', 'b', 'c'].map(id => meter.admit(send(id))))
   expect(asked).toBe(1)
-  expect(meter.standing('acc_1', wide)).toMatchObject({ tokens: { remaining: 100 } })
+  expect(meter.quotaStatus('acc_1', wide)).toMatchObject({ tokens: { remaining: 100 } })
 })
 
 test('local meter: rejects an account whose ledger cannot be read and retries the load', async () => {
@@ -53,34 +53,34 @@ test('local meter: rejects an account whose ledger cannot be read and retries th
     if (!answers) throw new Error('away')
     return { tokens: 0, microcents: 0 }
   })
-  await expect(meter.admit(ask('a'))).rejects.toThrow('away')
+  await expect(meter.admit(send('a'))).rejects.toThrow('away')
   answers = true
-  expect((await meter.admit(ask('a'))).admitted).toBe(true)
+  expect((await meter.admit(send('a'))).admitted).toBe(true)
 })
 
 test('local meter: rejects requests and delays the end of responses while the journal cannot be written', async () => {
   const { meter, clock, disk } = rig()
-  const seat = admitted(await meter.admit(ask('a')))
-  const other = admitted(await meter.admit(ask('b')))
+  const reservation = admitted(await meter.admit(send('a')))
+  const other = admitted(await meter.admit(send('b')))
   disk.full = true
-  await expect(meter.admit(ask('c'))).rejects.toMatchObject({ code: 'service_unavailable', retryAfterMs: 1000 })
-  const [lost, saved] = [seat, other].map(one => meter.settle(settlement(one, 1, 1, clock.now())))
+  await expect(meter.admit(send('c'))).rejects.toMatchObject({ code: 'service_unavailable', retryAfterMs: 1000 })
+  const [lost, saved] = [reservation, other].map(item => meter.settle(settlement(item, 1, 1, clock.now())))
   // The journal has rejected both by then.
   await oneTurn()
   disk.settlements[0]?.reject(new JournalUnwritable('late'))
   await expect(lost).rejects.toMatchObject({ code: 'service_unavailable' })
   disk.settlements[1]?.resolve()
-  expect((await saved)?.seats.remaining).toBe(10)
+  expect((await saved)?.reservations.remaining).toBe(10)
 })
 
 test('local meter: releases an unsettled reservation, and still counts a later settlement', async () => {
   const { meter, clock } = rig()
   const limits = { ...wide, concurrentRequests: 1 }
-  const seat = admitted(await meter.admit(ask('a', { limits })))
+  const reservation = admitted(await meter.admit(send('a', { limits })))
   clock.move(15 * 60_000)
-  admitted(await meter.admit(ask('b', { limits })))
-  const standing = await meter.settle(settlement(seat, 300, 100, clock.now()))
-  expect(standing).toMatchObject({ tokens: { remaining: wide.dailyTokens - 600 }, seats: { remaining: 0 } })
+  admitted(await meter.admit(send('b', { limits })))
+  const quotaStatus = await meter.settle(settlement(reservation, 300, 100, clock.now()))
+  expect(quotaStatus).toMatchObject({ tokens: { remaining: wide.dailyTokens - 600 }, reservations: { remaining: 0 } })
 })
 
 test('local meter: reads an idle account again after its eviction', async () => {
@@ -89,9 +89,9 @@ test('local meter: reads an idle account again after its eviction', async () => 
     seeded.push(accountId)
     return { tokens: 0, microcents: 0 }
   })
-  const admit = (accountId: string) => meter.admit(ask(`${accountId}-${seeded.length}`, { accountId }))
+  const admit = (accountId: string) => meter.admit(send(`${accountId}-${seeded.length}`, { accountId }))
   for (let index = 0; index < 100_000; index++)
-    await admit(`acc_${index}`).then(one => settleNow(meter, one, clock.now()))
+    await admit(`acc_${index}`).then(admission => settleNow(meter, admission, clock.now()))
   clock.move(11 * 60_000)
   for (let index = 0; index < 1_000; index++) await admit(`acc_${index}`)
   for (const id of ['one', 'two', 'three']) await admit(id)
@@ -104,19 +104,19 @@ test('local meter: reads an idle account again after its eviction', async () => 
 
 test('local meter: answers for a known account synchronously', async () => {
   const { meter } = rig()
-  await meter.admit(ask('a'))
-  expect(Bun.peek(meter.admit(ask('b')))).toMatchObject({ admitted: true })
+  await meter.admit(send('a'))
+  expect(Bun.peek(meter.admit(send('b')))).toMatchObject({ admitted: true })
 })
 
 test('local meter: stays exact for prices and limits beyond a double', async () => {
   const { meter } = rig()
   const limits = { ...wide, dailyTokens: 10_000_000, dailyCostMicrocents: Number.MAX_SAFE_INTEGER }
-  const seat = admitted(
+  const reservation = admitted(
     await meter.admit(
-      ask('a', { limits, inputTokens: 3_000_001, outputTokens: 1, inputPrice: 7_500_000_001, outputPrice: 1 }),
+      send('a', { limits, inputTokens: 3_000_001, outputTokens: 1, inputPrice: 7_500_000_001, outputPrice: 1 }),
     ),
   )
-  expect(seat.reservedMicrocents).toBe(Number((3_000_001n * 7_500_000_001n + 1n + 999_999n) / 1_000_000n))
+  expect(reservation.reservedMicrocents).toBe(Number((3_000_001n * 7_500_000_001n + 1n + 999_999n) / 1_000_000n))
 })
 
 /** A naive meter: everything is recomputed from the list of events. */
@@ -167,8 +167,8 @@ test('local meter: matches a naive model in limits, billing and single settlemen
     fc.asyncProperty(fc.array(command, { maxLength: 80, size: 'max' }), async commands => {
       const { meter, clock, written } = rig()
       const lines: Line[] = []
-      const seats = new Map<string, Reservation>()
-      const dayOf = (time: number) => Math.floor(time / 86_400_000)
+      const reservations = new Map<string, Reservation>()
+      const getDay = (time: number) => Math.floor(time / 86_400_000)
       const used = (day: number) =>
         lines
           .filter(line => line.day === day)
@@ -176,7 +176,7 @@ test('local meter: matches a naive model in limits, billing and single settlemen
             tokens: 0,
             cost: 0,
           })
-      const taken = () => lines.filter(one => one.open && one.lapsed === null).length
+      const taken = () => lines.filter(line => line.open && line.lapsed === null).length
       for (const step of commands) {
         const now = clock.now()
         if (step.kind === 'move') {
@@ -184,10 +184,10 @@ test('local meter: matches a naive model in limits, billing and single settlemen
           continue
         }
         const id = `r${step.id}`
-        const line = lines.find(one => one.id === id)
+        const line = lines.find(item => item.id === id)
         if (step.kind === 'admit') {
           const answer = await meter.admit(
-            ask(id, {
+            send(id, {
               limits,
               inputTokens: step.input,
               outputTokens: step.output,
@@ -201,14 +201,14 @@ test('local meter: matches a naive model in limits, billing and single settlemen
             expect(answer.admitted).toBe(true)
             continue
           }
-          for (const one of lines)
-            if (one.open && one.lapsed === null && one.at <= now - 900_000)
-              Object.assign(one, { lapsed: { tokens: one.tokens, cost: one.cost }, tokens: 0, cost: 0 })
-          const before = used(dayOf(now))
+          for (const item of lines)
+            if (item.open && item.lapsed === null && item.at <= now - 900_000)
+              Object.assign(item, { lapsed: { tokens: item.tokens, cost: item.cost }, tokens: 0, cost: 0 })
+          const before = used(getDay(now))
           const price = (cap: number) =>
             Math.ceil((step.input * step.inputPrice + cap * step.choices * step.outputPrice) / 1_000_000)
           const expected =
-            lines.filter(one => one.at > now - 60_000).length >= limits.requestsPerMinute
+            lines.filter(item => item.at > now - 60_000).length >= limits.requestsPerMinute
               ? 'requests_per_minute_exceeded'
               : taken() >= limits.concurrentRequests
                 ? 'concurrent_requests_exceeded'
@@ -219,31 +219,31 @@ test('local meter: matches a naive model in limits, billing and single settlemen
                     : null
           expect(answer.admitted ? null : answer.code).toBe(expected)
           if (!answer.admitted) continue
-          const { seat } = answer
-          expect(seat.outputCap).toBeGreaterThanOrEqual(1)
-          expect(seat.outputCap).toBeLessThanOrEqual(step.output)
-          expect(seat.reservedMicrocents).toBe(price(seat.outputCap))
+          const { reservation } = answer
+          expect(reservation.outputCap).toBeGreaterThanOrEqual(1)
+          expect(reservation.outputCap).toBeLessThanOrEqual(step.output)
+          expect(reservation.reservedMicrocents).toBe(price(reservation.outputCap))
           const isLargest =
-            seat.outputCap === step.output ||
-            before.tokens + step.input + (seat.outputCap + 1) * step.choices > limits.dailyTokens ||
-            before.cost + price(seat.outputCap + 1) > limits.dailyCostMicrocents
+            reservation.outputCap === step.output ||
+            before.tokens + step.input + (reservation.outputCap + 1) * step.choices > limits.dailyTokens ||
+            before.cost + price(reservation.outputCap + 1) > limits.dailyCostMicrocents
           if (!step.fairShare) expect(isLargest).toBe(true)
-          seats.set(id, seat)
+          reservations.set(id, reservation)
           lines.push({
             id,
             at: now,
-            day: seat.day,
-            tokens: seat.reservedTokens,
-            cost: seat.reservedMicrocents,
-            reserved: seat.reservedTokens,
+            day: reservation.day,
+            tokens: reservation.reservedTokens,
+            cost: reservation.reservedMicrocents,
+            reserved: reservation.reservedTokens,
             open: true,
             lapsed: null,
           })
         } else {
-          const seat = seats.get(id)
-          if (seat === undefined || line === undefined) continue
+          const reservation = reservations.get(id)
+          if (reservation === undefined || line === undefined) continue
           if (step.kind === 'raise') {
-            const raised = await meter.raise(seat, step.tokens, step.cost)
+            const raised = await meter.raise(reservation, step.tokens, step.cost)
             const rest = used(line.day)
             const tokens = Math.max(line.tokens, step.tokens)
             const cost = Math.max(line.cost, step.cost)
@@ -252,11 +252,11 @@ test('local meter: matches a naive model in limits, billing and single settlemen
               rest.cost - line.cost + cost <= limits.dailyCostMicrocents
             expect(raised !== null).toBe(line.open && line.lapsed === null && fits)
             if (raised !== null) {
-              seats.set(id, raised)
+              reservations.set(id, raised)
               Object.assign(line, { tokens, cost, reserved: tokens })
             }
           } else {
-            await meter.settle(settlement(seat, step.tokens, step.cost, now))
+            await meter.settle(settlement(reservation, step.tokens, step.cost, now))
             if (line.open)
               Object.assign(line, {
                 tokens: step.tokens,
@@ -265,22 +265,22 @@ test('local meter: matches a naive model in limits, billing and single settlemen
               })
           }
         }
-        const today = used(dayOf(now))
+        const today = used(getDay(now))
         // An expired reservation was granted to others, and counts again if it is settled later.
-        if (lines.every(one => one.lapsed === null)) {
-          const isOverReservation = lines.some(one => !one.open && one.tokens > one.reserved)
+        if (lines.every(item => item.lapsed === null)) {
+          const isOverReservation = lines.some(item => !item.open && item.tokens > item.reserved)
           if (!isOverReservation) expect(today.tokens).toBeLessThanOrEqual(limits.dailyTokens)
           expect(today.cost).toBeLessThanOrEqual(limits.dailyCostMicrocents)
         }
-        const standing = meter.standing('acc_1', limits)
-        if (standing !== null) {
-          expect(standing.tokens.remaining).toBe(Math.max(0, limits.dailyTokens - today.tokens))
-          expect(standing.costMicrocents.remaining).toBe(Math.max(0, limits.dailyCostMicrocents - today.cost))
-          expect(standing.seats.remaining).toBe(limits.concurrentRequests - taken())
+        const quotaStatus = meter.quotaStatus('acc_1', limits)
+        if (quotaStatus !== null) {
+          expect(quotaStatus.tokens.remaining).toBe(Math.max(0, limits.dailyTokens - today.tokens))
+          expect(quotaStatus.costMicrocents.remaining).toBe(Math.max(0, limits.dailyCostMicrocents - today.cost))
+          expect(quotaStatus.reservations.remaining).toBe(limits.concurrentRequests - taken())
         }
       }
       expect(new Set(written.map(record => record.request_id)).size).toBe(written.length)
-      expect(written.length).toBe(lines.filter(one => !one.open).length)
+      expect(written.length).toBe(lines.filter(line => !line.open).length)
       for (const record of written) expect(record.billed_microcents).toBeLessThanOrEqual(record.reserved_microcents)
     }),
     { numRuns: 300 },

@@ -23,7 +23,7 @@ export const wide: Limits = {
   dailyCostMicrocents: 1_000_000_000,
 }
 
-export function ask(requestId: string, changes: Partial<AdmissionRequest> = {}): AdmissionRequest {
+export function send(requestId: string, changes: Partial<AdmissionRequest> = {}): AdmissionRequest {
   return {
     requestId,
     accountId: 'acc_1',
@@ -44,26 +44,26 @@ export function scope(limits: Partial<ScopeLimits>, name = 'key:key_1') {
   return { name, limits: { ...unlimitedScope, ...limits } }
 }
 
-export function settlement(seat: Reservation, tokens: number, microcents: number, now: number) {
+export function settlement(reservation: Reservation, tokens: number, microcents: number, now: number) {
   return {
-    seat,
+    reservation,
     tokens,
     microcents,
     record: usageRecord({
-      request_id: seat.requestId,
-      account_id: seat.accountId,
+      request_id: reservation.requestId,
+      account_id: reservation.accountId,
       at_ms: now,
       input_tokens: tokens,
       output_tokens: 0,
       billed_microcents: microcents,
-      reserved_microcents: seat.reservedMicrocents,
+      reserved_microcents: reservation.reservedMicrocents,
     }),
   }
 }
 
 export function admitted(admission: Admission): Reservation {
   if (!admission.admitted) throw new Error(`refused: ${admission.code}`)
-  return admission.seat
+  return admission.reservation
 }
 
 export function meterContract(name: string, open: () => Promise<MeterRig>): void {
@@ -79,28 +79,28 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
 
   describe(name, () => {
     rigged('a seat reserves input plus cap, at a price rounded up once', async ({ meter }) => {
-      const seat = admitted(
+      const reservation = admitted(
         await meter.admit(
-          ask('a', { inputTokens: 1, outputTokens: 3, inputPrice: 1, outputPrice: 1, extraMicrocents: 7 }),
+          send('a', { inputTokens: 1, outputTokens: 3, inputPrice: 1, outputPrice: 1, extraMicrocents: 7 }),
         ),
       )
-      expect(seat).toMatchObject({ outputCap: 3, reservedTokens: 4, reservedMicrocents: 8 })
+      expect(reservation).toMatchObject({ outputCap: 3, reservedTokens: 4, reservedMicrocents: 8 })
     })
 
     rigged('loadStatus: reads the counters of an unknown account and reserves nothing', async ({ meter }) => {
-      expect(meter.standing('acc_1', wide)).toBeNull()
+      expect(meter.quotaStatus('acc_1', wide)).toBeNull()
       const untouched = {
         requests: { limit: 1000, remaining: 1000 },
         tokens: { remaining: 1_000_000 },
         costMicrocents: { remaining: 1_000_000_000 },
-        seats: { limit: 10, remaining: 10 },
+        reservations: { limit: 10, remaining: 10 },
       }
       for (let times = 0; times < 3; times++) expect(await meter.loadStatus('acc_1', wide)).toMatchObject(untouched)
-      expect(meter.standing('acc_1', wide)).toMatchObject(untouched)
-      admitted(await meter.admit(ask('a')))
-      const used = { requests: { remaining: 999 }, seats: { remaining: 9 } }
+      expect(meter.quotaStatus('acc_1', wide)).toMatchObject(untouched)
+      admitted(await meter.admit(send('a')))
+      const used = { requests: { remaining: 999 }, reservations: { remaining: 9 } }
       expect(await meter.loadStatus('acc_1', wide)).toMatchObject(used)
-      expect(meter.standing('acc_1', wide)).toMatchObject(used)
+      expect(meter.quotaStatus('acc_1', wide)).toMatchObject(used)
     })
 
     rigged('loadStatus: counts what an admission counts, in both forms of the minute', async ({ meter, clock }) => {
@@ -108,19 +108,20 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
         const limits = { ...wide, requestsPerMinute }
         const accountId = `acc_of_${requestsPerMinute}`
         const probe = () =>
-          meter.admit(ask(crypto.randomUUID(), { accountId, limits: { ...limits, concurrentRequests: 0 } }))
+          meter.admit(send(crypto.randomUUID(), { accountId, limits: { ...limits, concurrentRequests: 0 } }))
         const open: Reservation[] = []
         for (const [index, movedMs] of [0, 10, 999, 30_000, 29_000, 500, 61_000, 86_400_000, 20].entries()) {
           clock.move(movedMs)
           const before = await meter.loadStatus(accountId, limits)
           await probe()
-          expect([index, before]).toEqual([index, meter.standing(accountId, limits) ?? before])
-          open.push(admitted(await meter.admit(ask(`${accountId}_${index}`, { accountId, limits }))))
+          expect([index, before]).toEqual([index, meter.quotaStatus(accountId, limits) ?? before])
+          open.push(admitted(await meter.admit(send(`${accountId}_${index}`, { accountId, limits }))))
           const during = await meter.loadStatus(accountId, limits)
-          expect(during.seats.remaining).toBe(9)
+          expect(during.reservations.remaining).toBe(9)
           await probe()
-          expect([index, during]).toEqual([index, meter.standing(accountId, limits) ?? during])
-          for (const seat of open.splice(0)) await meter.settle(settlement(seat, 120, 30_000, clock.now()))
+          expect([index, during]).toEqual([index, meter.quotaStatus(accountId, limits) ?? during])
+          for (const reservation of open.splice(0))
+            await meter.settle(settlement(reservation, 120, 30_000, clock.now()))
         }
       }
     })
@@ -147,7 +148,7 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
           fc.asyncProperty(counts, fc.array(requests, { minLength: 1, maxLength: 6 }), async (limits, asked) => {
             const accountId = `acc_check_${accounts++}`
             for (const [at, fields] of asked.entries()) {
-              const request = ask(`${accountId}_${at}`, { ...fields, accountId, limits })
+              const request = send(`${accountId}_${at}`, { ...fields, accountId, limits })
               const before = await meter.check(request)
               expect(await meter.check(request)).toEqual(before)
               const admission = await meter.admit(request)
@@ -169,69 +170,69 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
     )
 
     rigged('output is reserved for every answer asked for', async ({ meter }) => {
-      const seat = admitted(await meter.admit(ask('a', { choices: 4 })))
-      expect(seat).toMatchObject({ outputCap: 200, reservedTokens: 900, reservedMicrocents: 410_000 })
+      const reservation = admitted(await meter.admit(send('a', { choices: 4 })))
+      expect(reservation).toMatchObject({ outputCap: 200, reservedTokens: 900, reservedMicrocents: 410_000 })
     })
 
     rigged('the minute slides: a place opens exactly when the oldest request leaves it', async ({ meter, clock }) => {
       const limits = { ...wide, requestsPerMinute: 2 }
-      await meter.admit(ask('a', { limits }))
+      await meter.admit(send('a', { limits }))
       clock.move(10_000)
-      await meter.admit(ask('b', { limits }))
+      await meter.admit(send('b', { limits }))
       clock.move(5_000)
-      expect(await meter.admit(ask('c', { limits }))).toMatchObject({
+      expect(await meter.admit(send('c', { limits }))).toMatchObject({
         admitted: false,
         code: 'requests_per_minute_exceeded',
         retryAfterMs: 45_000,
-        standing: { requests: { limit: 2, remaining: 0, resetMs: 55_000 } },
+        quotaStatus: { requests: { limit: 2, remaining: 0, resetMs: 55_000 } },
       })
       clock.move(44_999)
-      expect((await meter.admit(ask('c', { limits }))).admitted).toBe(false)
+      expect((await meter.admit(send('c', { limits }))).admitted).toBe(false)
       clock.move(1)
-      expect((await meter.admit(ask('c', { limits }))).admitted).toBe(true)
+      expect((await meter.admit(send('c', { limits }))).admitted).toBe(true)
     })
 
     rigged('a seat is free again once its request is settled', async ({ meter, clock }) => {
       const limits = { ...wide, concurrentRequests: 1 }
-      const seat = admitted(await meter.admit(ask('a', { limits })))
-      expect(await meter.admit(ask('b', { limits }))).toMatchObject({
+      const reservation = admitted(await meter.admit(send('a', { limits })))
+      expect(await meter.admit(send('b', { limits }))).toMatchObject({
         admitted: false,
         code: 'concurrent_requests_exceeded',
         retryAfterMs: 1000,
       })
-      await meter.settle(settlement(seat, 10, 10, clock.now()))
-      expect((await meter.admit(ask('b', { limits }))).admitted).toBe(true)
+      await meter.settle(settlement(reservation, 10, 10, clock.now()))
+      expect((await meter.admit(send('b', { limits }))).admitted).toBe(true)
     })
 
     rigged(
       'the day runs out by tokens, with the time until midnight UTC, and comes back then',
       async ({ meter, clock }) => {
         const limits = { ...wide, dailyTokens: 300 }
-        const seat = admitted(await meter.admit(ask('a', { limits })))
-        await meter.settle(settlement(seat, 300, 10, clock.now()))
+        const reservation = admitted(await meter.admit(send('a', { limits })))
+        await meter.settle(settlement(reservation, 300, 10, clock.now()))
         const untilMidnight = 86_400_000 - (clock.now() % 86_400_000)
-        expect(await meter.admit(ask('b', { limits }))).toMatchObject({
+        expect(await meter.admit(send('b', { limits }))).toMatchObject({
           admitted: false,
           code: 'daily_tokens_exceeded',
           retryAfterMs: untilMidnight,
         })
         clock.move(untilMidnight)
-        expect((await meter.admit(ask('b', { limits }))).admitted).toBe(true)
+        expect((await meter.admit(send('b', { limits }))).admitted).toBe(true)
       },
     )
 
     rigged('the day runs out by cost', async ({ meter, clock }) => {
       const limits = { ...wide, dailyCostMicrocents: 110_000 }
-      const seat = admitted(await meter.admit(ask('a', { limits })))
-      await meter.settle(settlement(seat, 300, 110_000, clock.now()))
-      expect(await meter.admit(ask('b', { limits }))).toMatchObject({ admitted: false, code: 'daily_cost_exceeded' })
+      const reservation = admitted(await meter.admit(send('a', { limits })))
+      await meter.settle(settlement(reservation, 300, 110_000, clock.now()))
+      expect(await meter.admit(send('b', { limits }))).toMatchObject({ admitted: false, code: 'daily_cost_exceeded' })
     })
 
     rigged('refusals are told in the order requests, seats, tokens, cost', async ({ meter }) => {
       const none = { requestsPerMinute: 1, concurrentRequests: 1, dailyTokens: 300, dailyCostMicrocents: 110_000 }
-      await meter.admit(ask('a', { limits: none }))
+      await meter.admit(send('a', { limits: none }))
       const code = async (limits: Limits) => {
-        const admission = await meter.admit(ask('b', { limits }))
+        const admission = await meter.admit(send('b', { limits }))
         return admission.admitted ? null : admission.code
       }
       expect(await code(none)).toBe('requests_per_minute_exceeded')
@@ -242,20 +243,20 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
 
     rigged('a refusal costs nothing', async ({ meter }) => {
       const limits = { ...wide, requestsPerMinute: 3 }
-      await meter.admit(ask('a', { limits }))
-      const before = meter.standing('acc_1', limits)
+      await meter.admit(send('a', { limits }))
+      const before = meter.quotaStatus('acc_1', limits)
       for (let round = 0; round < 10; round++) {
-        expect((await meter.admit(ask(`r${round}`, { limits, inputTokens: 2_000_000 }))).admitted).toBe(false)
+        expect((await meter.admit(send(`r${round}`, { limits, inputTokens: 2_000_000 }))).admitted).toBe(false)
       }
-      expect(meter.standing('acc_1', limits)).toEqual(before)
+      expect(meter.quotaStatus('acc_1', limits)).toEqual(before)
     })
 
     rigged('a given cap is clamped to what remains, by tokens and by cost', async ({ meter }) => {
-      const byTokens = admitted(await meter.admit(ask('a', { limits: { ...wide, dailyTokens: 150 } })))
+      const byTokens = admitted(await meter.admit(send('a', { limits: { ...wide, dailyTokens: 150 } })))
       expect(byTokens).toMatchObject({ outputCap: 50, reservedTokens: 150 })
       const byCost = admitted(
         await meter.admit(
-          ask('b', { accountId: 'acc_2', limits: { ...wide, dailyCostMicrocents: 10_000 + 3 * 500 + 499 } }),
+          send('b', { accountId: 'acc_2', limits: { ...wide, dailyCostMicrocents: 10_000 + 3 * 500 + 499 } }),
         ),
       )
       expect(byCost).toMatchObject({ outputCap: 3, reservedMicrocents: 11_500 })
@@ -264,57 +265,57 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
     rigged('without a cap of its own a request gets a fair share of what its account has left', async ({ meter }) => {
       const limits = { ...plans.usage, dailyCostMicrocents: 1_000_000_000 }
       const first = admitted(
-        await meter.admit(ask('a', { limits, fairShare: true, outputTokens: 1_000_000, outputPrice: 0 })),
+        await meter.admit(send('a', { limits, fairShare: true, outputTokens: 1_000_000, outputPrice: 0 })),
       )
       expect(first.outputCap).toBe((500_000 - 100) / 5)
       const second = admitted(
-        await meter.admit(ask('b', { limits, fairShare: true, outputTokens: 1_000_000, outputPrice: 0 })),
+        await meter.admit(send('b', { limits, fairShare: true, outputTokens: 1_000_000, outputPrice: 0 })),
       )
       expect(second.outputCap).toBe((500_000 - first.reservedTokens - 100) / 4)
       const limited = { ...wide, dailyCostMicrocents: 10_000 + 10 * 500 * 7 }
-      const byCost = admitted(await meter.admit(ask('c', { accountId: 'acc_2', limits: limited, fairShare: true })))
+      const byCost = admitted(await meter.admit(send('c', { accountId: 'acc_2', limits: limited, fairShare: true })))
       expect(byCost.outputCap).toBe(7)
     })
 
     rigged('a share smaller than one token is still one where that much is left', async ({ meter }) => {
       const limits = { ...wide, dailyTokens: 103 }
-      expect(admitted(await meter.admit(ask('a', { limits, fairShare: true }))).outputCap).toBe(1)
+      expect(admitted(await meter.admit(send('a', { limits, fairShare: true }))).outputCap).toBe(1)
     })
 
     rigged(
       'a repeated id gets the seat it has and takes nothing again, before and after settling',
       async ({ meter, clock }) => {
-        const first = admitted(await meter.admit(ask('a')))
-        const standing = meter.standing('acc_1', wide)
-        expect(admitted(await meter.admit(ask('a')))).toEqual(first)
-        expect(meter.standing('acc_1', wide)).toEqual(standing)
+        const first = admitted(await meter.admit(send('a')))
+        const quotaStatus = meter.quotaStatus('acc_1', wide)
+        expect(admitted(await meter.admit(send('a')))).toEqual(first)
+        expect(meter.quotaStatus('acc_1', wide)).toEqual(quotaStatus)
         const settled = await meter.settle(settlement(first, 10, 10, clock.now()))
-        expect(admitted(await meter.admit(ask('a')))).toEqual(first)
-        expect(meter.standing('acc_1', wide)).toEqual(settled)
+        expect(admitted(await meter.admit(send('a')))).toEqual(first)
+        expect(meter.quotaStatus('acc_1', wide)).toEqual(settled)
       },
     )
 
     rigged('a request is settled once, to what it really used', async ({ meter, clock, records }) => {
-      const seat = admitted(await meter.admit(ask('a')))
-      const once = await meter.settle(settlement(seat, 120, 20_000, clock.now()))
+      const reservation = admitted(await meter.admit(send('a')))
+      const once = await meter.settle(settlement(reservation, 120, 20_000, clock.now()))
       expect(once).toMatchObject({
         tokens: { remaining: 999_880 },
         costMicrocents: { remaining: 999_980_000 },
-        seats: { remaining: 10 },
+        reservations: { remaining: 10 },
       })
-      expect(await meter.settle(settlement(seat, 300, 110_000, clock.now()))).toEqual(once)
+      expect(await meter.settle(settlement(reservation, 300, 110_000, clock.now()))).toEqual(once)
       expect((await records()).map(record => [record.request_id, record.billed_microcents])).toEqual([['a', 20_000]])
     })
 
     rigged(
       'what is billed is never more than was reserved, in the counters and in the record',
       async ({ meter, clock, records }) => {
-        const seat = admitted(await meter.admit(ask('a')))
-        const standing = await meter.settle(settlement(seat, 5_000_000, 9_000_000, clock.now()))
-        expect(standing.costMicrocents.remaining).toBe(wide.dailyCostMicrocents - seat.reservedMicrocents)
+        const reservation = admitted(await meter.admit(send('a')))
+        const quotaStatus = await meter.settle(settlement(reservation, 5_000_000, 9_000_000, clock.now()))
+        expect(quotaStatus.costMicrocents.remaining).toBe(wide.dailyCostMicrocents - reservation.reservedMicrocents)
         expect((await records())[0]).toMatchObject({
-          billed_microcents: seat.reservedMicrocents,
-          reserved_microcents: seat.reservedMicrocents,
+          billed_microcents: reservation.reservedMicrocents,
+          reserved_microcents: reservation.reservedMicrocents,
         })
       },
     )
@@ -323,13 +324,13 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
       'settle: counts all tokens against the day when more were used than reserved',
       async ({ meter, clock, records }) => {
         const limits = { ...wide, dailyTokens: 5_000 }
-        const seat = admitted(await meter.admit(ask('a', { limits })))
-        const standing = await meter.settle(settlement(seat, 4_000, 20_000, clock.now()))
-        expect(standing.tokens.remaining).toBe(1_000)
-        const last = admitted(await meter.admit(ask('b', { limits, inputTokens: 900 })))
+        const reservation = admitted(await meter.admit(send('a', { limits })))
+        const quotaStatus = await meter.settle(settlement(reservation, 4_000, 20_000, clock.now()))
+        expect(quotaStatus.tokens.remaining).toBe(1_000)
+        const last = admitted(await meter.admit(send('b', { limits, inputTokens: 900 })))
         expect(last.outputCap).toBe(100)
         expect((await meter.settle(settlement(last, 6_000, 20_000, clock.now()))).tokens.remaining).toBe(0)
-        expect(await meter.admit(ask('c', { limits, inputTokens: 0, outputTokens: 1 }))).toMatchObject({
+        expect(await meter.admit(send('c', { limits, inputTokens: 0, outputTokens: 1 }))).toMatchObject({
           admitted: false,
           code: 'daily_tokens_exceeded',
         })
@@ -339,49 +340,49 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
 
     rigged('a reservation is raised whole or not at all', async ({ meter, clock, records }) => {
       const limits = { ...wide, dailyTokens: 1000, dailyCostMicrocents: 200_000 }
-      const seat = admitted(await meter.admit(ask('a', { limits })))
-      expect(await meter.raise(seat, 300, 200_001)).toBeNull()
-      expect(await meter.raise(seat, 1001, 110_000)).toBeNull()
-      expect(meter.standing('acc_1', limits)).toMatchObject({
+      const reservation = admitted(await meter.admit(send('a', { limits })))
+      expect(await meter.raise(reservation, 300, 200_001)).toBeNull()
+      expect(await meter.raise(reservation, 1001, 110_000)).toBeNull()
+      expect(meter.quotaStatus('acc_1', limits)).toMatchObject({
         tokens: { remaining: 700 },
         costMicrocents: { remaining: 90_000 },
       })
-      const raised = await meter.raise(seat, 300, 200_000)
-      expect(raised).toEqual({ ...seat, reservedMicrocents: 200_000 })
-      expect(meter.standing('acc_1', limits)).toMatchObject({ costMicrocents: { remaining: 0 } })
-      await meter.settle(settlement(raised ?? seat, 300, 150_000, clock.now()))
+      const raised = await meter.raise(reservation, 300, 200_000)
+      expect(raised).toEqual({ ...reservation, reservedMicrocents: 200_000 })
+      expect(meter.quotaStatus('acc_1', limits)).toMatchObject({ costMicrocents: { remaining: 0 } })
+      await meter.settle(settlement(raised ?? reservation, 300, 150_000, clock.now()))
       expect((await records())[0]).toMatchObject({ billed_microcents: 150_000, reserved_microcents: 200_000 })
-      expect(await meter.raise(seat, 900, 200_000)).toBeNull()
+      expect(await meter.raise(reservation, 900, 200_000)).toBeNull()
     })
 
     rigged('a request belongs to the day of its reservation and settles there', async ({ meter, clock, records }) => {
       clock.move(86_400_000 - (clock.now() % 86_400_000) - 1)
-      const seat = admitted(await meter.admit(ask('a')))
+      const reservation = admitted(await meter.admit(send('a')))
       clock.move(5_000)
-      const standing = await meter.settle(settlement(seat, 300, 100_000, clock.now()))
-      expect(standing.tokens.remaining).toBe(wide.dailyTokens)
+      const quotaStatus = await meter.settle(settlement(reservation, 300, 100_000, clock.now()))
+      expect(quotaStatus.tokens.remaining).toBe(wide.dailyTokens)
       const record = (await records())[0]
-      expect(Math.floor((record?.at_ms ?? 0) / 86_400_000)).toBe(seat.day)
+      expect(Math.floor((record?.at_ms ?? 0) / 86_400_000)).toBe(reservation.day)
     })
 
     rigged('accounts do not touch each other', async ({ meter }) => {
       const limits = { ...wide, concurrentRequests: 1 }
-      admitted(await meter.admit(ask('a', { limits })))
-      expect((await meter.admit(ask('b', { limits, accountId: 'acc_2' }))).admitted).toBe(true)
-      expect(meter.standing('acc_3', limits)).toBeNull()
+      admitted(await meter.admit(send('a', { limits })))
+      expect((await meter.admit(send('b', { limits, accountId: 'acc_2' }))).admitted).toBe(true)
+      expect(meter.quotaStatus('acc_3', limits)).toBeNull()
     })
 
     rigged('of many at once exactly as many are let in as there are seats', async ({ meter }) => {
-      const many = await Promise.all(Array.from({ length: 100 }, (_, index) => meter.admit(ask(`r${index}`))))
-      expect(many.filter(one => one.admitted)).toHaveLength(wide.concurrentRequests)
+      const many = await Promise.all(Array.from({ length: 100 }, (_, index) => meter.admit(send(`r${index}`))))
+      expect(many.filter(admission => admission.admitted)).toHaveLength(wide.concurrentRequests)
     })
 
     rigged('lowered limits act on the next request', async ({ meter }) => {
-      admitted(await meter.admit(ask('a')))
-      admitted(await meter.admit(ask('b')))
-      expect(await meter.admit(ask('c', { limits: { ...wide, concurrentRequests: 1 } }))).toMatchObject({
+      admitted(await meter.admit(send('a')))
+      admitted(await meter.admit(send('b')))
+      expect(await meter.admit(send('c', { limits: { ...wide, concurrentRequests: 1 } }))).toMatchObject({
         code: 'concurrent_requests_exceeded',
-        standing: { seats: { limit: 1, remaining: 0 } },
+        quotaStatus: { reservations: { limit: 1, remaining: 0 } },
       })
     })
 
@@ -396,7 +397,7 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
       for (const [limits, code] of cases) {
         const name = `key:${code}`
         const scopes = [scope(limits, name)]
-        const request = (id: string, of = scopes) => ask(`${code} ${id}`, { scopes: of })
+        const request = (id: string, of = scopes) => send(`${code} ${id}`, { scopes: of })
         expect(await meter.check(request('b'))).toBeNull()
         const first = admitted(await meter.admit(request('a')))
         const second = request('b')
@@ -406,21 +407,22 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
         // Another key, and a request without one, are not affected.
         const others = [scope(limits, `${name} of another key`)]
         const beside = admitted(await meter.admit(request('other', others)))
-        const without = admitted(await meter.admit(ask(`${code} without`)))
-        for (const seat of [first, beside, without]) await meter.settle(settlement(seat, 300, 110_000, clock.now()))
+        const without = admitted(await meter.admit(send(`${code} without`)))
+        for (const reservation of [first, beside, without])
+          await meter.settle(settlement(reservation, 300, 110_000, clock.now()))
       }
     })
 
     rigged('scopes: a request fits into what its tightest scope has left', async ({ meter }) => {
       const byTokens = admitted(
         await meter.admit(
-          ask('a', { scopes: [scope({ dailyTokens: 500 }), scope({ dailyTokens: 150 }, 'tag:team=search')] }),
+          send('a', { scopes: [scope({ dailyTokens: 500 }), scope({ dailyTokens: 150 }, 'tag:team=search')] }),
         ),
       )
       expect(byTokens).toMatchObject({ outputCap: 50, reservedTokens: 150 })
       const byCost = admitted(
         await meter.admit(
-          ask('b', { scopes: [scope({ monthlyCostMicrocents: 10_000 + 3 * 500 + 499 }, 'tag:env=dev')] }),
+          send('b', { scopes: [scope({ monthlyCostMicrocents: 10_000 + 3 * 500 + 499 }, 'tag:env=dev')] }),
         ),
       )
       expect(byCost).toMatchObject({ outputCap: 3, reservedMicrocents: 11_500 })
@@ -432,27 +434,27 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
         scope({ monthlyCostMicrocents: 230_000 }, 'tag:team=search'),
       ]
       for (const id of ['a', 'b']) {
-        const seat = admitted(await meter.admit(ask(id, { scopes })))
-        expect(seat.outputCap).toBe(200)
-        await meter.settle(settlement(seat, 110, 20_000, clock.now()))
+        const reservation = admitted(await meter.admit(send(id, { scopes })))
+        expect(reservation.outputCap).toBe(200)
+        await meter.settle(settlement(reservation, 110, 20_000, clock.now()))
       }
       // 220 tokens and 40,000 are used: 80 tokens of output remain after 300 of input.
-      expect(admitted(await meter.admit(ask('c', { scopes, inputTokens: 300 }))).outputCap).toBe(80)
+      expect(admitted(await meter.admit(send('c', { scopes, inputTokens: 300 }))).outputCap).toBe(80)
     })
 
     rigged('scopes: tokens above the reservation count, cost above it does not', async ({ meter, clock }) => {
       const scopes = [scope({ dailyTokens: 5_000, dailyCostMicrocents: 220_000 })]
-      const seat = admitted(await meter.admit(ask('a', { scopes })))
-      await meter.settle(settlement(seat, 4_950, 9_000_000, clock.now()))
-      expect(await meter.check(ask('b', { scopes }))).toMatchObject({ code: 'daily_tokens_exceeded' })
-      expect(admitted(await meter.admit(ask('c', { scopes, inputTokens: 1, outputTokens: 10 }))).outputCap).toBe(10)
+      const reservation = admitted(await meter.admit(send('a', { scopes })))
+      await meter.settle(settlement(reservation, 4_950, 9_000_000, clock.now()))
+      expect(await meter.check(send('b', { scopes }))).toMatchObject({ code: 'daily_tokens_exceeded' })
+      expect(admitted(await meter.admit(send('c', { scopes, inputTokens: 1, outputTokens: 10 }))).outputCap).toBe(10)
     })
 
     rigged('scopes: the day starts again at midnight UTC, the month with its first day', async ({ meter, clock }) => {
       const scopes = [scope({ dailyCostMicrocents: 110_000, monthlyCostMicrocents: 220_000 })]
       const untilMidnight = () => 86_400_000 - (clock.now() % 86_400_000)
       const spend = async (id: string) =>
-        meter.settle(settlement(admitted(await meter.admit(ask(id, { scopes }))), 300, 110_000, clock.now()))
+        meter.settle(settlement(admitted(await meter.admit(send(id, { scopes }))), 300, 110_000, clock.now()))
       const untilMonth = () => {
         const date = new Date(clock.now())
         return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1) - clock.now()
@@ -460,14 +462,14 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
       // From the first of a month on, so that two days of one month follow.
       clock.move(untilMonth())
       await spend('a')
-      expect(await meter.check(ask('b', { scopes }))).toMatchObject({
+      expect(await meter.check(send('b', { scopes }))).toMatchObject({
         code: 'daily_cost_exceeded',
         retryAfterMs: untilMidnight(),
       })
       clock.move(untilMidnight())
       await spend('b')
       clock.move(untilMidnight())
-      expect(await meter.check(ask('c', { scopes }))).toEqual({
+      expect(await meter.check(send('c', { scopes }))).toEqual({
         code: 'monthly_cost_exceeded',
         scope: 'key:key_1',
         retryAfterMs: untilMonth(),
@@ -478,13 +480,13 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
 
     rigged('scopes: the minute of a key slides', async ({ meter, clock }) => {
       const scopes = [scope({ requestsPerMinute: 2 })]
-      await meter.admit(ask('a', { scopes }))
+      await meter.admit(send('a', { scopes }))
       clock.move(10_000)
-      await meter.admit(ask('b', { scopes }))
+      await meter.admit(send('b', { scopes }))
       clock.move(5_000)
-      expect(await meter.admit(ask('c', { scopes }))).toMatchObject({ scope: 'key:key_1', retryAfterMs: 45_000 })
+      expect(await meter.admit(send('c', { scopes }))).toMatchObject({ scope: 'key:key_1', retryAfterMs: 45_000 })
       clock.move(45_000)
-      expect((await meter.admit(ask('c', { scopes }))).admitted).toBe(true)
+      expect((await meter.admit(send('c', { scopes }))).admitted).toBe(true)
     })
 
     rigged('scopes: more than 100 per minute are never over, and at most 1 s late', async ({ meter, clock }) => {
@@ -492,18 +494,18 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
       const scopes = [scope({ requestsPerMinute: 150 })]
       for (let index = 0; index < 150; index++) {
         clock.move(20)
-        admitted(await meter.admit(ask(`r${index}`, { limits, scopes, outputTokens: 1 })))
+        admitted(await meter.admit(send(`r${index}`, { limits, scopes, outputTokens: 1 })))
       }
-      expect((await meter.admit(ask('over', { limits, scopes }))).admitted).toBe(false)
+      expect((await meter.admit(send('over', { limits, scopes }))).admitted).toBe(false)
       clock.move(57_000 + 1_000 + 20)
-      expect((await meter.admit(ask('again', { limits, scopes, outputTokens: 1 }))).admitted).toBe(true)
+      expect((await meter.admit(send('again', { limits, scopes, outputTokens: 1 }))).admitted).toBe(true)
     })
 
     rigged(
       'scopes: a changed limit counts what is open and used since the scope has limits',
       async ({ meter, clock }) => {
-        const decide = (id: string, limits: Partial<ScopeLimits>) => meter.admit(ask(id, { scopes: [scope(limits)] }))
-        const end = (seat: Reservation) => meter.settle(settlement(seat, 300, 110_000, clock.now()))
+        const decide = (id: string, limits: Partial<ScopeLimits>) => meter.admit(send(id, { scopes: [scope(limits)] }))
+        const end = (reservation: Reservation) => meter.settle(settlement(reservation, 300, 110_000, clock.now()))
         const [a, b] = [
           admitted(await decide('a', { concurrentRequests: 2 })),
           admitted(await decide('b', { concurrentRequests: 2 })),
@@ -523,11 +525,14 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
 
     rigged('scopes: a reservation is raised within their limits or not at all', async ({ meter }) => {
       const scopes = [scope({ dailyTokens: 1000 }), scope({ monthlyCostMicrocents: 200_000 }, 'tag:team=search')]
-      const seat = admitted(await meter.admit(ask('a', { scopes })))
-      expect(await meter.raise(seat, 300, 200_001)).toBeNull()
-      expect(await meter.raise(seat, 1001, 110_000)).toBeNull()
-      expect(await meter.raise(seat, 900, 200_000)).toMatchObject({ reservedTokens: 900, reservedMicrocents: 200_000 })
-      expect(await meter.check(ask('b', { scopes, inputTokens: 9 }))).toMatchObject({ scope: 'tag:team=search' })
+      const reservation = admitted(await meter.admit(send('a', { scopes })))
+      expect(await meter.raise(reservation, 300, 200_001)).toBeNull()
+      expect(await meter.raise(reservation, 1001, 110_000)).toBeNull()
+      expect(await meter.raise(reservation, 900, 200_000)).toMatchObject({
+        reservedTokens: 900,
+        reservedMicrocents: 200_000,
+      })
+      expect(await meter.check(send('b', { scopes, inputTokens: 9 }))).toMatchObject({ scope: 'tag:team=search' })
     })
 
     rigged('scopes: of many at once exactly as many are let in as a scope allows', async ({ meter }) => {
@@ -550,9 +555,9 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
             outputPrice: 1_000_000_000,
           }
           const many = await Promise.all(
-            Array.from({ length: 60 }, (_, index) => meter.admit(ask(`${kind} ${index}`, request))),
+            Array.from({ length: 60 }, (_, index) => meter.admit(send(`${kind} ${index}`, request))),
           )
-          expect([kind, many.filter(one => one.admitted).length]).toEqual([kind, 7])
+          expect([kind, many.filter(admission => admission.admitted).length]).toEqual([kind, 7])
         }
     })
   })

@@ -34,7 +34,7 @@ async function race({ request, count }: OwnedOrder): Promise<OwnedOutcome> {
       ),
     ),
   )
-  const counted = (outcome: string) => outcomes.filter(one => one === outcome).length
+  const counted = (outcome: string) => outcomes.filter(text => text === outcome).length
   return { admitted: counted('admitted'), refused: counted('refused'), failed: counted('failed') }
 }
 

@@ -18,7 +18,7 @@ import type { OwnerMessage, WorkerMessage } from '../../src/limits/owner/message
 import { createOwnerService } from '../../src/limits/owner/service.ts'
 import { movableClock, temporaryFolder, usageRecord } from '../database/support.ts'
 import { eventually } from '../harness/eventually.ts'
-import { admitted, ask, meterContract, settlement, wide } from './meter.contract.ts'
+import { admitted, meterContract, send, settlement, wide } from './meter.contract.ts'
 import type { OwnedOrder, OwnedOutcome } from './owned-racer.ts'
 
 type Clock = { now(): number }
@@ -97,37 +97,38 @@ meterContract('asked over a wire', async () => {
   return { meter: worker.meter, clock, records: async () => owner.written, close: () => worker.meter.close() }
 })
 
-const one: AdmissionRequest['limits'] = { ...wide, concurrentRequests: 1 }
+const item: AdmissionRequest['limits'] = { ...wide, concurrentRequests: 1 }
 
 describe('limits owner', () => {
   test('grants the last free request of an account to one worker, and again after its settlement', async () => {
     const owner = startOwner()
     const workers = [owner.join(1), owner.join(2)]
     const admissions = await Promise.all(
-      workers.map(({ meter }, index) => meter.admit(ask(`r${index}`, { limits: one }))),
+      workers.map(({ meter }, index) => meter.admit(send(`r${index}`, { limits: item }))),
     )
     expect(admissions.map(admission => admission.admitted).sort()).toEqual([false, true])
-    const seats = admissions.flatMap(admission => (admission.admitted ? [admission.seat] : []))
+    const reservations = admissions.flatMap(admission => (admission.admitted ? [admission.reservation] : []))
     // Any worker may settle it.
-    for (const seat of seats) await workers[1]?.meter.settle(settlement(seat, 10, 10, seat.day * 86_400_000))
-    expect((await workers[0]?.meter.admit(ask('r3', { limits: one })))?.admitted).toBe(true)
+    for (const reservation of reservations)
+      await workers[1]?.meter.settle(settlement(reservation, 10, 10, reservation.day * 86_400_000))
+    expect((await workers[0]?.meter.admit(send('r3', { limits: item })))?.admitted).toBe(true)
   })
 
   test("settles a dead worker's open requests to the last report and releases the others", async () => {
     const owner = startOwner()
     const [dying, living] = [owner.join(1), owner.join(2)]
     const two = { ...wide, concurrentRequests: 2 }
-    const reported = admitted(await dying.meter.admit(ask('reported', { limits: two })))
-    await dying.meter.admit(ask('silent', { limits: two }))
-    expect((await living.meter.admit(ask('early', { limits: two }))).admitted).toBe(false)
+    const reported = admitted(await dying.meter.admit(send('reported', { limits: two })))
+    await dying.meter.admit(send('silent', { limits: two }))
+    expect((await living.meter.admit(send('early', { limits: two }))).admitted).toBe(false)
     dying.meter.checkpoint(reported, () => settlement(reported, 77, 55, reported.day * 86_400_000))
     await dying.meter.close()
     await Bun.sleep(0)
     await dying.die()
     expect(owner.written).toMatchObject([{ request_id: 'reported', input_tokens: 77, billed_microcents: 55 }])
-    const standing = owner.meter.standing('acc_1', two)
-    expect(standing).toMatchObject({ seats: { remaining: 2 }, tokens: { remaining: two.dailyTokens - 77 } })
-    expect((await living.meter.admit(ask('late', { limits: two }))).admitted).toBe(true)
+    const quotaStatus = owner.meter.quotaStatus('acc_1', two)
+    expect(quotaStatus).toMatchObject({ reservations: { remaining: 2 }, tokens: { remaining: two.dailyTokens - 77 } })
+    expect((await living.meter.admit(send('late', { limits: two }))).admitted).toBe(true)
   })
 
   test('releases an admission whose worker died or stopped waiting during the load', async () => {
@@ -135,44 +136,44 @@ describe('limits owner', () => {
     const { promise: read, resolve } = Promise.withResolvers<{ tokens: number; microcents: number }>()
     owner.seedWith(() => read)
     const [dying, late, next] = [owner.join(1), owner.join(2, 1), owner.join(3)]
-    void dying.meter.admit(ask('dying', { limits: one })).catch(() => {})
-    await expect(late.meter.admit(ask('late', { limits: one }))).rejects.toMatchObject({
+    void dying.meter.admit(send('dying', { limits: item })).catch(() => {})
+    await expect(late.meter.admit(send('late', { limits: item }))).rejects.toMatchObject({
       status: 503,
       retryAfterMs: 1000,
     })
     await dying.die()
     resolve({ tokens: 0, microcents: 0 })
     await Bun.sleep(0)
-    expect((await next.meter.admit(ask('next', { limits: one }))).admitted).toBe(true)
+    expect((await next.meter.admit(send('next', { limits: item }))).admitted).toBe(true)
   })
 
   test('causes 503 when it does not answer, while open requests still end and count once', async () => {
     const owner = startOwner()
     const worker = owner.join(1, 1)
-    const seat = admitted(await worker.meter.admit(ask('open', { limits: one })))
+    const reservation = admitted(await worker.meter.admit(send('open', { limits: item })))
     worker.stopWire()
-    await expect(worker.meter.admit(ask('refused'))).rejects.toMatchObject({ status: 503, retryAfterMs: 1000 })
-    await worker.meter.settle(settlement(seat, 10, 10, seat.day * 86_400_000))
+    await expect(worker.meter.admit(send('refused'))).rejects.toMatchObject({ status: 503, retryAfterMs: 1000 })
+    await worker.meter.settle(settlement(reservation, 10, 10, reservation.day * 86_400_000))
     expect(worker.own).toMatchObject([{ request_id: 'open', billed_microcents: 10 }])
     worker.startWire()
     await Bun.sleep(0)
     expect(owner.written.map(record => record.request_id)).toEqual(['open'])
-    expect(owner.meter.standing('acc_1', one)).toMatchObject({
-      seats: { remaining: 1 },
-      tokens: { remaining: one.dailyTokens - 10 },
+    expect(owner.meter.quotaStatus('acc_1', item)).toMatchObject({
+      reservations: { remaining: 1 },
+      tokens: { remaining: item.dailyTokens - 10 },
     })
   })
 
   test('rejects at once when gone, and workers keep the records of open requests', async () => {
     const owner = startOwner()
     const worker = owner.join(1)
-    const seat = admitted(await worker.meter.admit(ask('open')))
+    const reservation = admitted(await worker.meter.admit(send('open')))
     worker.stopWire()
-    const waiting = worker.meter.admit(ask('waiting'))
+    const waiting = worker.meter.admit(send('waiting'))
     worker.lost()
     await expect(waiting).rejects.toMatchObject({ status: 503 })
-    await expect(worker.meter.admit(ask('later'))).rejects.toMatchObject({ status: 503 })
-    await worker.meter.settle(settlement(seat, 10, 10, seat.day * 86_400_000))
+    await expect(worker.meter.admit(send('later'))).rejects.toMatchObject({ status: 503 })
+    await worker.meter.settle(settlement(reservation, 10, 10, reservation.day * 86_400_000))
     expect(worker.own.map(record => record.request_id)).toEqual(['open'])
     expect(await worker.drained(0)).toBe(true)
   })
@@ -180,14 +181,14 @@ describe('limits owner', () => {
   test('limits the number of waiting calls, except settlements', async () => {
     const owner = startOwner()
     const worker = owner.join(1)
-    const seat = admitted(await worker.meter.admit(ask('open')))
+    const reservation = admitted(await worker.meter.admit(send('open')))
     worker.stopWire()
-    const waiting = Array.from({ length: 5_000 }, (_, index) => worker.meter.admit(ask(`w${index}`)).catch(() => null))
-    await expect(worker.meter.admit(ask('beyond'))).rejects.toMatchObject({
+    const waiting = Array.from({ length: 5_000 }, (_, index) => worker.meter.admit(send(`w${index}`)).catch(() => null))
+    await expect(worker.meter.admit(send('beyond'))).rejects.toMatchObject({
       status: 503,
       detail: expect.stringContaining('too many calls wait'),
     })
-    const settled = worker.meter.settle(settlement(seat, 10, 10, seat.day * 86_400_000))
+    const settled = worker.meter.settle(settlement(reservation, 10, 10, reservation.day * 86_400_000))
     worker.startWire()
     await Promise.all([...waiting, settled])
     expect(owner.written.map(record => record.request_id)).toEqual(['open'])
@@ -251,25 +252,25 @@ describe('worker processes', () => {
   const last: Readonly<Record<string, Partial<AdmissionRequest['limits']>>> = {
     cent: { dailyCostMicrocents: places * 1_000 + 999 },
     token: { dailyTokens: places * 11 + 10 },
-    seat: { concurrentRequests: places },
+    reservation: { concurrentRequests: places },
     minute: { requestsPerMinute: places, concurrentRequests: 1_000 },
   }
   test.each(Object.keys(last))('share the last %s without granting or losing one twice', async name => {
     const limits = { ...wide, concurrentRequests: 1_000, ...last[name] }
-    const request = ask('', { ...unit, accountId: name, limits })
+    const request = send('', { ...unit, accountId: name, limits })
     const raced = await Promise.all(racers.map(racer => racer.tell({ kind: 'race', request, count: 60 })))
     expect(raced.map(({ failed }) => failed)).toEqual([0, 0, 0])
     expect(raced.reduce((sum, { admitted }) => sum + admitted, 0)).toBe(places)
   })
 
   test('lose nothing when one is killed: its reservations are released, others stay', async () => {
-    const request = ask('', { ...unit, accountId: 'killed', limits: { ...wide, concurrentRequests: 10 } })
+    const request = send('', { ...unit, accountId: 'killed', limits: { ...wide, concurrentRequests: 10 } })
     const [dying, living] = [startRacer(socket), startRacer(socket)]
     expect(await dying.tell({ kind: 'race', request, count: 4 })).toMatchObject({ admitted: 4 })
     expect(await living.tell({ kind: 'race', request, count: 10 })).toMatchObject({ admitted: 6 })
     dying.child.kill('SIGKILL')
     await dying.child.exited
-    await eventually(() => owner.meter.standing('killed', request.limits)?.seats.remaining === 4)
+    await eventually(() => owner.meter.quotaStatus('killed', request.limits)?.reservations.remaining === 4)
     expect(await living.tell({ kind: 'race', request, count: 10 })).toMatchObject({ admitted: 4 })
     living.child.kill('SIGKILL')
     await living.child.exited

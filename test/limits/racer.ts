@@ -81,7 +81,7 @@ const shipper = createShipper({ journal, stream, database, clock: systemClock, l
  */
 const asksAgainMs = 60_000
 
-const seats: Reservation[] = []
+const reservations: Reservation[] = []
 let asked = 0
 
 async function race(request: AdmissionRequest, count: number, withinMs: number): Promise<Outcome> {
@@ -95,7 +95,7 @@ async function race(request: AdmissionRequest, count: number, withinMs: number):
       const admission = await meter.admit({ ...request, requestId: `${settings.id}-${asked++}` })
       if (!admission.admitted) return admission.code
       admitted++
-      seats.push(admission.seat)
+      reservations.push(admission.reservation)
       return null
     } catch (cause) {
       return cause instanceof GatewayError ? cause.code : String(cause)
@@ -103,7 +103,7 @@ async function race(request: AdmissionRequest, count: number, withinMs: number):
       slowestMs = Math.max(slowestMs, performance.now() - startedAt)
     }
   }
-  const one = async (index: number) => {
+  const item = async (index: number) => {
     await Bun.sleep((withinMs * index) / count)
     const lastAskedAt = performance.now() + asksAgainMs
     let code = await askOnce()
@@ -114,7 +114,7 @@ async function race(request: AdmissionRequest, count: number, withinMs: number):
     }
     if (code !== null) refused[code] = (refused[code] ?? 0) + 1
   }
-  await Promise.all(Array.from({ length: count }, (_, index) => one(index)))
+  await Promise.all(Array.from({ length: count }, (_, index) => item(index)))
   return { ok: true, admitted, refused, undecided, slowestMs }
 }
 
@@ -127,16 +127,18 @@ async function obey(order: Order): Promise<Outcome> {
       return race(order.request, order.count, order.withinMs)
     case 'settle': {
       const { tokens, microcents, tags } = order
-      const settle = (seat: Reservation) => {
-        const end = settlement(seat, tokens, microcents, Date.now())
+      const settle = (reservation: Reservation) => {
+        const end = settlement(reservation, tokens, microcents, Date.now())
         return meter.settle(tags === undefined ? end : { ...end, record: { ...end.record, tags } })
       }
-      await Promise.all(seats.splice(0).map(settle))
+      await Promise.all(reservations.splice(0).map(settle))
       return done
     }
     case 'checkpoint':
-      for (const seat of seats)
-        meter.checkpoint(seat, () => settlement(seat, order.tokens, order.microcents, seat.day * 86_400_000))
+      for (const reservation of reservations)
+        meter.checkpoint(reservation, () =>
+          settlement(reservation, order.tokens, order.microcents, reservation.day * 86_400_000),
+        )
       return done
     case 'drain':
       return { ...done, ok: await shipper.drain(5000) }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { AdmissionRequest } from '../../src/limits/meter.ts'
 import { temporaryFolder } from '../database/support.ts'
 import { eventually } from '../harness/eventually.ts'
-import { ask } from './meter.contract.ts'
+import { send } from './meter.contract.ts'
 import type { Order, Outcome, RacerSettings } from './racer.ts'
 
 export type Race = {
@@ -36,17 +36,17 @@ export function startRacers(count: number, { redis: redisAt, ...stores }: Stores
     const id = `gateway${index}-${Bun.randomUUIDv7().slice(-8)}`
     return startRacer({ ...stores, redis, folder: join(folder.path, `gateway${index}`), id })
   })
-  const everyone = (order: Order) => Promise.all(all.map(one => one.tell(order)))
+  const everyone = (order: Order) => Promise.all(all.map(racer => racer.tell(order)))
   return {
     all,
     everyone,
     /** Resolves when all of them use Redis. */
     shared: (withinMs: number) =>
-      eventually(async () => (await everyone({ kind: 'shared' })).every(one => one.ok), withinMs, 50),
+      eventually(async () => (await everyone({ kind: 'shared' })).every(outcome => outcome.ok), withinMs, 50),
     race: async (request: AdmissionRequest, each: number, withinMs = 0): Promise<Race> =>
       totals(await everyone({ kind: 'race', request, count: each, withinMs })),
     async stop() {
-      await Promise.all(all.map(one => one.kill()))
+      await Promise.all(all.map(racer => racer.kill()))
       folder.remove()
     },
   }
@@ -79,13 +79,13 @@ function startRacer(settings: RacerSettings): Racer {
 
 function totals(outcomes: readonly Outcome[]): Race {
   const refused: Record<string, number> = {}
-  for (const one of outcomes)
-    for (const [code, times] of Object.entries(one.refused)) refused[code] = (refused[code] ?? 0) + times
+  for (const outcome of outcomes)
+    for (const [code, times] of Object.entries(outcome.refused)) refused[code] = (refused[code] ?? 0) + times
   return {
-    admitted: outcomes.reduce((total, one) => total + one.admitted, 0),
+    admitted: outcomes.reduce((total, outcome) => total + outcome.admitted, 0),
     refused,
-    undecided: outcomes.reduce((total, one) => total + one.undecided, 0),
-    slowestMs: Math.max(...outcomes.map(one => one.slowestMs)),
+    undecided: outcomes.reduce((total, outcome) => total + outcome.undecided, 0),
+    slowestMs: Math.max(...outcomes.map(outcome => outcome.slowestMs)),
   }
 }
 
@@ -98,7 +98,7 @@ const roomy = {
 
 /** Each request costs exactly 1,000 of 1e-8 USD and 11 tokens and cannot be reduced. */
 export function unit(accountId: string, limits: Partial<AdmissionRequest['limits']>): AdmissionRequest {
-  return ask('', {
+  return send('', {
     accountId,
     limits: { ...roomy, ...limits },
     inputTokens: 10,

@@ -8,7 +8,7 @@ import { testedDatabases } from '../database/tested-databases.ts'
 import { eventually } from '../harness/eventually.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 import { type PrivateRedis, startRedis } from '../harness/redis.ts'
-import { admitted, ask, settlement } from './meter.contract.ts'
+import { admitted, send, settlement } from './meter.contract.ts'
 import { failoverRig } from './rig.ts'
 
 setDefaultTimeout(60_000)
@@ -106,19 +106,19 @@ for (const { code, strike, heal } of refusals)
     const rig = await failoverRig({ database: needed(databases[0][1]()), redis })
     try {
       const { meter } = rig
-      const open = admitted(await meter.admit(ask('before')))
+      const open = admitted(await meter.admit(send('before')))
       await strike(redis)
-      const during = admitted(await meter.admit(ask('during')))
+      const during = admitted(await meter.admit(send('during')))
       expect(meter.decidedBy()).toBe('postgres')
-      for (const [seat, tokens] of [
+      for (const [reservation, tokens] of [
         [open, 100],
         [during, 10],
       ] as const)
-        await meter.settle(settlement(seat, tokens, 1_000, rig.clock.now()))
+        await meter.settle(settlement(reservation, tokens, 1_000, rig.clock.now()))
       expect(rig.written.map(record => record.request_id).sort()).toEqual(['before', 'during'])
       await heal(redis)
       await eventually(() => meter.decidedBy() === 'redis', 20_000)
-      const after = await meter.admit(ask('after'))
+      const after = await meter.admit(send('after'))
       expect(after).toMatchObject({ admitted: true })
       await meter.settle(settlement(admitted(after), 1, 1, rig.clock.now()))
     } finally {
@@ -145,8 +145,8 @@ testNeeding('redis', 'Redis client: stays connected when a command is refused th
 })
 
 test('checkScript: runs each command of the scripts of the meter', () => {
-  const commandsOf = (source: string) => [...source.matchAll(/call\('([A-Z]+)'/g)].map(([, command]) => command)
-  const checked = new Set(commandsOf(checkScript.source))
-  const used = new Set(meterScripts.flatMap(({ source }) => commandsOf(source)))
+  const getCommands = (source: string) => [...source.matchAll(/call\('([A-Z]+)'/g)].map(([, command]) => command)
+  const checked = new Set(getCommands(checkScript.source))
+  const used = new Set(meterScripts.flatMap(({ source }) => getCommands(source)))
   expect([...used].filter(command => !checked.has(command))).toEqual([])
 })

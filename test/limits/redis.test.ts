@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { keysOf, partitionOf } from '../../src/core/limits/redis.ts'
+import { getKeys, getPartition } from '../../src/core/limits/redis.ts'
 import { type Scope, tagScopeName } from '../../src/core/limits/scopes.ts'
 import { projectTagName } from '../../src/core/request/tags.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
@@ -15,7 +15,7 @@ import { reportSkipped } from '../harness/needs.ts'
 import { patientStore } from '../harness/patience.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { startRedis } from '../harness/redis.ts'
-import { admitted, ask, scope, settlement, wide } from './meter.contract.ts'
+import { admitted, scope, send, settlement, wide } from './meter.contract.ts'
 import { failoverRig } from './rig.ts'
 
 const server = await startRedis()
@@ -45,7 +45,7 @@ async function ship(database: Database, record: UsageRecord): Promise<void> {
   await shipper.close()
 }
 
-const billed = (records: readonly UsageRecord[]) => records.map(one => [one.request_id, one.billed_microcents])
+const billed = (records: readonly UsageRecord[]) => records.map(record => [record.request_id, record.billed_microcents])
 
 if (server === null || database === null) reportSkipped(['redis', 'postgres'], 'the meter in Redis')
 else {
@@ -78,85 +78,85 @@ else {
     withRig('releases a reservation when its lease ends, and counts it once if it is settled later', async rig => {
       const { meter, clock, records } = rig
       const limits = { ...wide, concurrentRequests: 1 }
-      const seat = admitted(await meter.admit(ask('a', { limits })))
+      const reservation = admitted(await meter.admit(send('a', { limits })))
       clock.move(defaultLeaseMs - 1)
-      expect(await meter.admit(ask('b', { limits }))).toMatchObject({ code: 'concurrent_requests_exceeded' })
+      expect(await meter.admit(send('b', { limits }))).toMatchObject({ code: 'concurrent_requests_exceeded' })
       clock.move(1)
-      expect(await meter.admit(ask('b', { limits }))).toMatchObject({
+      expect(await meter.admit(send('b', { limits }))).toMatchObject({
         admitted: true,
-        standing: { tokens: { remaining: wide.dailyTokens - 300 } },
+        quotaStatus: { tokens: { remaining: wide.dailyTokens - 300 } },
       })
-      await meter.settle(settlement(seat, 120, 5_000, clock.now()))
-      expect(meter.standing('acc_1', limits)).toMatchObject({ tokens: { remaining: wide.dailyTokens - 420 } })
+      await meter.settle(settlement(reservation, 120, 5_000, clock.now()))
+      expect(meter.quotaStatus('acc_1', limits)).toMatchObject({ tokens: { remaining: wide.dailyTokens - 420 } })
       expect(billed(await records())).toEqual([['a', 5_000]])
     })
 
     withRig('keeps a reservation while its lease is renewed', async ({ meter, clock }) => {
       const limits = { ...wide, concurrentRequests: 1 }
-      await meter.admit(ask('a', { limits }))
+      await meter.admit(send('a', { limits }))
       for (let round = 0; round < 6; round++) {
         clock.move(5_000)
         await meter.renew(true)
       }
       clock.move(defaultLeaseMs - 1)
-      expect(await meter.admit(ask('b', { limits }))).toMatchObject({ code: 'concurrent_requests_exceeded' })
+      expect(await meter.admit(send('b', { limits }))).toMatchObject({ code: 'concurrent_requests_exceeded' })
       clock.move(1)
-      expect((await meter.admit(ask('b', { limits }))).admitted).toBe(true)
+      expect((await meter.admit(send('b', { limits }))).admitted).toBe(true)
     })
 
     withRig(
       'settles a request of a dead gateway to its last checkpoint, and counts its end if it was only suspended',
       async rig => {
         const { meter, clock, open, records } = rig
-        const seat = admitted(await meter.admit(ask('a')))
+        const reservation = admitted(await meter.admit(send('a')))
         for (const tokens of [110, 150]) {
-          meter.checkpoint(seat, () => settlement(seat, tokens, tokens * 100, clock.now()))
+          meter.checkpoint(reservation, () => settlement(reservation, tokens, tokens * 100, clock.now()))
           await meter.renew(false)
         }
         clock.move(15_000)
         const other = await open()
         await other.sweep()
         expect(billed(await records())).toEqual([['a', 15_000]])
-        await other.admit(ask('b'))
-        expect(other.standing('acc_1', wide)).toMatchObject({
+        await other.admit(send('b'))
+        expect(other.quotaStatus('acc_1', wide)).toMatchObject({
           tokens: { remaining: wide.dailyTokens - 150 - 300 },
-          seats: { remaining: 9 },
+          reservations: { remaining: 9 },
         })
-        await meter.settle(settlement(seat, 300, 30_000, clock.now()))
+        await meter.settle(settlement(reservation, 300, 30_000, clock.now()))
         expect(billed(await records())).toEqual([
           ['a', 15_000],
           ['a', 30_000],
         ])
-        expect(meter.standing('acc_1', wide)).toMatchObject({ tokens: { remaining: wide.dailyTokens - 300 - 300 } })
+        expect(meter.quotaStatus('acc_1', wide)).toMatchObject({ tokens: { remaining: wide.dailyTokens - 300 - 300 } })
       },
     )
 
     withRig('keeps open requests of the living and checkpoints of the dead when the epoch changes', async rig => {
-      const { meter: dead, clock, open, records, idOf } = rig
+      const { meter: dead, clock, open, records, getId } = rig
       const living = await open()
-      const [lost, kept] = [admitted(await dead.admit(ask('lost'))), admitted(await living.admit(ask('kept')))]
+      const [lost, kept] = [admitted(await dead.admit(send('lost'))), admitted(await living.admit(send('kept')))]
       dead.checkpoint(lost, () => settlement(lost, 150, 15_000, clock.now()))
       living.checkpoint(kept, () => settlement(kept, 150, 15_000, clock.now()))
       await Promise.all([dead.renew(false), living.renew(false)])
       await dead.close()
       await database.run(
-        ({ sql }) => sql`update limit_gateways set at = at - interval '1 minute' where id <> ${idOf(living)}`,
+        ({ sql }) => sql`update limit_gateways set at = at - interval '1 minute' where id <> ${getId(living)}`,
       )
       await changeEpoch([living])
-      expect((await living.admit(ask('b'))).standing.seats.remaining).toBe(7)
+      expect((await living.admit(send('b'))).quotaStatus.reservations.remaining).toBe(7)
       clock.move(defaultLeaseMs / 2)
       await living.renew(true)
       clock.move(defaultLeaseMs / 2)
       await living.sweep()
-      expect((await records()).map(one => one.request_id)).toEqual(['lost'])
-      const { standing } = await living.admit(ask('c'))
-      expect(standing.tokens.remaining).toBe(wide.dailyTokens - 150 - 3 * 300)
+      expect((await records()).map(record => record.request_id)).toEqual(['lost'])
+      const { quotaStatus } = await living.admit(send('c'))
+      expect(quotaStatus.tokens.remaining).toBe(wide.dailyTokens - 150 - 3 * 300)
     })
 
     withRig('counts the end of a request instead of its checkpoint, once, however often it is corrected', async rig => {
       const { meter, clock, open } = rig
-      const seat = admitted(await meter.admit(ask('a')))
-      meter.checkpoint(seat, () => settlement(seat, 150, 15_000, clock.now()))
+      const reservation = admitted(await meter.admit(send('a')))
+      meter.checkpoint(reservation, () => settlement(reservation, 150, 15_000, clock.now()))
       await meter.renew(false)
       clock.move(15_000)
       const other = await open()
@@ -169,60 +169,60 @@ else {
           240_000,
         )
       }
-      expect((await other.admit(ask('b'))).standing).toMatchObject({
+      expect((await other.admit(send('b'))).quotaStatus).toMatchObject({
         tokens: { remaining: wide.dailyTokens - 290 - 300 },
         costMicrocents: { remaining: wide.dailyCostMicrocents - 29_000 - 110_000 },
       })
     })
 
     withRig('drops the lease of a dead gateway when the ledger has the end of its request', async rig => {
-      const { meter: dead, clock, open, idOf } = rig
+      const { meter: dead, clock, open, getId } = rig
       const living = await open()
-      const [day, request] = [Math.floor(clock.now() / 86_400_000), ask('in-ledger', { accountId: 'acc_shipped' })]
-      const seat = admitted(await dead.admit(request))
-      dead.checkpoint(seat, () => settlement(seat, 30, 15_000, clock.now()))
+      const [day, request] = [Math.floor(clock.now() / 86_400_000), send('in-ledger', { accountId: 'acc_shipped' })]
+      const reservation = admitted(await dead.admit(request))
+      dead.checkpoint(reservation, () => settlement(reservation, 30, 15_000, clock.now()))
       await dead.renew(false)
       await dead.close()
-      await ship(database, settlement(seat, 30, 29_000, day * 86_400_000 + 1).record)
+      await ship(database, settlement(reservation, 30, 29_000, day * 86_400_000 + 1).record)
       await database.run(
-        ({ sql }) => sql`update limit_gateways set at = at - interval '1 minute' where id <> ${idOf(living)}`,
+        ({ sql }) => sql`update limit_gateways set at = at - interval '1 minute' where id <> ${getId(living)}`,
       )
       await changeEpoch([living])
-      const { standing } = await living.admit(ask('b', { accountId: 'acc_shipped' }))
-      expect(standing).toMatchObject({
+      const { quotaStatus } = await living.admit(send('b', { accountId: 'acc_shipped' }))
+      expect(quotaStatus).toMatchObject({
         costMicrocents: { remaining: wide.dailyCostMicrocents - 29_000 - 110_000 },
-        seats: { remaining: 9 },
+        reservations: { remaining: 9 },
       })
     })
 
     withRig('counts a request once that is settled while the epoch changes', async ({ meter, clock, records }) => {
-      const seat = admitted(await meter.admit(ask('a')))
+      const reservation = admitted(await meter.admit(send('a')))
       await server.command('FLUSHALL')
-      await meter.settle(settlement(seat, tokensOfRecord, 20_000, clock.now()))
+      await meter.settle(settlement(reservation, tokensOfRecord, 20_000, clock.now()))
       await eventually(async () => {
-        const { seats, tokens } = await meter.loadStatus('acc_1', wide)
-        return seats.remaining === 10 && tokens.remaining === wide.dailyTokens - tokensOfRecord
+        const { reservations, tokens } = await meter.loadStatus('acc_1', wide)
+        return reservations.remaining === 10 && tokens.remaining === wide.dailyTokens - tokensOfRecord
       }, 240_000)
-      const { standing } = await meter.admit(ask('b'))
-      expect(standing).toMatchObject({
+      const { quotaStatus } = await meter.admit(send('b'))
+      expect(quotaStatus).toMatchObject({
         tokens: { remaining: wide.dailyTokens - tokensOfRecord - 300 },
-        seats: { remaining: 9 },
+        reservations: { remaining: 9 },
       })
       expect(billed(await records())).toEqual([['a', 20_000]])
     })
 
     withRig('counts the minute and the day as before when Redis is emptied', async ({ meter, clock }) => {
       for (const id of ['a', 'b', 'c']) {
-        const seat = admitted(await meter.admit(ask(id)))
-        if (id !== 'c') await meter.settle(settlement(seat, tokensOfRecord, 20_000, clock.now()))
+        const reservation = admitted(await meter.admit(send(id)))
+        if (id !== 'c') await meter.settle(settlement(reservation, tokensOfRecord, 20_000, clock.now()))
         clock.move(1_000)
       }
       await server.command('FLUSHALL')
-      expect((await meter.admit(ask('d'))).standing).toMatchObject({
+      expect((await meter.admit(send('d'))).quotaStatus).toMatchObject({
         requests: { remaining: wide.requestsPerMinute - 4 },
         tokens: { remaining: wide.dailyTokens - 2 * tokensOfRecord - 2 * 300 },
         costMicrocents: { remaining: wide.dailyCostMicrocents - 2 * 20_000 - 2 * 110_000 },
-        seats: { remaining: 8 },
+        reservations: { remaining: 8 },
       })
     })
 
@@ -236,13 +236,13 @@ else {
         )
         const scopes = [scope({ dailyTokens: 900, since: 7 }, 'tag:team=search')]
         const ofAccount = { accountId: 'acc_scopes', scopes }
-        admitted(await meter.admit(ask('open', ofAccount)))
-        const settled = admitted(await meter.admit(ask('settled', ofAccount)))
+        admitted(await meter.admit(send('open', ofAccount)))
+        const settled = admitted(await meter.admit(send('settled', ofAccount)))
         const end = settlement(settled, 250, 1_000, clock.now())
         await meter.settle({ ...end, record: { ...end.record, tags: { team: 'search' } } })
         await server.command('FLUSHALL')
         // 900 less 300 reserved and 250 used.
-        expect(admitted(await meter.admit(ask('next', { ...ofAccount, inputTokens: 300 }))).outputCap).toBe(50)
+        expect(admitted(await meter.admit(send('next', { ...ofAccount, inputTokens: 300 }))).outputCap).toBe(50)
       },
     )
 
@@ -261,17 +261,17 @@ else {
         let refused = 0
         for (let index = 0; index < 3_000; index++) {
           clock.move(25)
-          const admission = await meter.admit(ask(`r${index}`, { limits }))
+          const admission = await meter.admit(send(`r${index}`, { limits }))
           if (admission.admitted) {
             times.push(clock.now())
-            await meter.settle(settlement(admission.seat, 1, 1, clock.now()))
+            await meter.settle(settlement(admission.reservation, 1, 1, clock.now()))
           } else refused++
           const inWindow = times.filter(time => time > clock.now() - 60_000).length
           expect(inWindow).toBeLessThanOrEqual(2_000)
           if (!admission.admitted) expect(inWindow).toBeGreaterThan(2_000 - 60)
         }
         expect(refused).toBeGreaterThan(0)
-        const log = await server.command('HSTRLEN', keysOf(partitionOf('acc_1')).account('acc_1'), 'b')
+        const log = await server.command('HSTRLEN', getKeys(getPartition('acc_1')).account('acc_1'), 'b')
         expect(Number(log)).toBeLessThanOrEqual(62 * 8)
       },
       240_000,
@@ -283,23 +283,23 @@ else {
       const remaining: number[] = []
       for (const [index, limits] of [few, few, many, many, many, few, few].entries()) {
         clock.move(400)
-        remaining.push((await meter.admit(ask(`r${index}`, { limits }))).standing.requests.remaining)
+        remaining.push((await meter.admit(send(`r${index}`, { limits }))).quotaStatus.requests.remaining)
       }
       expect(remaining).toEqual([9, 8, 1_997, 1_996, 1_995, 4, 3])
       clock.move(60_000 - 5 * 400)
-      expect((await meter.admit(ask('last', { limits: few }))).standing.requests.remaining).toBe(10 - 6)
+      expect((await meter.admit(send('last', { limits: few }))).quotaStatus.requests.remaining).toBe(10 - 6)
     })
 
     withRig('admits no request sooner when the clock is set back', async ({ meter, clock }) => {
       const limits = { ...wide, requestsPerMinute: 2 }
-      await meter.admit(ask('a', { limits }))
+      await meter.admit(send('a', { limits }))
       clock.move(-20_000)
-      await meter.admit(ask('b', { limits }))
-      expect(await meter.admit(ask('c', { limits }))).toMatchObject({ admitted: false, retryAfterMs: 60_000 })
+      await meter.admit(send('b', { limits }))
+      expect(await meter.admit(send('c', { limits }))).toMatchObject({ admitted: false, retryAfterMs: 60_000 })
       clock.move(20_000 + 59_999)
-      expect((await meter.admit(ask('c', { limits }))).admitted).toBe(false)
+      expect((await meter.admit(send('c', { limits }))).admitted).toBe(false)
       clock.move(1)
-      expect((await meter.admit(ask('c', { limits }))).admitted).toBe(true)
+      expect((await meter.admit(send('c', { limits }))).admitted).toBe(true)
     })
 
     withRig(
@@ -316,15 +316,15 @@ else {
           scope({ dailyCostMicrocents: 1e15 }),
           scope({ monthlyCostMicrocents: 1e15 }, tagScopeName(projectTagName, 'prj_1')),
         ]
-        const one = async (index: number, scopes: readonly Scope[] = []) => {
-          const seat = admitted(await meter.admit(ask(`r${index}`, { limits, scopes })))
-          await meter.settle(settlement(seat, 300, 1_000, clock.now()))
+        const item = async (index: number, scopes: readonly Scope[] = []) => {
+          const reservation = admitted(await meter.admit(send(`r${index}`, { limits, scopes })))
+          await meter.settle(settlement(reservation, 300, 1_000, clock.now()))
         }
-        await one(-1)
-        await one(-2, inProject)
-        const account = keysOf(partitionOf('acc_1')).account('acc_1')
+        await item(-1)
+        await item(-2, inProject)
+        const account = getKeys(getPartition('acc_1')).account('acc_1')
         const heard = await monitor(server.port)
-        for (let index = 0; index < 50; index++) await one(index, index % 2 === 0 ? inProject : [])
+        for (let index = 0; index < 50; index++) await item(index, index % 2 === 0 ? inProject : [])
         const own = () => heard().filter(line => line.includes(account))
         await eventually(() => own().length >= 100, 5_000)
         heard.stop()
@@ -336,12 +336,12 @@ else {
           await server.command('CONFIG', 'RESETSTAT')
           for (let index = 0; index < 300; index++) {
             clock.move(200)
-            await one(1_000 + round * 300 + index)
+            await item(1_000 + round * 300 + index)
           }
           const stats = String(await server.command('INFO', 'commandstats'))
           rounds.push(Number(/cmdstat_evalsha:calls=\d+,usec=(\d+)/.exec(stats)?.[1]) / 300)
         }
-        const [best = 0, ...others] = rounds.slice(1).toSorted((one, other) => one - other)
+        const [best = 0, ...others] = rounds.slice(1).toSorted((round, other) => round - other)
         process.stdout.write(
           `Redis time per admission and settlement, 300 in the minute: ${best.toFixed(1)} µs, median ${others[5]?.toFixed(1)}\n`,
         )
@@ -372,17 +372,17 @@ const limits = fc.record({
   dailyTokens: fc.constantFrom(0, 3_000, 1e9),
   dailyCostMicrocents: fc.constantFrom(3_000, 167_000_000, 1e15),
 })
-const limitOf = (...values: number[]) => fc.constantFrom(null, ...values)
+const getLimit = (...values: number[]) => fc.constantFrom(null, ...values)
 /** Few names, so that requests share them. */
 const scopes = fc.uniqueArray(
   fc.record({
     name: fc.constantFrom('key:key_1', 'key:key_2', 'tag:team=search', 'tag:env=prod'),
     limits: fc.record({
-      requestsPerMinute: limitOf(0, 3, 50),
-      concurrentRequests: limitOf(1, 3, 50),
-      dailyTokens: limitOf(3_000, 200_000),
-      dailyCostMicrocents: limitOf(3_000, 167_000_000),
-      monthlyCostMicrocents: limitOf(9_000, 267_000_000),
+      requestsPerMinute: getLimit(0, 3, 50),
+      concurrentRequests: getLimit(1, 3, 50),
+      dailyTokens: getLimit(3_000, 200_000),
+      dailyCostMicrocents: getLimit(3_000, 167_000_000),
+      monthlyCostMicrocents: getLimit(9_000, 267_000_000),
     }),
   }),
   { maxLength: 3, selector: ({ name }) => name },
@@ -421,7 +421,7 @@ async function sameAsLocal(open: () => ReturnType<typeof failoverRig>, steps: re
     },
     seed: async () => ({ tokens: 0, microcents: 0 }),
   })
-  const seats = new Map<string, Reservation>()
+  const reservations = new Map<string, Reservation>()
   const over = new Set<string>()
   for (const step of steps) {
     if (step.kind === 'move') {
@@ -430,9 +430,9 @@ async function sameAsLocal(open: () => ReturnType<typeof failoverRig>, steps: re
       continue
     }
     const requestId = `r${step.id}`
-    const seat = seats.get(requestId)
+    const reservation = reservations.get(requestId)
     if (step.kind === 'admit') {
-      const request = ask(requestId, {
+      const request = send(requestId, {
         limits: step.limits,
         scopes: step.scopes,
         inputTokens: step.input,
@@ -443,19 +443,25 @@ async function sameAsLocal(open: () => ReturnType<typeof failoverRig>, steps: re
         outputPrice: step.outputPrice,
         extraMicrocents: step.extra,
       })
-      const isKnown = seats.has(requestId)
+      const isKnown = reservations.has(requestId)
       const [here, there] = [await local.admit(request), await shared.admit(request)]
       // A repeated request is answered from memory, with the counters of the last reply.
-      if (isKnown) expect({ ...there, standing: null }).toEqual({ ...here, standing: null })
+      if (isKnown) expect({ ...there, quotaStatus: null }).toEqual({ ...here, quotaStatus: null })
       else expect(there).toEqual(here)
-      if (here.admitted) seats.set(requestId, here.seat)
-    } else if (seat !== undefined && step.kind === 'raise') {
-      expect(await shared.raise(seat, step.tokens, step.cost)).toEqual(await local.raise(seat, step.tokens, step.cost))
-    } else if (seat !== undefined && step.kind === 'settle' && !over.has(requestId)) {
-      const given = settlement(seat, step.tokens, step.cost, clock.now())
+      if (here.admitted) reservations.set(requestId, here.reservation)
+    } else if (reservation !== undefined && step.kind === 'raise') {
+      expect(await shared.raise(reservation, step.tokens, step.cost)).toEqual(
+        await local.raise(reservation, step.tokens, step.cost),
+      )
+    } else if (reservation !== undefined && step.kind === 'settle' && !over.has(requestId)) {
+      const given = settlement(reservation, step.tokens, step.cost, clock.now())
       over.add(requestId)
       const [here, there] = [await local.settle(given), await shared.settle(given)]
-      expect([there.tokens, there.costMicrocents, there.seats]).toEqual([here.tokens, here.costMicrocents, here.seats])
+      expect([there.tokens, there.costMicrocents, there.reservations]).toEqual([
+        here.tokens,
+        here.costMicrocents,
+        here.reservations,
+      ])
     }
   }
   expect(await records()).toEqual(written)

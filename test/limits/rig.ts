@@ -1,6 +1,6 @@
 /** A failover meter over real stores, on a clock that both of them use. */
 
-import { keysOf, partitions } from '../../src/core/limits/redis.ts'
+import { getKeys, partitions } from '../../src/core/limits/redis.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import type { Database } from '../../src/database/database.ts'
 import { openRedis } from '../../src/database/redis.ts'
@@ -76,14 +76,14 @@ export async function failoverRig({ database, redis, more = {}, redisMs = patien
     meter: await open(),
     open,
     /** Name of an instance for the others. */
-    idOf: (meter: FailoverMeter) => ids.get(meter) ?? '',
+    getId: (meter: FailoverMeter) => ids.get(meter) ?? '',
     clock,
     written,
     /** Returns the durable records: in the streams, then in the journals. */
     async records() {
       if (redis === null) return written
-      const streams = Array.from({ length: partitions }, (_, one) =>
-        redis.command('XRANGE', keysOf(one).stream, '-', '+'),
+      const streams = Array.from({ length: partitions }, (_, value) =>
+        redis.command('XRANGE', getKeys(value).stream, '-', '+'),
       )
       const entries = ((await Promise.all(streams)) as [string, [string, string]][][]).flat()
       return [...entries.map(([, [, record]]) => JSON.parse(record) as UsageRecord), ...written]

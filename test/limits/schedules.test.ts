@@ -8,7 +8,7 @@ import { RedisUnavailableError } from '../../src/core/limits/redis.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
 import { openRedis } from '../../src/database/redis.ts'
-import { dailyUsageOf } from '../../src/ledger/ledger.ts'
+import { getDailyUsage } from '../../src/ledger/ledger.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
 import { createUsageStream } from '../../src/ledger/usage-stream.ts'
 import { FailoverMeter } from '../../src/limits/failover/failover.ts'
@@ -80,7 +80,7 @@ function startGateway(redisServer: PrivateRedis, stores: Database) {
       const taken = records.slice(0, maximum)
       if (taken.length === 0) return null
       const release = () => {
-        records = records.filter(one => !taken.includes(one))
+        records = records.filter(record => !taken.includes(record))
       }
       return { records: taken, release }
     },
@@ -141,7 +141,7 @@ async function runSchedule(redisServer: PrivateRedis, stores: Database, steps: r
   const account = `acc_${Bun.randomUUIDv7()}`
   const request = unit(account, { dailyCostMicrocents: limitMicrocents })
   const gateways: [Gateway, Gateway] = [startGateway(redisServer, stores), startGateway(redisServer, stores)]
-  let open: { readonly seat: Reservation; readonly gateway: Gateway }[] = []
+  let open: { readonly reservation: Reservation; readonly gateway: Gateway }[] = []
   let settled = 0
   const decided = (gateway: Gateway) => eventually(() => gateway.meter.decidedBy() !== null, 15_000)
   try {
@@ -151,14 +151,14 @@ async function runSchedule(redisServer: PrivateRedis, stores: Database, steps: r
         await decided(gateway)
         const ids = Array.from({ length: step.count }, () => Bun.randomUUIDv7())
         const all = await Promise.all(ids.map(requestId => gateway.meter.admit({ ...request, requestId })))
-        for (const one of all) if (one.admitted) open.push({ seat: one.seat, gateway })
-        const reserved = open.reduce((sum, { seat }) => sum + seat.reservedMicrocents, 0)
+        for (const item of all) if (item.admitted) open.push({ reservation: item.reservation, gateway })
+        const reserved = open.reduce((sum, { reservation }) => sum + reservation.reservedMicrocents, 0)
         expect(settled + reserved).toBeLessThanOrEqual(limitMicrocents)
       } else if (step.kind === 'settle') {
-        const one = open.shift()
-        if (one === undefined) continue
+        const item = open.shift()
+        if (item === undefined) continue
         settled += step.cost
-        await one.gateway.meter.settle(settlement(one.seat, 30, step.cost, Date.now()))
+        await item.gateway.meter.settle(settlement(item.reservation, 30, step.cost, Date.now()))
       } else if (step.kind === 'ship') await gateway.ship()
       else if (step.kind === 'flush') await redisServer.command('FLUSHALL')
       else if (step.kind === 'cut') gateway.cut(step.is)
@@ -167,20 +167,20 @@ async function runSchedule(redisServer: PrivateRedis, stores: Database, steps: r
         gateway.cut(false)
         await decided(gateway)
         await gateway.ship()
-        open = open.filter(one => one.gateway !== gateway)
+        open = open.filter(item => item.gateway !== gateway)
         await gateway.stop()
         gateways[step.who === 0 ? 0 : 1] = startGateway(redisServer, stores)
       }
     }
-    for (const { seat, gateway } of open) {
-      await gateway.meter.settle(settlement(seat, 30, seat.reservedMicrocents, Date.now()))
-      settled += seat.reservedMicrocents
+    for (const { reservation, gateway } of open) {
+      await gateway.meter.settle(settlement(reservation, 30, reservation.reservedMicrocents, Date.now()))
+      settled += reservation.reservedMicrocents
     }
     for (const gateway of gateways) {
       gateway.cut(false)
       await eventually(() => gateway.ship(), 15_000)
     }
-    expect((await dailyUsageOf(stores, account, Math.floor(Date.now() / 86_400_000))).microcents).toBe(settled)
+    expect((await getDailyUsage(stores, account, Math.floor(Date.now() / 86_400_000))).microcents).toBe(settled)
   } finally {
     for (const gateway of gateways) await gateway.stop()
   }

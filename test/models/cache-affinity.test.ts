@@ -4,7 +4,7 @@ import { shouldKeepModel } from '../../src/models/cache-affinity.ts'
 import { catalog } from '../../src/models/catalog.ts'
 
 function named(id: string): Model {
-  const model = catalog.find(one => one.id === id)
+  const model = catalog.find(item => item.id === id)
   if (model === undefined) throw new Error(`${id} is not in the catalogue`)
   return model
 }

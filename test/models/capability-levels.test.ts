@@ -1,16 +1,16 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { defaultLevelShares, levelOf, levels, parseLevelShares } from '../../src/models/capability-levels.ts'
+import { defaultLevelShares, getLevel, levels, parseLevelShares } from '../../src/models/capability-levels.ts'
 
 const share = fc.double({ min: 0, max: 1, noNaN: true })
 
 test('levelOf: gives each level exactly its share of the reference distribution', () => {
   fc.assert(
-    fc.property(share, share, (one, other) => {
-      const shares = { strong: one, middle: (1 - one) * other }
+    fc.property(share, share, (value, other) => {
+      const shares = { strong: value, middle: (1 - value) * other }
       const prompts = 2_000
       const counted = { light: 0, middle: 0, strong: 0 }
-      for (let rank = 0; rank < prompts; rank++) counted[levelOf((rank + 0.5) / prompts, shares)]++
+      for (let rank = 0; rank < prompts; rank++) counted[getLevel((rank + 0.5) / prompts, shares)]++
       expect(Math.abs(counted.strong / prompts - shares.strong)).toBeLessThan(0.002)
       expect(Math.abs(counted.middle / prompts - shares.middle)).toBeLessThan(0.002)
     }),
@@ -20,13 +20,13 @@ test('levelOf: gives each level exactly its share of the reference distribution'
 
 test('levelOf: never decreases with the gain, and a share of 0 receives nothing', () => {
   fc.assert(
-    fc.property(share, share, (one, other) => {
-      const [low, high] = [Math.min(one, other), Math.max(one, other)]
-      expect(levels.indexOf(levelOf(low, defaultLevelShares))).toBeLessThanOrEqual(
-        levels.indexOf(levelOf(high, defaultLevelShares)),
+    fc.property(share, share, (value, other) => {
+      const [low, high] = [Math.min(value, other), Math.max(value, other)]
+      expect(levels.indexOf(getLevel(low, defaultLevelShares))).toBeLessThanOrEqual(
+        levels.indexOf(getLevel(high, defaultLevelShares)),
       )
-      expect(levelOf(high, { strong: 0, middle: 0 })).toBe('light')
-      expect(levelOf(low, { strong: 1, middle: 0 })).toBe('strong')
+      expect(getLevel(high, { strong: 0, middle: 0 })).toBe('light')
+      expect(getLevel(low, { strong: 1, middle: 0 })).toBe('strong')
     }),
   )
 })

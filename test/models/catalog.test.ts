@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { blendedPrice, fullName, type Model, type ReasoningControl, tierOf } from '../../src/core/models/models.ts'
+import { blendedPrice, fullName, getTier, type Model, type ReasoningControl } from '../../src/core/models/models.ts'
 import type { Prices } from '../../src/core/models/pricing.ts'
 import { attributions, catalog, sources } from '../../src/models/catalog.ts'
 import { testNeeding } from '../harness/needs.ts'
@@ -10,7 +10,7 @@ describe('catalog', () => {
   testNeeding('catalog', 'equals the shared table in every field', async () => {
     const table = await shared.json()
     expect(JSON.parse(JSON.stringify(sources))).toEqual(table.sources)
-    expect(catalog.map(asRow)).toEqual(table.models.map(rowOf))
+    expect(catalog.map(asRow)).toEqual(table.models.map(getRow))
   })
 
   test('contains 23 models with distinct names: 8, 8 and 7 of three providers', () => {
@@ -20,7 +20,7 @@ describe('catalog', () => {
   })
 
   test('has tiers that follow from the price', () => {
-    for (const model of catalog) expect([model.id, model.tier]).toEqual([model.id, tierOf(model.pricing)])
+    for (const model of catalog) expect([model.id, model.tier]).toEqual([model.id, getTier(model.pricing)])
   })
 
   test('names a current successor of the same provider, not more expensive, for every deprecated model', () => {
@@ -48,7 +48,7 @@ describe('catalog', () => {
     expectSameOrder('artificial_analysis_intelligence_index', () => true)
     expectSameOrder(
       'livebench_global_average',
-      model => scoreOf(model, 'artificial_analysis_intelligence_index') === null,
+      model => findScore(model, 'artificial_analysis_intelligence_index') === null,
     )
   })
 
@@ -77,15 +77,15 @@ describe('catalog', () => {
 
 function expectSameOrder(metric: Model['qualityScores'][number]['metric'], among: (model: Model) => boolean): void {
   const scored = catalog.filter(among).flatMap(model => {
-    const score = scoreOf(model, metric)
+    const score = findScore(model, metric)
     return score === null ? [] : [{ score, quality: model.figures.quality }]
   })
   expect(scored.length).toBeGreaterThan(1)
-  const byScore = scored.toSorted((one, other) => one.score - other.score)
-  expect(byScore).toEqual(scored.toSorted((one, other) => one.quality - other.quality))
+  const byScore = scored.toSorted((item, other) => item.score - other.score)
+  expect(byScore).toEqual(scored.toSorted((item, other) => item.quality - other.quality))
 }
 
-function scoreOf(model: Model, metric: string): number | null {
+function findScore(model: Model, metric: string): number | null {
   const values = model.qualityScores.filter(score => score.metric === metric).map(score => score.value)
   return values.length === 0 ? null : Math.max(...values)
 }
@@ -153,7 +153,7 @@ type SharedRow = Readonly<Record<string, unknown>> & {
   readonly nearest_scored_relative: Readonly<Record<string, unknown>> | null
 }
 
-function rowOf(row: SharedRow): { readonly [field in keyof ReturnType<typeof asRow>]: unknown } {
+function getRow(row: SharedRow): { readonly [field in keyof ReturnType<typeof asRow>]: unknown } {
   const { pricing } = row
   const prices = ({ input_per_mtok, output_per_mtok, cached_input_per_mtok, cache_write_per_mtok }: SharedPrices) => ({
     input_per_mtok,
@@ -180,7 +180,7 @@ function rowOf(row: SharedRow): { readonly [field in keyof ReturnType<typeof asR
     capability_notes: row.capability_notes,
     // Older models of Anthropic and Google have a token budget instead of levels; gpt-4.1 has neither.
     reasoning_efforts: row.reasoning_efforts ?? [],
-    reasoning: reasoningOf(row),
+    reasoning: getReasoning(row),
     forced_tool_choice_rejected: String(row.capability_notes).startsWith('forced tool_choice'),
     sampling: row.sampling_parameters === 'unknown' ? 'rejected' : row.sampling_parameters,
     aliases: row.aliases,
@@ -200,7 +200,7 @@ function rowOf(row: SharedRow): { readonly [field in keyof ReturnType<typeof asR
 }
 
 /** Converts the rules that the table describes in text. */
-function reasoningOf(row: SharedRow): ReasoningControl {
+function getReasoning(row: SharedRow): ReasoningControl {
   const words = row.thinking_control ?? ''
   if (row.provider === 'openai') return { kind: row.reasoning_efforts === null ? 'none' : 'effort' }
   const budget = /^thinkingBudget (\d+)\.\.(\d+); (0 disables|cannot be disabled)$/.exec(words)

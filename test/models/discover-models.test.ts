@@ -1,9 +1,9 @@
 /** Models of local servers: listed at the start, after an outage, and when they change. */
 import { describe, expect, test } from 'bun:test'
-import { openCatalogue } from '../../src/compose/models.ts'
+import { openCatalog } from '../../src/compose/models.ts'
 import { type Environment, readConfig } from '../../src/config/config.ts'
 import { type Catalog, fullName } from '../../src/core/models/models.ts'
-import { providerOf } from '../request/support.ts'
+import { getProvider } from '../request/support.ts'
 
 type Reply = Response | Error | 'hangs'
 
@@ -16,7 +16,7 @@ async function rig(environment: Environment, replyTo: (url: string, init: Reques
   const undo = new AsyncDisposableStack()
   const deps = {
     endpoints: new Map(
-      config.providers.map(({ id, baseUrl, apiKey }) => [id, { ...providerOf(id), access: { baseUrl, apiKey } }]),
+      config.providers.map(({ id, baseUrl, apiKey }) => [id, { ...getProvider(id), access: { baseUrl, apiKey } }]),
     ),
     log: { info: log, warn: log },
     clock: {
@@ -47,11 +47,11 @@ async function rig(environment: Environment, replyTo: (url: string, init: Reques
     for (let turn = 0; turn < 20; turn++) await Promise.resolve()
     await Bun.sleep(0)
   }
-  const catalogue = openCatalogue(config, deps, undo).then(opened => opened.catalogue)
-  return { catalogue, run, undo, logged, timers }
+  const catalog = openCatalog(config, deps, undo).then(opened => opened.catalog)
+  return { catalog, run, undo, logged, timers }
 }
 
-const listOf = (...rows: readonly object[]) => Response.json({ object: 'list', data: rows })
+const getList = (...rows: readonly object[]) => Response.json({ object: 'list', data: rows })
 const namesIn = ({ list }: Catalog) => list.map(fullName)
 
 describe('discovery', () => {
@@ -62,13 +62,13 @@ describe('discovery', () => {
       VLLM_BASE_URL: 'http://10.0.0.7:8000/v1',
       VLLM_API_KEY: 'k',
     }
-    const { catalogue, undo } = await rig(environment, (url, init) => {
+    const { catalog, undo } = await rig(environment, (url, init) => {
       urls.push(`${url} ${new Headers(init.headers).get('authorization') ?? ''}`)
       return url.includes('11434')
-        ? listOf({ id: 'llama3.3:70b' }, { id: 'nomic-embed-text' }, { id: 'llama3.3:70b' }, { id: 7 }, {})
-        : listOf({ id: 'Qwen/Qwen3-32B', max_model_len: 40_960 })
+        ? getList({ id: 'llama3.3:70b' }, { id: 'nomic-embed-text' }, { id: 'llama3.3:70b' }, { id: 7 }, {})
+        : getList({ id: 'Qwen/Qwen3-32B', max_model_len: 40_960 })
     })
-    const opened = await catalogue
+    const opened = await catalog
     expect(urls.toSorted()).toEqual(['http://10.0.0.7:8000/v1/models Bearer k', 'http://127.0.0.1:11434/v1/models '])
     expect(namesIn(opened)).toEqual(['ollama/llama3.3:70b', 'vllm/Qwen/Qwen3-32B'])
     expect(opened.resolve('vllm/qwen/qwen3-32b')).toMatchObject({
@@ -81,26 +81,26 @@ describe('discovery', () => {
 
   test('tries a server that is down every 10 s, and then serves its models', async () => {
     let reply: Reply = new Error('refused')
-    const { catalogue, run, logged } = await rig({ LM_STUDIO_BASE_URL: 'http://127.0.0.1:1234' }, () => reply)
-    const opened = await catalogue
+    const { catalog, run, logged } = await rig({ LM_STUDIO_BASE_URL: 'http://127.0.0.1:1234' }, () => reply)
+    const opened = await catalog
     expect(opened.list).toEqual([])
     await run(10_000)
     await run(10_000)
     expect(logged).toEqual(['model_discovery_failed'])
-    reply = listOf({ id: 'gemma', max_context_length: 8_192 })
+    reply = getList({ id: 'gemma', max_context_length: 8_192 })
     await run(10_000)
     expect(namesIn(opened)).toEqual(['lm-studio/gemma'])
     expect(opened.resolve('gemma')?.contextWindow).toBe(8_192)
   })
 
   test('follows changes each minute, and keeps the models of a server that fails', async () => {
-    let reply: () => Reply = () => listOf({ id: 'a' })
-    const { catalogue, run, undo, timers } = await rig({ OLLAMA_BASE_URL: 'http://127.0.0.1:11434' }, () => reply())
-    const opened = await catalogue
+    let reply: () => Reply = () => getList({ id: 'a' })
+    const { catalog, run, undo, timers } = await rig({ OLLAMA_BASE_URL: 'http://127.0.0.1:11434' }, () => reply())
+    const opened = await catalog
     const before = opened.list
     await run(60_000)
     expect(opened.list).toBe(before)
-    reply = () => listOf({ id: 'a' }, { id: 'b' })
+    reply = () => getList({ id: 'a' }, { id: 'b' })
     await run(60_000)
     expect(namesIn(opened)).toEqual(['ollama/a', 'ollama/b'])
     for (const broken of [
@@ -119,8 +119,8 @@ describe('discovery', () => {
   })
 
   test('waits at most 2 s for a server that does not answer', async () => {
-    const { catalogue, run } = await rig({ OLLAMA_BASE_URL: 'http://127.0.0.1:11434' }, () => 'hangs')
+    const { catalog, run } = await rig({ OLLAMA_BASE_URL: 'http://127.0.0.1:11434' }, () => 'hangs')
     await run(2_000)
-    expect((await catalogue).list).toEqual([])
+    expect((await catalog).list).toEqual([])
   })
 })

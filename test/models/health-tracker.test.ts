@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { applyOutcome, type HealthOutcome, initialCircuit, stateAt } from '../../src/models/circuit-breaker.ts'
-import { createHealthBook } from '../../src/models/health-tracker.ts'
+import { createHealthTracker } from '../../src/models/health-tracker.ts'
 import { movableClock } from '../database/support.ts'
 
 const key = 'openai/gpt-test'
 
 function rig() {
   const clock = movableClock()
-  const book = createHealthBook({ clock })
+  const book = createHealthTracker({ clock })
   const report = (outcome: HealthOutcome, retryAfterMs?: number, of = key) =>
     book.report(of, { outcome, retryAfterMs: retryAfterMs ?? null })
   return { clock, book, report }
@@ -17,15 +17,15 @@ function rig() {
 test('health tracker: reports unhealthy after one 503 and allows one probe after 2 s', () => {
   const { clock, book, report } = rig()
   report('unhealthy')
-  expect([book.stateOf(key), book.mayTry(key)]).toEqual(['unhealthy', false])
+  expect([book.getState(key), book.mayTry(key)]).toEqual(['unhealthy', false])
   clock.move(1999)
   expect(book.mayTry(key)).toBe(false)
   clock.move(1)
-  expect([book.stateOf(key), book.mayTry(key)]).toEqual(['degraded', true])
+  expect([book.getState(key), book.mayTry(key)]).toEqual(['degraded', true])
   book.beginAttempt(key)
   expect(book.mayTry(key)).toBe(false)
   report('ok')
-  expect([book.stateOf(key), book.mayTry(key)]).toEqual(['healthy', true])
+  expect([book.getState(key), book.mayTry(key)]).toEqual(['healthy', true])
 })
 
 test('health tracker: doubles the wait after each failed probe up to 60 s', () => {
@@ -54,9 +54,9 @@ test('health tracker: opens the circuit after three consecutive failures, not tw
   const { book, report } = rig()
   report('soft_failure')
   report('soft_failure')
-  expect([book.stateOf(key), book.mayTry(key)]).toEqual(['degraded', true])
+  expect([book.getState(key), book.mayTry(key)]).toEqual(['degraded', true])
   report('soft_failure')
-  expect(book.stateOf(key)).toBe('unhealthy')
+  expect(book.getState(key)).toBe('unhealthy')
 })
 
 test('health tracker: opens the circuit when more than half of the last 20 attempts fail', () => {
@@ -73,9 +73,9 @@ test('health tracker: opens the circuit when more than half of the last 20 attem
 test('health tracker: pauses after a 429 as requested, at most 60 s, then allows all requests', () => {
   const { clock, book, report } = rig()
   report('cooling', 5000)
-  expect([book.stateOf(key), book.mayTry(key)]).toEqual(['degraded', false])
+  expect([book.getState(key), book.mayTry(key)]).toEqual(['degraded', false])
   clock.move(5000)
-  expect([book.stateOf(key), book.mayTry(key)]).toEqual(['healthy', true])
+  expect([book.getState(key), book.mayTry(key)]).toEqual(['healthy', true])
   report('cooling', 3_600_000)
   clock.move(60_000)
   expect(book.mayTry(key)).toBe(true)
@@ -84,18 +84,18 @@ test('health tracker: pauses after a 429 as requested, at most 60 s, then allows
 test('health tracker: disables all models of a provider after a rejected credential until one responds', () => {
   const { clock, book, report } = rig()
   report('switched_off')
-  expect(['openai/other', 'anthropic/other', 'openai/other#2'].map(one => book.mayTry(one))).toEqual([
+  expect(['openai/other', 'anthropic/other', 'openai/other#2'].map(text => book.mayTry(text))).toEqual([
     false,
     true,
     true,
   ])
-  expect(book.stateOf('openai/other')).toBe('unhealthy')
+  expect(book.getState('openai/other')).toBe('unhealthy')
   clock.move(60_000)
   expect(book.mayTry('openai/other')).toBe(true)
   book.beginAttempt('openai/other')
   expect(book.mayTry(key)).toBe(false)
   report('ok', undefined, 'openai/other')
-  expect([book.mayTry(key), book.stateOf(key)]).toEqual([true, 'healthy'])
+  expect([book.mayTry(key), book.getState(key)]).toEqual([true, 'healthy'])
 })
 
 test('health tracker: lists state and start time by the wall clock', () => {
@@ -111,28 +111,28 @@ test('health tracker: lists state and start time by the wall clock', () => {
 describe('entryOf', () => {
   test('returns no time when the state never changed', () => {
     const { clock, book, report } = rig()
-    expect(book.entryOf(key)).toMatchObject({ state: 'healthy', since: null })
+    expect(book.getEntry(key)).toMatchObject({ state: 'healthy', since: null })
     report('ok')
     clock.move(9_000)
-    expect(book.entryOf(key)).toMatchObject({ state: 'healthy', since: null })
+    expect(book.getEntry(key)).toMatchObject({ state: 'healthy', since: null })
   })
 
   test('returns when a pause ended, however late it is read', () => {
     const { clock, book, report } = rig()
     report('unhealthy')
     const openedAt = clock.now()
-    expect(book.entryOf(key)).toMatchObject({ state: 'unhealthy', since: openedAt })
+    expect(book.getEntry(key)).toMatchObject({ state: 'unhealthy', since: openedAt })
     clock.move(1_999)
-    expect(book.entryOf(key)).toMatchObject({ state: 'unhealthy', since: openedAt })
+    expect(book.getEntry(key)).toMatchObject({ state: 'unhealthy', since: openedAt })
     clock.move(50_000)
-    expect(book.entryOf(key)).toMatchObject({ state: 'degraded', since: openedAt + 2_000 })
+    expect(book.getEntry(key)).toMatchObject({ state: 'degraded', since: openedAt + 2_000 })
     report('ok')
-    expect(book.entryOf(key)).toMatchObject({ state: 'healthy', since: clock.now() })
+    expect(book.getEntry(key)).toMatchObject({ state: 'healthy', since: clock.now() })
 
     report('cooling', 5_000)
     const coolingAt = clock.now()
     clock.move(30_000)
-    expect(book.entryOf(key)).toMatchObject({ state: 'healthy', since: coolingAt + 5_000 })
+    expect(book.getEntry(key)).toMatchObject({ state: 'healthy', since: coolingAt + 5_000 })
   })
 
   test('returns the time of the displayed state when the provider is disabled, also without attempts', () => {
@@ -140,16 +140,17 @@ describe('entryOf', () => {
     const other = 'openai/other'
     report('soft_failure')
     const degradedAt = clock.now()
-    expect(book.entryOf(key)).toMatchObject({ state: 'degraded', since: degradedAt })
+    expect(book.getEntry(key)).toMatchObject({ state: 'degraded', since: degradedAt })
     clock.move(1_000)
     report('switched_off')
     const disabledAt = clock.now()
     clock.move(700)
-    for (const one of [key, other]) expect(book.entryOf(one)).toMatchObject({ state: 'unhealthy', since: disabledAt })
-    expect(book.entryOf('anthropic/other')).toMatchObject({ state: 'healthy', since: null })
+    for (const text of [key, other])
+      expect(book.getEntry(text)).toMatchObject({ state: 'unhealthy', since: disabledAt })
+    expect(book.getEntry('anthropic/other')).toMatchObject({ state: 'healthy', since: null })
     clock.move(90_000)
-    expect(book.entryOf(other)).toMatchObject({ state: 'healthy', since: disabledAt + 60_000 })
-    expect(book.entryOf(key)).toMatchObject({ state: 'degraded', since: disabledAt + 60_000 })
+    expect(book.getEntry(other)).toMatchObject({ state: 'healthy', since: disabledAt + 60_000 })
+    expect(book.getEntry(key)).toMatchObject({ state: 'degraded', since: disabledAt + 60_000 })
   })
 
   test('keeps the first time when another cause continues a state', () => {
@@ -159,7 +160,7 @@ describe('entryOf', () => {
     clock.move(1_000)
     report('switched_off')
     clock.move(30_000)
-    expect(book.entryOf(key)).toMatchObject({ state: 'unhealthy', since })
+    expect(book.getEntry(key)).toMatchObject({ state: 'unhealthy', since })
   })
 
   test('returns the exact millisecond of a change for any events and reads', () => {
@@ -173,19 +174,19 @@ describe('entryOf', () => {
         let [state, since]: [string, number | null] = ['healthy', null]
         // Read every millisecond, each change is seen when it happens.
         const look = () => {
-          const now = book.stateOf(key)
+          const now = book.getState(key)
           if (now !== state) [state, since] = [now, clock.now()]
         }
-        for (const [one, of, gapMs, isShown] of events) {
-          report(one, 1_500, of)
+        for (const [healthOutcome, of, gapMs, isShown] of events) {
+          report(healthOutcome, 1_500, of)
           look()
           for (let at = 0; at < gapMs; at++) {
             clock.move(1)
             look()
           }
-          if (isShown) expect(book.entryOf(key)).toMatchObject({ state, since })
+          if (isShown) expect(book.getEntry(key)).toMatchObject({ state, since })
         }
-        expect(book.entryOf(key)).toMatchObject({ state, since })
+        expect(book.getEntry(key)).toMatchObject({ state, since })
       }),
       { numRuns: 100 },
     )
@@ -207,7 +208,7 @@ describe('skipReason', () => {
     }
     const { book, report } = rig()
     report('unhealthy')
-    expect([...of(book), book.stateOf(key)]).toEqual([null, 'circuit_open', 'unhealthy'])
+    expect([...of(book), book.getState(key)]).toEqual([null, 'circuit_open', 'unhealthy'])
   })
 
   test('lets one request probe a requested model after the wait', () => {
@@ -260,7 +261,7 @@ test('health tracker: averages first-token times', () => {
 test('health tracker: limits retries to a fifth of active requests, at least three, each released once', () => {
   const { book } = rig()
   const retries = [1, 2, 3].map(() => book.beginRetry(key))
-  expect(retries.every(one => one !== null)).toBe(true)
+  expect(retries.every(retry => retry !== null)).toBe(true)
   expect(book.beginRetry(key)).toBeNull()
   retries[0]?.end()
   retries[0]?.end()
@@ -276,14 +277,14 @@ test('health tracker: allows a new attempt on any model after one minute for any
   fc.assert(
     fc.property(fc.array(fc.tuple(outcome, fc.nat(100_000), fc.boolean())), events => {
       const { clock, book, report } = rig()
-      for (const [one, after, attempt] of events) {
+      for (const [healthOutcome, after, attempt] of events) {
         if (attempt) book.beginAttempt(key)
-        report(one, after)
+        report(healthOutcome, after)
         clock.move(after)
       }
       clock.move(60_000)
       expect(book.mayTry(key)).toBe(true)
-      expect(book.stateOf(key)).not.toBe('unhealthy')
+      expect(book.getState(key)).not.toBe('unhealthy')
     }),
   )
   expect(stateAt(applyOutcome(initialCircuit, 'ok', 0), 0)).toBe('healthy')

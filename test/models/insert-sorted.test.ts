@@ -7,7 +7,7 @@ test('insertSorted: builds the same list as a stable sort', () => {
     .array(fc.nat({ max: 6 }), { maxLength: 20 })
     .map(ranks => ranks.map((rank, came) => ({ rank, came })))
   type Entry = { readonly rank: number; readonly came: number }
-  const byRank = (one: Entry, other: Entry) => one.rank - other.rank
+  const byRank = (item: Entry, other: Entry) => item.rank - other.rank
   fc.assert(
     fc.property(entries, list => {
       const ordered: Entry[] = []

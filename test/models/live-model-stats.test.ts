@@ -13,7 +13,7 @@ const answer: AttemptSample = { failed: false, firstTokenMs: 400, tokensPerSecon
 
 function after(tries: readonly AttemptSample[], at = 0) {
   const live = emptyStats(0)
-  for (const one of tries) addAttemptSample(live, one, at)
+  for (const attemptSample of tries) addAttemptSample(live, attemptSample, at)
   return live
 }
 
@@ -46,7 +46,7 @@ test('addAttemptSample: keeps figures within bounds for any samples and clock st
   fc.assert(
     fc.property(fc.array(fc.tuple(measured, fc.integer({ min: -10, max: 10 * hour })), { maxLength: 30 }), tries => {
       const live = emptyStats(0)
-      for (const [one, at] of tries) addAttemptSample(live, one, at)
+      for (const [item, at] of tries) addAttemptSample(live, item, at)
       const figures = blendWithCatalog(published, live, 0)
       expect(figures.errorRate >= 0 && figures.errorRate < 1).toBe(true)
       expect(figures.firstTokenMs >= 1 && figures.firstTokenMs <= 600_000).toBe(true)

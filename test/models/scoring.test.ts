@@ -8,6 +8,7 @@ import {
   alternateProviders,
   describeScore,
   type Figures,
+  getWeights,
   levelWeights,
   publishedFigures,
   type ScoringMode,
@@ -15,7 +16,6 @@ import {
   scoreComponents,
   speedScore,
   strategyWeights,
-  weightsOf,
   withoutFailures,
 } from '../../src/models/scoring.ts'
 
@@ -96,15 +96,15 @@ describe('score', () => {
     const measured = (change: Partial<Figures>) => (model: Model) =>
       model === slow ? { ...publishedFigures(model), ...change } : publishedFigures(model)
     const slow = best({ strategy: 'quality' })
-    const scoreOf = (change: Partial<Figures>, given: Partial<ScoringMode>) =>
+    const getScore = (change: Partial<Figures>, given: Partial<ScoringMode>) =>
       score(catalog, choice(given), measured(change)).find(({ model }) => model === slow)?.score ?? 0
     for (const given of [{ strategy: 'balanced' }, { strategy: 'speed' }, { level: 'light' }] as const) {
       const quick = { firstTokenMs: 300, tokensPerSecond: 500 }
-      expect(scoreOf(quick, given)).toBeGreaterThan(scoreOf({}, given))
+      expect(getScore(quick, given)).toBeGreaterThan(getScore({}, given))
       const failing = { errorRate: 0.3, tries: 20 }
-      expect(scoreOf(failing, given)).toBeCloseTo(0.7 * scoreOf({}, given), 9)
+      expect(getScore(failing, given)).toBeCloseTo(0.7 * getScore({}, given), 9)
       const parts = scoreComponents(slow, choice(given), { ...publishedFigures(slow), ...failing })
-      expect(Object.values(parts).reduce((sum, part) => sum + part, 0)).toBeCloseTo(scoreOf(failing, given), 9)
+      expect(Object.values(parts).reduce((sum, part) => sum + part, 0)).toBeCloseTo(getScore(failing, given), 9)
     }
     expect(
       score(catalog, choice({ strategy: 'speed' }), measured({ firstTokenMs: 5, tokensPerSecond: 5_000 }))[0]?.model,
@@ -133,7 +133,7 @@ describe('score', () => {
   test('uses weights with sum 1', () => {
     for (const weights of [...Object.values(strategyWeights), ...Object.values(levelWeights)])
       expect(weights.quality + weights.cost + weights.speed).toBeCloseTo(1, 9)
-    expect(weightsOf(choice({ strategy: 'balanced', level: 'strong' }))).toEqual(strategyWeights.balanced)
+    expect(getWeights(choice({ strategy: 'balanced', level: 'strong' }))).toEqual(strategyWeights.balanced)
   })
 
   test('describes a score with figures and weights', () => {
@@ -186,7 +186,7 @@ describe('alternateProviders', () => {
           if (left.every(({ model }) => used.has(model.provider))) used.clear()
         }
         expect(
-          alternateProviders(ordered, count).map(({ model }) => ordered.findIndex(one => one.model === model)),
+          alternateProviders(ordered, count).map(({ model }) => ordered.findIndex(item => item.model === model)),
         ).toEqual(expected.map(entry => ordered.indexOf(entry)))
       }),
       { numRuns: 500 },

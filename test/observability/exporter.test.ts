@@ -6,7 +6,7 @@ import { type Collector, startCollector } from '../harness/collector.ts'
 setDefaultTimeout(240_000)
 
 const collectors: Collector[] = []
-afterEach(() => Promise.all(collectors.splice(0).map(one => one.stop())))
+afterEach(() => Promise.all(collectors.splice(0).map(collector => collector.stop())))
 
 function span(index: number): Span {
   const spanId = index.toString(16).padStart(16, '0')

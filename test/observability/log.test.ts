@@ -55,7 +55,7 @@ for (const [name, secret] of Object.entries(secrets))
 
 test('log: lists every field that the source uses [L2]', () => {
   const missing: string[] = []
-  for (const name of readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(one => one.endsWith('.ts'))) {
+  for (const name of readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(text => text.endsWith('.ts'))) {
     const text = readFileSync(join(source, name), 'utf8')
     if (!/\blog\.(debug|info|warn|error)\(/.test(text)) continue
     const handed = /(?:\blog\.(?:debug|info|warn|error)\(\s*(?:event|'\w+'),\s*|\bconst fields = )\{([^}]*)\}/g

@@ -157,8 +157,8 @@ describe('scrape', () => {
   })
 
   test('contains only catalog models and closed label sets', () => {
-    const { catalogue, embeddingCatalog } = gateway.deps
-    const names = new Set([...catalogue.list, ...embeddingCatalog.list].map(({ id }) => id))
+    const { catalog, embeddingCatalog } = gateway.deps
+    const names = new Set([...catalog.list, ...embeddingCatalog.list].map(({ id }) => id))
     for (const series of scraped.values.keys())
       for (const [, model = ''] of series.matchAll(/[{,]model="([^"]*)"/g)) expect(names).toContain(model)
     expect(scraped.values.size).toBeLessThan(1_000)
@@ -167,7 +167,7 @@ describe('scrape', () => {
 
 describe('trace', () => {
   const attribute = (span: CollectedSpan | undefined, key: string) =>
-    Object.values(span?.attributes.find(one => one.key === key)?.value ?? {})[0]
+    Object.values(span?.attributes.find(item => item.key === key)?.value ?? {})[0]
   const root = () => collector.spans().find(({ parentSpanId }) => parentSpanId === callersSpan)
 
   test("continues the client's trace and covers only sampled requests", () => {
@@ -230,11 +230,11 @@ describe('monitoring files', () => {
         {
           version: '',
           models: [],
-          healthOf: () => 'healthy',
+          getHealth: () => 'healthy',
           isReady: () => true,
           usage: { backlog: () => 0, aside: () => 0, lagMs: () => 0 },
           sharedLimits: () => 1,
-          safety: () => ({ blockedHosts: 0, moderation: { asked: 0, blocked: 0, failed: 0, passedOver: 0 } }),
+          moderation: () => ({ blockedHosts: 0, moderation: { asked: 0, blocked: 0, failed: 0, passedOver: 0 } }),
         },
         [],
       ).map(({ name }) => name),

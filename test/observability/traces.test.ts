@@ -76,9 +76,9 @@ test('tracer: samples the configured share of requests', () => {
     state = (state * 48_271) % 2_147_483_647
     return state / 2_147_483_647
   }
-  const one = tracer(0.25, random)
-  for (let index = 0; index < 2_000; index++) one.take(settled())
-  const roots = one.drain(100_000).filter(({ kind }) => kind === 'server').length
+  const item = tracer(0.25, random)
+  for (let index = 0; index < 2_000; index++) item.take(settled())
+  const roots = item.drain(100_000).filter(({ kind }) => kind === 'server').length
   expect(roots).toBeGreaterThan(430)
   expect(roots).toBeLessThan(570)
 })
@@ -93,18 +93,18 @@ test("tracer: follows the decision of a client's trace for any ratio", () => {
 })
 
 test("tracer: creates distinct IDs of the protocol's length", () => {
-  const one = tracer(1)
-  for (let index = 0; index < 100; index++) one.take(settled())
-  const spans = one.drain(100_000)
+  const item = tracer(1)
+  for (let index = 0; index < 100; index++) item.take(settled())
+  const spans = item.drain(100_000)
   expect(new Set(spans.map(({ spanId }) => spanId)).size).toBe(spans.length)
   expect(new Set(spans.map(({ traceId }) => traceId)).size).toBe(100)
   for (const { traceId, spanId } of spans) expect(`${traceId}-${spanId}`).toMatch(/^[0-9a-f]{32}-[0-9a-f]{16}$/)
 })
 
 test('tracer: records step, code and requested model of a rejected request', () => {
-  const one = tracer(1)
-  one.take(settled())
-  const [root, ...steps] = one.drain(100)
+  const item = tracer(1)
+  item.take(settled())
+  const [root, ...steps] = item.drain(100)
   expect(root).toMatchObject({ name: `chat ${model.id}`, error: 'content_blocked', parentId: null })
   expect(root?.attributes).toMatchObject({ 'gen_ai.provider.name': model.provider, 'gateway.status': 'blocked' })
   expect(steps.map(({ name }) => name)).toEqual(['route', 'admit', 'moderate', 'settle'])
@@ -113,14 +113,14 @@ test('tracer: records step, code and requested model of a rejected request', () 
 })
 
 test('tracer: ends a failed attempt at its failure and the serving one at the settlement', () => {
-  const one = tracer(1)
+  const item = tracer(1)
   const request = settled({ status: 'completed', error_code: null, provider: model.provider, model: model.id })
   const { attempts } = request.progress
   const startedAt = request.request.startedMonotonic
   attempts.push({ model: fullName(model), outcome: 'timeout', startedAt, durationMs: 0.25 })
   attempts.push({ model: fullName(model), outcome: 'served', startedAt, durationMs: 0.25 })
-  one.take(request)
-  const spans = one.drain(100)
+  item.take(request)
+  const spans = item.drain(100)
   const [failed, served] = spans.filter(({ kind }) => kind === 'client')
   expect((failed?.endedAt ?? 0) - (failed?.startedAt ?? 0)).toBeCloseTo(0.25, 2)
   expect(served?.endedAt).toBe(spans.find(({ name }) => name === 'settle')?.startedAt ?? 0)
@@ -128,13 +128,13 @@ test('tracer: ends a failed attempt at its failure and the serving one at the se
 })
 
 test('tracer: drops and counts spans when full, and recovers', () => {
-  const one = tracer(1)
-  for (let index = 0; index < 5_000; index++) one.take(settled())
-  const dropped = one.dropped()
+  const item = tracer(1)
+  for (let index = 0; index < 5_000; index++) item.take(settled())
+  const dropped = item.dropped()
   expect(dropped).toBeGreaterThan(0)
-  const left = one.drain(100_000)
+  const left = item.drain(100_000)
   expect(left.length + dropped).toBe(5_000 * 5)
-  one.take(settled())
-  expect(one.drain(100)).toHaveLength(5)
-  expect(one.dropped()).toBe(dropped)
+  item.take(settled())
+  expect(item.drain(100)).toHaveLength(5)
+  expect(item.dropped()).toBe(dropped)
 })

@@ -50,16 +50,16 @@ type Given = {
   readonly stream?: boolean
   readonly rules?: ParameterRules
   readonly headers?: Record<string, string>
-  readonly changed?: (ask: ChatRequest) => Partial<ChatRequest>
+  readonly changed?: (request: ChatRequest) => Partial<ChatRequest>
 }
 
 /** Returns the upstream request for a body; the serving model is `claude-a`. */
 function sent(text: string, { outputCap = 100, stream = false, rules = older, headers = {}, changed }: Given = {}) {
   const source = { headers: new Headers(headers), text, accountId: 'acc_1' }
-  const { ask } = readMessages(JSON.parse(text), source, seal)
+  const { request } = readMessages(JSON.parse(text), source, seal)
   const model = modelWith({ id: 'claude-a', provider: 'anthropic', aliases: ['claude-a-2026'], parameters: rules })
-  const asked = changed === undefined ? ask : { ...ask, ...changed(ask) }
-  return anthropic.toRequest({ ask: asked, model, outputCap, stream }, access)
+  const asked = changed === undefined ? request : { ...request, ...changed(request) }
+  return anthropic.toRequest({ request: asked, model, outputCap, stream }, access)
 }
 
 const body = (fields: object = {}) =>
@@ -163,14 +163,14 @@ describe('source body', () => {
 describe('additions to the last turn', () => {
   const found = 'Found: "x"'
   const block = '{"type":"text","text":"Found: \\"x\\""}'
-  const added = (ask: ChatRequest) => withTurn(ask, [...ask.messages], { before: found })
-  const both = (ask: ChatRequest) => added(replaceUserText(ask, 'Better'))
+  const added = (request: ChatRequest) => withTurn(request, [...request.messages], { before: found })
+  const both = (request: ChatRequest) => added(replaceUserText(request, 'Better'))
   const list = (content: string) =>
     `{"model":"claude-a", "max_tokens":100,"top_p":1.0,"messages":[{"role":"user","content":"A"},{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"Eq="}, {"type":"text","text":"B"}]},{"content":${content},"role":"user"}]}`
 
-  test.each<readonly [string, (ask: ChatRequest) => ChatRequest, string, string]>([
+  test.each<readonly [string, (request: ChatRequest) => ChatRequest, string, string]>([
     ['a text before a string', added, '"\\u0048i"', `[${block},{"type":"text","text":"\\u0048i"}]`],
-    ['another text for a string', ask => replaceUserText(ask, 'Better'), '"Hi"', '"Better"'],
+    ['another text for a string', request => replaceUserText(request, 'Better'), '"Hi"', '"Better"'],
     ['both for a string', both, '"Hi"', `[${block},{"type":"text","text":"Better"}]`],
     [
       'a text before the first text',
@@ -199,8 +199,8 @@ describe('additions to the last turn', () => {
       last,
     ]
     const text = body({ messages, web: 'auto', enhance_prompt: true })
-    const { ask } = readMessages(JSON.parse(text), { headers: new Headers(), text, accountId: 'acc_1' }, seal)
-    expect([ask.web, ask.enhance]).toEqual(['off', false])
+    const { request } = readMessages(JSON.parse(text), { headers: new Headers(), text, accountId: 'acc_1' }, seal)
+    expect([request.web, request.enhance]).toEqual(['off', false])
   })
 })
 
@@ -394,7 +394,10 @@ describe('translated thinking', () => {
   }
 
   test('starts its turn with equal bytes and keeps thinking enabled', () => {
-    const request = sent(body(given), { outputCap: 4_000, changed: ask => ({ messages: [...ask.messages] }) })
+    const request = sent(body(given), {
+      outputCap: 4_000,
+      changed: chatRequest => ({ messages: [...chatRequest.messages] }),
+    })
     const written = JSON.parse(request.body)
     expect(written.messages[1].content).toEqual([
       { type: 'thinking', thinking: 'Hm', signature: 'EqQ+/=' },

@@ -5,8 +5,8 @@ import type { ChatRequest, Message, Tool } from '../../src/core/chat/chat.ts'
 import type { ParameterRules } from '../../src/core/models/models.ts'
 import { jsonAnswerTool } from '../../src/providers/anthropic/json-answer.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
-import { turnsOf } from '../../src/providers/conversation-steps.ts'
-import type { AnswerPart, ProviderAsk } from '../../src/providers/provider.ts'
+import { getTurns } from '../../src/providers/conversation-steps.ts'
+import type { AdapterRequest, AnswerPart } from '../../src/providers/provider.ts'
 import { wireToolNames } from '../../src/providers/tool-names.ts'
 import { askWith } from '../harness/ask.ts'
 import { modelWith } from '../harness/model.ts'
@@ -48,7 +48,7 @@ const adaptiveRules: ParameterRules = {
 
 const plainAsk = askWith({ messages: [] })
 
-const modelOf = (parameters: ParameterRules) => modelWith({ id: 'claude-test-1', provider: 'anthropic', parameters })
+const getModel = (parameters: ParameterRules) => modelWith({ id: 'claude-test-1', provider: 'anthropic', parameters })
 
 const access = { baseUrl: 'https://api.anthropic.com', apiKey: 'test-key' }
 const system = (text: string): Message => ({ role: 'system', text })
@@ -77,16 +77,25 @@ const weather: Tool = {
   strict: null,
 }
 
-function question(ask: Partial<ChatRequest>, rules: ParameterRules = budgetRules, outputCap = 4_096): ProviderAsk {
-  return { ask: { ...plainAsk, messages: [user('Hi')], ...ask }, model: modelOf(rules), outputCap, stream: false }
+function question(
+  request: Partial<ChatRequest>,
+  rules: ParameterRules = budgetRules,
+  outputCap = 4_096,
+): AdapterRequest {
+  return {
+    request: { ...plainAsk, messages: [user('Hi')], ...request },
+    model: getModel(rules),
+    outputCap,
+    stream: false,
+  }
 }
 
-function sent(ask: Partial<ChatRequest>, rules: ParameterRules = budgetRules, outputCap = 4_096) {
-  const request = anthropic.toRequest(question(ask, rules, outputCap), access)
+function sent(chatRequest: Partial<ChatRequest>, rules: ParameterRules = budgetRules, outputCap = 4_096) {
+  const request = anthropic.toRequest(question(chatRequest, rules, outputCap), access)
   return { body: JSON.parse(request.body) as Json, dropped: request.droppedParameters }
 }
 
-const messagesOf = (...messages: Message[]): unknown => sent({ messages }).body.messages
+const getMessages = (...messages: Message[]): unknown => sent({ messages }).body.messages
 const text = (value: string): Json => ({ type: 'text', text: value })
 
 describe('Anthropic request', () => {
@@ -247,7 +256,7 @@ describe('Anthropic request', () => {
     const written = 'a\ud800b \\ud800 \u{1f600} \\\\\udc00 \n'
     const { body } = anthropic.toRequest(question({ messages: [user(written)] }), access)
     expect(JSON.parse(body).messages[0].content[0].text).toBe('a\ufffdb \\ud800 \u{1f600} \\\\\ufffd \n')
-    const turns = messagesOf(user('Go'), assistant(null, ['a', 'f', '{"\\ud800":1}'])) as { content: Json[] }[]
+    const turns = getMessages(user('Go'), assistant(null, ['a', 'f', '{"\\ud800":1}'])) as { content: Json[] }[]
     expect(turns[1]?.content[0]?.input).toEqual({ '\ufffd': 1 })
   })
 })
@@ -266,12 +275,12 @@ describe('Anthropic conversation', () => {
   })
 
   test('contains a user turn when there is only system text, or nothing', () => {
-    expect(messagesOf(system('Tell a joke.'))).toEqual([{ role: 'user', content: [text('Begin.')] }])
-    expect(messagesOf()).toEqual([{ role: 'user', content: [text('Begin.')] }])
+    expect(getMessages(system('Tell a joke.'))).toEqual([{ role: 'user', content: [text('Begin.')] }])
+    expect(getMessages()).toEqual([{ role: 'user', content: [text('Begin.')] }])
   })
 
   test('merges turns of one role and begins with the user', () => {
-    expect(messagesOf(assistant('Hello'), assistant('again'), user('a'), user('b', 'c'))).toEqual([
+    expect(getMessages(assistant('Hello'), assistant('again'), user('a'), user('b', 'c'))).toEqual([
       { role: 'user', content: [text('Begin.')] },
       { role: 'assistant', content: [text('Hello'), text('again')] },
       { role: 'user', content: [text('a'), text('b'), text('c')] },
@@ -280,7 +289,7 @@ describe('Anthropic conversation', () => {
 
   test('merges turns of any number of parts', () => {
     const many = Array.from({ length: 1_000_000 }, () => ({ type: 'text', text: 'a' }) as const)
-    const turns = turnsOf([user('first'), { role: 'user', content: many, name: null }], false, {
+    const turns = getTurns([user('first'), { role: 'user', content: many, name: null }], false, {
       text: () => 1,
       file: () => 0,
       image: () => 0,
@@ -290,12 +299,12 @@ describe('Anthropic conversation', () => {
   })
 
   test('drops empty assistant turns and fills empty user turns, but not empty parts beside others', () => {
-    expect(messagesOf(user(''), assistant('x'), user(' \n'), assistant(''), assistant(null), user('b', ''))).toEqual([
+    expect(getMessages(user(''), assistant('x'), user(' \n'), assistant(''), assistant(null), user('b', ''))).toEqual([
       { role: 'user', content: [text('(The message was empty.)')] },
       { role: 'assistant', content: [text('x')] },
       { role: 'user', content: [text('b')] },
     ])
-    expect(messagesOf({ role: 'user', content: [], name: null })).toEqual([
+    expect(getMessages({ role: 'user', content: [], name: null })).toEqual([
       { role: 'user', content: [text('(The message was empty.)')] },
     ])
   })
@@ -317,7 +326,7 @@ describe('Anthropic conversation', () => {
 
   test('puts all results of a turn into one user message, before its text', () => {
     expect(
-      messagesOf(
+      getMessages(
         user('Go'),
         assistant('Looking.', ['a', 'f'], ['b', 'g']),
         result('b', 'B'),
@@ -347,7 +356,7 @@ describe('Anthropic conversation', () => {
 
   test('treats parallel calls in separate assistant messages as one turn', () => {
     expect(
-      messagesOf(
+      getMessages(
         user('Go'),
         assistant(null, ['a', 'f']),
         assistant('and', ['b', 'f']),
@@ -377,7 +386,7 @@ describe('Anthropic conversation', () => {
   test('answers calls without a result with an error and sends results without a call as text', () => {
     const missing = { type: 'tool_result', content: 'The tool gave no result.', is_error: true }
     expect(
-      messagesOf(
+      getMessages(
         user('Go'),
         assistant(null, ['a', 'f'], ['b', 'f']),
         result('a', 'A'),
@@ -424,7 +433,7 @@ describe('Anthropic conversation', () => {
       assistant(null, ['same', 'f']),
       result('same', '7'),
     ]
-    const turns = messagesOf(...messages) as { content: Json[] }[]
+    const turns = getMessages(...messages) as { content: Json[] }[]
     const calls = turns
       .flatMap(turn => turn.content)
       .filter(block => block.type === 'tool_use')
@@ -441,26 +450,26 @@ describe('Anthropic conversation', () => {
 
   test('replaces invalid arguments by an object', () => {
     const inputs = ['{"a":1}', '', 'not json', '[1]', 'null', '"x"'].map(json => {
-      const turns = messagesOf(user('Go'), assistant(null, ['a', 'f', json])) as { content: Json[] }[]
+      const turns = getMessages(user('Go'), assistant(null, ['a', 'f', json])) as { content: Json[] }[]
       return turns[1]?.content[0]?.input
     })
     expect(inputs).toEqual([{ a: 1 }, {}, {}, {}, {}, {}])
   })
 
   test('sends images as bytes or URL, including unsupported kinds, which the API rejects', () => {
-    const sourceOf = (url: string): unknown => {
-      const turns = messagesOf(image(url)) as { content: Json[] }[]
+    const getSource = (url: string): unknown => {
+      const turns = getMessages(image(url)) as { content: Json[] }[]
       return turns[0]?.content[0]?.source
     }
-    expect(sourceOf('https://a.test/b.png')).toEqual({ type: 'url', url: 'https://a.test/b.png' })
-    expect(sourceOf('data:image/png;base64,AAAA')).toEqual({ type: 'base64', media_type: 'image/png', data: 'AAAA' })
-    expect(sourceOf('DATA:image/JPG;x=y;BASE64,AA,A')).toEqual({
+    expect(getSource('https://a.test/b.png')).toEqual({ type: 'url', url: 'https://a.test/b.png' })
+    expect(getSource('data:image/png;base64,AAAA')).toEqual({ type: 'base64', media_type: 'image/png', data: 'AAAA' })
+    expect(getSource('DATA:image/JPG;x=y;BASE64,AA,A')).toEqual({
       type: 'base64',
       media_type: 'image/jpeg',
       data: 'AA,A',
     })
     for (const url of ['data:image/svg+xml;base64,AAAA', 'data:image/png,%89PNG', 'data:', 'data:image/png;base64']) {
-      expect(sourceOf(url)).toEqual({ type: 'url', url })
+      expect(getSource(url)).toEqual({ type: 'url', url })
     }
   })
 })
@@ -508,7 +517,7 @@ describe('Anthropic tools', () => {
   })
 
   test("follow the client's tool choice", () => {
-    const chosen = (ask: Partial<ChatRequest>) => sent({ tools: [weather], ...ask }).body.tool_choice
+    const chosen = (request: Partial<ChatRequest>) => sent({ tools: [weather], ...request }).body.tool_choice
     expect(chosen({})).toBeUndefined()
     expect(chosen({ toolChoice: 'auto' })).toEqual({ type: 'auto' })
     expect(chosen({ toolChoice: 'none', parallelToolCalls: false })).toEqual({ type: 'none' })
@@ -532,15 +541,15 @@ describe('Anthropic tools', () => {
   })
 
   test('prefer a forced call to reasoning when the model supports only one', () => {
-    const ask = { tools: [weather], toolChoice: 'required', reasoningEffort: 'high' } as const
-    expect(sent(ask)).toMatchObject({ body: { tool_choice: { type: 'any' } }, dropped: ['reasoning_effort'] })
-    expect(sent(ask).body).not.toHaveProperty('thinking')
-    expect(sent(ask, adaptiveRules)).toMatchObject({
+    const request = { tools: [weather], toolChoice: 'required', reasoningEffort: 'high' } as const
+    expect(sent(request)).toMatchObject({ body: { tool_choice: { type: 'any' } }, dropped: ['reasoning_effort'] })
+    expect(sent(request).body).not.toHaveProperty('thinking')
+    expect(sent(request, adaptiveRules)).toMatchObject({
       body: { tool_choice: { type: 'any' }, thinking: { type: 'disabled' } },
       dropped: ['reasoning_effort'],
     })
     const always = { ...adaptiveRules, reasoning: { kind: 'adaptive', off: 'lowest_effort' } } as const
-    expect(sent(ask, always)).toMatchObject({
+    expect(sent(request, always)).toMatchObject({
       body: { tool_choice: { type: 'auto' }, thinking: { type: 'adaptive' } },
       dropped: ['tool_choice'],
     })
@@ -735,8 +744,8 @@ describe('Anthropic reasoning and sampling', () => {
   })
 
   test('keep a budget between its minimum and the output cap, or turn reasoning off and report it', () => {
-    const budget = (reasoningEffort: ChatRequest['reasoningEffort'], cap: number, ask: Partial<ChatRequest> = {}) =>
-      sent({ reasoningEffort, ...ask }, budgetRules, cap)
+    const budget = (reasoningEffort: ChatRequest['reasoningEffort'], cap: number, request: Partial<ChatRequest> = {}) =>
+      sent({ reasoningEffort, ...request }, budgetRules, cap)
     expect(budget('low', 10_000).body.thinking).toEqual({ type: 'enabled', budget_tokens: 2_000 })
     expect(budget('minimal', 4_000).body.thinking).toEqual({ type: 'enabled', budget_tokens: 1_024 })
     expect(budget('max', 2_048).body.thinking).toEqual({ type: 'enabled', budget_tokens: 1_843 })
@@ -764,15 +773,15 @@ describe('Anthropic reasoning and sampling', () => {
   })
 
   test('send temperature and top_p if supported and report them otherwise', () => {
-    const ask = { temperature: 0.3, topP: 0.9 }
-    expect(sent(ask, adaptiveRules).dropped).toEqual(['temperature', 'top_p'])
-    expect(sent(ask)).toMatchObject({ body: { temperature: 0.3 }, dropped: ['top_p'] })
+    const request = { temperature: 0.3, topP: 0.9 }
+    expect(sent(request, adaptiveRules).dropped).toEqual(['temperature', 'top_p'])
+    expect(sent(request)).toMatchObject({ body: { temperature: 0.3 }, dropped: ['top_p'] })
     expect(sent({ topP: 0.9 })).toMatchObject({ body: { top_p: 0.9 }, dropped: [] })
-    expect(sent(ask, { ...budgetRules, temperatureWithTopP: true })).toMatchObject({
+    expect(sent(request, { ...budgetRules, temperatureWithTopP: true })).toMatchObject({
       body: { temperature: 0.3, top_p: 0.9 },
       dropped: [],
     })
-    expect(sent({ ...ask, reasoningEffort: 'low' }, budgetRules, 8_000).dropped).toEqual(['temperature', 'top_p'])
+    expect(sent({ ...request, reasoningEffort: 'low' }, budgetRules, 8_000).dropped).toEqual(['temperature', 'top_p'])
     expect(sent({ temperature: 0 }).body.temperature).toBe(0)
     const either = { ...adaptiveRules, sampling: 'accepted_when_thinking_disabled' } as const
     expect(sent({ temperature: 2 }, either).body).toMatchObject({ temperature: 1, thinking: { type: 'disabled' } })
@@ -1018,9 +1027,12 @@ describe('Anthropic request for any input', () => {
   const validate = new Ajv({ strict: false, allErrors: true }).compile(requestSchema)
   const everyRequest = (check: (body: Json, rules: ParameterRules) => void, numRuns = 600): void =>
     fc.assert(
-      fc.property(anyAsk, anyRules, fc.constantFrom(1, 1_024, 2_048, 16_384), (ask, rules, outputCap) => {
-        const named = wireToolNames(ask, anthropic)?.ask ?? ask
-        const { body } = anthropic.toRequest({ ask: named, model: modelOf(rules), outputCap, stream: true }, access)
+      fc.property(anyAsk, anyRules, fc.constantFrom(1, 1_024, 2_048, 16_384), (request, rules, outputCap) => {
+        const named = wireToolNames(request, anthropic)?.request ?? request
+        const { body } = anthropic.toRequest(
+          { request: named, model: getModel(rules), outputCap, stream: true },
+          access,
+        )
         check(JSON.parse(body) as Json, rules)
       }),
       { numRuns },
@@ -1228,7 +1240,7 @@ function oracleOfMessage(source: string): Summary {
   }
 }
 
-function summaryOf(parts: readonly AnswerPart[]): Summary {
+function getSummary(parts: readonly AnswerPart[]): Summary {
   const joined = (type: 'text' | 'reasoning') => parts.map(part => (part.type === type ? part.text : '')).join('')
   const served = parts.findLast(part => part.type === 'served')
   return {
@@ -1261,7 +1273,7 @@ describe('Anthropic recordings', () => {
   for (const { name, text: source } of answers.filter(({ kind }) => kind === 'json')) {
     test(`${name}: reads the complete response like the reference`, () => {
       const parts = anthropic.readResponse(JSON.parse(source))
-      expect(summaryOf(parts)).toEqual(oracleOfMessage(source))
+      expect(getSummary(parts)).toEqual(oracleOfMessage(source))
       expect(parts.at(-1)).toEqual({ type: 'end' })
     })
   }
@@ -1270,7 +1282,7 @@ describe('Anthropic recordings', () => {
     const whole = readRecording(anthropic.streamReader(), bytes)
 
     test(`${name}: reads the stream like the reference`, () => {
-      expect(summaryOf(whole)).toEqual(oracleOfStream(source))
+      expect(getSummary(whole)).toEqual(oracleOfStream(source))
       expect(whole.at(-1)).toEqual({ type: 'end' })
     })
 
@@ -1499,7 +1511,7 @@ describe('Anthropic stream', () => {
     ['something_new', 'stop'],
     [null, 'stop'],
   ])('maps stop reason %p without calls to %p', (reason, expected) => {
-    const isActedOn = ['pause_turn', 'model_context_window_exceeded', 'compaction'].some(one => one === reason)
+    const isActedOn = ['pause_turn', 'model_context_window_exceeded', 'compaction'].some(name => name === reason)
     expect(read(start, delta(reason), stop).at(-2)).toEqual({
       type: 'finish',
       choice: 0,
@@ -1547,10 +1559,16 @@ describe('Anthropic stream', () => {
     expect(usage({ output_tokens: '9x' }, {})).toEqual(early)
     expect(usage({ output_tokens: 0 })).toEqual({ ...counted, outputTokens: 0 })
     for (const absurd of [Number.NaN, Number.POSITIVE_INFINITY, -1, 2e9, null, '5x']) {
-      const usageOf = (usage: Json) =>
+      const findUsage = (usage: Json) =>
         anthropic.readResponse({ content: [], usage }).find(part => part.type === 'usage')?.usage
-      expect(usageOf({ input_tokens: absurd, output_tokens: 3 })).toMatchObject({ inputTokens: null, outputTokens: 3 })
-      expect(usageOf({ input_tokens: 3, output_tokens: absurd })).toMatchObject({ inputTokens: 3, outputTokens: null })
+      expect(findUsage({ input_tokens: absurd, output_tokens: 3 })).toMatchObject({
+        inputTokens: null,
+        outputTokens: 3,
+      })
+      expect(findUsage({ input_tokens: 3, output_tokens: absurd })).toMatchObject({
+        inputTokens: 3,
+        outputTokens: null,
+      })
     }
     expect(read(start, stop).some(part => part.type === 'usage')).toBe(false)
   })
@@ -1588,37 +1606,37 @@ describe('Anthropic stream', () => {
   })
 
   test('fails on an error event, an error under any name, and a frame without JSON, and ends there', () => {
-    const failureOf = (name: string, data: string) => {
+    const findFailure = (name: string, data: string) => {
       const reader = anthropic.streamReader()
       const [part, ...more] = [...reader.read({ name, data }), ...reader.read({ name: '', data: JSON.stringify(stop) })]
       expect(more).toEqual([])
       return part?.type === 'failure' ? part.failure : null
     }
     const error = (type: string) => JSON.stringify({ type: 'error', error: { type, message: 'sk-ant-secret' } })
-    expect(failureOf('error', error('overloaded_error'))).toEqual({
+    expect(findFailure('error', error('overloaded_error'))).toEqual({
       kind: 'overloaded',
       blame: 'upstream',
       retryable: true,
       retryAfterMs: null,
       detail: '200 overloaded_error',
     })
-    expect(failureOf('', error('rate_limit_error'))).toMatchObject({ kind: 'rate_limited' })
-    expect(failureOf('error', error('invalid_request_error'))).toMatchObject({
+    expect(findFailure('', error('rate_limit_error'))).toMatchObject({ kind: 'rate_limited' })
+    expect(findFailure('error', error('invalid_request_error'))).toMatchObject({
       kind: 'request_refused',
       blame: 'caller',
     })
-    expect(failureOf('error', error('Key sk-ant-secret'))).toMatchObject({
+    expect(findFailure('error', error('Key sk-ant-secret'))).toMatchObject({
       kind: 'generation_failed',
       detail: '200 without error type',
     })
-    expect(failureOf('error', '{}')).toMatchObject({ kind: 'bad_answer' })
-    expect(failureOf('', '{"error":"broken"}')).toMatchObject({ kind: 'generation_failed' })
-    expect(failureOf('content_block_delta', '{"type":')).toMatchObject({
+    expect(findFailure('error', '{}')).toMatchObject({ kind: 'bad_answer' })
+    expect(findFailure('', '{"error":"broken"}')).toMatchObject({ kind: 'generation_failed' })
+    expect(findFailure('content_block_delta', '{"type":')).toMatchObject({
       kind: 'bad_answer',
       blame: 'upstream',
       retryable: true,
     })
-    expect(failureOf('', '[]')).toMatchObject({ kind: 'bad_answer' })
+    expect(findFailure('', '[]')).toMatchObject({ kind: 'bad_answer' })
   })
 
   test('skips keep-alives of other names and a foreign terminator', () => {
@@ -1713,7 +1731,7 @@ describe('Anthropic stream', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 30 }), events => {
         const reader = anthropic.streamReader()
-        const parts = [...events.flatMap(one => reader.read(one)), ...reader.finish()]
+        const parts = [...events.flatMap(item => reader.read(item)), ...reader.finish()]
         const over = parts.findIndex(part => part.type === 'end' || part.type === 'failure')
         expect(over === -1 || over === parts.length - 1).toBe(true)
         const calls = parts.filter(part => part.type === 'tool_call')
@@ -1756,12 +1774,12 @@ describe('Anthropic JSON response', () => {
   })
 
   test('with an error or invalid content is one failure', () => {
-    const kindOf = (body: unknown) =>
+    const getKind = (body: unknown) =>
       anthropic.readResponse(body).map(part => (part.type === 'failure' ? part.failure.kind : part.type))
-    expect(kindOf({ type: 'error', error: { type: 'overloaded_error' } })).toEqual(['overloaded'])
-    expect(kindOf({ error: 'no' })).toEqual(['generation_failed'])
+    expect(getKind({ type: 'error', error: { type: 'overloaded_error' } })).toEqual(['overloaded'])
+    expect(getKind({ error: 'no' })).toEqual(['generation_failed'])
     for (const body of [null, undefined, 'x', 7, [], {}, { choices: [] }, { content: 'text' }])
-      expect(kindOf(body)).toEqual(['bad_answer'])
+      expect(getKind(body)).toEqual(['bad_answer'])
     fc.assert(
       fc.property(fc.jsonValue(), fc.array(fc.jsonValue()), (value, content) => {
         expect(anthropic.readResponse(value).at(-1)?.type).toMatch(/^(end|failure)$/)

@@ -73,7 +73,7 @@ describe.each([
 describe('Azure OpenAI requests', () => {
   const access = { baseUrl: 'https://r.openai.azure.com', apiKey: 'k' }
   const model = toEmbeddingModel('azure-east', { id: 'e', input_per_mtok: 0 })
-  const call = { ask: askWith(), model, inputs: ['a'], outputCap: 1, stream: false }
+  const call = { request: askWith(), model, inputs: ['a'], outputCap: 1, stream: false }
 
   test('name the deployment in the URL only for an API version', () => {
     const url = (apiVersion: string | null) => azure({ apiVersion }).embeddings?.toRequest(call, access).url
@@ -95,19 +95,19 @@ describe('Entra ID tokens', () => {
     try {
       const provider = azure({ apiVersion: null })
       const access = withEntra(clouds, clock)
-      const ask = async () => (await attemptAt({ provider, access, model: deployment, clock })).failure
-      expect(await Promise.all(Array.from({ length: 8 }, ask))).toEqual(Array.from({ length: 8 }, () => null))
+      const send = async () => (await attemptAt({ provider, access, model: deployment, clock })).failure
+      expect(await Promise.all(Array.from({ length: 8 }, send))).toEqual(Array.from({ length: 8 }, () => null))
       expect(clouds.issued()).toBe(1)
       move(56 * 60_000)
-      expect([await ask(), await ask()]).toEqual([null, null])
+      expect([await send(), await send()]).toEqual([null, null])
       expect(clouds.issued()).toBe(2)
       move(60_000)
       clouds.revokeTokens()
-      expect(await Promise.all([ask(), ask(), ask()])).toEqual([null, null, null])
+      expect(await Promise.all([send(), send(), send()])).toEqual([null, null, null])
       expect(clouds.issued()).toBe(3)
       // A new token that is refused at once is not replaced again and again.
       clouds.revokeTokens()
-      expect(await ask()).toMatchObject({ kind: 'credential_refused' })
+      expect(await send()).toMatchObject({ kind: 'credential_refused' })
       expect(clouds.issued()).toBe(3)
     } finally {
       clouds.stop()

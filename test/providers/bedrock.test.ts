@@ -49,13 +49,13 @@ function accessWith(credentials: AwsCredentials, given: { clock?: typeof systemC
   }
 }
 
-const ask = (model: Model, body: Record<string, unknown> = {}, access = accessWith(keys)) =>
+const send = (model: Model, body: Record<string, unknown> = {}, access = accessWith(keys)) =>
   attemptAt({ provider: bedrock, access, model, body })
 
 describe.each(models)('Bedrock %s', (_, model) => {
   test('streams and answers whole with counts', async () => {
     for (const stream of [true, false]) {
-      const answer = await ask(model, { stream })
+      const answer = await send(model, { stream })
       expect(answer.failure).toBeNull()
       expect(answer.ended).toBe(true)
       expect(answer.text.length).toBeGreaterThan(20)
@@ -79,7 +79,7 @@ describe.each(models)('Bedrock %s', (_, model) => {
       },
     ]
     for (const stream of [true, false]) {
-      const { parts, failure } = await ask(model, { stream, tools, prompt: 'Weather in Paris? [[sim:tool=weather]]' })
+      const { parts, failure } = await send(model, { stream, tools, prompt: 'Weather in Paris? [[sim:tool=weather]]' })
       expect(failure).toBeNull()
       expect(parts.find(part => part.type === 'tool_call')).toMatchObject({ name: 'weather' })
       const json = parts.map(part => (part.type === 'tool_arguments' ? part.text : '')).join('')
@@ -89,9 +89,9 @@ describe.each(models)('Bedrock %s', (_, model) => {
   })
 
   test('reads the same wherever the bytes of the stream are cut', async () => {
-    const { text } = await ask(model)
+    const { text } = await send(model)
     for (const slice of [1, 3, 7]) {
-      const cut = await ask(model, { prompt: `Say hello. [[sim:tokens=40, slice=${slice}]]` })
+      const cut = await send(model, { prompt: `Say hello. [[sim:tokens=40, slice=${slice}]]` })
       expect(cut.failure).toBeNull()
       expect(cut.text).toBe(text)
     }
@@ -99,7 +99,7 @@ describe.each(models)('Bedrock %s', (_, model) => {
 
   // The splitter's own test cuts at every byte: a partial message is no event.
   test('never takes a stream that ends after any message for a complete one', async () => {
-    const events = createAwsEventSplitter().push(await streamOf(model))
+    const events = createAwsEventSplitter().push(await getStream(model))
     const isComplete = (count: number) => readEvents(model, events.slice(0, count)).some(({ type }) => type === 'end')
     const stops = events.findIndex(({ name, data }) => {
       const bytes: unknown = JSON.parse(data).bytes
@@ -112,13 +112,13 @@ describe.each(models)('Bedrock %s', (_, model) => {
 
   test('ends truncated when the connection closes at any frame', async () => {
     for (const after of [0, 1, 2]) {
-      const answer = await ask(model, { prompt: `Say hello. [[sim:tokens=40, cut_after=${after}]]` })
+      const answer = await send(model, { prompt: `Say hello. [[sim:tokens=40, cut_after=${after}]]` })
       expect(answer.ended).toBe(false)
     }
   })
 
   test('fails over after an exception in the stream', async () => {
-    const { failure, ended } = await ask(model, { prompt: 'Say hello. [[sim:tokens=40, error_after=1]]' })
+    const { failure, ended } = await send(model, { prompt: 'Say hello. [[sim:tokens=40, error_after=1]]' })
     expect(ended).toBe(false)
     expect(failure).toMatchObject({ kind: 'generation_failed', blame: 'upstream', retryable: true })
     expect(failure?.detail).toBe('200 modelStreamErrorException')
@@ -134,14 +134,14 @@ describe.each(models)('Bedrock %s', (_, model) => {
     ['context_overflow', 'context_overflow', 'caller'],
     ['model_missing', 'model_missing', 'upstream'],
   ] as const)('reads the failure of [[sim:%s]] as %s', async (directive, kind, blame) => {
-    const { failure } = await ask(model, { prompt: `Hi [[sim:${directive}]]` })
+    const { failure } = await send(model, { prompt: `Hi [[sim:${directive}]]` })
     expect(failure).toMatchObject({ kind, blame })
   })
 })
 
 describe('Bedrock Converse', () => {
   test('sends history with calls, images, documents and a schema in Converse’s form', async () => {
-    const { body, droppedParameters } = requestOf({
+    const { body, droppedParameters } = getRequest({
       messages: [
         { role: 'system', content: 'Be brief.' },
         {
@@ -221,16 +221,16 @@ describe('Bedrock Converse', () => {
   })
 
   test('reads an exception that AWS sends before any content as a failure of its kind', () => {
-    const kindOf = (name: string, message: string) => {
+    const findKind = (name: string, message: string) => {
       const [part] = bedrock.streamReader().read({ name: `exception:${name}`, data: JSON.stringify({ message }) })
       return part?.type === 'failure' ? part.failure.kind : null
     }
-    expect(kindOf('throttlingException', 'Too many requests')).toBe('rate_limited')
-    expect(kindOf('serviceUnavailableException', 'Try later')).toBe('overloaded')
-    expect(kindOf('internalServerException', 'Oops')).toBe('unavailable')
-    expect(kindOf('modelTimeoutException', 'Slow')).toBe('timeout')
-    expect(kindOf('validationException', 'Input is too long for requested model.')).toBe('context_overflow')
-    expect(kindOf('validationException', 'Bad')).toBe('generation_failed')
+    expect(findKind('throttlingException', 'Too many requests')).toBe('rate_limited')
+    expect(findKind('serviceUnavailableException', 'Try later')).toBe('overloaded')
+    expect(findKind('internalServerException', 'Oops')).toBe('unavailable')
+    expect(findKind('modelTimeoutException', 'Slow')).toBe('timeout')
+    expect(findKind('validationException', 'Input is too long for requested model.')).toBe('context_overflow')
+    expect(findKind('validationException', 'Bad')).toBe('generation_failed')
   })
 })
 
@@ -238,7 +238,7 @@ describe('Bedrock signature', () => {
   test('refuses a wrong secret as the gateway’s own failure, without the secret in the detail', async () => {
     const wrong: AwsCredentials = { kind: 'keys', keys: { accessKeyId, secretAccessKey: 'wrong', sessionToken: null } }
     for (const [, model] of models) {
-      const { failure } = await ask(model, {}, accessWith(wrong))
+      const { failure } = await send(model, {}, accessWith(wrong))
       expect(failure).toMatchObject({
         kind: 'credential_refused',
         blame: 'us',
@@ -270,11 +270,11 @@ describe('Bedrock signature', () => {
       const access = accessWith(keys, { clock })
       const before = simulator.stats().requests
       // Requests that were signed before the first correction are repeated too.
-      const all = await Promise.all(Array.from({ length: 3 }, () => ask(nova, {}, access)))
+      const all = await Promise.all(Array.from({ length: 3 }, () => send(nova, {}, access)))
       expect(all.map(({ failure }) => failure)).toEqual([null, null, null])
       expect(simulator.stats().requests - before).toBe(6)
       // The difference is remembered.
-      expect((await ask(nova, {}, access)).failure).toBeNull()
+      expect((await send(nova, {}, access)).failure).toBeNull()
       expect(simulator.stats().requests - before).toBe(7)
     }
   })
@@ -290,17 +290,17 @@ describe('Bedrock signature', () => {
         tokenFile: fileWith(`${webIdentityToken}\n`),
       }
       const access = accessWith({ kind: 'web_identity', identity }, { clock, base: clouds.urls.bedrock })
-      const all = await Promise.all(Array.from({ length: 8 }, () => ask(nova, {}, access)))
+      const all = await Promise.all(Array.from({ length: 8 }, () => send(nova, {}, access)))
       expect(all.map(({ failure }) => failure)).toEqual(all.map(() => null))
       expect(clouds.issued()).toBe(1)
       move(56 * 60_000)
       // Four minutes before their end the keys still serve, while new ones are fetched.
-      expect((await ask(nova, {}, access)).failure).toBeNull()
-      expect((await ask(nova, {}, access)).failure).toBeNull()
+      expect((await send(nova, {}, access)).failure).toBeNull()
+      expect((await send(nova, {}, access)).failure).toBeNull()
       expect(clouds.issued()).toBe(2)
       move(120_000)
       clouds.revokeTokens()
-      expect((await ask(nova, {}, access)).failure).toBeNull()
+      expect((await send(nova, {}, access)).failure).toBeNull()
       expect(clouds.issued()).toBe(3)
     } finally {
       clouds.stop()
@@ -311,10 +311,10 @@ describe('Bedrock signature', () => {
     const stsUrl = `${simulator.url}/sts`
     const at = (tokenFile: string) =>
       accessWith({ kind: 'web_identity', identity: { stsUrl, roleArn, sessionName: 'gateway', tokenFile } })
-    const refused = await ask(nova, {}, at(fileWith('a-wrong-token')))
+    const refused = await send(nova, {}, at(fileWith('a-wrong-token')))
     expect(refused.failure).toMatchObject({ kind: 'credential_refused', blame: 'us' })
     expect(refused.failure?.detail).toBe('AWS role: 400 InvalidIdentityToken')
-    const missing = await ask(nova, {}, at('/nowhere/token'))
+    const missing = await send(nova, {}, at('/nowhere/token'))
     expect(missing.failure?.detail).toBe('AWS role: the web identity token file cannot be read')
   })
 })
@@ -363,7 +363,7 @@ describe('the simulated Bedrock', () => {
 })
 
 /** Returns the bytes of a short stream. */
-async function streamOf(model: Model): Promise<Uint8Array> {
+async function getStream(model: Model): Promise<Uint8Array> {
   let bytes: Promise<Uint8Array> = Promise.resolve(new Uint8Array(0))
   const network: Network = {
     ...systemNetwork,
@@ -379,17 +379,17 @@ async function streamOf(model: Model): Promise<Uint8Array> {
 }
 
 function readEvents(model: Model, events: readonly ServerSentEvent[]): readonly AnswerPart[] {
-  const { ask: asked } = readCompatible({ prompt: 'Hi' }, new Headers(), 10)
-  const form = bedrock.formFor?.({ ask: asked, model, outputCap: 10, stream: true }) ?? bedrock
+  const { request: asked } = readCompatible({ prompt: 'Hi' }, new Headers(), 10)
+  const form = bedrock.formFor?.({ request: asked, model, outputCap: 10, stream: true }) ?? bedrock
   const reader = form.streamReader()
   return [...events.flatMap(event => reader.read(event)), ...reader.finish()]
 }
 
 /** Returns the body that Converse gets for a request in OpenAI's form. */
-function requestOf(body: Record<string, unknown>, model = nova) {
-  const ask = readCompatible({ model: 'm', ...body }, new Headers(), 1_000).ask
+function getRequest(body: Record<string, unknown>, model = nova) {
+  const question = readCompatible({ model: 'm', ...body }, new Headers(), 1_000).request
   const request = bedrock.toRequest(
-    { ask, model, outputCap: 100, stream: false },
+    { request: question, model, outputCap: 100, stream: false },
     { baseUrl: 'http://b', apiKey: null },
   )
   return { ...request, body: JSON.parse(request.body) }
@@ -400,7 +400,7 @@ test('Converse: asks in the prompt for a call that the model cannot be forced to
   const choice = { type: 'function', function: { name: 'look' } }
   const body = { messages: [{ role: 'user', content: 'Hi' }], tools: [tool], tool_choice: choice }
   const sentTo = (forcedToolChoice: Model['parameters']['forcedToolChoice']) =>
-    requestOf(body, { ...nova, parameters: { ...nova.parameters, forcedToolChoice } }).body
+    getRequest(body, { ...nova, parameters: { ...nova.parameters, forcedToolChoice } }).body
   expect(sentTo('rejected')).toMatchObject({ system: [{ text: 'Answer by calling the tool `look`.' }] })
   expect(sentTo('rejected').toolConfig).not.toHaveProperty('toolChoice')
   expect(sentTo('accepted')).not.toHaveProperty('system')

@@ -14,7 +14,7 @@ import { askWith } from '../harness/ask.ts'
 /** Cuts a text at the given places. */
 const cut = (text: string, places: readonly number[]) =>
   [...places.map(place => place % (text.length + 1)), text.length]
-    .sort((one, other) => one - other)
+    .sort((value, other) => value - other)
     .map((to, at, all) => text.slice(all[at - 1] ?? 0, to))
 const joined = (pieces: readonly string[], isCut = false) => {
   const call = new CallArguments()
@@ -46,9 +46,9 @@ describe('CallArguments', () => {
 
   test('fails when a second object follows', () => {
     fc.assert(
-      fc.property(object, object, places, (one, other, at) => {
-        fc.pre(one !== other)
-        expect(joined([one, ...cut(other, at)])).toBeNull()
+      fc.property(object, object, places, (text, other, at) => {
+        fc.pre(text !== other)
+        expect(joined([text, ...cut(other, at)])).toBeNull()
       }),
     )
   })
@@ -147,26 +147,26 @@ const first = (args: unknown, more: Json = {}) => ({
   ...more,
   function: { name: 'f', arguments: args },
 })
-const one = { calls: ['f {"x":1}'], failure: null }
+const entry = { calls: ['f {"x":1}'], failure: null }
 const none = { calls: ['f {}'], failure: null }
 const two = { calls: ['f {"x":1}', 'f {"y":2}'], failure: null }
 
 describe('a call', () => {
   test.each([
-    ['compatible: empty first', () => compatible(first('{}'), part('{"x":'), part('1}')), one],
-    ['compatible: empty first, then named again', () => compatible(first('{}'), first('{"x":1}')), one],
-    ['compatible: an empty object first, then text', () => compatible(first({}), part('{"x":1}')), one],
-    ['compatible: blank first', () => compatible(first(' '), part('{"x":1}')), one],
-    ['compatible: null first', () => compatible(first(null), part('{"x":1}')), one],
-    ['compatible: an object', () => compatible(first({ x: 1 })), one],
-    ['compatible: empty last', () => compatible(first('{"x":1}'), part('{}')), one],
-    ['compatible: the name later', () => compatible(part('{}', { id: 'a' }), part('{"x":1}'), first('')), one],
+    ['compatible: empty first', () => compatible(first('{}'), part('{"x":'), part('1}')), entry],
+    ['compatible: empty first, then named again', () => compatible(first('{}'), first('{"x":1}')), entry],
+    ['compatible: an empty object first, then text', () => compatible(first({}), part('{"x":1}')), entry],
+    ['compatible: blank first', () => compatible(first(' '), part('{"x":1}')), entry],
+    ['compatible: null first', () => compatible(first(null), part('{"x":1}')), entry],
+    ['compatible: an object', () => compatible(first({ x: 1 })), entry],
+    ['compatible: empty last', () => compatible(first('{"x":1}'), part('{}')), entry],
+    ['compatible: the name later', () => compatible(part('{}', { id: 'a' }), part('{"x":1}'), first('')), entry],
     [
       'compatible: without index',
       () => compatible(first('{}', { index: undefined }), part('{"x":1}', { index: undefined })),
-      one,
+      entry,
     ],
-    ['compatible: without ID', () => compatible(first('{}', { id: undefined }), part('{"x":1}')), one],
+    ['compatible: without ID', () => compatible(first('{}', { id: undefined }), part('{"x":1}')), entry],
     [
       'compatible: interleaved, empty first',
       () => compatible(first('{}'), first('{}', { index: 1, id: 'b' }), part('{"x":1}'), part('{"y":2}', { index: 1 })),
@@ -175,20 +175,20 @@ describe('a call', () => {
     ['compatible: two under one index', () => compatible(first('{"x":1}'), first('{"y":2}', { id: 'b' })), two],
     ['compatible: none', () => compatible(first('')), none],
     ['compatible: an empty list', () => compatible(first([])), none],
-    ['Gemini: an object', () => gemini({ name: 'f', args: { x: 1 } }), one],
-    ['Gemini: a text', () => gemini({ name: 'f', args: '{"x":1}' }), one],
+    ['Gemini: an object', () => gemini({ name: 'f', args: { x: 1 } }), entry],
+    ['Gemini: a text', () => gemini({ name: 'f', args: '{"x":1}' }), entry],
     ['Gemini: none', () => gemini({ name: 'f' }), none],
-    ['Claude: parts', () => claude({}, '', '{"x"', ':1}'), one],
-    ['Claude: in the opening event', () => claude({ x: 1 }), one],
-    ['Claude: a text in the opening event', () => claude('{"x":1}'), one],
-    ['Claude: in the opening event, then an empty delta', () => claude({ x: 1 }, '{}'), one],
-    ['Claude: an empty delta first', () => claude({}, '{}', '{"x":1}'), one],
+    ['Claude: parts', () => claude({}, '', '{"x"', ':1}'), entry],
+    ['Claude: in the opening event', () => claude({ x: 1 }), entry],
+    ['Claude: a text in the opening event', () => claude('{"x":1}'), entry],
+    ['Claude: in the opening event, then an empty delta', () => claude({ x: 1 }, '{}'), entry],
+    ['Claude: an empty delta first', () => claude({}, '{}', '{"x":1}'), entry],
     ['Claude: none', () => claude({}), none],
-    ['Bedrock: empty first', () => converse('{}', '{"x":1}'), one],
+    ['Bedrock: empty first', () => converse('{}', '{"x":1}'), entry],
     ['Bedrock: none', () => converse(), none],
-    ['Responses: empty first', () => responses('{"x":1}', '{}', '{"x":1}'), one],
-    ['Responses: only at the end', () => responses('{"x":1}'), one],
-    ['Responses: an object at the end', () => responses({ x: 1 }), one],
+    ['Responses: empty first', () => responses('{"x":1}', '{}', '{"x":1}'), entry],
+    ['Responses: only at the end', () => responses('{"x":1}'), entry],
+    ['Responses: an object at the end', () => responses({ x: 1 }), entry],
     ['Responses: none', () => responses(''), none],
   ] satisfies [string, () => Read, Read][])(
     'has the arguments that were sent when they arrive as %s',
@@ -254,7 +254,7 @@ describe('exact numbers', () => {
     const access = { baseUrl: 'https://upstream.test', apiKey: 'k' }
     const model = catalog.find(known => known.provider === (provider === google ? 'google' : 'anthropic'))
     if (model === undefined) throw new Error('the catalog has no such model')
-    const { body } = provider.toRequest({ ask: askWith({ messages }), model, outputCap: 9, stream: true }, access)
+    const { body } = provider.toRequest({ request: askWith({ messages }), model, outputCap: 9, stream: true }, access)
     expect(body).toContain(text)
   })
 })

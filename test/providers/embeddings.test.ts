@@ -8,7 +8,7 @@ import {
 } from '../../src/core/models/embedding-models.ts'
 import { googleEmbeddings } from '../../src/providers/google.ts'
 import { openaiEmbeddings } from '../../src/providers/openai/embeddings.ts'
-import type { AnswerPart, ProviderAsk } from '../../src/providers/provider.ts'
+import type { AdapterRequest, AnswerPart } from '../../src/providers/provider.ts'
 import { askWith } from '../harness/ask.ts'
 
 const local = toEmbeddingModel('local', { id: 'bge-m3', input_per_mtok: 0, dimensions: 4, minimum_dimensions: 2 })
@@ -23,16 +23,16 @@ type Fields = {
   readonly extras?: Readonly<Record<string, unknown>>
 }
 
-function ask(
+function send(
   model: EmbeddingModel,
   { inputs = ['one', 'two'], dimensions = null, ...fields }: Fields = {},
-): ProviderAsk {
+): AdapterRequest {
   const embedding = { inputs, texts: [], tokens: [], isSingle: false, dimensions }
-  return { ask: askWith({ ...fields, embedding }), model, inputs, outputCap: 1, stream: false }
+  return { request: askWith({ ...fields, embedding }), model, inputs, outputCap: 1, stream: false }
 }
 
 /** The vectors of a response as lists, or the kind of its failure. */
-function resultOf([part]: readonly AnswerPart[]) {
+function findResult([part]: readonly AnswerPart[]) {
   if (part?.type === 'failure') return part.failure.kind
   return part?.type === 'vectors'
     ? { vectors: part.vectors.map(vector => [...vector]), inputTokens: part.inputTokens }
@@ -44,7 +44,7 @@ const access = (baseUrl: string) => ({ baseUrl, apiKey: 'secret' })
 describe('OpenAI embeddings', () => {
   test('request base64 from OpenAI and pass token IDs and the end user', () => {
     const fields = { inputs: [[1, 2]], dimensions: 256, endUser: 'ada', extras: { task: 'x' } }
-    const sent = openaiEmbeddings(true).toRequest(ask(small, fields), access('https://api.openai.com/v1'))
+    const sent = openaiEmbeddings(true).toRequest(send(small, fields), access('https://api.openai.com/v1'))
     expect(sent.url).toBe('https://api.openai.com/v1/embeddings')
     expect(sent.headers.authorization).toBe('Bearer secret')
     expect(sent.droppedParameters).toEqual(['task'])
@@ -72,13 +72,13 @@ describe('OpenAI embeddings', () => {
       endUser: 'ada',
       extras: { input_type: 'query', output_dtype: 'int8', model: 'other' },
     }
-    const sent = openaiEmbeddings(false).toRequest(ask(local, fields), access(base))
+    const sent = openaiEmbeddings(false).toRequest(send(local, fields), access(base))
     expect(sent.url).toBe(url)
     expect(JSON.parse(sent.body)).toEqual({ input_type: 'query', model: 'bge-m3', input: ['one', 'two'], [field]: 2 })
     expect(sent.droppedParameters).toEqual(['output_dtype', 'model', 'user'])
   })
 
-  const read = (body: unknown) => resultOf(openaiEmbeddings(false).readResponse(body, ask(local)))
+  const read = (body: unknown) => findResult(openaiEmbeddings(false).readResponse(body, send(local)))
   const item = (index: unknown, embedding: unknown) => ({ object: 'embedding', index, embedding })
 
   test.each([
@@ -119,12 +119,14 @@ describe('Gemini embeddings', () => {
   const content = (text: string) => ({ model: 'models/gemini-embedding-001', content: { parts: [{ text }] } })
 
   test('send one input by embedContent and several by batchEmbedContents as separate requests', () => {
-    const one = googleEmbeddings.toRequest(ask(gemini, { inputs: ['one'] }), base)
-    expect(one.url).toBe('https://generativelanguage.googleapis.com/v1beta/models/gemini-embedding-001:embedContent')
-    expect(one.headers['x-goog-api-key']).toBe('secret')
-    expect(JSON.parse(one.body)).toEqual(content('one'))
+    const request = googleEmbeddings.toRequest(send(gemini, { inputs: ['one'] }), base)
+    expect(request.url).toBe(
+      'https://generativelanguage.googleapis.com/v1beta/models/gemini-embedding-001:embedContent',
+    )
+    expect(request.headers['x-goog-api-key']).toBe('secret')
+    expect(JSON.parse(request.body)).toEqual(content('one'))
     const fields = { dimensions: 768, extras: { task_type: 'RETRIEVAL_QUERY', title: 'T', other: 1 }, endUser: 'ada' }
-    const two = googleEmbeddings.toRequest(ask(gemini, fields), base)
+    const two = googleEmbeddings.toRequest(send(gemini, fields), base)
     expect(two.url).toEndWith('models/gemini-embedding-001:batchEmbedContents')
     const settings = { outputDimensionality: 768, taskType: 'RETRIEVAL_QUERY', title: 'T' }
     expect(JSON.parse(two.body)).toEqual({
@@ -136,26 +138,26 @@ describe('Gemini embeddings', () => {
     expect(two.droppedParameters).toEqual(['user', 'other'])
   })
 
-  const vectorsOf = (body: unknown, fields: Fields) =>
-    resultOf(googleEmbeddings.readResponse(body, ask(gemini, fields)))
+  const findVectors = (body: unknown, fields: Fields) =>
+    findResult(googleEmbeddings.readResponse(body, send(gemini, fields)))
 
   test('normalize only vectors below full length', () => {
     const body = { embeddings: [{ values: [3, 4] }, { values: [0, 2] }], usageMetadata: { promptTokenCount: 5 } }
-    expect(vectorsOf(body, { dimensions: 2 })).toEqual({
+    expect(findVectors(body, { dimensions: 2 })).toEqual({
       vectors: [
         [0.6, 0.8],
         [0, 1],
       ],
       inputTokens: 5,
     })
-    expect(vectorsOf(body, { dimensions: null })).toEqual({
+    expect(findVectors(body, { dimensions: null })).toEqual({
       vectors: [
         [3, 4],
         [0, 2],
       ],
       inputTokens: 5,
     })
-    expect(vectorsOf({ embedding: { values: [1] } }, { inputs: ['one'] })).toEqual({
+    expect(findVectors({ embedding: { values: [1] } }, { inputs: ['one'] })).toEqual({
       vectors: [[1]],
       inputTokens: null,
     })
@@ -167,6 +169,6 @@ describe('Gemini embeddings', () => {
     ['no JSON', undefined, 'bad_answer'],
     ['an error', { error: { code: 429, status: 'RESOURCE_EXHAUSTED', message: 'slow down' } }, 'rate_limited'],
   ])('fails on %s', (_, body, kind) => {
-    expect<unknown>(vectorsOf(body, {})).toBe(kind)
+    expect<unknown>(findVectors(body, {})).toBe(kind)
   })
 })

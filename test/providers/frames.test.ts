@@ -5,7 +5,7 @@ import { parseUntrustedJson } from '../../src/core/validation/untrusted-json.ts'
 import { frameParser, type TextSlot } from '../../src/providers/frames.ts'
 import { isRecord, record } from '../../src/providers/json.ts'
 
-function placeOf(value: unknown): TextSlot | null {
+function findPlace(value: unknown): TextSlot | null {
   const { delta } = record(value)
   return isRecord(delta) && typeof delta.content === 'string' && delta.content !== ''
     ? { holder: delta, key: 'content' }
@@ -14,11 +14,11 @@ function placeOf(value: unknown): TextSlot | null {
 
 /** Returns each frame as read by the parser and by `parsed`. */
 function both(frames: readonly string[]): [unknown[], unknown[]] {
-  const parse = frameParser(placeOf)
+  const parse = frameParser(findPlace)
   return [frames.map(frame => structuredClone(parse(frame))), frames.map(parseUntrustedJson)]
 }
 
-const frameOf = (content: string, rest: object = {}) =>
+const getFrame = (content: string, rest: object = {}) =>
   JSON.stringify({ id: 'a', delta: { content }, last: null, ...rest })
 
 const texts = fc.oneof(
@@ -26,16 +26,16 @@ const texts = fc.oneof(
   fc.constantFrom('', ' ', '"', '\\', '\n', '"}', '","last":1,"x":"', '\ud83d', '😀', '"content":"'),
 )
 const frames = fc.oneof(
-  { weight: 6, arbitrary: texts.map(text => frameOf(text)) },
-  { weight: 1, arbitrary: texts.map(text => frameOf(text).replaceAll('":', '": ')) },
+  { weight: 6, arbitrary: texts.map(text => getFrame(text)) },
+  { weight: 1, arbitrary: texts.map(text => getFrame(text).replaceAll('":', '": ')) },
   // Unescaped text, and truncated or continued frames.
   { weight: 2, arbitrary: texts.map(text => `{"id":"a","delta":{"content":"${text}"},"last":null}`) },
   {
     weight: 1,
-    arbitrary: fc.tuple(texts, fc.nat(40)).map(([text, length]) => frameOf(text).slice(0, -length || undefined)),
+    arbitrary: fc.tuple(texts, fc.nat(40)).map(([text, length]) => getFrame(text).slice(0, -length || undefined)),
   },
-  { weight: 1, arbitrary: texts.map(text => frameOf(text, { content: 'elsewhere' })) },
-  { weight: 1, arbitrary: texts.map(text => frameOf('x', { other: text })) },
+  { weight: 1, arbitrary: texts.map(text => getFrame(text, { content: 'elsewhere' })) },
+  { weight: 1, arbitrary: texts.map(text => getFrame('x', { other: text })) },
   {
     weight: 1,
     arbitrary: fc.constantFrom(
@@ -60,7 +60,7 @@ test('frameParser: reads any frames like a complete parse of each', () => {
 })
 
 test('frameParser: reads frames correctly when each has other padding', () => {
-  const padded = Array.from({ length: 30 }, (_, index) => frameOf('a', { padding: 'x'.repeat(index) }))
-  const [seen, whole] = both([...padded, frameOf('b'), frameOf('c')])
+  const padded = Array.from({ length: 30 }, (_, index) => getFrame('a', { padding: 'x'.repeat(index) }))
+  const [seen, whole] = both([...padded, getFrame('b'), getFrame('c')])
   expect(seen).toEqual(whole)
 })

@@ -57,7 +57,7 @@ const plain: ParameterRules = {
   responseFormat: 'none',
 }
 
-const modelOf = (parameters: ParameterRules) => modelWith({ id: 'gemini-x', provider: 'google', parameters })
+const getModel = (parameters: ParameterRules) => modelWith({ id: 'gemini-x', provider: 'google', parameters })
 
 const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
 const assistant = (text: string | null, toolCalls: readonly ToolCall[] = []): Message => ({
@@ -78,7 +78,7 @@ const result = (callId: string, text: string): Message => ({ role: 'tool', callI
 const access = { baseUrl: 'https://generativelanguage.googleapis.com', apiKey: 'test-key' }
 
 function send(fields: Partial<ChatRequest> = {}, rules: ParameterRules = level, stream = false) {
-  const request = google.toRequest({ ask: askWith(fields), model: modelOf(rules), outputCap: 100, stream }, access)
+  const request = google.toRequest({ request: askWith(fields), model: getModel(rules), outputCap: 100, stream }, access)
   return { ...request, json: JSON.parse(request.body) as Body }
 }
 
@@ -91,7 +91,7 @@ type Body = {
   readonly toolConfig?: unknown
 }
 
-const framesOf = (text: string): readonly unknown[] =>
+const getFrames = (text: string): readonly unknown[] =>
   text.split(/\r?\n\r?\n/).flatMap(block => (block.trim() === '' ? [] : [JSON.parse(block.replace(/^data: ?/, ''))]))
 
 /** Reads frames through the stream reader, one event each. */
@@ -115,7 +115,7 @@ describe('Gemini recordings', () => {
 
   for (const recording of good) {
     const label = `${recording.name} (${recording.kind})`
-    const frames = recording.kind === 'stream' ? framesOf(recording.text) : [JSON.parse(recording.text)]
+    const frames = recording.kind === 'stream' ? getFrames(recording.text) : [JSON.parse(recording.text)]
 
     test(`${label}: reads like the independent reference`, () => {
       const parts = readWhole(recording)
@@ -169,7 +169,9 @@ function summary(parts: readonly AnswerPart[]) {
     reasoning: texts('reasoning'),
     calls: parts.flatMap(part => {
       if (part.type !== 'tool_call') return []
-      const pieces = parts.flatMap(one => (one.type === 'tool_arguments' && one.index === part.index ? [one.text] : []))
+      const pieces = parts.flatMap(answerPart =>
+        answerPart.type === 'tool_arguments' && answerPart.index === part.index ? [answerPart.text] : [],
+      )
       return [{ name: part.name, signature: part.signature, args: JSON.parse(pieces.join('')) as unknown }]
     }),
     finish: parts.flatMap(part => (part.type === 'finish' ? [part.reason] : [])),
@@ -599,7 +601,7 @@ describe('Gemini response', () => {
       fc.property(fc.array(maybe(frame), { maxLength: 5 }), frames => {
         inOrder(stream(...frames))
         inOrder(whole(frames[0]))
-        for (const one of frames) google.readFailure(400, new Headers(), JSON.stringify(one))
+        for (const item of frames) google.readFailure(400, new Headers(), JSON.stringify(item))
       }),
       { numRuns: 400 },
     )
@@ -623,12 +625,12 @@ function inOrder(parts: readonly AnswerPart[]): void {
   expect(final === -1 || final === parts.length - 1).toBe(true)
   const calls = parts.flatMap(part => (part.type === 'tool_call' ? [part] : []))
   expect(new Set(calls.map(({ id }) => id)).size).toBe(calls.length)
-  for (const one of calls) {
-    const earlier = calls.slice(0, calls.indexOf(one)).filter(({ choice }) => choice === one.choice)
-    expect(one.index).toBe(earlier.length)
+  for (const item of calls) {
+    const earlier = calls.slice(0, calls.indexOf(item)).filter(({ choice }) => choice === item.choice)
+    expect(item.index).toBe(earlier.length)
     if (parts.at(-1)?.type !== 'end') continue
     const pieces = parts.flatMap(part =>
-      part.type === 'tool_arguments' && part.choice === one.choice && part.index === one.index ? [part.text] : [],
+      part.type === 'tool_arguments' && part.choice === item.choice && part.index === item.index ? [part.text] : [],
     )
     expect(typeof JSON.parse(pieces.join(''))).toBe('object')
   }
@@ -714,9 +716,9 @@ describe('Gemini failure', () => {
 
 describe('Gemini request', () => {
   test('accepts a base URL with or without slash and version, and sends the key in its header', () => {
-    const urlOf = (baseUrl: string, isStream: boolean) =>
+    const getUrl = (baseUrl: string, isStream: boolean) =>
       google.toRequest(
-        { ask: askWith(), model: modelOf(level), outputCap: 1, stream: isStream },
+        { request: askWith(), model: getModel(level), outputCap: 1, stream: isStream },
         { baseUrl, apiKey: null },
       ).url
     for (const base of [
@@ -725,8 +727,8 @@ describe('Gemini request', () => {
       'http://127.0.0.1:9/v1beta',
       'http://127.0.0.1:9/v1beta/',
     ]) {
-      expect(urlOf(base, false)).toBe('http://127.0.0.1:9/v1beta/models/gemini-x:generateContent')
-      expect(urlOf(base, true)).toBe('http://127.0.0.1:9/v1beta/models/gemini-x:streamGenerateContent?alt=sse')
+      expect(getUrl(base, false)).toBe('http://127.0.0.1:9/v1beta/models/gemini-x:generateContent')
+      expect(getUrl(base, true)).toBe('http://127.0.0.1:9/v1beta/models/gemini-x:streamGenerateContent?alt=sse')
     }
     expect(send().headers).toEqual({ 'content-type': 'application/json', 'x-goog-api-key': 'test-key' })
     expect(send().url).not.toContain('test-key')
@@ -1525,7 +1527,7 @@ describe('Gemini request for any input', () => {
     )
   const tree = schemaOver(schemaOver(fc.constant({ type: 'string', pattern: 'x' })))
   const number = (max: number) => maybe(fc.double({ min: 0, max, noNaN: true }))
-  const ask: fc.Arbitrary<Partial<ChatRequest>> = fc.record({
+  const request: fc.Arbitrary<Partial<ChatRequest>> = fc.record({
     messages: fc.array(message, { maxLength: 6 }),
     temperature: number(2),
     topP: number(1),
@@ -1562,7 +1564,7 @@ describe('Gemini request for any input', () => {
   test('matches the documented schema with consistent turns', () => {
     const validate = new Ajv({ strict: false, allErrors: true }).compile(requestSchema)
     fc.assert(
-      fc.property(ask, fc.constantFrom(level, flash, pro, plain), (fields, rules) => {
+      fc.property(request, fc.constantFrom(level, flash, pro, plain), (fields, rules) => {
         const { json, body } = send(fields, rules)
         validate(json)
         expect(validate.errors ?? []).toEqual([])

@@ -235,22 +235,22 @@ describe('KeyPool', () => {
             rooms,
           )
           const slack = 1e-4
-          for (const one of steps) {
-            if ('ms' in one) {
-              pass(one.ms)
+          for (const item of steps) {
+            if ('ms' in item) {
+              pass(item.ms)
               for (const { requests, tokens, left } of rooms.values()) {
-                left.requests = Math.min(requests, left.requests + (requests * one.ms) / 60_000)
-                left.tokens = Math.min(tokens, left.tokens + (tokens * one.ms) / 60_000)
+                left.requests = Math.min(requests, left.requests + (requests * item.ms) / 60_000)
+                left.tokens = Math.min(tokens, left.tokens + (tokens * item.ms) / 60_000)
               }
               continue
             }
-            const left = rooms.get(claim('p/m', one.tokens).key?.account ?? '')?.left
+            const left = rooms.get(claim('p/m', item.tokens).key?.account ?? '')?.left
             if (left === undefined)
               for (const room of rooms.values())
-                expect(room.left.requests >= 1 + slack && room.left.tokens >= one.tokens + slack).toBe(false)
+                expect(room.left.requests >= 1 + slack && room.left.tokens >= item.tokens + slack).toBe(false)
             else {
               left.requests -= 1
-              left.tokens -= one.tokens
+              left.tokens -= item.tokens
               expect([left.requests >= -slack, left.tokens >= -slack]).toEqual([true, true])
             }
           }

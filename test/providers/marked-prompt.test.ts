@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import type { ChatRequest, Message } from '../../src/core/chat/chat.ts'
 import type { ParameterRules } from '../../src/core/models/models.ts'
 import { openai } from '../../src/providers/openai.ts'
-import type { ProviderAsk } from '../../src/providers/provider.ts'
+import type { AdapterRequest } from '../../src/providers/provider.ts'
 import { askWith } from '../harness/ask.ts'
 import { modelWith } from '../harness/model.ts'
 
@@ -33,16 +33,16 @@ const parameters: ParameterRules = {
 const ephemeral = { type: 'ephemeral' }
 
 type Situation = {
-  readonly ask: Partial<ChatRequest>
+  readonly request: Partial<ChatRequest>
   readonly id?: string
   readonly baseUrl?: string
   readonly official?: boolean
-  readonly cacheMarks?: NonNullable<ProviderAsk['cacheMarks']>
+  readonly cacheMarks?: NonNullable<AdapterRequest['cacheMarks']>
 }
 
-function requestFor({ ask, id = 'moonshotai/kimi-k3', baseUrl, official = false, cacheMarks }: Situation) {
+function requestFor({ request, id = 'moonshotai/kimi-k3', baseUrl, official = false, cacheMarks }: Situation) {
   const asked = {
-    ask: askWith(ask),
+    request: askWith(request),
     model: modelWith({ id, provider: 'openai', parameters }),
     outputCap: 100,
     stream: false,
@@ -77,7 +77,10 @@ test.each([
   ['OpenRouter', {}],
   ['a host of Claude', { id: 'databricks-claude-sonnet-4-6', baseUrl: 'https://models.example/v1' }],
 ] as const)('openai: writes each mark of the client at its part for %s', (_, server) => {
-  const { messages, tools } = requestFor({ ...server, ask: { messages: marked, tools: [{ ...read, cache: '5m' }] } })
+  const { messages, tools } = requestFor({
+    ...server,
+    request: { messages: marked, tools: [{ ...read, cache: '5m' }] },
+  })
   expect(messages.map(({ content }: { readonly content: unknown }) => content)).toEqual([
     [{ type: 'text', text: 'rules', cache_control: { ...ephemeral, ttl: '1h' } }],
     'style',
@@ -98,7 +101,7 @@ test.each([
 ] as const)('openai: sends no marks and one system message to %s', (_, server) => {
   const request = requestFor({
     ...server,
-    ask: { messages: marked, tools: [{ ...read, cache: '5m' }] },
+    request: { messages: marked, tools: [{ ...read, cache: '5m' }] },
     cacheMarks: 'conversation',
   })
   expect(JSON.stringify(request)).not.toContain('cache_control')
@@ -111,7 +114,7 @@ test('openai: keeps the system messages of a client apart when none is marked', 
     { role: 'system', text: 'rules' },
     { role: 'system', text: 'style' },
   ]
-  expect(requestFor({ ask: { messages }, baseUrl: 'https://models.example/v1' }).messages).toHaveLength(2)
+  expect(requestFor({ request: { messages }, baseUrl: 'https://models.example/v1' }).messages).toHaveLength(2)
 })
 
 test('openai: sets the marks of the gateway at the end of the rules and of the last two user turns', () => {
@@ -123,7 +126,7 @@ test('openai: sets the marks of the gateway at the end of the rules and of the l
     { role: 'user', content: [{ type: 'text', text: 'two' }], name: null },
   ]
   const { messages } = requestFor({
-    ask: { messages: turns },
+    request: { messages: turns },
     id: 'anthropic/claude-sonnet-4.6',
     cacheMarks: 'conversation',
   })
@@ -133,7 +136,7 @@ test('openai: sets the marks of the gateway at the end of the rules and of the l
 
 test('openai: sends the last four marks and reports the others', () => {
   const content = ['a', 'b', 'c', 'd', 'e'].map(text => ({ type: 'text' as const, text, cache: '5m' as const }))
-  const { messages, droppedParameters } = requestFor({ ask: { messages: [{ role: 'user', content, name: null }] } })
+  const { messages, droppedParameters } = requestFor({ request: { messages: [{ role: 'user', content, name: null }] } })
   const sent: readonly { readonly text: string; readonly cache_control?: unknown }[] = messages[0].content
   expect(sent.filter(part => part.cache_control !== undefined).map(({ text }) => text)).toEqual(['b', 'c', 'd', 'e'])
   expect(droppedParameters).toContain('cache_control')
@@ -141,7 +144,7 @@ test('openai: sends the last four marks and reports the others', () => {
 
 test('openai: adds the instruction for JSON beside a marked system text', () => {
   const { messages } = requestFor({
-    ask: { messages: [{ role: 'system', text: 'rules', cache: '5m' }], responseFormat: { type: 'json_object' } },
+    request: { messages: [{ role: 'system', text: 'rules', cache: '5m' }], responseFormat: { type: 'json_object' } },
   })
   expect(messages[0].content[0]).toEqual({ type: 'text', text: 'rules', cache_control: ephemeral })
 })

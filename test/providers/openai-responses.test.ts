@@ -17,15 +17,15 @@ import type { AnswerPart } from '../../src/providers/provider.ts'
 const seal = createReasoningSeal('a secret of the tests', null)
 const read = (fields: object): ChatRequest => {
   const body = { model: 'm', input: 'Hi', ...fields }
-  return readResponses(body, { headers: new Headers(), text: '' }, { seal, accountId: 'acc_1' }).ask
+  return readResponses(body, { headers: new Headers(), text: '' }, { seal, accountId: 'acc_1' }).request
 }
 const message = (fields: object): ChatRequest => {
   const body = { model: 'm', max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }], ...fields }
-  return readMessages(body, { headers: new Headers(), text: '', accountId: 'acc_1' }, seal).ask
+  return readMessages(body, { headers: new Headers(), text: '', accountId: 'acc_1' }, seal).request
 }
 const weather = { name: 'weather', input_schema: { type: 'object' } }
 function modelNamed(id: string): Model {
-  const model = catalog.find(one => one.id === id)
+  const model = catalog.find(item => item.id === id)
   if (model === undefined) throw new Error(`${id} is in the catalogue`)
   return model
 }
@@ -34,16 +34,20 @@ const plain = modelNamed('gpt-4.1')
 const chat = (fields: Partial<ChatRequest> = {}) =>
   chatRequestWithDefaults([{ role: 'user', content: [{ type: 'text', text: 'Hi' }], name: null }], fields)
 const access = { baseUrl: 'https://api.openai.com/v1', apiKey: 'k' }
-function send(ask: ChatRequest, model = thinking, outputCap = 500) {
-  const request = openaiResponses.toRequest({ ask, model, outputCap, stream: ask.stream !== null }, access)
+function send(chatRequest: ChatRequest, model = thinking, outputCap = 500) {
+  const request = openaiResponses.toRequest(
+    { request: chatRequest, model, outputCap, stream: chatRequest.stream !== null },
+    access,
+  )
   const json: Readonly<Record<string, unknown>> = JSON.parse(request.body)
   return { ...request, json }
 }
-const added = (ask: ChatRequest) => withTurn(ask, [...ask.messages], { before: 'Found', text: 'Better' })
+const added = (request: ChatRequest) => withTurn(request, [...request.messages], { before: 'Found', text: 'Better' })
 const tool = { type: 'function', name: 'one', parameters: { type: 'object', properties: {} }, strict: true }
 
 describe('needsResponses', () => {
-  const needs = (ask: ChatRequest, model = thinking) => needsResponses({ ask, model, outputCap: 1, stream: false })
+  const needs = (request: ChatRequest, model = thinking) =>
+    needsResponses({ request, model, outputCap: 1, stream: false })
   const sealed = seal.seal('acc_1', { family: 'openai', kind: 'encrypted', text: '', data: 'gAAAA', id: null })
 
   test.each<[string, ChatRequest, Model, boolean]>([
@@ -102,15 +106,15 @@ describe('needsResponses', () => {
       { ...plain, id: 'x-codex', parameters: { ...plain.parameters, responsesOnly: false } },
       false,
     ],
-  ])('returns the expected value for %s', (_, ask, model, expected) => {
-    expect(needs(ask, model)).toBe(expected)
+  ])('returns the expected value for %s', (_, request, model, expected) => {
+    expect(needs(request, model)).toBe(expected)
   })
 
   test('does not apply to OpenAI-compatible servers', () => {
     expect(openai({ official: false }).formFor).toBeUndefined()
     expect(openai({ official: false }).takesSource).toBeUndefined()
-    const ask = read({ tools: [tool] })
-    expect(openai({ official: true }).formFor?.({ ask, model: thinking, outputCap: 1, stream: false })).toBe(
+    const request = read({ tools: [tool] })
+    expect(openai({ official: true }).formFor?.({ request, model: thinking, outputCap: 1, stream: false })).toBe(
       openaiResponses,
     )
   })
@@ -178,8 +182,8 @@ describe('additions to the last turn', () => {
     ['an image', [{ role: 'user', content: [{ type: 'input_image', image_url: 'https://a.test/a.png' }] }]],
     ['an item between agents', [{ type: 'agent_message', content: 'x' }]],
   ])('do not apply after %s, which is no text of the user', (_name, input) => {
-    const ask = read({ input, tools: [tool], web: 'auto', enhance_prompt: true })
-    expect([ask.web, ask.enhance]).toEqual(['off', false])
+    const request = read({ input, tools: [tool], web: 'auto', enhance_prompt: true })
+    expect([request.web, request.enhance]).toEqual(['off', false])
   })
 })
 
@@ -243,15 +247,15 @@ describe('toRequest', () => {
   })
 
   test('rewrites the body when the gateway has changed the messages', () => {
-    const ask = read({
+    const request = read({
       instructions: 'Be brief.',
       tools: [
         { type: 'custom', name: 'patch' },
         { type: 'mcp', server_label: 'x' },
       ],
     })
-    const more: readonly Message[] = [{ role: 'system', text: 'More.' }, ...ask.messages]
-    const { json } = send({ ...ask, messages: more })
+    const more: readonly Message[] = [{ role: 'system', text: 'More.' }, ...request.messages]
+    const { json } = send({ ...request, messages: more })
     expect(json.instructions).toBeUndefined()
     expect(json.input).toEqual([
       { role: 'developer', content: 'More.' },

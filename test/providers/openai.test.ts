@@ -62,14 +62,14 @@ const strictRules: ParameterRules = {
   passExtras: false,
 }
 
-function modelOf(rules: Partial<ParameterRules> = {}, id = 'gpt-5.5'): Model {
+function getModel(rules: Partial<ParameterRules> = {}, id = 'gpt-5.5'): Model {
   return modelWith({ id, provider: 'openai', parameters: { ...generousRules, ...rules } })
 }
 
 const hello: Message = { role: 'user', content: [{ type: 'text', text: 'Hello' }], name: null }
 
 type Situation = {
-  readonly ask?: Partial<ChatRequest>
+  readonly request?: Partial<ChatRequest>
   readonly rules?: Partial<ParameterRules>
   readonly id?: string
   readonly stream?: boolean
@@ -79,9 +79,9 @@ type Situation = {
 }
 
 function requestFor(situation: Situation): ProviderRequest {
-  const { ask, rules, id, stream = false, provider = official, baseUrl, apiKey = 'key' } = situation
+  const { request, rules, id, stream = false, provider = official, baseUrl, apiKey = 'key' } = situation
   return provider.toRequest(
-    { ask: askWith(ask), model: modelOf(rules, id), outputCap: 1000, stream },
+    { request: askWith(request), model: getModel(rules, id), outputCap: 1000, stream },
     { baseUrl: baseUrl ?? 'https://api.openai.com/v1', apiKey },
   )
 }
@@ -336,7 +336,7 @@ describe('OpenAI request', () => {
   })
 
   test('contains everything that a permissive model accepts', () => {
-    const request = requestFor({ ask: fullAsk, stream: true })
+    const request = requestFor({ request: fullAsk, stream: true })
     expect(request.droppedParameters).toEqual([])
     expect(JSON.parse(request.body)).toMatchInlineSnapshot(`
       {
@@ -410,7 +410,7 @@ describe('OpenAI request', () => {
 
   test('drops and reports what a strict model rejects', () => {
     const request = requestFor({
-      ask: { ...fullAsk, extras: { verbosity: 'low', web_search_options: {} } },
+      request: { ...fullAsk, extras: { verbosity: 'low', web_search_options: {} } },
       rules: strictRules,
       stream: true,
     })
@@ -563,8 +563,13 @@ describe('OpenAI request', () => {
       passExtras: fc.boolean(),
     })
     fc.assert(
-      fc.property(asks, rules, fc.boolean(), fc.boolean(), (ask, given, stream, isOfficial) => {
-        const request = requestFor({ ask, rules: given, stream, provider: isOfficial ? official : compatible })
+      fc.property(asks, rules, fc.boolean(), fc.boolean(), (chatRequest, given, stream, isOfficial) => {
+        const request = requestFor({
+          request: chatRequest,
+          rules: given,
+          stream,
+          provider: isOfficial ? official : compatible,
+        })
         const body = JSON.parse(request.body) as Json
         expectValid(body)
         expect(request.body.isWellFormed() && !/(?<!\\)(?:\\\\)*\\ud[89a-f]/.test(request.body)).toBe(true)
@@ -576,12 +581,12 @@ describe('OpenAI request', () => {
         if (given.sampling === 'rejected') expect(body).not.toContainKeys(['temperature'])
         if (given.sampling === 'only_with_effort_none' && body.reasoning_effort !== 'none')
           expect(body.temperature).toBeUndefined()
-        if (ask.tools.length > 0 && given.toolsNeedEffortNone) expect(body.reasoning_effort).toBe('none')
+        if (chatRequest.tools.length > 0 && given.toolsNeedEffortNone) expect(body.reasoning_effort).toBe('none')
         else if (body.reasoning_effort !== undefined) expect(given.efforts).toContain(body.reasoning_effort as 'low')
         if (body.response_format !== undefined) expect(given.responseFormat).not.toBe('none')
         if ((body.response_format as Json | undefined)?.type === 'json_object')
           expect(JSON.stringify(body.messages)).toMatch(/json/i)
-        if (ask.temperature !== null && body.temperature === undefined)
+        if (chatRequest.temperature !== null && body.temperature === undefined)
           expect(request.droppedParameters).toContain('temperature')
       }),
       { numRuns: 300 },
@@ -589,16 +594,16 @@ describe('OpenAI request', () => {
   })
 
   test('joins the URL without duplication and adds `/v1` only without a version', () => {
-    const addressOf = (baseUrl: string) => requestFor({ baseUrl, provider: compatible }).url
-    expect(addressOf('https://api.openai.com/v1')).toBe('https://api.openai.com/v1/chat/completions')
-    expect(addressOf('https://api.openai.com/v1/')).toBe('https://api.openai.com/v1/chat/completions')
-    expect(addressOf('http://127.0.0.1:11434')).toBe('http://127.0.0.1:11434/v1/chat/completions')
-    expect(addressOf('https://api.groq.com/openai/')).toBe('https://api.groq.com/openai/v1/chat/completions')
-    expect(addressOf('https://openrouter.ai/api/v1')).toBe('https://openrouter.ai/api/v1/chat/completions')
-    expect(addressOf('https://host/v1beta/openai/')).toBe('https://host/v1beta/openai/chat/completions')
-    expect(addressOf('https://v1.host')).toBe('https://v1.host/v1/chat/completions')
-    expect(addressOf('https://host/chat/completions')).toBe('https://host/chat/completions')
-    expect(addressOf('https://x.openai.azure.com/openai/deployments/d?api-version=1')).toBe(
+    const getAddress = (baseUrl: string) => requestFor({ baseUrl, provider: compatible }).url
+    expect(getAddress('https://api.openai.com/v1')).toBe('https://api.openai.com/v1/chat/completions')
+    expect(getAddress('https://api.openai.com/v1/')).toBe('https://api.openai.com/v1/chat/completions')
+    expect(getAddress('http://127.0.0.1:11434')).toBe('http://127.0.0.1:11434/v1/chat/completions')
+    expect(getAddress('https://api.groq.com/openai/')).toBe('https://api.groq.com/openai/v1/chat/completions')
+    expect(getAddress('https://openrouter.ai/api/v1')).toBe('https://openrouter.ai/api/v1/chat/completions')
+    expect(getAddress('https://host/v1beta/openai/')).toBe('https://host/v1beta/openai/chat/completions')
+    expect(getAddress('https://v1.host')).toBe('https://v1.host/v1/chat/completions')
+    expect(getAddress('https://host/chat/completions')).toBe('https://host/chat/completions')
+    expect(getAddress('https://x.openai.azure.com/openai/deployments/d?api-version=1')).toBe(
       'https://x.openai.azure.com/openai/deployments/d/chat/completions?api-version=1',
     )
   })
@@ -617,22 +622,22 @@ describe('OpenAI request', () => {
   })
 
   test('uses the nearest supported effort, the higher of two', () => {
-    const effortOf = (reasoningEffort: ChatRequest['reasoningEffort'], efforts: ParameterRules['efforts']) =>
-      bodyFor({ ask: { reasoningEffort }, rules: { efforts } }).reasoning_effort
-    expect(effortOf('max', ['low', 'medium', 'high'])).toBe('high')
-    expect(effortOf('none', ['minimal', 'low'])).toBe('minimal')
-    expect(effortOf('minimal', ['none', 'low'])).toBe('low')
-    expect(effortOf('medium', ['medium'])).toBe('medium')
-    expect(effortOf('low', [])).toBeUndefined()
-    expect(effortOf(null, ['low'])).toBeUndefined()
+    const getEffort = (reasoningEffort: ChatRequest['reasoningEffort'], efforts: ParameterRules['efforts']) =>
+      bodyFor({ request: { reasoningEffort }, rules: { efforts } }).reasoning_effort
+    expect(getEffort('max', ['low', 'medium', 'high'])).toBe('high')
+    expect(getEffort('none', ['minimal', 'low'])).toBe('minimal')
+    expect(getEffort('minimal', ['none', 'low'])).toBe('low')
+    expect(getEffort('medium', ['medium'])).toBe('medium')
+    expect(getEffort('low', [])).toBeUndefined()
+    expect(getEffort(null, ['low'])).toBeUndefined()
   })
 
   test('falls back to json_object with the schema in the messages when it is not supported', () => {
-    const ask = {
+    const request = {
       messages: [{ role: 'system' as const, text: 'Be kind.' }, hello],
       responseFormat: fullAsk.responseFormat,
     }
-    const body = bodyFor({ ask: ask as Partial<ChatRequest>, rules: { responseFormat: 'json_object' } })
+    const body = bodyFor({ request: request as Partial<ChatRequest>, rules: { responseFormat: 'json_object' } })
     expect(body.response_format).toEqual({ type: 'json_object' })
     expect(body.messages).toEqual([
       {
@@ -646,18 +651,18 @@ describe('OpenAI request', () => {
 
   test('adds the word JSON to the messages for json_object only if missing', () => {
     const responseFormat = { type: 'json_object' } as const
-    expect(bodyFor({ ask: { responseFormat } }).messages).toEqual([
+    expect(bodyFor({ request: { responseFormat } }).messages).toEqual([
       { role: 'system', content: 'Answer with one JSON object.' },
       { role: 'user', content: 'Hello' },
     ])
     const named: Message = { role: 'user', content: [{ type: 'text', text: 'As Json, please' }], name: null }
-    expect(bodyFor({ ask: { responseFormat, messages: [named] } }).messages).toEqual([
+    expect(bodyFor({ request: { responseFormat, messages: [named] } }).messages).toEqual([
       { role: 'user', content: 'As Json, please' },
     ])
   })
 
   test('omits a tool choice without tools', () => {
-    expect(bodyFor({ ask: { toolChoice: 'required', parallelToolCalls: true } })).not.toContainKeys([
+    expect(bodyFor({ request: { toolChoice: 'required', parallelToolCalls: true } })).not.toContainKeys([
       'tools',
       'tool_choice',
       'parallel_tool_calls',
@@ -677,7 +682,7 @@ describe('OpenAI request', () => {
       min_p: null,
       'bad\r\nname': 1,
     }
-    const atOpenai = requestFor({ ask: { extras } })
+    const atOpenai = requestFor({ request: { extras } })
     expect(JSON.parse(atOpenai.body)).toEqual({
       verbosity: 'low',
       model: 'gpt-5.5',
@@ -685,32 +690,35 @@ describe('OpenAI request', () => {
       max_completion_tokens: 1000,
     })
     expect(atOpenai.droppedParameters).toEqual(['top_k'])
-    const elsewhere = bodyFor({ ask: { extras: { ...extras, __proto__: null } }, provider: compatible })
+    const elsewhere = bodyFor({ request: { extras: { ...extras, __proto__: null } }, provider: compatible })
     expect(elsewhere).toMatchObject({ top_k: 5, verbosity: 'low', model: 'gpt-5.5' })
     expect(elsewhere).not.toContainKeys(['user', 'metadata', 'stream', 'n'])
-    const strict = requestFor({ ask: { extras }, provider: compatible, rules: { passExtras: false } })
+    const strict = requestFor({ request: { extras }, provider: compatible, rules: { passExtras: false } })
     expect(strict.droppedParameters).toEqual(['verbosity', 'top_k'])
   })
 
   test('omits for OpenAI what its models reject with 400', () => {
     const extras = { web_search_options: {}, prompt_cache_retention: '24h', modalities: ['text', 'audio'], audio: {} }
-    const dropped: readonly string[] = requestFor({ ask: { extras }, id: 'gpt-6-luna' }).droppedParameters
+    const dropped: readonly string[] = requestFor({ request: { extras }, id: 'gpt-6-luna' }).droppedParameters
     expect(dropped).toEqual(Object.keys(extras))
-    expect(bodyFor({ ask: { extras }, id: 'gpt-5.5' }).prompt_cache_retention).toBe('24h')
+    expect(bodyFor({ request: { extras }, id: 'gpt-5.5' }).prompt_cache_retention).toBe('24h')
   })
 
   test('never requests a service tier above the billed price', () => {
     const sentTo = (id: string) => (service_tier: string) => {
-      const model = catalog.find(one => one.id === id)
+      const model = catalog.find(item => item.id === id)
       if (model === undefined) throw new Error(`no ${id} in the catalog`)
-      const ask = askWith({ extras: { service_tier } })
+      const request = askWith({ extras: { service_tier } })
       const access = { baseUrl: 'https://api.openai.com/v1', apiKey: 'key' }
-      return JSON.parse(official.toRequest({ ask, model, outputCap: 1000, stream: false }, access).body).service_tier
+      return JSON.parse(official.toRequest({ request, model, outputCap: 1000, stream: false }, access).body)
+        .service_tier
     }
     const tiers = ['auto', 'default', 'flex', 'priority', 'fast', 'scale']
     expect(tiers.map(sentTo('gpt-5.5'))).toEqual(['auto', 'default', 'flex', undefined, undefined, undefined])
     expect(tiers.map(sentTo('gpt-4.1'))).toEqual(['auto', 'default', undefined, undefined, undefined, undefined])
-    expect(requestFor({ ask: { extras: { service_tier: 'priority' } } }).droppedParameters).toEqual(['service_tier'])
+    expect(requestFor({ request: { extras: { service_tier: 'priority' } } }).droppedParameters).toEqual([
+      'service_tier',
+    ])
   })
 
   test('keeps order and parts of a conversation with images and tools', () => {
@@ -736,7 +744,7 @@ describe('OpenAI request', () => {
       { role: 'tool', callId: 'c1', text: 'sunny' },
       { role: 'assistant', text: null, reasoning: null, toolCalls: [], name: 'white space' },
     ]
-    expect(bodyFor({ ask: { messages } }).messages).toMatchInlineSnapshot(`
+    expect(bodyFor({ request: { messages } }).messages).toMatchInlineSnapshot(`
       [
         {
           "content": [
@@ -793,7 +801,7 @@ describe('OpenAI request', () => {
         },
       ]
     `)
-    const elsewhere = bodyFor({ ask: { messages }, provider: compatible }).messages as Json[]
+    const elsewhere = bodyFor({ request: { messages }, provider: compatible }).messages as Json[]
     expect(elsewhere[1]?.reasoning_content).toBe('hm')
   })
 
@@ -802,9 +810,9 @@ describe('OpenAI request', () => {
       { type: 'text', text: 'a' },
       { type: 'text', text: 'b' },
     ] as const
-    const ask = { messages: [{ role: 'user', content, name: null }] as Message[] }
-    expect((bodyFor({ ask }).messages as Json[])[0]?.content).toHaveLength(2)
-    expect((bodyFor({ ask, provider: compatible }).messages as Json[])[0]?.content).toBe('a\nb')
+    const request = { messages: [{ role: 'user', content, name: null }] as Message[] }
+    expect((bodyFor({ request }).messages as Json[])[0]?.content).toHaveLength(2)
+    expect((bodyFor({ request, provider: compatible }).messages as Json[])[0]?.content).toBe('a\nb')
   })
 
   test('renames tool call IDs that the server would reject, consistently', () => {
@@ -819,22 +827,22 @@ describe('OpenAI request', () => {
       },
       { role: 'tool', callId: id, text: 'sunny' },
     ]
-    const idsOf = (situation: Situation) =>
+    const getIds = (situation: Situation) =>
       (
-        bodyFor({ ...situation, ask: { messages } }).messages as {
+        bodyFor({ ...situation, request: { messages } }).messages as {
           tool_calls?: { id: string }[]
           tool_call_id?: string
         }[]
       ).map(({ tool_calls: calls, tool_call_id: result }) => calls?.[0]?.id ?? result)
-    expect(idsOf({})).toEqual(['call00001', 'call00001'])
-    expect(idsOf({ provider: compatible, baseUrl: 'https://api.mistral.ai/v1' })).toEqual(['call00001', 'call00001'])
-    expect(idsOf({ provider: compatible })).toEqual([id, id])
+    expect(getIds({})).toEqual(['call00001', 'call00001'])
+    expect(getIds({ provider: compatible, baseUrl: 'https://api.mistral.ai/v1' })).toEqual(['call00001', 'call00001'])
+    expect(getIds({ provider: compatible })).toEqual([id, id])
   })
 
   test('sends a thought signature only to Google', () => {
     const call = { id: 'c', name: 'weather', arguments: '{}', signature: 'sig' }
     const messages: Message[] = [{ role: 'assistant', text: null, reasoning: null, toolCalls: [call], name: null }]
-    const sentTo = (baseUrl: string) => requestFor({ ask: { messages }, provider: compatible, baseUrl }).body
+    const sentTo = (baseUrl: string) => requestFor({ request: { messages }, provider: compatible, baseUrl }).body
     expect(sentTo('https://generativelanguage.googleapis.com/v1beta/openai/')).toContain(
       '"extra_content":{"google":{"thought_signature":"sig"}}',
     )
@@ -843,16 +851,16 @@ describe('OpenAI request', () => {
 
   test('never contains unpaired surrogates, but keeps text that spells their escape', () => {
     const text = 'a\ud83d b \\ud83d c 😀'
-    const body = bodyFor({ ask: { messages: [{ role: 'system', text }] } })
+    const body = bodyFor({ request: { messages: [{ role: 'system', text }] } })
     expect(body.messages).toEqual([{ role: 'system', content: 'a\ufffd b \\ud83d c 😀' }])
   })
 })
 
 // ------------------------------------------------------------------------------------------------ reading answers
 
-const chunkOf = (fields: Json) => `data: ${JSON.stringify({ id: 'a1', model: 'm', choices: [], ...fields })}\n\n`
-const deltaOf = (delta: unknown, finish: unknown = null, index: unknown = 0) =>
-  chunkOf({ choices: [{ index, delta, finish_reason: finish }] })
+const getChunk = (fields: Json) => `data: ${JSON.stringify({ id: 'a1', model: 'm', choices: [], ...fields })}\n\n`
+const getDelta = (delta: unknown, finish: unknown = null, index: unknown = 0) =>
+  getChunk({ choices: [{ index, delta, finish_reason: finish }] })
 const done = 'data: [DONE]\n\n'
 
 function read(text: string, provider = compatible, choices?: number): AnswerPart[] {
@@ -860,7 +868,7 @@ function read(text: string, provider = compatible, choices?: number): AnswerPart
 }
 
 /** Removes the parts that most cases ignore. */
-function contentOf(answer: readonly AnswerPart[]): AnswerPart[] {
+function getContent(answer: readonly AnswerPart[]): AnswerPart[] {
   return answer.filter(part => part.type !== 'served')
 }
 
@@ -894,25 +902,25 @@ function callsIn(answer: readonly AnswerPart[]): { id: string; name: string; arg
   return calls
 }
 
-const callDelta = (...calls: Json[]) => deltaOf({ tool_calls: calls })
+const callDelta = (...calls: Json[]) => getDelta({ tool_calls: calls })
 
 describe('OpenAI stream end', () => {
   test('ends at `[DONE]` after a finish reason and reads nothing after it', () => {
     expect(
-      contentOf(read(deltaOf({ content: 'Hi' }) + deltaOf({}, 'stop') + done + deltaOf({ content: 'more' }))),
+      getContent(read(getDelta({ content: 'Hi' }) + getDelta({}, 'stop') + done + getDelta({ content: 'more' }))),
     ).toEqual([text('Hi'), finish('stop'), ended])
   })
 
   test('ends with the body after a finish reason without `[DONE]`', () => {
-    expect(contentOf(read(deltaOf({ content: 'Hi' }, 'stop')))).toEqual([text('Hi'), finish('stop'), ended])
+    expect(getContent(read(getDelta({ content: 'Hi' }, 'stop')))).toEqual([text('Hi'), finish('stop'), ended])
   })
 
   test('accepts `[DONE]` without any finish reason, but not with only some missing', () => {
-    expect(contentOf(read(deltaOf({ content: 'Hi' }) + done))).toEqual([text('Hi'), finish('stop'), ended])
-    expect(contentOf(read(done))).toEqual([finish('stop'), ended])
-    const oneOfTwo = deltaOf({ content: 'a' }, 'stop', 0) + deltaOf({ content: 'b' }, null, 1)
+    expect(getContent(read(getDelta({ content: 'Hi' }) + done))).toEqual([text('Hi'), finish('stop'), ended])
+    expect(getContent(read(done))).toEqual([finish('stop'), ended])
+    const oneOfTwo = getDelta({ content: 'a' }, 'stop', 0) + getDelta({ content: 'b' }, null, 1)
     for (const answer of [
-      read(deltaOf({ content: 'Hi' }) + done, official),
+      read(getDelta({ content: 'Hi' }) + done, official),
       read(done, official),
       read(oneOfTwo + done),
     ])
@@ -920,20 +928,20 @@ describe('OpenAI stream end', () => {
   })
 
   test('requires all requested choices before the end of the body', () => {
-    const first = deltaOf({ content: 'a' }, 'stop', 0)
-    expect(contentOf(read(first, official, 2))).toEqual([text('a')])
+    const first = getDelta({ content: 'a' }, 'stop', 0)
+    expect(getContent(read(first, official, 2))).toEqual([text('a')])
     expect(read(first + done, official, 2).at(-1)).toEqual(ended)
-    expect(read(first + deltaOf({ content: 'b' }, 'stop', 1), official, 2).at(-1)).toEqual(ended)
+    expect(read(first + getDelta({ content: 'b' }, 'stop', 1), official, 2).at(-1)).toEqual(ended)
   })
 
   test('reports truncation without `[DONE]` and finish reason', () => {
-    expect(contentOf(read(deltaOf({ content: 'Hi' })))).toEqual([text('Hi')])
-    expect(contentOf(read(deltaOf({ content: 'Hi' }, '')))).toEqual([text('Hi')])
+    expect(getContent(read(getDelta({ content: 'Hi' })))).toEqual([text('Hi')])
+    expect(getContent(read(getDelta({ content: 'Hi' }, '')))).toEqual([text('Hi')])
     expect(read('')).toEqual([])
-    const oneOfTwo = deltaOf({ content: 'a' }, 'stop', 0) + deltaOf({ content: 'b' }, null, 1)
-    expect(contentOf(read(oneOfTwo))).toEqual([text('a'), text('b', 1)])
-    const message = chunkOf({ choices: [{ index: 0, message: { content: 'Hi' }, finish_reason: null }] })
-    expect(contentOf(read(message))).toEqual([text('Hi')])
+    const oneOfTwo = getDelta({ content: 'a' }, 'stop', 0) + getDelta({ content: 'b' }, null, 1)
+    expect(getContent(read(oneOfTwo))).toEqual([text('a'), text('b', 1)])
+    const message = getChunk({ choices: [{ index: 0, message: { content: 'Hi' }, finish_reason: null }] })
+    expect(getContent(read(message))).toEqual([text('Hi')])
   })
 
   test('accepts a complete completion as one event', () => {
@@ -944,23 +952,23 @@ describe('OpenAI stream end', () => {
       choices: [{ index: 0, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }],
       usage: { prompt_tokens: 1, completion_tokens: 1 },
     }
-    const answer: AnswerPart[] = contentOf(read(`data: ${JSON.stringify(whole)}\n\n`))
+    const answer: AnswerPart[] = getContent(read(`data: ${JSON.stringify(whole)}\n\n`))
     expect(answer.slice(1)).toEqual([text('Hi'), finish('stop'), ended])
   })
 
   test('ignores a final message that repeats the deltas', () => {
-    const last = chunkOf({ choices: [{ index: 0, message: { content: 'Hi' }, finish_reason: 'stop' }] })
-    expect(contentOf(read(deltaOf({ content: 'Hi' }) + last))).toEqual([text('Hi'), finish('stop'), ended])
+    const last = getChunk({ choices: [{ index: 0, message: { content: 'Hi' }, finish_reason: 'stop' }] })
+    expect(getContent(read(getDelta({ content: 'Hi' }) + last))).toEqual([text('Hi'), finish('stop'), ended])
   })
 })
 
 describe('OpenAI chunks', () => {
   test('take ID and model from the first chunk that has them, ignoring chunks without choices [15]', () => {
     const answer = read(
-      chunkOf({ id: '', model: '', prompt_filter_results: [] }) +
-        chunkOf({ id: 'x', model: '' }) +
-        deltaOf({ content: 'Hi' }) +
-        chunkOf({}) +
+      getChunk({ id: '', model: '', prompt_filter_results: [] }) +
+        getChunk({ id: 'x', model: '' }) +
+        getDelta({ content: 'Hi' }) +
+        getChunk({}) +
         done,
     )
     expect(answer).toEqual([{ type: 'served', id: 'x', model: 'm' }, text('Hi'), finish('stop'), ended])
@@ -969,11 +977,11 @@ describe('OpenAI chunks', () => {
   test('carry usage in the last or finish chunk, the choice or x_groq; the last one counts [16]', () => {
     const usage = { prompt_tokens: 3, completion_tokens: 2 }
     const places = [
-      deltaOf({}, 'stop') + chunkOf({ usage }),
-      chunkOf({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], usage }),
-      chunkOf({ choices: [{ index: 0, delta: {}, finish_reason: 'stop', usage }] }),
-      chunkOf({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], x_groq: { usage } }),
-      chunkOf({ usage: { prompt_tokens: 3, completion_tokens: 1 } }) + chunkOf({ usage: null }) + chunkOf({ usage }),
+      getDelta({}, 'stop') + getChunk({ usage }),
+      getChunk({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], usage }),
+      getChunk({ choices: [{ index: 0, delta: {}, finish_reason: 'stop', usage }] }),
+      getChunk({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], x_groq: { usage } }),
+      getChunk({ usage: { prompt_tokens: 3, completion_tokens: 1 } }) + getChunk({ usage: null }) + getChunk({ usage }),
     ]
     for (const place of places) {
       expect(read(place + done).find(part => part.type === 'usage')).toEqual({
@@ -981,7 +989,7 @@ describe('OpenAI chunks', () => {
         usage: { inputTokens: 3, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 2, reasoningTokens: 0 },
       })
     }
-    expect(read(chunkOf({ usage: {} }) + done).some(part => part.type === 'usage')).toBe(false)
+    expect(read(getChunk({ usage: {} }) + done).some(part => part.type === 'usage')).toBe(false)
   })
 
   test('without delta or with an empty one yield nothing [18]', () => {
@@ -995,14 +1003,14 @@ describe('OpenAI chunks', () => {
       null,
       undefined,
     ]
-    expect(contentOf(read(silent.map(delta => deltaOf(delta)).join('') + done))).toEqual([finish('stop'), ended])
+    expect(getContent(read(silent.map(delta => getDelta(delta)).join('') + done))).toEqual([finish('stop'), ended])
   })
 
   test('keep the first finish reason, map unusual ones, and read unknown ones as stop [19, 20]', () => {
-    const reasonOf = (...reasons: unknown[]) =>
-      contentOf(read(reasons.map(reason => deltaOf({ content: 'x' }, reason)).join('') + done))[1]
-    expect(reasonOf('length', 'stop')).toEqual(finish('length'))
-    expect(reasonOf('null', 'length')).toEqual(finish('length'))
+    const findReason = (...reasons: unknown[]) =>
+      getContent(read(reasons.map(reason => getDelta({ content: 'x' }, reason)).join('') + done))[1]
+    expect(findReason('length', 'stop')).toEqual(finish('length'))
+    expect(findReason('null', 'length')).toEqual(finish('length'))
     for (const reason of [
       'stop',
       'eos',
@@ -1017,30 +1025,30 @@ describe('OpenAI chunks', () => {
       'constructor',
       '__proto__',
     ])
-      expect(reasonOf(reason)).toEqual(finish('stop'))
+      expect(findReason(reason)).toEqual(finish('stop'))
     for (const reason of ['max_tokens', 'model_length', 'MAX_TOKENS'])
-      expect(reasonOf(reason)).toEqual(finish('length'))
+      expect(findReason(reason)).toEqual(finish('length'))
     for (const reason of ['content_filter', 'sensitive', 'content_filter: PROHIBITED_CONTENT'])
-      expect(reasonOf(reason)).toEqual(finish('content_filter'))
+      expect(findReason(reason)).toEqual(finish('content_filter'))
   })
 
   test('with a failing finish reason end the response [20]', () => {
     for (const reason of ['error', 'network_error', 'function_call_filter: MALFORMED_FUNCTION_CALL']) {
-      const answer = read(deltaOf({ content: 'x' }) + deltaOf({}, reason) + done)
+      const answer = read(getDelta({ content: 'x' }) + getDelta({}, reason) + done)
       expect(failureIn(answer)).toMatchObject({ kind: 'generation_failed', blame: 'upstream', retryable: true })
       expect(answer.at(-1)?.type).toBe('failure')
     }
   })
 
   test('without text are valid when reasoning used up the cap [21]', () => {
-    expect(contentOf(read(deltaOf({ content: '' }, 'length') + done))).toEqual([finish('length'), ended])
+    expect(getContent(read(getDelta({ content: '' }, 'length') + done))).toEqual([finish('length'), ended])
   })
 
   test('derive tool_calls from the calls sent, whatever the finish reason [22]', () => {
     const call = callDelta({ index: 0, id: 'c', function: { name: 'f', arguments: '{}' } })
-    expect(read(call + deltaOf({}, 'stop') + done)).toContainEqual(finish('tool_calls'))
-    expect(read(deltaOf({ content: 'x' }, 'tool_calls') + done)).toContainEqual(finish('stop'))
-    expect(read(call + deltaOf({}, 'length') + done)).toContainEqual(finish('length'))
+    expect(read(call + getDelta({}, 'stop') + done)).toContainEqual(finish('tool_calls'))
+    expect(read(getDelta({ content: 'x' }, 'tool_calls') + done)).toContainEqual(finish('stop'))
+    expect(read(call + getDelta({}, 'length') + done)).toContainEqual(finish('length'))
   })
 
   const piece = (index: unknown, id: unknown, name: unknown, args: unknown, rest: Json = {}) => ({
@@ -1193,7 +1201,7 @@ describe('OpenAI chunks', () => {
       [two[0]] as typeof two,
     ],
     'the legacy function_call': [
-      deltaOf({ function_call: { name: 'f', arguments: '' } }) + deltaOf({ function_call: { arguments: '{"x":1}' } }),
+      getDelta({ function_call: { name: 'f', arguments: '' } }) + getDelta({ function_call: { arguments: '{"x":1}' } }),
       [{ ...two[0], id: 'call_a1_0' }] as typeof two,
     ],
     'an emoji cut in its middle': [
@@ -1203,7 +1211,7 @@ describe('OpenAI chunks', () => {
   }
   for (const [shape, [stream, calls]] of Object.entries(shapes)) {
     test(`support tool calls: ${shape} [23–26]`, () => {
-      expect(callsIn(read(stream + deltaOf({}, 'tool_calls') + done))).toEqual(calls)
+      expect(callsIn(read(stream + getDelta({}, 'tool_calls') + done))).toEqual(calls)
     })
   }
 
@@ -1215,13 +1223,13 @@ describe('OpenAI chunks', () => {
 
   test('keep text before, between and after calls in order [27]', () => {
     const stream =
-      deltaOf({ content: 'a' }) +
+      getDelta({ content: 'a' }) +
       callDelta(piece(0, 'a', 'f', '')) +
-      deltaOf({ content: 'b' }) +
+      getDelta({ content: 'b' }) +
       callDelta(piece(0, undefined, undefined, '{"x":1}')) +
-      deltaOf({ content: 'c' }, 'tool_calls') +
+      getDelta({ content: 'c' }, 'tool_calls') +
       done
-    expect(contentOf(read(stream)).map(part => ('text' in part ? part.text : part.type))).toEqual([
+    expect(getContent(read(stream)).map(part => ('text' in part ? part.text : part.type))).toEqual([
       'a',
       'tool_call',
       'b',
@@ -1235,19 +1243,19 @@ describe('OpenAI chunks', () => {
   test("read one of two equal reasoning fields, and Mistral's thinking parts [28]", () => {
     const reasoning = (value: string): AnswerPart => ({ type: 'reasoning', choice: 0, text: value })
     expect(
-      contentOf(
+      getContent(
         read(
-          deltaOf({ reasoning_content: 'hm', reasoning: 'hm', content: '' }) +
-            deltaOf({ reasoning: ' so' }) +
-            deltaOf({ content: 'Hi' }) +
+          getDelta({ reasoning_content: 'hm', reasoning: 'hm', content: '' }) +
+            getDelta({ reasoning: ' so' }) +
+            getDelta({ content: 'Hi' }) +
             done,
         ),
       ).slice(0, 2),
     ).toEqual([reasoning('hm so'), text('Hi')])
     expect(
-      contentOf(
+      getContent(
         read(
-          deltaOf({
+          getDelta({
             reasoning_details: [
               { type: 'reasoning.summary', summary: 'hm' },
               { type: 'reasoning.encrypted', data: 'x' },
@@ -1257,9 +1265,9 @@ describe('OpenAI chunks', () => {
       )[0],
     ).toEqual(reasoning('hm'))
     expect(
-      contentOf(
+      getContent(
         read(
-          deltaOf({
+          getDelta({
             content: [{ type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] }, { type: 'text', text: 'Hi' }, 5],
           }) + done,
         ),
@@ -1271,12 +1279,12 @@ describe('OpenAI chunks', () => {
     const inline = '\n<think>why < not</think>\n\nAnswer <think>x'
     for (let size = 1; size <= inline.length; size += 1) {
       const pieces = inline.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? []
-      const stream = pieces.map(content => deltaOf({ content })).join('') + done
-      expect(contentOf(read(stream)).slice(0, 2)).toEqual([
+      const stream = pieces.map(content => getDelta({ content })).join('') + done
+      expect(getContent(read(stream)).slice(0, 2)).toEqual([
         { type: 'reasoning', choice: 0, text: 'why < not' },
         text('Answer <think>x'),
       ])
-      expect(contentOf(read(stream, official))[0]).toEqual(text(inline))
+      expect(getContent(read(stream, official))[0]).toEqual(text(inline))
     }
   })
 
@@ -1284,17 +1292,21 @@ describe('OpenAI chunks', () => {
     const inline = '<think>a</think>\n\n<think>b</think><thought>c</thought> \n Answer </think> <think>d</think>'
     for (let size = 1; size <= inline.length; size += 1) {
       const pieces = inline.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? []
-      expect(contentOf(read(pieces.map(content => deltaOf({ content })).join('') + done)).slice(0, 2)).toEqual([
+      expect(getContent(read(pieces.map(content => getDelta({ content })).join('') + done)).slice(0, 2)).toEqual([
         { type: 'reasoning', choice: 0, text: 'abc' },
         // In the middle of an answer, a tag is what the answer is about.
         text('Answer </think> <think>d</think>'),
       ])
     }
     const many = `${'<think></think>'.repeat(100_000)}Answer`
-    expect(contentOf(read(deltaOf({ content: many }) + done))[0]).toEqual(text('Answer'))
+    expect(getContent(read(getDelta({ content: many }) + done))[0]).toEqual(text('Answer'))
     for (const end of ['<think>a</think>', '<think>a</think> \n', '<think>a</think><think>'])
-      expect(contentOf(read(deltaOf({ content: end }) + done))[0]).toEqual({ type: 'reasoning', choice: 0, text: 'a' })
-    expect(contentOf(read(deltaOf({ content: '<think>a</think> <thi' }) + done)).slice(0, 2)).toEqual([
+      expect(getContent(read(getDelta({ content: end }) + done))[0]).toEqual({
+        type: 'reasoning',
+        choice: 0,
+        text: 'a',
+      })
+    expect(getContent(read(getDelta({ content: '<think>a</think> <thi' }) + done)).slice(0, 2)).toEqual([
       { type: 'reasoning', choice: 0, text: 'a' },
       text('<thi'),
     ])
@@ -1322,7 +1334,7 @@ describe('OpenAI chunks', () => {
     const inline = '<thought>why</think></thought>Answer'
     for (let size = 1; size <= inline.length; size += 1) {
       const pieces = inline.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? []
-      expect(contentOf(read(pieces.map(content => deltaOf({ content })).join('') + done)).slice(0, 2)).toEqual([
+      expect(getContent(read(pieces.map(content => getDelta({ content })).join('') + done)).slice(0, 2)).toEqual([
         { type: 'reasoning', choice: 0, text: 'why</think>' },
         text('Answer'),
       ])
@@ -1331,23 +1343,23 @@ describe('OpenAI chunks', () => {
 
   test('read an incomplete tag as text and an unclosed thought as reasoning [28]', () => {
     for (const content of ['<', '<thin', '  <thinking>', '<thoughts>', ' '.repeat(100)])
-      expect(contentOf(read(deltaOf({ content }) + done))[0]).toEqual(text(content))
-    expect(contentOf(read(deltaOf({ content: '<think>a</thi' }) + done))[0]).toEqual({
+      expect(getContent(read(getDelta({ content }) + done))[0]).toEqual(text(content))
+    expect(getContent(read(getDelta({ content: '<think>a</thi' }) + done))[0]).toEqual({
       type: 'reasoning',
       choice: 0,
       text: 'a</thi',
     })
-    expect(contentOf(read(deltaOf({ content: '<thi' })))).toEqual([text('<thi')])
+    expect(getContent(read(getDelta({ content: '<thi' })))).toEqual([text('<thi')])
   })
 
   test('keep interleaved choices apart, each with its own finish [31]', () => {
     const stream =
-      deltaOf({ content: 'a' }, null, 0) +
-      deltaOf({ content: 'b' }, null, 1) +
-      deltaOf({ content: 'c' }, 'stop', 0) +
-      deltaOf({}, 'length', 1) +
+      getDelta({ content: 'a' }, null, 0) +
+      getDelta({ content: 'b' }, null, 1) +
+      getDelta({ content: 'c' }, 'stop', 0) +
+      getDelta({}, 'length', 1) +
       done
-    expect(contentOf(read(stream))).toEqual([
+    expect(getContent(read(stream))).toEqual([
       text('a'),
       text('b', 1),
       text('c'),
@@ -1359,22 +1371,22 @@ describe('OpenAI chunks', () => {
 
   test('stream a refusal and ignore `false` and empty ones [32]', () => {
     const stream =
-      deltaOf({ refusal: false }) +
-      deltaOf({ refusal: '' }) +
-      deltaOf({ refusal: 'No' }) +
-      deltaOf({ refusal: ', sorry' }, 'stop') +
+      getDelta({ refusal: false }) +
+      getDelta({ refusal: '' }) +
+      getDelta({ refusal: 'No' }) +
+      getDelta({ refusal: ', sorry' }, 'stop') +
       done
-    expect(contentOf(read(stream))).toEqual([{ type: 'refusal', choice: 0, text: 'No, sorry' }, finish('stop'), ended])
+    expect(getContent(read(stream))).toEqual([{ type: 'refusal', choice: 0, text: 'No, sorry' }, finish('stop'), ended])
   })
 
   test('carry log probabilities per token [33]', () => {
     const token = { token: 'Hi', logprob: -0.5, bytes: [72, 105] }
     const content = [{ ...token, top_logprobs: [{ ...token, extra: 1 }, null] }, { token: 5 }]
     const stream =
-      chunkOf({ choices: [{ index: 0, delta: { content: 'Hi' }, logprobs: { content } }] }) +
-      chunkOf({ choices: [{ index: 0, delta: {}, logprobs: { content: null } }] }) +
+      getChunk({ choices: [{ index: 0, delta: { content: 'Hi' }, logprobs: { content } }] }) +
+      getChunk({ choices: [{ index: 0, delta: {}, logprobs: { content: null } }] }) +
       done
-    expect(contentOf(read(stream))[1]).toEqual({
+    expect(getContent(read(stream))[1]).toEqual({
       type: 'logprobs',
       choice: 0,
       tokens: [{ ...token, top_logprobs: [token] }],
@@ -1382,24 +1394,24 @@ describe('OpenAI chunks', () => {
   })
 
   test('hold back an unpaired surrogate and replace it without its other half [34]', () => {
-    expect(contentOf(read(deltaOf({ content: 'a\ud83d' }) + deltaOf({ content: '\ude00b' }) + done))[0]).toEqual(
+    expect(getContent(read(getDelta({ content: 'a\ud83d' }) + getDelta({ content: '\ude00b' }) + done))[0]).toEqual(
       text('a😀b'),
     )
-    expect(contentOf(read(deltaOf({ content: 'a\ud83d' }) + deltaOf({ content: 'b\udc00' }) + done))[0]).toEqual(
+    expect(getContent(read(getDelta({ content: 'a\ud83d' }) + getDelta({ content: 'b\udc00' }) + done))[0]).toEqual(
       text('a\ufffdb\ufffd'),
     )
-    expect(contentOf(read(deltaOf({ content: 'a\ud83d' }, 'stop') + done))[0]).toEqual(text('a\ufffd'))
+    expect(getContent(read(getDelta({ content: 'a\ud83d' }, 'stop') + done))[0]).toEqual(text('a\ufffd'))
   })
 })
 
 describe('OpenAI failure in a response', () => {
   test('comes from an error frame of any form, and keeps its usage for billing', () => {
-    const beside = chunkOf({
+    const beside = getChunk({
       error: { code: 502, message: 'secret' },
       choices: [{ index: 0, delta: { content: '' } }],
       usage: { prompt_tokens: 1, completion_tokens: 2 },
     })
-    expect(contentOf(read(deltaOf({ content: 'x' }) + beside + done)).map(part => part.type)).toEqual([
+    expect(getContent(read(getDelta({ content: 'x' }) + beside + done)).map(part => part.type)).toEqual([
       'text',
       'usage',
       'failure',
@@ -1414,7 +1426,7 @@ describe('OpenAI failure in a response', () => {
       'event: error\ndata: {"message":"secret"}\n\n',
       'event: error\ndata: secret\n\n',
     ]) {
-      const answer = read(stream + deltaOf({ content: 'x' }) + done)
+      const answer = read(stream + getDelta({ content: 'x' }) + done)
       expect(failureIn(answer)).toMatchObject({ blame: 'upstream', retryable: true })
       expect(answer).toHaveLength(1)
       expect(JSON.stringify(answer)).not.toContain('secret')
@@ -1422,21 +1434,21 @@ describe('OpenAI failure in a response', () => {
   })
 
   test('has the kind of its code or wording', () => {
-    const kindOf = (error: unknown) => failureIn(read(`data: ${JSON.stringify({ error })}\n\n`))
-    expect(kindOf({ code: 429, message: '' })?.kind).toBe('rate_limited')
-    expect(kindOf({ type: 'overloaded_error' })?.kind).toBe('overloaded')
-    expect(kindOf({ code: 400, message: 'no' })).toMatchObject({
+    const findKind = (error: unknown) => failureIn(read(`data: ${JSON.stringify({ error })}\n\n`))
+    expect(findKind({ code: 429, message: '' })?.kind).toBe('rate_limited')
+    expect(findKind({ type: 'overloaded_error' })?.kind).toBe('overloaded')
+    expect(findKind({ code: 400, message: 'no' })).toMatchObject({
       kind: 'generation_failed',
       blame: 'upstream',
       detail: '200 400',
     })
-    expect(kindOf({ message: "This model's maximum context length is 10" })).toMatchObject({
+    expect(findKind({ message: "This model's maximum context length is 10" })).toMatchObject({
       kind: 'context_overflow',
       blame: 'caller',
     })
-    expect(kindOf({ code: 'content_filter' })).toMatchObject({ kind: 'content_filtered', retryable: false })
+    expect(findKind({ code: 'content_filter' })).toMatchObject({ kind: 'content_filtered', retryable: false })
     const choice = { index: 0, finish_reason: 'error', error: { code: 429, message: '' } }
-    for (const answer of [read(chunkOf({ choices: [choice] }) + done), compatible.readResponse({ choices: [choice] })])
+    for (const answer of [read(getChunk({ choices: [choice] }) + done), compatible.readResponse({ choices: [choice] })])
       expect(failureIn(answer)?.kind).toBe('rate_limited')
   })
 
@@ -1444,9 +1456,9 @@ describe('OpenAI failure in a response', () => {
     for (const data of ['{bad', 'null', '5', '"x"', '[]', '<html>'])
       expect(failureIn(read(`data: ${data}\n\n${done}`))?.kind).toBe('bad_answer')
     expect(
-      contentOf(
+      getContent(
         read(
-          `event: ping\ndata: x\n\nevent: ping\ndata: {}\n\ndata: \n\nevent: message\n${deltaOf({ content: 'Hi' })}${done}`,
+          `event: ping\ndata: x\n\nevent: ping\ndata: {}\n\ndata: \n\nevent: message\n${getDelta({ content: 'Hi' })}${done}`,
         ),
       )[0],
     ).toEqual(text('Hi'))
@@ -1562,12 +1574,12 @@ describe('OpenAI failure in a response', () => {
 })
 
 describe('OpenAI token counts', () => {
-  const usageOf = (usage: unknown): ReportedUsage | undefined =>
-    read(chunkOf({ usage }) + done).flatMap(part => (part.type === 'usage' ? [part.usage] : []))[0]
+  const findUsage = (usage: unknown): ReportedUsage | undefined =>
+    read(getChunk({ usage }) + done).flatMap(part => (part.type === 'usage' ? [part.usage] : []))[0]
 
   test('include cached and written input in the input, and reasoning in the output', () => {
     expect(
-      usageOf({
+      findUsage({
         prompt_tokens: 100,
         completion_tokens: 50,
         total_tokens: 150,
@@ -1579,23 +1591,23 @@ describe('OpenAI token counts', () => {
 
   test('read the cache counts of DeepSeek, Kimi and Mistral', () => {
     expect(
-      usageOf({ prompt_tokens: 10, completion_tokens: 1, prompt_cache_hit_tokens: 4, prompt_cache_miss_tokens: 6 })
+      findUsage({ prompt_tokens: 10, completion_tokens: 1, prompt_cache_hit_tokens: 4, prompt_cache_miss_tokens: 6 })
         ?.cachedInputTokens,
     ).toBe(4)
-    expect(usageOf({ prompt_tokens: 10, completion_tokens: 1, cached_tokens: 3 })?.cachedInputTokens).toBe(3)
-    expect(usageOf({ prompt_tokens: 10, completion_tokens: 1, num_cached_tokens: 2 })?.cachedInputTokens).toBe(2)
+    expect(findUsage({ prompt_tokens: 10, completion_tokens: 1, cached_tokens: 3 })?.cachedInputTokens).toBe(3)
+    expect(findUsage({ prompt_tokens: 10, completion_tokens: 1, num_cached_tokens: 2 })?.cachedInputTokens).toBe(2)
   })
 
   test('add reasoning that neither sum includes to the output', () => {
     expect(
-      usageOf({
+      findUsage({
         prompt_tokens: 10,
         completion_tokens: 5,
         total_tokens: 35,
         completion_tokens_details: { reasoning_tokens: 20 },
       }),
     ).toMatchObject({ outputTokens: 25, reasoningTokens: 20 })
-    expect(usageOf({ prompt_tokens: 35, completion_tokens: 12, total_tokens: 109 })).toMatchObject({
+    expect(findUsage({ prompt_tokens: 35, completion_tokens: 12, total_tokens: 109 })).toMatchObject({
       outputTokens: 74,
       reasoningTokens: 62,
     })
@@ -1617,7 +1629,7 @@ describe('OpenAI token counts', () => {
       },
       { requiredKeys: [] },
     )
-    expect(usageOf({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 })).toEqual({
+    expect(findUsage({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 })).toEqual({
       inputTokens: 0,
       cachedInputTokens: 0,
       cacheWriteTokens: 0,
@@ -1626,7 +1638,7 @@ describe('OpenAI token counts', () => {
     })
     fc.assert(
       fc.property(counts, wire => {
-        const usage = usageOf(wire)
+        const usage = findUsage(wire)
         if (usage === undefined) return
         for (const value of Object.values(usage))
           expect(value === null || (Number.isSafeInteger(value) && value >= 0 && value <= 1e9)).toBe(true)
@@ -1651,9 +1663,9 @@ describe('OpenAI token counts', () => {
         [{ [prompt]: nonsense, [completion]: 5 }, null, 5],
       ]),
     ] as [Record<string, unknown>, number | null, number | null][])
-      expect({ wire, usage: usageOf(wire) }).toMatchObject({ usage: { inputTokens: input, outputTokens: output } })
-    expect(usageOf({ [total]: 14 })).toBeUndefined()
-    expect(usageOf({ [prompt]: 9, completion_tokens_details: { reasoning_tokens: 7 } })).toMatchObject({
+      expect({ wire, usage: findUsage(wire) }).toMatchObject({ usage: { inputTokens: input, outputTokens: output } })
+    expect(findUsage({ [total]: 14 })).toBeUndefined()
+    expect(findUsage({ [prompt]: 9, completion_tokens_details: { reasoning_tokens: 7 } })).toMatchObject({
       outputTokens: null,
       leastOutputTokens: 7,
       reasoningTokens: 7,
@@ -1663,15 +1675,15 @@ describe('OpenAI token counts', () => {
   test('treat a count that later output exceeds as a lower bound until it is updated', () => {
     const early = { prompt_tokens: 9, completion_tokens: 1 }
     const last = (stream: string) => read(stream).findLast(part => part.type === 'usage')?.usage
-    const rest = deltaOf({ content: 'more' }) + deltaOf({}, 'stop')
-    expect(last(chunkOf({ usage: early }) + rest + done)).toMatchObject({
+    const rest = getDelta({ content: 'more' }) + getDelta({}, 'stop')
+    expect(last(getChunk({ usage: early }) + rest + done)).toMatchObject({
       inputTokens: 9,
       outputTokens: null,
       leastOutputTokens: 1,
     })
-    const whole = chunkOf({ usage: { ...early, completion_tokens: 2 } })
-    expect(last(chunkOf({ usage: early }) + rest + whole + done)).toMatchObject({ outputTokens: 2 })
-    expect(last(rest + whole + deltaOf({}) + done)).toMatchObject({ outputTokens: 2 })
+    const whole = getChunk({ usage: { ...early, completion_tokens: 2 } })
+    expect(last(getChunk({ usage: early }) + rest + whole + done)).toMatchObject({ outputTokens: 2 })
+    expect(last(rest + whole + getDelta({}) + done)).toMatchObject({ outputTokens: 2 })
   })
 })
 
@@ -1715,26 +1727,26 @@ describe('OpenAI error response', () => {
   })
 
   test('prefers a type or code to the status', () => {
-    const kindOf = (status: number, error: Json) => refused(status, { error }).kind
-    expect(kindOf(429, { type: 'insufficient_quota', code: 'insufficient_quota' })).toBe('quota_exhausted')
-    expect(kindOf(429, { code: 'rate_limit_exceeded', message: 'Limit reached on tokens per day (TPD)' })).toBe(
+    const getKind = (status: number, error: Json) => refused(status, { error }).kind
+    expect(getKind(429, { type: 'insufficient_quota', code: 'insufficient_quota' })).toBe('quota_exhausted')
+    expect(getKind(429, { code: 'rate_limit_exceeded', message: 'Limit reached on tokens per day (TPD)' })).toBe(
       'quota_exhausted',
     )
-    expect(kindOf(429, { code: 'rate_limit_exceeded', message: 'on tokens per min (TPM), see account/billing' })).toBe(
+    expect(getKind(429, { code: 'rate_limit_exceeded', message: 'on tokens per min (TPM), see account/billing' })).toBe(
       'rate_limited',
     )
-    expect(kindOf(413, { code: 'rate_limit_exceeded', message: 'reduce your message size' })).toBe('rate_limited')
-    expect(kindOf(429, { type: 'exceeded_current_quota_error', message: 'suspended' })).toBe('quota_exhausted')
-    expect(kindOf(429, { code: 'project_spend_limit_exceeded' })).toBe('quota_exhausted')
-    expect(kindOf(400, { message: 'API key not valid.' })).toBe('credential_refused')
+    expect(getKind(413, { code: 'rate_limit_exceeded', message: 'reduce your message size' })).toBe('rate_limited')
+    expect(getKind(429, { type: 'exceeded_current_quota_error', message: 'suspended' })).toBe('quota_exhausted')
+    expect(getKind(429, { code: 'project_spend_limit_exceeded' })).toBe('quota_exhausted')
+    expect(getKind(400, { message: 'API key not valid.' })).toBe('credential_refused')
     expect(refused(400, { code: 'bad argument', error: 'Incorrect API key provided: x' })).toMatchObject({
       blame: 'us',
     })
-    expect(kindOf(400, { code: 'content_policy_violation' })).toBe('content_filtered')
-    expect(kindOf(403, { code: 403, message: 'flagged', metadata: { flagged_input: 'x' } })).toBe('content_filtered')
-    expect(kindOf(400, { code: 'data_inspection_failed' })).toBe('content_filtered')
-    expect(kindOf(400, { code: 'model_decommissioned' })).toBe('model_missing')
-    expect(kindOf(400, { code: 'constructor', type: '__proto__' })).toBe('request_refused')
+    expect(getKind(400, { code: 'content_policy_violation' })).toBe('content_filtered')
+    expect(getKind(403, { code: 403, message: 'flagged', metadata: { flagged_input: 'x' } })).toBe('content_filtered')
+    expect(getKind(400, { code: 'data_inspection_failed' })).toBe('content_filtered')
+    expect(getKind(400, { code: 'model_decommissioned' })).toBe('model_missing')
+    expect(getKind(400, { code: 'constructor', type: '__proto__' })).toBe('request_refused')
   })
 
   test("recognizes a context overflow in each server's wording", () => {
@@ -1980,7 +1992,7 @@ type RecordedPayload = {
 }
 
 /** Reads recorded payloads naively as a reference; the recorded servers number their calls. */
-function expectedOf(payloads: readonly unknown[]): Expected {
+function getExpected(payloads: readonly unknown[]): Expected {
   const expected: Expected = {
     texts: {},
     reasoning: {},
@@ -2032,7 +2044,7 @@ function expectedOf(payloads: readonly unknown[]): Expected {
   return expected
 }
 
-function payloadsOf({ text: body }: Pick<Recording, 'text'>): unknown[] {
+function getPayloads({ text: body }: Pick<Recording, 'text'>): unknown[] {
   return body
     .split('\n')
     .filter(line => line.startsWith('data:'))
@@ -2060,7 +2072,7 @@ function expectAsRecorded(answer: readonly AnswerPart[], expected: Expected): vo
 }
 
 /** Some recordings under OpenAI's URL come from other servers. */
-function adapterOf({ provider, name }: Recording) {
+function getAdapter({ provider, name }: Recording) {
   return provider === 'openai' && !name.startsWith('compat-') ? official : compatible
 }
 
@@ -2071,10 +2083,10 @@ for (const folder of ['openai', 'compat'] as const) {
   describe(`OpenAI recording of ${folder}`, () => {
     for (const recording of streams) {
       const { name, bytes } = recording
-      const provider = adapterOf(recording)
+      const provider = getAdapter(recording)
       test(`${name}: reads the stream correctly for any split`, () => {
         const whole = readRecording(provider.streamReader(), bytes)
-        expectAsRecorded(whole, expectedOf(payloadsOf(recording)))
+        expectAsRecorded(whole, getExpected(getPayloads(recording)))
         for (const at of cutOffsets(bytes, bytes.length <= 8000 ? 8000 : 150)) {
           if (!Bun.deepEquals(readRecording(provider.streamReader(), bytes, [at]), whole))
             expect(`cut at ${at}`).toBe('read alike')
@@ -2088,7 +2100,7 @@ for (const folder of ['openai', 'compat'] as const) {
           const reader = provider.streamReader()
           const kept = events.slice(0, count)
           const answer = mergeParts([...kept.flatMap(event => reader.read(event)), ...reader.finish()])
-          const { finished, done: closed } = expectedOf(
+          const { finished, done: closed } = getExpected(
             kept.map(({ data }) => (data === '[DONE]' ? data : JSON.parse(data))),
           )
           const reasons = Object.values(finished)
@@ -2099,7 +2111,7 @@ for (const folder of ['openai', 'compat'] as const) {
     }
 
     for (const recording of all.filter(({ kind }) => kind === 'json')) {
-      const provider = adapterOf(recording)
+      const provider = getAdapter(recording)
       const body: unknown = JSON.parse(recording.text)
       if (recording.status >= 400) {
         test(`${recording.name}: reads the error without its text`, () => {
@@ -2116,7 +2128,7 @@ for (const folder of ['openai', 'compat'] as const) {
         })
       } else {
         test(`${recording.name}: reads the response correctly`, () => {
-          expectAsRecorded(mergeParts(provider.readResponse(body)), expectedOf([body]))
+          expectAsRecorded(mergeParts(provider.readResponse(body)), getExpected([body]))
         })
       }
     }

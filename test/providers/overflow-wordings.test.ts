@@ -6,7 +6,7 @@ import { openai } from '../../src/providers/openai.ts'
 import type { Provider } from '../../src/providers/provider.ts'
 
 const compatible = openai({ official: false })
-const kindOf = (provider: Provider, status: number, body: unknown) =>
+const getKind = (provider: Provider, status: number, body: unknown) =>
   provider.readFailure(status, new Headers(), typeof body === 'string' ? body : JSON.stringify(body))
 
 /** In OpenAI's format if the second item is a text. */
@@ -214,7 +214,7 @@ const servers: readonly (readonly [server: string, error: string | object, statu
 describe('OpenAI-compatible adapter', () => {
   test.each(servers)('readFailure: reports a context overflow when %s says so', (_, error, status = 400) => {
     const body = typeof error === 'string' ? { error: { message: error, type: 'invalid_request_error' } } : error
-    expect(kindOf(compatible, status, body)).toMatchObject({
+    expect(getKind(compatible, status, body)).toMatchObject({
       kind: 'context_overflow',
       blame: 'caller',
       retryable: true,
@@ -238,7 +238,7 @@ describe('OpenAI-compatible adapter', () => {
     [400, 'max_tokens must be at least 1, got 0.', 'request_refused'],
     [413, 'Request Entity Too Large', 'request_too_large'],
   ] as const)('readFailure: keeps status %p with %p as %p', (status, message, kind) => {
-    expect(kindOf(compatible, status, { error: { message } }).kind).toBe(kind)
+    expect(getKind(compatible, status, { error: { message } }).kind).toBe(kind)
   })
 })
 
@@ -252,12 +252,12 @@ describe('Anthropic adapter', () => {
     [413, 'Prompt is too long'],
   ])('readFailure: reports a context overflow when status %p says %p', (status, message) => {
     const type = status === 413 ? 'request_too_large' : 'invalid_request_error'
-    expect(kindOf(anthropic, status, { type: 'error', error: { type, message } }).kind).toBe('context_overflow')
+    expect(getKind(anthropic, status, { type: 'error', error: { type, message } }).kind).toBe('context_overflow')
   })
 
   test('readFailure: keeps a body over the size limit apart from the context window', () => {
     const error = { type: 'request_too_large', message: 'Request exceeds the maximum size' }
-    expect(kindOf(anthropic, 413, { type: 'error', error }).kind).toBe('request_too_large')
+    expect(getKind(anthropic, 413, { type: 'error', error }).kind).toBe('request_too_large')
   })
 })
 
@@ -266,7 +266,7 @@ describe('Gemini adapter', () => {
     'The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).',
     'The input token count exceeds the maximum number of tokens allowed 1048576.',
   ])('readFailure: reports a context overflow when the message is %p', message => {
-    expect(kindOf(google, 400, { error: { code: 400, status: 'INVALID_ARGUMENT', message } }).kind).toBe(
+    expect(getKind(google, 400, { error: { code: 400, status: 'INVALID_ARGUMENT', message } }).kind).toBe(
       'context_overflow',
     )
   })

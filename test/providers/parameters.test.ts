@@ -17,9 +17,9 @@ const adapters: Readonly<Record<string, Provider>> = {
   google,
 }
 
-function modelOf(adapter: string): Model {
+function getModel(adapter: string): Model {
   const provider = adapter === 'compatible' ? 'openai' : adapter
-  const model = catalog.find(one => one.provider === provider && !one.deprecated)
+  const model = catalog.find(item => item.provider === provider && !item.deprecated)
   if (model === undefined) throw new Error(`no model of ${provider} in the catalogue`)
   return model
 }
@@ -30,11 +30,11 @@ function droppedBy(
   passExtras = false,
   extraFields: readonly string[] = [],
 ): readonly string[] {
-  const ask = askWith({ extras })
-  const model = modelOf(adapter)
+  const request = askWith({ extras })
+  const model = getModel(adapter)
   const rules = { ...model.parameters, passExtras }
   const access = { baseUrl: 'http://127.0.0.1:9', apiKey: null, extraFields }
-  const question = { ask, model: { ...model, parameters: rules }, outputCap: 100, stream: false }
+  const question = { request, model: { ...model, parameters: rules }, outputCap: 100, stream: false }
   return adapters[adapter]?.toRequest(question, access).droppedParameters ?? []
 }
 

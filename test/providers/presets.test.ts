@@ -10,12 +10,12 @@ import { attemptAt } from '../harness/clouds.ts'
 const provider = openai({ official: false })
 
 function presetNamed(id: string): Preset {
-  const preset = presets.find(one => one.id === id)
+  const preset = presets.find(item => item.id === id)
   if (preset === undefined) throw new Error(`no preset is named ${id}`)
   return preset
 }
 
-function modelOf(preset: Preset): Model {
+function getModel(preset: Preset): Model {
   const [row] = presetModels(preset)
   return toModel(preset.id, row ?? discoveredModel(preset, 'local-model', null))
 }
@@ -43,7 +43,7 @@ async function answered(id: string, text: string, body: Record<string, unknown> 
     apiKey: 'key',
     ...(preset.dialect !== undefined && { dialect: preset.dialect }),
   }
-  const outcome = await attemptAt({ provider, access, model: modelOf(preset), body, network })
+  const outcome = await attemptAt({ provider, access, model: getModel(preset), body, network })
   const [request] = sent
   if (request === undefined) throw new Error('nothing was sent')
   return { ...outcome, request, usage: outcome.parts.findLast(part => part.type === 'usage')?.usage }

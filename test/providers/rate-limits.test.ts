@@ -32,13 +32,13 @@ describe('readRateHeaders', () => {
   })
 
   test('bounds a reset, and replaces an unreadable one by 1 minute', () => {
-    const resetOf = (reset: string) =>
+    const findReset = (reset: string) =>
       read({
         'x-ratelimit-remaining-requests': '1',
         'x-ratelimit-limit-requests': '2',
         'x-ratelimit-reset-requests': reset,
       })?.requests?.resetMs
-    expect([resetOf('24h'), resetOf('tomorrow'), resetOf('17.4'), resetOf('6m0s')]).toEqual([
+    expect([findReset('24h'), findReset('tomorrow'), findReset('17.4'), findReset('6m0s')]).toEqual([
       600_000, 60_000, 17_400, 360_000,
     ])
   })

@@ -39,7 +39,7 @@ export function recordings(provider: RecordedProvider): readonly Recording[] {
       const match = /^(.+)\.response\.(sse|chunks\.txt|json)$/.exec(file)
       return match?.[1] === undefined ? [] : [readRecorded(provider, here, files, match[1], file)]
     })
-    .sort((one, other) => (one.name + one.kind < other.name + other.kind ? -1 : 1))
+    .sort((item, other) => (item.name + item.kind < other.name + other.kind ? -1 : 1))
 }
 
 function readRecorded(

@@ -84,7 +84,7 @@ const providers: readonly [
   ],
 ]
 
-describe.each(providers)('%s guard', (_, provider, textOf, callOf, end) => {
+describe.each(providers)('%s guard', (_, provider, getText, getCall, end) => {
   const read = (frames: readonly string[]) => {
     const reader = provider.streamReader()
     return [...frames.flatMap(data => reader.read({ name: '', data })), ...reader.finish()]
@@ -93,22 +93,22 @@ describe.each(providers)('%s guard', (_, provider, textOf, callOf, end) => {
     parts.map(part => (part.type === 'text' ? part.text : part.type === 'end' ? '|' : '')).join('')
 
   test('joins split surrogate pairs and replaces an unpaired one before the end', () => {
-    expect(textIn(read([...textOf('a\ud83d', '\ude00b'), ...end]))).toBe('a😀b|')
-    expect(textIn(read([...textOf('a\ud83d', 'b\ude00c', '\ud83d'), ...end]))).toBe('a\ufffdb\ufffdc\ufffd|')
-    for (const part of read([...textOf('\ud83d', '', '\ude00'), ...end]))
+    expect(textIn(read([...getText('a\ud83d', '\ude00b'), ...end]))).toBe('a😀b|')
+    expect(textIn(read([...getText('a\ud83d', 'b\ude00c', '\ud83d'), ...end]))).toBe('a\ufffdb\ufffdc\ufffd|')
+    for (const part of read([...getText('\ud83d', '', '\ude00'), ...end]))
       if ('text' in part) expect([part.text.isWellFormed(), part.text === '']).toEqual([true, false])
   })
 
   test('reports bad_answer for a call without a name, or too many calls', () => {
-    const calls = (count: number) => Array.from({ length: count }, (_, index) => callOf(index, 'f'))
+    const calls = (count: number) => Array.from({ length: count }, (_, index) => getCall(index, 'f'))
     expect(read([...calls(128), ...end]).filter(part => part.type === 'tool_call')).toHaveLength(128)
     expect(read([...calls(129), ...end]).at(-1)).toMatchObject({ type: 'failure', failure: { kind: 'bad_answer' } })
     expect(read([...calls(129), ...end]).filter(part => part.type === 'tool_call')).toHaveLength(128)
     if (provider === google) return
-    expect(read([callOf(0, ''), ...end]).at(-1)).toMatchObject({ type: 'failure', failure: { kind: 'bad_answer' } })
+    expect(read([getCall(0, ''), ...end]).at(-1)).toMatchObject({ type: 'failure', failure: { kind: 'bad_answer' } })
   })
 
   test('ignores blank data between frames', () => {
-    expect(textIn(read(['', ' ', ...textOf('a'), ' ', ...end]))).toBe('a|')
+    expect(textIn(read(['', ' ', ...getText('a'), ' ', ...end]))).toBe('a|')
   })
 })

@@ -18,7 +18,7 @@ function split(text: string | Uint8Array, cuts: readonly number[] = []): ServerS
   return [...events, ...splitter.finish()]
 }
 
-function dataOf(text: string): string[] {
+function getData(text: string): string[] {
   return split(text).map(event => event.data)
 }
 
@@ -52,7 +52,7 @@ describe('SSE splitter', () => {
   })
 
   test('accepts LF, CRLF and CR line ends, also mixed', () => {
-    expect(dataOf('data: a\r\n\r\ndata: b\r\rdata: c\n\ndata: d\r\n\n')).toEqual(['a', 'b', 'c', 'd'])
+    expect(getData('data: a\r\n\r\ndata: b\r\rdata: c\n\ndata: d\r\n\n')).toEqual(['a', 'b', 'c', 'd'])
   })
 
   test('treats CR and LF in different reads as one line end', () => {
@@ -66,7 +66,7 @@ describe('SSE splitter', () => {
   })
 
   test('joins data lines with LF and removes one optional leading space', () => {
-    expect(dataOf('data:a\ndata:  b\ndata\ndata:\n\n')).toEqual(['a\n b\n\n'])
+    expect(getData('data:a\ndata:  b\ndata\ndata:\n\n')).toEqual(['a\n b\n\n'])
   })
 
   test('applies an event name to its own event only', () => {
@@ -86,9 +86,9 @@ describe('SSE splitter', () => {
   })
 
   test('returns an unterminated last event', () => {
-    expect(dataOf('data: a\n\ndata: b')).toEqual(['a', 'b'])
-    expect(dataOf('data: b\n')).toEqual(['b'])
-    expect(dataOf('data: b\r')).toEqual(['b'])
+    expect(getData('data: a\n\ndata: b')).toEqual(['a', 'b'])
+    expect(getData('data: b\n')).toEqual(['b'])
+    expect(getData('data: b\r')).toEqual(['b'])
   })
 
   test('replaces invalid UTF-8 by U+FFFD and never throws', () => {
@@ -124,7 +124,7 @@ describe('SSE splitter for any split', () => {
     fc.assert(
       fc.property(stream, fc.array(fc.nat(400), { maxLength: 12 }), (text, offsets) => {
         const bytes = encoder.encode(text)
-        const cuts = offsets.filter(offset => offset <= bytes.length).sort((one, other) => one - other)
+        const cuts = offsets.filter(offset => offset <= bytes.length).sort((offset, other) => offset - other)
         expect(split(bytes, cuts)).toEqual(naive(text))
       }),
       { numRuns: 500 },

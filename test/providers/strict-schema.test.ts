@@ -67,7 +67,7 @@ test.each([
     const sent = (schema: Record<string, unknown>) =>
       provider.toRequest(
         {
-          ask: askWith({
+          request: askWith({
             tools: [{ name: 'f', description: null, parameters: schema, strict: true }],
             responseFormat: { type: 'json_schema', name: 'r', description: null, schema, strict: true },
           }),

@@ -36,8 +36,8 @@ const long = `mcp__${'server'.repeat(12)}__search`
 
 describe.each(wires)('%s tool names', (_, provider, maker, accepted) => {
   const namesSent = (names: readonly string[], chosen: string) => {
-    const ask = askWith({ tools: names.map(toolNamed), toolChoice: { name: chosen }, messages: called(chosen) })
-    return wireToolNames(ask, provider) ?? { ask, restored: (parts: readonly never[]) => parts }
+    const request = askWith({ tools: names.map(toolNamed), toolChoice: { name: chosen }, messages: called(chosen) })
+    return wireToolNames(request, provider) ?? { request, restored: (parts: readonly never[]) => parts }
   }
 
   test('match the rule, differ and return to the client when it uses any others', () => {
@@ -49,8 +49,8 @@ describe.each(wires)('%s tool names', (_, provider, maker, accepted) => {
     )
     fc.assert(
       fc.property(fc.uniqueArray(anyName, { minLength: 1, maxLength: 8 }), names => {
-        const { ask, restored } = namesSent(names, names[0] ?? '')
-        const sent = ask.tools.map(({ name }) => name)
+        const { request, restored } = namesSent(names, names[0] ?? '')
+        const sent = request.tools.map(({ name }) => name)
         for (const name of sent) expect(name).toMatch(accepted)
         expect(new Set(sent).size).toBe(names.length)
         const calls = sent.map(
@@ -64,12 +64,12 @@ describe.each(wires)('%s tool names', (_, provider, maker, accepted) => {
 
   test('agree in declarations, choice and history when they are shortened', () => {
     const name = `${long.repeat(2)}.x`
-    const { ask } = namesSent([name, 'other'], name)
+    const { request } = namesSent([name, 'other'], name)
     const model = catalog.find(known => known.provider === maker)
     if (model === undefined) throw new Error('the catalog has no such model')
     const access = { baseUrl: 'https://upstream.test', apiKey: 'k' }
-    const { body } = provider.toRequest({ ask, model, outputCap: 9, stream: true }, access)
-    const short = ask.tools[0]?.name ?? ''
+    const { body } = provider.toRequest({ request, model, outputCap: 9, stream: true }, access)
+    const short = request.tools[0]?.name ?? ''
     expect(body).not.toContain(name)
     expect(body.split(`"${short}"`).length - 1).toBeGreaterThanOrEqual(2)
   })

@@ -104,29 +104,29 @@ const wires = [
 ]
 
 /** Splits a JSON object at `cuts`. */
-function piecesOf(value: string, cuts: readonly number[]): readonly string[] {
+function getPieces(value: string, cuts: readonly number[]): readonly string[] {
   const text = JSON.stringify({ city: value, days: [1, 2] })
-  const at = [...new Set(cuts.map(cut => 1 + (cut % (text.length - 1))))].sort((one, other) => one - other)
+  const at = [...new Set(cuts.map(cut => 1 + (cut % (text.length - 1))))].sort((item, other) => item - other)
   return [0, ...at].map((from, index) => text.slice(from, at[index] ?? text.length))
 }
 
-const callOf = (name: string) =>
+const getCall = (name: string) =>
   fc
     .tuple(
       fc.constantFrom('Oslo', 'a "quoted" {city}', 'Łódź \\ [x]'),
       fc.array(fc.nat(), { minLength: 1, maxLength: 4 }),
     )
-    .map(([value, cuts]): Call => ({ name, pieces: piecesOf(value, cuts) }))
-const callsOf = (...names: readonly string[]) => fc.tuple(...names.map(callOf))
+    .map(([value, cuts]): Call => ({ name, pieces: getPieces(value, cuts) }))
+const getCalls = (...names: readonly string[]) => fc.tuple(...names.map(getCall))
 
 /** A modification of the list of events; `at` and `to` are indexes. */
 type Mishap = { readonly kind: 'twice' | 'moved' | 'restarted' | 'mixed'; readonly at: number; readonly to: number }
-const mishapOf = (...kinds: readonly Mishap['kind'][]): fc.Arbitrary<Mishap> =>
+const getMishap = (...kinds: readonly Mishap['kind'][]): fc.Arbitrary<Mishap> =>
   fc.record({ kind: fc.constantFrom(...kinds), at: fc.nat(40), to: fc.nat(40) })
 /** Reordered events of one response, or those of two after or between each other. */
 const mishaps = fc.oneof(
-  fc.array(mishapOf('twice', 'moved'), { minLength: 1, maxLength: 3 }),
-  fc.tuple(mishapOf('restarted', 'mixed')),
+  fc.array(getMishap('twice', 'moved'), { minLength: 1, maxLength: 3 }),
+  fc.tuple(getMishap('restarted', 'mixed')),
 )
 
 function after(events: readonly Json[], other: readonly Json[], { kind, at, to }: Mishap): readonly Json[] {
@@ -168,16 +168,16 @@ function callsIn(parts: readonly AnswerPart[]): readonly { readonly name: string
 }
 
 /** Length of the generated text: a shorter one lacks a part. */
-const lengthOf = ({ pieces }: Call) => pieces.join('').length
+const getLength = ({ pieces }: Call) => pieces.join('').length
 
 describe.each(wires.map(wire => [wire.name, wire] as const))('%s adapter', (_, wire) => {
   test('stream reader: reads a response in its own order as complete', () => {
     fc.assert(
-      fc.property(callsOf(...wire.names), calls => {
+      fc.property(getCalls(...wire.names), calls => {
         const found = callsIn(read(wire, wire.events('r1', calls)))
         expect(found?.map(({ name }) => name)).toEqual([...wire.names])
         for (const [at, { text }] of (found ?? []).entries())
-          expect(text.length).toBeGreaterThanOrEqual(calls[at] === undefined ? 0 : lengthOf(calls[at]))
+          expect(text.length).toBeGreaterThanOrEqual(calls[at] === undefined ? 0 : getLength(calls[at]))
       }),
       { numRuns: 50 },
     )
@@ -185,12 +185,12 @@ describe.each(wires.map(wire => [wire.name, wire] as const))('%s adapter', (_, w
 
   test('stream reader: never completes a response with a truncated call when events repeat, move, mix or restart', () => {
     fc.assert(
-      fc.property(callsOf(...wire.names), callsOf('gamma'), mishaps, (calls, others, happened) => {
+      fc.property(getCalls(...wire.names), getCalls('gamma'), mishaps, (calls, others, happened) => {
         const other = wire.events('r2', others)
-        const events = happened.reduce((list, one) => after(list, other, one), wire.events('r1', calls))
+        const events = happened.reduce((list, mishap) => after(list, other, mishap), wire.events('r1', calls))
         for (const { name, text } of callsIn(read(wire, events)) ?? []) {
           const written = [...calls, ...others].find(call => call.name === name)
-          expect(text.length).toBeGreaterThanOrEqual(written === undefined ? 1 : lengthOf(written))
+          expect(text.length).toBeGreaterThanOrEqual(written === undefined ? 1 : getLength(written))
         }
       }),
       { numRuns: 500 },

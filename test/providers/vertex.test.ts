@@ -68,7 +68,7 @@ describe('Vertex', () => {
       expect(failure).toMatchObject({ kind: 'rate_limited', blame: 'upstream' })
     }
     const google = JSON.stringify([{ error: { code: 429, message: 'Quota', status: 'RESOURCE_EXHAUSTED' } }])
-    const form = vertex.formFor?.({ ask: readAsk().ask, model: claude, outputCap: 1, stream: false })
+    const form = vertex.formFor?.({ request: readRequest().request, model: claude, outputCap: 1, stream: false })
     expect(form?.readFailure(429, new Headers(), google).kind).toBe('rate_limited')
     expect(form?.readFailure(429, new Headers(), google).detail).toBe('429 RESOURCE_EXHAUSTED')
   })
@@ -77,7 +77,7 @@ describe('Vertex', () => {
     const endpoint = { id: 'anthropic', provider: vertex, access: accessTo(simulator), simulated: true }
     const config = { serviceDeadlines: patient }
     const deps = { config, endpoints: new Map([['anthropic', endpoint]]), network: systemNetwork, clock: systemClock }
-    const { source } = readAsk().ask
+    const { source } = readRequest().request
     if (source === null) throw new Error('a Messages request has a source')
     expect(await countInput(deps, claude, source)).toBeGreaterThan(0)
     expect(vertex.count?.toRequest(source, gemini, endpoint.access)).toBeNull()
@@ -108,18 +108,18 @@ describe('Vertex', () => {
     try {
       const { network, arrived } = countedNetwork()
       const access = accessTo(clouds, clock, { network })
-      const ask = async () => (await attemptAt({ provider: vertex, access, model: gemini, clock })).failure
-      expect([await ask(), await ask()]).toEqual([null, null])
+      const send = async () => (await attemptAt({ provider: vertex, access, model: gemini, clock })).failure
+      expect([await send(), await send()]).toEqual([null, null])
       expect(clouds.issued()).toBe(1)
       move(56 * 60_000)
-      expect([await ask(), await ask()]).toEqual([null, null])
+      expect([await send(), await send()]).toEqual([null, null])
       // The renewal runs in the background.
       await eventually(() => arrived.complete === 2)
       await oneTurn()
       expect(clouds.issued()).toBe(2)
       move(60_000)
       clouds.revokeTokens()
-      expect(await ask()).toBeNull()
+      expect(await send()).toBeNull()
       expect(clouds.issued()).toBe(3)
     } finally {
       clouds.stop()
@@ -144,10 +144,10 @@ describe('Messages body of a client', () => {
   ] as const)(
     'reaches Claude on %s with its bytes, the model in the URL and the version in the body',
     (host, provider, added) => {
-      const { ask } = readAsk(headers, messages)
-      const form = provider.formFor?.({ ask, model: claude, outputCap: 50, stream: true })
+      const { request: question } = readRequest(headers, messages)
+      const form = provider.formFor?.({ request: question, model: claude, outputCap: 50, stream: true })
       const request = form?.toRequest(
-        { ask, model: claude, outputCap: 50, stream: true },
+        { request: question, model: claude, outputCap: 50, stream: true },
         { baseUrl: 'https://h', apiKey: null },
       )
       const stream = host === 'Vertex' ? ',"stream":true' : ''
@@ -158,7 +158,7 @@ describe('Messages body of a client', () => {
   )
 })
 
-function readAsk(headers: Record<string, string> = {}, messages = '[{"role":"user","content":"Hi"}]') {
+function readRequest(headers: Record<string, string> = {}, messages = '[{"role":"user","content":"Hi"}]') {
   const text = `{"model":"${claude.provider}/${claude.id}","max_tokens":50,"messages":${messages}}`
   const seal = createReasoningSeal('a secret of the tests', null)
   return readMessages(JSON.parse(text), { headers: new Headers(headers), text, accountId: 'acc_1' }, seal)

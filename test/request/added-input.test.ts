@@ -11,13 +11,13 @@ const window = 200_000
 function added(fields: object, headers: Record<string, string> = {}): number {
   const body = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }], ...fields }
   const source = { headers: new Headers(headers), text: JSON.stringify(body), accountId: 'a' }
-  return highestAddedInput(readMessages(body, source, seal).ask, window)
+  return highestAddedInput(readMessages(body, source, seal).request, window)
 }
 
 function addedHere(fields: object): number {
   const body = { model: 'm', input: 'Hi', ...fields }
   const source = { headers: new Headers(), text: JSON.stringify(body) }
-  return highestAddedInput(readResponses(body, source, { seal, accountId: 'a' }).ask, window)
+  return highestAddedInput(readResponses(body, source, { seal, accountId: 'a' }).request, window)
 }
 
 const fetching = (fields: object) => ({ tools: [{ type: 'web_fetch_20250910', name: 'web_fetch', ...fields }] })

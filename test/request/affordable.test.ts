@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { requestedTier } from '../../src/core/chat/provider-features.ts'
 import type { Model } from '../../src/core/models/models.ts'
 import { priceVariant, ratesAt } from '../../src/core/models/pricing.ts'
-import { costOf } from '../../src/core/usage/money.ts'
+import { getCost } from '../../src/core/usage/money.ts'
 import { readMessages } from '../../src/dialects/messages/request.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import type { Reservation } from '../../src/limits/meter.ts'
@@ -17,41 +17,48 @@ import { openaiResponses } from '../../src/providers/openai-responses.ts'
 import { affordable, highestUsage } from '../../src/request/affordable.ts'
 import { createProgress } from '../../src/request/progress.ts'
 import { noWeb } from '../../src/web/web-plan.ts'
-import { candidateOf } from './support.ts'
+import { getCandidate } from './support.ts'
 
-const published = catalog.find(one => one.id === 'claude-haiku-4-5')
+const published = catalog.find(model => model.id === 'claude-haiku-4-5')
 if (published === undefined) throw new Error('the catalog has changed: choose another model')
 const cheap: Model = published
 const dear: Model = { ...cheap, id: 'dear', pricing: { ...cheap.pricing, input: cheap.pricing.input * 5 } }
 
 const body = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }], tools: [search()] }
 const source = { headers: new Headers(), text: JSON.stringify(body), accountId: 'a' }
-const { ask } = readMessages(body, source, createReasoningSeal('a secret of the tests', null))
+const { request: chatRequest } = readMessages(body, source, createReasoningSeal('a secret of the tests', null))
 
 function search() {
   return { type: 'web_search_20250305', name: 'web_search', max_uses: 1 }
 }
 
 function claude(model: Model) {
-  const candidate = candidateOf(model)
+  const candidate = getCandidate(model)
   return { ...candidate, endpoint: { ...candidate.endpoint, provider: anthropic } }
 }
 
 /** Asks for a fallback from `cheap` with a reservation of a part of what the first can cost; returns what was raised to. */
-async function fallBackTo(to: ReturnType<typeof candidateOf>, part: number, canRaise: boolean) {
+async function fallBackTo(to: ReturnType<typeof getCandidate>, part: number, canRaise: boolean) {
   const first = claude(cheap)
   const plan = { inputTokens: 100, choices: 1, terms: { at: 0, tier: null }, first, web: noWeb }
-  const seat = { requestId: 'r', accountId: 'a', outputCap: 10, reservedTokens: 0, reservedMicrocents: 0, day: 1 }
-  const { inputTokens, microcents } = highestUsage({ plan, ask }, first, seat)
+  const reservation = {
+    requestId: 'r',
+    accountId: 'a',
+    outputCap: 10,
+    reservedTokens: 0,
+    reservedMicrocents: 0,
+    day: 1,
+  }
+  const { inputTokens, microcents } = highestUsage({ plan, request: chatRequest }, first, reservation)
   const reserved = { reservedTokens: (inputTokens + 10) * part, reservedMicrocents: microcents * part }
-  const progress = createProgress({ ...seat, ...reserved }, { route: 0, admit: 0 })
+  const progress = createProgress({ ...reservation, ...reserved }, { route: 0, admit: 0 })
   const raises: number[] = []
   const raise = async (held: Reservation, reservedTokens: number, reservedMicrocents: number) => {
     raises.push(reservedMicrocents)
     return canRaise ? { ...held, reservedTokens, reservedMicrocents } : null
   }
-  const result = await affordable({ raise }, { plan, prepared: { ask } }, to, progress)
-  return { result, raises, highest: highestUsage({ plan, ask }, to, seat) }
+  const result = await affordable({ raise }, { plan, prepared: { request: chatRequest } }, to, progress)
+  return { result, raises, highest: highestUsage({ plan, request: chatRequest }, to, reservation) }
 }
 
 test('affordable: reserves the added input again when a fallback is more expensive', async () => {
@@ -72,7 +79,7 @@ test('affordable: keeps a reservation of all that was left when another host has
 })
 
 test('highestUsage: adds nothing for a provider that does not receive the body of the client', async () => {
-  const { highest } = await fallBackTo(candidateOf(dear), 1, true)
+  const { highest } = await fallBackTo(getCandidate(dear), 1, true)
   expect(highest.addedTokens).toBe(0)
 })
 
@@ -108,16 +115,29 @@ test('highestUsage: covers the bill in each tier that the provider can answer in
         )
         const model = { ...cheap, parameters: { ...cheap.parameters, passExtras }, pricing: { ...rates, variants } }
         const extras = named === null ? {} : { service_tier: named }
-        const request = { ...ask, source: null, tools: [], extras, ...(dialect === 'messages' ? { dialect } : {}) }
-        const candidate = { ...candidateOf(model), endpoint: { ...candidateOf(model).endpoint, provider: adapter } }
+        const request = {
+          ...chatRequest,
+          source: null,
+          tools: [],
+          extras,
+          ...(dialect === 'messages' ? { dialect } : {}),
+        }
+        const candidate = { ...getCandidate(model), endpoint: { ...getCandidate(model).endpoint, provider: adapter } }
         const extraFields = listed ? ['service_tier'] : []
-        const question = { ask: request, model, outputCap: 10, stream: false }
+        const question = { request, model, outputCap: 10, stream: false }
         const sent = JSON.parse(adapter.toRequest(question, { ...access, extraFields }).body).service_tier
         // A tier that was not sent leaves the choice to the operator's settings; one that was, at most the usual tier.
         const isFree = sent === undefined || sent === 'auto' || sent === 'standard_only'
         const tier = isFree || answered === 'default' || answered === 'standard' ? answered : String(sent)
         const plan = { inputTokens: 100, choices: 1, terms: { at: 0, tier: requestedTier(request) } }
-        const seat = { requestId: 'r', accountId: 'a', outputCap: 10, reservedTokens: 0, reservedMicrocents: 0, day: 1 }
+        const reservation = {
+          requestId: 'r',
+          accountId: 'a',
+          outputCap: 10,
+          reservedTokens: 0,
+          reservedMicrocents: 0,
+          day: 1,
+        }
         const used = {
           inputTokens: 100,
           outputTokens: 10,
@@ -125,8 +145,8 @@ test('highestUsage: covers the bill in each tier that the provider can answer in
           cacheWriteTokens: 0,
           reasoningTokens: 0,
         }
-        expect(costOf(ratesAt(model.pricing, { at: 0, tier }), used)).toBeLessThanOrEqual(
-          highestUsage({ plan, ask: request }, candidate, seat).microcents,
+        expect(getCost(ratesAt(model.pricing, { at: 0, tier }), used)).toBeLessThanOrEqual(
+          highestUsage({ plan, request }, candidate, reservation).microcents,
         )
       },
     ),
@@ -143,9 +163,16 @@ test.each([
   const double = priceVariant({ serviceTier: 'performance' }, { ...rates, input: 2, output: 2 })
   const half = priceVariant({ serviceTier: 'flex' }, { ...rates, input: 0.5, output: 0.5 })
   const model = { ...cheap, pricing: { ...rates, variants: [double, half] } }
-  const candidate = { ...candidateOf(model), endpoint: { ...candidateOf(model).endpoint, provider: adapters.openai } }
+  const candidate = { ...getCandidate(model), endpoint: { ...getCandidate(model).endpoint, provider: adapters.openai } }
   const plan = { inputTokens: 100, choices: 1, terms: { at: 0, tier: named } }
-  const seat = { requestId: 'r', accountId: 'a', outputCap: 10, reservedTokens: 0, reservedMicrocents: 0, day: 1 }
-  const request = { ...ask, source: null, tools: [] }
-  expect(highestUsage({ plan, ask: request }, candidate, seat).microcents).toBe(price * 110)
+  const reservation = {
+    requestId: 'r',
+    accountId: 'a',
+    outputCap: 10,
+    reservedTokens: 0,
+    reservedMicrocents: 0,
+    day: 1,
+  }
+  const request = { ...chatRequest, source: null, tools: [] }
+  expect(highestUsage({ plan, request }, candidate, reservation).microcents).toBe(price * 110)
 })

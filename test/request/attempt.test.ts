@@ -6,7 +6,7 @@ import { openai } from '../../src/providers/openai.ts'
 import { UpstreamAttempt } from '../../src/request/attempt.ts'
 import { piece } from '../../src/simulator/reply.ts'
 import { systemNetwork } from '../../src/web/network.ts'
-import { framesOf, streamText } from '../faults/support.ts'
+import { getFrames, streamText } from '../faults/support.ts'
 import { eventually } from '../harness/eventually.ts'
 import { movedClock, oneTurn } from '../harness/moved-clock.ts'
 import { startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
@@ -36,9 +36,9 @@ function rig(
   const sent: RequestInit[] = []
   let body: ReadableStreamDefaultController<Uint8Array> | null = null
   let cancelled = false
-  const model = catalog.find(one => fullName(one) === 'openai/gpt-6.1-sol')
+  const model = catalog.find(item => fullName(item) === 'openai/gpt-6.1-sol')
   if (model === undefined) throw new Error('the catalogue has changed: choose another model')
-  const ask = readNative(
+  const request = readNative(
     { prompt: 'Hi', ...(given.effort === undefined ? {} : { reasoning_effort: given.effort }) },
     new Headers(),
     2,
@@ -85,7 +85,7 @@ function rig(
         reason: () => '',
         parts: () => null,
       },
-      ask: { ask, model, outputCap: 1_000, stream: given.stream ?? true },
+      request: { request, model, outputCap: 1_000, stream: given.stream ?? true },
       deadlines,
       deadlineAt: deadlines.totalMs,
       signal: caller.signal,
@@ -106,13 +106,13 @@ function rig(
 /** Returns the failure of the next read after the clock has moved; null while it still waits. */
 async function failureAfter({ attempt, move }: Rig, milliseconds: number) {
   let failure: { kind: string; detail: string } | null = null
-  const reading = attempt.next().then(parts => {
+  const scan = attempt.next().then(parts => {
     for (const part of parts ?? [])
       if (part.type === 'failure') failure = { kind: part.failure.kind, detail: part.failure.detail }
   })
   await oneTurn()
   await move(milliseconds)
-  return { failure: failure as { kind: string; detail: string } | null, reading }
+  return { failure: failure as { kind: string; detail: string } | null, scan }
 }
 
 const timedOut = (phase: string) => ({ kind: 'timeout', detail: `${phase} deadline passed` })
@@ -155,18 +155,18 @@ describe('attempt deadline', () => {
 
   test('restarts with any byte; after the first content only silence and the total time count', async () => {
     const here = rig()
-    const { opening, content } = framesOf('openai', ['word'])
+    const { opening, content } = getFrames('openai', ['word'])
     await failureAfter(here, 0)
     here.write([...opening, ...content].join(''))
     await oneTurn()
     here.attempt.contentArrived()
     let elapsed = 0
     for (let failed = false; !failed; elapsed += 50_000) {
-      const { failure, reading } = await failureAfter(here, 50_000)
+      const { failure, scan } = await failureAfter(here, 50_000)
       failed = failure !== null
       if (failed) expect(failure).toEqual(timedOut('deadline'))
       else here.write(': ping\n\n')
-      await reading
+      await scan
     }
     expect(elapsed).toBe(600_000)
   })
@@ -174,7 +174,7 @@ describe('attempt deadline', () => {
   test('ignores time in which the client does not read', async () => {
     const here = rig()
     await failureAfter(here, 0)
-    here.write(framesOf('openai', ['word']).content.join(''))
+    here.write(getFrames('openai', ['word']).content.join(''))
     await oneTurn()
     here.attempt.contentArrived()
     await here.move(300_000)
@@ -186,9 +186,9 @@ describe('attempt deadline', () => {
 
   test('fires in time when it is earlier than the one before', async () => {
     const here = rig()
-    const { reading } = await failureAfter(here, 10)
+    const { scan } = await failureAfter(here, 10)
     await here.move(60_000)
-    await reading
+    await scan
     expect(here.isAborted()).toBe(true)
   })
 })
@@ -213,7 +213,7 @@ describe('attempt', () => {
   test('reads a complete response to its end for connection reuse, for at most 500 ms', async () => {
     const complete = rig()
     await failureAfter(complete, 0)
-    complete.write(streamText(framesOf('openai', ['word'])))
+    complete.write(streamText(getFrames('openai', ['word'])))
     await oneTurn()
     complete.attempt.close(true)
     complete.end()
@@ -222,7 +222,7 @@ describe('attempt', () => {
 
     const lingering = rig()
     await failureAfter(lingering, 0)
-    lingering.write(streamText(framesOf('openai', ['word'])))
+    lingering.write(streamText(getFrames('openai', ['word'])))
     await oneTurn()
     lingering.attempt.close(true)
     await lingering.move(499)
@@ -265,18 +265,18 @@ describe('upstream error over a real socket', () => {
   })
 
   /** Returns the result after the status arrived and the clock moved by `milliseconds`. */
-  async function readOf(answer: UpstreamAnswer, milliseconds: number) {
+  async function getRead(answer: UpstreamAnswer, milliseconds: number) {
     const upstream = startUpstream(() => answer)
     try {
       const here = rig({ url: upstream.url })
-      const reading = here.attempt.next()
+      const scan = here.attempt.next()
       await eventually(() => here.attempt.status() !== null)
       await here.move(milliseconds)
       const sent = () => upstream.ledger().at(-1)?.bytesSent ?? 0
       const before = sent()
       if (milliseconds === 1_999) await eventually(() => sent() > before + 20)
-      const none = milliseconds === 1_999 ? oneTurn().then(() => 'nothing yet' as const) : reading
-      const parts = await Promise.race([reading, none])
+      const none = milliseconds === 1_999 ? oneTurn().then(() => 'nothing yet' as const) : scan
+      const parts = await Promise.race([scan, none])
       here.attempt.close(false)
       await left(upstream)
       return { parts, running: here.running() }
@@ -292,8 +292,8 @@ describe('upstream error over a real socket', () => {
     const dripping = function* () {
       for (yield piece('{"error":{"message":"'); ; ) yield piece('x', 5)
     }
-    expect(await readOf(refusal(dripping()), 1_999)).toEqual({ parts: 'nothing yet', running: 0 })
-    expect(await readOf(refusal(dripping()), 2_000)).toMatchObject({ parts: [failure], running: 0 })
+    expect(await getRead(refusal(dripping()), 1_999)).toEqual({ parts: 'nothing yet', running: 0 })
+    expect(await getRead(refusal(dripping()), 2_000)).toMatchObject({ parts: [failure], running: 0 })
   })
 
   test('reads at most 64 KB and uses the text', async () => {
@@ -301,13 +301,13 @@ describe('upstream error over a real socket', () => {
       for (yield error; ; ) yield 'x'.repeat(16_384)
     }
     const spent = { kind: 'quota_exhausted', detail: '429' }
-    expect(await readOf(refusal(endless()), 0)).toMatchObject({ parts: [{ failure: spent }], running: 0 })
+    expect(await getRead(refusal(endless()), 0)).toMatchObject({ parts: [{ failure: spent }], running: 0 })
   })
 
   test('uses the status when the connection breaks, and the text when it is complete', async () => {
     const cut = { ...refusal([`${error}"}}`]), end: 'rst' } as const
-    expect(await readOf({ ...cut, cutAt: 20 }, 0)).toMatchObject({ parts: [failure] })
+    expect(await getRead({ ...cut, cutAt: 20 }, 0)).toMatchObject({ parts: [failure] })
     const told = { kind: 'quota_exhausted', detail: '429 insufficient_quota' }
-    expect(await readOf(refusal([`${error}"}}`]), 0)).toMatchObject({ parts: [{ failure: told }] })
+    expect(await getRead(refusal([`${error}"}}`]), 0)).toMatchObject({ parts: [{ failure: told }] })
   })
 })

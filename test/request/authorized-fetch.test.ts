@@ -12,7 +12,7 @@ const failure: ProviderFailure = {
 }
 
 /** A network that answers with these statuses in turn, and what it was sent. */
-function networkOf(...statuses: readonly number[]) {
+function getNetwork(...statuses: readonly number[]) {
   const sent: RequestInit[] = []
   const fetch = async (_: string, init: RequestInit) => {
     sent.push(init)
@@ -21,7 +21,7 @@ function networkOf(...statuses: readonly number[]) {
   return { fetch, sent }
 }
 
-const initOf = (signal = new AbortController().signal) => ({
+const getInit = (signal = new AbortController().signal) => ({
   method: 'POST',
   headers: { 'x-own': '1' },
   body: '{}',
@@ -38,8 +38,8 @@ const tokens = (isRenewable: boolean): Authorizer => {
 
 describe('authorized fetch', () => {
   test('sends the same request where there is no authorizer', async () => {
-    const network = networkOf(401)
-    const init = initOf()
+    const network = getNetwork(401)
+    const init = getInit()
     const response = await authorizedFetch(network, { baseUrl: 'https://host', apiKey: 'k' }, request, init)
     expect(response.status).toBe(401)
     expect(network.sent).toEqual([init])
@@ -47,8 +47,8 @@ describe('authorized fetch', () => {
   })
 
   test('sends a refused request once more with renewed credentials, and never a third time', async () => {
-    const network = networkOf(401, 401, 200)
-    expect((await authorizedFetch(network, accessWith(tokens(true)), request, initOf())).status).toBe(401)
+    const network = getNetwork(401, 401, 200)
+    expect((await authorizedFetch(network, accessWith(tokens(true)), request, getInit())).status).toBe(401)
     expect(network.sent.map(({ headers }) => new Headers(headers).get('authorization'))).toEqual([
       'Bearer 1',
       'Bearer 2',
@@ -61,29 +61,29 @@ describe('authorized fetch', () => {
     [500, true],
     [429, true],
   ] as const)('returns a status of %i if renewable is %s', async (status, isRenewable) => {
-    const network = networkOf(status)
-    expect((await authorizedFetch(network, accessWith(tokens(isRenewable)), request, initOf())).status).toBe(status)
+    const network = getNetwork(status)
+    expect((await authorizedFetch(network, accessWith(tokens(isRenewable)), request, getInit())).status).toBe(status)
     expect(network.sent.length).toBe(1)
   })
 
   test('sends nothing without credentials', async () => {
-    const network = networkOf()
+    const network = getNetwork()
     const authorizer: Authorizer = { authorize: async () => ({ failure }), isRenewable: () => true }
-    const sending = authorizedFetch(network, accessWith(authorizer), request, initOf())
+    const sending = authorizedFetch(network, accessWith(authorizer), request, getInit())
     await expect(sending).rejects.toMatchObject({ failure })
     await expect(sending).rejects.toBeInstanceOf(CredentialsMissingError)
     expect(network.sent).toEqual([])
   })
 
   test('stops waiting for credentials when the request ends', async () => {
-    const network = networkOf()
+    const network = getNetwork()
     const pending: Promise<Authorization> = new Promise(() => {})
     const authorizer: Authorizer = { authorize: () => pending, isRenewable: () => true }
     const abort = new AbortController()
-    const sending = authorizedFetch(network, accessWith(authorizer), request, initOf(abort.signal))
+    const sending = authorizedFetch(network, accessWith(authorizer), request, getInit(abort.signal))
     abort.abort()
     await expect(sending).rejects.toMatchObject({ name: 'AbortError' })
-    await expect(authorizedFetch(network, accessWith(authorizer), request, initOf(abort.signal))).rejects.toThrow()
+    await expect(authorizedFetch(network, accessWith(authorizer), request, getInit(abort.signal))).rejects.toThrow()
     expect(network.sent).toEqual([])
   })
 })

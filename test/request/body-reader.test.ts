@@ -5,7 +5,7 @@ import { catalog } from '../../src/models/catalog.ts'
 import { openai } from '../../src/providers/openai.ts'
 import type { AnswerPart } from '../../src/providers/provider.ts'
 import { bodyReader } from '../../src/request/body-reader.ts'
-import { framesOf, streamText } from '../faults/support.ts'
+import { getFrames, streamText } from '../faults/support.ts'
 
 type Source = { push(text: string): void; break(): void; readonly response: Response }
 
@@ -26,18 +26,18 @@ function eventStream(): Source {
 function openBody(response: Response, clock: Parameters<typeof bodyReader>[2]['clock']) {
   const [model] = catalog
   if (model === undefined) throw new Error('the catalogue has models')
-  const ask = {
-    ask: readNative({ prompt: 'Count.', stream: true }, new Headers(), 10),
+  const request = {
+    request: readNative({ prompt: 'Count.', stream: true }, new Headers(), 10),
     model,
     outputCap: 9_000,
     stream: true,
   }
-  return bodyReader(response, ask, { provider: openai({ official: true }), clock, byteArrived() {} })
+  return bodyReader(response, request, { provider: openai({ official: true }), clock, byteArrived() {} })
 }
 
 const frame = (content: string) =>
   `data: ${JSON.stringify({ id: 'x', model: 'm', choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`
-const textOf = (parts: readonly AnswerPart[] | null) =>
+const getText = (parts: readonly AnswerPart[] | null) =>
   (parts ?? []).map(part => (part.type === 'text' ? part.text : '')).join('')
 const settled = () => new Promise<void>(resolve => setImmediate(resolve))
 
@@ -60,7 +60,7 @@ describe('body reader: reads of a stream within 10 ms', () => {
   test('are one batch, after the first content, which never waits', async () => {
     const { state, source, body } = open()
     source.push(frame('one '))
-    expect(textOf(await body.next())).toBe('one ')
+    expect(getText(await body.next())).toBe('one ')
     const joined = body.next()
     for (const text of ['two ', 'three ']) {
       state.now += 2
@@ -69,10 +69,10 @@ describe('body reader: reads of a stream within 10 ms', () => {
     }
     state.now = 1_010
     state.due()
-    expect(textOf(await joined)).toBe('two three ')
+    expect(getText(await joined)).toBe('two three ')
     state.now = 1_030
     source.push(frame('four'))
-    expect(textOf(await body.next())).toBe('four')
+    expect(getText(await body.next())).toBe('four')
   })
 
   test('precede a broken connection, which does not wait', async () => {
@@ -83,7 +83,7 @@ describe('body reader: reads of a stream within 10 ms', () => {
     source.push(frame('two'))
     await settled()
     source.break()
-    expect(textOf(await rest)).toBe('two')
+    expect(getText(await rest)).toBe('two')
     expect(body.next()).rejects.toThrow('reset')
   })
 
@@ -101,7 +101,7 @@ describe('body reader: reads of a stream within 10 ms', () => {
 
 test('body reader: parses one large network read over many turns of the event loop without loss', async () => {
   const pieces = Array.from({ length: 1_500 }, (_, index) => `${index} `)
-  const bytes = new TextEncoder().encode(streamText(framesOf('openai', pieces)))
+  const bytes = new TextEncoder().encode(streamText(getFrames('openai', pieces)))
   const response = new Response(
     new ReadableStream<Uint8Array>({
       start(controller) {

@@ -8,16 +8,16 @@ import type { Caller, Limits } from '../../src/core/limits/plans.ts'
 import type { EmbeddingModel } from '../../src/core/models/embedding-models.ts'
 import { buildCatalog, fullName, type Model } from '../../src/core/models/models.ts'
 import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
-import { highestCostOf } from '../../src/core/usage/money.ts'
+import { getHighestCost } from '../../src/core/usage/money.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
-import { createTieBook } from '../../src/learning/cache-affinity.ts'
-import { createForesightBook } from '../../src/learning/estimate-calibration.ts'
-import { createPromptBook } from '../../src/learning/recent-prompts.ts'
+import { createCacheAffinity } from '../../src/learning/cache-affinity.ts'
+import { createEstimateCalibration } from '../../src/learning/estimate-calibration.ts'
+import { createAnalysisCache } from '../../src/learning/recent-prompts.ts'
 import { createLocalMeter } from '../../src/limits/local/meter.ts'
 import { catalog as published } from '../../src/models/catalog.ts'
-import { createHealthBook, type HealthTracker } from '../../src/models/health-tracker.ts'
+import { createHealthTracker, type HealthTracker } from '../../src/models/health-tracker.ts'
 import { HedgeBudget } from '../../src/models/hedging.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import type { ConfiguredProvider } from '../../src/providers/configured-provider.ts'
@@ -25,14 +25,14 @@ import { google } from '../../src/providers/google.ts'
 import { KeyPool } from '../../src/providers/keys/key-pool.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { type AnswerDeps, answer } from '../../src/request/answer.ts'
-import { openReaders } from '../../src/text/readers.ts'
+import { openPromptAnalyzer } from '../../src/text/readers.ts'
 import { estimateInputTokens } from '../../src/text/tokens/tokens.ts'
-import { errorFrame, type Format, formats, framesOf, models as named, wholeOf } from '../faults/support.ts'
+import { errorFrame, type Format, formats, getFrames, getWhole, models as named } from '../faults/support.ts'
 import { eventually } from '../harness/eventually.ts'
 import { movedClock } from '../harness/moved-clock.ts'
-import { safetyFor } from '../text/moderation/layers/support.ts'
+import { moderationFor } from '../text/moderation/layers/support.ts'
 
-const readers = openReaders()
+const readers = openPromptAnalyzer()
 
 /** Outcome of one upstream call. */
 const outcomes = [
@@ -67,7 +67,7 @@ type World = {
   readonly deps: AnswerDeps & { readonly health: HealthTracker }
   readonly records: UsageRecord[]
   readonly calls: string[]
-  seatsTaken(): number
+  reservationsTaken(): number
   readonly time: ReturnType<typeof movedClock>
 }
 
@@ -80,7 +80,7 @@ const noLookups: AnswerDeps['web'] = {
   screenPage: () => true,
 }
 
-const safety = safetyFor()
+const moderation = moderationFor()
 
 /** The real pipeline, adapters, meter and health tracker; the network plays `script`, one outcome per call. */
 function world(script: readonly Outcome[], limits = plenty, models: readonly Model[] = published): World {
@@ -107,37 +107,37 @@ function world(script: readonly Outcome[], limits = plenty, models: readonly Mod
     network: {
       reaches: async () => true,
       fetch(url: string, init: RequestInit) {
-        const format = formats.find(one => one === new URL(url).hostname)
+        const format = formats.find(item => item === new URL(url).hostname)
         if (format === undefined) throw new Error(`no provider at ${url}`)
         calls.push(format)
         return play(script[calls.length - 1] ?? 'answers', format, init)
       },
     },
     log: { info() {}, warn() {}, error() {} },
-    catalogue: buildCatalog(models),
+    catalog: buildCatalog(models),
     embeddingCatalog: buildCatalog<EmbeddingModel>([]),
     tokenizer: { decode: async () => [] },
     endpoints,
     read: readers.read,
-    safety,
+    moderation,
     web: noLookups,
     randomBytes: count => new Uint8Array(count),
     meter,
-    health: createHealthBook({ clock }),
+    health: createHealthTracker({ clock }),
     learning: { of: () => null },
     observe: { admitted() {}, settled() {} },
-    prompts: createPromptBook(readers, createKeyedDigests(new Uint8Array(32))),
-    foresight: createForesightBook({ clock }),
-    ties: createTieBook(clock, new Uint8Array(32)),
-    promptCacheKeyOf: (accountId, name) => `${accountId} ${name}`,
+    prompts: createAnalysisCache(readers, createKeyedDigests(new Uint8Array(32))),
+    calibration: createEstimateCalibration({ clock }),
+    ties: createCacheAffinity(clock, new Uint8Array(32)),
+    getPromptCacheKey: (accountId, name) => `${accountId} ${name}`,
     cacheMarks: () => null,
     hedges: new HedgeBudget(1),
   }
-  const seatsTaken = () => {
-    const seats = meter.standing(caller.accountId, limits)?.seats
-    return seats === undefined ? 0 : seats.limit - seats.remaining
+  const reservationsTaken = () => {
+    const reservations = meter.quotaStatus(caller.accountId, limits)?.reservations
+    return reservations === undefined ? 0 : reservations.limit - reservations.remaining
   }
-  return { deps, records, calls, seatsTaken, time }
+  return { deps, records, calls, reservationsTaken, time }
 }
 
 const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plenty }
@@ -149,7 +149,7 @@ async function play(outcome: Outcome, format: Format, init: RequestInit): Promis
     init.signal?.addEventListener('abort', stop)
   })
   aborted.catch(() => {})
-  const { opening, content, closing } = framesOf(format, ['Some ', 'words'])
+  const { opening, content, closing } = getFrames(format, ['Some ', 'words'])
   const stream = (frames: readonly string[], end: 'close' | 'error' | 'hang') =>
     new Response(
       new ReadableStream<Uint8Array>({
@@ -167,7 +167,7 @@ async function play(outcome: Outcome, format: Format, init: RequestInit): Promis
     case 'answers':
       return stream([...opening, ...content, ...closing], 'close')
     case 'empty':
-      return Response.json(wholeOf(format, ''))
+      return Response.json(getWhole(format, ''))
     case 'status_500':
       return refused(500, {})
     case 'status_503':
@@ -212,12 +212,12 @@ function run(...given: Parameters<typeof read>): Promise<Run> {
 
 async function read(
   { deps }: World,
-  ask: ChatRequest,
+  request: ChatRequest,
   leaving: { readonly after: number; readonly how: 'return' | 'abort' | 'drain' } | null = null,
   of: Caller = caller,
 ): Promise<Run> {
   const controller = new AbortController()
-  const answering = answer(deps, of, ask, { id: `req_${Bun.randomUUIDv7()}`, signal: controller.signal })
+  const answering = answer(deps, of, request, { id: `req_${Bun.randomUUIDv7()}`, signal: controller.signal })
   const events: ChatEvent[] = []
   let batches = 0
   const leave = () => {
@@ -239,7 +239,7 @@ async function read(
   }
 }
 
-const countOf = (events: readonly ChatEvent[], type: ChatEvent['type']) =>
+const getCount = (events: readonly ChatEvent[], type: ChatEvent['type']) =>
   events.filter(event => event.type === type).length
 
 test('call: keeps one response, one settlement, no open reservation and at most three attempts for any upstreams and clients', async () => {
@@ -265,29 +265,29 @@ test('call: keeps one response, one settlement, no open reservation and at most 
       async (script, given, leaving) => {
         const { stream, fallback, model, small } = given
         const rig = world(script)
-        const ask = asking({
+        const request = asking({
           fallback,
           ...(stream ? { stream } : {}),
           ...(model === null ? {} : { model }),
           ...(small ? { max_output_tokens: 50 } : {}),
         })
-        const { events, thrown } = await run(rig, ask, leaving)
+        const { events, thrown } = await run(rig, request, leaving)
 
         expect(rig.calls.length).toBeLessThanOrEqual(fallback ? 3 : 1)
-        expect(countOf(events, 'opened')).toBeLessThanOrEqual(1)
+        expect(getCount(events, 'opened')).toBeLessThanOrEqual(1)
         if (events.length > 0) expect(events[0]?.type).toBe('opened')
-        const done = countOf(events, 'done')
+        const done = getCount(events, 'done')
         expect(done).toBeLessThanOrEqual(1)
-        if (done === 1) expect([events.at(-1)?.type, thrown, countOf(events, 'finish')]).toEqual(['done', null, 1])
+        if (done === 1) expect([events.at(-1)?.type, thrown, getCount(events, 'finish')]).toEqual(['done', null, 1])
         if (thrown !== null) {
           expect(thrown).toBeInstanceOf(GatewayError)
-          expect([done, countOf(events, 'finish')]).toEqual([0, 0])
+          expect([done, getCount(events, 'finish')]).toEqual([0, 0])
         }
         if (thrown === null && leaving === null) expect(done).toBe(1)
 
         const neverBegan = leaving?.how === 'return' && leaving.after === 0
         expect(rig.records.length).toBe(neverBegan ? 0 : 1)
-        expect(rig.seatsTaken()).toBe(0)
+        expect(rig.reservationsTaken()).toBe(0)
         const [record] = rig.records
         if (record !== undefined) {
           expect(record.billed_microcents).toBeLessThanOrEqual(record.reserved_microcents)
@@ -344,7 +344,7 @@ describe('named model', () => {
   test('gets the next request after a 503, although its health is unhealthy', async () => {
     const rig = world(['status_503', 'answers', 'answers', 'answers'])
     await run(rig, asking({ model: name }))
-    expect(rig.deps.health.stateOf(name)).toBe('unhealthy')
+    expect(rig.deps.health.getState(name)).toBe('unhealthy')
     const next = await run(rig, asking({ model: name }))
     expect([triedBy(next), rig.calls.slice(2)]).toEqual([[`${name} served`], ['openai']])
   })
@@ -376,7 +376,7 @@ describe('named model', () => {
     const rig = world([...failing(3), 'status_500', 'status_500', 'answers'])
     for (let request = 0; request < 3; request++) await run(rig, asking({ model: name }))
     const pair = published.filter(model => [name, named.anthropic].includes(fullName(model)))
-    const two = { ...rig, deps: { ...rig.deps, catalogue: buildCatalog(pair) } }
+    const two = { ...rig, deps: { ...rig.deps, catalog: buildCatalog(pair) } }
     const { thrown } = await run(two, asking({ model: name, fallback_max_cost_factor: 1_000 }))
     expect(thrown).toMatchObject({ code: 'upstream_failed' })
     expect(rig.calls.slice(6)).toEqual(['anthropic', 'openai'])
@@ -414,27 +414,27 @@ describe('probe of an open circuit', () => {
     await rig.time.move(3_000)
     return rig
   }
-  const ask = asking({ stream: true, model: named.openai, fallback: false })
+  const request = asking({ stream: true, model: named.openai, fallback: false })
 
   test('ends with a client that leaves, before and after the first content', async () => {
     const rig = await halfOpen(['hangs', 'hangs_after_content', 'answers'])
     const leaving = new AbortController()
-    const answering = answer(rig.deps, caller, ask, { id: 'req_before', signal: leaving.signal })
+    const answering = answer(rig.deps, caller, request, { id: 'req_before', signal: leaving.signal })
     const first = answering.next().catch(() => null)
     await eventually(() => rig.calls.length > 0)
     expect(rig.deps.health.mayTry(named.openai)).toBe(false)
     leaving.abort()
     await first
     expect(rig.deps.health.mayTry(named.openai)).toBe(true)
-    await run(rig, ask, { after: 1, how: 'return' })
+    await run(rig, request, { after: 1, how: 'return' })
     expect([rig.deps.health.mayTry(named.openai), rig.calls.length]).toEqual([true, 2])
-    expect((await run(rig, ask)).thrown).toBeNull()
-    expect(rig.deps.health.stateOf(named.openai)).toBe('healthy')
+    expect((await run(rig, request)).thrown).toBeNull()
+    expect(rig.deps.health.getState(named.openai)).toBe('healthy')
   })
 
   test('ends with a request that the upstream rejects, and with a failure of a key', async () => {
     const rejected = await halfOpen(['status_400'])
-    expect((await run(rejected, ask)).thrown).not.toBeNull()
+    expect((await run(rejected, request)).thrown).not.toBeNull()
     expect(rejected.deps.health.mayTry(named.openai)).toBe(true)
 
     const limited = await halfOpen(['status_429'])
@@ -444,7 +444,7 @@ describe('probe of an open circuit', () => {
     const quotas = new Map([['a', { requests: null, tokens: 1_000_000 }]])
     const keys = new KeyPool({ keys: [key], quotas }, limited.deps.clock)
     const endpoints = new Map([...limited.deps.endpoints, ['openai', { ...endpoint, keys }]])
-    expect((await run({ ...limited, deps: { ...limited.deps, endpoints } }, ask)).thrown).not.toBeNull()
+    expect((await run({ ...limited, deps: { ...limited.deps, endpoints } }, request)).thrown).not.toBeNull()
     expect([limited.calls.length, limited.deps.health.mayTry(named.openai)]).toEqual([1, true])
     expect(keys.claim({ model: named.openai, tokens: 1, except: new Set() })).toMatchObject({ reason: 'at_limit' })
     // Tokens that are given back after the 429 would be capacity that the upstream has just denied.
@@ -457,10 +457,10 @@ describe('reservation', () => {
   const cheap = published.find(model => fullName(model) === 'openai/gpt-6-luna')
   const dear = published.find(model => fullName(model) === 'anthropic/claude-fable-5-2')
   if (cheap === undefined || dear === undefined) throw new Error('the catalogue has changed: choose other models')
-  const ask = asking({ model: fullName(cheap), max_output_tokens: 100, fallback_max_cost_factor: 1_000 })
-  const costOf = ({ pricing, provider }: Model) => {
-    const most = { inputTokens: estimateInputTokens(ask, provider), outputTokens: 100 }
-    return highestCostOf(pricing, most, { at: 0, tier: null })
+  const request = asking({ model: fullName(cheap), max_output_tokens: 100, fallback_max_cost_factor: 1_000 })
+  const getCost = ({ pricing, provider }: Model) => {
+    const most = { inputTokens: estimateInputTokens(request, provider), outputTokens: 100 }
+    return getHighestCost(pricing, most, { at: 0, tier: null })
   }
 
   const withBudget = (dailyCostMicrocents: number): Caller => ({
@@ -470,16 +470,16 @@ describe('reservation', () => {
 
   test('grows for a more expensive fallback before its call', async () => {
     const rig = world(['status_500'], plenty, [cheap, dear])
-    const { thrown } = await run(rig, ask, null, withBudget(costOf(dear)))
+    const { thrown } = await run(rig, request, null, withBudget(getCost(dear)))
     expect([thrown, rig.calls]).toEqual([null, ['openai', 'anthropic']])
-    expect(rig.records[0]).toMatchObject({ provider: 'anthropic', reserved_microcents: costOf(dear) })
+    expect(rig.records[0]).toMatchObject({ provider: 'anthropic', reserved_microcents: getCost(dear) })
   })
 
   test('stays when the fallback costs one micro-cent too much, which is skipped', async () => {
     const rig = world(['status_500'], plenty, [cheap, dear])
-    const { thrown } = await run(rig, ask, null, withBudget(costOf(dear) - 1))
+    const { thrown } = await run(rig, request, null, withBudget(getCost(dear) - 1))
     expect(rig.calls).toEqual(['openai'])
     expect(thrown).toMatchObject({ code: 'upstream_failed' })
-    expect(rig.records[0]).toMatchObject({ reserved_microcents: costOf(cheap), billed_microcents: 0 })
+    expect(rig.records[0]).toMatchObject({ reserved_microcents: getCost(cheap), billed_microcents: 0 })
   })
 })

@@ -11,13 +11,13 @@ import {
   eventStream,
   type Format,
   formats,
-  framesOf,
+  getFrames,
   isStreamed,
   type Mode,
   models,
   modes,
   type Rig,
-  seatsTaken,
+  reservationsTaken,
   startRig,
 } from '../faults/support.ts'
 import { countedNetwork } from '../harness/counted-network.ts'
@@ -47,8 +47,8 @@ beforeEach(() => {
 
 const newest = (format: Format): LedgerEntry | undefined => rig.upstreams[format].ledger().at(-1)
 
-function startOf(format: Format, pieces: readonly string[]): Buffer {
-  const { opening, content } = framesOf(format, pieces)
+function getStart(format: Format, pieces: readonly string[]): Buffer {
+  const { opening, content } = getFrames(format, pieces)
   return Buffer.from([...opening, ...content].join(''))
 }
 
@@ -56,7 +56,7 @@ const words = 'Twelve words that were sent before the caller went out of here. '
 
 /** Returns some content, then nothing forever. */
 function hangsAfter(format: Format, pieces: readonly string[]): UpstreamAnswer {
-  const bytes = startOf(format, pieces)
+  const bytes = getStart(format, pieces)
   return {
     headers: eventStream,
     framing: 'chunked',
@@ -79,21 +79,21 @@ async function leave(format: Format, mode: Mode, when: 'before_content' | 'after
   const controller = new AbortController()
   const { path, body } = bodyFor(mode, { model: models[format], fallback: false, tag })
   const pending = rig.gateway.post(path, body, {}, controller.signal)
-  const reading = pending.then(response => response.body?.getReader().read()).catch(() => undefined)
+  const scan = pending.then(response => response.body?.getReader().read()).catch(() => undefined)
   await eventually(() => (newest(format)?.index ?? -1) > before)
   const response = when === 'after_content' && isStreamed(mode) ? await pending : null
-  if (response !== null) await reading
+  if (response !== null) await scan
   else if (when === 'after_content') {
-    await eventually(() => arrived.bytes - arrivedBefore >= startOf(format, [words, words]).length)
+    await eventually(() => arrived.bytes - arrivedBefore >= getStart(format, [words, words]).length)
     await oneTurn()
   }
   const index = before + 1
   const leftAt = performance.now()
   controller.abort()
-  const entry = () => rig.upstreams[format].ledger().find(one => one.index === index)
+  const entry = () => rig.upstreams[format].ledger().find(upstream => upstream.index === index)
   await eventually(() => entry()?.outcome === 'aborted')
-  await reading
-  await eventually(() => seatsTaken(rig) === 0)
+  await scan
+  await eventually(() => reservationsTaken(rig) === 0)
   return { tag, abortedAfterMs: (entry()?.abortedAt ?? Number.POSITIVE_INFINITY) - leftAt }
 }
 
@@ -121,13 +121,13 @@ describe('client disconnect', () => {
       expect(row.billed_microcents).toBeGreaterThan(0)
       expect(row.billed_microcents).toBeLessThanOrEqual(row.reserved_microcents)
     }
-    expect(rig.gateway.deps.health.stateOf(models[format])).toBe('healthy')
+    expect(rig.gateway.deps.health.getState(models[format])).toBe('healthy')
   })
 
   // That it is prompt is printed and not asserted: the upstream would otherwise send for two more seconds and not be aborted.
   test('aborts the upstream at any moment between tokens, before its output has ended', async () => {
     const slow = (format: Format): UpstreamAnswer => {
-      const { opening, content } = framesOf(
+      const { opening, content } = getFrames(
         format,
         Array.from({ length: 400 }, () => 'word '),
       )
@@ -144,36 +144,36 @@ describe('client disconnect', () => {
       `${delays.length} callers left: upstream aborted after ${at(0.5).toFixed(1)} ms (p50), ${at(0.99).toFixed(1)} ms (p99)\n`,
     )
     expect(delays.every(Number.isFinite)).toBe(true)
-    for (const format of formats) expect(rig.gateway.deps.health.stateOf(models[format])).toBe('healthy')
+    for (const format of formats) expect(rig.gateway.deps.health.getState(models[format])).toBe('healthy')
   })
 })
 
 describe('provider connections', () => {
   test.each([...formats])('%s: are reused after a complete response of either kind', async format => {
-    await rig.ask('native', { model: models[format] })
+    await rig.send('native', { model: models[format] })
     const before = rig.upstreams[format].connections()
     for (let round = 0; round < 3; round += 1) {
-      for (const mode of modes) expect((await rig.ask(mode, { model: models[format] })).text).not.toBe('')
+      for (const mode of modes) expect((await rig.send(mode, { model: models[format] })).text).not.toBe('')
     }
     expect(rig.upstreams[format].connections()).toBe(before)
   })
 
   test.each([...formats])('%s: are never reused after an abort or a failed response', async format => {
-    await rig.ask('native', { model: models[format] })
+    await rig.send('native', { model: models[format] })
     rig.play(format, () => hangsAfter(format, ['words']))
     await leave(format, 'native', 'after_content')
     const before = rig.upstreams[format].connections()
     rig.play(format, () => {
-      const { opening, content } = framesOf(format, ['words'])
+      const { opening, content } = getFrames(format, ['words'])
       const bytes = Buffer.from([...opening, ...content, errorFrame(format)].join(''))
       // A complete body may end before the abort, and its connection is then free for the next request.
       const pieces = [piece(bytes), piece('')]
       return { headers: eventStream, framing: 'chunked', pieces, cutAt: bytes.length, end: 'hang' }
     })
-    await rig.ask('native', { model: models[format], fallback: false })
+    await rig.send('native', { model: models[format], fallback: false })
     expect(rig.upstreams[format].connections()).toBe(before + 1)
     rig.play(format, null)
-    await rig.ask('native', { model: models[format] })
+    await rig.send('native', { model: models[format] })
     expect(rig.upstreams[format].connections()).toBe(before + 2)
     rig.heal()
   })
@@ -181,7 +181,7 @@ describe('provider connections', () => {
 
 /** Frames with 16 KB of text each, sent as fast as possible. */
 function* endless(format: Format): Generator<Piece> {
-  const { opening, content } = framesOf(format, ['words and '.repeat(1_600)])
+  const { opening, content } = getFrames(format, ['words and '.repeat(1_600)])
   for (const text of opening) yield piece(text)
   for (;;) yield piece(content.join(''))
 }
@@ -226,14 +226,14 @@ describe('excessive data', () => {
     expect(before).toBeLessThan(32 * 1_048_576)
     socket.terminate()
     await eventually(() => newest('openai')?.outcome === 'aborted')
-    await eventually(() => seatsTaken(rig) === 0)
-    expect(rig.gateway.deps.health.stateOf('openai/gpt-6.1-terra')).toBe('healthy')
+    await eventually(() => reservationsTaken(rig) === 0)
+    expect(rig.gateway.deps.health.getState('openai/gpt-6.1-terra')).toBe('healthy')
   })
 
   test.each([...formats])(
     '%s: truncates an output beyond its cap and gives a JSON client another response',
     async format => {
-      const { opening, content } = framesOf(format, ['First. '])
+      const { opening, content } = getFrames(format, ['First. '])
       const start = Buffer.from([...opening, ...content].join(''))
       const after = function* (): Generator<Piece> {
         yield piece(start)
@@ -241,14 +241,14 @@ describe('excessive data', () => {
         yield* endless(format)
       }
       rig.play(format, () => ({ headers: eventStream, framing: 'chunked', pieces: after() }))
-      const cut = await rig.ask('native', { model: models[format], maxTokens: 600 })
+      const cut = await rig.send('native', { model: models[format], maxTokens: 600 })
       expect([cut.httpStatus, cut.errors.map(({ code }) => code), cut.endings]).toEqual([200, ['upstream_failed'], 0])
       expect(cut.text.length).toBeLessThan(300_000)
       await eventually(() => newest(format)?.outcome === 'aborted')
       const row = await rig.row(cut.requestId)
       expect(row.output_tokens).toBeLessThanOrEqual(600)
       expect(row.billed_microcents).toBeLessThanOrEqual(row.reserved_microcents)
-      const whole = await rig.ask('json', { model: models[format], maxTokens: 600 })
+      const whole = await rig.send('json', { model: models[format], maxTokens: 600 })
       expect([whole.httpStatus, whole.model?.startsWith(format)]).toEqual([200, false])
       rig.heal()
     },
@@ -268,13 +268,13 @@ describe('excessive data', () => {
     Bun.gc(true)
     const memory = process.memoryUsage().rss
     rig.play('openai', () => ({ headers: eventStream, framing: 'chunked', pieces: line() }))
-    expect((await rig.ask('json', { model: models.openai })).model).not.toBe(models.openai)
+    expect((await rig.send('json', { model: models.openai })).model).not.toBe(models.openai)
     await eventually(() => newest('openai')?.outcome === 'aborted')
     // Beyond the limit: what the sockets of both sides hold.
     expect(newest('openai')?.bytesSent).toBeLessThan(maximumEventCharacters + 23 * 1_048_576)
     rig.heal()
     rig.play('openai', () => bomb)
-    expect((await rig.ask('whole', { model: models.openai })).model).not.toBe(models.openai)
+    expect((await rig.send('whole', { model: models.openai })).model).not.toBe(models.openai)
     const grown = process.memoryUsage().rss - memory
     process.stdout.write(`a line of 100 MB and a gzip bomb of 500 MB: RSS + ${(grown / 1_048_576).toFixed(0)} MB\n`)
     rig.heal()

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fullName } from '../../src/core/models/models.ts'
 import { accounts, type Clouds, catalogModel, fileWith, privateKeyPem, startClouds } from '../harness/clouds.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask } from '../harness/users.ts'
+import { sendRequest } from '../harness/users.ts'
 
 let folder: string
 let simulator: Clouds
@@ -27,13 +27,13 @@ const local = Bun.serve({
         }),
 })
 
-const fullNameOf = (provider: string) => fullName(catalogModel(provider))
+const getFullName = (provider: string) => fullName(catalogModel(provider))
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'gateway-clouds-'))
   simulator = startClouds()
   const { aws, azure, google } = accounts
-  const anthropicModel = fullNameOf('anthropic')
+  const anthropicModel = getFullName('anthropic')
   const file = join(folder, 'config.json')
   const providers = [
     {
@@ -73,7 +73,7 @@ beforeAll(async () => {
       project: google.project,
       location: 'global',
       service_account_env: 'SERVICE_ACCOUNT',
-      hosts: [{ model: fullNameOf('google'), id: 'gemini-simulated' }],
+      hosts: [{ model: getFullName('google'), id: 'gemini-simulated' }],
     },
   ]
   writeFileSync(file, JSON.stringify({ providers }))
@@ -105,14 +105,14 @@ type Completion = {
 
 function askFor(model: string) {
   const body = { model, messages: [{ role: 'user', content: 'Say hello. [[sim:tokens=40]]' }] }
-  return ask<Completion>(gateway, 'POST', '/v1/chat/completions', { token: gateway.key, body })
+  return sendRequest<Completion>(gateway, 'POST', '/v1/chat/completions', { token: gateway.key, body })
 }
 
 describe('a gateway with clouds', () => {
   test.each(['azure-east/our-gpt', 'bedrock-eu/amazon.nova-simulated-v1:0', 'google', 'ollama/local-model'])(
     'serves %s',
     async name => {
-      const { status, body } = await askFor(name === 'google' ? fullNameOf(name) : name)
+      const { status, body } = await askFor(name === 'google' ? getFullName(name) : name)
       expect({ status, body }).toMatchObject({ status: 200 })
       expect(body.choices[0]?.message.content.length).toBeGreaterThan(20)
       expect(body.usage.completion_tokens).toBeGreaterThan(0)
@@ -120,7 +120,7 @@ describe('a gateway with clouds', () => {
   )
 
   test('falls back to another host of the model when a cloud refuses the signature, without the secret in the log', async () => {
-    const { status, body } = await askFor(fullNameOf('anthropic'))
+    const { status, body } = await askFor(getFullName('anthropic'))
     expect({ status, body }).toMatchObject({ status: 200 })
     expect(body.choices[0]?.finish_reason).toBe('stop')
     const refused = gateway.logLines.filter(line => line.includes('InvalidSignatureException'))

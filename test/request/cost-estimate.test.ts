@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Message } from '../../src/core/chat/chat.ts'
 import type { Model } from '../../src/core/models/models.ts'
-import { costOf } from '../../src/core/usage/money.ts'
+import { getCost } from '../../src/core/usage/money.ts'
 import { catalog } from '../../src/models/catalog.ts'
 import {
   type CalibratedOutput,
@@ -9,12 +9,12 @@ import {
   measurePrompt as measureWith,
   unknownLength,
 } from '../../src/request/cost-estimate.ts'
-import { openReaders } from '../../src/text/readers.ts'
+import { openPromptAnalyzer } from '../../src/text/readers.ts'
 import { countTokens } from '../../src/text/tokens/tokens.ts'
 import { noWeb } from '../../src/web/web-plan.ts'
 
 /** Analyzes in this thread; the composition handles parallel work. */
-const read = openReaders().read
+const read = openPromptAnalyzer().read
 const measurePrompt = (messages: Parameters<typeof measureWith>[0], web = noWeb) =>
   measureWith(
     messages,
@@ -34,7 +34,7 @@ const image: Message = {
 }
 
 function named(id: string): Model {
-  const model = catalog.find(one => one.id === id)
+  const model = catalog.find(item => item.id === id)
   if (model === undefined) throw new Error(`${id} is not in the catalogue`)
   return model
 }
@@ -43,12 +43,12 @@ describe('estimateCost', () => {
   test('costs its own token counts at catalog prices', async () => {
     const prompt = await measurePrompt([user('Write a function that reverses a list.')])
     for (const model of catalog) {
-      const one = estimateCost(model, prompt, null)
-      const tokens = { inputTokens: one.inputTokens, outputTokens: one.expectedOutputTokens }
-      expect(one.costMicrocents).toBe(
-        costOf(model.pricing, { ...tokens, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }),
+      const item = estimateCost(model, prompt, null)
+      const tokens = { inputTokens: item.inputTokens, outputTokens: item.expectedOutputTokens }
+      expect(item.costMicrocents).toBe(
+        getCost(model.pricing, { ...tokens, cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }),
       )
-      expect(one.costMicrocents).toBeGreaterThan(0)
+      expect(item.costMicrocents).toBeGreaterThan(0)
     }
   })
 
@@ -102,7 +102,7 @@ describe('estimateCost', () => {
     const plain = by(unknownLength)
     const doubled = by({ factor: 2, source: 'traffic', typicalErrorPct: 50 })
     expect(doubled.expectedOutputTokens).toBe(2 * plain.expectedOutputTokens)
-    expect([plain, doubled].map(one => [one.outputFrom, one.confidence])).toEqual([
+    expect([plain, doubled].map(item => [item.outputFrom, item.confidence])).toEqual([
       ['table', 'low'],
       ['traffic', 'low'],
     ])

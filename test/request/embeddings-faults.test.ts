@@ -71,7 +71,7 @@ afterAll(async () => {
 type Verdict = readonly [status: number, code: string | null]
 type ErrorBody = { readonly error?: { readonly code: string } }
 
-async function verdictOf(answer: Response): Promise<Verdict> {
+async function getVerdict(answer: Response): Promise<Verdict> {
   const text = await answer.text()
   expect(text).not.toContain(canary)
   const { error }: ErrorBody = JSON.parse(text)
@@ -168,7 +168,7 @@ test.each<readonly [string, UpstreamAnswer]>([
   ['the rest of a body', { headers: json, pieces: ['{"data":[{"'], cutAt: 9, end: 'hang' }],
 ])('embeddings and chat: time out alike without %s', async (_name, answer) => {
   script = () => answer
-  const verdicts = families.flatMap(family => [embed(family).then(verdictOf), chat(family).then(verdictOf)])
+  const verdicts = families.flatMap(family => [embed(family).then(getVerdict), chat(family).then(getVerdict)])
   await upstream.until(ledger => ledger.filter(({ outcome }) => outcome === 'open').length === verdicts.length)
   leap(60_000)
   expect(await Promise.all(verdicts)).toEqual(verdicts.map(() => [504, 'upstream_timeout']))
@@ -180,9 +180,9 @@ describe.each([...families])('%s', family => {
     const before = calls
     const embedding = await embed(family)
     if (name === '429 with a wait') expect(embedding.headers.get('retry-after')).toBe('7')
-    expect(await verdictOf(embedding)).toEqual(verdict)
+    expect(await getVerdict(embedding)).toEqual(verdict)
     expect(calls - before).toBe(1)
-    expect(await verdictOf(await chat(family))).toEqual(verdict)
+    expect(await getVerdict(await chat(family))).toEqual(verdict)
   })
 
   test('a body truncated at any byte is never a success', async () => {
@@ -209,7 +209,7 @@ describe.each([...families])('%s', family => {
     await Promise.all(
       Array.from({ length: 8 }, async () => {
         for (let cut = cuts.pop(); cut !== undefined; cut = cuts.pop()) {
-          const [status, code] = await verdictOf(await embed(family, cut))
+          const [status, code] = await getVerdict(await embed(family, cut))
           if (status !== 502 || code !== 'upstream_failed') wrong.push([cut, status, code])
         }
       }),
@@ -227,9 +227,9 @@ test('embeddings: cost nothing and hold no reservation after a failure', () => {
     dailyTokens: 1_000_000,
     dailyCostMicrocents: 1_000_000,
   }
-  const standing = gateway.deps.meter.standing(gateway.accountId, limits)
-  expect(standing?.seats.remaining).toBe(10)
+  const quotaStatus = gateway.deps.meter.quotaStatus(gateway.accountId, limits)
+  expect(quotaStatus?.reservations.remaining).toBe(10)
   // The last embedding of each family succeeded, for at most 10 tokens.
-  expect(1_000_000 - (standing?.tokens.remaining ?? 0)).toBeLessThanOrEqual(10 * families.length)
+  expect(1_000_000 - (quotaStatus?.tokens.remaining ?? 0)).toBeLessThanOrEqual(10 * families.length)
   expect(gateway.logLines.filter(line => line.includes(canary))).toEqual([])
 })

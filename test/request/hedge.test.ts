@@ -7,34 +7,34 @@ import type { Caller, Limits } from '../../src/core/limits/plans.ts'
 import type { EmbeddingModel } from '../../src/core/models/embedding-models.ts'
 import { buildCatalog, fullName, type Model } from '../../src/core/models/models.ts'
 import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
-import { costOf, highestCostOf } from '../../src/core/usage/money.ts'
+import { getCost, getHighestCost } from '../../src/core/usage/money.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
-import { createTieBook } from '../../src/learning/cache-affinity.ts'
-import { createForesightBook } from '../../src/learning/estimate-calibration.ts'
-import { createPromptBook } from '../../src/learning/recent-prompts.ts'
+import { createCacheAffinity } from '../../src/learning/cache-affinity.ts'
+import { createEstimateCalibration } from '../../src/learning/estimate-calibration.ts'
+import { createAnalysisCache } from '../../src/learning/recent-prompts.ts'
 import { createLocalMeter } from '../../src/limits/local/meter.ts'
 import { catalog as published } from '../../src/models/catalog.ts'
-import { createHealthBook } from '../../src/models/health-tracker.ts'
+import { createHealthTracker } from '../../src/models/health-tracker.ts'
 import { HedgeBudget } from '../../src/models/hedging.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import type { ConfiguredProvider } from '../../src/providers/configured-provider.ts'
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { type AnswerDeps, answer } from '../../src/request/answer.ts'
-import { openReaders } from '../../src/text/readers.ts'
+import { openPromptAnalyzer } from '../../src/text/readers.ts'
 import { estimateInputTokens, likelyInputTokens } from '../../src/text/tokens/tokens.ts'
-import { type Format, formats, framesOf, models as named } from '../faults/support.ts'
+import { type Format, formats, getFrames, models as named } from '../faults/support.ts'
 import { movedClock, oneTurn } from '../harness/moved-clock.ts'
-import { safetyFor } from '../text/moderation/layers/support.ts'
+import { moderationFor } from '../text/moderation/layers/support.ts'
 
-const readers = openReaders()
-const safety = safetyFor()
-const first = modelOf('openai')
-const second = modelOf('anthropic')
+const readers = openPromptAnalyzer()
+const moderation = moderationFor()
+const first = getModel('openai')
+const second = getModel('anthropic')
 
-function modelOf(format: Format): Model {
-  const model = published.find(one => fullName(one) === named[format])
+function getModel(format: Format): Model {
+  const model = published.find(item => fullName(item) === named[format])
   if (model === undefined) throw new Error('the catalog has changed: choose other models')
   return model
 }
@@ -69,7 +69,7 @@ class UpstreamCall {
   }
 
   send(...parts: ('opening' | 'content' | 'closing')[]): void {
-    const frames = framesOf(this.format, [`from ${this.format}`], { input: 20, output: 7 })
+    const frames = getFrames(this.format, [`from ${this.format}`], { input: 20, output: 7 })
     // One read, whatever it contains.
     this.controller?.enqueue(Buffer.from(parts.flatMap(part => frames[part]).join('')))
     if (parts.includes('closing')) this.controller?.close()
@@ -124,7 +124,7 @@ function world({ models = [first, second], limits = plenty, share = 1, lateAfter
       { id, provider: providers[id], access: { baseUrl: `http://${id}`, apiKey: 'key' }, simulated: true },
     ]),
   )
-  const tracker = createHealthBook({ clock })
+  const tracker = createHealthTracker({ clock })
   const waits: string[] = []
   const health = {
     ...tracker,
@@ -137,21 +137,21 @@ function world({ models = [first, second], limits = plenty, share = 1, lateAfter
     network: {
       reaches: async () => true,
       fetch(url: string, init: RequestInit) {
-        const format = formats.find(one => one === new URL(url).hostname)
+        const format = formats.find(item => item === new URL(url).hostname)
         if (format === undefined) throw new Error(`no provider at ${url}`)
-        const one = new UpstreamCall(format, init)
-        calls.push(one)
+        const upstreamCall = new UpstreamCall(format, init)
+        calls.push(upstreamCall)
         whenCalled()
-        return one.response
+        return upstreamCall.response
       },
     },
     log: { info() {}, warn() {}, error() {} },
-    catalogue: buildCatalog(models),
+    catalog: buildCatalog(models),
     embeddingCatalog: buildCatalog<EmbeddingModel>([]),
     tokenizer: { decode: async () => [] },
     endpoints,
     read: readers.read,
-    safety,
+    moderation,
     web: {
       search: { isThere: false, find: async () => [] },
       pages: { read: async url => ({ url, code: 'refused' }) },
@@ -164,10 +164,10 @@ function world({ models = [first, second], limits = plenty, share = 1, lateAfter
     health,
     learning: { of: () => null },
     observe: { admitted() {}, settled() {} },
-    prompts: createPromptBook(readers, createKeyedDigests(new Uint8Array(32))),
-    foresight: createForesightBook({ clock }),
-    ties: createTieBook(clock, new Uint8Array(32)),
-    promptCacheKeyOf: (accountId, name) => `${accountId} ${name}`,
+    prompts: createAnalysisCache(readers, createKeyedDigests(new Uint8Array(32))),
+    calibration: createEstimateCalibration({ clock }),
+    ties: createCacheAffinity(clock, new Uint8Array(32)),
+    getPromptCacheKey: (accountId, name) => `${accountId} ${name}`,
     cacheMarks: () => null,
     hedges: new HedgeBudget(share),
   }
@@ -185,11 +185,11 @@ function world({ models = [first, second], limits = plenty, share = 1, lateAfter
     await late()
     return [first, await called(2)] as const
   }
-  const seatsTaken = () => {
-    const seats = meter.standing('acc_1', limits)?.seats
-    return seats === undefined ? 0 : seats.limit - seats.remaining
+  const reservationsTaken = () => {
+    const reservations = meter.quotaStatus('acc_1', limits)?.reservations
+    return reservations === undefined ? 0 : reservations.limit - reservations.remaining
   }
-  return { deps, records, calls, called, late, hedged, seatsTaken, waits, tracker, limits }
+  return { deps, records, calls, called, late, hedged, reservationsTaken, waits, tracker, limits }
 }
 
 type World = ReturnType<typeof world>
@@ -209,13 +209,13 @@ const askWith = (fields: Record<string, unknown> = {}, headers: Record<string, s
 
 type Ended = { readonly events: readonly ChatEvent[]; readonly thrown: unknown }
 
-function run({ deps, limits }: World, ask = askWith(), options: { signal?: AbortSignal; hedges?: boolean } = {}) {
+function run({ deps, limits }: World, request = askWith(), options: { signal?: AbortSignal; hedges?: boolean } = {}) {
   const { signal = new AbortController().signal, hedges } = options
   const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits, ...(hedges ? { hedges } : {}) }
   const events: ChatEvent[] = []
   const read = async (): Promise<Ended> => {
     try {
-      for await (const batch of answer(deps, caller, ask, { id: `req_${Bun.randomUUIDv7()}`, signal }))
+      for await (const batch of answer(deps, caller, request, { id: `req_${Bun.randomUUIDv7()}`, signal }))
         events.push(...batch)
       return { events, thrown: null }
     } catch (thrown) {
@@ -225,20 +225,20 @@ function run({ deps, limits }: World, ask = askWith(), options: { signal?: Abort
   return read()
 }
 
-const textOf = ({ events }: Ended) => events.flatMap(event => (event.type === 'text' ? [event.text] : [])).join('')
-const openingOf = ({ events }: Ended) => events.flatMap(event => (event.type === 'opened' ? [event.opening] : []))[0]
-const receiptOf = ({ events }: Ended) => events.flatMap(event => (event.type === 'done' ? [event.receipt] : []))[0]
-const outcomesOf = ({ records }: World) => records[0]?.tried?.map(([model, outcome]) => `${model} ${outcome}`)
+const getText = ({ events }: Ended) => events.flatMap(event => (event.type === 'text' ? [event.text] : [])).join('')
+const findOpening = ({ events }: Ended) => events.flatMap(event => (event.type === 'opened' ? [event.opening] : []))[0]
+const findReceipt = ({ events }: Ended) => events.flatMap(event => (event.type === 'done' ? [event.receipt] : []))[0]
+const findOutcomes = ({ records }: World) => records[0]?.tried?.map(([model, outcome]) => `${model} ${outcome}`)
 
 const usage = { cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
-const served = (model: Model) => costOf(model.pricing, { ...usage, inputTokens: 20, outputTokens: 7 })
+const served = (model: Model) => getCost(model.pricing, { ...usage, inputTokens: 20, outputTokens: 7 })
 /** Input tokens of a canceled attempt that reported none, and their cost. */
-const inputOf = (model: Model) => {
-  const ask = askWith()
-  return Math.min(estimateInputTokens(ask), likelyInputTokens(ask, model.provider))
+const getInput = (model: Model) => {
+  const request = askWith()
+  return Math.min(estimateInputTokens(request), likelyInputTokens(request, model.provider))
 }
 const canceled = (model: Model, inputTokens: number, outputTokens = 0) =>
-  costOf(model.pricing, { ...usage, inputTokens, outputTokens })
+  getCost(model.pricing, { ...usage, inputTokens, outputTokens })
 
 for (const stream of [true, false])
   test(`hedge: ${stream ? 'a stream' : 'a JSON response'} comes from the runner-up, and both costs are billed`, async () => {
@@ -248,26 +248,26 @@ for (const stream of [true, false])
     slow.send('opening')
     fast.send('opening', 'content', 'closing')
     const ended = await ending
-    expect([ended.thrown, textOf(ended), slow.isCanceled, rig.calls.length]).toEqual([null, 'from anthropic', true, 2])
-    expect(openingOf(ended)).toMatchObject({ hedge: 'won', model: named.anthropic })
-    expect(outcomesOf(rig)).toEqual([`${named.openai} hedge_lost`, `${named.anthropic} served`])
-    const lost = canceled(first, inputOf(first))
+    expect([ended.thrown, getText(ended), slow.isCanceled, rig.calls.length]).toEqual([null, 'from anthropic', true, 2])
+    expect(findOpening(ended)).toMatchObject({ hedge: 'won', model: named.anthropic })
+    expect(findOutcomes(rig)).toEqual([`${named.openai} hedge_lost`, `${named.anthropic} served`])
+    const lost = canceled(first, getInput(first))
     const total = served(second) + lost
     expect(rig.records[0]).toMatchObject({
       status: 'completed',
       billed_microcents: total,
       hedge_microcents: lost,
-      input_tokens: 20 + inputOf(first),
+      input_tokens: 20 + getInput(first),
       output_tokens: 7,
       estimated: true,
     })
-    expect(receiptOf(ended)).toMatchObject({
+    expect(findReceipt(ended)).toMatchObject({
       cost: { hedge: lost, model: served(second), total },
       usage: { inputTokens: 20 },
     })
-    expect(rig.seatsTaken()).toBe(0)
+    expect(rig.reservationsTaken()).toBe(0)
     // The p95 of the first model must not sink by the canceled attempt, and its health says nothing.
-    expect([rig.waits, rig.tracker.stateOf(named.openai)]).toEqual([[named.openai], 'healthy'])
+    expect([rig.waits, rig.tracker.getState(named.openai)]).toEqual([[named.openai], 'healthy'])
   })
 
 test('hedge: the first attempt serves if its content arrives first, and the reported input of the hedge is billed', async () => {
@@ -278,9 +278,9 @@ test('hedge: the first attempt serves if its content arrives first, and the repo
   await oneTurn()
   slow.send('opening', 'content', 'closing')
   const ended = await ending
-  expect([ended.thrown, textOf(ended), hedge.isCanceled]).toEqual([null, 'from openai', true])
-  expect(openingOf(ended)).toMatchObject({ hedge: 'lost' })
-  expect(outcomesOf(rig)).toEqual([`${named.anthropic} hedge_lost`, `${named.openai} served`])
+  expect([ended.thrown, getText(ended), hedge.isCanceled]).toEqual([null, 'from openai', true])
+  expect(findOpening(ended)).toMatchObject({ hedge: 'lost' })
+  expect(findOutcomes(rig)).toEqual([`${named.anthropic} hedge_lost`, `${named.openai} served`])
   expect(rig.records[0]?.billed_microcents).toBe(served(first) + (rig.records[0]?.hedge_microcents ?? 0))
   // Anthropic reports the input, and one token of output, before the first content.
   expect(rig.records[0]?.hedge_microcents).toBe(canceled(second, 20, 1))
@@ -295,13 +295,13 @@ test('hedge: does not begin without request, below the p95, without share, or fo
     [world({ share: 0 }), askWith({ stream: true }), 'unused'],
     [world(), askWith({ stream: true, fallback: false }), 'unused'],
   ]
-  for (const [rig, ask, result] of cases) {
-    const ending = run(rig, ask)
+  for (const [rig, request, result] of cases) {
+    const ending = run(rig, request)
     const call = await rig.called(1)
     await rig.late()
     call.send('opening', 'content', 'closing')
     const ended = await ending
-    expect([openingOf(ended)?.hedge, rig.calls.length, rig.records[0]?.billed_microcents]).toEqual([
+    expect([findOpening(ended)?.hedge, rig.calls.length, rig.records[0]?.billed_microcents]).toEqual([
       result,
       1,
       served(first),
@@ -314,19 +314,19 @@ test('hedge: begins for an account that has it on, unless the request turns it o
   const ending = run(rig, askWith({ stream: true }, {}), { hedges: true })
   const [, hedge] = await rig.hedged()
   hedge.send('opening', 'content', 'closing')
-  expect(openingOf(await ending)?.hedge).toBe('won')
+  expect(findOpening(await ending)?.hedge).toBe('won')
   const off = run(rig, askWith({ stream: true }, { 'x-gateway-hedge': 'off' }), { hedges: true })
   const call = await rig.called(3)
   await rig.late()
   call.send('opening', 'content', 'closing')
-  expect([openingOf(await off)?.hedge, rig.calls.length]).toEqual([undefined, 3])
+  expect([findOpening(await off)?.hedge, rig.calls.length]).toEqual([undefined, 3])
 })
 
 test('hedge: begins only if the account can pay for both, to the micro-cent', async () => {
-  const ask = askWith({ stream: true })
+  const request = askWith({ stream: true })
   const worst = ({ pricing, provider }: Model) => {
-    const most = { inputTokens: estimateInputTokens(ask, provider), outputTokens: 100 }
-    return highestCostOf(pricing, most, { at: 0, tier: null })
+    const most = { inputTokens: estimateInputTokens(request, provider), outputTokens: 100 }
+    return getHighestCost(pricing, most, { at: 0, tier: null })
   }
   const both = worst(first) + worst(second)
   for (const [dailyCostMicrocents, count] of [
@@ -334,13 +334,13 @@ test('hedge: begins only if the account can pay for both, to the micro-cent', as
     [both - 1, 1],
   ] as const) {
     const rig = world({ limits: { ...plenty, dailyCostMicrocents } })
-    const ending = run(rig, ask)
+    const ending = run(rig, request)
     const call = await rig.called(1)
     await rig.late()
     if (count === 2) await rig.called(2)
     call.send('opening', 'content', 'closing')
     const { thrown } = await ending
-    expect([thrown, rig.calls.length, rig.seatsTaken()]).toEqual([null, count, 0])
+    expect([thrown, rig.calls.length, rig.reservationsTaken()]).toEqual([null, count, 0])
     const [record] = rig.records
     expect(record?.reserved_microcents).toBe(count === 2 ? both : worst(first))
     expect(record?.billed_microcents).toBeLessThanOrEqual(record?.reserved_microcents ?? 0)
@@ -355,8 +355,8 @@ test('hedge: serves after the first attempt failed, without any cost of the fail
   await oneTurn()
   hedge.send('opening', 'content', 'closing')
   const ended = await ending
-  expect([textOf(ended), openingOf(ended)?.hedge]).toEqual(['from anthropic', 'won'])
-  expect(outcomesOf(rig)).toEqual([`${named.openai} truncated`, `${named.anthropic} served`])
+  expect([getText(ended), findOpening(ended)?.hedge]).toEqual(['from anthropic', 'won'])
+  expect(findOutcomes(rig)).toEqual([`${named.openai} truncated`, `${named.anthropic} served`])
   expect(rig.records[0]?.billed_microcents).toBe(served(second))
 })
 
@@ -368,8 +368,8 @@ test('hedge: its failure leaves the first attempt to serve, at its own cost', as
   await oneTurn()
   slow.send('opening', 'content', 'closing')
   const ended = await ending
-  expect([textOf(ended), openingOf(ended)?.hedge]).toEqual(['from openai', 'lost'])
-  expect(outcomesOf(rig)).toEqual([`${named.anthropic} truncated`, `${named.openai} served`])
+  expect([getText(ended), findOpening(ended)?.hedge]).toEqual(['from openai', 'lost'])
+  expect(findOutcomes(rig)).toEqual([`${named.anthropic} truncated`, `${named.openai} served`])
   expect(rig.records[0]?.billed_microcents).toBe(served(first))
 })
 
@@ -382,7 +382,7 @@ test('hedge: both attempts that fail end the request without cost', async () => 
   const { thrown } = await ending
   expect(thrown).toMatchObject({ code: 'upstream_failed' })
   expect(rig.records[0]).toMatchObject({ status: 'failed', billed_microcents: 0, input_tokens: 0 })
-  expect([rig.calls.length, rig.seatsTaken()]).toEqual([2, 0])
+  expect([rig.calls.length, rig.reservationsTaken()]).toEqual([2, 0])
 })
 
 test('hedge: a client that leaves cancels both attempts, and pays for neither before an upstream counted', async () => {
@@ -394,7 +394,7 @@ test('hedge: a client that leaves cancels both attempts, and pays for neither be
   await ending
   expect(rig.calls.map(({ isCanceled }) => isCanceled)).toEqual([true, true])
   expect(rig.records[0]).toMatchObject({ status: 'client_closed', billed_microcents: 0 })
-  expect(rig.seatsTaken()).toBe(0)
+  expect(rig.reservationsTaken()).toBe(0)
 })
 
 test('hedge: a truncated output of the winner never looks finished', async () => {
@@ -406,8 +406,8 @@ test('hedge: a truncated output of the winner never looks finished', async () =>
   hedge.break()
   const ended = await ending
   expect(ended.thrown).toMatchObject({ code: 'upstream_failed' })
-  expect([textOf(ended), receiptOf(ended)]).toEqual(['from anthropic', undefined])
-  expect(rig.seatsTaken()).toBe(0)
+  expect([getText(ended), findReceipt(ended)]).toEqual(['from anthropic', undefined])
+  expect(rig.reservationsTaken()).toBe(0)
 })
 
 const requiredCall = {
@@ -426,8 +426,8 @@ test('hedge: text that waits for a required call wins no race', async () => {
   expect([slow.isCanceled, hedge.isCanceled]).toEqual([false, false])
   hedge.sendCall()
   const ended = await ending
-  expect([ended.thrown, textOf(ended), slow.isCanceled, hedge.isCanceled]).toEqual([null, '', true, false])
-  expect(outcomesOf(rig)).toEqual([`${named.openai} hedge_lost`, `${named.anthropic} served`])
+  expect([ended.thrown, getText(ended), slow.isCanceled, hedge.isCanceled]).toEqual([null, '', true, false])
+  expect(findOutcomes(rig)).toEqual([`${named.openai} hedge_lost`, `${named.anthropic} served`])
 })
 
 test('hedge: does not begin while text waits for a required call', async () => {
@@ -445,7 +445,7 @@ test('hedge: does not begin while text waits for a required call', async () => {
   const fallback = await rig.called(3)
   fallback.sendCall()
   const ended = await ending
-  expect([ended.thrown, openingOf(ended)?.hedge]).toEqual([null, 'unused'])
+  expect([ended.thrown, findOpening(ended)?.hedge]).toEqual([null, 'unused'])
 })
 
 test('hedge: a whole answer without the required call wins no race', async () => {
@@ -494,5 +494,5 @@ test('hedge: text that waits for a required call is not billed when the client d
   const [record] = rig.records
   expect(record).toMatchObject({ status: 'client_closed', billed_microcents: 0 })
   expect(record?.output_tokens).toBeGreaterThan(0)
-  expect(record?.shortfall_microcents).toBeGreaterThan(canceled(first, inputOf(first)))
+  expect(record?.shortfall_microcents).toBeGreaterThan(canceled(first, getInput(first)))
 })

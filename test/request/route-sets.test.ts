@@ -8,48 +8,48 @@ import { defaultLevelShares, levels } from '../../src/models/capability-levels.t
 import { catalog } from '../../src/models/catalog.ts'
 import { withoutFailures } from '../../src/models/scoring.ts'
 import { type RouteDeps, route } from '../../src/request/routing/route.ts'
-import { openReaders } from '../../src/text/readers.ts'
+import { openPromptAnalyzer } from '../../src/text/readers.ts'
 import { readRows } from '../../src/training/data.ts'
 import { askWith } from '../harness/ask.ts'
 import { describeNeeding } from '../harness/needs.ts'
-import { providerOf } from './support.ts'
+import { getProvider } from './support.ts'
 
 const sets = ['routellm-mmlu', 'routellm-gsm8k', 'routellm-mtbench', 'routerarena-sub10', 'llmrouter-9models'] as const
 
 // Hundreds of prompts per set, on a machine that other tests share.
 setDefaultTimeout(240_000)
 
-const read = openReaders().read
+const read = openPromptAnalyzer().read
 const deps: RouteDeps = {
-  catalogue: buildCatalog(catalog),
-  endpoints: new Map(['openai', 'anthropic', 'google'].map(id => [id, providerOf(id)])),
+  catalog: buildCatalog(catalog),
+  endpoints: new Map(['openai', 'anthropic', 'google'].map(id => [id, getProvider(id)])),
   health: {
     mayTry: () => true,
-    stateOf: () => 'healthy',
-    figuresOf: (_, published) => withoutFailures(published),
+    getState: () => 'healthy',
+    getFigures: (_, published) => withoutFailures(published),
   },
-  meter: { standing: () => null },
+  meter: { quotaStatus: () => null },
   clock: { now: () => Date.parse('2026-11-20T12:00:00Z') },
 }
 const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plans.usage }
 
-function messagesOf(prompt: string): readonly Message[] {
+function getMessages(prompt: string): readonly Message[] {
   return [{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }]
 }
 
 function routed(prompt: string, strategy: Strategy | null, testMode = false) {
-  const messages = messagesOf(prompt)
+  const messages = getMessages(prompt)
   const inputTokens = Math.ceil(prompt.length / 3)
   return route(deps, {
     caller,
-    ask: askWith({ messages, strategy, testMode }),
-    reading: read(messages),
+    request: askWith({ messages, strategy, testMode }),
+    analysis: read(messages),
     inputTokens,
   })
 }
 
 /** Returns about `most` prompts of a set, evenly spaced. */
-async function promptsOf(set: string, most: number): Promise<string[]> {
+async function getPrompts(set: string, most: number): Promise<string[]> {
   const rows = await readRows(set, Type.Object({ prompt: Type.String() }))
   const every = Math.ceil(rows.length / most)
   return rows.filter((_, at) => at % every === 0).map(({ prompt }) => prompt)
@@ -58,14 +58,14 @@ async function promptsOf(set: string, most: number): Promise<string[]> {
 /** Within a fifth of the best score. */
 const bestQuality = Math.max(...catalog.map(({ figures }) => figures.quality))
 const isStrong = ({ figures }: Model) => figures.quality >= 0.8 * bestQuality
-const shareOf = (models: readonly Model[]) => models.filter(isStrong).length / models.length
+const getShare = (models: readonly Model[]) => models.filter(isStrong).length / models.length
 
 describeNeeding('data', 'on every labelled set', () => {
   test.each(sets)(
     '%s: cost calls no more strong models than speed, balanced no more than auto or quality; test mode calls no premium model',
     async set => {
-      const prompts = await promptsOf(set, 200)
-      const share = (strategy: Strategy | null) => shareOf(prompts.map(prompt => routed(prompt, strategy).first.model))
+      const prompts = await getPrompts(set, 200)
+      const share = (strategy: Strategy | null) => getShare(prompts.map(prompt => routed(prompt, strategy).first.model))
       const shares = Object.fromEntries(strategies.map(strategy => [strategy, share(strategy)]))
       expect(shares.cost).toBeLessThanOrEqual(shares.speed ?? 0)
       expect(shares.balanced).toBeLessThanOrEqual(shares.quality ?? 0)
@@ -80,7 +80,7 @@ describeNeeding('data', 'on every labelled set', () => {
     const counted = { light: 0, middle: 0, strong: 0 }
     let [all, strongCalls] = [0, 0]
     for (const set of sets) {
-      const prompts = await promptsOf(set, 10_000)
+      const prompts = await getPrompts(set, 10_000)
       // The mixture behind the percentiles: every set by the square root of its size.
       const weight = prompts.length ** -0.5
       for (const prompt of prompts) {
@@ -104,7 +104,7 @@ describeNeeding('data', 'on every labelled set', () => {
       prompt => `Please ${prompt}`,
       prompt => `Hello! Could you please ${prompt}`,
     ]
-    const prompts = await promptsOf('query-types', 250)
+    const prompts = await getPrompts('query-types', 250)
     for (const change of changes) {
       const same = prompts.filter(
         prompt => routed(change(prompt), null).first.model === routed(prompt, null).first.model,

@@ -15,7 +15,7 @@ function screening() {
     asked,
     sleeps: () => sleeps,
     deps: {
-      safety: {
+      moderation: {
         *screenSteps(part: Message | PromptDefinition) {
           const text = part.role === 'tool' ? part.text : part.role === 'definition' ? part.texts.join('') : ''
           asked.push(`${part.role === 'definition' ? 'd' : text[0]}${text.length}`)

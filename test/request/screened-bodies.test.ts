@@ -16,14 +16,14 @@ import { openai } from '../../src/providers/openai.ts'
 import { openaiResponses } from '../../src/providers/openai-responses.ts'
 import { type ModerateDeps, moderate } from '../../src/request/moderate.ts'
 import { countTokens, estimateInputTokens, estimateOpaqueTokens } from '../../src/text/tokens/tokens.ts'
-import { safetyFor } from '../text/moderation/layers/support.ts'
+import { moderationFor } from '../text/moderation/layers/support.ts'
 
 const canary = 'Zyzzyva quokka words for a model that reads them all'
 const seal = createReasoningSeal('a secret of the tests', null)
 const access = { baseUrl: 'https://a.test/v1', apiKey: 'k' }
 
 function modelNamed(id: string): Model {
-  const model = catalog.find(one => one.id === id)
+  const model = catalog.find(item => item.id === id)
   if (model === undefined) throw new Error(`${id} is in the catalog`)
   return model
 }
@@ -42,13 +42,13 @@ function parsed(dialect: Dialect, body: object, headers: Headers): ChatRequest {
   const source = { headers, text, accountId: 'a' }
   switch (dialect) {
     case 'chat':
-      return readCompatible(body, headers, text.length).ask
+      return readCompatible(body, headers, text.length).request
     case 'native':
       return readNative(body, headers, text.length)
     case 'responses':
-      return readResponses(body, source, { seal, accountId: 'a' }).ask
+      return readResponses(body, source, { seal, accountId: 'a' }).request
     case 'messages':
-      return readMessages(body, source, seal).ask
+      return readMessages(body, source, seal).request
   }
 }
 
@@ -194,11 +194,11 @@ const bodies: Readonly<Record<Dialect, object>> = { chat, native, responses, mes
 type Path = readonly (string | number)[]
 
 /** Returns the paths of all strings, and of all objects, of a body. */
-function pathsOf(value: unknown, path: Path = []): { readonly texts: Path[]; readonly objects: Path[] } {
+function getPaths(value: unknown, path: Path = []): { readonly texts: Path[]; readonly objects: Path[] } {
   if (typeof value === 'string') return { texts: [path], objects: [] }
   if (typeof value !== 'object' || value === null) return { texts: [], objects: [] }
-  const inner = Object.entries(value).map(([key, one]) =>
-    pathsOf(one, [...path, Array.isArray(value) ? Number(key) : key]),
+  const inner = Object.entries(value).map(([key, item]) =>
+    getPaths(item, [...path, Array.isArray(value) ? Number(key) : key]),
   )
   return {
     texts: inner.flatMap(({ texts }) => texts),
@@ -208,7 +208,7 @@ function pathsOf(value: unknown, path: Path = []): { readonly texts: Path[]; rea
 
 function withValue(value: unknown, [key, ...rest]: Path, set: (old: unknown) => unknown): unknown {
   if (key === undefined) return set(value)
-  if (Array.isArray(value)) return value.map((one, at) => (at === key ? withValue(one, rest, set) : one))
+  if (Array.isArray(value)) return value.map((item, at) => (at === key ? withValue(item, rest, set) : item))
   const fields = { ...Object(value) }
   return { ...fields, [key]: withValue(fields[key], rest, set) }
 }
@@ -235,7 +235,7 @@ const keys = [
 const starts = ['', 'data:', 'data:text/plain,', 'data:image/png;base64,', 'data:application/pdf;base64,']
 
 const places = (Object.keys(bodies) as Dialect[]).flatMap(dialect => {
-  const { texts, objects } = pathsOf(bodies[dialect])
+  const { texts, objects } = getPaths(bodies[dialect])
   return [
     ...texts.map(path => ({ dialect, path, isText: true })),
     ...objects.map(path => ({ dialect, path, isText: false })),
@@ -274,17 +274,17 @@ type ReturnTypeOf<A> = A extends fc.Arbitrary<infer T> ? T : never
 function sentBodies(request: ChatRequest): readonly string[] {
   return providers.flatMap(([provider, model]) => {
     const { needs = [], dialect } = request.source ?? {}
-    const canServe = needs.length === 0 || provider.takesSource?.(model).some(one => one === dialect)
+    const canServe = needs.length === 0 || provider.takesSource?.(model).some(item => item === dialect)
     if (!canServe) return []
-    const { body } = provider.toRequest({ ask: request, model, outputCap: 100, stream: false }, access)
+    const { body } = provider.toRequest({ request, model, outputCap: 100, stream: false }, access)
     return [body]
   })
 }
 
-const safety = safetyFor({
+const moderation = moderationFor({
   rules: [{ id: 'canary', category: 'illegal', reason: 'canary', patterns: ['zyzzyva quokka'], expressions: [] }],
 })
-const deps: ModerateDeps = { safety, log: { warn() {} } }
+const deps: ModerateDeps = { moderation, log: { warn() {} } }
 
 function isBlocked(request: ChatRequest): boolean {
   try {
@@ -299,13 +299,13 @@ test('moderate: blocks a canary in each place from which it reaches a provider',
   let reached = 0
   const passed: string[] = []
   fc.assert(
-    fc.property(written, one => {
-      const request = requestWith(one, canary)
+    fc.property(written, item => {
+      const request = requestWith(item, canary)
       // A model's output is read as it is written: decoding it would block its own words.
-      if (request === null || (one.isBase64 && outputs.test(one.place.path.join('.')))) return
+      if (request === null || (item.isBase64 && outputs.test(item.place.path.join('.')))) return
       if (!sentBodies(request).some(body => spellings(canary).some(text => body.includes(text)))) return
       reached++
-      if (!isBlocked(request)) passed.push(JSON.stringify(one))
+      if (!isBlocked(request)) passed.push(JSON.stringify(item))
     }),
     { numRuns: 1_500 },
   )
@@ -318,8 +318,8 @@ test('estimateInputTokens: covers a long text in each place from which it reache
   const tokens = await countTokens(long)
   let reached = 0
   fc.assert(
-    fc.property(written, one => {
-      const request = requestWith(one, long)
+    fc.property(written, item => {
+      const request = requestWith(item, long)
       if (request === null) return
       const most = Math.max(0, ...sentBodies(request).map(body => body.split(long).length - 1))
       if (most === 0) return

@@ -22,19 +22,19 @@ const base64 = Buffer.from(words).toString('base64')
 const access = { baseUrl: 'https://a.test/v1', apiKey: 'k' }
 
 function modelNamed(id: string): Model {
-  const model = catalog.find(one => one.id === id)
+  const model = catalog.find(item => item.id === id)
   if (model === undefined) throw new Error(`${id} is in the catalog`)
   return model
 }
 
-function screened(ask: ChatRequest): readonly string[] {
-  return [...ask.messages.flatMap(partTexts), ...collectDefinitions(ask).flatMap(({ texts }) => texts)]
+function screened(request: ChatRequest): readonly string[] {
+  return [...request.messages.flatMap(partTexts), ...collectDefinitions(request).flatMap(({ texts }) => texts)]
 }
 
-function expectScreened(ask: ChatRequest, provider: Provider, model: Model): void {
-  const { body } = provider.toRequest({ ask, model, outputCap: 100, stream: false }, access)
+function expectScreened(request: ChatRequest, provider: Provider, model: Model): void {
+  const { body } = provider.toRequest({ request, model, outputCap: 100, stream: false }, access)
   expect([words, base64].some(text => body.includes(text))).toBe(true)
-  expect(screened(ask).some(text => text.includes(words))).toBe(true)
+  expect(screened(request).some(text => text.includes(words))).toBe(true)
 }
 
 describe('Responses to OpenAI', () => {
@@ -105,8 +105,8 @@ describe('Responses to OpenAI', () => {
     ['a format', { text: { format: { type: 'json_schema', name: 'n', schema: { description: words } } } }],
   ])('%s', (_name, fields) => {
     const body = { model: 'gpt-5.5', input: 'Hi', ...fields }
-    const { ask } = readResponses(body, { headers, text: JSON.stringify(body) }, { seal, accountId: 'a' })
-    expectScreened(ask, openaiResponses, modelNamed('gpt-5.5'))
+    const { request } = readResponses(body, { headers, text: JSON.stringify(body) }, { seal, accountId: 'a' })
+    expectScreened(request, openaiResponses, modelNamed('gpt-5.5'))
   })
 
   test('sends the sealed summary of reasoning, whatever the client wrote', () => {
@@ -116,8 +116,8 @@ describe('Responses to OpenAI', () => {
       { role: 'assistant', content: 'a' },
       { role: 'user', content: 'b' },
     ]
-    const { ask } = readResponses({ model: 'm', input }, { headers, text: '' }, { seal, accountId: 'a' })
-    const asked = { ask, model: modelNamed('gpt-5.5'), outputCap: 100, stream: false }
+    const { request } = readResponses({ model: 'm', input }, { headers, text: '' }, { seal, accountId: 'a' })
+    const asked = { request, model: modelNamed('gpt-5.5'), outputCap: 100, stream: false }
     expect(JSON.parse(openaiResponses.toRequest(asked, access).body).input[0]).toEqual({
       type: 'reasoning',
       summary: [{ type: 'summary_text', text: 'own' }],
@@ -185,8 +185,8 @@ describe('Messages to Anthropic', () => {
   ])('%s', (_name, fields) => {
     const body = { model: 'claude-haiku-5-5', max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }], ...fields }
     const text = JSON.stringify(body)
-    const { ask } = readMessages(body, { headers, text, accountId: 'a' }, seal)
-    expectScreened(ask, anthropic, modelNamed('claude-haiku-5-5'))
+    const { request } = readMessages(body, { headers, text, accountId: 'a' }, seal)
+    expectScreened(request, anthropic, modelNamed('claude-haiku-5-5'))
   })
 })
 
@@ -197,10 +197,10 @@ describe('Chat Completions', () => {
     ['a field of a template', { prompt_mode: words }, false],
   ])('%s', (_name, fields, official) => {
     const body = { model: 'gpt-4.1', messages: [{ role: 'user', content: 'Hi' }], ...fields }
-    const { ask } = readCompatible(body, headers, 100)
+    const { request } = readCompatible(body, headers, 100)
     const model = modelNamed('gpt-4.1')
     const passing = official ? model : { ...model, parameters: { ...model.parameters, passExtras: true } }
-    expectScreened(ask, openai({ official }), passing)
+    expectScreened(request, openai({ official }), passing)
   })
 })
 
@@ -221,12 +221,12 @@ test('digests: differ for messages whose names differ', () => {
 })
 
 test('openai: drops `store`, which would keep the conversation at the provider', () => {
-  const { ask } = readCompatible(
+  const { request } = readCompatible(
     { model: 'gpt-4.1', messages: [{ role: 'user', content: 'Hi' }], store: true },
     headers,
     50,
   )
-  const asked = { ask, model: modelNamed('gpt-4.1'), outputCap: 100, stream: false }
+  const asked = { request, model: modelNamed('gpt-4.1'), outputCap: 100, stream: false }
   for (const provider of [openai({ official: true }), openaiResponses]) {
     const { body, droppedParameters } = provider.toRequest(asked, access)
     expect(JSON.parse(body).store ?? false).toBe(false)

@@ -7,15 +7,15 @@ import type { Caller } from '../../src/core/limits/plans.ts'
 import { buildCatalog, type Model } from '../../src/core/models/models.ts'
 import { priceVariant } from '../../src/core/models/pricing.ts'
 import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
-import { costOf, highestCostOf } from '../../src/core/usage/money.ts'
+import { getCost, getHighestCost } from '../../src/core/usage/money.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import { readMessages } from '../../src/dialects/messages/request.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
-import { createTieBook } from '../../src/learning/cache-affinity.ts'
-import { createForesightBook } from '../../src/learning/estimate-calibration.ts'
-import { createPromptBook } from '../../src/learning/recent-prompts.ts'
+import { createCacheAffinity } from '../../src/learning/cache-affinity.ts'
+import { createEstimateCalibration } from '../../src/learning/estimate-calibration.ts'
+import { createAnalysisCache } from '../../src/learning/recent-prompts.ts'
 import { createLocalMeter } from '../../src/limits/local/meter.ts'
 import type { InterimUsage, Reservation } from '../../src/limits/meter.ts'
 import { catalog } from '../../src/models/catalog.ts'
@@ -25,11 +25,11 @@ import { createProgress } from '../../src/request/progress.ts'
 import type { Route } from '../../src/request/routing/route.ts'
 import { checkpoint, settle } from '../../src/request/settle.ts'
 import { createUpstreamResponse } from '../../src/request/upstream-response.ts'
-import { openReaders } from '../../src/text/readers.ts'
+import { openPromptAnalyzer } from '../../src/text/readers.ts'
 import { noWeb } from '../../src/web/web-plan.ts'
-import { candidateOf } from './support.ts'
+import { getCandidate } from './support.ts'
 
-const readers = openReaders()
+const readers = openPromptAnalyzer()
 const { read } = readers
 
 const limits = {
@@ -56,18 +56,18 @@ type Given = {
 }
 
 type Planned = {
-  readonly ask: ChatRequest
+  readonly request: ChatRequest
   readonly inputTokens: number
   readonly choices?: number
   readonly web?: number
 }
 
-function planFor(model: Model, { ask, inputTokens, choices = 1, web = 0 }: Planned): Route {
-  const candidate = candidateOf(model)
+function planFor(model: Model, { request, inputTokens, choices = 1, web = 0 }: Planned): Route {
+  const candidate = getCandidate(model)
   const wanted: Route = {
     mode: 'manual',
     strategy: null,
-    reading: read(ask.messages),
+    analysis: read(request.messages),
     level: 'light',
     inputTokens,
     choices,
@@ -95,18 +95,27 @@ async function settled(given: Given) {
     untilDurable: async () => {},
   }
   const meter = createLocalMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
-  const catalogue = buildCatalog(catalog)
-  const ask = { ...readNative({ prompt: 'Hi', max_output_tokens: cap }, new Headers(), 2), choices }
-  const candidate = candidateOf(model)
-  const wanted = planFor(model, { ask, inputTokens, choices, web: web?.microcents ?? 0 })
+  const loadedCatalog = buildCatalog(catalog)
+  const chatRequest = { ...readNative({ prompt: 'Hi', max_output_tokens: cap }, new Headers(), 2), choices }
+  const candidate = getCandidate(model)
+  const wanted = planFor(model, { request: chatRequest, inputTokens, choices, web: web?.microcents ?? 0 })
   const startedMonotonic = systemClock.monotonic()
-  const { reservation: seat, plan } = await admit(
+  const { reservation, plan } = await admit(
     { meter, clock: systemClock, config: readConfig({}) },
-    { requestId: 'req_1', caller, ask, plan: wanted },
+    { requestId: 'req_1', caller, request: chatRequest, plan: wanted },
   )
   const startedAt = systemClock.now()
-  const request = { requestId: 'req_1', startedAt, startedMonotonic, trace: null, promptDigest: '', caller, ask, plan }
-  const progress = createProgress(seat, { route: startedMonotonic, admit: startedMonotonic })
+  const request = {
+    requestId: 'req_1',
+    startedAt,
+    startedMonotonic,
+    trace: null,
+    promptDigest: '',
+    caller,
+    request: chatRequest,
+    plan,
+  }
+  const progress = createProgress(reservation, { route: startedMonotonic, admit: startedMonotonic })
   if (web !== undefined)
     progress.web = {
       searched: true,
@@ -117,7 +126,7 @@ async function settled(given: Given) {
     }
   const response = createUpstreamResponse({
     candidate,
-    ask,
+    request: chatRequest,
     droppedParameters: [],
     outputCap: null,
     startedAt: 0,
@@ -127,27 +136,27 @@ async function settled(given: Given) {
   progress.outcome = ended ? 'completed' : 'client_closed'
   const noted: (() => InterimUsage)[] = []
   const noting = { checkpoint: (_: Reservation, used: () => InterimUsage) => void noted.push(used) }
-  checkpoint({ meter: noting, catalogue, clock: systemClock }, request, progress)
+  checkpoint({ meter: noting, catalog: loadedCatalog, clock: systemClock }, request, progress)
   const interim = noted[0]?.()
   const receipt = await settle(
     {
       meter,
-      catalogue,
+      catalog: loadedCatalog,
       clock: systemClock,
       log: { warn: event => void warnings.push(event) },
       observe: { settled() {} },
       learning: { of: () => null },
-      prompts: createPromptBook(readers, createKeyedDigests(new Uint8Array(32))),
-      foresight: createForesightBook({ clock: systemClock }),
-      ties: createTieBook(systemClock, new Uint8Array(32)),
+      prompts: createAnalysisCache(readers, createKeyedDigests(new Uint8Array(32))),
+      calibration: createEstimateCalibration({ clock: systemClock }),
+      ties: createCacheAffinity(systemClock, new Uint8Array(32)),
     },
     request,
     progress,
   )
   const [record] = records
   if (record === undefined || records.length > 1) throw new Error(`${records.length} records`)
-  const left = meter.standing(caller.accountId, limits)
-  return { seat, receipt, record, interim, warnings, left }
+  const left = meter.quotaStatus(caller.accountId, limits)
+  return { reservation, receipt, record, interim, warnings, left }
 }
 
 const model = fc.constantFrom(...catalog)
@@ -178,12 +187,12 @@ test('bill: stays within the reservation for any upstream counts, and releases t
   })
   await fc.assert(
     fc.asyncProperty(given, async all => {
-      const { seat, receipt, record, interim, left } = await settled(all)
+      const { reservation, receipt, record, interim, left } = await settled(all)
       expect(record.billed_microcents).toBeGreaterThanOrEqual(0)
       expect(record.billed_microcents).toBeLessThanOrEqual(record.reserved_microcents)
       expect([record.billed_microcents, record.reserved_microcents]).toEqual([
         receipt.cost.total,
-        seat.reservedMicrocents,
+        reservation.reservedMicrocents,
       ])
       const { model: modelCost, search, fetch } = receipt.cost
       expect([record.search_microcents ?? 0, record.fetch_microcents ?? 0]).toEqual([search, fetch])
@@ -200,7 +209,7 @@ test('bill: stays within the reservation for any upstream counts, and releases t
         microcents: record.billed_microcents,
         record: { input_tokens: record.input_tokens, output_tokens: record.output_tokens },
       })
-      expect(left?.seats.remaining).toBe(limits.concurrentRequests)
+      expect(left?.reservations.remaining).toBe(limits.concurrentRequests)
       expect(left?.costMicrocents.remaining).toBe(limits.dailyCostMicrocents - record.billed_microcents)
     }),
     { numRuns: 500 },
@@ -228,14 +237,14 @@ test('bill: matches the usage within the reservation exactly, with any share of 
         reasoningTokens: 0,
       }
       const { record, receipt, warnings } = await settled({ ...rest, usage, text: 'x', ended: true })
-      expect(record.billed_microcents).toBe(costOf(rest.model.pricing, usage))
+      expect(record.billed_microcents).toBe(getCost(rest.model.pricing, usage))
       expect([receipt.estimated, warnings]).toEqual([false, []])
     }),
     { numRuns: 500 },
   )
 })
 
-const sample = catalog.find(one => one.id === 'claude-haiku-4-5')
+const sample = catalog.find(item => item.id === 'claude-haiku-4-5')
 if (sample === undefined) throw new Error('the catalogue has changed: choose another model')
 const base = { model: sample, inputTokens: 100, cap: 50, choices: 1, usage: null, text: '', ended: true }
 const counted: ReportedUsage & TokenUsage = {
@@ -317,13 +326,13 @@ test('log: reports an upstream that counts more than was reserved', async () => 
 
 test('settle: counts all tokens against the day and records the shortfall when more were used than reserved', async () => {
   const more = { ...counted, inputTokens: 50_000, cachedInputTokens: 7, outputTokens: 900 }
-  const { seat, record, receipt, left, interim } = await settled({ ...base, usage: more, text: 'words' })
-  expect(seat.reservedTokens).toBeLessThan(50_000)
+  const { reservation, record, receipt, left, interim } = await settled({ ...base, usage: more, text: 'words' })
+  expect(reservation.reservedTokens).toBeLessThan(50_000)
   expect(receipt.usage).toEqual(more)
   expect([record.input_tokens, record.output_tokens]).toEqual([50_000, 900])
   expect(left?.tokens.remaining).toBe(limits.dailyTokens - 50_900)
-  expect(record.billed_microcents).toBe(seat.reservedMicrocents)
-  expect(record.shortfall_microcents).toBe(costOf(sample.pricing, more) - seat.reservedMicrocents)
+  expect(record.billed_microcents).toBe(reservation.reservedMicrocents)
+  expect(record.shortfall_microcents).toBe(getCost(sample.pricing, more) - reservation.reservedMicrocents)
   // The process may die before the request ends.
   expect(interim?.record.shortfall_microcents).toBe(record.shortfall_microcents)
 })
@@ -331,10 +340,15 @@ test('settle: counts all tokens against the day and records the shortfall when m
 test('settle: bills all that was used to an account on the usage plan, and the counters too', async () => {
   const more = { ...counted, inputTokens: 50_000, outputTokens: 900 }
   const caller: Caller = { ...evaluation, plan: 'usage' }
-  const { seat, record, interim, left, warnings } = await settled({ ...base, usage: more, text: 'words', caller })
-  const owed = costOf(sample.pricing, more)
-  expect(owed).toBeGreaterThan(seat.reservedMicrocents)
-  expect([record.billed_microcents, record.reserved_microcents]).toEqual([owed, seat.reservedMicrocents])
+  const { reservation, record, interim, left, warnings } = await settled({
+    ...base,
+    usage: more,
+    text: 'words',
+    caller,
+  })
+  const owed = getCost(sample.pricing, more)
+  expect(owed).toBeGreaterThan(reservation.reservedMicrocents)
+  expect([record.billed_microcents, record.reserved_microcents]).toEqual([owed, reservation.reservedMicrocents])
   expect(record).not.toHaveProperty('shortfall_microcents')
   expect(interim).toMatchObject({ microcents: owed, isOwedInFull: true })
   expect(left?.costMicrocents.remaining).toBe(limits.dailyCostMicrocents - owed)
@@ -375,13 +389,13 @@ test.each([
   const meter = createLocalMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
   const rates = { input: 10, output: 20, cachedInput: 1, cacheWrite: null, longContext: null }
   const peak = priceVariant({ hoursUtc: ['01:00-04:00'] }, { ...rates, input: 20, output: 40, cachedInput: 2 })
-  const ask = readNative({ prompt: 'Hi', max_output_tokens: 100 }, new Headers(), 2)
+  const request = readNative({ prompt: 'Hi', max_output_tokens: 100 }, new Headers(), 2)
   const plan = {
-    ...planFor({ ...sample, pricing: { ...rates, variants: [peak] } }, { ask, inputTokens: 1_000 }),
+    ...planFor({ ...sample, pricing: { ...rates, variants: [peak] } }, { request, inputTokens: 1_000 }),
     terms: { at: Date.parse(time), tier: null },
   }
   const deps = { meter, clock: systemClock, config: readConfig({}) }
-  const { reservation } = await admit(deps, { requestId: 'req_1', caller: evaluation, ask, plan })
+  const { reservation } = await admit(deps, { requestId: 'req_1', caller: evaluation, request, plan })
   expect(reservation.reservedMicrocents).toBe(factor * (1_000 * 1_000 + 100 * 2_000))
 })
 
@@ -390,13 +404,13 @@ test('admit: reserves the price of each tier when the named one is not sent to t
   const meter = createLocalMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
   const rates = { input: 10, output: 20, cachedInput: null, cacheWrite: null, longContext: null }
   const priority = priceVariant({ serviceTier: 'priority' }, { ...rates, input: 20, output: 40 })
-  const ask = readNative({ prompt: 'Hi', max_output_tokens: 100 }, new Headers(), 2)
+  const request = readNative({ prompt: 'Hi', max_output_tokens: 100 }, new Headers(), 2)
   const plan = {
-    ...planFor({ ...sample, pricing: { ...rates, variants: [priority] } }, { ask, inputTokens: 1_000 }),
+    ...planFor({ ...sample, pricing: { ...rates, variants: [priority] } }, { request, inputTokens: 1_000 }),
     terms: { at: 0, tier: 'flex' },
   }
   const deps = { meter, clock: systemClock, config: readConfig({}) }
-  const { reservation } = await admit(deps, { requestId: 'req_1', caller: evaluation, ask, plan })
+  const { reservation } = await admit(deps, { requestId: 'req_1', caller: evaluation, request, plan })
   expect(reservation.reservedMicrocents).toBe(2 * (1_000 * 1_000 + 100 * 2_000))
 })
 
@@ -410,13 +424,13 @@ test.each([
   const content = [{ type: 'document', source: { type: 'url', url: 'https://a.test/a.pdf' } }]
   const body = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content }] }
   const source = { headers: new Headers(), text: JSON.stringify(body), accountId: 'a' }
-  const { ask } = readMessages(body, source, createReasoningSeal('a secret of the tests', null))
-  const named = planFor(sample, { ask, inputTokens: 100 })
+  const { request } = readMessages(body, source, createReasoningSeal('a secret of the tests', null))
+  const named = planFor(sample, { request, inputTokens: 100 })
   const plan = { ...named, first: { ...named.first, endpoint: { ...named.first.endpoint, provider: anthropic } } }
   const account: Caller = { ...evaluation, limits: { ...limits, dailyCostMicrocents, dailyTokens } }
   const deps = { meter, clock: systemClock, config: readConfig({}) }
-  const { reservation } = await admit(deps, { requestId: 'req_1', caller: account, ask, plan })
-  const most = highestCostOf(sample.pricing, { inputTokens: sample.contextWindow, outputTokens: 10 }, plan.terms)
+  const { reservation } = await admit(deps, { requestId: 'req_1', caller: account, request, plan })
+  const most = getHighestCost(sample.pricing, { inputTokens: sample.contextWindow, outputTokens: 10 }, plan.terms)
   expect(reservation.reservedMicrocents).toBe(Math.min(most, dailyCostMicrocents))
   expect(reservation.reservedTokens).toBe(Math.min(sample.contextWindow + 10, dailyTokens))
 })

@@ -5,7 +5,7 @@ import { openai } from '../../src/providers/openai.ts'
 import type { Candidate } from '../../src/request/routing/candidate.ts'
 
 /** A configured provider that no test calls. */
-export function providerOf(id: string): ConfiguredProvider {
+export function getProvider(id: string): ConfiguredProvider {
   return {
     id,
     provider: openai({ official: false }),
@@ -15,10 +15,10 @@ export function providerOf(id: string): ConfiguredProvider {
 }
 
 /** A model as the only candidate of a request that names it. */
-export function candidateOf(model: Model): Candidate {
+export function getCandidate(model: Model): Candidate {
   return {
     model,
-    endpoint: providerOf(model.provider),
+    endpoint: getProvider(model.provider),
     score: 1,
     place: 'requested',
     health: 'healthy',

@@ -17,10 +17,10 @@ test('applyParts: counts the items of a provider apart from the output', () => {
     reason: () => '',
     parts: () => null,
   }
-  const ask = askWith({})
+  const request = askWith({})
   const response = createUpstreamResponse({
     candidate,
-    ask,
+    request,
     droppedParameters: [],
     outputCap: null,
     startedAt: 0,

@@ -15,15 +15,15 @@ import type { AnswerPart, Provider } from '../../src/providers/provider.ts'
 import { createProgress } from '../../src/request/progress.ts'
 import { settledCost } from '../../src/request/settled-cost.ts'
 import { applyParts, createUpstreamResponse } from '../../src/request/upstream-response.ts'
-import { candidateOf } from './support.ts'
+import { getCandidate } from './support.ts'
 
 /** 100 units of 1e-8 USD per new token, 10 per cached one, 125 per written one (200 for an hour), 1,000 per token of output. */
 const model = toModel('relay', {
   id: 'm',
   pricing: { input_per_mtok: 1, cached_input_per_mtok: 0.1, cache_write_per_mtok: 1.25, output_per_mtok: 10 },
 })
-const catalogue = buildCatalog([model])
-const ask = readNative({ prompt: 'Hi' }, new Headers(), 2)
+const catalog = buildCatalog([model])
+const question = readNative({ prompt: 'Hi' }, new Headers(), 2)
 
 type Json = Readonly<Record<string, unknown>>
 /** Tokens of the bill. Absent = 0. */
@@ -450,8 +450,8 @@ type Attempted = Partial<Parameters<typeof createUpstreamResponse>[0]>
 
 function billed(parts: readonly AnswerPart[], attempted: Attempted = {}) {
   const response = createUpstreamResponse({
-    candidate: candidateOf(model),
-    ask,
+    candidate: getCandidate(model),
+    request: question,
     droppedParameters: [],
     outputCap: null,
     startedAt: 0,
@@ -459,7 +459,7 @@ function billed(parts: readonly AnswerPart[], attempted: Attempted = {}) {
     ...attempted,
   })
   applyParts(response, parts, 1)
-  const seat = {
+  const reservation = {
     requestId: 'req_1',
     accountId: 'acc_1',
     outputCap: 1_000,
@@ -467,10 +467,10 @@ function billed(parts: readonly AnswerPart[], attempted: Attempted = {}) {
     reservedMicrocents: 1e9,
     day: 0,
   }
-  const progress = createProgress(seat, { route: 0, admit: 0 })
+  const progress = createProgress(reservation, { route: 0, admit: 0 })
   progress.response = response
-  const request = { plan: { inputTokens: 40 }, ask: { choices: 1 }, caller: { plan: 'evaluation' } } as const
-  return settledCost(catalogue, request, progress)
+  const request = { plan: { inputTokens: 40 }, request: { choices: 1 }, caller: { plan: 'evaluation' } } as const
+  return settledCost(catalog, request, progress)
 }
 
 function expectBill(parts: readonly AnswerPart[], bill: Bill): void {
@@ -525,9 +525,9 @@ describe('prices by time and tier', () => {
   const tokens = { input: 12, output: 5 }
   const openaiUsage = { prompt_tokens: tokens.input, completion_tokens: tokens.output, total_tokens: 17 }
   /** Times the usual price. */
-  const factorOf = (parts: readonly AnswerPart[], attempted: Attempted = {}) =>
-    billed(parts, { candidate: candidateOf(tiered), ...attempted }).owed / (tokens.input * 100 + tokens.output * 1_000)
-  const asking = (service_tier: string): Attempted => ({ ask: { ...ask, extras: { service_tier } } })
+  const getFactor = (parts: readonly AnswerPart[], attempted: Attempted = {}) =>
+    billed(parts, { candidate: getCandidate(tiered), ...attempted }).owed / (tokens.input * 100 + tokens.output * 1_000)
+  const asking = (service_tier: string): Attempted => ({ request: { ...question, extras: { service_tier } } })
   const chat = ({ service_tier }: { service_tier?: string } = {}) => {
     const { provider, whole } = wires['Chat Completions'] ?? openaiWire()
     return provider.readResponse({ ...whole(openaiUsage), service_tier })
@@ -551,19 +551,19 @@ describe('prices by time and tier', () => {
     ['performance', 4],
     ['a tier without a price', 1],
   ])('bills the tier %s that the provider reports, whatever was asked', (tier, factor) => {
-    expect(factorOf(chat({ service_tier: tier }), asking('priority'))).toBe(factor)
+    expect(getFactor(chat({ service_tier: tier }), asking('priority'))).toBe(factor)
   })
 
   test('bills the requested tier when the provider reports none, and not one that was dropped', () => {
-    expect(factorOf(chat(), asking('flex'))).toBe(0.5)
-    expect(factorOf(chat({ service_tier: 'auto' }), asking('flex'))).toBe(0.5)
-    expect(factorOf(chat(), asking('auto'))).toBe(1)
-    expect(factorOf(chat(), { ...asking('flex'), droppedParameters: ['service_tier'] })).toBe(1)
+    expect(getFactor(chat(), asking('flex'))).toBe(0.5)
+    expect(getFactor(chat({ service_tier: 'auto' }), asking('flex'))).toBe(0.5)
+    expect(getFactor(chat(), asking('auto'))).toBe(1)
+    expect(getFactor(chat(), { ...asking('flex'), droppedParameters: ['service_tier'] })).toBe(1)
   })
 
   test('bills the tier that Anthropic reports', () => {
-    expect(factorOf(messages('priority'))).toBe(2)
-    expect(factorOf(messages('standard'))).toBe(1)
+    expect(getFactor(messages('priority'))).toBe(2)
+    expect(getFactor(messages('standard'))).toBe(1)
   })
 
   test('bills the last tier of a stream, also when the client left it', () => {
@@ -574,11 +574,11 @@ describe('prices by time and tier', () => {
       ...frame('auto', { choices: choice({ content: text }) }),
       ...frame('flex', { choices: [], usage: openaiUsage }),
     ]
-    expect(factorOf(parts, asking('priority'))).toBe(0.5)
+    expect(getFactor(parts, asking('priority'))).toBe(0.5)
   })
 
   test('bills the time at which the attempt began', () => {
-    const at = (time: string) => factorOf(chat(), { startedAtMs: Date.parse(time) })
+    const at = (time: string) => getFactor(chat(), { startedAtMs: Date.parse(time) })
     expect(['2026-11-23T00:59:59Z', '2026-11-23T01:00:00Z', '2026-11-24T02:00:00Z'].map(at)).toEqual([1, 3, 1])
   })
 })

@@ -6,7 +6,7 @@ import { alertChange, maximumAlerts, sumsBetween, windowValue } from '../../src/
 import { projectTag } from '../../src/core/request/tags.ts'
 import { dayMs } from '../../src/core/text/utc-days.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
-import { addMember, ask, owner, type Person } from '../harness/users.ts'
+import { addMember, owner, type Person, sendRequest } from '../harness/users.ts'
 
 let gateway: Gateway
 beforeAll(async () => {
@@ -37,7 +37,7 @@ describe('alert rule', () => {
 })
 
 const call = <T = ShownAlert>(person: Person, method: string, path = '', body?: unknown) =>
-  ask<T>(gateway, method, `/api/v1/alerts${path}`, { token: person.token, body })
+  sendRequest<T>(gateway, method, `/api/v1/alerts${path}`, { token: person.token, body })
 const sql = <T>(work: Parameters<typeof gateway.deps.database.run<T>>[0]) => gateway.deps.database.run(work)
 type Used = { readonly requests: number; readonly failed: number; readonly microcents: number }
 /** Sets the daily sums of the account, or those of a project in it. */
@@ -59,11 +59,11 @@ async function evaluated(at: number): Promise<FiredAlert[]> {
   const fired: FiredAlert[] = []
   for (;;) {
     const results = await Promise.all([1, 2, 3].map(() => evaluateNextAlert(gateway.deps.database, at)))
-    fired.push(...results.filter(one => one !== null && one !== 'none'))
-    if (results.every(one => one === 'none')) return fired
+    fired.push(...results.filter(result => result !== null && result !== 'none'))
+    if (results.every(result => result === 'none')) return fired
   }
 }
-const eventsOf = async (person: Person) =>
+const getEvents = async (person: Person) =>
   (
     await sql(
       ({ sql: query }) => query<{ type: string }[]>`
@@ -74,7 +74,7 @@ const eventsOf = async (person: Person) =>
 describe('alert', () => {
   test('tells owners and webhooks once per condition, from one gateway of several', async () => {
     const person = await owner(gateway)
-    await ask(gateway, 'POST', '/api/v1/webhooks', {
+    await sendRequest(gateway, 'POST', '/api/v1/webhooks', {
       token: person.token,
       body: { url: 'https://example.com/', events: ['alert.fired', 'alert.resolved'] },
     })
@@ -95,12 +95,12 @@ describe('alert', () => {
       project: null,
       recipients: [person.email],
     })
-    expect(fired.map(one => one.metric).sort()).toEqual(['error_rate', 'spend'])
+    expect(fired.map(firedAlert => firedAlert.metric).sort()).toEqual(['error_rate', 'spend'])
     await used(person, start, { requests: 300, failed: 125, microcents: 600_000_000 })
     expect(await evaluated(start + 2 * window)).toEqual([])
     await used(person, start, { requests: 400, failed: 126, microcents: 600_000_000 })
     expect(await evaluated(start + 3 * window)).toEqual([])
-    expect((await eventsOf(person)).sort()).toEqual(['alert.fired', 'alert.fired', 'alert.resolved'])
+    expect((await getEvents(person)).sort()).toEqual(['alert.fired', 'alert.fired', 'alert.resolved'])
     const { data } = (await call<{ data: ShownAlert[] }>(person, 'GET')).body
     expect(data.map(({ metric, firing }) => ({ metric, firing }))).toEqual([
       { metric: 'error_rate', firing: false },
@@ -134,43 +134,48 @@ describe('alert', () => {
     await used(person, start, { requests: 400, failed: 150, microcents: 0 })
     const fired = await evaluated(start + window + 1_000 + 5 * 60_000)
     expect(fired).toMatchObject([{ threshold: 0.1, value: 0.2 }])
-    const log = await ask<{ data: { details: object }[] }>(gateway, 'GET', '/api/v1/audit?action=alert.changed', {
-      token: person.token,
-    })
-    expect(log.body.data.map(one => one.details)).toEqual([{ threshold: 0.1, window_minutes: 5 }, { threshold: 0.5 }])
+    const log = await sendRequest<{ data: { details: object }[] }>(
+      gateway,
+      'GET',
+      '/api/v1/audit?action=alert.changed',
+      {
+        token: person.token,
+      },
+    )
+    expect(log.body.data.map(item => item.details)).toEqual([{ threshold: 0.1, window_minutes: 5 }, { threshold: 0.5 }])
   })
 
   test('counts only the requests of its project, emails its admins, and names it in events', async () => {
     const person = await owner(gateway)
     const as = <T>(method: string, path: string, body?: unknown) =>
-      ask<T>(gateway, method, `/api/v1${path}`, { token: person.token, body })
+      sendRequest<T>(gateway, method, `/api/v1${path}`, { token: person.token, body })
     const made = async (name: string) => (await as<{ id: string }>('POST', '/projects', { name })).body.id
-    const [one, other] = [await made('search'), await made('chat')]
+    const [text, other] = [await made('search'), await made('chat')]
     const [admin, member] = [await addMember(gateway, person, 'viewer'), await addMember(gateway, person, 'viewer')]
-    await as('PUT', `/projects/${one}/members/${admin.id}`, { role: 'admin' })
-    await as('PUT', `/projects/${one}/members/${member.id}`, { role: 'member' })
+    await as('PUT', `/projects/${text}/members/${admin.id}`, { role: 'admin' })
+    await as('PUT', `/projects/${text}/members/${member.id}`, { role: 'member' })
     const events = ['alert.fired', 'alert.resolved']
     for (const project_id of [null, other])
       await as('POST', '/webhooks', { url: 'https://example.com/', events, project_id })
-    const created = await call(admin, 'POST', '', { metric: 'error_rate', threshold: 0.1, project_id: one })
-    expect([created.status, created.body.project_id]).toEqual([201, one])
-    expect((await call(admin, 'POST', '', { metric: 'spend', threshold: 5, project_id: one })).status).toBe(201)
+    const created = await call(admin, 'POST', '', { metric: 'error_rate', threshold: 0.1, project_id: text })
+    expect([created.status, created.body.project_id]).toEqual([201, text])
+    expect((await call(admin, 'POST', '', { metric: 'spend', threshold: 5, project_id: text })).status).toBe(201)
     expect((await call(person, 'POST', '', { metric: 'spend', threshold: 500 })).status).toBe(201)
     const listed = async (by: Person) =>
       (await call<{ data: ShownAlert[] }>(by, 'GET')).body.data.map(({ project_id }) => project_id)
     expect([await listed(admin), await listed(person)]).toEqual([
-      [one, one],
-      [one, one, null],
+      [text, text],
+      [text, text, null],
     ])
     // A date of its own: evaluations of other tests store sums of other days.
     const start = (Math.floor(Date.now() / dayMs) + 3) * dayMs + 60_000
     const window = 15 * 60_000
     await used(person, start, { requests: 1_000, failed: 900, microcents: 600_000_000 })
-    await used(person, start, { requests: 100, failed: 90, microcents: 0 }, one)
+    await used(person, start, { requests: 100, failed: 90, microcents: 0 }, text)
     await used(person, start, { requests: 500, failed: 500, microcents: 600_000_000 }, other)
     expect(await evaluated(start)).toEqual([])
     await used(person, start, { requests: 2_000, failed: 900, microcents: 600_000_000 })
-    await used(person, start, { requests: 200, failed: 110, microcents: 0 }, one)
+    await used(person, start, { requests: 200, failed: 110, microcents: 0 }, text)
     const fired = await evaluated(start + window)
     expect(fired).toEqual([
       {
@@ -192,7 +197,7 @@ describe('alert', () => {
         metric: 'error_rate',
         threshold: 0.1,
         value: 0.2,
-        project_id: one,
+        project_id: text,
         project_name: 'search',
       },
     ])
@@ -200,13 +205,13 @@ describe('alert', () => {
     const moved = await call(person, 'PATCH', `/${created.body.id}`, { project_id: other })
     expect(moved.body).toMatchObject({ project_id: other, firing: false, value: null, changed_at: null })
     // Rights that were checked for the former project do not reach it.
-    const former = { id: created.body.id, projectId: one }
+    const former = { id: created.body.id, projectId: text }
     expect(await deleteAlert(gateway.deps.database, person.accountId, former)).toBe(false)
     await used(person, start, { requests: 600, failed: 520, microcents: 600_000_000 }, other)
     expect(await evaluated(start + window + 60_000)).toEqual([])
     await used(person, start, { requests: 700, failed: 570, microcents: 600_000_000 }, other)
     expect(await evaluated(start + 2 * window + 60_000)).toMatchObject([{ value: 0.5, project: 'chat' }])
-    expect([await listed(admin), (await call(admin, 'DELETE', `/${created.body.id}`)).status]).toEqual([[one], 404])
+    expect([await listed(admin), (await call(admin, 'DELETE', `/${created.body.id}`)).status]).toEqual([[text], 404])
     await as('DELETE', `/projects/${other}`)
     expect((await call(person, 'POST', '', { metric: 'spend', threshold: 5, project_id: other })).status).toBe(404)
   })
@@ -214,7 +219,9 @@ describe('alert', () => {
   test('limit: 20 alerts of the account and of each project', async () => {
     const person = await owner(gateway)
     const body = { name: 'search' }
-    const { id } = (await ask<{ id: string }>(gateway, 'POST', '/api/v1/projects', { token: person.token, body })).body
+    const { id } = (
+      await sendRequest<{ id: string }>(gateway, 'POST', '/api/v1/projects', { token: person.token, body })
+    ).body
     const add = async (projectId: string | null) =>
       (await call(person, 'POST', '', { metric: 'spend', threshold: 5, project_id: projectId })).status
     for (let count = 0; count < maximumAlerts; count++) expect(await add(id)).toBe(201)

@@ -8,7 +8,14 @@ import { createKeyDirectory } from '../../src/console/keys/stores/keys.ts'
 import type { Caller } from '../../src/core/limits/plans.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { addMember, ask, createKeyFor, upgraded as operatorUpgrades, owner, type Person } from '../harness/users.ts'
+import {
+  addMember,
+  createKeyFor,
+  upgraded as operatorUpgrades,
+  owner,
+  type Person,
+  sendRequest,
+} from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(240_000)
@@ -69,7 +76,7 @@ const isSignedIn = async ({ token }: Person) => {
   const claims = await gateway.deps.tokens.verify(token)
   return claims !== null && (await other.sessions.find(claims.sessionId)) !== null
 }
-const sessionOf = async ({ token }: Person) => (await gateway.deps.tokens.verify(token))?.sessionId ?? ''
+const getSession = async ({ token }: Person) => (await gateway.deps.tokens.verify(token))?.sessionId ?? ''
 
 type Change = {
   readonly body?: (stage: Stage) => object
@@ -82,7 +89,7 @@ type Change = {
 }
 
 const at = (method: string, path: string, { token }: Person, body?: object) =>
-  ask<{ key?: string; id?: string }>(gateway, method, path, { token, ...(body === undefined ? {} : { body }) })
+  sendRequest<{ key?: string; id?: string }>(gateway, method, path, { token, ...(body === undefined ? {} : { body }) })
 /** The operator moved it to plan `usage`: without a payment processor no owner can. */
 const upgraded = ({ boss }: Stage) => operatorUpgrades(gateway, boss)
 const downgraded = async (stage: Stage) => {
@@ -117,13 +124,13 @@ const changes: Readonly<Record<string, Change>> = {
     path: ({ projectId, member }) => `/api/v1/projects/${projectId}/members/${member.id}`,
     body: () => ({ role: 'admin' }),
     seen: async ({ projectId, member }) =>
-      (await other.sessions.find(await sessionOf(member)))?.projects.get(projectId) === 'admin',
+      (await other.sessions.find(await getSession(member)))?.projects.get(projectId) === 'admin',
   },
   'DELETE /api/v1/projects/:id/members/:user': {
     first: ({ projectId, member, boss }) =>
       at('PUT', `/api/v1/projects/${projectId}/members/${member.id}`, boss, { role: 'admin' }),
     path: ({ projectId, member }) => `/api/v1/projects/${projectId}/members/${member.id}`,
-    seen: async ({ member }) => (await other.sessions.find(await sessionOf(member)))?.projects.size === 0,
+    seen: async ({ member }) => (await other.sessions.find(await getSession(member)))?.projects.size === 0,
   },
   'PATCH /api/v1/account': {
     body: () => ({ web: false }),
@@ -136,7 +143,7 @@ const changes: Readonly<Record<string, Change>> = {
   'POST /api/v1/auth/logout': { by: ({ member }) => member, seen: async ({ member }) => !(await isSignedIn(member)) },
   'DELETE /api/v1/auth/sessions/:id': {
     by: ({ member }) => member,
-    path: async ({ member }) => `/api/v1/auth/sessions/${await sessionOf(member)}`,
+    path: async ({ member }) => `/api/v1/auth/sessions/${await getSession(member)}`,
     seen: async ({ member }) => !(await isSignedIn(member)),
   },
   'PUT /api/v1/auth/password': {
@@ -147,7 +154,7 @@ const changes: Readonly<Record<string, Change>> = {
   'PATCH /api/v1/team/:id': {
     path: ({ member }) => `/api/v1/team/${member.id}`,
     body: () => ({ role: 'admin' }),
-    seen: async ({ member }) => (await other.sessions.find(await sessionOf(member)))?.role === 'admin',
+    seen: async ({ member }) => (await other.sessions.find(await getSession(member)))?.role === 'admin',
   },
   'DELETE /api/v1/team/:id': {
     path: ({ member }) => `/api/v1/team/${member.id}`,
@@ -244,14 +251,17 @@ describe('change of an account', () => {
     const body = change.body?.(stage)
     let answer: { readonly status: number; readonly body: { readonly key?: string } } | null = null
     const count = await countedDuring(async () => {
-      answer = await ask<{ key?: string }>(counted, method, path, { token, ...(body === undefined ? {} : { body }) })
+      answer = await sendRequest<{ key?: string }>(counted, method, path, {
+        token,
+        ...(body === undefined ? {} : { body }),
+      })
     })
     const { status, body: got } = answer ?? { status: 0, body: {} }
     expect([status < 300, count]).toEqual([true, change.seen === null ? 0 : 1])
     if (change.seen !== null) await eventually(() => change.seen?.(stage, got) ?? true, 5_000)
     // The second request of a removal finds no resource; a repeated setting is accepted.
     if (method === 'DELETE' && pattern !== '/api/v1/insights/data')
-      expect(await countedDuring(() => ask(counted, method, path, { token }))).toBe(0)
+      expect(await countedDuring(() => sendRequest(counted, method, path, { token }))).toBe(0)
   })
 })
 
@@ -262,7 +272,8 @@ describe('announcement', () => {
       for (const { path } of routes())
         for (const method of ['OPTIONS', 'HEAD', 'GET'])
           for (const token of [boss.token, key])
-            if (!path.includes('export')) await ask<unknown>(counted, method, filled(path), { token }).catch(() => null)
+            if (!path.includes('export'))
+              await sendRequest<unknown>(counted, method, filled(path), { token }).catch(() => null)
     })
     expect(count).toBe(0)
   })
@@ -272,7 +283,7 @@ describe('announcement', () => {
     const count = await countedDuring(async () => {
       for (const { method, path } of routes().filter(route => route.method !== 'GET'))
         for (const token of [undefined, 'x', `${boss.token}x`, boss.token, member.token])
-          await ask(counted, method, filled(path), { token, body: { nothing: true } }).catch(() => null)
+          await sendRequest(counted, method, filled(path), { token, body: { nothing: true } }).catch(() => null)
     })
     expect(count).toBe(0)
   })
@@ -282,7 +293,7 @@ describe('announcement', () => {
     const body = { prompt: 'Good morning!' }
     const count = await countedDuring(async () => {
       for (const path of ['/api/v1/chat', '/api/v1/route', '/api/v1/chat/estimate', '/api/v1/chat/enhance'])
-        expect((await ask(counted, 'POST', path, { token: key, body })).status).toBe(200)
+        expect((await sendRequest(counted, 'POST', path, { token: key, body })).status).toBe(200)
     })
     expect(count).toBe(0)
   })
@@ -290,8 +301,12 @@ describe('announcement', () => {
   test('does not follow a sign-in, a registration or a failed sign-in', async () => {
     const count = await countedDuring(async () => {
       const person = await owner(counted)
-      await ask(counted, 'POST', '/api/v1/auth/login', { body: { email: person.email, password: person.password } })
-      await ask(counted, 'POST', '/api/v1/auth/login', { body: { email: person.email, password: 'a wrong one' } })
+      await sendRequest(counted, 'POST', '/api/v1/auth/login', {
+        body: { email: person.email, password: person.password },
+      })
+      await sendRequest(counted, 'POST', '/api/v1/auth/login', {
+        body: { email: person.email, password: 'a wrong one' },
+      })
     })
     expect(count).toBe(0)
   })

@@ -27,7 +27,7 @@ type Told = {
 }
 
 /** The last JSON object of a response, and its headers. */
-async function ask(path: Endpoint, prompt: string, fields: object, headers: Record<string, string> = {}) {
+async function send(path: Endpoint, prompt: string, fields: object, headers: Record<string, string> = {}) {
   const answer = await gateway.post(path, { messages: [{ role: 'user', content: prompt }], ...fields }, headers)
   const text = await answer.text()
   const last = text.startsWith('data: ')
@@ -43,7 +43,7 @@ async function ask(path: Endpoint, prompt: string, fields: object, headers: Reco
 
 describe.each([...endpoints])('%s', path => {
   test.each([false, true])('lists the attempts in the error when all candidates fail, stream: %p', async stream => {
-    const { status, headers, told } = await ask(path, '[[sim:status=500]] Hi', { model: 'gpt-6.1-sol', stream })
+    const { status, headers, told } = await send(path, '[[sim:status=500]] Hi', { model: 'gpt-6.1-sol', stream })
     expect([status, told.error?.code]).toEqual([502, 'upstream_failed'])
     const attempts = told.error?.attempts ?? []
     expect(attempts).toHaveLength(3)
@@ -63,12 +63,12 @@ describe.each([...endpoints])('%s', path => {
   })
 
   test('lists one attempt when the client allows no fallback, and none when no model was called', async () => {
-    const alone = await ask(path, '[[sim:status=503]] Hi', { model: 'gpt-5.4-mini', fallback: false })
+    const alone = await send(path, '[[sim:status=503]] Hi', { model: 'gpt-5.4-mini', fallback: false })
     expect(alone.told.error?.attempts).toEqual([
       { model: 'openai/gpt-5.4-mini', outcome: 'overloaded', duration_ms: expect.any(Number) },
     ])
     expect(alone.headers.get('x-gateway-attempts')).toBe('1')
-    const unknown = await ask(path, 'Hi', { model: 'no-such-model' })
+    const unknown = await send(path, 'Hi', { model: 'no-such-model' })
     expect([unknown.told.error?.code, unknown.told.error?.attempts]).toEqual(['model_not_found', undefined])
     expect(unknown.headers.get('x-gateway-attempts')).toBeNull()
   })
@@ -80,7 +80,12 @@ describe.each([...endpoints])('%s', path => {
   ] as const)('reports the cap as the %s when it truncated the output', async (reason, model, limits, tokens) => {
     const account = await newAccount(gateway, { dailyTokens: 1_000_000, dailyCostMicrocents: 1e12, ...limits })
     for (const stream of [false, true]) {
-      const { headers, told } = await ask(path, '[[sim:finish=length,tokens=9]] Hi', { model, stream }, account.headers)
+      const { headers, told } = await send(
+        path,
+        '[[sim:finish=length,tokens=9]] Hi',
+        { model, stream },
+        account.headers,
+      )
       const told_cap = Number(headers.get('x-gateway-output-cap') ?? Number.NaN)
       if (path === '/api/v1/chat') {
         expect(told).toMatchObject({ finish_reason: 'length', output_cap: { limited_by: reason } })
@@ -98,10 +103,10 @@ describe.each([...endpoints])('%s', path => {
       ['[[sim:finish=length]] Hi', { model, max_output_tokens: 50 }],
       ['Hi', { model }],
     ] as const) {
-      const { headers, told } = await ask(path, prompt, fields)
+      const { headers, told } = await send(path, prompt, fields)
       expect([headers.get('x-gateway-output-cap'), told.output_cap]).toEqual([null, undefined])
     }
-    const streamed = await ask(path, 'Hi', { model, max_output_tokens: 50, stream: true })
+    const streamed = await send(path, 'Hi', { model, max_output_tokens: 50, stream: true })
     expect(streamed.headers.get('x-gateway-output-cap')).toBeNull()
   })
 })

@@ -6,7 +6,7 @@ import { actingAs } from '../../src/core/audit/audit.ts'
 import { changeAccount } from '../../src/database/repositories/accounts.ts'
 import { pruneAudit } from '../../src/database/repositories/audit.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { addMember, ask, createKeyFor, owner, type Person, signIn } from '../harness/users.ts'
+import { addMember, createKeyFor, owner, type Person, sendRequest, signIn } from '../harness/users.ts'
 
 let gateway: Gateway
 beforeAll(async () => {
@@ -15,13 +15,14 @@ beforeAll(async () => {
 afterAll(() => gateway.stop())
 
 type List = { data: ShownAuditEntry[]; next_cursor: string | null; error: { code: string; param: string | null } }
-const logOf = (person: Person, query = '') =>
-  ask<List>(gateway, 'GET', `/api/v1/audit${query}`, { token: person.token })
-const exportOf = (person: Person, route = '/audit/export') =>
+const getLog = (person: Person, query = '') =>
+  sendRequest<List>(gateway, 'GET', `/api/v1/audit${query}`, { token: person.token })
+const getExport = (person: Person, route = '/audit/export') =>
   fetch(`${gateway.url}/api/v1${route}`, { headers: { authorization: `Bearer ${person.token}` } })
-const actionsOf = async (person: Person, query = '') => (await logOf(person, query)).body.data.map(one => one.action)
+const getActions = async (person: Person, query = '') =>
+  (await getLog(person, query)).body.data.map(item => item.action)
 const as = (person: Person, method: string, path: string, body?: unknown, headers?: Record<string, string>) =>
-  ask<{ id: string }>(gateway, method, `/api/v1${path}`, {
+  sendRequest<{ id: string }>(gateway, method, `/api/v1${path}`, {
     token: person.token,
     body,
     ...(headers === undefined ? {} : { headers }),
@@ -33,7 +34,7 @@ describe('audit log', () => {
     const person = await owner(gateway)
     const headers = { 'x-forwarded-for': '2001:db8:1:2:3:4:5:6' }
     const { id } = (await as(person, 'POST', '/keys', { name: 'production' }, headers)).body
-    const [entry] = (await logOf(person)).body.data
+    const [entry] = (await getLog(person)).body.data
     expect(entry).toMatchObject({
       actor: { type: 'user', user_id: person.id, email: person.email },
       address: '2001:db8:1:2::/64',
@@ -59,13 +60,13 @@ describe('audit log', () => {
     await as(person, 'PATCH', '/account', { name: 'Engines' })
     await as(person, 'PUT', '/billing/soft-cap', { monthly_usd: 20 })
     await as(person, 'DELETE', '/insights/data')
-    expect((await exportOf(person, '/requests/export?format=csv')).status).toBe(200)
+    expect((await getExport(person, '/requests/export?format=csv')).status).toBe(200)
     const changed = { current_password: person.password, new_password: 'another long password' }
     await as(person, 'PUT', '/auth/password', changed)
     const again = await signIn(gateway, { email: person.email, password: changed.new_password })
     if (again === null) throw new Error('the sign-in failed')
     await as(again, 'POST', '/auth/logout', {})
-    expect((await actionsOf(person)).reverse()).toEqual([
+    expect((await getActions(person)).reverse()).toEqual([
       'account.created',
       'session.created',
       'key.created',
@@ -95,23 +96,23 @@ describe('audit log', () => {
     const person = await owner(gateway)
     const { key } = await createKeyFor(gateway, person)
     await as(person, 'POST', '/team/invitations', { email: 'later@example.test' })
-    const { text } = await logOf(person)
+    const { text } = await getLog(person)
     for (const secret of [key.slice(20), person.password, person.refreshToken, 'gw_invite_'])
       expect(text).not.toContain(secret)
   })
 
   test('has an entry if and only if the change is stored', async () => {
     const person = await owner(gateway)
-    const before = await actionsOf(person)
+    const before = await getActions(person)
     await sql(
       ({ sql: query }) => query`alter table audit_log add constraint broken check (action <> 'key.created') not valid`,
     )
     const failed = await as(person, 'POST', '/keys', { name: 'unrecorded' })
     await sql(({ sql: query }) => query`alter table audit_log drop constraint broken`)
     expect(failed.status).toBe(503)
-    const keys = await ask<{ data: unknown[] }>(gateway, 'GET', '/api/v1/keys', { token: person.token })
+    const keys = await sendRequest<{ data: unknown[] }>(gateway, 'GET', '/api/v1/keys', { token: person.token })
     expect(keys.body.data).toEqual([])
-    expect(await actionsOf(person)).toEqual(before)
+    expect(await getActions(person)).toEqual(before)
   })
 
   test('can be read by owners and admins of its account only', async () => {
@@ -119,10 +120,10 @@ describe('audit log', () => {
     const admin = await addMember(gateway, person, 'admin')
     const member = await addMember(gateway, person, 'member')
     const statuses = await Promise.all(
-      [person, admin, member].flatMap(one => [logOf(one), exportOf(one)].map(async log => (await log).status)),
+      [person, admin, member].flatMap(item => [getLog(item), getExport(item)].map(async log => (await log).status)),
     )
     expect(statuses).toEqual([200, 200, 200, 200, 403, 403])
-    const seen = (await logOf(other)).body.data.map(one => one.actor.user_id)
+    const seen = (await getLog(other)).body.data.map(item => item.actor.user_id)
     expect(new Set(seen)).toEqual(new Set([other.id]))
   })
 
@@ -131,38 +132,38 @@ describe('audit log', () => {
     const admin = await addMember(gateway, person, 'admin')
     for (let count = 0; count < 4; count++) await createKeyFor(gateway, admin, `key ${count}`)
     await changeAccount(actingAs(gateway.deps.database, { kind: 'cli' }), person.accountId, { requestsPerMinute: 7 })
-    const all = (await logOf(person)).body.data.map(one => one.id)
+    const all = (await getLog(person)).body.data.map(item => item.id)
     const paged: string[] = []
     for (let cursor: string | null = ''; cursor !== null; ) {
-      const { body } = await logOf(person, `?limit=3${cursor === '' ? '' : `&cursor=${cursor}`}`)
-      paged.push(...body.data.map(one => one.id))
+      const { body } = await getLog(person, `?limit=3${cursor === '' ? '' : `&cursor=${cursor}`}`)
+      paged.push(...body.data.map(item => item.id))
       cursor = body.next_cursor
     }
     expect(paged).toEqual(all)
-    expect(await actionsOf(person, '?actor=cli')).toEqual(['limits.changed'])
-    expect(await actionsOf(person, '?action=key.created')).toHaveLength(4)
-    expect(await actionsOf(person, `?user=${admin.id}`)).toHaveLength(6)
-    expect(await actionsOf(person, '?to=2020-01-01')).toEqual([])
-    expect(await actionsOf(person, '?from=2020-01-01')).toHaveLength(all.length)
+    expect(await getActions(person, '?actor=cli')).toEqual(['limits.changed'])
+    expect(await getActions(person, '?action=key.created')).toHaveLength(4)
+    expect(await getActions(person, `?user=${admin.id}`)).toHaveLength(6)
+    expect(await getActions(person, '?to=2020-01-01')).toEqual([])
+    expect(await getActions(person, '?from=2020-01-01')).toHaveLength(all.length)
     for (const wrong of ['cursor=x', 'limit=0', 'action=other', 'from=yesterday', 'limit=1&limit=2', 'color=red'])
-      expect([wrong, (await logOf(person, `?${wrong}`)).status]).toEqual([wrong, 400])
+      expect([wrong, (await getLog(person, `?${wrong}`)).status]).toEqual([wrong, 400])
   })
 
   test('exports as JSON lines and CSV, and records the export', async () => {
     const person = await owner(gateway)
     await createKeyFor(gateway, person, '=1+1')
-    const lines = await (await exportOf(person)).text()
+    const lines = await (await getExport(person)).text()
     const entries: ShownAuditEntry[] = lines
       .trim()
       .split('\n')
       .map(line => JSON.parse(line))
-    expect(entries.map(one => one.action)).toEqual([
+    expect(entries.map(entry => entry.action)).toEqual([
       'audit.exported',
       'key.created',
       'session.created',
       'account.created',
     ])
-    const csv = await exportOf(person, '/audit/export?format=csv&action=key.created')
+    const csv = await getExport(person, '/audit/export?format=csv&action=key.created')
     expect(csv.headers.get('content-type')).toBe('text/csv; charset=utf-8')
     expect((await csv.text()).split('\r\n')[1]).toContain('"key.created"')
   })
@@ -187,7 +188,7 @@ describe('audit log', () => {
     for (const response of [second, third]) expect((await response.text()).split('\n').length).toBeGreaterThan(1200)
     expect((await start()).status).toBe(200)
     // A rejected export is not recorded.
-    expect(await actionsOf(person, '?action=audit.exported')).toHaveLength(4)
+    expect(await getActions(person, '?action=audit.exported')).toHaveLength(4)
   })
 
   test('cannot be changed, and only entries older than a year can be deleted', async () => {
@@ -207,6 +208,6 @@ describe('audit log', () => {
     await old('aud_00000000000000000000000000000001', 401)
     await old('aud_00000000000000000000000000000002', 399)
     expect(await pruneAudit(gateway.deps.database, 100)).toBe(1)
-    expect((await logOf(person)).body.data.at(-1)?.id).toBe('aud_00000000000000000000000000000002')
+    expect((await getLog(person)).body.data.at(-1)?.id).toBe('aud_00000000000000000000000000000002')
   })
 })

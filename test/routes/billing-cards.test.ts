@@ -7,9 +7,9 @@ import { cycleMs, graceMs, settlementDelayMs } from '../../src/core/billing/bill
 import { systemClock } from '../../src/database/clock.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
-import { ask, createKeyFor, owner, type Person, upgraded } from '../harness/users.ts'
+import { createKeyFor, owner, type Person, sendRequest, upgraded } from '../harness/users.ts'
 import { addCard, openSetup } from './billing-owners.ts'
-import { type StripeServer, signatureOf, startStripe } from './billing-stripe.ts'
+import { getSignature, type StripeServer, startStripe } from './billing-stripe.ts'
 
 const publicUrl = 'https://gateway.example.test'
 const secret = 'whsec_0123456789abcdefghijklmnop'
@@ -36,7 +36,7 @@ afterAll(async () => {
 })
 
 const billing = ({ token }: Person, method = 'GET', path = '', body?: unknown) =>
-  ask<Record<string, unknown> & { error?: { code: string; message: string } }>(
+  sendRequest<Record<string, unknown> & { error?: { code: string; message: string } }>(
     gateway,
     method,
     `/api/v1/billing${path}`,
@@ -48,7 +48,7 @@ let events = 0
 async function send(type: string, id: string) {
   const data = { object: { id, status: 'complete', metadata: { account_id: 'acc_of_the_event' } } }
   const body = JSON.stringify({ id: `evt_card_${++events}`, type, created: 1_800_000_000, data })
-  const headers = { 'stripe-signature': signatureOf(body, secret) }
+  const headers = { 'stripe-signature': getSignature(body, secret) }
   const response = await fetch(`${gateway.url}/api/v1/billing/webhooks/stripe`, { method: 'POST', headers, body })
   await response.text()
   return { status: response.status }
@@ -56,7 +56,7 @@ async function send(type: string, id: string) {
 
 test('POST payment-method/setup: leads to Stripe and back to the configured origin, whatever the host of the request [P8]', async () => {
   const person = await owner(gateway)
-  const { body } = await ask<{ url: string }>(gateway, 'POST', '/api/v1/billing/payment-method/setup', {
+  const { body } = await sendRequest<{ url: string }>(gateway, 'POST', '/api/v1/billing/payment-method/setup', {
     token: person.token,
     body: {},
     headers: { host: 'localhost:1234', 'x-forwarded-host': 'evil.test', 'x-forwarded-for': '10.200.0.1' },
@@ -127,7 +127,7 @@ test('PUT payment-method: replaces a card, detaches the old one, and charges the
   ahead = cycleMs + settlementDelayMs + 60_000
   await gateway.deps.billingWorker.run()
   ahead = 0
-  const invoices = await ask<{ data: { status: string }[] }>(gateway, 'GET', '/api/v1/billing/invoices', {
+  const invoices = await sendRequest<{ data: { status: string }[] }>(gateway, 'GET', '/api/v1/billing/invoices', {
     token: person.token,
   })
   expect(invoices.body.data.map(({ status }) => status)).toEqual(['paid'])
@@ -197,7 +197,7 @@ test('checkout.session.completed: sets nothing when account, customer, mode or r
     method.customer = customerId
     expect((await send('checkout.session.completed', id)).status).toBe(200)
     for (const { token } of [person, other])
-      expect((await ask(gateway, 'GET', '/api/v1/billing', { token })).body.payment_method).toBeNull()
+      expect((await sendRequest(gateway, 'GET', '/api/v1/billing', { token })).body.payment_method).toBeNull()
   }
   Object.assign(session, whole)
   method.customer = owned
@@ -227,7 +227,7 @@ test('DELETE payment-method: blocks chat with 402 after 1 hour, and a new card r
   const chatAt = async (late: number) => {
     ahead = late
     try {
-      return await ask(gateway, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'Say hello.' } })
+      return await sendRequest(gateway, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'Say hello.' } })
     } finally {
       ahead = 0
     }
@@ -272,10 +272,13 @@ test('deleted account: pays for its last cycle, and then has no card here or at 
         10, 0, 0, 10, 0, false, 700000000, 700000000, 1, 5
       from accounts where id = ${accountId}`,
   )
-  expect((await ask(gateway, 'DELETE', '/api/v1/account', { token, body: { name: email, password } })).status).toBe(204)
+  expect(
+    (await sendRequest(gateway, 'DELETE', '/api/v1/account', { token, body: { name: email, password } })).status,
+  ).toBe(204)
   // Not a chat: it would be one more request until the key has ended.
   await eventually(
-    async () => (await ask(gateway, 'POST', '/api/v1/route', { token: key, body: { prompt: 'hi' } })).status === 401,
+    async () =>
+      (await sendRequest(gateway, 'POST', '/api/v1/route', { token: key, body: { prompt: 'hi' } })).status === 401,
     10_000,
   )
   const rows = async () => {
@@ -308,7 +311,9 @@ test('deleted accounts: lose their cards also when one cannot be detached, and w
   for (const person of people) {
     cards.push(await addCard(gateway, stripe, person))
     const { token, email: name, password } = person
-    expect((await ask(gateway, 'DELETE', '/api/v1/account', { token, body: { name, password } })).status).toBe(204)
+    expect((await sendRequest(gateway, 'DELETE', '/api/v1/account', { token, body: { name, password } })).status).toBe(
+      204,
+    )
   }
   const [stuck = '', gone = '', fine = ''] = cards
   const { run } = gateway.deps.database

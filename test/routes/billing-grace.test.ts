@@ -9,9 +9,9 @@ import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { patient } from '../harness/patience.ts'
 import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
-import { ask, confirmedOwner, createKeyFor, type Person } from '../harness/users.ts'
+import { confirmedOwner, createKeyFor, type Person, sendRequest } from '../harness/users.ts'
 import { addCard } from './billing-owners.ts'
-import { type StripeServer, signatureOf, startStripe } from './billing-stripe.ts'
+import { getSignature, type StripeServer, startStripe } from './billing-stripe.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(240_000)
@@ -54,7 +54,7 @@ async function atTime<T>(time: number, work: () => Promise<T>): Promise<T> {
 }
 
 const billing = async ({ token }: Person, method = 'GET', path = '', body?: unknown) =>
-  (await ask(gateway, method, `/api/v1/billing${path}`, { token, body })).body
+  (await sendRequest(gateway, method, `/api/v1/billing${path}`, { token, body })).body
 const subjectsTo = ({ email }: Person) =>
   smtp.letters
     .filter(({ to }) => to.includes(email))
@@ -98,7 +98,7 @@ const mailAt = (time: number) =>
   })
 
 const chatAt = (time: number, key: string) =>
-  atTime(time, () => ask(gateway, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'hi' } }))
+  atTime(time, () => sendRequest(gateway, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'hi' } }))
 
 describe('declined invoice', () => {
   test('blocks chat after the 1-hour grace period and three emails, until the invoice is paid', async () => {
@@ -134,7 +134,7 @@ describe('declined invoice', () => {
     await fetch(theirs?.hosted_invoice_url ?? '', { method: 'POST' })
     const event = { id: 'evt_paid', type: 'invoice.paid', created: 1_800_000_000, data: { object: { id: theirs?.id } } }
     const body = JSON.stringify(event)
-    const headers = { 'stripe-signature': signatureOf(body, secret) }
+    const headers = { 'stripe-signature': getSignature(body, secret) }
     const answer = await fetch(`${gateway.url}/api/v1/billing/webhooks/stripe`, { method: 'POST', headers, body })
     expect(answer.status).toBe(200)
     await mailAt(declined + graceMs)

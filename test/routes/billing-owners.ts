@@ -1,13 +1,13 @@
 /** Owners at Stripe's page for cards. */
 import { expect } from 'bun:test'
 import type { Gateway } from '../harness/gateway.ts'
-import { ask, type Person } from '../harness/users.ts'
+import { type Person, sendRequest } from '../harness/users.ts'
 import type { StripeServer } from './billing-stripe.ts'
 
 /** Opens the page for cards as the account's owner. Returns the ID of its session. */
 export async function openSetup(gateway: Pick<Gateway, 'url'>, { token }: Pick<Person, 'token'>): Promise<string> {
   const path = '/api/v1/billing/payment-method/setup'
-  const { status, body } = await ask<{ url: string }>(gateway, 'POST', path, { token, body: {} })
+  const { status, body } = await sendRequest<{ url: string }>(gateway, 'POST', path, { token, body: {} })
   expect(status).toBe(200)
   return new URL(body.url).pathname.split('/').at(-1) ?? ''
 }
@@ -22,6 +22,6 @@ export async function addCard(
   const card = stripe.enterCard(session)
   const path = '/api/v1/billing/payment-method'
   const body = { setup_session: session }
-  expect((await ask(gateway, 'PUT', path, { token: person.token, body })).status).toBe(200)
+  expect((await sendRequest(gateway, 'PUT', path, { token: person.token, body })).status).toBe(200)
   return card
 }

@@ -12,9 +12,9 @@ import { systemClock } from '../../src/database/clock.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { patient } from '../harness/patience.ts'
-import { ask, createKeyFor, owner, type Person } from '../harness/users.ts'
+import { createKeyFor, owner, type Person, sendRequest } from '../harness/users.ts'
 import { addCard } from './billing-owners.ts'
-import { type StripeInvoice, type StripeServer, signatureOf, startStripe } from './billing-stripe.ts'
+import { getSignature, type StripeInvoice, type StripeServer, startStripe } from './billing-stripe.ts'
 
 const publicUrl = 'https://gateway.example.test'
 const secretKey = 'sk_test_canary_of_the_secret_key'
@@ -51,7 +51,7 @@ async function at<T>(milliseconds: number, work: () => Promise<T>): Promise<T> {
 }
 
 const billing = (person: Person, method = 'GET', path = '', body?: unknown) =>
-  ask<Record<string, unknown> & { error?: { code: string; message: string } }>(
+  sendRequest<Record<string, unknown> & { error?: { code: string; message: string } }>(
     gateway,
     method,
     `/api/v1/billing${path}`,
@@ -62,8 +62,8 @@ const billing = (person: Person, method = 'GET', path = '', body?: unknown) =>
   )
 
 type ShownInvoice = { id: string; status: string; collected_usd: number; total_usd: number }
-const invoicesOf = async ({ token }: Person) =>
-  (await ask<{ data: ShownInvoice[] }>(gateway, 'GET', '/api/v1/billing/invoices', { token })).body.data
+const getInvoices = async ({ token }: Person) =>
+  (await sendRequest<{ data: ShownInvoice[] }>(gateway, 'GET', '/api/v1/billing/invoices', { token })).body.data
 
 /** A user on plan `usage` with a card and chat requests. */
 async function customer() {
@@ -107,7 +107,7 @@ const eventAbout = (type: string, objectId: string, id = `evt_${++events}`) =>
     data: { object: { id: objectId, status: 'paid' } },
   })
 
-async function send(body: string | Uint8Array, signature: string | null = signatureOf(body, secret)) {
+async function send(body: string | Uint8Array, signature: string | null = getSignature(body, secret)) {
   const answer = await fetch(`${gateway.url}/api/v1/billing/webhooks/stripe`, {
     method: 'POST',
     headers: signature === null ? {} : { 'stripe-signature': signature },
@@ -125,10 +125,10 @@ describe('collection', () => {
     // More failures than the library's retries: the invoice stays open, and the next run finds it at Stripe.
     stripe.losesAnswers = 4
     await closeCycles()
-    expect((await invoicesOf(person))[0]?.status).toBe('open')
+    expect((await getInvoices(person))[0]?.status).toBe('open')
     await gateway.deps.database.run(({ sql }) => sql`update invoices set updated_at = 'epoch' where status = 'open'`)
     await closeCycles()
-    const [invoice] = await invoicesOf(person)
+    const [invoice] = await getInvoices(person)
     expect(invoice).toMatchObject({ status: 'paid', total_usd: 12.41567889, collected_usd: 12.41 })
     const own = [...stripe.invoices.values()].filter(({ metadata }) => metadata.account_id === person.accountId)
     expect(own).toMatchObject([{ status: 'paid', total: 1241, amount_paid: 1241, currency: 'usd' }])
@@ -150,7 +150,7 @@ describe('collection', () => {
     const charged = [...stripe.customers.values()].find(({ default: card }) => card === person.card)
     stripe.credits.set(charged?.id ?? '', credit)
     await closeCycles()
-    const [invoice] = await invoicesOf(person)
+    const [invoice] = await getInvoices(person)
     expect(invoice).toMatchObject({ status: 'paid', collected_usd: microcents / 1e8 })
     expect(invoiceAt(invoice?.id ?? '')).toMatchObject({ status: 'paid', amount_paid: 0, amount_remaining: 0 })
     expect((await billing(person)).body.unpaid_since).toBeNull()
@@ -161,21 +161,21 @@ describe('collection', () => {
     await use(person, 700_000_000)
     stripe.declined.add(person.card)
     await closeCycles()
-    expect((await invoicesOf(person))[0]).toMatchObject({ status: 'unpaid', total_usd: 7, collected_usd: 0 })
+    expect((await getInvoices(person))[0]).toMatchObject({ status: 'unpaid', total_usd: 7, collected_usd: 0 })
     const { grace_ends_at, unpaid_since, payment_required } = (await billing(person)).body
     expect(payment_required).toBe(false)
     const declined = Date.parse(String(unpaid_since))
     expect(Date.parse(String(grace_ends_at))).toBe(declined + graceMs)
     const chatAt = (time: number) =>
       at(time - systemClock.now(), () =>
-        ask(gateway, 'POST', '/api/v1/chat', { token: person.key, body: { prompt: 'hi' } }),
+        sendRequest(gateway, 'POST', '/api/v1/chat', { token: person.key, body: { prompt: 'hi' } }),
       )
     // The account's unpaid state is cached before its quota status is read within the hour.
     await eventually(async () => (await chatAt(declined + graceMs)).status === 402, 2500)
     expect((await chatAt(declined + graceMs - 5_000)).status).toBe(200)
     await addCard(gateway, stripe, person)
     await closeCycles()
-    expect((await invoicesOf(person))[0]?.status).toBe('paid')
+    expect((await getInvoices(person))[0]?.status).toBe('paid')
     await eventually(async () => (await chatAt(declined + graceMs)).status === 200, 2500)
     expect((await billing(person)).body).toMatchObject({ grace_ends_at: null, unpaid_since: null })
   })
@@ -186,8 +186,8 @@ describe('collection', () => {
     stripe.declined.add(person.card)
     await closeCycles()
     const payments = () =>
-      stripe.requests.filter(one => one === `POST /v1/invoices/${invoiceAt(own?.id ?? '')?.id}/pay`).length
-    const [own] = await invoicesOf(person)
+      stripe.requests.filter(request => request === `POST /v1/invoices/${invoiceAt(own?.id ?? '')?.id}/pay`).length
+    const [own] = await getInvoices(person)
     const declined = Date.parse(String((await billing(person)).body.unpaid_since))
     const counted: number[] = []
     for (const minutes of [19, 21, 30, 42, 59, 61, 23 * 60, 25 * 60]) {
@@ -202,7 +202,7 @@ describe('collection', () => {
     await use(person, 700_000_000)
     stripe.confirmed.add(person.card)
     await closeCycles()
-    const [invoice] = await invoicesOf(person)
+    const [invoice] = await getInvoices(person)
     expect(invoice?.status).toBe('unpaid')
     expect((await billing(person)).body).toMatchObject({ payment_required: false })
     const path = `/invoices/${invoice?.id}/payment-page`
@@ -213,7 +213,7 @@ describe('collection', () => {
     expect([page.status, page.body.url]).toEqual([200, theirs?.hosted_invoice_url])
     await fetch(String(page.body.url), { method: 'POST' })
     expect((await send(eventAbout('invoice.paid', theirs?.id ?? ''))).status).toBe(200)
-    expect((await invoicesOf(person))[0]?.status).toBe('paid')
+    expect((await getInvoices(person))[0]?.status).toBe('paid')
     expect((await billing(person)).body).toMatchObject({ grace_ends_at: null, unpaid_since: null })
     expect((await billing(person, 'POST', path, {})).status).toBe(409)
   })
@@ -226,7 +226,7 @@ describe('collection', () => {
     const [theirs] = [...stripe.customers.values()].filter(({ default: card }) => card === person.card)
     if (method !== undefined) method.customer = theirs?.id ?? null
     await closeCycles()
-    const [own] = await invoicesOf(person)
+    const [own] = await getInvoices(person)
     expect(own?.status).toBe('unpaid')
     expect(stripe.requests).not.toContain(`POST /v1/invoices/${invoiceAt(own?.id ?? '')?.id}/pay`)
   })
@@ -239,7 +239,7 @@ describe('collection', () => {
     await use(person, 700_000_000)
     await closeCycles()
     stripe.isDown = false
-    expect((await invoicesOf(person))[0]?.status).toBe('open')
+    expect((await getInvoices(person))[0]?.status).toBe('open')
   }, 240_000)
 })
 
@@ -264,7 +264,7 @@ async function pending() {
   await use(person, 500_000_000)
   stripe.declined.add(person.card)
   await closeCycles()
-  const [own] = await invoicesOf(person)
+  const [own] = await getInvoices(person)
   const theirs = invoiceAt(own?.id ?? '')
   if (own === undefined || theirs === undefined) throw new Error('there is an invoice')
   return { person, own, theirs }
@@ -272,7 +272,7 @@ async function pending() {
 
 const paid = ({ total }: StripeInvoice) => ({ status: 'paid', amount_paid: total, amount_remaining: 0 }) as const
 
-const statusOf = async (person: Person) => (await invoicesOf(person))[0]?.status
+const getStatus = async (person: Person) => (await getInvoices(person))[0]?.status
 
 describe('Stripe event', () => {
   test('gets 400 and has no effect when it is forged, unsigned, stale or from the future [W3]', async () => {
@@ -280,16 +280,16 @@ describe('Stripe event', () => {
     Object.assign(theirs, paid(theirs))
     const body = eventAbout('invoice.paid', theirs.id)
     const now = Math.floor(Date.now() / 1000)
-    const signed = signatureOf(body, secret)
+    const signed = getSignature(body, secret)
     const digest = signed.split('v1=')[1]
     const bad: (string | null)[] = [
       null,
       '',
-      signatureOf(body, ''),
-      signatureOf(body, 'whsec_of_somebody_else_0000000000'),
-      signatureOf(`${body} `, secret),
-      signatureOf(body, secret, now - 330),
-      signatureOf(body, secret, now + 330),
+      getSignature(body, ''),
+      getSignature(body, 'whsec_of_somebody_else_0000000000'),
+      getSignature(`${body} `, secret),
+      getSignature(body, secret, now - 330),
+      getSignature(body, secret, now + 330),
       `t=${now}`,
       `v1=${digest}`,
       `t=${now},v0=${digest}`,
@@ -298,16 +298,16 @@ describe('Stripe event', () => {
       `t=${now},${`v1=${'0'.repeat(64)},`.repeat(40)}v1=${digest}`,
     ]
     for (const signature of bad) expect([signature, (await send(body, signature)).status]).toEqual([signature, 400])
-    expect(await statusOf(person)).toBe('unpaid')
+    expect(await getStatus(person)).toBe('unpaid')
     expect((await send(body, signed)).status).toBe(200)
-    expect(await statusOf(person)).toBe('paid')
+    expect(await getStatus(person)).toBe('paid')
   })
 
   test('passes with several v1 signatures and either of two live secrets, over the exact bytes of the body [W3]', async () => {
     const body = eventAbout('customer.updated', 'cus_1')
-    expect((await send(body, signatureOf(body, nextSecret))).status).toBe(200)
-    const [time, digest] = signatureOf(eventAbout('a', 'b'), secret).split(',')
-    expect((await send(body, `${time},${digest},${signatureOf(body, secret).split(',')[1]}`)).status).toBe(200)
+    expect((await send(body, getSignature(body, nextSecret))).status).toBe(200)
+    const [time, digest] = getSignature(eventAbout('a', 'b'), secret).split(',')
+    expect((await send(body, `${time},${digest},${getSignature(body, secret).split(',')[1]}`)).status).toBe(200)
     // Bytes that are not UTF-8 change when they are decoded.
     const bytes = Buffer.concat([
       Buffer.from(eventAbout('customer.updated', 'cus_1').slice(0, -1)),
@@ -316,7 +316,7 @@ describe('Stripe event', () => {
       Buffer.from('"}'),
     ])
     expect((await send(bytes)).status).toBe(200)
-    expect((await send(Buffer.from(bytes.toString('utf8')), signatureOf(bytes, secret))).status).toBe(400)
+    expect((await send(Buffer.from(bytes.toString('utf8')), getSignature(bytes, secret))).status).toBe(400)
   })
 
   test('fails with other bytes, another time or another secret [W3]', () => {
@@ -324,14 +324,14 @@ describe('Stripe event', () => {
     fc.assert(
       fc.property(text, text, fc.integer({ min: -600, max: 600 }), (body, other, skew) => {
         const seconds = 1_800_000_000
-        const header = signatureOf(body, secret, seconds + skew)
+        const header = getSignature(body, secret, seconds + skew)
         const holds = (content: string, secrets: readonly string[]) =>
           isSigned(Buffer.from(content), header, secrets, seconds * 1000 + 999)
         expect(holds(body, [secret])).toBe(Math.abs(skew) <= 300)
         if (other !== body) expect(holds(other, [secret])).toBe(false)
         expect(holds(body, [nextSecret])).toBe(false)
         expect(holds(body, ['', nextSecret])).toBe(false)
-        expect(isSigned(Buffer.from(body), signatureOf(body, '', seconds), [''], seconds * 1000)).toBe(false)
+        expect(isSigned(Buffer.from(body), getSignature(body, '', seconds), [''], seconds * 1000)).toBe(false)
       }),
     )
   })
@@ -352,7 +352,7 @@ describe('Stripe event', () => {
   test('counts only by the state at Stripe, and only for this invoice, account, amount and currency [W5]', async () => {
     const { person, theirs } = await pending()
     expect((await send(eventAbout('invoice.paid', theirs.id))).status).toBe(200)
-    expect(await statusOf(person)).toBe('unpaid')
+    expect(await getStatus(person)).toBe('unpaid')
     const whole = { ...theirs, ...paid(theirs), metadata: { ...theirs.metadata } } as const
     for (const wrong of [
       { total: 1, amount_paid: 1 },
@@ -363,18 +363,18 @@ describe('Stripe event', () => {
     ]) {
       Object.assign(theirs, whole, wrong)
       expect((await send(eventAbout('invoice.paid', theirs.id))).status).toBe(200)
-      expect(await statusOf(person)).toBe('unpaid')
+      expect(await getStatus(person)).toBe('unpaid')
     }
     // Another paid invoice of the same customer, with this one's metadata.
     stripe.invoices.set('in_copy', { ...whole, id: 'in_copy' })
     await send(eventAbout('invoice.paid', 'in_copy'))
-    expect(await statusOf(person)).toBe('unpaid')
+    expect(await getStatus(person)).toBe('unpaid')
     stripe.invoices.delete('in_copy')
     Object.assign(theirs, whole)
     await send(eventAbout('invoice.paid', theirs.id))
-    expect(await statusOf(person)).toBe('paid')
+    expect(await getStatus(person)).toBe('paid')
     await send(eventAbout('invoice.payment_failed', theirs.id))
-    expect(await statusOf(person)).toBe('paid')
+    expect(await getStatus(person)).toBe('paid')
   })
 
   test('has one effect and one row when hundreds are tripled, shuffled and concurrent; all get 200 [W4]', async () => {
@@ -404,7 +404,7 @@ describe('Stripe event', () => {
     })
     expect(outcomes.filter(outcome => outcome === 'applied').length).toBe(bodies.length)
     for (const [index, { person }] of owners.entries())
-      expect(await statusOf(person)).toBe(index % 2 === 0 ? 'paid' : 'unpaid')
+      expect(await getStatus(person)).toBe(index % 2 === 0 ? 'paid' : 'unpaid')
   }, 240_000)
 
   test('starts the grace period when Stripe reports a removed card', async () => {
@@ -427,12 +427,12 @@ describe('Stripe event', () => {
     expect((await send(body)).status).toBe(503)
     stripe.isDown = false
     expect((await send(body)).status).toBe(200)
-    expect(await statusOf(person)).toBe('paid')
+    expect(await getStatus(person)).toBe('paid')
   }, 240_000)
 
   test('leaves no body, signature or secret in a log line [W6]', async () => {
     const body = JSON.stringify({ ...JSON.parse(eventAbout('invoice.paid', 'in_0')), canary: 'canary_of_the_body' })
-    const signature = signatureOf(body, secret)
+    const signature = getSignature(body, secret)
     await send(body, signature)
     await send(body, `${signature}0`)
     const log = gateway.logLines.join('\n')
@@ -441,7 +441,7 @@ describe('Stripe event', () => {
 })
 
 describe('Stripe configuration', () => {
-  const problemsOf = (environment: Record<string, string>): readonly string[] => {
+  const getProblems = (environment: Record<string, string>): readonly string[] => {
     try {
       readConfig(environment)
       return []
@@ -463,22 +463,22 @@ describe('Stripe configuration', () => {
       `${secret},${secret},${secret}`,
     ]) {
       const given = wrong === undefined ? {} : { STRIPE_WEBHOOK_SECRET: wrong }
-      expect(problemsOf({ STRIPE_SECRET_KEY: secretKey, ...given })).toEqual([
+      expect(getProblems({ STRIPE_SECRET_KEY: secretKey, ...given })).toEqual([
         expect.stringContaining('STRIPE_WEBHOOK_SECRET'),
       ])
     }
-    expect(problemsOf({ STRIPE_WEBHOOK_SECRET: secret })).toEqual([expect.stringContaining('STRIPE_SECRET_KEY')])
-    expect(problemsOf({ STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: secret })).toEqual([])
-    expect(problemsOf({ STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: `${secret}, ${nextSecret}` })).toEqual([])
+    expect(getProblems({ STRIPE_WEBHOOK_SECRET: secret })).toEqual([expect.stringContaining('STRIPE_SECRET_KEY')])
+    expect(getProblems({ STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: secret })).toEqual([])
+    expect(getProblems({ STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: `${secret}, ${nextSecret}` })).toEqual([])
     expect(readConfig({}).stripe).toBeNull()
   })
 
   test('sends keys only over https, or over plain http to the own machine or network [W2]', () => {
     const at = (base: string) =>
-      problemsOf({ STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: secret, STRIPE_API_BASE: base })
+      getProblems({ STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: secret, STRIPE_API_BASE: base })
     expect(at('https://api.stripe.com')).toEqual([])
     expect(at('http://127.0.0.1:12111')).toEqual([])
-    expect(problemsOf({ STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: secret, HOST: '0.0.0.0' })).toEqual([
+    expect(getProblems({ STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: secret, HOST: '0.0.0.0' })).toEqual([
       expect.stringContaining('PUBLIC_URL'),
     ])
     for (const wrong of ['http://api.stripe.com', 'ftp://x', 'https://u:p@api.stripe.com', 'https://api.stripe.com/v1'])

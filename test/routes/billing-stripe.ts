@@ -190,7 +190,7 @@ export function startStripe(secretKey: string): StripeServer {
       }
       case 'invoices': {
         if (id === '' && method === 'GET')
-          return list([...invoices.values()].filter(one => one.customer === form.get('customer')))
+          return list([...invoices.values()].filter(invoice => invoice.customer === form.get('customer')))
         if (id === '') {
           const made: StripeInvoice = {
             id: fresh('in'),
@@ -316,7 +316,7 @@ export function startStripe(secretKey: string): StripeServer {
 }
 
 /** Returns a `Stripe-Signature` header for a body, at `seconds` since the epoch. */
-export function signatureOf(
+export function getSignature(
   body: string | Uint8Array,
   secret: string,
   seconds = Math.floor(Date.now() / 1000),

@@ -7,7 +7,7 @@ import { systemClock } from '../../src/database/clock.ts'
 import { changeAccount } from '../../src/database/repositories/accounts.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
-import { ask, createKeyFor, owner, type Person, upgraded } from '../harness/users.ts'
+import { createKeyFor, owner, type Person, sendRequest, upgraded } from '../harness/users.ts'
 
 let ahead = 0
 const clock = { ...systemClock, now: () => systemClock.now() + ahead }
@@ -48,10 +48,10 @@ type Shown = {
 }
 
 const billing = (person: Person, method = 'GET', path = '', body?: unknown) =>
-  ask<Shown>(gateway, method, `/api/v1/billing${path}`, { token: person.token, body })
+  sendRequest<Shown>(gateway, method, `/api/v1/billing${path}`, { token: person.token, body })
 
 const chat = (key: string, body: object = {}) =>
-  ask<{ model_used: string; usage: { cost_usd: number }; error?: { code: string; type: string } }>(
+  sendRequest<{ model_used: string; usage: { cost_usd: number }; error?: { code: string; type: string } }>(
     gateway,
     'POST',
     '/api/v1/chat',
@@ -64,10 +64,10 @@ const chat = (key: string, body: object = {}) =>
 // First in this file: the others move the clock past the cycle of this account too.
 test('first account: has a billing cycle, an agreement to manual invoicing, and an invoice for what it used', async () => {
   const { email, password } = gateway.deps.firstAccount ?? {}
-  const { body: session } = await ask<{ token: string }>(gateway, 'POST', '/api/v1/auth/login', {
+  const { body: session } = await sendRequest<{ token: string }>(gateway, 'POST', '/api/v1/auth/login', {
     body: { email, password },
   })
-  const read = (path = '') => ask<Shown>(gateway, 'GET', `/api/v1/billing${path}`, { token: session.token })
+  const read = (path = '') => sendRequest<Shown>(gateway, 'GET', `/api/v1/billing${path}`, { token: session.token })
   const { body } = await read()
   expect(body).toMatchObject({ plan: 'usage', plan_after_cycle: 'usage', payment_method: { kind: 'manual' } })
   expect(Date.parse(body.cycle?.ends_at ?? '') - Date.parse(body.cycle?.starts_at ?? '')).toBe(cycleMs)
@@ -76,19 +76,29 @@ test('first account: has a billing cycle, an agreement to manual invoicing, and 
   const cost = used.body.usage.cost_usd
   await eventually(async () => (await read()).body.cycle?.cost_usd === cost, 10_000)
   await at(cycleMs + settlementDelayMs + 60_000, () => gateway.deps.billingWorker.run())
-  const { body: invoices } = await ask<{ data: { total_usd: number }[] }>(gateway, 'GET', '/api/v1/billing/invoices', {
-    token: session.token,
-  })
+  const { body: invoices } = await sendRequest<{ data: { total_usd: number }[] }>(
+    gateway,
+    'GET',
+    '/api/v1/billing/invoices',
+    {
+      token: session.token,
+    },
+  )
   expect(invoices.data.map(invoice => invoice.total_usd)).toEqual([cost])
 }, 60_000)
 
 test('upgrade: requires the operator when no payment processor is configured', async () => {
   const person = await owner(gateway)
   const refuse = async () => {
-    const answer = await ask<{ error: { code: string; message: string } }>(gateway, 'POST', '/api/v1/billing/upgrade', {
-      token: person.token,
-      body: { confirm: true },
-    })
+    const answer = await sendRequest<{ error: { code: string; message: string } }>(
+      gateway,
+      'POST',
+      '/api/v1/billing/upgrade',
+      {
+        token: person.token,
+        body: { confirm: true },
+      },
+    )
     expect([answer.status, answer.body.error.code]).toEqual([403, 'forbidden'])
     expect(answer.body.error.message).toContain('`bun run gateway accounts plan <email> usage`')
     expect((await billing(person)).body.upgraded_by).toBe('operator')
@@ -100,8 +110,8 @@ test('upgrade: requires the operator when no payment processor is configured', a
   expect((await billing(person, 'POST', '/downgrade', {})).status).toBe(200)
   const token = person.token
   const late = await at(cycleMs + 60_000, async () => {
-    const session = await gateway.deps.tokens.sign({ userId: person.id, sessionId: sessionOf(token) })
-    return ask(gateway, 'POST', '/api/v1/billing/upgrade', { token: session.token, body: { confirm: true } })
+    const session = await gateway.deps.tokens.sign({ userId: person.id, sessionId: getSession(token) })
+    return sendRequest(gateway, 'POST', '/api/v1/billing/upgrade', { token: session.token, body: { confirm: true } })
   })
   expect(late.status).toBe(403)
   await at(cycleMs + 60_000, () => gateway.deps.billingWorker.run())
@@ -129,7 +139,7 @@ test('upgrade: succeeds for an owner when the operator allows it', async () => {
   try {
     const { token } = await owner(allowing)
     const read = (method = 'GET', path = '', body?: unknown) =>
-      ask<Shown>(allowing, method, `/api/v1/billing${path}`, { token, body })
+      sendRequest<Shown>(allowing, method, `/api/v1/billing${path}`, { token, body })
     expect((await read()).body).toMatchObject({ plan: 'evaluation', upgraded_by: 'owner', payment_method: null })
     expect((await read('POST', '/upgrade', { confirm: false })).status).toBe(400)
     const { status, body } = await read('POST', '/upgrade', { confirm: true })
@@ -142,7 +152,7 @@ test('upgrade: succeeds for an owner when the operator allows it', async () => {
   }
 }, 240_000)
 
-function sessionOf(token: string): string {
+function getSession(token: string): string {
   const claims: { sid?: string } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
   return claims.sid ?? ''
 }
@@ -196,7 +206,7 @@ test('billing input: names the field that is unknown, unconfirmed or not an amou
     ['PUT', '/soft-cap', { monthly_usd: '5' }, 'monthly_usd'],
   ]
   for (const [method, path, body, param] of refused) {
-    const answer = await ask<{ error: { param: string } }>(gateway, method, `/api/v1/billing${path}`, {
+    const answer = await sendRequest<{ error: { param: string } }>(gateway, method, `/api/v1/billing${path}`, {
       token: person.token,
       body,
     })
@@ -304,7 +314,7 @@ test('operator changes the plan: starts and ends billing immediately, with one i
   await eventually(async () => (await records()).length === 2, 3000)
   for (const cycles of [1, 2, 3])
     await at(cycles * cycleMs + settlementDelayMs + 60_000, () => gateway.deps.billingWorker.run())
-  const { body } = await ask<{ data: { total_usd: number }[] }>(gateway, 'GET', '/api/v1/billing/invoices', {
+  const { body } = await sendRequest<{ data: { total_usd: number }[] }>(gateway, 'GET', '/api/v1/billing/invoices', {
     token: person.token,
   })
   expect(body.data.map(invoice => invoice.total_usd)).toEqual([paid.body.usage.cost_usd])
@@ -329,7 +339,7 @@ test('invoice: has the exact usage with a line per model, hidden from another ow
   const total = [...costs.values()].reduce((sum, cost) => sum + cost, 0)
   await eventually(async () => Math.round(((await billing(person)).body.cycle?.cost_usd ?? 0) * 1e8) === total, 3000)
   await at(cycleMs + settlementDelayMs + 60_000, () => gateway.deps.billingWorker.run())
-  const { body } = await ask<{ data: { id: string; status: string; total_usd: number }[] }>(
+  const { body } = await sendRequest<{ data: { id: string; status: string; total_usd: number }[] }>(
     gateway,
     'GET',
     '/api/v1/billing/invoices',
@@ -339,16 +349,21 @@ test('invoice: has the exact usage with a line per model, hidden from another ow
   expect(others).toEqual([])
   expect(invoice).toMatchObject({ status: 'paid', total_usd: total / 1e8 })
   const path = `/api/v1/billing/invoices/${invoice?.id}`
-  const shown = await ask<{ lines: { model: string; cost_usd: number; requests: number }[] }>(gateway, 'GET', path, {
-    token: person.token,
-  })
+  const shown = await sendRequest<{ lines: { model: string; cost_usd: number; requests: number }[] }>(
+    gateway,
+    'GET',
+    path,
+    {
+      token: person.token,
+    },
+  )
   expect(new Map(shown.body.lines.map(line => [line.model, Math.round(line.cost_usd * 1e8)]))).toEqual(costs)
   const stranger = await owner(gateway)
-  expect((await ask(gateway, 'GET', path, { token: stranger.token })).status).toBe(404)
+  expect((await sendRequest(gateway, 'GET', path, { token: stranger.token })).status).toBe(404)
 
   type Breakdown = { lines: { kind: string; id: string | null; name: string | null; cost_usd: number }[] }
   const breakdown = (query: string, { token } = person) =>
-    ask<Breakdown>(gateway, 'GET', `${path}/breakdown?${query}`, { token })
+    sendRequest<Breakdown>(gateway, 'GET', `${path}/breakdown?${query}`, { token })
   const amounts = async (query: string) =>
     (await breakdown(query)).body.lines.map(({ kind, id, name, cost_usd }) => [
       kind,
@@ -379,9 +394,9 @@ describe('monthly soft cap', () => {
     const { accountId, deps } = gateway
     const { usage: limits } = deps.config.plans
     const caller = { accountId, keyId: 'key_cap', plan: 'usage', limits, softCapMicrocents: 1e12 } as const
-    const before = deps.budget.shareOf(caller)
+    const before = deps.budget.getShare(caller)
     const { body } = await chat(gateway.key)
-    expect(deps.budget.shareOf(caller)).toBeGreaterThanOrEqual(before + (body.usage.cost_usd * 1e8) / 1e12)
+    expect(deps.budget.getShare(caller)).toBeGreaterThanOrEqual(before + (body.usage.cost_usd * 1e8) / 1e12)
   })
 
   test('adds a warning header and prefers cheaper models from 80%, and never blocks', async () => {
@@ -413,9 +428,9 @@ describe('monthly soft cap', () => {
     )
     const streamed = await chatHeaders(key)
     expect(streamed.get('x-gateway-budget-warning')).not.toBeNull()
-    const priceOf = (name: string) => gateway.deps.catalogue.resolve(name)?.pricing.output ?? 0
+    const getPrice = (name: string) => gateway.deps.catalog.resolve(name)?.pricing.output ?? 0
     const leaned = await chat(key, hard)
-    expect(priceOf(leaned.body.model_used)).toBeLessThan(priceOf(first.body.model_used))
+    expect(getPrice(leaned.body.model_used)).toBeLessThan(getPrice(first.body.model_used))
     expect((await billing(person, 'PUT', '/soft-cap', { monthly_usd: null })).body.soft_cap).toBeNull()
     await eventually(async () => (await chat(key)).headers.get('x-gateway-budget-warning') === null, 2000)
   })
@@ -446,7 +461,7 @@ async function chatHeaders(key: string): Promise<Headers> {
 }
 
 test('webhook: answers 404 without a payment processor [W2]', async () => {
-  const answer = await ask<{ error: { code: string } }>(gateway, 'POST', '/api/v1/billing/webhooks/stripe', {
+  const answer = await sendRequest<{ error: { code: string } }>(gateway, 'POST', '/api/v1/billing/webhooks/stripe', {
     body: '{}',
   })
   expect([answer.status, answer.body.error.code]).toEqual([404, 'not_found'])

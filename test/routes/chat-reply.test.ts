@@ -171,9 +171,9 @@ test('done: equals the JSON response without its output, which the deltas contai
 })
 
 test('chat stream: has no done without settlement, and one error event for a failure', () => {
-  const face = nativeStream('req_1')
-  expect(face.frame([opened, ...answer])).not.toContain('"done"')
-  expect(face.failure(new GatewayError('upstream_failed', 'Ask again.', { detail: 'canary' }))).toBe(
+  const streamFormat = nativeStream('req_1')
+  expect(streamFormat.frame([opened, ...answer])).not.toContain('"done"')
+  expect(streamFormat.failure(new GatewayError('upstream_failed', 'Ask again.', { detail: 'canary' }))).toBe(
     'data: {"type":"error","error":{"type":"upstream_error","code":"upstream_failed","message":"Ask again.","param":null,"request_id":"req_1"}}\n\n',
   )
 })

@@ -13,8 +13,8 @@ const calling = { role: 'assistant', content: null, tool_calls: [call] }
 const result = { role: 'tool', tool_call_id: 'call_1', content: 'found' }
 
 const read = (body: object, headers: Record<string, string> = {}) => readCompatible(body, new Headers(headers), 100)
-const ask = (fields: object, headers: Record<string, string> = {}): ChatRequest =>
-  read({ messages: [hello], ...fields }, headers).ask
+const send = (fields: object, headers: Record<string, string> = {}): ChatRequest =>
+  read({ messages: [hello], ...fields }, headers).request
 
 function failure(body: object, headers: Record<string, string> = {}): GatewayError {
   try {
@@ -220,11 +220,11 @@ describe('invalid field', () => {
 
 test('null: counts as absent in every field', () => {
   const nothing = Object.fromEntries(Object.keys(compatibleSchema.properties).map(field => [field, null]))
-  expect(ask({ ...nothing, messages: [hello] })).toEqual(ask({}))
+  expect(send({ ...nothing, messages: [hello] })).toEqual(send({}))
 })
 
 test('minimal request: uses automatic routing and fallbacks, and does not stream', () => {
-  expect(ask({})).toMatchInlineSnapshot(`
+  expect(send({})).toMatchInlineSnapshot(`
     {
       "bodyCharacters": 100,
       "choices": 1,
@@ -279,7 +279,7 @@ test('minimal request: uses automatic routing and fallbacks, and does not stream
 
 test('every field: reaches the chat request', () => {
   expect(
-    ask({
+    send({
       model: 'openai/gpt-5.5',
       strategy: 'cost',
       temperature: 0,
@@ -394,7 +394,7 @@ test('every field: reaches the chat request', () => {
 })
 
 test('unknown fields: pass at every level, those of the top level in extras', () => {
-  const spoken = ask({
+  const spoken = send({
     messages: [{ ...hello, weight: 1, content: [{ type: 'text', text: 'x', annotations: {} }] }],
     tools: [{ ...tool, extra: 1, function: { ...tool.function, extra: 1 } }],
     chat_template_kwargs: { a: 1 },
@@ -409,7 +409,7 @@ test.each<[object, ChatRequest['model']]>([
   [{ model: 'Gateway-AI', mode: 'gateway-ai' }, null],
   [{ mode: 'gateway-ai' }, null],
   [{ model: 'a/b:c' }, 'a/b:c'],
-])('field `model`: parses %j', (fields, model) => expect(ask(fields).model).toBe(model))
+])('field `model`: parses %j', (fields, model) => expect(send(fields).model).toBe(model))
 
 test.each<[object, ChatRequest['stream']]>([
   [{}, null],
@@ -418,7 +418,7 @@ test.each<[object, ChatRequest['stream']]>([
   [{ stream: true, stream_mode: 'realtime' }, 'realtime'],
   [{ stream_mode: 'realtime' }, 'realtime'],
   [{ stream: false, stream_mode: 'realtime' }, null],
-])('field `delivery`: parses %j', (fields, stream) => expect(ask(fields).stream).toBe(stream))
+])('field `delivery`: parses %j', (fields, stream) => expect(send(fields).stream).toBe(stream))
 
 test('header: overrides the body', () => {
   const body = {
@@ -440,7 +440,7 @@ test('header: overrides the body', () => {
     'X-Gateway-No-Fallback': 'true',
     'X-Gateway-Fallback-Max-Cost-Factor': '4',
   }
-  expect(ask(body, headers)).toMatchObject({
+  expect(send(body, headers)).toMatchObject({
     strategy: 'speed',
     enhance: false,
     stream: 'realtime',
@@ -460,17 +460,17 @@ test.each<[object, number | null]>([
   [{ max_tokens: 5, max_output_tokens: 6 }, 5],
   [{ max_output_tokens: 6 }, 6],
   [{ max_completion_tokens: 4, max_tokens: 5 }, 4],
-])('output cap: parses %j', (fields, cap) => expect(ask(fields).maxOutputTokens).toBe(cap))
+])('output cap: parses %j', (fields, cap) => expect(send(fields).maxOutputTokens).toBe(cap))
 
 test('string as messages: becomes one user message', () => {
   const message = { role: 'user', content: [{ type: 'text', text: 'Hi' }], name: null } as const
-  expect(read({ prompt: 'Hi' }).ask.messages).toEqual([message])
-  expect(read({ messages: 'Hi' }).ask.messages).toEqual([message])
+  expect(read({ prompt: 'Hi' }).request.messages).toEqual([message])
+  expect(read({ messages: 'Hi' }).request.messages).toEqual([message])
 })
 
 test('conversation: keeps the order of parts, images, calls and results', () => {
   expect(
-    ask({
+    send({
       messages: [
         {
           role: 'developer',
@@ -609,11 +609,13 @@ test('deprecated functions: become tools, and the response uses functions', () =
     function_call: { name: 'look' },
   })
   expect(spoken.legacyFunctions).toBe(true)
-  expect(spoken.ask.tools).toEqual([{ name: 'look', description: null, parameters: { type: 'object' }, strict: null }])
-  expect(spoken.ask.toolChoice).toEqual({ name: 'look' })
-  expect(spoken.ask.parallelToolCalls).toBe(false)
-  expect(spoken.ask.extras).toEqual({})
-  const [, calling, answer] = spoken.ask.messages
+  expect(spoken.request.tools).toEqual([
+    { name: 'look', description: null, parameters: { type: 'object' }, strict: null },
+  ])
+  expect(spoken.request.toolChoice).toEqual({ name: 'look' })
+  expect(spoken.request.parallelToolCalls).toBe(false)
+  expect(spoken.request.extras).toEqual({})
+  const [, calling, answer] = spoken.request.messages
   expect(calling?.role === 'assistant' && calling.toolCalls[0]?.id).toBe('call_1')
   expect(answer).toEqual({ role: 'tool', callId: 'call_1', text: 'found' })
 })
@@ -621,18 +623,18 @@ test('deprecated functions: become tools, and the response uses functions', () =
 test('allowed_tools: removes the other tools', () => {
   const other = { type: 'function', function: { name: 'other' } }
   const allowed = { mode: 'required', tools: [{ type: 'function', function: { name: 'other' } }] }
-  const spoken = ask({ tools: [tool, other], tool_choice: { type: 'allowed_tools', allowed_tools: allowed } })
-  expect([spoken.tools.map(one => one.name), spoken.toolChoice]).toEqual([['other'], 'required'])
+  const spoken = send({ tools: [tool, other], tool_choice: { type: 'allowed_tools', allowed_tools: allowed } })
+  expect([spoken.tools.map(item => item.name), spoken.toolChoice]).toEqual([['other'], 'required'])
 })
 
 test('tool_choice without tools: has no effect unless it requires a tool', () => {
-  expect(ask({ tools: [], tool_choice: 'auto' }).toolChoice).toBeNull()
-  expect(ask({ tool_choice: 'none' }).toolChoice).toBeNull()
+  expect(send({ tools: [], tool_choice: 'auto' }).toolChoice).toBeNull()
+  expect(send({ tool_choice: 'none' }).toolChoice).toBeNull()
 })
 
 test('__proto__ in a body: pollutes nothing', () => {
   const body = JSON.parse('{"messages":"Hi","__proto__":{"polluted":1},"metadata":{"__proto__":"x"}}') as object
-  const spoken = read(body).ask
+  const spoken = read(body).request
   expect(({} as Record<string, unknown>).polluted).toBeUndefined()
   expect((spoken as Record<string, unknown>).polluted).toBeUndefined()
 })

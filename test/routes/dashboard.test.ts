@@ -14,10 +14,10 @@ beforeAll(async () => {
 })
 afterAll(() => gateway.stop())
 
-const ask = (path: string, headers: Record<string, string> = {}) =>
+const send = (path: string, headers: Record<string, string> = {}) =>
   fetch(gateway.url + path, { headers, decompress: false })
 const page = (headers: Record<string, string> = {}) =>
-  ask('/', { accept: 'text/html,application/xhtml+xml,*/*;q=0.8', 'accept-encoding': 'identity', ...headers })
+  send('/', { accept: 'text/html,application/xhtml+xml,*/*;q=0.8', 'accept-encoding': 'identity', ...headers })
 /** Paths of the files that the page refers to. */
 const files = async () =>
   [...(await (await page()).text()).matchAll(/(?:src|href)="(\/[^"]+)"/g)].map(([, path]) => path ?? '')
@@ -26,7 +26,7 @@ describe('GET /', () => {
   test('returns the page to a browser and the list of endpoints to other clients', async () => {
     expect((await page()).headers.get('content-type')).toBe('text/html;charset=utf-8')
     for (const accept of ['*/*', 'application/json']) {
-      const answer = await ask('/', { accept })
+      const answer = await send('/', { accept })
       expect(answer.headers.get('content-type')).toStartWith('application/json')
       expect(answer.headers.get('vary')).toBe('accept')
       expect(await answer.json()).toMatchObject({ name: 'gateway-ai', endpoints: expect.any(Array) })
@@ -77,7 +77,7 @@ describe('GET /assets', () => {
     const names = (await files()).map(path => path.replace('/assets/', ''))
     for (const name of names) {
       expect(name).toMatch(/^dashboard-[a-z0-9]{10,13}-\d+\.(js|css)$/)
-      const { status, headers } = await ask(`/assets/${name}`)
+      const { status, headers } = await send(`/assets/${name}`)
       expect([status, headers.get('cache-control')]).toEqual([200, 'public, max-age=31536000, immutable'])
     }
     expect([...(await createDashboardBundle().files()).keys()]).toEqual(expect.arrayContaining(names))
@@ -89,8 +89,8 @@ describe('GET /assets', () => {
     ['gzip;q=0, br;q=0, zstd', null, (body: Uint8Array) => body],
   ] as const)('returns %p as %p, the same when decompressed', async (accepted, encoding, unpack) => {
     for (const path of await files()) {
-      const plain = await (await ask(path, { 'accept-encoding': 'identity' })).bytes()
-      const answer = await ask(path, { 'accept-encoding': accepted })
+      const plain = await (await send(path, { 'accept-encoding': 'identity' })).bytes()
+      const answer = await send(path, { 'accept-encoding': accepted })
       expect([answer.headers.get('content-encoding'), answer.headers.get('vary')]).toEqual([
         encoding,
         'accept-encoding',
@@ -101,6 +101,6 @@ describe('GET /assets', () => {
 
   test('answers 404 for other names', async () => {
     for (const name of ['index.html', 'chunk-00000000.js', '..%2fsite.ts', '%2e%2e/app.ts', 'main.tsx'])
-      expect((await ask(`/assets/${name}`)).status).toBe(404)
+      expect((await send(`/assets/${name}`)).status).toBe(404)
   })
 })

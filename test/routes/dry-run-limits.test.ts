@@ -21,13 +21,13 @@ afterAll(async () => {
 describe.each(places)('POST /api/v1/route, %s', (_, gateway) => {
   const body = { prompt: 'Say hello in French.', model: 'gpt-5.5', web: 'off' }
 
-  async function ask(path: string, account: TestAccount, fields: object = {}) {
+  async function send(path: string, account: TestAccount, fields: object = {}) {
     const answer = await gateway.post(path, { ...body, ...fields }, account.headers)
     const told: unknown = await answer.json()
     return { status: answer.status, headers: answer.headers, told }
   }
-  const dryRun = (account: TestAccount, fields: object = {}) => ask('/api/v1/route', account, fields)
-  const chat = (account: TestAccount, fields: object = {}) => ask('/api/v1/chat', account, fields)
+  const dryRun = (account: TestAccount, fields: object = {}) => send('/api/v1/route', account, fields)
+  const chat = (account: TestAccount, fields: object = {}) => send('/api/v1/chat', account, fields)
 
   test.each([
     ['daily_tokens_exceeded', { dailyTokens: 10 }],
@@ -118,7 +118,9 @@ describe.each(places)('POST /api/v1/route, %s', (_, gateway) => {
 
 function namesIn(told: unknown): readonly string[] {
   if (typeof told !== 'object' || told === null || !('candidates' in told) || !Array.isArray(told.candidates)) return []
-  return told.candidates.flatMap((one: unknown) =>
-    typeof one === 'object' && one !== null && 'model' in one && typeof one.model === 'string' ? [one.model] : [],
+  return told.candidates.flatMap((candidate: unknown) =>
+    typeof candidate === 'object' && candidate !== null && 'model' in candidate && typeof candidate.model === 'string'
+      ? [candidate.model]
+      : [],
   )
 }

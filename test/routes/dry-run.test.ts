@@ -45,8 +45,8 @@ test('POST /api/v1/route: 200: reports a higher quality gain for a harder prompt
   expect(strong.level).toBe('strong')
   expect(strong.difficulty.find(({ signal }) => signal === 'proof')?.weight).toBeGreaterThan(0)
   expect(strong.difficulty.length).toBeLessThanOrEqual(6)
-  const qualityOf = (told: DryRun) => told.candidates[0]?.figures.quality ?? 0
-  expect(qualityOf(strong)).toBeGreaterThan(qualityOf(light))
+  const getQuality = (told: DryRun) => told.candidates[0]?.figures.quality ?? 0
+  expect(getQuality(strong)).toBeGreaterThan(getQuality(light))
 })
 
 test('POST /api/v1/route: 200: applies strategy, test mode, a named model and the web', async () => {
@@ -87,18 +87,18 @@ test('POST /api/v1/route: lists first the model that then answers', async () => 
 })
 
 test('POST /api/v1/route: calls, bills and counts nothing', async () => {
-  const standing = async () =>
+  const quotaStatus = async () =>
     (await gateway.post('/api/v1/chat', { ...easy, max_output_tokens: 1 })).headers.get(
       'x-ratelimit-remaining-requests',
     )
-  const before = Number(await standing())
-  for (let one = 0; one < 5; one++) await dryRun(easy)
-  expect(Number(await standing())).toBe(before - 1)
+  const before = Number(await quotaStatus())
+  for (let value = 0; value < 5; value++) await dryRun(easy)
+  expect(Number(await quotaStatus())).toBe(before - 1)
 })
 
 test('POST /api/v1/route: reports measured speed and the typical error of cost estimates', async () => {
   const body = { ...easy, model: 'gpt-6-luna', stream: true }
-  for (let one = 0; one < 12; one++) await (await gateway.post('/api/v1/chat', body)).text()
+  for (let value = 0; value < 12; value++) await (await gateway.post('/api/v1/chat', body)).text()
   const told = await dryRun({ ...easy, model: 'gpt-6-luna' })
   const [luna] = told.candidates
   expect(luna?.figures.measured_tries).toBeGreaterThan(11)

@@ -8,45 +8,40 @@ import { buildCatalog } from '../../src/core/models/models.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import { estimate } from '../../src/dialects/native/estimate.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
-import { createForesightBook } from '../../src/learning/estimate-calibration.ts'
+import { createEstimateCalibration } from '../../src/learning/estimate-calibration.ts'
 import { catalog } from '../../src/models/catalog.ts'
-import { openReaders } from '../../src/text/readers.ts'
+import { openPromptAnalyzer } from '../../src/text/readers.ts'
 import { createTokenizer } from '../../src/text/tokens/tokenizer.ts'
 import { planWebAccess } from '../../src/web/web-plan.ts'
 import { anyBodies } from '../harness/bodies.ts'
 import { patient } from '../harness/patience.ts'
 
-const readPrompt = openReaders().read
+const readPrompt = openPromptAnalyzer().read
 const tokenizer = createTokenizer(patient.tokenizerMs, systemClock)
 afterAll(() => tokenizer.close())
 
 const address = 'http://localhost/api/v1/chat/estimate'
 
-const callerOf = (accountId: string | null) =>
+const findCaller = (accountId: string | null) =>
   accountId === null ? null : ({ accountId, keyId: 'key_1', plan: 'usage', limits: plans.usage } as const)
 
 function start() {
   const clock = { time: Date.parse('2026-11-20T12:00:00Z'), now: () => clock.time }
   const names = buildCatalog(catalog)
-  const foresight = createForesightBook({ clock })
+  const calibration = createEstimateCalibration({ clock })
   const app = new Elysia({ normalize: false })
     .onError(({ error }) => errorResponse(toGatewayError(error), 'req_test'))
     .use(
       estimate({
-        catalogue: names,
+        catalog: names,
         chooseModel: () => names.resolve('gpt-6-luna'),
         read: readPrompt,
-        planWeb: (messages, reading) =>
-          planWebAccess(
-            { messages, web: 'auto' },
-            reading,
-            {},
-            { canSearch: true, prices: webPrices, read: readPrompt },
-          ),
-        foresight,
-        recall: headers => callerOf(headers.get('x-test-account')),
+        planWeb: (messages, scan) =>
+          planWebAccess({ messages, web: 'auto' }, scan, {}, { canSearch: true, prices: webPrices, read: readPrompt }),
+        calibration,
+        recall: headers => findCaller(headers.get('x-test-account')),
         tokenizer,
-        addressOf: request => request.headers.get('x-test-address') ?? 'one',
+        getAddress: request => request.headers.get('x-test-address') ?? 'one',
         clock,
         limits: createLocalRateLimiters(clock),
         bodies: anyBodies(),
@@ -62,8 +57,8 @@ function start() {
     )
   return {
     clock,
-    foresight,
-    ask: (request: Request) => app.handle(request),
+    calibration,
+    sendRequest: (request: Request) => app.handle(request),
     send,
     post: (body: unknown) => send(JSON.stringify(body)),
   }
@@ -76,7 +71,7 @@ const messages = [{ role: 'user', content: 'What is the capital of Peru?' }]
 
 describe('POST /api/v1/chat/estimate', () => {
   test('200: calibrates with measured costs; an account’s own ones only for its key', async () => {
-    const { post, send, foresight } = start()
+    const { post, send, calibration } = start()
     type Told = {
       query_type: QueryType
       typical_error_pct: number | null
@@ -87,9 +82,10 @@ describe('POST /api/v1/chat/estimate', () => {
     const body = { messages, model: 'gpt-5.5' }
     const before = await told(post(body))
     expect(before).toMatchObject({ typical_error_pct: null, output_from: 'table' })
-    for (let one = 0; one < 30; one++) foresight.settled('acc_1', before.query_type, { lengthRatio: 3, costRatio: 1.5 })
-    for (let one = 0; one < 3_000; one++)
-      foresight.settled('acc_2', before.query_type, { lengthRatio: 1, costRatio: 1.1 })
+    for (let value = 0; value < 30; value++)
+      calibration.settled('acc_1', before.query_type, { lengthRatio: 3, costRatio: 1.5 })
+    for (let value = 0; value < 3_000; value++)
+      calibration.settled('acc_2', before.query_type, { lengthRatio: 1, costRatio: 1.1 })
     const keyless = await told(post(body))
     expect(keyless).toMatchObject({ typical_error_pct: 10, output_from: 'traffic' })
     const own = await told(send(JSON.stringify(body), { 'x-test-account': 'acc_1' }))
@@ -163,8 +159,8 @@ describe('POST /api/v1/chat/estimate', () => {
   })
 
   test('grants the CORS preflight, with readable errors', async () => {
-    const { ask, post } = start()
-    const preflight = await ask(new Request(address, { method: 'OPTIONS' }))
+    const { sendRequest: send, post } = start()
+    const preflight = await send(new Request(address, { method: 'OPTIONS' }))
     const origins = [preflight, await post({ messages }), await post({})]
     expect(origins.map(({ status }) => status)).toEqual([204, 200, 400])
     for (const { headers } of origins) expect(headers.get('access-control-allow-origin')).toBe('*')

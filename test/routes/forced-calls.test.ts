@@ -146,7 +146,7 @@ const forms = {
     path: '/v1/chat/completions',
     body: {
       ...{ messages: hello, ...long },
-      tools: [fn, second].map(one => ({ type: 'function', function: one })),
+      tools: [fn, second].map(item => ({ type: 'function', function: item })),
       tool_choice: { type: 'function', function: { name: 'look' } },
     },
     end: '[DONE]',
@@ -160,7 +160,7 @@ const forms = {
     path: '/api/v1/chat',
     body: {
       ...{ messages: hello, max_output_tokens: 20_000 },
-      tools: [fn, second].map(one => ({ type: 'function', function: one })),
+      tools: [fn, second].map(item => ({ type: 'function', function: item })),
       tool_choice: { type: 'function', function: { name: 'look' } },
     },
     end: '"type":"done"',
@@ -169,7 +169,7 @@ const forms = {
     path: '/v1/responses',
     body: {
       ...{ input: 'Look at the sea.', max_output_tokens: 20_000 },
-      tools: [fn, second].map(one => ({ type: 'function', ...one })),
+      tools: [fn, second].map(item => ({ type: 'function', ...item })),
       tool_choice: { type: 'function', name: 'look' },
     },
     end: '"type":"response.completed"',
@@ -189,7 +189,7 @@ const all = Object.keys(forms) as Form[]
 const modes = [false, true] as const
 const cases = all.flatMap(form => modes.map(stream => [form, stream ? 'stream' : 'JSON', stream] as const))
 
-async function ask(form: Form, answers: readonly Answer[], fields: object = {}) {
+async function send(form: Form, answers: readonly Answer[], fields: object = {}) {
   script = answers
   seen = []
   const { path, body } = forms[form]
@@ -200,10 +200,10 @@ async function ask(form: Form, answers: readonly Answer[], fields: object = {}) 
 /** Microcents that the account has spent today. */
 function spent(): number {
   const wide = { requestsPerMinute: 1, concurrentRequests: 1, dailyTokens: 1, dailyCostMicrocents: 1e15 }
-  return 1e15 - (gateway.deps.meter.standing(gateway.accountId, wide)?.costMicrocents.remaining ?? 1e15)
+  return 1e15 - (gateway.deps.meter.quotaStatus(gateway.accountId, wide)?.costMicrocents.remaining ?? 1e15)
 }
 /** Returns the record of a request in the ledger. */
-function recordOf(headers: Headers) {
+function getRecord(headers: Headers) {
   const id = headers.get('x-request-id')
   return untilFound(async () => {
     const [row] = await gateway.deps.database.run(
@@ -229,7 +229,7 @@ const priceOfOne = 50 * 100 + 10 * 1_000
 describe.each(cases)('forced call, %s as %s', (form, _mode, stream) => {
   test('delivers the call of the repeated attempt, without the text of the first, and bills one', async () => {
     const before = spent()
-    const { status, text, headers } = await ask(form, ['text', 'call'], { stream })
+    const { status, text, headers } = await send(form, ['text', 'call'], { stream })
     expect([status, seen.length]).toEqual([200, 2])
     expect(text.replaceAll('\\', '')).toContain('{"at":"sea"}')
     expect(text).not.toContain('rather')
@@ -238,7 +238,7 @@ describe.each(cases)('forced call, %s as %s', (form, _mode, stream) => {
   })
 
   test('delivers text before a call', async () => {
-    const { status, text } = await ask(form, ['text and call'], { stream })
+    const { status, text } = await send(form, ['text and call'], { stream })
     expect([status, seen.length]).toEqual([200, 1])
     expect(text).toContain('rather')
     expect(text.replaceAll('\\', '')).toContain('{"at":"sea"}')
@@ -250,24 +250,26 @@ describe.each(cases)('forced call, %s as %s', (form, _mode, stream) => {
     ['text', 'other call'],
   ] as const)('becomes an error after %s and %s, and costs nothing', async (first, last) => {
     const before = spent()
-    const { status, text, headers } = await ask(form, [first, last], { stream })
+    const { status, text, headers } = await send(form, [first, last], { stream })
     expect([status, seen.length]).toEqual([400, 2])
     expect(text).toContain('requires a tool call, and shy/picky answered without it.')
     expect(text).toContain('"invalid_request_error"')
     expect(text).not.toContain('rather')
     expect(headers.get('x-should-retry')).not.toBe('true')
-    await eventually(() => (gateway.deps.meter.standing(gateway.accountId, unbounded)?.seats.remaining ?? 0) === 1_000)
+    await eventually(
+      () => (gateway.deps.meter.quotaStatus(gateway.accountId, unbounded)?.reservations.remaining ?? 0) === 1_000,
+    )
     expect(spent()).toBe(before)
   })
 
   test.each(['cut', 'refusal', 'filtered'] as const)('lets an answer pass that is explained: %s', async kind => {
-    const { status, text } = await ask(form, [kind], { stream })
+    const { status, text } = await send(form, [kind], { stream })
     expect([status, seen.length]).toEqual([200, 1])
     expect(text).toContain(kind === 'refusal' ? 'I cannot.' : 'rather')
   })
 
   test('becomes an error of a model that accepts a forced call and ignores it', async () => {
-    const { status, text } = await ask(form, ['text'], { stream, model: 'able/willing' })
+    const { status, text } = await send(form, ['text'], { stream, model: 'able/willing' })
     // A stream of such a model is not held back: its text was sent.
     expect([status, seen.length]).toEqual(stream ? [200, 1] : [400, 2])
     expect(text).toContain('requires a tool call')
@@ -284,16 +286,16 @@ const unbounded = {
 
 describe('forced call', () => {
   test('asks for the call in the prompt of a model that cannot be forced', async () => {
-    await ask('chat', ['call'])
+    await send('chat', ['call'])
     const { messages, tool_choice } = JSON.parse(seen[0]?.body ?? '{}')
     expect(tool_choice).toBe('auto')
     expect(messages[0]).toEqual({ role: 'system', content: 'Answer by calling the tool `look`.' })
-    await ask('chat', ['call'], { tool_choice: 'required' })
+    await send('chat', ['call'], { tool_choice: 'required' })
     expect(seen[0]?.body).toContain('Answer by calling one of the tools.')
   })
 
   test('accepts any tool where any is required', async () => {
-    const { status } = await ask('chat', ['other call'], { tool_choice: 'required' })
+    const { status } = await send('chat', ['other call'], { tool_choice: 'required' })
     expect([status, seen.length]).toEqual([200, 1])
   })
 
@@ -308,7 +310,7 @@ describe('forced call', () => {
     ],
   ] as const)('rejects a call of a tool that %s does not offer', async (mode, tool_choice) => {
     const call = mode === 'required' ? 'made-up call' : 'other call'
-    const { status } = await ask('chat', [call], { tool_choice })
+    const { status } = await send('chat', [call], { tool_choice })
     expect([status, seen.length]).toEqual([400, 2])
   })
 
@@ -321,7 +323,7 @@ describe('forced call', () => {
       return null
     }
     try {
-      const { status } = await ask('chat', ['text', 'call'])
+      const { status } = await send('chat', ['text', 'call'])
       expect([status, seen.length, asked]).toEqual([400, 1, ['shy/picky']])
     } finally {
       health.beginRetry = beginRetry
@@ -329,13 +331,13 @@ describe('forced call', () => {
   })
 
   test('lets a request pass that only fills the prompt cache', async () => {
-    const { status } = await ask('messages', ['text'], { model: 'claude-fable-5-2', max_tokens: 0 })
+    const { status } = await send('messages', ['text'], { model: 'claude-fable-5-2', max_tokens: 0 })
     expect([status, seen.length]).toEqual([200, 1])
   })
 
   test('asks in the prompt of a Claude model that a client of Messages names', async () => {
     const model = 'claude-fable-5-2'
-    const { status, headers } = await ask('messages', ['text', 'call'], { model, system: 'Be kind.' })
+    const { status, headers } = await send('messages', ['text', 'call'], { model, system: 'Be kind.' })
     expect([status, seen.length]).toEqual([200, 2])
     expect(headers.get('x-gateway-dropped-params')).toStartWith('tool_choice')
     const { tool_choice, system } = JSON.parse(seen[0]?.body ?? '{}')
@@ -343,7 +345,7 @@ describe('forced call', () => {
   })
 
   test('ends a stream with an error where more text was sent than can be held back', async () => {
-    const { status, text } = await ask('chat', ['long text'], { stream: true })
+    const { status, text } = await send('chat', ['long text'], { stream: true })
     expect([status, seen.length]).toEqual([200, 1])
     expect(text).toContain('Word by word.')
     expect(text).toContain('requires a tool call')
@@ -352,60 +354,60 @@ describe('forced call', () => {
 
   test('falls back to another model after the repeated attempt', async () => {
     const fallback = { fallback: 'any', fallback_max_cost_factor: 1000, stream: true }
-    const { status, text, headers } = await ask('chat', ['text', 'text', 'call'], fallback)
+    const { status, text, headers } = await send('chat', ['text', 'text', 'call'], fallback)
     expect([status, seen.length]).toEqual([200, 3])
     expect(headers.get('x-gateway-model')).not.toBe('shy/picky')
     expect(text).not.toContain('rather')
   })
 
   test('becomes an error without a repetition under the policy of one call', async () => {
-    const { status } = await ask('chat', ['text', 'call'], { fallback: 'none' })
+    const { status } = await send('chat', ['text', 'call'], { fallback: 'none' })
     expect([status, seen.length]).toEqual([400, 1])
   })
 
   test('leaves the health of the model unchanged', async () => {
-    for (let count = 0; count < 4; count++) await ask('chat', ['text'])
-    const { status } = await ask('chat', ['call'])
+    for (let count = 0; count < 4; count++) await send('chat', ['text'])
+    const { status } = await send('chat', ['call'])
     expect([status, seen.length]).toEqual([200, 1])
   })
 
   test('reports the failure of the repeated attempt', async () => {
-    const { status } = await ask('chat', ['text', 'status 500'])
+    const { status } = await send('chat', ['text', 'status 500'])
     expect([status, seen.length]).toEqual([502, 2])
   })
 
   test.each(modes)('of Claude that cannot be forced: repeats and delivers or fails (stream %p)', async stream => {
     const model = 'anthropic/claude-fable-5-2'
-    const delivered = await ask('chat', ['text', 'call'], { model, stream })
+    const delivered = await send('chat', ['text', 'call'], { model, stream })
     expect([delivered.status, seen.length]).toEqual([200, 2])
     expect(delivered.text).not.toContain('rather')
-    const failed = await ask('chat', ['text'], { model, stream })
+    const failed = await send('chat', ['text'], { model, stream })
     expect([failed.status, seen.length]).toEqual([400, 2])
   })
 })
 
 describe('cost of answers without the forced call', () => {
   test('counts their tokens against the day, and their cost as the shortfall', async () => {
-    const failed = await ask('chat', ['text'])
-    expect(await recordOf(failed.headers)).toMatchObject({
+    const failed = await send('chat', ['text'])
+    expect(await getRecord(failed.headers)).toMatchObject({
       ...{ status: 'failed', input: 100, output: 20, billed: 0, shortfall: 2 * priceOfOne },
     })
-    const delivered = await ask('chat', ['text', 'call'], { stream: true })
-    const record = await recordOf(delivered.headers)
+    const delivered = await send('chat', ['text', 'call'], { stream: true })
+    const record = await getRecord(delivered.headers)
     expect(record).toMatchObject({ input: 100, output: 20, billed: priceOfOne, shortfall: priceOfOne })
     expect(record.tried.map(([, outcome]) => outcome)).toEqual(['no_tool_call', 'served'])
   })
 
   test('uses up the daily tokens of an account that only causes them', async () => {
-    const tokens = () => gateway.deps.meter.standing(gateway.accountId, unbounded)?.tokens.remaining ?? 0
+    const tokens = () => gateway.deps.meter.quotaStatus(gateway.accountId, unbounded)?.tokens.remaining ?? 0
     const before = tokens()
-    await ask('chat', ['text'])
+    await send('chat', ['text'])
     await eventually(() => before - tokens() === 120)
   })
 
   test('names the end without the call in the record of a stream whose text was sent', async () => {
-    const { headers } = await ask('chat', ['long text'], { stream: true })
-    const record = await recordOf(headers)
+    const { headers } = await send('chat', ['long text'], { stream: true })
+    const record = await getRecord(headers)
     expect(record.tried.map(([, outcome]) => outcome)).toEqual(['no_tool_call'])
     expect([record.status, record.billed, record.shortfall]).toEqual(['failed', priceOfOne, 0])
   })

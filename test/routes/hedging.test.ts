@@ -9,7 +9,7 @@ import { systemClock } from '../../src/database/clock.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { eventually, untilFound } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, createKeyFor, owner } from '../harness/users.ts'
+import { createKeyFor, owner, sendRequest } from '../harness/users.ts'
 
 setDefaultTimeout(240_000)
 
@@ -63,7 +63,7 @@ function chat(model: string, prompt: string, fields: object = {}, headers: Recor
   return gateway.post('/v1/chat/completions', body, headers)
 }
 
-async function usageOf(response: Response): Promise<Static<typeof usageSchema>['usage']> {
+async function getUsage(response: Response): Promise<Static<typeof usageSchema>['usage']> {
   return Value.Parse(usageSchema, await response.json()).usage
 }
 
@@ -76,7 +76,7 @@ async function untilCanceled(count: number): Promise<void> {
 test('hedging: another host of the same model serves a JSON client, the first call is canceled, and both costs are shown', async () => {
   const response = await chat('own/shared', slow('key-own'))
   expect([response.status, response.headers.get('x-gateway-hedge')]).toEqual([200, 'won'])
-  const usage = await usageOf(response)
+  const usage = await getUsage(response)
   expect(usage.hedge_cost_usd).toBeGreaterThan(0)
   expect(usage.cost_usd).toBeGreaterThan(usage.hedge_cost_usd ?? 0)
   expect(Number(response.headers.get('x-gateway-hedge-cost-usd'))).toBeCloseTo(usage.hedge_cost_usd ?? 0, 10)
@@ -113,7 +113,10 @@ test('hedging: reports `unused` when the first content arrives in time, and noth
   for (let count = 0; count < 200; count++)
     gateway.deps.health.report('pool/pooled', { outcome: 'ok', firstTokenMs: 20_000 })
   const inTime = await chat('pool/pooled', '')
-  expect([inTime.headers.get('x-gateway-hedge'), (await usageOf(inTime)).hedge_cost_usd]).toEqual(['unused', undefined])
+  expect([inTime.headers.get('x-gateway-hedge'), (await getUsage(inTime)).hedge_cost_usd]).toEqual([
+    'unused',
+    undefined,
+  ])
   const without = await chat('pool/pooled', '', {}, {})
   expect([without.headers.get('x-gateway-hedge'), without.status]).toEqual([null, 200])
   await without.body?.cancel()
@@ -134,13 +137,13 @@ test('hedging: a client that leaves during a hedge cancels both calls and releas
   await untilCanceled(before + 2)
   const { meter } = gateway.deps
   const limits = { requestsPerMinute: 1, concurrentRequests: 10, dailyTokens: 1, dailyCostMicrocents: 1 }
-  await eventually(() => meter.standing(gateway.accountId, limits)?.seats.remaining === 10)
+  await eventually(() => meter.quotaStatus(gateway.accountId, limits)?.reservations.remaining === 10)
 })
 
 test('hedging: an account turns it on for all of its requests, and a request turns it off', async () => {
   const person = await owner(gateway)
   const { key } = await createKeyFor(gateway, person)
-  const changed = await ask(gateway, 'PATCH', '/api/v1/account', { token: person.token, body: { hedge: true } })
+  const changed = await sendRequest(gateway, 'PATCH', '/api/v1/account', { token: person.token, body: { hedge: true } })
   expect([changed.status, changed.body.hedge]).toEqual([200, true])
   const send = async (headers: Record<string, string>) => {
     const body = { model: 'own/shared', max_tokens: 20, messages: [{ role: 'user', content: 'Hi.' }] }

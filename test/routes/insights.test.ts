@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { changeAccount } from '../../src/database/repositories/accounts.ts'
 import { untilFound } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { addMember, ask, createKeyFor, owner, type Person } from '../harness/users.ts'
+import { addMember, createKeyFor, owner, type Person, sendRequest } from '../harness/users.ts'
 
 let gateway: Gateway
 let boss: Person
@@ -47,7 +47,7 @@ type Answer = {
 
 const prompt = 'Write a poem about the sea and its weather.'
 const insights = async (token: string, path = 'learning') =>
-  (await ask<Learning & { data: Model[] }>(gateway, 'GET', `/api/v1/insights/${path}`, { token })).body
+  (await sendRequest<Learning & { data: Model[] }>(gateway, 'GET', `/api/v1/insights/${path}`, { token })).body
 
 const birds = ['robin', 'raven', 'eagle', 'goose', 'stork', 'finch', 'heron', 'egret']
 let chats = 0
@@ -69,7 +69,7 @@ async function chat(key: string, changes: object = {}): Promise<Answer> {
 }
 
 const rate = (token: string | undefined, request_id: string, score: unknown, more: object = {}) =>
-  ask(gateway, 'POST', '/api/v1/insights/feedback', { token, body: { request_id, score, ...more } })
+  sendRequest(gateway, 'POST', '/api/v1/insights/feedback', { token, body: { request_id, score, ...more } })
 
 /** Removes the limits; another test covers the five requests per minute of the plan. */
 async function newPerson(): Promise<{ readonly person: Person; readonly key: string }> {
@@ -122,7 +122,7 @@ test('successful request: adds one entry with the documented fields, the same fo
   expect(Date.parse(found.since ?? '')).toBeWithin(Date.now() - 60_000, Date.now() + 1)
   const { data } = await insights(person.token, 'models')
   expect(data).toEqual(found.models)
-  expect(data.map(({ model }) => model).sort()).toEqual([...new Set(answers.map(one => one.model_used))].sort())
+  expect(data.map(({ model }) => model).sort()).toEqual([...new Set(answers.map(answer => answer.model_used))].sort())
   for (const row of data) {
     expect(Object.keys(row)).toEqual([
       'model',
@@ -139,7 +139,7 @@ test('successful request: adds one entry with the documented fields, the same fo
     expect(row).toMatchObject({ query_type: queryType, rating: null, confidence: 'cold_start', bias: 0 })
   }
   expect(await insights(key)).toEqual(found as never)
-  const byHeader = await ask(gateway, 'GET', '/api/v1/insights/models', { headers: { 'x-api-key': key } })
+  const byHeader = await sendRequest(gateway, 'GET', '/api/v1/insights/models', { headers: { 'x-api-key': key } })
   expect([byHeader.status, byHeader.body]).toEqual([200, { data } as never])
 })
 
@@ -147,12 +147,12 @@ test('feedback and erasure: require a session, and reading requires a credential
   const { key } = await createKeyFor(gateway, boss)
   for (const token of [undefined, key, 'x', `${boss.token}x`]) {
     expect((await rate(token, 'req_1', 5)).status).toBe(401)
-    expect((await ask(gateway, 'DELETE', '/api/v1/insights/data', { token })).status).toBe(401)
+    expect((await sendRequest(gateway, 'DELETE', '/api/v1/insights/data', { token })).status).toBe(401)
   }
-  expect((await ask(gateway, 'DELETE', '/api/v1/insights/data', { token: member.token })).status).toBe(403)
+  expect((await sendRequest(gateway, 'DELETE', '/api/v1/insights/data', { token: member.token })).status).toBe(403)
   for (const path of ['learning', 'models', 'recommendations'])
     for (const token of [undefined, 'x', `${boss.token}x`, `${key}x`])
-      expect((await ask(gateway, 'GET', `/api/v1/insights/${path}`, { token })).status).toBe(401)
+      expect((await sendRequest(gateway, 'GET', `/api/v1/insights/${path}`, { token })).status).toBe(401)
 })
 
 describe('feedback', () => {
@@ -182,18 +182,20 @@ describe('feedback', () => {
   test('counts for a member’s requests: of own keys, and of keys of a project', async () => {
     const own = await chat((await createKeyFor(gateway, member)).key)
     expect((await rate(member.token, own.request_id, 4)).status).toBe(200)
-    const project = await ask<{ id: string }>(gateway, 'POST', '/api/v1/projects', {
+    const project = await sendRequest<{ id: string }>(gateway, 'POST', '/api/v1/projects', {
       token: boss.token,
       body: { name: 'rated' },
     })
-    const made = await ask<{ key: string }>(gateway, 'POST', '/api/v1/keys', {
+    const made = await sendRequest<{ key: string }>(gateway, 'POST', '/api/v1/keys', {
       token: boss.token,
       body: { name: 'of the project', project_id: project.body.id },
     })
     const { request_id } = await chat(made.body.key)
     expect((await rate(member.token, request_id, 4)).status).toBe(404)
     const path = `/api/v1/projects/${project.body.id}/members/${member.id}`
-    expect((await ask(gateway, 'PUT', path, { token: boss.token, body: { role: 'viewer' } })).status).toBeLessThan(300)
+    expect(
+      (await sendRequest(gateway, 'PUT', path, { token: boss.token, body: { role: 'viewer' } })).status,
+    ).toBeLessThan(300)
     expect((await rate(member.token, request_id, 4)).status).toBe(200)
   })
 
@@ -221,7 +223,7 @@ describe('feedback', () => {
       [{ request_id: 'req_1', score: 5, comment: 'good' }, 'comment'],
       [{ request_id: '\u0000', score: 5 }, 'request_id'],
     ] as const) {
-      const answer = await ask<{ error: { param: string } }>(gateway, 'POST', '/api/v1/insights/feedback', {
+      const answer = await sendRequest<{ error: { param: string } }>(gateway, 'POST', '/api/v1/insights/feedback', {
         token: boss.token,
         body,
       })
@@ -275,7 +277,7 @@ describe('learning', () => {
     }
     expect((await chat(other.key)).routing.learned).toBe(false)
 
-    const erased = await ask(gateway, 'DELETE', '/api/v1/insights/data', { token: person.token })
+    const erased = await sendRequest(gateway, 'DELETE', '/api/v1/insights/data', { token: person.token })
     expect(erased.status).toBe(204)
     expect((await insights(person.token)).entries).toBe(0)
     // Twenty concurrent requests may measure the model as slow for all accounts: a new account makes the same choice.

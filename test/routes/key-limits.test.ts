@@ -186,11 +186,11 @@ test('keys: only the allowed models are used, listed and offered as fallbacks', 
 test('keys: the strategy of a key applies to requests that name none', async () => {
   const key = await newKey({ strategy: 'cost' })
   const automatic = { ...body, model: 'gateway-ai' }
-  const strategyOf = async (fields: object) => {
+  const getStrategy = async (fields: object) => {
     const answer = await json<{ routing: { strategy: string } }>(chat(key, { ...automatic, ...fields }))
     return answer.routing.strategy
   }
-  expect([await strategyOf({}), await strategyOf({ strategy: 'quality' })]).toEqual(['cost', 'quality'])
+  expect([await getStrategy({}), await getStrategy({ strategy: 'quality' })]).toEqual(['cost', 'quality'])
 })
 
 test('keys: an expired key receives 401 with the reason', async () => {
@@ -211,17 +211,17 @@ test('tags: a limit applies to the tag from metadata, header, key and agent sess
   expect((await set({ name: 'team', value: 'search', limits: { daily_cost_usd: 0 } })).status).toBe(200)
   expect((await set({ name: 'session', value: 'abc-1', limits: { requests_per_minute: 0 } })).status).toBe(200)
   await eventually(async () => (await chat(tagged)).status === 429, 5_000)
-  const limitOf = async (answer: Promise<Response>) => (await answer).headers.get('x-gateway-limit')
-  expect(await limitOf(chat(tagged))).toBe('tag:team=search.daily_cost_usd')
-  expect(await limitOf(chat(plain, { metadata: { team: 'search' } }))).toBe('tag:team=search.daily_cost_usd')
-  expect(await limitOf(chat(plain, {}, { 'x-gateway-tags': 'env=prod, team=search' }))).toBe(
+  const getLimit = async (answer: Promise<Response>) => (await answer).headers.get('x-gateway-limit')
+  expect(await getLimit(chat(tagged))).toBe('tag:team=search.daily_cost_usd')
+  expect(await getLimit(chat(plain, { metadata: { team: 'search' } }))).toBe('tag:team=search.daily_cost_usd')
+  expect(await getLimit(chat(plain, {}, { 'x-gateway-tags': 'env=prod, team=search' }))).toBe(
     'tag:team=search.daily_cost_usd',
   )
-  expect(await limitOf(chat(plain, {}, { 'x-claude-code-session-id': 'abc-1' }))).toBe(
+  expect(await getLimit(chat(plain, {}, { 'x-claude-code-session-id': 'abc-1' }))).toBe(
     'tag:session=abc-1.requests_per_minute',
   )
   // A request cannot replace the tag of its key.
-  expect(await limitOf(chat(tagged, {}, { 'x-gateway-tags': 'team=other' }))).toBe('tag:team=search.daily_cost_usd')
+  expect(await getLimit(chat(tagged, {}, { 'x-gateway-tags': 'team=other' }))).toBe('tag:team=search.daily_cost_usd')
   expect((await chat(plain, { metadata: { team: 'other' } })).status).toBe(200)
   expect((await chat(plain, {}, { 'x-gateway-tags': 'team' })).status).toBe(400)
   const { data } = await json<{ data: { name: string }[] }>(call('GET', '/api/v1/tags'))
@@ -259,7 +259,7 @@ test('usage: grouped and filtered by tag, and by member', async () => {
   const log = await json<{ data: { tags: object; metadata: object | null }[] }>(
     call('GET', '/api/v1/requests?tag=team%3Dcharts&dialect=native'),
   )
-  expect(log.data.map(one => one.tags)).toEqual([
+  expect(log.data.map(item => item.tags)).toEqual([
     { team: 'charts', env: 'other' },
     { team: 'charts', env: 'charts' },
   ])
@@ -281,9 +281,9 @@ test('usage: grouped and filtered by tag, and by member', async () => {
   type Log = { data: { user_id: string; user_email: string; tags: object | null }[] }
   const ofMember = await json<Log>(call('GET', `/api/v1/requests?tag=team&member=${user.id}`))
   expect(ofMember.data.length).toBeGreaterThanOrEqual(2)
-  expect(new Set(ofMember.data.map(one => one.user_id))).toEqual(new Set([user.id]))
+  expect(new Set(ofMember.data.map(item => item.user_id))).toEqual(new Set([user.id]))
   expect((await json<Log>(call('GET', '/api/v1/requests?member=usr_none'))).data).toEqual([])
   expect((await usage('group_by=tag&tag=env&member=usr_none')).total.requests).toBe(0)
   const listed = await json<{ data: { id: string; used: { daily_tokens: number } }[] }>(call('GET', '/api/v1/keys'))
-  expect(listed.data.find(one => one.id === key.id)?.used.daily_tokens).toBeGreaterThan(0)
+  expect(listed.data.find(item => item.id === key.id)?.used.daily_tokens).toBeGreaterThan(0)
 })

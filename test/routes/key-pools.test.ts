@@ -135,7 +135,7 @@ const bodySchema = Type.Object({
 type Reply = { readonly status: number; readonly body: Static<typeof bodySchema>; readonly headers: Headers }
 
 /** Asks a model of a provider, and no other. */
-async function ask(model: string, prompt = 'Say hello.', fields: object = {}): Promise<Reply> {
+async function send(model: string, prompt = 'Say hello.', fields: object = {}): Promise<Reply> {
   const response = await gateway.post('/api/v1/chat', {
     prompt,
     model,
@@ -146,7 +146,7 @@ async function ask(model: string, prompt = 'Say hello.', fields: object = {}): P
   return { status: response.status, body: Value.Parse(bodySchema, await response.json()), headers: response.headers }
 }
 
-const statusesOf = (replies: readonly Reply[]) => replies.map(({ status }) => status).sort()
+const getStatuses = (replies: readonly Reply[]) => replies.map(({ status }) => status).sort()
 const allServed = (count: number) => Array.from({ length: count }, () => 200)
 const logged = (event: string) => gateway.logLines.filter(line => JSON.parse(line).event === event)
 const builtIn = {
@@ -158,11 +158,11 @@ const builtIn = {
 describe('key pool', () => {
   for (const [provider, model] of Object.entries(builtIn))
     test(`serves each request while a key of ${provider} has capacity, and sends none that would be rejected`, async () => {
-      const replies = await Promise.all(Array.from({ length: 9 }, () => ask(model)))
-      expect(statusesOf(replies)).toEqual(allServed(9))
+      const replies = await Promise.all(Array.from({ length: 9 }, () => send(model)))
+      expect(getStatuses(replies)).toEqual(allServed(9))
       const each = ratedKeys(provider).flatMap(({ name, rpm }) => Array.from({ length: rpm }, () => `key-${name}`))
       expect(calls.toSorted()).toEqual(each)
-      const refused = await ask(model)
+      const refused = await send(model)
       expect([refused.status, refused.body.error?.code]).toEqual([429, 'upstream_rate_limited'])
       expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
       expect(refused.body.error?.attempts?.map(({ outcome }) => outcome)).toEqual(['skipped_rate_limit'])
@@ -175,7 +175,7 @@ describe('key pool', () => {
     ]
     const turn = async (prefix = '') => {
       const next = { role: 'user', content: `${prefix}And then?` }
-      const reply = await ask('agent/agent-one', '', { prompt: undefined, messages: [...messages, next] })
+      const reply = await send('agent/agent-one', '', { prompt: undefined, messages: [...messages, next] })
       messages.push(next, { role: 'assistant', content: 'It runs on.' })
       return reply.status
     }
@@ -192,56 +192,56 @@ describe('key pool', () => {
 
   test('replaces a key that answers 429 at once, without a change of health', async () => {
     const limits = ['a', 'b', 'c', 'd'].map(name => `[[sim:only=key-busy-${name}, status=429, retry_after=30]]`)
-    const first = await ask('busy/busy-one', `${limits.join(' ')} Say hello.`)
+    const first = await send('busy/busy-one', `${limits.join(' ')} Say hello.`)
     expect([first.status, first.body.routing?.attempts.at(-1)?.outcome]).toEqual([200, 'served'])
-    expect(gateway.deps.health.stateOf('busy/busy-one')).toBe('healthy')
+    expect(gateway.deps.health.getState('busy/busy-one')).toBe('healthy')
     const paused = new Set(calls.splice(0).slice(0, -1))
-    for (let count = 0; count < 3; count++) expect((await ask('busy/busy-one')).status).toBe(200)
+    for (let count = 0; count < 3; count++) expect((await send('busy/busy-one')).status).toBe(200)
     expect(calls.filter(key => paused.has(key))).toEqual([])
   })
 
   test('answers 429 with the wait of the upstream when every key answers 429', async () => {
-    const reply = await ask('spent/spent-one', '[[sim:status=429, retry_after=30]] Say hello.')
+    const reply = await send('spent/spent-one', '[[sim:status=429, retry_after=30]] Say hello.')
     expect([reply.status, reply.body.error?.code]).toEqual([429, 'upstream_rate_limited'])
     expect(Number(reply.headers.get('retry-after'))).toBe(30)
     expect(calls).toHaveLength(2)
-    expect(gateway.deps.health.stateOf('spent/spent-one')).toBe('healthy')
+    expect(gateway.deps.health.getState('spent/spent-one')).toBe('healthy')
   })
 
   test('waits for keys that all ask for a short wait', async () => {
     const prompt = '[[sim:times=2, key=brief, status=429, retry_after=1]] Say hello.'
-    expect((await ask('brief/brief-one', prompt)).status).toBe(200)
+    expect((await send('brief/brief-one', prompt)).status).toBe(200)
     expect(calls).toHaveLength(3)
   })
 
   test('learns a quota from the headers of responses', async () => {
     const replies = []
-    for (let count = 0; count < 5; count++) replies.push(await ask('told/told-one'))
+    for (let count = 0; count < 5; count++) replies.push(await send('told/told-one'))
     expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200, 429])
     expect(calls).toHaveLength(4)
   })
 
   test('pauses the whole account after a quota error', async () => {
     const prompt = '[[sim:only=key-broke-a|key-broke-b, quota]] Say hello.'
-    const replies = await Promise.all([ask('broke/broke-one', prompt), ask('broke/broke-one', prompt)])
-    expect(statusesOf(replies)).toEqual([200, 200])
+    const replies = await Promise.all([send('broke/broke-one', prompt), send('broke/broke-one', prompt)])
+    expect(getStatuses(replies)).toEqual([200, 200])
     calls.length = 0
-    expect((await ask('broke/broke-one')).status).toBe(200)
+    expect((await send('broke/broke-one')).status).toBe(200)
     expect(calls).toEqual(['key-broke-c'])
   })
 
   test('uses a rejected key only after the credentials are reloaded', async () => {
     const prompt = '[[sim:only=key-old-a, status=401]] Say hello.'
-    while (!calls.includes('key-old-a')) expect((await ask('old/old-one', prompt)).status).toBe(200)
+    while (!calls.includes('key-old-a')) expect((await send('old/old-one', prompt)).status).toBe(200)
     expect(logged('key_rejected')).toHaveLength(1)
     expect(gateway.logLines.join('')).not.toContain('key-old-a')
     calls.length = 0
-    for (let count = 0; count < 3; count++) expect((await ask('old/old-one', prompt)).status).toBe(200)
+    for (let count = 0; count < 3; count++) expect((await send('old/old-one', prompt)).status).toBe(200)
     expect(new Set(calls)).toEqual(new Set(['key-old-b']))
     keyFile('old-a', 'key-renewed')
     gateway.deps.reloadConfig(() => readConfig(environment()))
     expect(logged('config_reloaded')).toHaveLength(1)
-    while (!calls.includes('key-renewed')) expect((await ask('old/old-one', prompt)).status).toBe(200)
+    while (!calls.includes('key-renewed')) expect((await send('old/old-one', prompt)).status).toBe(200)
   })
 
   test('keeps the running keys when a reload is invalid, and lists its problems', async () => {
@@ -254,20 +254,20 @@ describe('key pool', () => {
     const [line = '{}'] = logged('config_reload_failed')
     expect(JSON.parse(line).failures).toBe(3)
     expect(JSON.parse(line).detail).toContain('two keys are named "kept-a"')
-    expect((await ask('kept/kept-one')).status).toBe(200)
+    expect((await send('kept/kept-one')).status).toBe(200)
     expect(calls).toEqual(['key-kept-a'])
   })
 
   test('leaves a model to the keys that list it', async () => {
-    for (const model of ['split/split-one', 'split/split-two']) expect((await ask(model)).status).toBe(200)
+    for (const model of ['split/split-one', 'split/split-two']) expect((await send(model)).status).toBe(200)
     expect(calls).toEqual(['key-split-b', 'key-split-a'])
   })
 
   test('tries the next candidate before it sends a request above the token quota', async () => {
     const fields = { fallback: true, max_output_tokens: 80, fallback_max_cost_factor: 1000 }
-    expect((await ask('small/small-one', 'Say hello.', fields)).body.routing?.attempts).toHaveLength(1)
+    expect((await send('small/small-one', 'Say hello.', fields)).body.routing?.attempts).toHaveLength(1)
     // The correction by the used tokens is not enough for a second request of this size.
-    const second = await ask('small/small-one', `Say hello. ${'More words. '.repeat(40)}`, fields)
+    const second = await send('small/small-one', `Say hello. ${'More words. '.repeat(40)}`, fields)
     const outcomes = second.body.routing?.attempts.map(({ outcome }) => outcome) ?? []
     expect([outcomes[0], outcomes.at(-1)]).toEqual(['skipped_rate_limit', 'served'])
     expect(calls.filter(key => key === 'key-small-a')).toHaveLength(1)
@@ -275,8 +275,8 @@ describe('key pool', () => {
 
   test('waits briefly for capacity that returns soon', async () => {
     // One request returns each 1 s.
-    const replies = await Promise.all(Array.from({ length: 61 }, () => ask('soon/soon-one')))
-    expect(statusesOf(replies)).toEqual(allServed(61))
+    const replies = await Promise.all(Array.from({ length: 61 }, () => send('soon/soon-one')))
+    expect(getStatuses(replies)).toEqual(allServed(61))
   })
 
   test('serves embeddings too', async () => {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { createKey } from '../../src/console/keys/stores/keys.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { addMember, ask, createKeyFor, owner, type Person } from '../harness/users.ts'
+import { addMember, createKeyFor, owner, type Person, sendRequest } from '../harness/users.ts'
 
 // A bound against a hang, for a machine with many other processes.
 setDefaultTimeout(240_000)
@@ -28,7 +28,7 @@ type Key = LineageKey & {
 }
 
 const as = (person: Person, method: string, path: string, body?: object) =>
-  ask<Key>(gateway, method, `/api/v1${path}`, { token: person.token, body })
+  sendRequest<Key>(gateway, method, `/api/v1${path}`, { token: person.token, body })
 const made = () => createKeyFor(gateway, boss)
 const rotated = async (id: string, overlap_seconds: number) =>
   (await as(boss, 'POST', `/keys/${id}/rotate`, { overlap_seconds })).body
@@ -64,7 +64,7 @@ describe('GET /api/v1/keys/:id', () => {
 
   test('counts the requests of the last minute once they are in the ledger', async () => {
     const { id, key } = await made()
-    await ask(gateway, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'Say hello.', web: 'off' } })
+    await sendRequest(gateway, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'Say hello.', web: 'off' } })
     await eventually(async () => (await as(boss, 'GET', `/keys/${id}`)).body.requests_last_minute === 1, 10_000)
   })
 
@@ -75,7 +75,7 @@ describe('GET /api/v1/keys/:id', () => {
       await addMember(gateway, boss, 'viewer'),
       await owner(gateway),
     ]
-    expect((await ask(gateway, 'GET', `/api/v1/keys/${id}`)).status).toBe(401)
+    expect((await sendRequest(gateway, 'GET', `/api/v1/keys/${id}`)).status).toBe(401)
     for (const person of [member, viewer, stranger]) expect((await as(person, 'GET', `/keys/${id}`)).status).toBe(404)
     expect((await as(boss, 'GET', '/keys/key_unknown')).status).toBe(404)
     const own = await createKeyFor(gateway, member)
@@ -95,7 +95,7 @@ describe('PATCH /api/v1/keys/:id', () => {
     const { id, key } = await made()
     await expire(id)
     expect(await moved(id, later)).toBe(200)
-    expect((await ask(gateway, 'GET', '/v1/models', { token: key })).status).toBe(200)
+    expect((await sendRequest(gateway, 'GET', '/v1/models', { token: key })).status).toBe(200)
   })
 
   test('revives no key that a rotation ended, and lets it only end earlier', async () => {
@@ -139,7 +139,7 @@ describe('PATCH /api/v1/keys/:id', () => {
     const { id } = await made()
     const rules = { limits: { daily_cost_usd: 5 }, models: ['openai/*'], tags: { team: 'search' } }
     await as(boss, 'PATCH', `/keys/${id}`, { ...rules, expires_at: later, fallback: 'none', hedge: true })
-    const { body } = await ask<{ data: { target: string; details: Record<string, unknown> }[] }>(
+    const { body } = await sendRequest<{ data: { target: string; details: Record<string, unknown> }[] }>(
       gateway,
       'GET',
       '/api/v1/audit?action=key.changed',

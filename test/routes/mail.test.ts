@@ -6,7 +6,7 @@ import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { oneTurn } from '../harness/moved-clock.ts'
 import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
-import { ask, confirmedOwner, createKeyFor, fromAnotherIp, owner, signIn } from '../harness/users.ts'
+import { confirmedOwner, createKeyFor, fromAnotherIp, owner, sendRequest, signIn } from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(240_000)
@@ -52,15 +52,15 @@ async function letterTo(email: string) {
 }
 
 const askReset = (email: string, headers = fromAnotherIp()) =>
-  ask(gateway, 'POST', '/api/v1/auth/reset', { body: { email }, headers })
+  sendRequest(gateway, 'POST', '/api/v1/auth/reset', { body: { email }, headers })
 const choose = (token: string, password: string) =>
-  ask<Failure>(gateway, 'POST', `/api/v1/auth/reset/${token}`, { body: { password } })
+  sendRequest<Failure>(gateway, 'POST', `/api/v1/auth/reset/${token}`, { body: { password } })
 const resetTokenIn = (text: string) => /\/#\/reset\/(gw_reset_[\w-]{43})\s/.exec(text)?.[1] ?? 'none'
 
 describe('invitation email', () => {
   test('goes only to the invited user, with a link under the configured address, whatever the request’s Host', async () => {
     const boss = await confirmedOwner(gateway, smtp)
-    const { status, text } = await ask(gateway, 'POST', '/api/v1/team/invitations', {
+    const { status, text } = await sendRequest(gateway, 'POST', '/api/v1/team/invitations', {
       token: boss.token,
       body: { email: 'invited@example.test' },
       headers: { ...fromAnotherIp(), host: 'localhost:1234', 'x-forwarded-host': 'evil.test' },
@@ -72,7 +72,7 @@ describe('invitation email', () => {
     expect(letter.text).toContain(boss.email)
     expect(letter.text).not.toContain('evil.test')
     const token = /http:\/\/gateway\.internal:8080\/#\/invitation\/(gw_invite_[\w-]{43})\s/.exec(letter.text)?.[1]
-    const accepted = await ask(gateway, 'POST', `/api/v1/team/invitations/${token}/accept`, {
+    const accepted = await sendRequest(gateway, 'POST', `/api/v1/team/invitations/${token}/accept`, {
       body: { password: 'a password of mine' },
     })
     expect(accepted.status).toBe(201)
@@ -86,9 +86,10 @@ describe('password reset', () => {
     const token = resetTokenIn((await letterTo(person.email)).text)
     expect((await choose(token, 'short')).status).toBe(400)
     expect((await choose(token, 'a new password')).status).toBe(204)
-    expect((await ask(gateway, 'GET', '/api/v1/account', { token: person.token })).status).toBe(401)
+    expect((await sendRequest(gateway, 'GET', '/api/v1/account', { token: person.token })).status).toBe(401)
     expect(
-      (await ask(gateway, 'POST', '/api/v1/auth/refresh', { body: { refresh_token: person.refreshToken } })).status,
+      (await sendRequest(gateway, 'POST', '/api/v1/auth/refresh', { body: { refresh_token: person.refreshToken } }))
+        .status,
     ).toBe(401)
     expect(await signIn(gateway, person)).toBeNull()
     expect(await signIn(gateway, { ...person, password: 'a new password' })).not.toBeNull()
@@ -184,7 +185,7 @@ test('soft cap notice: goes to the owners once at 80% and once at 100%', async (
   const { key } = await createKeyFor(gateway, person)
   const { database, budget, clock } = gateway.deps
   const month = new Date(clock.now()).toISOString().slice(0, 7)
-  await ask(gateway, 'PUT', '/api/v1/billing/soft-cap', { token: person.token, body: { monthly_usd: 1 } })
+  await sendRequest(gateway, 'PUT', '/api/v1/billing/soft-cap', { token: person.token, body: { monthly_usd: 1 } })
   const spend = (microcents: number) =>
     database.run(
       ({ sql }) => sql`
@@ -201,7 +202,7 @@ test('soft cap notice: goes to the owners once at 80% and once at 100%', async (
     await spend(microcents)
     ahead += 5_000
     await eventually(() => {
-      budget.warningOf(caller)
+      budget.findWarning(caller)
       return lettersTo(person.email).length === letters
     }, 9000)
   }
@@ -258,7 +259,7 @@ describe('email queue', () => {
     const boss = await confirmedOwner(gateway, smtp)
     before = smtp.letters.length
     smtp.refuseNext('451 try again later')
-    const { status } = await ask(gateway, 'POST', '/api/v1/team/invitations', {
+    const { status } = await sendRequest(gateway, 'POST', '/api/v1/team/invitations', {
       token: boss.token,
       body: { email: 'patient@example.test' },
     })
@@ -314,7 +315,7 @@ test('password reset without email: answers 404 for every address', async () => 
   try {
     const known = await owner(plain)
     for (const email of [known.email, 'nobody@example.test'])
-      expect((await ask(plain, 'POST', '/api/v1/auth/reset', { body: { email } })).status).toBe(404)
+      expect((await sendRequest(plain, 'POST', '/api/v1/auth/reset', { body: { email } })).status).toBe(404)
   } finally {
     await plain.stop()
   }

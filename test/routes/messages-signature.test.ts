@@ -43,7 +43,7 @@ afterAll(async () => {
 })
 
 const said = { type: 'text', text: 'Because.', cache_control: { type: 'ephemeral' } }
-const ask = (content: readonly object[]) =>
+const send = (content: readonly object[]) =>
   gateway.post('/v1/messages', {
     model: 'claude-haiku-5-5',
     max_tokens: 100,
@@ -57,7 +57,7 @@ const ask = (content: readonly object[]) =>
 const thinking = { type: 'thinking', thinking: 'Hm', signature: 'expired' }
 
 test('messages: repeats a request once without the reasoning that Anthropic rejects', async () => {
-  const answer = await ask([thinking, { type: 'redacted_thinking', data: 'x' }, said])
+  const answer = await send([thinking, { type: 'redacted_thinking', data: 'x' }, said])
   expect(answer.status).toBe(200)
   expect(answer.headers.get('x-gateway-attempts')).toBe('2')
   expect(sent.map(({ messages }) => messages[1])).toEqual([
@@ -68,13 +68,13 @@ test('messages: repeats a request once without the reasoning that Anthropic reje
 
 test('messages: passes the rejection on if the request without reasoning fails too', async () => {
   rejectsAlways = true
-  const answer = await ask([thinking, said])
+  const answer = await send([thinking, said])
   expect([answer.status, await answer.json()]).toEqual([400, rejected])
   expect(sent).toHaveLength(2)
 })
 
 test('messages: does not repeat a request without reasoning', async () => {
   rejectsAlways = true
-  expect((await ask([said])).status).toBe(400)
+  expect((await send([said])).status).toBe(400)
   expect(sent).toHaveLength(1)
 })

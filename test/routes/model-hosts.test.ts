@@ -77,13 +77,13 @@ describe('model host', () => {
 
   test('has its own health', async () => {
     const { health } = gateway.deps
-    expect([health.stateOf('openai/gpt-5.5'), health.stateOf('mirror/mirror-gpt')]).toEqual(['unhealthy', 'healthy'])
+    expect([health.getState('openai/gpt-5.5'), health.getState('mirror/mirror-gpt')]).toEqual(['unhealthy', 'healthy'])
     const { routing } = await chat('openai/gpt-5.5', 'Say hello.')
     expect(routing.attempts.at(-1)?.outcome).toBe('served')
   })
 
   test('offers a model whose own provider is not configured', async () => {
-    expect(gateway.deps.catalogue.list.map(({ provider }) => provider)).not.toContain('mirror')
+    expect(gateway.deps.catalog.list.map(({ provider }) => provider)).not.toContain('mirror')
     const { served } = await chat('anthropic/claude-haiku-4-5', 'Say hello.')
     expect(served).toEqual(['anthropic/claude-haiku-4-5', 'anthropic'])
   })
@@ -128,8 +128,8 @@ describe('client timeout', () => {
       expect(await response.text()).toContain('150 ms')
     }
     const { health } = gateway.deps
-    expect(health.stateOf('mirror/claude-haiku-4-5')).toBe('healthy')
-    expect(health.stateOf('openai/text-embedding-3-small')).toBe('healthy')
+    expect(health.getState('mirror/claude-haiku-4-5')).toBe('healthy')
+    expect(health.getState('openai/text-embedding-3-small')).toBe('healthy')
   })
 
   test('ends a stream with an error event', async () => {

@@ -24,7 +24,7 @@ function start() {
     .onError(({ error }) => errorResponse(toGatewayError(error), 'req_test'))
     .use(
       models({
-        catalogue: buildCatalog([...catalog, own]),
+        catalog: buildCatalog([...catalog, own]),
         embeddingCatalog: buildCatalog(publishedEmbeddingModels),
         recall: () => null,
         newRequestId: () => 'req_test',
@@ -81,8 +81,8 @@ describe('GET /v1/models', () => {
     expect([object, data[0]?.id, data.length]).toEqual(['list', 'gateway-ai', 30])
     expect(Object.keys(data[0] ?? {})).toEqual(['id', 'object', 'created', 'owned_by', 'shutdown_date'])
     for (const { id } of data) {
-      const one = await get(`/v1/models/${id}`)
-      expect([one.status, (await read(one)).id]).toEqual([200, id])
+      const response = await get(`/v1/models/${id}`)
+      expect([response.status, (await read(response)).id]).toEqual([200, id])
     }
     expect(data[24]?.id).toBe('ollama/gpt-4.1')
     expect(data.slice(25).map(({ id }) => id)).toEqual(publishedEmbeddingModels.map(({ id }) => id))

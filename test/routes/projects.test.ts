@@ -7,7 +7,7 @@ import { createApp } from '../../src/app.ts'
 import type { ProjectRole } from '../../src/core/accounts/roles.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { addMember, ask, createKeyFor, owner, type Person, upgraded } from '../harness/users.ts'
+import { addMember, createKeyFor, owner, type Person, sendRequest, upgraded } from '../harness/users.ts'
 
 setDefaultTimeout(240_000)
 
@@ -44,7 +44,10 @@ const project = (name: 'one' | 'other'): Project => {
 
 /** One request as one of the people; `path` is below `/api/v1`. */
 const as = <T = Record<string, unknown>>(name: Name, method: string, path: string, body?: object) =>
-  ask<T>(gateway, method, `/api/v1${path}`, { token: person(name).token, ...(body === undefined ? {} : { body }) })
+  sendRequest<T>(gateway, method, `/api/v1${path}`, {
+    token: person(name).token,
+    ...(body === undefined ? {} : { body }),
+  })
 
 const chat = (key: string, fields: object = {}, headers: Record<string, string> = {}) =>
   gateway.post(
@@ -95,28 +98,28 @@ afterAll(() => gateway.stop())
 
 describe('projects', () => {
   type Row = readonly [route: string, path: () => string, body: (() => object) | undefined, expected: readonly number[]]
-  const one = () => `/projects/${project('one').id}`
+  const item = () => `/projects/${project('one').id}`
   const keyOfOne = () => `/keys/${project('one').key.id}`
   const alert = () => `/alerts/${alertOfOne}`
   // Statuses in the order of `people`. 404 = a project that the user does not see is like a missing one.
   const table: readonly Row[] = [
-    ['GET project', one, undefined, [200, 200, 404, 404, 200, 200, 200, 404, 404]],
-    ['PATCH project', one, () => ({ name: 'canary project one' }), [200, 200, 403, 403, 200, 403, 403, 404, 404]],
-    ['PATCH project', one, () => ({ limits: null }), [200, 200, 403, 403, 403, 403, 403, 404, 404]],
-    ['DELETE project', one, undefined, [409, 409, 403, 403, 403, 403, 403, 403, 404]],
+    ['GET project', item, undefined, [200, 200, 404, 404, 200, 200, 200, 404, 404]],
+    ['PATCH project', item, () => ({ name: 'canary project one' }), [200, 200, 403, 403, 200, 403, 403, 404, 404]],
+    ['PATCH project', item, () => ({ limits: null }), [200, 200, 403, 403, 403, 403, 403, 404, 404]],
+    ['DELETE project', item, undefined, [409, 409, 403, 403, 403, 403, 403, 403, 404]],
     [
       'PUT viewer',
-      () => `${one()}/members/${person('viewer of one').id}`,
+      () => `${item()}/members/${person('viewer of one').id}`,
       () => ({ role: 'viewer' }),
       [200, 200, 403, 403, 200, 403, 403, 404, 404],
     ],
     [
       'PUT admin',
-      () => `${one()}/members/${person('member of one').id}`,
+      () => `${item()}/members/${person('member of one').id}`,
       () => ({ role: 'admin' }),
       [-1, -1, 403, 403, 403, 403, 403, 404, 404],
     ],
-    ['DELETE member', () => `${one()}/members/usr_missing`, undefined, [404, 404, 403, 403, 404, 403, 403, 404, 404]],
+    ['DELETE member', () => `${item()}/members/usr_missing`, undefined, [404, 404, 403, 403, 404, 403, 403, 404, 404]],
     [
       'POST key',
       () => '/keys',
@@ -251,7 +254,7 @@ describe('projects', () => {
         group,
         { owner: 1, admin: 1, ...own, ...none, ...inOne },
       ])
-    const byProject = (await usage('owner', 'group_by=project')).data.map(one => [one.project_name, one.requests])
+    const byProject = (await usage('owner', 'group_by=project')).data.map(entry => [entry.project_name, entry.requests])
     expect(byProject.sort()).toEqual([
       ['canary project one', 1],
       ['canary project other', 1],
@@ -260,7 +263,9 @@ describe('projects', () => {
     type Split = { total: { requests: number }; series: { project_name: string | null; requests: number[] }[] }
     const split = async (name: Name, query: string) => {
       const { total, series } = (await as<Split>(name, 'GET', `/usage?split_by=project&${query}`)).body
-      const parts = series.map(one => [one.project_name, one.requests.reduce((sum, count) => sum + count, 0)] as const)
+      const parts = series.map(
+        sery => [sery.project_name, sery.requests.reduce((sum, count) => sum + count, 0)] as const,
+      )
       return [total.requests, Object.fromEntries(parts)]
     }
     const ofOne = { 'canary project one': 1 }
@@ -347,7 +352,7 @@ test('keys in a project: end with the role that allowed them, and stay with a ro
   const make = async () => (await as<{ id: string }>('viewer', 'POST', '/keys', { name: 'k', project_id: id })).body.id
   type Keys = { data: { id: string; revoked_at: string | null }[] }
   const active = async () =>
-    (await as<Keys>('owner', 'GET', `/keys?project_id=${id}`)).body.data.filter(one => one.revoked_at === null).length
+    (await as<Keys>('owner', 'GET', `/keys?project_id=${id}`)).body.data.filter(item => item.revoked_at === null).length
   expect((await set('member')).status).toBe(200)
   await make()
   expect((await set('admin')).status).toBe(200)
@@ -404,13 +409,20 @@ test('invitations: a user joins the account and a project, and sees only that pr
   expect((await invite({ project_role: 'admin' })).status).toBe(400)
   const { body } = await invite({ project_id: id, project_role: 'member' })
   expect(body.project_role).toBe('member')
-  const joined = await ask<{ token: string }>(gateway, 'POST', `/api/v1/team/invitations/${body.token}/accept`, {
-    body: { password: 'a password of a guest' },
-  })
+  const joined = await sendRequest<{ token: string }>(
+    gateway,
+    'POST',
+    `/api/v1/team/invitations/${body.token}/accept`,
+    {
+      body: { password: 'a password of a guest' },
+    },
+  )
   const { token } = joined.body
-  const listed = await ask<{ data: { id: string; role: string }[] }>(gateway, 'GET', '/api/v1/projects', { token })
-  expect(listed.body.data.map(one => [one.id, one.role])).toEqual([[id, 'member']])
+  const listed = await sendRequest<{ data: { id: string; role: string }[] }>(gateway, 'GET', '/api/v1/projects', {
+    token,
+  })
+  expect(listed.body.data.map(item => [item.id, item.role])).toEqual([[id, 'member']])
   const make = (project_id: string) =>
-    ask(gateway, 'POST', '/api/v1/keys', { token, body: { name: 'guest', project_id } })
+    sendRequest(gateway, 'POST', '/api/v1/keys', { token, body: { name: 'guest', project_id } })
   expect([(await make(id)).status, (await make(project('one').id)).status]).toEqual([201, 404])
 })

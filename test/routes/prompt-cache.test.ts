@@ -65,7 +65,7 @@ async function converse(model: string, turns: number, headers: Record<string, st
 }
 
 const turns = 10
-const sum = (list: readonly number[]) => list.reduce((total, one) => total + one, 0)
+const sum = (list: readonly number[]) => list.reduce((total, value) => total + value, 0)
 
 test.each(['anthropic/claude-sonnet-5-5', 'openai/gpt-5.5', 'google/gemini-3.5-flash', 'gateway-ai'])(
   'prompt cache: reads what an agent sent before on %s',
@@ -87,16 +87,16 @@ test('prompt cache: reports a negative saving if a write costs more than the rea
 })
 
 test('prompt cache: marks no single question, and no request with `PROMPT_CACHE_MARKS=off`', async () => {
-  const ask = async (from: Gateway, body: object) => {
+  const send = async (from: Gateway, body: object) => {
     const response = await from.post('/v1/chat/completions', { model: 'anthropic/claude-sonnet-5-5', ...body })
     expect(response.headers.get('x-gateway-cache-saved-usd')).toBeNull()
     const { usage } = (await response.json()) as Completion
     return usage.prompt_tokens_details.cache_write_tokens
   }
-  expect(await ask(gateway, { messages: [{ role: 'user', content: prose(5, 20_000) }] })).toBe(0)
+  expect(await send(gateway, { messages: [{ role: 'user', content: prose(5, 20_000) }] })).toBe(0)
   const off = await startGateway({ PROMPT_CACHE_MARKS: 'off' })
   try {
-    expect(await ask(off, { tools, messages: messagesAt(2, 'a clerk') })).toBe(0)
+    expect(await send(off, { tools, messages: messagesAt(2, 'a clerk') })).toBe(0)
   } finally {
     await off.stop()
   }
@@ -123,7 +123,7 @@ test('prompt cache: sends the marks of a Chat Completions client to Anthropic, a
     { type: 'text', text: `Our rules. ${prose(31, 20_000)}`, cache_control: { type: 'ephemeral', ttl: '1h' } },
     { type: 'text', text: 'Today is Monday.' },
   ]
-  const ask = async (model: string) => {
+  const send = async (model: string) => {
     const messages = [
       { role: 'system', content },
       { role: 'user', content: 'Which rule is first?' },
@@ -132,10 +132,10 @@ test('prompt cache: sends the marks of a Chat Completions client to Anthropic, a
     expect(response.status).toBe(200)
     return ((await response.json()) as Completion).usage
   }
-  const written = await ask('anthropic/claude-opus-5-5')
+  const written = await send('anthropic/claude-opus-5-5')
   expect(written.prompt_tokens_details.cache_write_tokens).toBeGreaterThan(3_000)
-  expect((await ask('anthropic/claude-opus-5-5')).prompt_tokens_details.cached_tokens).toBeGreaterThan(3_000)
-  expect((await ask('openai/gpt-5.5')).prompt_tokens_details.cache_write_tokens).toBe(0)
+  expect((await send('anthropic/claude-opus-5-5')).prompt_tokens_details.cached_tokens).toBeGreaterThan(3_000)
+  expect((await send('openai/gpt-5.5')).prompt_tokens_details.cache_write_tokens).toBe(0)
 })
 
 test('prompt cache: rejects an invalid mark with the name of its field', async () => {
@@ -152,11 +152,11 @@ test('prompt cache: marks an unmarked agent of the Messages API at the end of it
     description,
     input_schema: parameters,
   }))
-  const ask = async () => {
+  const send = async () => {
     const body = { model: 'anthropic/claude-sonnet-5-5', max_tokens: 50, tools: wire, messages }
     const response = await gateway.post('/v1/messages', body)
     return response.headers.get('x-gateway-cache-saved-usd')
   }
-  expect(Number(await ask())).toBeLessThan(0)
-  expect(Number(await ask())).toBeGreaterThan(0)
+  expect(Number(await send())).toBeLessThan(0)
+  expect(Number(await send())).toBeGreaterThan(0)
 })

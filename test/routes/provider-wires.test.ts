@@ -103,7 +103,7 @@ const compatible = (body: Json) =>
   gateway.post('/v1/chat/completions', { messages: hello, web: 'off', fallback: false, ...body })
 
 type Body = { [name: string]: unknown; output: string; error: Record<'code' | 'message' | 'param' | 'type', string> }
-const bodyOf = async (answer: Response): Promise<Body> => JSON.parse(await answer.text())
+const getBody = async (answer: Response): Promise<Body> => JSON.parse(await answer.text())
 /** Body of the newest request that the providers got. */
 const sent = (): Json => JSON.parse(upstream.ledger().at(-1)?.body ?? '{}')
 const requests = () => upstream.ledger().length
@@ -148,10 +148,10 @@ describe('URLs that an upstream would fetch', () => {
         { type: 'text', text: 'See' },
         { type: 'image_url', image_url: { url } },
       ]
-      for (const ask of [native, compatible]) {
-        const answer = await ask({ model: 'gpt-4.1', messages: [{ role: 'user', content }] })
+      for (const send of [native, compatible]) {
+        const answer = await send({ model: 'gpt-4.1', messages: [{ role: 'user', content }] })
         expect([url, answer.status]).toEqual([url, 400])
-        const { error } = await bodyOf(answer)
+        const { error } = await getBody(answer)
         expect(error).toMatchObject({ code: 'invalid_request', param: 'messages.0.content.1.image_url.url' })
         if (url.length > 12) expect(error.message).not.toContain(url)
       }
@@ -172,7 +172,7 @@ describe('URLs that an upstream would fetch', () => {
     const before = requests()
     const answer = await compatible({ model: 'relay/small', messages: image('https://example.org/a.png') })
     expect(answer.status).toBe(400)
-    expect((await bodyOf(answer)).error).toMatchObject({ code: 'unsupported_parameter', param: 'messages' })
+    expect((await getBody(answer)).error).toMatchObject({ code: 'unsupported_parameter', param: 'messages' })
     expect(requests()).toBe(before)
     expect((await compatible({ model: 'relay/small', messages: image('data:image/png;base64,AAAA') })).status).toBe(200)
   })
@@ -200,18 +200,18 @@ describe('provider fields', () => {
     framing: 'chunked' as const,
     pieces: frames.map(frame => `event: ${frame.type}\ndata: ${JSON.stringify(frame)}\n\n`),
   })
-  const framesOf = async (answer: Response): Promise<readonly Json[]> =>
+  const getFrames = async (answer: Response): Promise<readonly Json[]> =>
     (await answer.text()).split('\n').flatMap(line => (line.startsWith('data: {') ? [JSON.parse(line.slice(6))] : []))
 
   test('Messages JSON: has usage details, the caller of a tool and the reason of a refusal', async () => {
     const body = { ...claude(''), content: [call], stop_reason: 'tool_use' }
     script = () => jsonAnswer({ ...body, usage: { ...usage, output_tokens: 2, server_tool_use: served } })
-    const answer = await bodyOf(await messages())
+    const answer = await getBody(await messages())
     expect(answer).toMatchObject({ content: [{ ...call, input: {} }], usage: { ...shown, server_tool_use: served } })
     expect(JSON.stringify(answer)).not.toContain('never passed on')
     const details = { type: 'refusal', category: 'cyber', explanation: 'Not allowed.' }
     script = () => jsonAnswer({ ...claude('No'), stop_reason: 'refusal', stop_details: details })
-    expect(await bodyOf(await messages())).toMatchObject({ stop_reason: 'refusal', stop_details: details })
+    expect(await getBody(await messages())).toMatchObject({ stop_reason: 'refusal', stop_details: details })
   })
 
   test('Messages stream: has usage details from its start and the caller of a tool', async () => {
@@ -228,7 +228,7 @@ describe('provider fields', () => {
         },
         { type: 'message_stop' },
       ])
-    const frames = await framesOf(await messages({ stream: true }))
+    const frames = await getFrames(await messages({ stream: true }))
     const of = (type: string) => frames.find(frame => frame.type === type)
     expect(of('message_start')).toMatchObject({ message: { usage: shown } })
     expect(of('content_block_start')).toMatchObject({ content_block: { caller } })
@@ -238,7 +238,7 @@ describe('provider fields', () => {
   test('Messages of another provider: omits details that only Anthropic has', async () => {
     const own = { service_tier: 'default', system_fingerprint: 'fp_7' }
     script = () => jsonAnswer(completion('Hello', own))
-    const answer = await bodyOf(await messages({ model: 'gpt-4.1', tools: [] }))
+    const answer = await getBody(await messages({ model: 'gpt-4.1', tools: [] }))
     expect(answer.usage).not.toHaveProperty('service_tier')
     expect(answer.usage).toMatchObject({
       cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
@@ -249,11 +249,11 @@ describe('provider fields', () => {
     const details = { accepted_prediction_tokens: 3, rejected_prediction_tokens: 4 }
     const counts = { prompt_tokens: 5, completion_tokens: 9, total_tokens: 14, completion_tokens_details: details }
     script = () => jsonAnswer(completion('Hello', { service_tier: 'flex', system_fingerprint: 'fp_7', usage: counts }))
-    const answer = await bodyOf(await compatible({ model: 'gpt-4.1' }))
+    const answer = await getBody(await compatible({ model: 'gpt-4.1' }))
     expect(answer).toMatchObject({ service_tier: 'flex', system_fingerprint: 'fp_7' })
     expect(answer.usage).toMatchObject({ completion_tokens_details: details })
     script = () => jsonAnswer(completion('Hello', { service_tier: 'on_demand', system_fingerprint: null }))
-    const other = await bodyOf(await compatible({ model: 'relay/small' }))
+    const other = await getBody(await compatible({ model: 'relay/small' }))
     expect(other).not.toHaveProperty('service_tier')
     expect(other).not.toHaveProperty('system_fingerprint')
   })
@@ -293,7 +293,7 @@ describe('provider fields', () => {
     ]
     const pieces = [...frames.map(frame => `data: ${JSON.stringify(frame)}\n\n`), 'data: [DONE]\n\n']
     script = () => ({ headers: { 'content-type': 'text/event-stream' }, framing: 'chunked', pieces })
-    const sse = await framesOf(await compatible({ model: 'gpt-4.1', stream: true }))
+    const sse = await getFrames(await compatible({ model: 'gpt-4.1', stream: true }))
     expect(sse.length).toBeGreaterThan(1)
     for (const frame of sse) expect(frame).toMatchObject({ service_tier: 'priority', system_fingerprint: 'fp_8' })
   })
@@ -301,9 +301,9 @@ describe('provider fields', () => {
   test('Responses of a chat model: has the tier that OpenAI reports', async () => {
     script = () => jsonAnswer(completion('Hello', { service_tier: 'flex' }))
     const body = { model: 'relay/small', input: 'Hello', store: false, fallback: false, web: 'off' }
-    expect(await bodyOf(await gateway.post('/v1/responses', body))).toMatchObject({ service_tier: 'flex' })
+    expect(await getBody(await gateway.post('/v1/responses', body))).toMatchObject({ service_tier: 'flex' })
     script = polite
-    expect(await bodyOf(await gateway.post('/v1/responses', body))).toMatchObject({ service_tier: 'default' })
+    expect(await getBody(await gateway.post('/v1/responses', body))).toMatchObject({ service_tier: 'default' })
   })
 })
 
@@ -329,7 +329,7 @@ describe('custom tools of chat completions', () => {
   test('JSON: declares a function with a text, and returns the text as the input of a custom call', async () => {
     script = () => jsonAnswer(completion('', turn(calls)))
     const choice = { type: 'custom', custom: { name: 'patch' } }
-    const answer = await bodyOf(await compatible({ model: 'relay/small', tools, tool_choice: choice }))
+    const answer = await getBody(await compatible({ model: 'relay/small', tools, tool_choice: choice }))
     expect(answer).toMatchObject({ choices: [{ message: { tool_calls: shown }, finish_reason: 'tool_calls' }] })
     const declared = { name: 'patch', description: expect.stringContaining('a+'), parameters: { required: ['input'] } }
     expect(sent()).toMatchObject({
@@ -379,7 +379,7 @@ describe('custom tools of chat completions', () => {
   ])('invalid %j: names `%s`', async (fields, param) => {
     const answer = await compatible({ model: 'relay/small', ...fields })
     expect(answer.status).toBe(400)
-    expect((await bodyOf(answer)).error.param).toBe(param)
+    expect((await getBody(answer)).error.param).toBe(param)
   })
 })
 
@@ -407,7 +407,7 @@ describe('incomplete call of an Anthropic stream', () => {
     script = () => ({ headers: { 'content-type': 'text/event-stream' }, framing: 'chunked', pieces })
     const answer = await native({ model: 'claude-haiku-4-5', tools })
     expect(answer.status).toBe(502)
-    expect((await bodyOf(answer)).error.code).toBe('upstream_failed')
+    expect((await getBody(answer)).error.code).toBe('upstream_failed')
   })
 })
 
@@ -420,7 +420,7 @@ describe('errors that client libraries recognize', () => {
     script = request => (request.path.startsWith('/relay') ? jsonAnswer(perplexity, 400) : polite(request))
     const answer = await native({ model: 'relay/small', fallback: true })
     expect(answer.status).toBe(200)
-    const { routing } = await bodyOf(answer)
+    const { routing } = await getBody(answer)
     expect(routing).toMatchObject({
       attempts: [{ model: 'relay/small', outcome: 'context_overflow' }, { outcome: 'served' }],
     })
@@ -430,7 +430,7 @@ describe('errors that client libraries recognize', () => {
     script = () => jsonAnswer(perplexity, 400)
     const answer = await compatible({ model: 'relay/small' })
     expect(answer.status).toBe(400)
-    expect((await bodyOf(answer)).error).toMatchObject({
+    expect((await getBody(answer)).error).toMatchObject({
       code: 'context_length_exceeded',
       message:
         "The conversation exceeds the 8000-token context window of relay/small. Shorten it or choose a larger model. This model's maximum context length is 8000 tokens.",
@@ -460,7 +460,7 @@ describe('errors that client libraries recognize', () => {
     script = () => jsonAnswer({ error: { code: 'content_policy_violation', message: 'x' } }, 400)
     const answer = await compatible({ model: 'gpt-4.1' })
     expect(answer.status).toBe(400)
-    const { error } = await bodyOf(answer)
+    const { error } = await getBody(answer)
     expect(error.type).toBe('content_policy_violation')
     expect(error.message).toContain('content_policy_violation')
     expect(error.message.toLowerCase()).toContain('request was rejected as a result of the safety system')
@@ -486,7 +486,7 @@ describe('unrequested choices', () => {
 
   test('native response: has the first choice only, as JSON and as a stream', async () => {
     script = () => jsonAnswer(completion('', { choices: two }))
-    expect((await bodyOf(await native({ model: 'gpt-4.1', max_output_tokens: 50 }))).output).toBe('First.')
+    expect((await getBody(await native({ model: 'gpt-4.1', max_output_tokens: 50 }))).output).toBe('First.')
     script = () => ({ headers: { 'content-type': 'text/event-stream' }, framing: 'chunked', pieces })
     const text = await (await native({ model: 'gpt-4.1', stream: true, stream_mode: 'realtime' })).text()
     expect(text).toContain('"First')
@@ -495,8 +495,8 @@ describe('unrequested choices', () => {
 
   test('compatible response: has as many choices as `n`', async () => {
     script = () => jsonAnswer(completion('', { choices: two }))
-    expect((await bodyOf(await compatible({ model: 'gpt-4.1', max_tokens: 50 }))).choices).toHaveLength(1)
-    expect((await bodyOf(await compatible({ model: 'gpt-4.1', max_tokens: 50, n: 2 }))).choices).toHaveLength(2)
+    expect((await getBody(await compatible({ model: 'gpt-4.1', max_tokens: 50 }))).choices).toHaveLength(1)
+    expect((await getBody(await compatible({ model: 'gpt-4.1', max_tokens: 50, n: 2 }))).choices).toHaveLength(2)
   })
 })
 
@@ -522,8 +522,8 @@ describe('file parts', () => {
   ] as const
 
   test.each(shapes)('reach %s in its own format, from both endpoints', async (model, part) => {
-    for (const ask of [native, compatible]) {
-      expect((await ask({ model, messages })).status).toBe(200)
+    for (const send of [native, compatible]) {
+      expect((await send({ model, messages })).status).toBe(200)
       expect(JSON.stringify(sent())).toContain(JSON.stringify(part))
     }
   })
@@ -531,9 +531,9 @@ describe('file parts', () => {
   test('a model without file support: answers 400, and is no candidate of automatic routing', async () => {
     const answer = await native({ model: 'relay/small', messages })
     expect(answer.status).toBe(400)
-    expect((await bodyOf(answer)).error).toMatchObject({ code: 'unsupported_parameter', param: 'messages' })
+    expect((await getBody(answer)).error).toMatchObject({ code: 'unsupported_parameter', param: 'messages' })
     const preview = await gateway.post('/api/v1/route', { messages, web: 'off' })
-    expect((await bodyOf(preview)).dropped).toEqual(
+    expect((await getBody(preview)).dropped).toEqual(
       expect.arrayContaining([
         expect.objectContaining({ model: 'relay/small' }),
         expect.objectContaining({ model: 'roomy/large' }),
@@ -556,8 +556,8 @@ describe('a history call without `type`', () => {
       { role: 'assistant', content: null, tool_calls: [call] },
       { role: 'tool', tool_call_id: 'call_1', content: 'blue' },
     ]
-    for (const ask of [native, compatible]) {
-      expect((await ask({ model, messages })).status).toBe(200)
+    for (const send of [native, compatible]) {
+      expect((await send({ model, messages })).status).toBe(200)
       expect(JSON.stringify(sent())).toContain('look')
     }
   })

@@ -4,7 +4,7 @@ import { providers } from '../../src/console/status/routes.ts'
 import type { Role } from '../../src/core/accounts/roles.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
-import { createHealthBook } from '../../src/models/health-tracker.ts'
+import { createHealthTracker } from '../../src/models/health-tracker.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { anyBodies } from '../harness/bodies.ts'
 
@@ -12,7 +12,7 @@ const now = Date.UTC(2026, 10, 23)
 const limits = [{ model: 'openai/gpt-5.5', requests: { limit: 100, remaining: 40 }, tokens: null }]
 
 function start(mode: 'open' | 'closed') {
-  const health = createHealthBook({ clock: { now: () => now, monotonic: () => 0 } })
+  const health = createHealthTracker({ clock: { now: () => now, monotonic: () => 0 } })
   const access = { baseUrl: 'https://secret.example', apiKey: 'sk-secret' }
   const provider = { provider: openai({ official: true }), access, simulated: false }
   const keys = {
@@ -23,15 +23,15 @@ function start(mode: 'open' | 'closed') {
     ['openai', { ...provider, id: 'openai', keys }],
     ['google', { ...provider, id: 'google' }],
   ])
-  const deps = { endpoints, catalogue: { list: [] }, health, config: { registration: { mode } } }
+  const deps = { endpoints, catalog: { list: [] }, health, config: { registration: { mode } } }
   const app = new Elysia()
     .onError(({ error }) => errorResponse(toGatewayError(error), 'req_test'))
     .use(
       providers(deps, {
         bodies: anyBodies(),
-        addressOf: () => '127.0.0.1',
+        getAddress: () => '127.0.0.1',
         async principal(headers) {
-          const role = (['member', 'admin'] as const).find((one: Role) => one === headers.get('x-test-as'))
+          const role = (['member', 'admin'] as const).find((item: Role) => item === headers.get('x-test-as'))
           if (role === undefined) throw new GatewayError('invalid_token', 'Sign in.')
           return {
             accountId: 'acc',

@@ -9,7 +9,7 @@ import { errorTable } from '../../src/core/validation/errors.ts'
 import type { ApiDocument, Operation } from '../../src/http/reference/document.ts'
 import type { JsonSchema } from '../../src/http/reference/schemas.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { addMember, ask, createKeyFor, fromAnotherIp, owner, type Person, upgraded } from '../harness/users.ts'
+import { addMember, createKeyFor, fromAnotherIp, owner, type Person, sendRequest, upgraded } from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(240_000)
@@ -37,7 +37,7 @@ beforeAll(async () => {
 })
 afterAll(() => gateway.stop())
 
-const examplesOf = ({ requestBody }: Operation) =>
+const getExamples = ({ requestBody }: Operation) =>
   Object.entries(requestBody?.content['application/json']?.examples ?? {}).map(([name, { value }]) => ({ name, value }))
 const needs = ({ security }: Operation) => Object.keys(security[0] ?? {})[0] ?? null
 
@@ -82,8 +82,8 @@ describe('OpenAPI document', () => {
     for (const { name, operation } of operations) {
       const schema = operation.requestBody?.content['application/json']?.schema
       if (schema === undefined || name.endsWith('/webhooks/stripe')) continue
-      expect([name, examplesOf(operation).length > 0]).toEqual([name, true])
-      for (const { value } of examplesOf(operation)) expectFit(name, schema, value)
+      expect([name, getExamples(operation).length > 0]).toEqual([name, true])
+      for (const { value } of getExamples(operation)) expectFit(name, schema, value)
     }
   })
 
@@ -119,13 +119,15 @@ const scenes: Readonly<Record<string, () => Promise<Scene>>> = {
   'POST /api/v1/auth/refresh': async () => ({ fields: { refresh_token: (await owner(gateway)).refreshToken } }),
   'DELETE /api/v1/auth/sessions/{id}': async () => {
     const { token } = await owner(gateway)
-    const { body } = await ask<{ data: { id: string }[] }>(gateway, 'GET', '/api/v1/auth/sessions', { token })
+    const { body } = await sendRequest<{ data: { id: string }[] }>(gateway, 'GET', '/api/v1/auth/sessions', { token })
     return { token, path: `/api/v1/auth/sessions/${body.data[0]?.id}` }
   },
   // The user who registered and signed in with the earlier examples.
   'PUT /api/v1/auth/password': async () => {
-    const [credentials] = examplesOf(operationOf('POST /api/v1/auth/login'))
-    const { body } = await ask<{ token: string }>(gateway, 'POST', '/api/v1/auth/login', { body: credentials?.value })
+    const [credentials] = getExamples(getOperation('POST /api/v1/auth/login'))
+    const { body } = await sendRequest<{ token: string }>(gateway, 'POST', '/api/v1/auth/login', {
+      body: credentials?.value,
+    })
     return { token: body.token }
   },
   'POST /api/v1/auth/two-factor': async () => {
@@ -139,14 +141,17 @@ const scenes: Readonly<Record<string, () => Promise<Scene>>> = {
   'POST /api/v1/auth/two-factor/disable': async () => {
     const { token, password, code } = await inSetup()
     const confirm = '/api/v1/auth/two-factor/confirm'
-    const { body } = await ask<{ recovery_codes: string[] }>(gateway, 'POST', confirm, { token, body: { code } })
+    const { body } = await sendRequest<{ recovery_codes: string[] }>(gateway, 'POST', confirm, {
+      token,
+      body: { code },
+    })
     return { token, fields: { password, code: body.recovery_codes[0] } }
   },
   'POST /api/v1/insights/feedback': async () => {
     const person = await owner(gateway)
     const { key } = await createKeyFor(gateway, person)
     const body = { prompt: 'Say hello.' }
-    const answered = await ask<{ request_id: string }>(gateway, 'POST', '/api/v1/chat', { token: key, body })
+    const answered = await sendRequest<{ request_id: string }>(gateway, 'POST', '/api/v1/chat', { token: key, body })
     return { token: person.token, fields: { request_id: answered.body.request_id } }
   },
   'GET /api/v1/keys/{id}': () => withKey(''),
@@ -171,13 +176,13 @@ const scenes: Readonly<Record<string, () => Promise<Scene>>> = {
   'DELETE /api/v1/team/invitations/{id}': async () => {
     const { token } = await owner(gateway)
     const body = { email: 'not-now@example.com' }
-    const invited = await ask<{ id: string }>(gateway, 'POST', '/api/v1/team/invitations', { token, body })
+    const invited = await sendRequest<{ id: string }>(gateway, 'POST', '/api/v1/team/invitations', { token, body })
     return { token, path: `/api/v1/team/invitations/${invited.body.id}` }
   },
   'POST /api/v1/team/invitations/{token}/accept': async () => {
     const { token } = await owner(gateway)
     const body = { email: 'invited@example.com' }
-    const invited = await ask<{ token: string }>(gateway, 'POST', '/api/v1/team/invitations', { token, body })
+    const invited = await sendRequest<{ token: string }>(gateway, 'POST', '/api/v1/team/invitations', { token, body })
     return { path: `/api/v1/team/invitations/${invited.body.token}/accept` }
   },
   'POST /api/v1/auth/logout': () => owner(gateway),
@@ -193,7 +198,7 @@ const scenes: Readonly<Record<string, () => Promise<Scene>>> = {
   // It cancels a downgrade: without a payment processor, all other changes are the operator's.
   'POST /api/v1/billing/upgrade': async () => {
     const person = await withPlan()
-    await ask(gateway, 'POST', '/api/v1/billing/downgrade', { token: person.token, body: {} })
+    await sendRequest(gateway, 'POST', '/api/v1/billing/downgrade', { token: person.token, body: {} })
     return person
   },
   'POST /api/v1/billing/downgrade': () => withPlan(),
@@ -239,7 +244,7 @@ async function withKey(rest: string): Promise<Scene> {
 /** A user who has received a secret, with its current code. */
 async function inSetup() {
   const { token, password } = await owner(gateway)
-  const { body } = await ask<{ secret: string }>(gateway, 'POST', '/api/v1/auth/two-factor', {
+  const { body } = await sendRequest<{ secret: string }>(gateway, 'POST', '/api/v1/auth/two-factor', {
     token,
     body: { password },
   })
@@ -249,27 +254,30 @@ async function inSetup() {
 async function withProject() {
   const boss = await owner(gateway)
   const { token } = boss
-  const made = await ask<{ id: string }>(gateway, 'POST', '/api/v1/projects', { token, body: { name: 'search' } })
+  const made = await sendRequest<{ id: string }>(gateway, 'POST', '/api/v1/projects', {
+    token,
+    body: { name: 'search' },
+  })
   return { boss, token, path: `/api/v1/projects/${made.body.id}` }
 }
 
 async function withProjectMember(): Promise<Scene> {
   const { boss, token, path: project } = await withProject()
   const path = `${project}/members/${(await addMember(gateway, boss, 'viewer')).id}`
-  expect((await ask(gateway, 'PUT', path, { token, body: { role: 'viewer' } })).status).toBe(200)
+  expect((await sendRequest(gateway, 'PUT', path, { token, body: { role: 'viewer' } })).status).toBe(200)
   return { token, path }
 }
 
 async function withWebhook(rest: string): Promise<Scene> {
   const { token } = await owner(gateway)
   const body = { url: 'https://example.com/webhooks' }
-  const made = await ask<{ id: string }>(gateway, 'POST', '/api/v1/webhooks', { token, body })
+  const made = await sendRequest<{ id: string }>(gateway, 'POST', '/api/v1/webhooks', { token, body })
   return { token, path: `/api/v1/webhooks/${made.body.id}${rest}` }
 }
 
 async function withDelivery(): Promise<Scene> {
   const { token = '', path = '' } = await withWebhook('')
-  const made = await ask<{ id: string }>(gateway, 'POST', `${path}/test`, { token, body: {} })
+  const made = await sendRequest<{ id: string }>(gateway, 'POST', `${path}/test`, { token, body: {} })
   await gateway.deps.database.run(
     ({ sql }) => sql`update webhook_deliveries set status = 'failed' where id = ${made.body.id}`,
   )
@@ -279,7 +287,7 @@ async function withDelivery(): Promise<Scene> {
 async function withAlert(): Promise<Scene> {
   const { token } = await owner(gateway)
   const body = { metric: 'spend', threshold: 5 }
-  const made = await ask<{ id: string }>(gateway, 'POST', '/api/v1/alerts', { token, body })
+  const made = await sendRequest<{ id: string }>(gateway, 'POST', '/api/v1/alerts', { token, body })
   return { token, path: `/api/v1/alerts/${made.body.id}` }
 }
 
@@ -298,7 +306,7 @@ describe('every operation', () => {
   test('accepts its examples, and responds as documented', async () => {
     let ran = 0
     for (const { name, method, path, operation } of operations) {
-      const examples = examplesOf(operation)
+      const examples = getExamples(operation)
       for (const { value } of examples.length === 0 ? [{ value: undefined }] : examples) {
         const scene = (await scenes[name]?.()) ?? {}
         const token = scene.token ?? credential(operation)
@@ -308,7 +316,7 @@ describe('every operation', () => {
         expect([name, value, answer.status, answer.text.slice(0, 200)]).toEqual([
           name,
           value,
-          unfulfilled[name] ?? successOf(operation),
+          unfulfilled[name] ?? getSuccess(operation),
           answer.text.slice(0, 200),
         ])
         expectDocumented(name, operation, answer)
@@ -358,11 +366,11 @@ describe('every operation', () => {
     ])
     for (const { name, method, path, operation } of once) {
       const { token = credential(operation), path: at = path } = (await scenes[name]?.()) ?? {}
-      const body = examplesOf(operation)[0]?.value
+      const body = getExamples(operation)[0]?.value
       const sendAs = (key: string) =>
         send(method, at, { token, body, headers: { ...fromAnotherIp(), 'idempotency-key': key } })
       const answers = [await sendAs(name), await sendAs(name), await sendAs('ö')]
-      expect([name, answers.map(({ status }) => status)]).toEqual([name, [successOf(operation), 409, 400]])
+      expect([name, answers.map(({ status }) => status)]).toEqual([name, [getSuccess(operation), 409, 400]])
       for (const answer of answers) expectDocumented(name, operation, answer)
     }
   })
@@ -374,7 +382,7 @@ describe('every operation', () => {
       Array.from({ length: 8 }, () => send('POST', name.slice(5), { body: { prompt: 'Hi' }, headers })),
     )
     expect(answers.some(({ status }) => status === 429)).toBe(true)
-    for (const answer of answers) expectDocumented(name, operationOf(name), answer)
+    for (const answer of answers) expectDocumented(name, getOperation(name), answer)
   })
 
   test('rejects a role without permission as documented', async () => {
@@ -403,7 +411,7 @@ test.each([
       const body = { messages: [{ role: 'user', content: prompt }], stream }
       const answer = await send('POST', name.slice(5), { token: gateway.key, body })
       expect(answer.status).toBe(status)
-      expectDocumented(name, operationOf(name), answer)
+      expectDocumented(name, getOperation(name), answer)
     }
 })
 
@@ -418,7 +426,7 @@ test('streams: match the documented events: tools, reasoning, and a failure in t
       const { content, ...rest } = fields
       const body = { messages: [{ role: 'user', content }], stream: true, stream_mode: 'realtime', ...rest }
       const answer = await send('POST', name.slice(5), { token: gateway.key, body })
-      expect([content, answer.text.slice(0, 300), expectDocumented(name, operationOf(name), answer) > 1]).toEqual([
+      expect([content, answer.text.slice(0, 300), expectDocumented(name, getOperation(name), answer) > 1]).toEqual([
         content,
         answer.text.slice(0, 300),
         true,
@@ -490,7 +498,7 @@ async function send(method: string, path: string, { token, body, headers = fromA
   return { status: answer.status, headers: answer.headers, text: await answer.text() }
 }
 
-function operationOf(wanted: string): Operation {
+function getOperation(wanted: string): Operation {
   const found = operations.find(({ name }) => name === wanted)
   if (found === undefined) throw new Error(`${wanted} is no operation`)
   return found.operation
@@ -507,7 +515,7 @@ function credential(operation: Operation): string | undefined {
   }
 }
 
-function successOf({ responses }: Operation): number {
+function getSuccess({ responses }: Operation): number {
   return Math.min(...Object.keys(responses).map(Number))
 }
 
@@ -567,9 +575,9 @@ function validator(): Ajv2020 {
   const made = new Ajv2020({ allErrors: true, strict: false })
   made.addFormat('date-time', (text: string) => /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(text) && Date.parse(text) > 0)
   made.addFormat('date', /^\d{4}-\d\d-\d\d$/)
-  const schemas = Object.entries(document.components.schemas).map(([key, one]) => [
+  const schemas = Object.entries(document.components.schemas).map(([key, jsonSchema]) => [
     key,
-    isAsked(key) ? one : closed(one),
+    isAsked(key) ? jsonSchema : closed(jsonSchema),
   ])
   made.addSchema({ $id: 'api', components: { schemas: Object.fromEntries(schemas) } })
   return made
@@ -585,7 +593,7 @@ function isAsked(name: string): boolean {
 
 function closed(schema: JsonSchema): JsonSchema {
   const each = (schemas: Readonly<Record<string, JsonSchema>>) =>
-    Object.fromEntries(Object.entries(schemas).map(([key, one]) => [key, closed(one)]))
+    Object.fromEntries(Object.entries(schemas).map(([key, jsonSchema]) => [key, closed(jsonSchema)]))
   return {
     ...schema,
     ...(schema.items === undefined ? {} : { items: closed(schema.items) }),

@@ -9,12 +9,12 @@ import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
 import {
   addMember,
-  ask,
   confirmedOwner,
   createKeyFor,
   fromAnotherIp,
   owner,
   type Person,
+  sendRequest,
   signIn,
 } from '../harness/users.ts'
 
@@ -31,14 +31,14 @@ type Session = {
 
 let smtp: SmtpServer
 let gateway: Gateway
-const mailOf = (server: SmtpServer) => ({
+const getMail = (server: SmtpServer) => ({
   SMTP_URL: `smtp://127.0.0.1:${server.port}`,
   MAIL_FROM: 'gateway@example.test',
   PUBLIC_URL: 'http://gateway.internal:8080',
 })
 beforeAll(async () => {
   smtp = startSmtpServer()
-  gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1', ...mailOf(smtp) })
+  gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1', ...getMail(smtp) })
 })
 afterAll(async () => {
   await gateway.stop()
@@ -46,10 +46,10 @@ afterAll(async () => {
 })
 
 const register = (email: string, password: string, at = gateway) =>
-  ask<Session & Failure>(at, 'POST', '/api/v1/auth/register', { body: { email, password } })
+  sendRequest<Session & Failure>(at, 'POST', '/api/v1/auth/register', { body: { email, password } })
 const verify = (token: string, password: string) =>
-  ask<Session & Failure>(gateway, 'POST', `/api/v1/auth/verify/${token}`, { body: { password } })
-const see = (token: string) => ask(gateway, 'GET', '/api/v1/account', { token })
+  sendRequest<Session & Failure>(gateway, 'POST', `/api/v1/auth/verify/${token}`, { body: { password } })
+const see = (token: string) => sendRequest(gateway, 'GET', '/api/v1/account', { token })
 const letters = (email: string, kind: 'verify' | 'reset') =>
   smtp.letters.filter(({ to, text }) => to.includes(email) && text.includes(`/#/${kind}/`))
 
@@ -60,10 +60,11 @@ async function tokenFor(email: string, kind: 'verify' | 'reset', count = 1): Pro
 }
 
 async function resetToken(email: string): Promise<string> {
-  expect((await ask(gateway, 'POST', '/api/v1/auth/reset', { body: { email } })).status).toBe(202)
+  expect((await sendRequest(gateway, 'POST', '/api/v1/auth/reset', { body: { email } })).status).toBe(202)
   return tokenFor(email, 'reset')
 }
-const choose = (token: string, body: object) => ask<Failure>(gateway, 'POST', `/api/v1/auth/reset/${token}`, { body })
+const choose = (token: string, body: object) =>
+  sendRequest<Failure>(gateway, 'POST', `/api/v1/auth/reset/${token}`, { body })
 
 describe('an unverified user', () => {
   test('reads, signs out and requests another email, and changes nothing else', async () => {
@@ -71,7 +72,7 @@ describe('an unverified user', () => {
     expect(body.user.verification_pending).toBe(true)
     const { token } = body
     for (const path of ['/api/v1/account', '/api/v1/keys', '/api/v1/team', '/api/v1/billing'])
-      expect((await ask(gateway, 'GET', path, { token })).status).toBe(200)
+      expect((await sendRequest(gateway, 'GET', path, { token })).status).toBe(200)
     for (const [method, path, sent] of [
       ['POST', '/api/v1/keys', { name: 'mine' }],
       ['PATCH', '/api/v1/account', { name: 'Renamed' }],
@@ -80,20 +81,20 @@ describe('an unverified user', () => {
       ['POST', '/api/v1/billing/upgrade', { confirm: true }],
       ['DELETE', '/api/v1/insights/data', undefined],
     ] as const) {
-      const answer = await ask<Failure>(gateway, method, path, { token, body: sent })
+      const answer = await sendRequest<Failure>(gateway, method, path, { token, body: sent })
       expect([path, answer.status, answer.body.error.code]).toEqual([path, 403, 'forbidden'])
       expect(answer.body.error.message).toContain('/api/v1/auth/verification')
     }
     expect(letters('spam@example.test', 'verify')).toEqual([])
-    expect((await ask(gateway, 'POST', '/api/v1/auth/verification', { token })).status).toBe(202)
+    expect((await sendRequest(gateway, 'POST', '/api/v1/auth/verification', { token })).status).toBe(202)
     await tokenFor('careful@example.test', 'verify', 2)
-    expect((await ask(gateway, 'POST', '/api/v1/auth/logout', { token })).status).toBe(204)
+    expect((await sendRequest(gateway, 'POST', '/api/v1/auth/logout', { token })).status).toBe(204)
   })
 
   test('fails to sign in with the response to a wrong password [P3]', async () => {
     await register('waiting@example.test', 'a long password')
     const logIn = (password: string) =>
-      ask(gateway, 'POST', '/api/v1/auth/login', { body: { email: 'waiting@example.test', password } })
+      sendRequest(gateway, 'POST', '/api/v1/auth/login', { body: { email: 'waiting@example.test', password } })
     const [right, wrong] = [await logIn('a long password'), await logIn('another password')]
     const plain = ({ status, text, headers }: typeof right) => ({
       status,
@@ -115,11 +116,13 @@ describe('an unverified user', () => {
     // The registration's session now has all permissions, and sign-in works.
     await eventually(
       async () =>
-        (await ask(gateway, 'POST', '/api/v1/keys', { token: body.token, body: { name: 'k' } })).status === 201,
+        (await sendRequest(gateway, 'POST', '/api/v1/keys', { token: body.token, body: { name: 'k' } })).status === 201,
       2000,
     )
     expect(await signIn(gateway, { email, password: 'a long password' })).not.toBeNull()
-    expect((await ask<Failure>(gateway, 'POST', '/api/v1/auth/verification', { token: body.token })).status).toBe(409)
+    expect(
+      (await sendRequest<Failure>(gateway, 'POST', '/api/v1/auth/verification', { token: body.token })).status,
+    ).toBe(409)
     expect((await register(email, 'a long password')).status).toBe(409)
   })
 
@@ -130,7 +133,7 @@ describe('an unverified user', () => {
       const token = await tokenFor(email, 'verify')
       const { id } = body.user
       if (change === 'replaced') {
-        await ask(gateway, 'POST', '/api/v1/auth/verification', { token: body.token })
+        await sendRequest(gateway, 'POST', '/api/v1/auth/verification', { token: body.token })
         await tokenFor(email, 'verify', 2)
       } else
         await gateway.deps.database.run(({ sql }) =>
@@ -147,12 +150,12 @@ describe('an unverified user', () => {
       const email = `racing${round}@example.test`
       await register(email, 'a long password')
       const token = await tokenFor(email, 'verify')
-      const [one, other, again] = await Promise.all([
+      const [item, other, again] = await Promise.all([
         verify(token, 'a long password'),
         verify(token, 'a long password'),
         register(email, 'another password'),
       ])
-      const confirmed = [one, other].filter(({ status }) => status === 200)
+      const confirmed = [item, other].filter(({ status }) => status === 200)
       expect(confirmed.length).toBeLessThanOrEqual(1)
       // 409 after the confirmation, 201 before it.
       expect(again.status).toBe(confirmed.length === 1 ? 409 : 201)
@@ -167,7 +170,7 @@ describe('an unverified user', () => {
       await tokenFor(email, 'verify', count)
     }
     const { token } = (await register(email, 'a long password')).body
-    expect((await ask(gateway, 'POST', '/api/v1/auth/verification', { token })).status).toBe(202)
+    expect((await sendRequest(gateway, 'POST', '/api/v1/auth/verification', { token })).status).toBe(202)
     // The queue sends in order: a fourth email would come before this one.
     await register('next@example.test', 'a long password')
     await tokenFor('next@example.test', 'verify')
@@ -223,12 +226,12 @@ describe('squatted email address', () => {
     await set(false)
     const { key } = await createKeyFor(gateway, body)
     await set(true)
-    const use = () => ask(gateway, 'GET', '/api/v1/insights/learning', { token: key })
+    const use = () => sendRequest(gateway, 'GET', '/api/v1/insights/learning', { token: key })
     expect((await use()).status).toBe(200)
     const hasNothing = async () => {
       expect((await see(body.token)).status).toBe(401)
       const { refresh_token } = body
-      expect((await ask(gateway, 'POST', '/api/v1/auth/refresh', { body: { refresh_token } })).status).toBe(401)
+      expect((await sendRequest(gateway, 'POST', '/api/v1/auth/refresh', { body: { refresh_token } })).status).toBe(401)
       expect(await signIn(gateway, { email, password: 'password of the squatter' })).toBeNull()
       await eventually(async () => (await use()).status === 401, 1000)
       const known = await database.run(({ sql }) => sql`select 1 from known_addresses where user_id = ${body.user.id}`)
@@ -261,9 +264,9 @@ describe('squatted email address', () => {
     expect([known, users.length]).toEqual([1, 1])
     const mine = await signIn(gateway, { email, password: 'password of the owner' })
     expect(mine).not.toBeNull()
-    expect((await ask(gateway, 'POST', '/api/v1/keys', { token: mine?.token, body: { name: 'mine' } })).status).toBe(
-      201,
-    )
+    expect(
+      (await sendRequest(gateway, 'POST', '/api/v1/keys', { token: mine?.token, body: { name: 'mine' } })).status,
+    ).toBe(201)
   })
 
   test('can be used for an account that the operator creates', async () => {
@@ -280,14 +283,16 @@ describe('squatted email address', () => {
     const { password } = await command(['accounts', 'reset-password', email])
     expect((await see(body.token)).status).toBe(401)
     const person = await signIn(gateway, { email, password })
-    expect((await ask(gateway, 'POST', '/api/v1/keys', { token: person?.token, body: { name: 'k' } })).status).toBe(201)
+    expect(
+      (await sendRequest(gateway, 'POST', '/api/v1/keys', { token: person?.token, body: { name: 'k' } })).status,
+    ).toBe(201)
   })
 
   test('joins the team that invites it', async () => {
     const email = 'invited-owner@example.test'
     const thief = await squatter(email)
     const boss = await confirmedOwner(gateway, smtp)
-    await ask(gateway, 'POST', '/api/v1/team/invitations', { token: boss.token, body: { email } })
+    await sendRequest(gateway, 'POST', '/api/v1/team/invitations', { token: boss.token, body: { email } })
     await eventually(
       () => smtp.letters.some(({ to, text }) => to.includes(email) && text.includes('/invitation/')),
       5000,
@@ -295,7 +300,7 @@ describe('squatted email address', () => {
     const letter = smtp.letters.findLast(({ to }) => to.includes(email))?.text ?? ''
     const token = /invitation\/(gw_invite_[\w-]{43})\s/.exec(letter)?.[1]
     const path = `/api/v1/team/invitations/${token}/accept`
-    const joined = await ask<Session>(gateway, 'POST', path, { body: { password: 'password of the owner' } })
+    const joined = await sendRequest<Session>(gateway, 'POST', path, { body: { password: 'password of the owner' } })
     expect([joined.status, joined.body.account.id]).toEqual([201, boss.accountId])
     expect(joined.body.user.verification_pending).toBe(false)
     await thief.hasNothing()
@@ -303,16 +308,16 @@ describe('squatted email address', () => {
 })
 
 describe('password reset', () => {
-  const use = (token: string) => ask(gateway, 'GET', '/api/v1/insights/learning', { token })
+  const use = (token: string) => sendRequest(gateway, 'GET', '/api/v1/insights/learning', { token })
 
   test('revokes the keys of its user on request, and no others', async () => {
     const person = await confirmedOwner(gateway, smtp)
-    const member = await memberOf(person)
+    const member = await getMember(person)
     const [own, others] = [(await createKeyFor(gateway, person)).key, (await createKeyFor(gateway, member)).key]
     await choose(await resetToken(person.email), { password: 'the next password' })
     expect((await use(own)).status).toBe(200)
     const again = { email: person.email }
-    expect((await ask(gateway, 'POST', '/api/v1/auth/reset', { body: again })).status).toBe(202)
+    expect((await sendRequest(gateway, 'POST', '/api/v1/auth/reset', { body: again })).status).toBe(202)
     const token = await tokenFor(person.email, 'reset', 2)
     expect((await choose(token, { password: 'yet another one', revoke_keys: 'yes' })).body.error.param).toBe(
       'revoke_keys',
@@ -329,9 +334,9 @@ describe('password reset', () => {
       const token = await resetToken(person.email)
       const { token: session } = person
       const making = Array.from({ length: 6 }, () =>
-        ask(gateway, 'POST', '/api/v1/keys', { token: session, body: { name: 'late' } }),
+        sendRequest(gateway, 'POST', '/api/v1/keys', { token: session, body: { name: 'late' } }),
       )
-      const rotating = ask(gateway, 'POST', `/api/v1/keys/${id}/rotate`, { token: session, body: {} })
+      const rotating = sendRequest(gateway, 'POST', `/api/v1/keys/${id}/rotate`, { token: session, body: {} })
       const reset = choose(token, { password: 'the next password', revoke_keys: true })
       await Promise.all([...making, rotating, reset])
       expect((await reset).status).toBe(204)
@@ -352,29 +357,31 @@ describe('password reset', () => {
     const token = await resetToken(person.email)
     const path = `/api/v1/auth/reset/${token}`
     const next = { ...person, password: 'the next password' }
-    expect((await ask(gateway, 'POST', path, { body: { password: next.password }, headers: away })).status).toBe(204)
+    expect(
+      (await sendRequest(gateway, 'POST', path, { body: { password: next.password }, headers: away })).status,
+    ).toBe(204)
     await lock()
     expect(await signIn(gateway, next, away)).not.toBeNull()
   })
 })
 
 /** A member whom the owner invited by email. */
-async function memberOf(boss: Person): Promise<Person> {
+async function getMember(boss: Person): Promise<Person> {
   const email = `member-of-${boss.email}`
-  await ask(gateway, 'POST', '/api/v1/team/invitations', { token: boss.token, body: { email } })
+  await sendRequest(gateway, 'POST', '/api/v1/team/invitations', { token: boss.token, body: { email } })
   const invited = () => smtp.letters.find(({ to }) => to.includes(email))?.text ?? ''
   await eventually(() => invited() !== '', 5000)
   const token = /invitation\/(gw_invite_[\w-]{43})\s/.exec(invited())?.[1]
   const path = `/api/v1/team/invitations/${token}/accept`
   const password = 'password of a member'
-  expect((await ask(gateway, 'POST', path, { body: { password } })).status).toBe(201)
+  expect((await sendRequest(gateway, 'POST', path, { body: { password } })).status).toBe(201)
   const person = await signIn(gateway, { email, password })
   if (person === null) throw new Error('a member signs in')
   return person
 }
 
 describe('registration', () => {
-  const rules = async (at: Gateway) => (await ask(at, 'GET', '/api/v1/auth/registration')).body
+  const rules = async (at: Gateway) => (await sendRequest(at, 'GET', '/api/v1/auth/registration')).body
   async function withGateway(environment: Record<string, string>, work: (at: Gateway) => Promise<void>) {
     const at = await startGateway({ TRUSTED_PROXIES: '127.0.0.1', ...environment })
     try {
@@ -395,7 +402,7 @@ describe('registration', () => {
   })
 
   test('accepts addresses of the configured domains only', async () => {
-    await withGateway({ REGISTRATION_DOMAINS: 'Example.com, partner.example', ...mailOf(smtp) }, async at => {
+    await withGateway({ REGISTRATION_DOMAINS: 'Example.com, partner.example', ...getMail(smtp) }, async at => {
       expect(await rules(at)).toMatchObject({ mode: 'open', domains: ['example.com', 'partner.example'] })
       for (const email of ['a@evil.test', 'a@sub.example.com', 'a@example.com.evil.test', 'a@notexample.com']) {
         const { status, body } = await register(email, 'a long password', at)
@@ -465,10 +472,10 @@ describe('address that its user has not proven', () => {
   afterAll(() => at.stop())
 
   const invite = async (by: Person, email: string) =>
-    (await ask<{ token: string }>(at, 'POST', '/api/v1/team/invitations', { token: by.token, body: { email } })).body
-      .token
+    (await sendRequest<{ token: string }>(at, 'POST', '/api/v1/team/invitations', { token: by.token, body: { email } }))
+      .body.token
   const accept = (token: string) =>
-    ask<Session & Failure>(at, 'POST', `/api/v1/team/invitations/${token}/accept`, { body: { password } })
+    sendRequest<Session & Failure>(at, 'POST', `/api/v1/team/invitations/${token}/accept`, { body: { password } })
 
   test('goes to the user whom a proven owner invited, and the earlier user loses all access', async () => {
     const email = 'colleague@corp.test'
@@ -478,7 +485,7 @@ describe('address that its user has not proven', () => {
     expect((await models()).status).toBe(200)
     const accepted = await accept(await invite(boss, email))
     expect([accepted.status, accepted.body.account.id]).toEqual([201, boss.accountId])
-    expect((await ask(at, 'GET', '/api/v1/account', { token: squatter.body.token })).status).toBe(401)
+    expect((await sendRequest(at, 'GET', '/api/v1/account', { token: squatter.body.token })).status).toBe(401)
     expect(await signIn(at, { email, password: 'the password of another' })).toBeNull()
     expect(await signIn(at, { email, password })).not.toBeNull()
     const chat = () =>

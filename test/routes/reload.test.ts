@@ -8,7 +8,7 @@ import { systemClock } from '../../src/database/clock.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { ask, owner } from '../harness/users.ts'
+import { owner, sendRequest } from '../harness/users.ts'
 
 setDefaultTimeout(240_000)
 
@@ -18,7 +18,7 @@ const environment = { GATEWAY_CONFIG: path, RELOAD_KEY: 'simulated' }
 let [near, far]: Simulator[] = []
 let gateway: Gateway
 
-const urlOf = (simulator: Simulator | undefined) => simulator?.urls.openai ?? ''
+const getUrl = (simulator: Simulator | undefined) => simulator?.urls.openai ?? ''
 const provider = (id: string, base_url: string) => ({
   id,
   base_url,
@@ -32,7 +32,7 @@ const reload = (file: object) => {
 }
 const chat = async (model: string, prompt = 'Say hello.') =>
   (await gateway.post('/api/v1/chat', { model, prompt, max_output_tokens: 20, fallback: false })).status
-const base = () => ({ providers: [provider('first', urlOf(near)), provider('second', urlOf(near))] })
+const base = () => ({ providers: [provider('first', getUrl(near)), provider('second', getUrl(near))] })
 
 beforeAll(async () => {
   ;[near, far] = await Promise.all([1, 2].map(() => startSimulator({ clock: systemClock, random: Math.random })))
@@ -48,14 +48,14 @@ afterAll(async () => {
 describe('reload', () => {
   test('adds, moves and removes providers with their models', async () => {
     expect(
-      await Promise.all(['first/first-one', 'second/second-one', 'third/third-one'].map(one => chat(one))),
+      await Promise.all(['first/first-one', 'second/second-one', 'third/third-one'].map(text => chat(text))),
     ).toEqual([200, 200, 404])
-    const moved = `${urlOf(far)}/`.replace(/\/$/, '')
-    const result = reload({ providers: [provider('first', moved), provider('third', urlOf(near))] })
+    const moved = `${getUrl(far)}/`.replace(/\/$/, '')
+    const result = reload({ providers: [provider('first', moved), provider('third', getUrl(near))] })
     expect(result).toEqual({ problems: [], restart: [] })
     expect(gateway.deps.endpoints.get('first')?.access.baseUrl).toBe(moved)
     expect(
-      await Promise.all(['first/first-one', 'second/second-one', 'third/third-one'].map(one => chat(one))),
+      await Promise.all(['first/first-one', 'second/second-one', 'third/third-one'].map(text => chat(text))),
     ).toEqual([200, 404, 200])
     reload(base())
   })
@@ -67,7 +67,7 @@ describe('reload', () => {
       stream: true,
     })
     const response = await running
-    reload({ providers: [provider('first', urlOf(near))] })
+    reload({ providers: [provider('first', getUrl(near))] })
     expect(await response.text()).toContain('"type":"done"')
     expect(await chat('second/second-one')).toBe(404)
     reload(base())
@@ -75,13 +75,18 @@ describe('reload', () => {
 
   test('replaces limits of plans, shares of routing, and rules of moderation', async () => {
     const person = await owner(gateway)
-    const limitOf = async () => {
-      const { body } = await ask<{ limits: { requests_per_minute: number } }>(gateway, 'GET', '/api/v1/account', {
-        token: person.token,
-      })
+    const getLimit = async () => {
+      const { body } = await sendRequest<{ limits: { requests_per_minute: number } }>(
+        gateway,
+        'GET',
+        '/api/v1/account',
+        {
+          token: person.token,
+        },
+      )
       return body.limits.requests_per_minute
     }
-    const before = await limitOf()
+    const before = await getLimit()
     const result = reload({
       ...base(),
       plans: { evaluation: { requests_per_minute: before + 7 } },
@@ -89,24 +94,24 @@ describe('reload', () => {
       safety: { rules: [{ id: 'own', category: 'other', patterns: ['unusual marker text'] }] },
     })
     expect(result).toEqual({ problems: [], restart: [] })
-    expect(await limitOf()).toBe(before + 7)
+    expect(await getLimit()).toBe(before + 7)
     expect(gateway.deps.shares).toEqual({ strong: 0.1, middle: 0.2 })
-    await eventually(() => gateway.deps.safety.screen('an unusual marker text').verdict === 'block', 5_000)
+    await eventually(() => gateway.deps.moderation.screen('an unusual marker text').verdict === 'block', 5_000)
     reload(base())
-    expect(await limitOf()).toBe(before)
-    await eventually(() => gateway.deps.safety.screen('an unusual marker text').verdict === 'allow', 5_000)
+    expect(await getLimit()).toBe(before)
+    await eventually(() => gateway.deps.moderation.screen('an unusual marker text').verdict === 'allow', 5_000)
   })
 
   test('changes nothing when the configuration is invalid, and lists every problem', async () => {
     const { problems } = reload({
-      providers: [provider('third', 'no url'), { ...provider('third', urlOf(near)), color: 1 }],
+      providers: [provider('third', 'no url'), { ...provider('third', getUrl(near)), color: 1 }],
       plans: { evaluation: { requests_per_minute: -1 } },
       routing: { strong_share: 0.9, middle_share: 0.9 },
     })
     expect(problems.length).toBeGreaterThanOrEqual(3)
     expect(problems.join('\n')).toContain('plans.evaluation.requests_per_minute')
     expect(
-      await Promise.all(['first/first-one', 'second/second-one', 'third/third-one'].map(one => chat(one))),
+      await Promise.all(['first/first-one', 'second/second-one', 'third/third-one'].map(text => chat(text))),
     ).toEqual([200, 200, 404])
     expect(gateway.logLines.join('')).toContain('config_reload_failed')
   })

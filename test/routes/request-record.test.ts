@@ -8,7 +8,7 @@ import { changeAccount } from '../../src/database/repositories/accounts.ts'
 import { eventually, untilFound } from '../harness/eventually.ts'
 import { type Gateway, type GatewayLimits, startGateway } from '../harness/gateway.ts'
 import { leapingClock } from '../harness/moved-clock.ts'
-import { ask, createKeyFor, owner, type Person } from '../harness/users.ts'
+import { createKeyFor, owner, type Person, sendRequest } from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(240_000)
@@ -33,10 +33,12 @@ async function limitTo(limits: GatewayLimits): Promise<void> {
 }
 
 /** The record of a request, when it is in the database. */
-function recordOf(id: string): Promise<RequestRecord> {
+function getRecord(id: string): Promise<RequestRecord> {
   return untilFound(async () => {
     await gateway.deps.rejections.flush()
-    const { status, body } = await ask<RequestRecord>(gateway, 'GET', `/api/v1/requests/${id}`, { token: person.token })
+    const { status, body } = await sendRequest<RequestRecord>(gateway, 'GET', `/api/v1/requests/${id}`, {
+      token: person.token,
+    })
     return status === 200 ? body : null
   })
 }
@@ -221,20 +223,20 @@ const cases: readonly Case[] = [
 const secretText = 'canary-71923'
 
 describe('GET /api/v1/requests/:id', () => {
-  test.each(cases)('explains a request that failed by $name', async one => {
-    const { body, limits, expected, says, next = '' } = one
+  test.each(cases)('explains a request that failed by $name', async item => {
+    const { body, limits, expected, says, next = '' } = item
     if (limits !== undefined) await limitTo({ ...generous, ...limits })
-    const headers = { ...one.headers, authorization: `Bearer ${key}` }
+    const headers = { ...item.headers, authorization: `Bearer ${key}` }
     const sending = gateway.post('/api/v1/chat', body, headers)
-    if (one.leapMs !== undefined) {
+    if (item.leapMs !== undefined) {
       const exchanges = () => gateway.deps.simulator?.stats().exchanges ?? []
       await eventually(() => exchanges().some(({ outcome }) => outcome === 'open'))
-      leap(one.leapMs)
+      leap(item.leapMs)
     }
     const answer = await sending
     if (limits !== undefined) await limitTo(generous)
     expect(answer.ok).toBe(false)
-    const record = await recordOf(answer.headers.get('x-request-id') ?? '')
+    const record = await getRecord(answer.headers.get('x-request-id') ?? '')
     expect(record).toMatchObject({ dialect: 'native', ...expected })
     expect(record.http_status).toBe(answer.status)
     expect(record.summary).toMatch(says)
@@ -255,7 +257,7 @@ describe('GET /api/v1/requests/:id', () => {
     const answer = await gateway.post('/api/v1/chat', body, headers)
     const told: unknown = await answer.json()
     const id = answer.headers.get('x-request-id') ?? ''
-    const record = await recordOf(id)
+    const record = await getRecord(id)
     expect(record).toMatchObject({
       status: 'completed',
       requested_model: 'gateway-ai',
@@ -287,12 +289,14 @@ describe('GET /api/v1/requests/:id', () => {
     const body = { model, input: 'Say hello.' }
     const answer = await gateway.post('/v1/responses', body, headers)
     const told: { id?: string } = JSON.parse(await answer.text())
-    const record = await recordOf(told.id ?? '')
+    const record = await getRecord(told.id ?? '')
     expect(record.request_id).toBe(answer.headers.get('x-request-id') ?? '')
     expect(record.upstream_id).toBeString()
-    expect((await recordOf(record.upstream_id ?? '')).request_id).toBe(record.request_id)
+    expect((await getRecord(record.upstream_id ?? '')).request_id).toBe(record.request_id)
     const stranger = await owner(gateway)
-    const { status } = await ask(gateway, 'GET', `/api/v1/requests/${record.request_id}`, { token: stranger.token })
+    const { status } = await sendRequest(gateway, 'GET', `/api/v1/requests/${record.request_id}`, {
+      token: stranger.token,
+    })
     expect(status).toBe(404)
   })
 
@@ -302,19 +306,21 @@ describe('GET /api/v1/requests/:id', () => {
       data: readonly { model: string | null; requests: number; failed: number }[]
       total: { requests: number }
     }
-    const { body: totals } = await ask<Totals>(gateway, 'GET', '/api/v1/usage?group_by=model', { token })
+    const { body: totals } = await sendRequest<Totals>(gateway, 'GET', '/api/v1/usage?group_by=model', { token })
     expect(totals.data.find(row => row.model === model)?.failed).toBeGreaterThan(9)
     expect(totals.data.some(row => row.model === null)).toBe(false)
     expect(totals.data.reduce((sum, row) => sum + row.requests, 0)).toBe(totals.total.requests)
     type Log = { data: readonly { status: string; requested_model: string | null; model: string | null }[] }
-    const failed = await ask<Log>(gateway, 'GET', `/api/v1/requests?status=failed&model=${model}`, { token })
+    const failed = await sendRequest<Log>(gateway, 'GET', `/api/v1/requests?status=failed&model=${model}`, { token })
     expect(failed.body.data.length).toBeGreaterThan(9)
-    const rejected = await ask<Log>(gateway, 'GET', '/api/v1/requests?status=rejected', { token })
+    const rejected = await sendRequest<Log>(gateway, 'GET', '/api/v1/requests?status=rejected', { token })
     const count = cases.filter(({ expected }) => expected.status === 'rejected').length
     expect(rejected.body.data.length).toBe(count)
 
     const page = (query: string) =>
-      ask<Log & { next_cursor: string | null }>(gateway, 'GET', `/api/v1/requests?status=rejected${query}`, { token })
+      sendRequest<Log & { next_cursor: string | null }>(gateway, 'GET', `/api/v1/requests?status=rejected${query}`, {
+        token,
+      })
     const first = await page(`&limit=${count - 1}`)
     const second = await page(`&limit=${count - 1}&cursor=${first.body.next_cursor}`)
     expect([...first.body.data, ...second.body.data]).toEqual([...rejected.body.data])
@@ -331,12 +337,12 @@ describe('GET /api/v1/requests/:id', () => {
   })
 
   test('explains limits and models of a key, skipped candidates, and an output that ended early', async () => {
-    const { body: own } = await ask<{ key: string }>(gateway, 'POST', '/api/v1/keys', {
+    const { body: own } = await sendRequest<{ key: string }>(gateway, 'POST', '/api/v1/keys', {
       token: person.token,
       body: { name: 'narrow', models: ['openai/*', 'google/*'], limits: { requests_per_minute: 3 } },
     })
     const send = async (body: object) =>
-      recordOf(
+      getRecord(
         (await gateway.post('/api/v1/chat', body, { authorization: `Bearer ${own.key}` })).headers.get(
           'x-request-id',
         ) ?? '',
@@ -372,7 +378,7 @@ describe('fallback policy', () => {
   const failing = { model, prompt: '[[sim:status=503,only=gpt-5.4-mini]] Hi' }
   const headers = () => ({ authorization: `Bearer ${key}` })
   const setKey = (id: string, fallback: string | null) =>
-    ask(gateway, 'PATCH', `/api/v1/keys/${id}`, { token: person.token, body: { fallback } })
+    sendRequest(gateway, 'PATCH', `/api/v1/keys/${id}`, { token: person.token, body: { fallback } })
 
   test('narrows by account, key and request: the strictest decides, and the response names the requested model', async () => {
     const created = await createKeyFor(gateway, person)
@@ -384,25 +390,25 @@ describe('fallback policy', () => {
     )
     expect([any.status, any.headers.get('x-gateway-requested-model')]).toEqual([200, model])
     expect(any.headers.get('x-gateway-model')).not.toBe(model)
-    const served = await recordOf(any.headers.get('x-request-id') ?? '')
+    const served = await getRecord(any.headers.get('x-request-id') ?? '')
     expect([served.requested_model, served.model === model, served.fallback]).toEqual([model, false, 'any'])
 
     const asked = await gateway.post('/api/v1/chat', failing, { ...own, 'x-gateway-fallback': 'none' })
     expect(asked.ok).toBe(false)
-    expect((await recordOf(asked.headers.get('x-request-id') ?? '')).fallback).toBe('none')
+    expect((await getRecord(asked.headers.get('x-request-id') ?? '')).fallback).toBe('none')
 
     expect((await setKey(created.id, 'same_model')).body).toMatchObject({ fallback: 'same_model' })
     await gateway.deps.keys.look()
     const narrowed = await gateway.post('/api/v1/chat', { ...failing, fallback: 'any' }, own)
     expect(narrowed.ok).toBe(false)
-    expect((await recordOf(narrowed.headers.get('x-request-id') ?? '')).fallback).toBe('same_model')
+    expect((await getRecord(narrowed.headers.get('x-request-id') ?? '')).fallback).toBe('same_model')
 
     await setKey(created.id, null)
-    await ask(gateway, 'PATCH', '/api/v1/account', { token: person.token, body: { fallback: 'none' } })
+    await sendRequest(gateway, 'PATCH', '/api/v1/account', { token: person.token, body: { fallback: 'none' } })
     await gateway.deps.keys.look()
     const ofAccount = await gateway.post('/api/v1/chat', { ...failing, fallback: true }, own)
-    expect((await recordOf(ofAccount.headers.get('x-request-id') ?? '')).fallback).toBe('none')
-    await ask(gateway, 'PATCH', '/api/v1/account', { token: person.token, body: { fallback: null } })
+    expect((await getRecord(ofAccount.headers.get('x-request-id') ?? '')).fallback).toBe('none')
+    await sendRequest(gateway, 'PATCH', '/api/v1/account', { token: person.token, body: { fallback: null } })
     await gateway.deps.keys.look()
   })
 

@@ -78,7 +78,7 @@ beforeAll(async () => {
     }),
   )
   gateway = await startGateway({ GATEWAY_CONFIG: config })
-  await gateway.deps.safety.ready
+  await gateway.deps.moderation.ready
 })
 afterAll(async () => {
   await gateway.stop()
@@ -95,12 +95,12 @@ type Body = {
   error?: Record<string, unknown>
 }
 
-const ask = (prompt: string, more: object = {}) => gateway.post('/api/v1/chat', { prompt, model: 'ours/m1', ...more })
+const send = (prompt: string, more: object = {}) => gateway.post('/api/v1/chat', { prompt, model: 'ours/m1', ...more })
 const askJson = async (prompt: string, more: object = {}) => {
-  const response = await ask(prompt, more)
+  const response = await send(prompt, more)
   return { status: response.status, body: (await response.json()) as Body }
 }
-const eventsOf = async (response: Response) =>
+const getEvents = async (response: Response) =>
   (await response.text())
     .split('\n\n')
     .filter(block => block.startsWith('data: '))
@@ -193,11 +193,11 @@ describe('moderated chat request', () => {
     'uses the in-process verdict when the endpoint %s, with a log line and metrics',
     async (_what, answer) => {
       judge = () => answer
-      const before = gateway.deps.safety.figures().moderation?.failed ?? 0
+      const before = gateway.deps.moderation.figures().moderation?.failed ?? 0
       const { status } = await askJson('Tell me about the sea.')
       judge = () => verdict(false)
       expect(status).toBe(200)
-      expect(gateway.deps.safety.figures().moderation?.failed).toBe(before + 1)
+      expect(gateway.deps.moderation.figures().moderation?.failed).toBe(before + 1)
       expect(gateway.logLines.join('\n')).toContain('"event":"moderation_failed"')
       // A success in between, so that three failures do not start the cooldown of the endpoint.
       await askJson('Tell me about the sea.')
@@ -205,7 +205,7 @@ describe('moderated chat request', () => {
   )
 
   test('reports a secret in the prompt by its kind in a header and in the log', async () => {
-    const response = await ask(`Is sk-proj-${'a1B2'.repeat(8)} a good key?`)
+    const response = await send(`Is sk-proj-${'a1B2'.repeat(8)} a good key?`)
     expect([response.status, response.headers.get('x-gateway-secrets')]).toEqual([200, 'openai_key'])
     expect(gateway.logLines.join('')).not.toContain('a1B2a1B2')
   })
@@ -218,7 +218,7 @@ describe('moderated chat request', () => {
       'ends in %s with an event, content_filter, and a bill for the output',
       async mode => {
         words = pieces
-        const events = await eventsOf(await ask('Tell me about the sea.', { stream: true, stream_mode: mode }))
+        const events = await getEvents(await send('Tell me about the sea.', { stream: true, stream_mode: mode }))
         const text = events.map(event => event.content ?? '').join('')
         expect(text).toStartWith('All is well.')
         expect(text).not.toContain(forbidden)

@@ -19,7 +19,7 @@ import { cheapHashing } from '../harness/gateway.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 import { patientEnvironment } from '../harness/patience.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
-import { addMember, ask, createKeyFor, owner, type Person, signIn } from '../harness/users.ts'
+import { addMember, createKeyFor, owner, type Person, sendRequest, signIn } from '../harness/users.ts'
 
 type Served = { readonly url: string; readonly deps: Deps; readonly log: string[]; stop(): Promise<void> }
 type Failure = { error: { code: string } }
@@ -75,160 +75,172 @@ afterAll(async () => {
   await postgres?.stop()
 }, 240_000)
 
-function shared(title: string, body: (one: Served, other: Served, server: PrivatePostgres) => Promise<void>) {
+function shared(title: string, body: (served: Served, other: Served, server: PrivatePostgres) => Promise<void>) {
   testNeeding('postgres', title, () => body(...needed(gateways), needed(postgres)), 60_000)
 }
 
-const see = (at: Served, token: string) => ask<Failure>(at, 'GET', '/api/v1/account', { token })
+const see = (at: Served, token: string) => sendRequest<Failure>(at, 'GET', '/api/v1/account', { token })
 const refreshAt = (at: Served, refresh_token: string) =>
-  ask<{ token: string; refresh_token: string }>(at, 'POST', '/api/v1/auth/refresh', { body: { refresh_token } })
+  sendRequest<{ token: string; refresh_token: string }>(at, 'POST', '/api/v1/auth/refresh', { body: { refresh_token } })
 const within = (check: () => Promise<boolean>) => eventually(check, 1000)
 
-shared('J5 fifty sign-ins racing over two gateways leave exactly five sessions', async (one, other) => {
-  const person = await owner(one)
+shared('J5 fifty sign-ins racing over two gateways leave exactly five sessions', async (served, other) => {
+  const person = await owner(served)
   // All wait for one row. A client that waits for over 1 s gets 503 and signs in again.
   const untilSignedIn = async (at: Served) => {
     for (let attempt = 0; attempt < 20; attempt++) if ((await signIn(at, person)) !== null) return true
     return false
   }
-  const signedIn = await Promise.all(Array.from({ length: 50 }, (_, index) => untilSignedIn(index % 2 ? one : other)))
+  const signedIn = await Promise.all(
+    Array.from({ length: 50 }, (_, index) => untilSignedIn(index % 2 ? served : other)),
+  )
   expect(signedIn.filter(isIn => !isIn)).toEqual([])
-  const rows = await listSessions(one.deps.database, person.accountId, person.id)
+  const rows = await listSessions(served.deps.database, person.accountId, person.id)
   expect(rows).toHaveLength(5)
 })
 
-shared('J2 the previous secret verifies and does not sign; taken out, its tokens are refused', async (one, other) => {
-  const person = await owner(one)
-  expect((await see(other, person.token)).status).toBe(200)
-  const newer = (await signIn(other, person)) as Person
-  expect((await see(other, newer.token)).status).toBe(200)
-  expect((await see(one, newer.token)).body.error.code).toBe('invalid_token')
-})
+shared(
+  'J2 the previous secret verifies and does not sign; taken out, its tokens are refused',
+  async (served, other) => {
+    const person = await owner(served)
+    expect((await see(other, person.token)).status).toBe(200)
+    const newer = (await signIn(other, person)) as Person
+    expect((await see(other, newer.token)).status).toBe(200)
+    expect((await see(served, newer.token)).body.error.code).toBe('invalid_token')
+  },
+)
 
-shared('an Idempotency-Key under a session counts at both gateways while the secret is rotated', async (one, other) => {
-  const person = await owner(one)
-  const make = (at: Served) =>
-    ask<Failure>(at, 'POST', '/api/v1/keys', {
-      token: person.token,
-      body: { name: 'once' },
-      headers: { 'idempotency-key': 'rotated' },
-    })
-  expect((await make(one)).status).toBe(201)
-  expect((await make(other)).body.error.code).toBe('already_completed')
-})
+shared(
+  'an Idempotency-Key under a session counts at both gateways while the secret is rotated',
+  async (served, other) => {
+    const person = await owner(served)
+    const make = (at: Served) =>
+      sendRequest<Failure>(at, 'POST', '/api/v1/keys', {
+        token: person.token,
+        body: { name: 'once' },
+        headers: { 'idempotency-key': 'rotated' },
+      })
+    expect((await make(served)).status).toBe(201)
+    expect((await make(other)).body.error.code).toBe('already_completed')
+  },
+)
 
-shared('J3 a refresh token presented at two gateways at once makes one session token chain and no alarm', async one => {
-  const person = await owner(one)
-  for (let round = 0, token = person.refreshToken; round < 10; round++) {
-    const answers = await Promise.all([1, 2, 3].map(() => refreshAt(one, token)))
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
-    expect(new Set(answers.map(({ body }) => body.refresh_token)).size).toBe(1)
-    token = answers[0]?.body.refresh_token ?? ''
-  }
-})
+shared(
+  'J3 a refresh token presented at two gateways at once makes one session token chain and no alarm',
+  async served => {
+    const person = await owner(served)
+    for (let round = 0, token = person.refreshToken; round < 10; round++) {
+      const answers = await Promise.all([1, 2, 3].map(() => refreshAt(served, token)))
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
+      expect(new Set(answers.map(({ body }) => body.refresh_token)).size).toBe(1)
+      token = answers[0]?.body.refresh_token ?? ''
+    }
+  },
+)
 
 shared(
   'J4 K6 what one gateway ends, the other refuses within a second: session, role, key, member',
-  async (one, other) => {
-    const boss = await owner(one)
-    const person = await addMember(one, boss, 'admin')
-    const { id, key } = await createKeyFor(one, person)
+  async (served, other) => {
+    const boss = await owner(served)
+    const person = await addMember(served, boss, 'admin')
+    const { id, key } = await createKeyFor(served, person)
     const chat = () =>
-      ask(other, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'Hello', max_output_tokens: 5 } })
-    const rename = () => ask(other, 'PATCH', '/api/v1/account', { token: person.token, body: { name: 'Renamed' } })
+      sendRequest(other, 'POST', '/api/v1/chat', { token: key, body: { prompt: 'Hello', max_output_tokens: 5 } })
+    const rename = () =>
+      sendRequest(other, 'PATCH', '/api/v1/account', { token: person.token, body: { name: 'Renamed' } })
     expect([(await chat()).status, (await rename()).status]).toEqual([200, 200])
-    await ask(one, 'PATCH', `/api/v1/team/${person.id}`, { token: boss.token, body: { role: 'member' } })
+    await sendRequest(served, 'PATCH', `/api/v1/team/${person.id}`, { token: boss.token, body: { role: 'member' } })
     await within(async () => (await rename()).status === 403)
-    await ask(one, 'DELETE', `/api/v1/keys/${id}`, { token: boss.token })
+    await sendRequest(served, 'DELETE', `/api/v1/keys/${id}`, { token: boss.token })
     await within(async () => (await chat()).status === 401)
-    await ask(one, 'DELETE', `/api/v1/team/${person.id}`, { token: boss.token })
+    await sendRequest(served, 'DELETE', `/api/v1/team/${person.id}`, { token: boss.token })
     await within(async () => (await see(other, person.token)).status === 401)
-    await ask(one, 'POST', '/api/v1/auth/logout', { token: boss.token })
+    await sendRequest(served, 'POST', '/api/v1/auth/logout', { token: boss.token })
     await within(async () => (await see(other, boss.token)).status === 401)
   },
 )
 
-shared('A1 over two gateways, owners who remove and demote each other leave one', async (one, other) => {
+shared('A1 over two gateways, owners who remove and demote each other leave one', async (served, other) => {
   for (let round = 0; round < 6; round++) {
-    const boss = await owner(one)
-    const second = await addMember(one, boss, 'admin')
-    await ask(one, 'PATCH', `/api/v1/team/${second.id}`, { token: boss.token, body: { role: 'owner' } })
+    const boss = await owner(served)
+    const second = await addMember(served, boss, 'admin')
+    await sendRequest(served, 'PATCH', `/api/v1/team/${second.id}`, { token: boss.token, body: { role: 'owner' } })
     const answers = await Promise.all([
-      ask(one, 'DELETE', `/api/v1/team/${second.id}`, { token: boss.token }),
-      ask(other, 'PATCH', `/api/v1/team/${boss.id}`, { token: second.token, body: { role: 'member' } }),
-      ask(other, 'DELETE', `/api/v1/team/${boss.id}`, { token: second.token }),
+      sendRequest(served, 'DELETE', `/api/v1/team/${second.id}`, { token: boss.token }),
+      sendRequest(other, 'PATCH', `/api/v1/team/${boss.id}`, { token: second.token, body: { role: 'member' } }),
+      sendRequest(other, 'DELETE', `/api/v1/team/${boss.id}`, { token: second.token }),
     ])
     for (const { status } of answers) expect([200, 204, 401, 403, 404, 409]).toContain(status)
-    const users = await listUsers(one.deps.database, boss.accountId)
+    const users = await listUsers(served.deps.database, boss.accountId)
     expect(users.filter(({ role }) => role === 'owner')).toHaveLength(1)
   }
 })
 
-shared('P7 an invitation accepted at two gateways at once makes one user', async (one, other) => {
-  const boss = await owner(one)
-  const invited = await ask<{ token: string }>(one, 'POST', '/api/v1/team/invitations', {
+shared('P7 an invitation accepted at two gateways at once makes one user', async (served, other) => {
+  const boss = await owner(served)
+  const invited = await sendRequest<{ token: string }>(served, 'POST', '/api/v1/team/invitations', {
     token: boss.token,
     body: { email: `race-${boss.id.toLowerCase()}@example.test` },
   })
   const path = `/api/v1/team/invitations/${invited.body.token}/accept`
   const answers = await Promise.all(
-    [one, other, one, other].map(at => ask(at, 'POST', path, { body: { password: 'long enough' } })),
+    [served, other, served, other].map(at => sendRequest(at, 'POST', path, { body: { password: 'long enough' } })),
   )
   expect(answers.map(({ status }) => status).sort()).toEqual([201, 404, 404, 404])
 })
 
-shared('K7 of keys made while their maker is removed at the other gateway, none is left', async (one, other) => {
+shared('K7 of keys made while their maker is removed at the other gateway, none is left', async (served, other) => {
   for (let round = 0; round < 5; round++) {
-    const boss = await owner(one)
-    const member = await addMember(one, boss, 'member')
+    const boss = await owner(served)
+    const member = await addMember(served, boss, 'member')
     const creations = Array.from({ length: 6 }, () =>
-      ask(one, 'POST', '/api/v1/keys', { token: member.token, body: { name: 'late' } }),
+      sendRequest(served, 'POST', '/api/v1/keys', { token: member.token, body: { name: 'late' } }),
     )
-    await Promise.all([...creations, ask(other, 'DELETE', `/api/v1/team/${member.id}`, { token: boss.token })])
-    const keys = await recentKeys(one.deps.database, boss.accountId, { userId: null })
+    await Promise.all([...creations, sendRequest(other, 'DELETE', `/api/v1/team/${member.id}`, { token: boss.token })])
+    const keys = await recentKeys(served.deps.database, boss.accountId, { userId: null })
     expect(keys.filter(({ revokedAt }) => revokedAt === null)).toEqual([])
   }
 })
 
-shared('P5 failures counted at two gateways at once lock once, at the tenth', async (one, other) => {
+shared('P5 failures counted at two gateways at once lock once, at the tenth', async (served, other) => {
   const subjects = [mailSubject('count@example.test'), twoFactorSubject('usr_count')]
   const fail = (count: number) =>
     Promise.all(
       Array.from({ length: count }, (_, index) =>
-        recordFailure((index % 2 ? one : other).deps.database, index % 3 ? subjects : [...subjects].reverse()),
+        recordFailure((index % 2 ? served : other).deps.database, index % 3 ? subjects : [...subjects].reverse()),
       ),
     )
   expect((await fail(9)).flat()).toEqual([])
-  expect(await isAnyLocked(one.deps.database, subjects)).toBe(false)
+  expect(await isAnyLocked(served.deps.database, subjects)).toBe(false)
   expect((await fail(8)).flat().sort()).toEqual([...subjects].sort())
   expect(await isAnyLocked(other.deps.database, subjects)).toBe(true)
-  const rows = await one.deps.database.run(
+  const rows = await served.deps.database.run(
     ({ sql }) => sql<{ locks: number }[]>`
       select locks from sign_in_failures where subject in (select json_array_elements_text(${JSON.stringify(subjects)}::text::json))`,
   )
   expect(rows.map(({ locks }) => locks)).toEqual([1, 1])
 })
 
-shared('P7 a sign-in with the old password that races its change leaves no session behind', async (one, other) => {
+shared('P7 a sign-in with the old password that races its change leaves no session behind', async (served, other) => {
   for (let round = 0; round < 5; round++) {
-    const person = await owner(one)
+    const person = await owner(served)
     const attempts = Array.from({ length: 8 }, () => signIn(other, person))
-    const change = ask(one, 'PUT', '/api/v1/auth/password', {
+    const change = sendRequest(served, 'PUT', '/api/v1/auth/password', {
       token: person.token,
       body: { current_password: person.password, new_password: 'a new password' },
     })
     const [changed] = await Promise.all([change, ...attempts])
     // The concurrent sign-ins may have ended the changing session itself.
     if (changed.status !== 204) continue
-    const left = await listSessions(one.deps.database, person.accountId, person.id)
+    const left = await listSessions(served.deps.database, person.accountId, person.id)
     expect(left.length).toBeLessThanOrEqual(1)
   }
 })
 
 shared(
   'J4 Postgres gone: 503 with retry-after in time on every such route, never 401, never let through',
-  async (one, _, server) => {
-    const person = await owner(one)
+  async (served, _, server) => {
+    const person = await owner(served)
     const hasty = await serve(server.url, { JWT_SECRET: secrets.old }, { deadlines: { postgresMs: 200 } })
     // Without email, a reset is rejected before a query, and the registration rules come from the configuration.
     const unasked = new Set(['/api/v1/auth/reset', '/api/v1/auth/registration'])
@@ -248,7 +260,7 @@ shared(
     await server.crash()
     try {
       for (const { method, path } of routes) {
-        const answer = await ask<Failure>(hasty, method, path.replace(/:\w+/, 'usr_1'), {
+        const answer = await sendRequest<Failure>(hasty, method, path.replace(/:\w+/, 'usr_1'), {
           token: person.token,
           ...(method === 'GET' ? {} : { body: bodies[path] ?? {} }),
         })

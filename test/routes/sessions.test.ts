@@ -7,7 +7,7 @@ import { createPasswords } from '../../src/console/auth/password-hashing.ts'
 import { mailSubject } from '../../src/console/auth/stores/sessions.ts'
 import { eventually } from '../harness/eventually.ts'
 import { cheapHashing, type Gateway, startGateway } from '../harness/gateway.ts'
-import { addMember, ask, createKeyFor, fromAnotherIp, owner, type Person, signIn } from '../harness/users.ts'
+import { addMember, createKeyFor, fromAnotherIp, owner, type Person, sendRequest, signIn } from '../harness/users.ts'
 
 // Passwords take time to hash, more so beside other tests.
 setDefaultTimeout(240_000)
@@ -48,13 +48,13 @@ afterAll(async () => {
 
 type Failure = { error: { code: string; param: string | null; request_id: string } }
 const account = '/api/v1/account'
-const see = (token: string | undefined) => ask<Failure>(gateway, 'GET', account, { token })
+const see = (token: string | undefined) => sendRequest<Failure>(gateway, 'GET', account, { token })
 const refresh = (refresh_token: string) =>
-  ask<{ token: string; refresh_token: string } & Failure>(gateway, 'POST', '/api/v1/auth/refresh', {
+  sendRequest<{ token: string; refresh_token: string } & Failure>(gateway, 'POST', '/api/v1/auth/refresh', {
     body: { refresh_token },
   })
 const logIn = (email: string, password: string, headers = fromAnotherIp(), at = gateway) =>
-  ask<Failure>(at, 'POST', '/api/v1/auth/login', { body: { email, password }, headers })
+  sendRequest<Failure>(at, 'POST', '/api/v1/auth/login', { body: { email, password }, headers })
 
 const secretPath = ({ deps }: Gateway) => join(deps.config.dataDirectory, 'session-secret')
 
@@ -71,7 +71,7 @@ const sql = <T>(work: Parameters<typeof gateway.deps.database.run<T>>[0]) => gat
 
 describe('registration', () => {
   test('returns a session, the user and an account on the evaluation plan', async () => {
-    const answer = await ask(gateway, 'POST', '/api/v1/auth/register', {
+    const answer = await sendRequest(gateway, 'POST', '/api/v1/auth/register', {
       body: { email: 'Ada@Example.test', password: 'correct horse', name: 'Ada & Co' },
     })
     expect(answer.status).toBe(201)
@@ -106,7 +106,7 @@ describe('registration', () => {
 
   test('answers 409 for a known address, and signs no client in [P6]', async () => {
     const known = await owner(gateway)
-    const { status, text } = await ask(gateway, 'POST', '/api/v1/auth/register', {
+    const { status, text } = await sendRequest(gateway, 'POST', '/api/v1/auth/register', {
       body: { email: known.email.toUpperCase(), password: 'another one' },
     })
     expect(status).toBe(409)
@@ -116,7 +116,9 @@ describe('registration', () => {
 
   test('creates one account for two concurrent requests of one address', async () => {
     const body = { email: 'twice@example.test', password: 'correct horse' }
-    const answers = await Promise.all([1, 2, 3].map(() => ask(gateway, 'POST', '/api/v1/auth/register', { body })))
+    const answers = await Promise.all(
+      [1, 2, 3].map(() => sendRequest(gateway, 'POST', '/api/v1/auth/register', { body })),
+    )
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409])
     const rows = await sql(({ sql: query }) => query`select 1 from accounts where name = 'twice@example.test'`)
     expect(rows).toHaveLength(1)
@@ -127,7 +129,7 @@ describe('registration', () => {
     const statuses: number[] = []
     for (let count = 0; count < 6; count++) {
       const body = { email: `many${count}@example.test`, password: 'correct horse' }
-      const answer = await ask(gateway, 'POST', '/api/v1/auth/register', { body, headers })
+      const answer = await sendRequest(gateway, 'POST', '/api/v1/auth/register', { body, headers })
       statuses.push(answer.status)
       if (answer.status === 429) expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(3500)
     }
@@ -136,7 +138,7 @@ describe('registration', () => {
 
   test('requires 8 to 128 password characters after NFKC, in any composition [P2]', async () => {
     const register = (password: string) =>
-      ask<Failure>(gateway, 'POST', '/api/v1/auth/register', { body: { email: 'nfkc@example.test', password } })
+      sendRequest<Failure>(gateway, 'POST', '/api/v1/auth/register', { body: { email: 'nfkc@example.test', password } })
     for (const password of ['', '1234567', 'x'.repeat(129), 'ﬀ'.repeat(100)]) {
       const { status, body } = await register(password)
       expect([status, body.error.param]).toEqual([400, 'password'])
@@ -159,7 +161,7 @@ describe('registration', () => {
       ['email', `{"email":"one@example.test","password":"canary-9f1 horse","em\\u0061il":"two@example.test"}`],
     ]
     for (const [param, body] of wrong) {
-      const answer = await ask<Failure>(gateway, 'POST', '/api/v1/auth/register', { body })
+      const answer = await sendRequest<Failure>(gateway, 'POST', '/api/v1/auth/register', { body })
       expect([answer.status, answer.body.error.param]).toEqual([400, param])
       expect(answer.text).not.toContain('canary-9f1')
     }
@@ -316,7 +318,7 @@ describe('failed sign-in', () => {
   test('blocks password changes after ten wrong current passwords, which other clients cannot cause [P7]', async () => {
     const person = await owner(gateway)
     const change = (current_password: string) =>
-      ask<Failure>(gateway, 'PUT', '/api/v1/auth/password', {
+      sendRequest<Failure>(gateway, 'PUT', '/api/v1/auth/password', {
         token: person.token,
         body: { current_password, new_password: 'a password that is new' },
       })
@@ -326,7 +328,7 @@ describe('failed sign-in', () => {
     expect((await see(person.token)).status).toBe(200)
     const other = await owner(gateway)
     for (let count = 0; count < 12; count++) await logIn(other.email, 'not the password')
-    const changed = await ask(gateway, 'PUT', '/api/v1/auth/password', {
+    const changed = await sendRequest(gateway, 'PUT', '/api/v1/auth/password', {
       token: other.token,
       body: { current_password: other.password, new_password: 'a password that is new' },
     })
@@ -457,15 +459,20 @@ describe('session refresh', () => {
   test('leaves exactly the five newest sessions after fifty concurrent sign-ins [J5]', async () => {
     const person = await owner(gateway)
     const signedIn = await Promise.all(Array.from({ length: 50 }, () => signIn(gateway, person)))
-    expect(signedIn.every(one => one !== null)).toBe(true)
+    expect(signedIn.every(item => item !== null)).toBe(true)
     gateway.deps.sessions.forget()
-    const alive = await Promise.all(signedIn.map(async one => (await see(one?.token)).status === 200))
+    const alive = await Promise.all(signedIn.map(async item => (await see(item?.token)).status === 200))
     expect(alive.filter(Boolean)).toHaveLength(5)
     expect((await see(person.token)).status).toBe(401)
     const survivor = signedIn[alive.indexOf(true)]
-    const list = await ask<{ data: { id: string; current: boolean }[] }>(gateway, 'GET', '/api/v1/auth/sessions', {
-      token: survivor?.token,
-    })
+    const list = await sendRequest<{ data: { id: string; current: boolean }[] }>(
+      gateway,
+      'GET',
+      '/api/v1/auth/sessions',
+      {
+        token: survivor?.token,
+      },
+    )
     expect(list.body.data).toHaveLength(5)
     expect(list.body.data.filter(({ current }) => current)).toHaveLength(1)
   })
@@ -475,7 +482,7 @@ describe('session refresh', () => {
     const second = (await signIn(gateway, person)) as Person
     const stranger = await owner(gateway)
     const path = '/api/v1/auth/sessions'
-    const { body } = await ask<{ data: { id: string; current: boolean }[] }>(gateway, 'GET', path, {
+    const { body } = await sendRequest<{ data: { id: string; current: boolean }[] }>(gateway, 'GET', path, {
       token: person.token,
     })
     const other = body.data.find(({ current }) => !current)?.id ?? ''
@@ -487,11 +494,11 @@ describe('session refresh', () => {
       'last_used_at',
       'user_agent',
     ])
-    const foreign = await ask(gateway, 'DELETE', `${path}/${other}`, { token: stranger.token })
-    const missing = await ask(gateway, 'DELETE', `${path}/ses_missing`, { token: stranger.token })
+    const foreign = await sendRequest(gateway, 'DELETE', `${path}/${other}`, { token: stranger.token })
+    const missing = await sendRequest(gateway, 'DELETE', `${path}/ses_missing`, { token: stranger.token })
     expect([foreign.status, plain(foreign.text)]).toEqual([404, plain(missing.text)])
     expect((await see(second.token)).status).toBe(200)
-    expect((await ask(gateway, 'DELETE', `${path}/${other}`, { token: person.token })).status).toBe(204)
+    expect((await sendRequest(gateway, 'DELETE', `${path}/${other}`, { token: person.token })).status).toBe(204)
     expect((await see(second.token)).status).toBe(401)
     expect((await see(person.token)).status).toBe(200)
   })
@@ -500,7 +507,7 @@ describe('session refresh', () => {
 describe('session end', () => {
   test('takes effect immediately at sign-out, for the refresh token too [J4]', async () => {
     const person = await owner(gateway)
-    expect((await ask(gateway, 'POST', '/api/v1/auth/logout', { token: person.token })).status).toBe(204)
+    expect((await sendRequest(gateway, 'POST', '/api/v1/auth/logout', { token: person.token })).status).toBe(204)
     expect((await see(person.token)).body.error.code).toBe('invalid_token')
     expect((await refresh(person.refreshToken)).status).toBe(401)
   })
@@ -516,7 +523,7 @@ describe('session end', () => {
     const person = await owner(gateway)
     const other = (await signIn(gateway, person)) as Person
     const change = (current_password: string, new_password: string) =>
-      ask<Failure>(gateway, 'PUT', '/api/v1/auth/password', {
+      sendRequest<Failure>(gateway, 'PUT', '/api/v1/auth/password', {
         token: person.token,
         body: { current_password, new_password },
       })
@@ -548,9 +555,9 @@ describe('session end', () => {
 })
 
 describe('session token', () => {
-  const claimsOf = (token: string) =>
+  const getClaims = (token: string) =>
     JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as Record<string, unknown>
-  const headerOf = (token: string) =>
+  const getHeader = (token: string) =>
     JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()) as Record<string, unknown>
   const secret = () => Buffer.from(gateway.deps.config.jwtSecret ?? readFileSync(secretPath(gateway)))
   const forge = (header: Record<string, unknown>, claims: Record<string, unknown>, key = secret()) =>
@@ -559,7 +566,7 @@ describe('session token', () => {
 
   test('passes with HS256, every claim and at most 15 minutes of age; all others get the same 401 [J1]', async () => {
     const { token } = await owner(gateway)
-    const [header, claims] = [headerOf(token), claimsOf(token)]
+    const [header, claims] = [getHeader(token), getClaims(token)]
     expect(Object.keys(claims).sort()).toEqual(['aud', 'exp', 'iat', 'iss', 'sid', 'sub'])
     expect(Number(claims.exp) - Number(claims.iat)).toBeLessThanOrEqual(900)
     expect((await see(await forge(header, claims))).status).toBe(200)
@@ -603,8 +610,8 @@ describe('session token', () => {
       nonsense: 'a.b.c',
       long: `${token}${'x'.repeat(4000)}`,
     }
-    for (const [name, one] of Object.entries(forged)) {
-      const { status, body } = await see(one)
+    for (const [name, text] of Object.entries(forged)) {
+      const { status, body } = await see(text)
       expect([name, status, body.error.code]).toEqual([name, 401, 'invalid_token'])
     }
     // Additional claims and a shorter lifetime change nothing.
@@ -617,8 +624,10 @@ describe('session token', () => {
     const person = await owner(gateway)
     const { key } = await createKeyFor(gateway, person)
     for (const headers of [{ 'x-api-key': person.token }, { cookie: `token=${person.token}` }, { 'x-api-key': key }])
-      expect((await ask(gateway, 'GET', account, { headers: { ...fromAnotherIp(), ...headers } })).status).toBe(401)
-    expect((await ask(gateway, 'GET', `${account}?token=${person.token}`)).status).toBe(401)
+      expect((await sendRequest(gateway, 'GET', account, { headers: { ...fromAnotherIp(), ...headers } })).status).toBe(
+        401,
+      )
+    expect((await sendRequest(gateway, 'GET', `${account}?token=${person.token}`)).status).toBe(401)
     expect((await see(key)).body.error.code).toBe('invalid_token')
     const chat = await gateway.post('/api/v1/chat', { prompt: 'Hello' }, { authorization: `Bearer ${person.token}` })
     expect(chat.status).toBe(401)
@@ -647,7 +656,7 @@ describe('session token', () => {
   test('passes from an IP address that is rate limited for failures [K9]', async () => {
     const person = await owner(gateway)
     const headers = fromAnotherIp()
-    const tell = (token: string) => ask<Failure>(gateway, 'GET', account, { token, headers })
+    const tell = (token: string) => sendRequest<Failure>(gateway, 'GET', account, { token, headers })
     let refused = 0
     let last = await tell('nobody')
     for (; last.status === 401 && refused < 400; refused++) last = await tell('nobody')

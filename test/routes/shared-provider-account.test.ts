@@ -93,8 +93,8 @@ test('prompt_cache_key: leaves under one key from both API forms and every insta
   const fields = { prompt_cache_key: 'thread' }
   const chat = await sentFor('/v1/chat/completions', account, fields)
   expect((await sentFor('/v1/responses', account, fields)).prompt_cache_key).toBe(chat.prompt_cache_key)
-  const { promptCacheKeyOf } = gateway.deps
-  expect(chat.prompt_cache_key).toBe(promptCacheKeyOf(account?.id ?? '', 'thread'))
+  const { getPromptCacheKey } = gateway.deps
+  expect(chat.prompt_cache_key).toBe(getPromptCacheKey(account?.id ?? '', 'thread'))
   const answer = await gateway.post('/v1/responses', { model: 'gpt-4.1', input: 'Hello', web: 'off', ...fields })
   expect(((await answer.json()) as typeof fields).prompt_cache_key).toBe('thread')
 })

@@ -1,7 +1,7 @@
 /** Single sign-on at a real OpenID provider, step by step: what a browser sends, and what it must not get away with. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { invite } from '../../src/console/auth/stores/invitations.ts'
-import { identifyUser, isAccountOf, previewUser } from '../../src/console/auth/stores/single-sign-on.ts'
+import { getIsAccount, identifyUser, previewUser } from '../../src/console/auth/stores/single-sign-on.ts'
 import { findUser, listUsers, removeUser } from '../../src/console/auth/stores/users.ts'
 import { createAccount } from '../../src/database/repositories/accounts.ts'
 import { freePort } from '../harness/free-port.ts'
@@ -15,7 +15,7 @@ import {
   target,
   visit,
 } from '../harness/identity-provider.ts'
-import { ask } from '../harness/users.ts'
+import { sendRequest } from '../harness/users.ts'
 
 // A bound against a hang, for a machine with many other processes.
 setDefaultTimeout(240_000)
@@ -105,7 +105,7 @@ describe('single sign-on', () => {
     const first = await signIn('ada')
     expect(first.user).toMatchObject({ email: 'ada@corp.example', role: 'member' })
     expect((await signIn('ada')).user.id).toBe(first.user.id)
-    const { body } = await ask<{ id: string }>(gateway, 'GET', '/api/v1/account', { token: first.token })
+    const { body } = await sendRequest<{ id: string }>(gateway, 'GET', '/api/v1/account', { token: first.token })
     expect(body.id).toBe(gateway.accountId)
     expect((await signIn('grace')).user.role).toBe('admin')
   })
@@ -127,7 +127,7 @@ describe('single sign-on', () => {
           where user_id = ${String(user.id)} order by created_at desc limit 1`,
       )
     expect(await bounds()).toMatchObject([{ isBound: true }])
-    const { status } = await ask(gateway, 'POST', '/api/v1/auth/refresh', { body: { refresh_token: token } })
+    const { status } = await sendRequest(gateway, 'POST', '/api/v1/auth/refresh', { body: { refresh_token: token } })
     expect(status).toBe(200)
     expect(await bounds()).toMatchObject([{ isBound: true }])
   })
@@ -303,14 +303,16 @@ describe('test sign-in', () => {
 test('session: shows whether single sign-on started it', async () => {
   expect(await signIn('ada')).toMatchObject({ single_sign_on: true })
   const { email, password } = gateway.deps.firstAccount ?? { email: '', password: '' }
-  const { body } = await ask(gateway, 'POST', '/api/v1/auth/login', { body: { email, password } })
+  const { body } = await sendRequest(gateway, 'POST', '/api/v1/auth/login', { body: { email, password } })
   expect(body.single_sign_on).toBe(false)
 })
 
 test('settings: show the owner the configuration and the state of the provider, without the secret', async () => {
   const { email, password } = gateway.deps.firstAccount ?? { email: '', password: '' }
-  const { body: boss } = await ask<SignedIn>(gateway, 'POST', '/api/v1/auth/login', { body: { email, password } })
-  const shown = await ask(gateway, 'GET', '/api/v1/auth/oidc/settings', { token: boss.token })
+  const { body: boss } = await sendRequest<SignedIn>(gateway, 'POST', '/api/v1/auth/login', {
+    body: { email, password },
+  })
+  const shown = await sendRequest(gateway, 'GET', '/api/v1/auth/oidc/settings', { token: boss.token })
   expect(shown.body).toMatchObject({
     single_sign_on: {
       issuer: provider.issuer,
@@ -328,7 +330,7 @@ test('settings: show the owner the configuration and the state of the provider, 
   })
   expect(shown.text).not.toContain('secret')
   const admin = await signIn('grace')
-  expect((await ask(gateway, 'GET', '/api/v1/auth/oidc/settings', { token: admin.token })).status).toBe(403)
+  expect((await sendRequest(gateway, 'GET', '/api/v1/auth/oidc/settings', { token: admin.token })).status).toBe(403)
 })
 
 test('sign-out: leads to the provider and back to the dashboard, without an ID token', async () => {
@@ -379,9 +381,9 @@ test('single sign-on: never signs in to a user of another account, nor guesses t
   })
   expect(ambiguous).toEqual({ failure: 'misconfigured' })
   // Nor does an owner see the settings: they belong to none of the accounts.
-  expect(await isAccountOf(database, gateway.accountId, null)).toBe(false)
-  expect(await isAccountOf(database, gateway.accountId, accountId)).toBe(false)
-  expect(await isAccountOf(database, accountId, accountId)).toBe(true)
+  expect(await getIsAccount(database, gateway.accountId, null)).toBe(false)
+  expect(await getIsAccount(database, gateway.accountId, accountId)).toBe(false)
+  expect(await getIsAccount(database, accountId, accountId)).toBe(true)
   // A registration without a confirmed address makes room, in a test as in a sign-in; the test leaves it.
   const registered = () =>
     database.run(

@@ -14,17 +14,17 @@ const well: Parameters<typeof status>[0] = {
   isEmbedded: true,
   redis: null,
   sharedLimits: () => null,
-  safety: { figures: () => ({ blockedHosts: 7, moderation: null }) },
+  moderation: { figures: () => ({ blockedHosts: 7, moderation: null }) },
   config: { registration: { mode: 'closed' } },
 }
 
-async function ask(deps: Parameters<typeof status>[0], role: 'viewer' | 'member' | 'admin' | 'owner' = 'admin') {
+async function send(deps: Parameters<typeof status>[0], role: 'viewer' | 'member' | 'admin' | 'owner' = 'admin') {
   const app = new Elysia()
     .onError(({ error }) => errorResponse(toGatewayError(error), 'req_test'))
     .use(
       status(deps, {
         bodies: anyBodies(),
-        addressOf: () => '127.0.0.1',
+        getAddress: () => '127.0.0.1',
         principal: async () => ({
           accountId: 'acc',
           userId: 'usr',
@@ -44,7 +44,7 @@ async function ask(deps: Parameters<typeof status>[0], role: 'viewer' | 'member'
 
 describe('GET /api/v1/status', () => {
   test('200: shows version, stores and moderation', async () => {
-    expect(await ask(well)).toEqual({
+    expect(await send(well)).toEqual({
       status: 200,
       body: {
         version: '1.5.0',
@@ -59,14 +59,14 @@ describe('GET /api/v1/status', () => {
   })
 
   test('200: reports stores that do not answer, and calls of external moderation', async () => {
-    const { body } = await ask({
+    const { body } = await send({
       ...well,
       readiness: { isReady: false },
       pingDatabase: () => Promise.reject(new GatewayError('service_unavailable', 'Database unavailable.')),
       isEmbedded: false,
       redis: { isReady: () => false },
       sharedLimits: () => 0,
-      safety: { figures: () => ({ blockedHosts: 0, moderation: external }) },
+      moderation: { figures: () => ({ blockedHosts: 0, moderation: external }) },
     })
     expect(body).toMatchObject({
       ready: false,
@@ -78,17 +78,17 @@ describe('GET /api/v1/status', () => {
   })
 
   test('200: shows no figures of all accounts while anyone can register', async () => {
-    const safety = { figures: () => ({ blockedHosts: 7, moderation: external }) }
-    const { body } = await ask({ ...well, safety, config: { registration: { mode: 'open' } } })
+    const moderation = { figures: () => ({ blockedHosts: 7, moderation: external }) }
+    const { body } = await send({ ...well, moderation, config: { registration: { mode: 'open' } } })
     expect(body.moderation).toEqual({ blocked_hosts: 7, external: null })
   })
 
   test('200: names Redis while it counts the limits', async () => {
-    const { body } = await ask({ ...well, redis: { isReady: () => true }, sharedLimits: () => 1 })
+    const { body } = await send({ ...well, redis: { isReady: () => true }, sharedLimits: () => 1 })
     expect([body.redis, body.limits_decided_by]).toEqual([{ state: 'ok' }, 'redis'])
   })
 
   test.each(['viewer', 'member'] as const)('403: a %s', async role => {
-    expect((await ask(well, role)).status).toBe(403)
+    expect((await send(well, role)).status).toBe(403)
   })
 })

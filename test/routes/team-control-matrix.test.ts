@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { addMember, ask, createKeyFor, owner, type Person } from '../harness/users.ts'
+import { addMember, createKeyFor, owner, type Person, sendRequest } from '../harness/users.ts'
 
 const clients = ['anonymous', 'key', 'viewer', 'member', 'admin', 'owner', 'other'] as const
 type Client = (typeof clients)[number]
@@ -88,7 +88,7 @@ describe('route and role', () => {
     for (const client of clients) {
       const ids = await fresh()
       const filled = path.replace(/:([WDA])/g, (_, name: 'W' | 'D' | 'A') => ids[name])
-      found[client] = (await ask(gateway, method, filled, { token: tokens[client], body })).status
+      found[client] = (await sendRequest(gateway, method, filled, { token: tokens[client], body })).status
     }
     expect(found).toEqual(Object.fromEntries(clients.map((client, index) => [client, statuses[index] ?? 0])))
   })

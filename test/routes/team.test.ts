@@ -1,12 +1,12 @@
 /** Keys and team over a real socket: ownership, permissions of roles, and the end of a membership. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { addKey } from '../../src/console/keys/stores/key-lineages.ts'
-import { digestOf } from '../../src/core/accounts/api-keys.ts'
+import { getDigest } from '../../src/core/accounts/api-keys.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import { usageRecord } from '../database/support.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { addMember, ask, createKeyFor, owner, type Person, signIn } from '../harness/users.ts'
+import { addMember, createKeyFor, owner, type Person, sendRequest, signIn } from '../harness/users.ts'
 
 /** Milliseconds by which the gateway's clock is ahead. */
 let ahead = 0
@@ -28,9 +28,9 @@ type Key = {
 }
 type Keys = { data: (Key & { usage: Record<string, number> })[] }
 const as = (person: Person, method: string, path: string, body?: unknown) =>
-  ask<Failure>(gateway, method, `/api/v1${path}`, { token: person.token, body })
-const keysOf = async (person: Person) =>
-  (await ask<Keys>(gateway, 'GET', '/api/v1/keys', { token: person.token })).body.data
+  sendRequest<Failure>(gateway, method, `/api/v1${path}`, { token: person.token, body })
+const getKeys = async (person: Person) =>
+  (await sendRequest<Keys>(gateway, 'GET', '/api/v1/keys', { token: person.token })).body.data
 const works = async (key: string) =>
   (await gateway.post('/api/v1/chat', { prompt: 'Hello', max_output_tokens: 5 }, { authorization: `Bearer ${key}` }))
     .status !== 401
@@ -43,7 +43,7 @@ describe('API key', () => {
     const person = await owner(gateway)
     const made = await createKeyFor(gateway, person, '=cmd|1')
     expect(await works(made.key)).toBe(true)
-    const list = await ask<Keys>(gateway, 'GET', '/api/v1/keys', { token: person.token })
+    const list = await sendRequest<Keys>(gateway, 'GET', '/api/v1/keys', { token: person.token })
     expect(Object.keys(list.body.data[0] ?? {}).sort()).toEqual([
       'created_at',
       'expires_at',
@@ -66,7 +66,7 @@ describe('API key', () => {
     ])
     expect(list.body.data[0]).toMatchObject({ id: made.id, name: '=cmd|1', prefix: `${made.key.slice(0, 20)}…` })
     expect(list.text).not.toContain(made.key.slice(21))
-    expect(list.text).not.toContain(digestOf(made.key))
+    expect(list.text).not.toContain(getDigest(made.key))
   })
 
   test('stops within 1 s after a revocation, also when revoked twice [K6]', async () => {
@@ -75,9 +75,9 @@ describe('API key', () => {
     expect(await works(key)).toBe(true)
     expect((await as(person, 'DELETE', `/keys/${id}`)).status).toBe(204)
     await gone(key)
-    const revokedAt = (await keysOf(person))[0]?.revoked_at
+    const revokedAt = (await getKeys(person))[0]?.revoked_at
     expect((await as(person, 'DELETE', `/keys/${id}`)).status).toBe(204)
-    expect((await keysOf(person))[0]?.revoked_at).toBe(revokedAt ?? '')
+    expect((await getKeys(person))[0]?.revoked_at).toBe(revokedAt ?? '')
   })
 
   test('ends at its rotation or after the overlap, and both keys share one usage history [K5]', async () => {
@@ -85,7 +85,7 @@ describe('API key', () => {
     const first = await createKeyFor(gateway, person)
     await works(first.key)
     const rotate = (id: string, body?: unknown) =>
-      ask<Key & Failure>(gateway, 'POST', `/api/v1/keys/${id}/rotate`, { token: person.token, body })
+      sendRequest<Key & Failure>(gateway, 'POST', `/api/v1/keys/${id}/rotate`, { token: person.token, body })
     const second = (await rotate(first.id, { overlap_seconds: 3600 })).body
     expect([await works(first.key), await works(second.key)]).toEqual([true, true])
     const third = (await rotate(second.id)).body
@@ -109,7 +109,7 @@ describe('API key', () => {
         from json_to_recordset(${JSON.stringify(records)}::text::json) as record(
           account_id text, key_id text, model text, input_tokens bigint, output_tokens bigint, billed_microcents bigint)`,
     )
-    const rows = await keysOf(person)
+    const rows = await getKeys(person)
     const expires = Date.parse(rows.find(({ id }) => id === first.id)?.expires_at ?? '') - Date.now()
     expect(Math.abs(expires - 3_600_000)).toBeLessThan(60_000)
     const usages = rows.map(({ usage }) => usage)
@@ -126,7 +126,7 @@ describe('API key', () => {
     const { id } = await createKeyFor(gateway, person)
     const answers = await Promise.all(Array.from({ length: 10 }, () => as(person, 'POST', `/keys/${id}/rotate`, {})))
     expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array.from({ length: 9 }, () => 409)])
-    expect(await keysOf(person)).toHaveLength(2)
+    expect(await getKeys(person)).toHaveLength(2)
   })
 
   test('expires at its time, which must be a future ISO 8601 time', async () => {
@@ -143,7 +143,7 @@ describe('API key', () => {
       expect([status, body.error.param]).toEqual([400, 'expires_at'])
     }
     const expires_at = new Date(Date.now() + 60_000).toISOString()
-    const { body } = await ask<Key>(gateway, 'POST', '/api/v1/keys', {
+    const { body } = await sendRequest<Key>(gateway, 'POST', '/api/v1/keys', {
       token: person.token,
       body: { name: 'k', expires_at },
     })
@@ -184,7 +184,7 @@ describe('API key', () => {
     ]
     const stranger = await owner(gateway)
     const key = await createKeyFor(gateway, member)
-    const ids = async (person: Person) => (await keysOf(person)).map(({ id }) => id)
+    const ids = async (person: Person) => (await getKeys(person)).map(({ id }) => id)
     expect([await ids(member), await ids(admin), await ids(boss)]).toEqual([[key.id], [key.id], [key.id]])
     expect([await ids(other), await ids(stranger)]).toEqual([[], []])
     for (const person of [other, stranger])
@@ -205,12 +205,12 @@ describe('API key', () => {
 describe('team', () => {
   test('accepts an invitation for one address, once, and signs in', async () => {
     const boss = await owner(gateway)
-    const invited = await ask<{ token: string }>(gateway, 'POST', '/api/v1/team/invitations', {
+    const invited = await sendRequest<{ token: string }>(gateway, 'POST', '/api/v1/team/invitations', {
       token: boss.token,
       body: { email: 'New@Example.test', role: 'admin' },
     })
     const path = `/api/v1/team/invitations/${invited.body.token}/accept`
-    const accept = (body: unknown) => ask<Failure>(gateway, 'POST', path, { body })
+    const accept = (body: unknown) => sendRequest<Failure>(gateway, 'POST', path, { body })
     expect((await accept({ password: 'short' })).body.error.param).toBe('password')
     expect((await accept({ password: 'long enough', role: 'owner' })).body.error.param).toBe('role')
     expect((await accept({ password: 'long enough', email: 'else@example.test' })).body.error.param).toBe('email')
@@ -218,7 +218,7 @@ describe('team', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 404, 404])
     const person = await signIn(gateway, { email: 'new@example.test', password: 'long enough' })
     expect(person).toMatchObject({ accountId: boss.accountId, role: 'admin' })
-    const missing = await ask(gateway, 'POST', `/api/v1/team/invitations/gw_invite_x/accept`, {
+    const missing = await sendRequest(gateway, 'POST', `/api/v1/team/invitations/gw_invite_x/accept`, {
       body: { password: 'long enough' },
     })
     expect(plain((await accept({ password: 'long enough' })).text)).toBe(plain(missing.text))
@@ -227,13 +227,16 @@ describe('team', () => {
   test('hides known addresses in invitations; a newer one replaces it; an old one expires [P6]', async () => {
     const [boss, known] = [await owner(gateway), await owner(gateway)]
     const inviteTo = (email: string) =>
-      ask<{ token: string }>(gateway, 'POST', '/api/v1/team/invitations', { token: boss.token, body: { email } })
-    const [one, other] = [await inviteTo(known.email), await inviteTo('unknown@example.test')]
-    expect(Object.keys(one.body)).toEqual(Object.keys(other.body))
-    expect(one.status).toBe(other.status)
+      sendRequest<{ token: string }>(gateway, 'POST', '/api/v1/team/invitations', {
+        token: boss.token,
+        body: { email },
+      })
+    const [item, other] = [await inviteTo(known.email), await inviteTo('unknown@example.test')]
+    expect(Object.keys(item.body)).toEqual(Object.keys(other.body))
+    expect(item.status).toBe(other.status)
     const accept = (token: string) =>
-      ask(gateway, 'POST', `/api/v1/team/invitations/${token}/accept`, { body: { password: 'long enough' } })
-    expect((await accept(one.body.token)).status).toBe(409)
+      sendRequest(gateway, 'POST', `/api/v1/team/invitations/${token}/accept`, { body: { password: 'long enough' } })
+    expect((await accept(item.body.token)).status).toBe(409)
     expect(await signIn(gateway, known)).toMatchObject({ accountId: known.accountId })
     const newer = await inviteTo('unknown@example.test')
     expect((await accept(other.body.token)).status).toBe(404)
@@ -248,7 +251,7 @@ describe('team', () => {
     const boss = await owner(gateway)
     const admin = await addMember(gateway, boss, 'admin')
     const { key } = await createKeyFor(gateway, admin)
-    const invited = await ask<{ token: string }>(gateway, 'POST', '/api/v1/team/invitations', {
+    const invited = await sendRequest<{ token: string }>(gateway, 'POST', '/api/v1/team/invitations', {
       token: admin.token,
       body: { email: 'friend@example.test' },
     })
@@ -257,14 +260,16 @@ describe('team', () => {
     await gone(key)
     expect((await as(admin, 'GET', '/account')).status).toBe(401)
     expect(await signIn(gateway, admin)).toBeNull()
-    const accept = await ask(gateway, 'POST', `/api/v1/team/invitations/${invited.body.token}/accept`, {
+    const accept = await sendRequest(gateway, 'POST', `/api/v1/team/invitations/${invited.body.token}/accept`, {
       body: { password: 'long enough' },
     })
     expect(accept.status).toBe(404)
     expect((await as(boss, 'GET', '/team')).text).not.toContain(admin.id)
     expect((await as(boss, 'PATCH', `/team/${admin.id}`, { role: 'member' })).status).toBe(404)
     const { email, password } = admin
-    expect((await ask(gateway, 'POST', '/api/v1/auth/register', { body: { email, password } })).status).toBe(201)
+    expect((await sendRequest(gateway, 'POST', '/api/v1/auth/register', { body: { email, password } })).status).toBe(
+      201,
+    )
   })
 
   test('revokes keys that are created during the removal of their user [K7]', async () => {
@@ -273,7 +278,7 @@ describe('team', () => {
     const creations = Array.from({ length: 8 }, () => as(member, 'POST', '/keys', { name: 'late' }))
     const removal = as(boss, 'DELETE', `/team/${member.id}`)
     await Promise.all([...creations, removal])
-    const keys = await keysOf(boss)
+    const keys = await getKeys(boss)
     expect(keys.filter(({ revoked_at }) => revoked_at === null)).toEqual([])
   })
 
@@ -340,7 +345,7 @@ describe('team', () => {
     const boss = await owner(gateway)
     const admin = await addMember(gateway, boss, 'admin')
     await as(admin, 'POST', '/team/invitations', { email: 'next@example.test' })
-    const { body } = await ask<{ data: object[]; invitations: object[] }>(gateway, 'GET', '/api/v1/team', {
+    const { body } = await sendRequest<{ data: object[]; invitations: object[] }>(gateway, 'GET', '/api/v1/team', {
       token: admin.token,
     })
     for (const user of body.data)
@@ -378,9 +383,14 @@ describe('team', () => {
       { authorization: `Bearer ${key}` },
     )
     const { usage } = (await answer.json()) as { usage: { cost_usd: number; total_tokens: number } }
-    const { body } = await ask<{ today: { tokens: number; cost_usd: number } }>(gateway, 'GET', '/api/v1/account', {
-      token: person.token,
-    })
+    const { body } = await sendRequest<{ today: { tokens: number; cost_usd: number } }>(
+      gateway,
+      'GET',
+      '/api/v1/account',
+      {
+        token: person.token,
+      },
+    )
     expect(body.today).toMatchObject({ tokens: usage.total_tokens, cost_usd: usage.cost_usd })
   })
 })
@@ -389,7 +399,7 @@ describe('invitation', () => {
   type Invited = { readonly id: string; readonly token: string }
   const invite = async (person: Person, role: 'admin' | 'member') =>
     (
-      await ask<Invited>(gateway, 'POST', '/api/v1/team/invitations', {
+      await sendRequest<Invited>(gateway, 'POST', '/api/v1/team/invitations', {
         token: person.token,
         body: { email: `${crypto.randomUUID()}@example.test`, role },
       })
@@ -406,8 +416,11 @@ describe('invitation', () => {
     expect((await withdraw(boss, forAdmin.id)).status).toBe(204)
     for (const { token } of [forMember, forAdmin])
       expect(
-        (await ask(gateway, 'POST', `/api/v1/team/invitations/${token}/accept`, { body: { password: 'a password' } }))
-          .status,
+        (
+          await sendRequest(gateway, 'POST', `/api/v1/team/invitations/${token}/accept`, {
+            body: { password: 'a password' },
+          })
+        ).status,
       ).toBe(404)
   })
 
@@ -415,7 +428,7 @@ describe('invitation', () => {
     const [boss, other] = [await owner(gateway), await owner(gateway)]
     const open = await invite(boss, 'member')
     const accepted = await invite(boss, 'member')
-    await ask(gateway, 'POST', `/api/v1/team/invitations/${accepted.token}/accept`, {
+    await sendRequest(gateway, 'POST', `/api/v1/team/invitations/${accepted.token}/accept`, {
       body: { password: 'a password' },
     })
     const answers = [
@@ -436,7 +449,7 @@ test('viewer: loses its keys with the role, can create none and invites no one',
   expect(await works(key)).toBe(true)
   expect((await as(boss, 'PATCH', `/team/${person.id}`, { role: 'viewer' })).status).toBe(200)
   await gone(key)
-  expect((await keysOf(person)).map(({ revoked_at }) => revoked_at === null)).toEqual([false])
+  expect((await getKeys(person)).map(({ revoked_at }) => revoked_at === null)).toEqual([false])
   expect((await as(person, 'POST', '/keys', { name: 'new' })).status).toBe(403)
   // A request that was authorized before the change stores its key after it.
   const { database, newId } = gateway.deps
@@ -445,7 +458,7 @@ test('viewer: loses its keys with the role, can create none and invites no one',
     newId('key'),
     { limits: null, models: null, tags: null, strategy: null, fallback: null, hedge: null },
   ]
-  const late = { id, userId: person.id, name: 'late', publicId: id, digest: digestOf(id), web: true, ...rules }
+  const late = { id, userId: person.id, name: 'late', publicId: id, digest: getDigest(id), web: true, ...rules }
   const times = { createdAt: new Date(), expiresAt: null, projectId: null }
   expect(await addKey(database, person.accountId, running?.id ?? '', { ...late, ...times })).toBe('gone')
   expect((await as(person, 'POST', '/team/invitations', { email: 'a@b.example', role: 'viewer' })).status).toBe(403)

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { removeTotp, totpCode } from '../../src/console/auth/totp.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { addMember, ask, createKeyFor, owner, type Person, signIn } from '../harness/users.ts'
+import { addMember, createKeyFor, owner, type Person, sendRequest, signIn } from '../harness/users.ts'
 
 let gateway: Gateway
 /** Stands still, so that no code expires during a test. */
@@ -19,7 +19,7 @@ type Codes = { readonly recovery_codes: readonly string[] }
 
 const path = '/api/v1/auth/two-factor'
 const as = <T>(person: Person, method: string, to: string, body?: unknown) =>
-  ask<T>(gateway, method, to, { token: person.token, body })
+  sendRequest<T>(gateway, method, to, { token: person.token, body })
 const currentStep = () => Math.floor(now / 30_000)
 
 /** Sets up two-factor sign-in with the code of the previous step, so that the current one is unused. */
@@ -34,7 +34,9 @@ async function enable(person: Person): Promise<{ readonly secret: string; readon
 
 async function attempt({ email, password }: Person, code?: string): Promise<string> {
   const body = { email, password, ...(code === undefined ? {} : { code }) }
-  const answer = await ask<Failure & { readonly token?: string }>(gateway, 'POST', '/api/v1/auth/login', { body })
+  const answer = await sendRequest<Failure & { readonly token?: string }>(gateway, 'POST', '/api/v1/auth/login', {
+    body,
+  })
   return answer.status === 200 ? 'signed in' : `${answer.status} ${answer.body.error.code}`
 }
 

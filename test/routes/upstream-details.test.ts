@@ -99,7 +99,7 @@ afterAll(async () => {
 
 const sentText = () => upstream.ledger().at(-1)?.body ?? ''
 const sent = () => JSON.parse(sentText())
-const framesOf = async (answer: Response): Promise<readonly Json[]> =>
+const getFrames = async (answer: Response): Promise<readonly Json[]> =>
   (await answer.text()).split('\n').flatMap(line => (line.startsWith('data: {') ? [JSON.parse(line.slice(6))] : []))
 const hello = [{ role: 'user', content: 'Hello' }]
 const alone = { fallback: false, web: 'off' }
@@ -112,7 +112,7 @@ const dialects = {
   native: '/api/v1/chat',
 } as const
 type Dialect = keyof typeof dialects
-const turnOf = (dialect: Dialect, model: string, content: unknown): Json => {
+const getTurn = (dialect: Dialect, model: string, content: unknown): Json => {
   if (dialect === 'responses') return { model, input: [{ role: 'user', content }], store: false, ...alone }
   const bound = dialect === 'messages' ? { max_tokens: 100 } : {}
   return { model, messages: [{ role: 'user', content }], ...bound, ...alone }
@@ -123,8 +123,8 @@ const everyPath = (Object.keys(dialects) as Dialect[]).flatMap(dialect =>
 )
 
 describe('matched stop sequence', () => {
-  const ask = (fields: Json = {}) =>
-    gateway.post(dialects.messages, { ...turnOf('messages', 'relay/small', 'Hi'), stop_sequences: ['END'], ...fields })
+  const send = (fields: Json = {}) =>
+    gateway.post(dialects.messages, { ...getTurn('messages', 'relay/small', 'Hi'), stop_sequences: ['END'], ...fields })
 
   test.each([
     ['vLLM', { stop_reason: 'END' }, ['END'], 'END'],
@@ -136,10 +136,10 @@ describe('matched stop sequence', () => {
   ])('reaches Messages when the upstream has %s', async (_name, fields, stop_sequences, expected) => {
     const ending = { stop_reason: expected === null ? 'end_turn' : 'stop_sequence', stop_sequence: expected }
     script = () => jsonAnswer(completion(fields))
-    expect(await (await ask({ stop_sequences })).json()).toMatchObject(ending)
+    expect(await (await send({ stop_sequences })).json()).toMatchObject(ending)
     script = () =>
       stream([chunk({ delta: { content: 'Hello' } }), chunk({ finish_reason: 'stop', ...fields }, { usage: counts })])
-    const frames = await framesOf(await ask({ stop_sequences, stream: true }))
+    const frames = await getFrames(await send({ stop_sequences, stream: true }))
     expect(frames.find(({ type }) => type === 'message_delta')).toMatchObject({ delta: ending })
   })
 })
@@ -147,7 +147,7 @@ describe('matched stop sequence', () => {
 describe('image with a wrong media type', () => {
   const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex').toString('base64')
   const jpeg = Buffer.from('ffd8ffe000104a464946000101000001', 'hex').toString('base64')
-  const partOf = (dialect: Dialect, type: string, data: string) => {
+  const getPart = (dialect: Dialect, type: string, data: string) => {
     const url = `data:${type};base64,${data}`
     if (dialect === 'messages') return { type: 'image', source: { type: 'base64', media_type: type, data } }
     if (dialect === 'responses') return { type: 'input_image', image_url: url }
@@ -162,7 +162,7 @@ describe('image with a wrong media type', () => {
       ['image/jpg', jpeg, 'image/jpeg'],
       ['application/octet-stream', png, 'image/png'],
     ] as const) {
-      const answer = await gateway.post(dialects[dialect], turnOf(dialect, model, [partOf(dialect, type, data)]))
+      const answer = await gateway.post(dialects[dialect], getTurn(dialect, model, [getPart(dialect, type, data)]))
       expect([answer.status, await answer.text()]).toEqual([200, expect.any(String)])
       expect(sentText()).toContain(data)
       expect(sentText().match(/(?:image|application)\/\w+/gi)).toEqual([kind])
@@ -170,8 +170,8 @@ describe('image with a wrong media type', () => {
   })
 
   test('reaches OpenAI’s Responses API with the right one, in results of tools too', async () => {
-    const image = partOf('responses', 'image/png', jpeg)
-    const turn = turnOf('responses', 'openai/gpt-5.5', [image])
+    const image = getPart('responses', 'image/png', jpeg)
+    const turn = getTurn('responses', 'openai/gpt-5.5', [image])
     const items = [
       { role: 'user', content: [image] },
       { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' },
@@ -200,7 +200,7 @@ describe('image with a wrong media type', () => {
 
 describe('unpaired surrogate', () => {
   test.each(everyPath)('reaches no provider, and pairs stay: %s to %s', async (dialect, model) => {
-    const written = JSON.stringify(turnOf(dialect, model, 'TEXT')).replace(
+    const written = JSON.stringify(getTurn(dialect, model, 'TEXT')).replace(
       'TEXT',
       String.raw`a\ud83d b\uDE00 \ud83d\ude00 \\ud83d`,
     )
@@ -230,7 +230,7 @@ describe('unpaired surrogate', () => {
     script = () =>
       stream([chunk({ delta: { content: 'a\ud83d' } }), chunk({ delta: { content: 'b' }, finish_reason: 'stop' })])
     for (const dialect of Object.keys(dialects) as Dialect[]) {
-      const answer = await gateway.post(dialects[dialect], { ...turnOf(dialect, 'relay/small', 'Hi'), stream: true })
+      const answer = await gateway.post(dialects[dialect], { ...getTurn(dialect, 'relay/small', 'Hi'), stream: true })
       const text = await answer.text()
       expect(text).toContain('a\ufffd')
       expect(text).not.toContain('\\ud83d')
@@ -247,15 +247,15 @@ describe('large response', () => {
         chunk({ delta: { content: 'Hel' } }, { echo: large }),
         chunk({ delta: { content: 'lo' }, finish_reason: 'stop' }, { usage: counts }),
       ])
-    const answer = await gateway.post(dialects.chat, { ...turnOf('chat', 'relay/small', 'Hi'), stream: true })
-    const content = (await framesOf(answer)).flatMap(({ choices }) => (Array.isArray(choices) ? choices : []))
+    const answer = await gateway.post(dialects.chat, { ...getTurn('chat', 'relay/small', 'Hi'), stream: true })
+    const content = (await getFrames(answer)).flatMap(({ choices }) => (Array.isArray(choices) ? choices : []))
     expect(content.map(({ delta }) => delta?.content ?? '').join('')).toBe('Hello')
     expect(content.at(-1)?.finish_reason).toBe('stop')
   })
 
   test('completes when JSON has that size', async () => {
     script = () => jsonAnswer({ ...completion(), echo: large })
-    const answer = await gateway.post(dialects.chat, turnOf('chat', 'relay/small', 'Hi'))
+    const answer = await gateway.post(dialects.chat, getTurn('chat', 'relay/small', 'Hi'))
     expect(await answer.json()).toMatchObject({ choices: [{ message: { content: 'Hello' }, finish_reason: 'stop' }] })
   })
 })
@@ -276,7 +276,7 @@ test('reasoning_details: reach OpenRouter again when a client of the stream send
     ])
   const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }]
   const body = { model, tools, ...alone }
-  const frames = await framesOf(await gateway.post(dialects.chat, { ...body, messages: hello, stream: true }))
+  const frames = await getFrames(await gateway.post(dialects.chat, { ...body, messages: hello, stream: true }))
   const deltas = frames
     .flatMap(({ choices }) => (Array.isArray(choices) ? choices : []))
     .map(({ delta }) => delta ?? {})

@@ -63,12 +63,12 @@ const refusal = (status: number, error: object, headers: Record<string, string> 
 
 type ErrorBody = { readonly error: Readonly<Record<string, unknown>> }
 const messages = [{ role: 'user', content: 'Hi' }]
-async function ask(path: string, fields: object) {
+async function send(path: string, fields: object) {
   const answer = await gateway.post(path, { fallback: 'none', ...fields })
   const text = await answer.text()
   return { status: answer.status, headers: answer.headers, text }
 }
-const chat = (model: string, fields: object = {}) => ask('/v1/chat/completions', { model, messages, ...fields })
+const chat = (model: string, fields: object = {}) => send('/v1/chat/completions', { model, messages, ...fields })
 const errorIn = ({ text }: { readonly text: string }) => (JSON.parse(text) as ErrorBody).error
 
 describe('429 of the only upstream', () => {
@@ -78,15 +78,15 @@ describe('429 of the only upstream', () => {
     ['/v1/messages', { messages, max_tokens: 10 }],
   ])('%s: has the wait of the upstream, and may be repeated', async (path, fields) => {
     script = () => refusal(429, { message: 'slow down' }, { 'retry-after': '90' })
-    const answer = await ask(path, { model: 'one/a', ...fields })
+    const answer = await send(path, { model: 'one/a', ...fields })
     expect([answer.status, errorIn(answer).type]).toEqual([429, 'rate_limit_error'])
     expect([answer.headers.get('retry-after'), answer.headers.get('x-should-retry')]).toEqual(['90', null])
   })
 
   test('advises against a retry only after three candidates', async () => {
     script = () => refusal(500, { message: 'broken' })
-    const one = await chat('one/b')
-    expect([one.status, one.headers.get('x-should-retry')]).toEqual([502, null])
+    const item = await chat('one/b')
+    expect([item.status, item.headers.get('x-should-retry')]).toEqual([502, null])
     const three = await chat('one/c', { fallback: 'any', fallback_max_cost_factor: 1000 })
     expect([three.status, three.headers.get('x-should-retry')]).toEqual([502, 'false'])
   })
@@ -145,9 +145,9 @@ describe('400 of an upstream', () => {
 
   test('names the field as each API calls it', async () => {
     script = () => refusal(422, { message: 'wrong', param: 'max_tokens' })
-    const responses = await ask('/v1/responses', { model: 'one/d', input: 'Hi', max_output_tokens: 9 })
+    const responses = await send('/v1/responses', { model: 'one/d', input: 'Hi', max_output_tokens: 9 })
     expect(errorIn(responses)).toMatchObject({ param: 'max_output_tokens' })
-    const own = await ask('/v1/messages', { model: 'one/d', messages, max_tokens: 9 })
+    const own = await send('/v1/messages', { model: 'one/d', messages, max_tokens: 9 })
     expect(errorIn(own)).toMatchObject({ param: 'max_tokens' })
     script = () => ({ status: 422, headers: json, pieces: ['{"detail":[{"loc":["body","temperature"],"msg":"no"}]}'] })
     expect(errorIn(await chat('one/d', { temperature: 1 }))).toMatchObject({ param: 'temperature' })
@@ -257,7 +257,11 @@ describe('thread', () => {
           ['/v1/chat/completions', { messages }],
           ['/v1/responses', { input: 'Hi' }],
         ] as const) {
-          const answer = await ask(path, { model, ...fields, [field]: field === 'thread' ? { type: 'create' } : 'x_1' })
+          const answer = await send(path, {
+            model,
+            ...fields,
+            [field]: field === 'thread' ? { type: 'create' } : 'x_1',
+          })
           expect([path, answer.status]).toEqual([path, 400])
           expect(errorIn(answer)).toMatchObject({ param: field, ...(path === '/v1/messages' ? code : {}) })
         }
@@ -265,7 +269,7 @@ describe('thread', () => {
   )
 
   test('container: is an error too', async () => {
-    const answer = await ask('/v1/messages', { model: 'two/a', messages, max_tokens: 10, container: 'c_1' })
+    const answer = await send('/v1/messages', { model: 'two/a', messages, max_tokens: 10, container: 'c_1' })
     expect([answer.status, errorIn(answer).param]).toEqual([400, 'container'])
   })
 
@@ -273,7 +277,7 @@ describe('thread', () => {
     const result = [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'sunny' }]
     const use = [{ type: 'tool_use', id: 'toolu_1', name: 'f', input: {} }]
     script = () => ({ headers: json, pieces: [whole('fine')], headDelayMs: 0 })
-    const asked = (...turns: object[]) => ask('/v1/messages', { model: 'two/a', max_tokens: 10, messages: turns })
+    const asked = (...turns: object[]) => send('/v1/messages', { model: 'two/a', max_tokens: 10, messages: turns })
     const [user, assistant] = [
       (content: unknown) => ({ role: 'user', content }),
       (content: unknown) => ({ role: 'assistant', content }),
@@ -317,7 +321,7 @@ describe("OpenRouter's preferences", () => {
       ['/v1/chat/completions', { messages }],
       ['/v1/responses', { input: 'Hi' }],
     ] as const) {
-      const answer = await ask(path, { model: 'two/a', ...fields, provider })
+      const answer = await send(path, { model: 'two/a', ...fields, provider })
       expect([path, answer.status, errorIn(answer).param]).toEqual([path, 400, `provider.${name}`])
     }
   })

@@ -74,7 +74,7 @@ function appOn(over: Database, principals: Readonly<Record<string, Principal>>) 
         },
         {
           bodies: anyBodies(),
-          addressOf: () => '192.0.2.1',
+          getAddress: () => '192.0.2.1',
           async principal(headers) {
             const found = principals[headers.get('x-test-as') ?? '']
             if (found === undefined) throw new GatewayError('invalid_token', 'Sign in.')
@@ -323,7 +323,7 @@ describe('GET /api/v1/usage', () => {
     expect(models.data).toHaveLength(20)
     expect(models.data[0]?.model).toBe('openai/model-0')
     const keys = await json('/api/v1/usage?group_by=key', 'member')
-    expect(keys.data.map(one => [one.key_id, one.key_name]).toSorted()).toEqual(
+    expect(keys.data.map(key => [key.key_id, key.key_name]).toSorted()).toEqual(
       [
         [team.memberKeys[0], 'laptop'],
         [team.memberKeys[1], 'batch'],
@@ -331,7 +331,7 @@ describe('GET /api/v1/usage', () => {
     )
     expect(keys.total.requests).toBe(500)
     const months = await json('/api/v1/usage?group_by=month&from=2026-09-15&to=2026-11-20')
-    expect(months.data.map(one => [one.month, one.requests])).toEqual([
+    expect(months.data.map(month => [month.month, month.requests])).toEqual([
       ['2026-09', 0],
       ['2026-10', 0],
       ['2026-11', 1000],
@@ -385,14 +385,14 @@ describe('GET /api/v1/usage', () => {
           select min(request_id) from usage_records where account_id = ${team.accountId} and status = 'completed')`,
     )
     const app = appOn(database, { owner: principal(team.accountId, team.ownerId, 'owner') })
-    const ask = async (path: string) =>
+    const send = async (path: string) =>
       read(await app.handle(new Request(`http://localhost${path}`, { headers: { 'x-test-as': 'owner' } })))
     // With a filter the totals come from the log, to which this test has added rows.
-    const { total } = await ask('/api/v1/usage?min_latency_ms=0')
-    const listed = await ask('/api/v1/requests?limit=200&status=failed_or_blocked')
+    const { total } = await send('/api/v1/usage?min_latency_ms=0')
+    const listed = await send('/api/v1/requests?limit=200&status=failed_or_blocked')
     expect(total.failed).toBeGreaterThanOrEqual(2)
     expect(listed.data).toHaveLength(total.failed)
-    expect((await ask('/api/v1/usage?status=failed_or_blocked')).total.requests).toBe(total.failed)
+    expect((await send('/api/v1/usage?status=failed_or_blocked')).total.requests).toBe(total.failed)
   })
 
   test('200: counts the rejected requests that the log lists', async () => {
@@ -633,7 +633,9 @@ describe('usage of a whole gateway', () => {
       const log = async (path = '') =>
         fetch(`${gateway.url}/api/v1/requests${path}`, { headers: { authorization: `Bearer ${token}` } })
       const logged = async () =>
-        ((await (await log()).json()) as { data: LoggedAttempts[] }).data.find(one => one.request_id === request_id)
+        ((await (await log()).json()) as { data: LoggedAttempts[] }).data.find(
+          loggedAttempts => loggedAttempts.request_id === request_id,
+        )
       await eventually(async () => (await logged()) !== undefined, 5_000)
       const { attempts, tried, latency_ms } = (await logged()) ?? { attempts: 0, tried: [], latency_ms: 0 }
       expect(tried.map(({ model, outcome }) => ({ model, outcome }))).toEqual(routing.attempts)
@@ -677,7 +679,9 @@ describe('usage of a whole gateway', () => {
       const log = await get('/api/v1/requests')
       expect(log.headers.get('x-request-id')).toMatch(/^req_/)
       const { data } = (await log.json()) as { data: Record<string, unknown>[] }
-      expect(data.map(one => [one.request_id, one.streamed, one.dialect, one.routing_mode, one.metadata])).toEqual([
+      expect(
+        data.map(item => [item.request_id, item.streamed, item.dialect, item.routing_mode, item.metadata]),
+      ).toEqual([
         [ids[0], true, 'native', 'auto', { team: '=search' }],
         [ids[1], false, 'native', 'manual', { team: '=search' }],
       ])

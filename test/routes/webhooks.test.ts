@@ -10,7 +10,7 @@ import { actingAs } from '../../src/core/audit/audit.ts'
 import { disabledAfterMs, maximumPending, maximumRefused, retryWaitsMs } from '../../src/core/webhooks/events.ts'
 import { enqueueEvent, retentionDeadlineMs } from '../../src/database/repositories/audit.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
-import { addMember, ask, createKeyFor, owner, type Person } from '../harness/users.ts'
+import { addMember, createKeyFor, owner, type Person, sendRequest } from '../harness/users.ts'
 
 type Received = { readonly path: string; readonly headers: Headers; readonly body: string }
 
@@ -39,7 +39,7 @@ afterAll(async () => {
 
 type Webhook = ShownWebhook & { secret: string; error: { code: string; param: string | null } }
 const call = <T = Webhook>(person: Person, method: string, path: string, body?: unknown) =>
-  ask<T>(gateway, method, `/api/v1/webhooks${path}`, { token: person.token, body })
+  sendRequest<T>(gateway, method, `/api/v1/webhooks${path}`, { token: person.token, body })
 let paths = 0
 async function webhook(person: Person, events?: readonly string[]) {
   const path = `/hook${++paths}`
@@ -48,9 +48,9 @@ async function webhook(person: Person, events?: readonly string[]) {
   expect(status).toBe(201)
   return { ...body, path }
 }
-const deliveriesOf = async (person: Person, id: string) =>
+const getDeliveries = async (person: Person, id: string) =>
   (await call<{ data: ShownDelivery[] }>(person, 'GET', `/${id}/deliveries`)).body.data
-const at = (path: string) => received.filter(one => one.path === path)
+const at = (path: string) => received.filter(item => item.path === path)
 const run = () => gateway.deps.webhooks.worker.run()
 const sql = <T>(work: Parameters<typeof gateway.deps.database.run<T>>[0]) => gateway.deps.database.run(work)
 /** Makes every delivery due, as if its wait were over: also by a clock of whole milliseconds. */
@@ -60,7 +60,7 @@ const passTime = () =>
       query`update webhook_deliveries set due_at = now() - interval '1 second' where status = 'pending'`,
   )
 
-function signatureOf({ headers, body }: Received, secret: string): string {
+function getSignature({ headers, body }: Received, secret: string): string {
   const key = Buffer.from(secret.slice('whsec_'.length), 'base64')
   const signed = `${headers.get('webhook-id')}.${headers.get('webhook-timestamp')}.${body}`
   return `v1,${createHmac('sha256', key).update(signed).digest('base64')}`
@@ -71,17 +71,17 @@ describe('webhook', () => {
     const person = await owner(gateway)
     const { id, path, secret } = await webhook(person, ['key.created'])
     const key = await createKeyFor(gateway, person, 'production')
-    await ask(gateway, 'DELETE', `/api/v1/keys/${key.id}`, { token: person.token })
+    await sendRequest(gateway, 'DELETE', `/api/v1/keys/${key.id}`, { token: person.token })
     await run()
-    const [one, ...others] = at(path)
-    if (one === undefined) throw new Error('nothing arrived')
+    const [item, ...others] = at(path)
+    if (item === undefined) throw new Error('nothing arrived')
     expect(others).toEqual([])
-    expect(JSON.parse(one.body)).toMatchObject({ type: 'key.created', data: { key_id: key.id, name: 'production' } })
-    expect(one.body).not.toContain(key.key.slice(20))
-    expect(one.headers.get('webhook-signature')).toBe(signatureOf(one, secret))
-    const [logged] = await deliveriesOf(person, id)
+    expect(JSON.parse(item.body)).toMatchObject({ type: 'key.created', data: { key_id: key.id, name: 'production' } })
+    expect(item.body).not.toContain(key.key.slice(20))
+    expect(item.headers.get('webhook-signature')).toBe(getSignature(item, secret))
+    const [logged] = await getDeliveries(person, id)
     expect(logged).toMatchObject({
-      id: one.headers.get('webhook-id'),
+      id: item.headers.get('webhook-id'),
       status: 'delivered',
       attempts: 1,
       response_status: 204,
@@ -95,7 +95,7 @@ describe('webhook', () => {
     statuses.set(path, 500)
     await createKeyFor(gateway, person)
     await run()
-    expect((await deliveriesOf(person, id))[0]).toMatchObject({ status: 'pending', attempts: 1, error: 'status' })
+    expect((await getDeliveries(person, id))[0]).toMatchObject({ status: 'pending', attempts: 1, error: 'status' })
     await run()
     expect(at(path)).toHaveLength(1)
     await passTime()
@@ -105,7 +105,7 @@ describe('webhook', () => {
     expect(others).toEqual([])
     expect(second?.headers.get('webhook-id')).toBe(first?.headers.get('webhook-id') ?? '')
     expect(second?.body).toBe(first?.body ?? '')
-    expect((await deliveriesOf(person, id))[0]).toMatchObject({ status: 'delivered', attempts: 2 })
+    expect((await getDeliveries(person, id))[0]).toMatchObject({ status: 'delivered', attempts: 2 })
   })
 
   test('shows its secret once, stores it sealed, and signs with both secrets during a rotation', async () => {
@@ -117,10 +117,10 @@ describe('webhook', () => {
     const rotated = await call(person, 'POST', `/${made.id}/rotate`, { overlap_seconds: 3600 })
     expect((await call(person, 'POST', `/${made.id}/test`)).status).toBe(202)
     await run()
-    const [one] = at(made.path)
-    if (one === undefined) throw new Error('nothing arrived')
-    const both = [rotated.body.secret, made.secret].map(secret => signatureOf(one, secret)).join(' ')
-    expect(one.headers.get('webhook-signature')).toBe(both)
+    const [item] = at(made.path)
+    if (item === undefined) throw new Error('nothing arrived')
+    const both = [rotated.body.secret, made.secret].map(secret => getSignature(item, secret)).join(' ')
+    expect(item.headers.get('webhook-signature')).toBe(both)
     await call(person, 'POST', `/${made.id}/rotate`, { overlap_seconds: 0 })
     await call(person, 'POST', `/${made.id}/test`)
     await run()
@@ -145,18 +145,18 @@ describe('webhook', () => {
     await run()
     const [shown] = (await call<{ data: ShownWebhook[] }>(person, 'GET', '')).body.data
     expect(shown).toMatchObject({ enabled: false, disabled_by: 'failures' })
-    expect((await deliveriesOf(person, id))[0]).toMatchObject({ status: 'failed', response_status: 503 })
+    expect((await getDeliveries(person, id))[0]).toMatchObject({ status: 'failed', response_status: 503 })
     await createKeyFor(gateway, person)
-    expect(await deliveriesOf(person, id)).toHaveLength(1)
+    expect(await getDeliveries(person, id)).toHaveLength(1)
     expect((await call(person, 'POST', `/${id}/test`)).status).toBe(409)
     expect((await call(person, 'PATCH', `/${id}`, { enabled: true })).body).toMatchObject({
       enabled: true,
       failing_since: null,
     })
-    const log = await ask<{ data: { action: string }[] }>(gateway, 'GET', '/api/v1/audit?actor=system', {
+    const log = await sendRequest<{ data: { action: string }[] }>(gateway, 'GET', '/api/v1/audit?actor=system', {
       token: person.token,
     })
-    expect(log.body.data.map(one => one.action)).toContain('webhook.disabled')
+    expect(log.body.data.map(item => item.action)).toContain('webhook.disabled')
   })
 
   test('stays enabled when the gateway cannot read its secret for a day', async () => {
@@ -173,7 +173,7 @@ describe('webhook', () => {
         query`update webhook_deliveries set attempts = ${retryWaitsMs.length} where endpoint_id = ${id}`,
     )
     await run()
-    expect((await deliveriesOf(person, id))[0]).toMatchObject({ status: 'failed', error: 'secret_unreadable' })
+    expect((await getDeliveries(person, id))[0]).toMatchObject({ status: 'failed', error: 'secret_unreadable' })
     expect((await call<{ data: ShownWebhook[] }>(person, 'GET', '')).body.data[0]?.enabled).toBe(true)
   })
 
@@ -184,7 +184,7 @@ describe('webhook', () => {
     await createKeyFor(gateway, person)
     await run()
     expect((await call<{ data: ShownWebhook[] }>(person, 'GET', '')).body.data[0]?.enabled).toBe(false)
-    expect((await deliveriesOf(person, id))[0]).toMatchObject({ status: 'failed', attempts: 1 })
+    expect((await getDeliveries(person, id))[0]).toMatchObject({ status: 'failed', attempts: 1 })
   })
 
   test('can be claimed by one sender, and again after the lease of a killed one', async () => {
@@ -205,7 +205,7 @@ describe('webhook', () => {
     expect(await settleDelivery(database, lost, { status: 500, error: 'status', durationMs: 1 }, now)).toBeNull()
     if (again === undefined) throw new Error('nothing was claimed')
     expect(await settleDelivery(database, again, { status: 200, error: null, durationMs: 1 }, now)).toBe('delivered')
-    expect((await deliveriesOf(person, id))[0]?.status).toBe('delivered')
+    expect((await getDeliveries(person, id))[0]?.status).toBe('delivered')
   })
 
   test('delivers an event that several gateways report once', async () => {
@@ -215,34 +215,34 @@ describe('webhook', () => {
     const event = { type: 'model.unhealthy', key: 'model.unhealthy a/b 1', data: { model: 'a/b' } } as const
     for (let count = 0; count < 3; count++)
       await database.run(({ sql: query }) => query.begin(step => enqueueEvent(step, null, event)))
-    expect(await deliveriesOf(person, id)).toHaveLength(1)
+    expect(await getDeliveries(person, id)).toHaveLength(1)
   })
 
   test('receives only events of its project, which name it', async () => {
     const person = await owner(gateway)
     const as = <T>(method: string, path: string, body?: unknown) =>
-      ask<T>(gateway, method, `/api/v1${path}`, { token: person.token, body })
+      sendRequest<T>(gateway, method, `/api/v1${path}`, { token: person.token, body })
     const project = async (name: string) => (await as<{ id: string }>('POST', '/projects', { name })).body.id
-    const [one, other] = [await project('search'), await project('chat')]
+    const [text, other] = [await project('search'), await project('chat')]
     const [ofAll, ofOne] = [await webhook(person), await webhook(person)]
     expect((await call(person, 'PATCH', `/${ofOne.id}`, { project_id: 'prj_missing' })).status).toBe(404)
-    expect((await call(person, 'PATCH', `/${ofOne.id}`, { project_id: one })).body.project_id).toBe(one)
+    expect((await call(person, 'PATCH', `/${ofOne.id}`, { project_id: text })).body.project_id).toBe(text)
     const key = async (name: string, projectId: string | null) =>
       (await as<{ id: string }>('POST', '/keys', { name, project_id: projectId })).body.id
-    const [inOne] = [await key('in one', one), await key('in the other', other), await key('in none', null)]
+    const [inOne] = [await key('in one', text), await key('in the other', other), await key('in none', null)]
     const rotated = await as<{ id: string }>('POST', `/keys/${inOne}/rotate`, {})
     await as('DELETE', `/keys/${rotated.body.id}`)
     const told = async (id: string) =>
-      (await deliveriesOf(person, id))
+      (await getDeliveries(person, id))
         .map(({ type, body }) => {
           const { data } = JSON.parse(body)
           return [type, data.name, data.project_id ?? null, data.project_name ?? null]
         })
         .sort()
     const ofProject = [
-      ['key.revoked', 'in one', one, 'search'],
-      ['key.created', 'in one', one, 'search'],
-      ['key.created', 'in one', one, 'search'],
+      ['key.revoked', 'in one', text, 'search'],
+      ['key.created', 'in one', text, 'search'],
+      ['key.created', 'in one', text, 'search'],
     ]
     expect(await told(ofOne.id)).toEqual(ofProject.sort())
     expect(await told(ofAll.id)).toEqual(
@@ -308,13 +308,13 @@ describe('webhook', () => {
         select count(*)::int, min(id) as oldest from webhook_deliveries where endpoint_id = ${id} and error = 'queue_full'`,
     )
     expect(rows[0]).toEqual({ count: maximumRefused, oldest: 'msg_00r102' })
-    const [full, last] = await deliveriesOf(person, id)
+    const [full, last] = await getDeliveries(person, id)
     expect(full).toMatchObject({ status: 'failed', error: 'queue_full', attempts: 0 })
     expect(last).toMatchObject({ status: 'pending', error: null })
     for (const rest of ['/test', `/deliveries/${full?.id}/redeliver`])
       expect((await call(person, 'POST', `/${id}${rest}`)).body.error.code).toBe('conflict')
     await run()
-    expect(at(path).map(one => JSON.parse(one.body).data.key_id)).toEqual([kept.id])
+    expect(at(path).map(item => JSON.parse(item.body).data.key_id)).toEqual([kept.id])
     await sql(({ sql: query }) => query`delete from webhook_deliveries where id like 'msg_00%' and endpoint_id = ${id}`)
     expect((await call(person, 'POST', `/${id}/deliveries/${full?.id}/redeliver`)).status).toBe(202)
     await run()
@@ -326,7 +326,7 @@ describe('webhook', () => {
     const { id, path } = await webhook(person, ['key.created'])
     const second = await webhook(person, ['key.revoked'])
     await createKeyFor(gateway, person)
-    const [delivery] = await deliveriesOf(person, id)
+    const [delivery] = await getDeliveries(person, id)
     const again = (who: Person, endpoint: string) =>
       call(who, 'POST', `/${endpoint}/deliveries/${delivery?.id}/redeliver`)
     expect((await again(person, id)).body.error.code).toBe('conflict')
@@ -339,13 +339,18 @@ describe('webhook', () => {
     const [first, repeated] = at(path)
     expect(repeated?.headers.get('webhook-id')).toBe(first?.headers.get('webhook-id') ?? '')
     expect(repeated?.body).toBe(first?.body ?? '')
-    expect((await deliveriesOf(person, id))[0]).toMatchObject({ status: 'pending', attempts: 1, body: first?.body })
+    expect((await getDeliveries(person, id))[0]).toMatchObject({ status: 'pending', attempts: 1, body: first?.body })
     await call(person, 'PATCH', `/${id}`, { enabled: false })
     await sql(({ sql: query }) => query`update webhook_deliveries set status = 'failed' where endpoint_id = ${id}`)
     expect((await again(person, id)).body.error.code).toBe('conflict')
-    const log = await ask<{ data: { action: string }[] }>(gateway, 'GET', '/api/v1/audit?action=webhook.redelivered', {
-      token: person.token,
-    })
+    const log = await sendRequest<{ data: { action: string }[] }>(
+      gateway,
+      'GET',
+      '/api/v1/audit?action=webhook.redelivered',
+      {
+        token: person.token,
+      },
+    )
     expect(log.body.data).toHaveLength(1)
   })
 
@@ -357,7 +362,7 @@ describe('webhook', () => {
     expect(rejected).toHaveLength(2)
     expect(rejected[0]?.body.error.code).toBe('requests_per_minute_exceeded')
     expect(Number(rejected[0]?.headers.get('retry-after'))).toBeGreaterThan(0)
-    expect(await deliveriesOf(person, id)).toHaveLength(10)
+    expect(await getDeliveries(person, id)).toHaveLength(10)
     expect((await call(other, 'POST', `/${(await webhook(other)).id}/test`)).status).toBe(202)
   })
 
@@ -393,6 +398,6 @@ describe('webhook', () => {
     const actor = { kind: 'user', userId: person.id, address: '192.0.2.1' } as const
     expect(await removeUser(actingAs(database, actor), person.accountId, person.id, member.id)).toBe('done')
     await run()
-    expect(at(path).map(one => JSON.parse(one.body).data.key_id)).toEqual([id])
+    expect(at(path).map(item => JSON.parse(item.body).data.key_id)).toEqual([id])
   })
 })

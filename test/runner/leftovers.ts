@@ -8,7 +8,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 const lookEveryMs = 50
 
 /** Returns the IDs of all processes that use `folder` for temporary files, and of their descendants. */
-export function processesOf(folder: string): readonly number[] {
+export function getProcesses(folder: string): readonly number[] {
   const parents = new Map<number, number>()
   const found = new Set<number>()
   for (const pid of processIds()) {
@@ -29,10 +29,10 @@ export function processesOf(folder: string): readonly number[] {
  * Ends all processes of a run: by SIGINT, at which a Postgres and a Redis remove what they share with others, and after
  * `graceMs` by SIGKILL. Resolves when none runs.
  */
-export async function endProcessesOf(folder: string, graceMs: number): Promise<void> {
+export async function getEndProcesses(folder: string, graceMs: number): Promise<void> {
   const told = new Set<number>()
   for (const since = performance.now(); ; await Bun.sleep(lookEveryMs)) {
-    const running = processesOf(folder)
+    const running = getProcesses(folder)
     if (running.length === 0) return
     const isOver = performance.now() - since > graceMs
     for (const pid of running) if (isOver || !told.has(pid)) signal(pid, isOver ? 'SIGKILL' : 'SIGINT')
@@ -41,10 +41,10 @@ export async function endProcessesOf(folder: string, graceMs: number): Promise<v
 }
 
 /** Returns the command line of a process. */
-export const commandOf = (pid: number) => read(pid, 'cmdline').replaceAll('\0', ' ')
+export const getCommand = (pid: number) => read(pid, 'cmdline').replaceAll('\0', ' ')
 
 /** Returns the processor time in seconds of a running process and of its ended children; 0 where this is unknown. */
-export function cpuSecondsOf(pid: number): number {
+export function getCpuSeconds(pid: number): number {
   const stat = read(pid, 'stat')
   const times = stat
     .slice(stat.lastIndexOf(')') + 2)

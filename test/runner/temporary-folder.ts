@@ -16,7 +16,7 @@ const prefix = 'gateway-ai-run-'
 export function makeTemporaryFolder(): string {
   const place = tmpdir().includes(prefix) || !isMemoryUsable() ? tmpdir() : memoryFolder
   // A run that was killed left its folder.
-  for (const name of readdirSync(place).filter(one => one.startsWith(prefix)))
+  for (const name of readdirSync(place).filter(text => text.startsWith(prefix)))
     if (Date.now() - statSync(join(place, name)).mtimeMs > dayMs) removeTemporaryFolder(join(place, name))
   const folder = mkdtempSync(join(place, prefix))
   // A Postgres in it runs as another user.

@@ -47,7 +47,7 @@ afterAll(async () => {
 })
 
 /** Waits for the newest row of an account. */
-async function rowOf(accountId: string): Promise<UsageRow> {
+async function getRow(accountId: string): Promise<UsageRow> {
   const newest = () =>
     gateway.deps.database.run(({ orm }) =>
       orm
@@ -102,10 +102,12 @@ for (const [ending, leave] of Object.entries(endings))
             const took = (upstream.ledger().at(-1)?.abortedAt ?? Number.POSITIVE_INFINITY) - left
             figures.push(took)
 
-            const row = await rowOf(account.id)
+            const row = await getRow(account.id)
             expect([row.status, row.errorCode, row.finishReason]).toEqual(['client_closed', null, null])
             const limits = plans.usage
-            expect(gateway.deps.meter.standing(account.id, limits)?.seats.remaining).toBe(limits.concurrentRequests)
+            expect(gateway.deps.meter.quotaStatus(account.id, limits)?.reservations.remaining).toBe(
+              limits.concurrentRequests,
+            )
             if (prompt === 'hang') {
               expect([row.outputTokens > 0, row.inputTokens > 0, row.estimated]).toEqual([true, true, true])
               expect(row.billedMicrocents).toBeGreaterThan(0)

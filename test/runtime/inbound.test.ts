@@ -88,7 +88,7 @@ describe('idle timeout after a response [B12]', () => {
     if (server === null) throw new Error('it listens')
     const timeout = spyOn(server, 'timeout')
     const told = () => timeout.mock.calls.splice(0).map(([, seconds]) => seconds)
-    const ask = (fields: object, headers: Record<string, string> = { connection: 'close' }) =>
+    const send = (fields: object, headers: Record<string, string> = { connection: 'close' }) =>
       exchangeRaw(server.port ?? 0, chat(prompt('Hi', fields), headers))
     try {
       for (const [fields, status] of [
@@ -96,13 +96,13 @@ describe('idle timeout after a response [B12]', () => {
         [{ stream: true }, 200],
         [{ model: 'unknown', stream: true }, 404],
       ] as const)
-        expect([(await ask({ max_tokens: 16, ...fields }))?.status, told()]).toEqual([status, [0, 60]])
+        expect([(await send({ max_tokens: 16, ...fields }))?.status, told()]).toEqual([status, [0, 60]])
       const { socket, received } = await openRaw(server.port ?? 0, chat(prompt('flood', { stream: true })))
       await eventually(() => received() !== '', 5_000)
       socket.destroy()
       await eventually(() => timeout.mock.calls.length === 2, 5_000)
       expect(told()).toEqual([0, 60])
-      expect([(await ask({ n: -1 }))?.status, told()]).toEqual([400, []])
+      expect([(await send({ n: -1 }))?.status, told()]).toEqual([400, []])
     } finally {
       await server.stop(true)
     }
@@ -190,13 +190,13 @@ describe('request size [B14]', () => {
   })
 
   test('returns 431 for headers or a URL of 20 KB', async () => {
-    const ask = (target: string, headers: Record<string, string>) =>
+    const send = (target: string, headers: Record<string, string>) =>
       exchangeRaw(gateway.port, rawText(`GET ${target}`, { host: 'localhost', connection: 'close', ...headers }))
-    expect((await ask('/healthz', { 'x-long': 'a'.repeat(20_000) }))?.status).toBe(431)
-    expect((await ask(`/${'a'.repeat(20_000)}`, {}))?.status).toBe(431)
+    expect((await send('/healthz', { 'x-long': 'a'.repeat(20_000) }))?.status).toBe(431)
+    expect((await send(`/${'a'.repeat(20_000)}`, {}))?.status).toBe(431)
     const many = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`x-${index}`, '1']))
-    expect((await ask('/healthz', many))?.status).toBe(431)
-    expect((await ask('/healthz', {}))?.status).toBe(200)
+    expect((await send('/healthz', many))?.status).toBe(431)
+    expect((await send('/healthz', {}))?.status).toBe(200)
   })
 })
 

@@ -30,7 +30,7 @@ test('start: answers /healthz and rejects other requests with 503 and retry-afte
   )
   await stopProcesses()
   silent.close()
-  for (const one of [alive, other]) expect([one?.status, await one?.json()]).toEqual([200, health])
+  for (const response of [alive, other]) expect([response?.status, await response?.json()]).toEqual([200, health])
   expect([ready?.status, chat?.status, chat?.headers.get('retry-after')]).toEqual([503, 503, '1'])
   expect(await chat?.json()).toMatchObject({ error: { code: 'service_unavailable' } })
   expect((await ended).stdout).not.toContain('"event":"ready"')

@@ -10,7 +10,7 @@ import {
   dataFolder,
   freshFolder,
   type GatewayProcess,
-  ledgerOf,
+  getLedger,
   run,
   startProcess,
   stopProcesses,
@@ -196,7 +196,7 @@ describe('stop and restart', () => {
     expect(await stream.lastEvent()).toMatchObject({ type: 'error', error: { code: 'service_unavailable' } })
     expect(stream.text()).not.toContain('"type":"done"')
     expect(await again.exited).toBe(0)
-    const rows = await ledgerOf(folder)
+    const rows = await getLedger(folder)
     const row = rows.find(({ requestId }) => requestId === stream.id)
     expect(row).toMatchObject({ status: 'failed', errorCode: 'service_unavailable' })
     expect(row?.outputTokens).toBeGreaterThan(0)
@@ -216,7 +216,7 @@ async function openStream(gateway: GatewayProcess, prompt: string, ownKey = key)
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
   let text = ''
   let over = false
-  const reading = (async () => {
+  const scan = (async () => {
     for await (const piece of response.body ?? []) {
       text += decoder.decode(piece, { stream: true })
       begin()
@@ -233,7 +233,7 @@ async function openStream(gateway: GatewayProcess, prompt: string, ownKey = key)
     text: () => text,
     isOver: () => over,
     async lastEvent(): Promise<unknown> {
-      await reading
+      await scan
       const lines = text.split('\n').filter(line => line.startsWith('data: '))
       return JSON.parse(lines.at(-1)?.slice(6) ?? 'null')
     },

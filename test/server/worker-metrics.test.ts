@@ -32,7 +32,7 @@ function family(count: number, deaf: readonly number[] = []) {
         gathering.hear(
           peer,
           pass(message),
-          workers.map(one => one.peer),
+          workers.map(item => item.peer),
         ),
       )
     const siblings = createSiblings({ worker, answerMs: patient.workerFiguresMs }, { send: up }, () => [

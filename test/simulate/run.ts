@@ -8,7 +8,7 @@ import { addEntry, emptyCell } from '../../src/learning/learning-cell.ts'
 import {
   attainable,
   gains,
-  leaderOf,
+  getLeader,
   leaving,
   mean,
   nothingToLearn,
@@ -48,7 +48,7 @@ const simulate = command({
     for (const row of rows) {
       // The work blocks the event loop.
       progress.draw()
-      const text = lineOf(row)
+      const text = getLine(row)
       progress.clear()
       print(text)
       done++
@@ -71,7 +71,7 @@ function reportOn(world: World): readonly Row[] {
     `${world.tasks.length} tasks × ${settings.accounts} accounts × ${settings.requests} requests, ${world.models.length} models; one query type an account.`,
     `${percent(settings.namedShare)} of requests name a model, evenly one of the ${settings.namedModels} best in the catalogue; the others are routed by the catalogue's`,
     "figure (a model's mean over all tasks) and what was learnt. Prompts are drawn with replacement, so task means are true.",
-    `Attainable gain: mean over tasks of (best model within 0.20 of the leader − the leader, ${world.models[leaderOf(world)]}) = ${attainable(world).toFixed(4)}`,
+    `Attainable gain: mean over tasks of (best model within 0.20 of the leader − the leader, ${world.models[getLeader(world)]}) = ${attainable(world).toFixed(4)}`,
     '',
     'share of the attainable gain, automatic requests',
     ['requests', () => windows.map(({ from, to }) => `${from}–${to}`)],
@@ -90,8 +90,8 @@ function reportOn(world: World): readonly Row[] {
     ['its answers until left', () => [`median ${left().median}`, `90 % ${left().ninetieth}`]],
     ['left within 60', () => [percent(left().within60)]],
     '',
-    ['one entry into its cell', () => [`${microsOf(updates()).toFixed(2)} µs`]],
-    [`estimates of ${world.models.length} models`, () => [`${microsOf(estimates(world)).toFixed(2)} µs`]],
+    ['one entry into its cell', () => [`${getMicros(updates()).toFixed(2)} µs`]],
+    [`estimates of ${world.models.length} models`, () => [`${getMicros(estimates(world)).toFixed(2)} µs`]],
   ]
 }
 
@@ -149,7 +149,7 @@ function estimates({ figures }: World): (round: number) => void {
 }
 
 /** Returns the CPU time of this process, which other load hardly affects. */
-function microsOf(work: (round: number) => void): number {
+function getMicros(work: (round: number) => void): number {
   const rounds = 50_000
   const run = () => {
     const began = process.cpuUsage()
@@ -160,7 +160,7 @@ function microsOf(work: (round: number) => void): number {
   return Math.min(run(), run(), run())
 }
 
-function lineOf(row: Row): string {
+function getLine(row: Row): string {
   if (typeof row === 'string') return row
   const [name, values] = row
   return `${name.padEnd(28)}${values()

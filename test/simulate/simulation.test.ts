@@ -5,28 +5,28 @@ import { testNeeding } from '../harness/needs.ts'
 import {
   attainable,
   gains,
-  leaderOf,
+  getLeader,
+  getRandom,
+  getTask,
+  getWorld,
   leaving,
   newAccount,
   nothingToLearn,
-  randomOf,
   readWorld,
   settings,
-  taskOf,
   type World,
-  worldOf,
 } from './simulation.ts'
 
 /** Creates three models with tasks that suit them differently; `means[task][model]`. */
 function madeWorld(means: readonly (readonly number[])[]): World {
-  const random = randomOf(7)
+  const random = getRandom(7)
   const tasks = means.map((ofTask, index) =>
-    taskOf(
+    getTask(
       `task ${index}`,
       Array.from({ length: 500 }, () => ofTask.map(share => (random() < share ? 1 : 0))),
     ),
   )
-  return worldOf(['a', 'b', 'c'], tasks)
+  return getWorld(['a', 'b', 'c'], tasks)
 }
 
 const world = madeWorld([
@@ -72,7 +72,7 @@ testNeeding(
   () => {
     const shared = readWorld(path)
     const most = attainable(shared)
-    expect([shared.models[leaderOf(shared)], most.toFixed(3)]).toEqual(['llama-3.1-nemotron-51b-instruct', '0.051'])
+    expect([shared.models[getLeader(shared)], most.toFixed(3)]).toEqual(['llama-3.1-nemotron-51b-instruct', '0.051'])
     const shares = gains(shared, { ...settings, accounts: 6 }).map(gain => gain / most)
     expect(shares[1]).toBeGreaterThan(0.2)
     expect(shares[3]).toBeGreaterThan(0.5)

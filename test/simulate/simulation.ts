@@ -25,19 +25,19 @@ export function readWorld(path: string): World {
     .map(line => JSON.parse(line) as { group: string; scores: Record<string, number> })
   const models = Object.keys(rows[0]?.scores ?? {}).sort()
   const tasks = [...Map.groupBy(rows, row => row.group)].map(([name, ofTask]) =>
-    taskOf(
+    getTask(
       name,
       ofTask.map(({ scores }) => models.map(model => scores[model] ?? 0)),
     ),
   )
-  return worldOf(models, tasks)
+  return getWorld(models, tasks)
 }
 
-export function taskOf(name: string, grades: readonly (readonly number[])[]): Task {
+export function getTask(name: string, grades: readonly (readonly number[])[]): Task {
   return { name, grades, means: (grades[0] ?? []).map((_, model) => mean(grades.map(row => row[model] ?? 0))) }
 }
 
-export function worldOf(models: readonly string[], tasks: readonly Task[]): World {
+export function getWorld(models: readonly string[], tasks: readonly Task[]): World {
   return { models, tasks, figures: models.map((_, model) => mean(tasks.map(task => task.means[model] ?? 0))) }
 }
 
@@ -68,7 +68,7 @@ export const windows = [
 
 /** Returns the gain of the best model within the bound over the catalog's best, averaged over tasks. */
 export function attainable(world: World, tasks: readonly Task[] = world.tasks): number {
-  const leader = leaderOf(world)
+  const leader = getLeader(world)
   const within = (model: number) => figure(world, leader) - figure(world, model) <= 0.2
   return mean(tasks.map(({ means }) => Math.max(...means.filter((_, model) => within(model))) - (means[leader] ?? 0)))
 }
@@ -81,13 +81,13 @@ export function gains(world: World, given: Settings, tasks: readonly Task[] = wo
   const sums = windows.map(() => ({ gain: 0, count: 0 }))
   for (const task of tasks)
     for (let number = 0; number < given.accounts; number++) {
-      const account = newAccount(world, given, seedOf(task.name) + number)
+      const account = newAccount(world, given, getSeed(task.name) + number)
       for (let request = 1; request <= given.requests; request++) {
         const { model, isNamed } = account.choose()
         account.hear(model, account.pick(task.grades)[model] ?? 0)
         const sum = sums[windows.findIndex(({ from, to }) => request >= from && request <= to)]
         if (isNamed || sum === undefined) continue
-        sum.gain += (task.means[model] ?? 0) - (task.means[leaderOf(world)] ?? 0)
+        sum.gain += (task.means[model] ?? 0) - (task.means[getLeader(world)] ?? 0)
         sum.count++
       }
     }
@@ -100,7 +100,7 @@ export function nothingToLearn(world: World): World {
   const grades = world.tasks.flatMap(task =>
     Array.from({ length: 1_000 }, (_, index) => task.grades[index % task.grades.length] ?? []),
   )
-  return worldOf(world.models, [taskOf('all', grades)])
+  return getWorld(world.models, [getTask('all', grades)])
 }
 
 export type Leaving = {
@@ -118,7 +118,7 @@ export function leaving(world: World, given: Settings): Leaving {
   const counts: number[] = []
   for (const task of world.tasks)
     for (let number = 0; number < given.accounts; number++) {
-      const count = answersUntilLeft(world, given, task, seedOf(task.name) + 1_000 + number)
+      const count = answersUntilLeft(world, given, task, getSeed(task.name) + 1_000 + number)
       if (count !== null) counts.push(count)
     }
   counts.sort((left, right) => left - right)
@@ -153,14 +153,14 @@ function answersUntilLeft(world: World, given: Settings, task: Task, seed: numbe
 
 /** Creates an account with one query type, with its learning data and routing. */
 export function newAccount(world: World, given: Settings, seed: number) {
-  const random = randomOf(seed)
+  const random = getRandom(seed)
   const cells: LearningCell[] = world.models.map(() => emptyCell)
   const scored = world.figures.map((score, model) => ({ model, score })).sort((left, right) => right.score - left.score)
   const namable = scored.slice(0, given.namedModels)
   let leans: LearnedBias[] = world.models.map(() => ({ bias: 0, entries: 0 }))
   let ordered = scored
   let at = 0
-  const leanOf = ({ model }: { readonly model: number }) => leans[model] ?? null
+  const findLean = ({ model }: { readonly model: number }) => leans[model] ?? null
   const leader = () => ordered[0]?.model ?? 0
 
   return {
@@ -171,7 +171,7 @@ export function newAccount(world: World, given: Settings, seed: number) {
     choose() {
       if (random() < given.namedShare)
         return { model: namable[Math.floor(random() * namable.length)]?.model ?? 0, isNamed: true }
-      return { model: explore(ordered, leanOf, () => true, random).ordered[0]?.model ?? 0, isNamed: false }
+      return { model: explore(ordered, findLean, () => true, random).ordered[0]?.model ?? 0, isNamed: false }
     },
     hear(model: number, quality: number) {
       // A hundred requests per day.
@@ -182,7 +182,7 @@ export function newAccount(world: World, given: Settings, seed: number) {
         bias,
         entries: cells[index]?.entries ?? 0,
       }))
-      ordered = applyLearnedBias(scored, leanOf)
+      ordered = applyLearnedBias(scored, findLean)
     },
   }
 }
@@ -198,7 +198,7 @@ const sample = {
   enhanced: false,
 }
 
-export function leaderOf({ figures }: World): number {
+export function getLeader({ figures }: World): number {
   return figures.indexOf(Math.max(...figures))
 }
 
@@ -208,12 +208,12 @@ export function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length
 }
 
-function seedOf(name: string): number {
+function getSeed(name: string): number {
   return Number(Bun.hash.crc32(name))
 }
 
 /** Returns a deterministic generator of numbers from 0 to 1 (mulberry32). */
-export function randomOf(seed: number): () => number {
+export function getRandom(seed: number): () => number {
   let state = seed | 0
   return () => {
     state = (state + 0x6d2b79f5) | 0

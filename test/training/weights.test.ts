@@ -1,13 +1,13 @@
 /** The stored weights on the labeled sets beside the checkout: basic checks that they match the code. */
 import { expect } from 'bun:test'
 import { Type } from '@sinclair/typebox'
-import { openReaders } from '../../src/text/readers.ts'
+import { openPromptAnalyzer } from '../../src/text/readers.ts'
 import { readRows } from '../../src/training/data.ts'
 import { f1, weightedF1 } from '../../src/training/training-job.ts'
 import { courses, examplesIn } from '../../src/training/training-jobs.ts'
 import { testNeeding } from '../harness/needs.ts'
 
-const readMessages = openReaders().read
+const readMessages = openPromptAnalyzer().read
 const read = (text: string) => readMessages([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 
 const Query = Type.Object({

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { checkUrl, isPublicAddress } from '../../src/core/validation/public-address.ts'
 import { insideV4, insideV6, payloads } from './payloads.ts'
-import { page, pathOf, publicAddresses, type Rig, redirectTo, startRig } from './rig.ts'
+import { getPath, page, publicAddresses, type Rig, redirectTo, startRig } from './rig.ts'
 
 setDefaultTimeout(240_000)
 
@@ -13,7 +13,7 @@ let rig: Rig
 beforeAll(async () => {
   rig = await startRig({
     page(socket, request) {
-      const path = pathOf(request)
+      const path = getPath(request)
       const [, kind, index] = /^\/(302|chain)\/(\d+)/.exec(path) ?? []
       if (kind === '302') socket.end(redirectTo(all[Number(index)] ?? ''))
       else if (kind === 'chain') socket.end(redirectTo(`/302/${index}`, 307))
@@ -162,24 +162,24 @@ describe('page fetcher limits', () => {
     const clock = { now: () => now, monotonic: () => 0, sleep: async () => {} }
     const limited = await startRig({
       clock,
-      page: (socket, request) => socket.end(pathOf(request) === '/away' ? redirectTo('/') : page('<p>Here.</p>')),
+      page: (socket, request) => socket.end(getPath(request) === '/away' ? redirectTo('/') : page('<p>Here.</p>')),
     })
     const read = async (url: string, accountId: string) =>
       'code' in (await limited.reader.read(url, { accountId, signal: new AbortController().signal }))
-    const one = async (count: number, url: (index: number) => string, account: (index: number) => string) => {
+    const item = async (count: number, url: (index: number) => string, account: (index: number) => string) => {
       let refused = 0
       for (let index = 0; index < count; index++) if (await read(url(index), account(index))) refused += 1
       return refused
     }
     expect(
-      await one(
+      await item(
         32,
         index => `http://h${index}.example.com/`,
         () => 'busy',
       ),
     ).toBe(2)
     expect(
-      await one(
+      await item(
         12,
         () => 'http://popular.example.com/',
         index => `a${index}`,
@@ -187,7 +187,7 @@ describe('page fetcher limits', () => {
     ).toBe(2)
     // A redirect counts as a page of the host too.
     expect(
-      await one(
+      await item(
         6,
         () => 'http://moved.example.com/away',
         index => `b${index}`,
@@ -195,7 +195,7 @@ describe('page fetcher limits', () => {
     ).toBe(1)
     now += 60_001
     expect(
-      await one(
+      await item(
         1,
         () => 'http://popular.example.com/',
         () => 'busy',
@@ -208,7 +208,7 @@ describe('page fetcher limits', () => {
     const listed = await startRig({
       isListed: url => new URL(url).hostname === 'evil.example.net',
       page: (socket, request) =>
-        socket.end(pathOf(request) === '/to' ? redirectTo('http://evil.example.net/') : page('<p>x')),
+        socket.end(getPath(request) === '/to' ? redirectTo('http://evil.example.net/') : page('<p>x')),
     })
     expect(await listed.read('http://evil.example.net/')).toMatchObject({ code: 'refused' })
     expect(await listed.read('http://fine.example.com/to')).toMatchObject({ code: 'refused' })

@@ -28,7 +28,9 @@ const disguises = [
   (text: string) => [...text].join('\u200b'),
   (text: string) => `\u202e${[...text].reverse().join('')}\u202c`,
   (text: string) =>
-    [...text].map(one => (one.charCodeAt(0) < 0x7f ? String.fromCodePoint(0xe0000 + one.charCodeAt(0)) : one)).join(''),
+    [...text]
+      .map(name => (name.charCodeAt(0) < 0x7f ? String.fromCodePoint(0xe0000 + name.charCodeAt(0)) : name))
+      .join(''),
   (text: string) => text.replaceAll(' ', '\u00a0').replaceAll('\n', '\r\n\u2028'),
 ] as const
 

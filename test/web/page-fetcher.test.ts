@@ -10,8 +10,8 @@ import { systemClock } from '../../src/database/clock.ts'
 import { cpuMs } from '../harness/cpu.ts'
 import { eventually } from '../harness/eventually.ts'
 import { patient } from '../harness/patience.ts'
-import { minimalPdf, pdfOf } from './pdfs.ts'
-import { page, pathOf, publicAddresses, type Rig, redirectTo, startRig } from './rig.ts'
+import { getPdf, minimalPdf } from './pdfs.ts'
+import { getPath, page, publicAddresses, type Rig, redirectTo, startRig } from './rig.ts'
 
 setDefaultTimeout(240_000)
 
@@ -28,7 +28,7 @@ beforeAll(async () => {
   await new Promise<void>(resolve => secure.listen(0, '127.0.0.1', resolve))
   const address = secure.address()
   rig = await startRig({
-    page: (socket, request) => (behaviours[pathOf(request)] ?? (() => socket.end(page('<p>x</p>'))))(socket, request),
+    page: (socket, request) => (behaviours[getPath(request)] ?? (() => socket.end(page('<p>x</p>'))))(socket, request),
     secure: {
       port: typeof address === 'object' && address !== null ? address.port : 0,
       certificateAuthority: certificate('authority.pem'),
@@ -103,10 +103,10 @@ describe('page fetcher on ordinary pages', () => {
     expect(all.length).toBeGreaterThanOrEqual(200)
     const wrong: unknown[] = []
     const work = async () => {
-      for (let one = all.pop(); one !== undefined; one = all.pop()) {
-        const [charset, expected, bytes] = one.text
-        const [coding, compress] = one.coding
-        const [type, dress] = one.kind
+      for (let item = all.pop(); item !== undefined; item = all.pop()) {
+        const [charset, expected, bytes] = item.text
+        const [coding, compress] = item.coding
+        const [type, dress] = item.kind
         const read = await servedBytes(
           compress(dress(bytes, charset)),
           `${type}; charset=${charset}`,
@@ -292,10 +292,10 @@ describe('page fetcher on invalid pages', () => {
     ],
     'a page called a PDF': ['unreadable', socket => socket.end(page('<p>no PDF', 'application/pdf'))],
     'a PDF that is broken': ['unreadable', socket => socket.end(page('%PDF-1.7\ngarbage', 'application/pdf'))],
-    'a PDF of which nothing can be read': ['unreadable', socket => socket.end(page(pdfOf(''), 'application/pdf'))],
+    'a PDF of which nothing can be read': ['unreadable', socket => socket.end(page(getPdf(''), 'application/pdf'))],
     'an empty page': ['unreadable', socket => socket.end(page('<script>render()</script>'))],
     'a page without end of nesting': ['unreadable', socket => socket.end(page(`${'<div>'.repeat(150_000)}x`))],
-    'a redirect to itself': ['unreachable', (socket, request) => socket.end(redirectTo(pathOf(request)))],
+    'a redirect to itself': ['unreachable', (socket, request) => socket.end(redirectTo(getPath(request)))],
     'a redirect to nowhere': ['unreachable', socket => socket.end('HTTP/1.1 302 Found\r\ncontent-length: 0\r\n\r\n')],
     'a redirect to a file': ['refused', socket => socket.end(redirectTo('file:///etc/passwd'))],
   }
@@ -345,7 +345,7 @@ describe('page fetcher on invalid pages', () => {
     const read = await Promise.all([servedBytes(hostile), servedBytes(`${'<p>word '.repeat(120_000)}`)])
     clearInterval(timer)
     process.stdout.write(`longest stall while two pages of 1 MB were read: ${longest.toFixed(0)} ms\n`)
-    expect(read.map(one => 'code' in one || one.text.length > 0)).toEqual([true, true])
+    expect(read.map(item => 'code' in item || item.text.length > 0)).toEqual([true, true])
     // Far above the actual time, far below the time of parsing here.
     expect(longest).toBeLessThan(250)
   })
@@ -360,7 +360,7 @@ describe('page fetcher on invalid pages', () => {
     const startAndLeave = async () => {
       const round = rounds++
       const abort = new AbortController()
-      const readings = Array.from({ length: 50 }, (_, index) =>
+      const analyses = Array.from({ length: 50 }, (_, index) =>
         rig.reader.read(`http://half${round}-${index}.example.com/half`, {
           accountId: `half${round}-${index}`,
           signal: abort.signal,
@@ -369,7 +369,7 @@ describe('page fetcher on invalid pages', () => {
       await eventually(() => asked > 0)
       asked = 0
       abort.abort()
-      const ends = await Promise.allSettled(readings)
+      const ends = await Promise.allSettled(analyses)
       return ends.every(({ status }) => status === 'rejected')
     }
     expect(await startAndLeave()).toBe(true)
@@ -385,8 +385,8 @@ describe('page fetcher on invalid pages', () => {
       socket.on('close', resolve)
       abort.abort()
     }
-    const reading = rig.reader.read('http://left.example.com/left', { accountId: 'acc', signal: abort.signal })
-    expect(reading).rejects.toThrow()
+    const scan = rig.reader.read('http://left.example.com/left', { accountId: 'acc', signal: abort.signal })
+    expect(scan).rejects.toThrow()
     await promise
   })
 })

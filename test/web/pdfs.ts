@@ -4,14 +4,14 @@ import { deflateSync } from 'node:zlib'
 /** Returns a PDF of 8 KB whose one page is 200 MB, compressed twice. */
 export function pdfBomb(): Buffer {
   const packed = deflateSync(deflateSync(Buffer.from('BT /F1 24 Tf 72 700 Td (a) Tj ET\n'.repeat(6_400_000))))
-  const [before = '', after = ''] = pdfOf('', '/Filter [/FlateDecode /FlateDecode]', packed.length)
+  const [before = '', after = ''] = getPdf('', '/Filter [/FlateDecode /FlateDecode]', packed.length)
     .toString('latin1')
     .split('stream\n\n')
   return Buffer.concat([Buffer.from(`${before}stream\n`), packed, Buffer.from(`\n${after}`)])
 }
 
 /** Returns a PDF of one page that shows `text`. */
-export function pdfOf(text: string, filter = '', length?: number): Buffer {
+export function getPdf(text: string, filter = '', length?: number): Buffer {
   const content = text === '' ? '' : `BT /F1 24 Tf 72 700 Td (${text}) Tj ET`
   const objects = [
     '<< /Type /Catalog /Pages 2 0 R >>',
@@ -33,4 +33,4 @@ export function pdfOf(text: string, filter = '', length?: number): Buffer {
   )
 }
 
-export const minimalPdf = pdfOf('The tide table of May')
+export const minimalPdf = getPdf('The tide table of May')

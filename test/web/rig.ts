@@ -62,7 +62,7 @@ export async function startRig({ answer = () => ({ a: [publicAddresses[0]] }), .
     asked.push(name)
     return answer(name, query)
   })
-  const isPage = (address: string) => publicAddresses.some(one => one === address)
+  const isPage = (address: string) => publicAddresses.some(publicAddress => publicAddress === address)
   const reader = createPageReader({
     clock: options.clock ?? hurried,
     resolve: createResolver(patient.nameResolutionMs, [`127.0.0.1:${dns.port}`]),
@@ -106,7 +106,7 @@ export function redirectTo(location: string, status = 302): Buffer {
   )
 }
 
-export const pathOf = (request: string) => request.split(' ')[1] ?? ''
+export const getPath = (request: string) => request.split(' ')[1] ?? ''
 
 async function listen(serve: (socket: Socket) => void): Promise<{ readonly port: number; stop(): void }> {
   const sockets = new Set<Socket>()
@@ -134,7 +134,7 @@ export async function startDns(answer: (name: string, query: number) => Answer |
   const socket = createSocket('udp4')
   let queries = 0
   socket.on('message', (message, peer) => {
-    const { name, type, end } = questionOf(message)
+    const { name, type, end } = getQuestion(message)
     const given = answer(name, queries++)
     const records: Buffer[] = []
     if (given?.cname !== undefined)
@@ -156,7 +156,7 @@ export async function startDns(answer: (name: string, query: number) => Answer |
   return { port: socket.address().port, stop: () => socket.close() }
 }
 
-function questionOf(message: Buffer): { readonly name: string; readonly type: number; readonly end: number } {
+function getQuestion(message: Buffer): { readonly name: string; readonly type: number; readonly end: number } {
   const labels: string[] = []
   let at = 12
   for (let length = message[at] ?? 0; length > 0; length = message[at] ?? 0) {

@@ -79,7 +79,7 @@ describe('insertUntrustedContent', () => {
         expect(block.split(nonce).length - 1).toBe(3)
         expect(block.match(/<<<\/?web-data/gi)).toEqual(['<<<web-data', '<<</web-data'])
         const data = block.slice(block.indexOf('>>>\n') + 4, block.lastIndexOf('<<</web-data'))
-        for (const line of data.split('\n').filter(one => one !== '')) expect(line).toMatch(/^(?:\[1\] \^?|\^)\S*$/u)
+        for (const line of data.split('\n').filter(part => part !== '')) expect(line).toMatch(/^(?:\[1\] \^?|\^)\S*$/u)
       }),
     )
   })

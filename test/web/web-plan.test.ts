@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test'
 import type { ChatRequest, Message } from '../../src/core/chat/chat.ts'
 import { webLimits, webPrices } from '../../src/core/chat/web-sources.ts'
-import { openReaders } from '../../src/text/readers.ts'
+import { openPromptAnalyzer } from '../../src/text/readers.ts'
 import { noWeb, planWebAccess, toSearchQuery } from '../../src/web/web-plan.ts'
 
 const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
 const asking = (messages: readonly Message[], web: ChatRequest['web'] = 'auto') => ({ messages, web })
-const offer = { canSearch: true, prices: webPrices, read: openReaders().read }
+const offer = { canSearch: true, prices: webPrices, read: openPromptAnalyzer().read }
 const urls = [
   'https://a.example/',
   'https://b.example/x#one',
@@ -35,14 +35,14 @@ describe('planWebAccess', () => {
   })
 
   test('plans nothing when the request, key or account has web access off', () => {
-    const reading = { needsCurrent: true, needsCurrentScore: 1, urls }
-    expect(planWebAccess(asking(question, 'off'), reading, {}, offer)).toBe(noWeb)
-    expect(planWebAccess(asking(question), reading, { webOff: true }, offer)).toBe(noWeb)
+    const isReading = { needsCurrent: true, needsCurrentScore: 1, urls }
+    expect(planWebAccess(asking(question, 'off'), isReading, {}, offer)).toBe(noWeb)
+    expect(planWebAccess(asking(question), isReading, { webOff: true }, offer)).toBe(noWeb)
   })
 
   test('plans no search for a page, unless the text around its URL requires one', () => {
-    const reading = { needsCurrent: true, needsCurrentScore: 1, urls: ['https://a.example/'] }
-    const query = (text: string) => planWebAccess(asking([user(text)]), reading, {}, offer).query
+    const isReading = { needsCurrent: true, needsCurrentScore: 1, urls: ['https://a.example/'] }
+    const query = (text: string) => planWebAccess(asking([user(text)]), isReading, {}, offer).query
     expect(query('Read https://a.example/ and sum it up.')).toBeNull()
     expect(query('Search the web for more on https://a.example/')).toBe('Search the web for more on')
   })

@@ -9,8 +9,8 @@ import type { Clock } from '../../core/ports.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import type { DailyUsage } from '../../core/usage/usage-record.ts'
-import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
-import { limitsOf } from '../../database/repositories/accounts.ts'
+import { checker, getOne, invalidField, nullable } from '../../core/validation/validate.ts'
+import { getLimits } from '../../database/repositories/accounts.ts'
 import { nameSchema } from '../../http/schemas.ts'
 import {
   type Authenticate,
@@ -36,7 +36,7 @@ type AccountDeps = OwnPasswordDeps & {
   readonly clock: Pick<Clock, 'now'>
   /** Returns the daily usage of an account on a UTC day (days since the epoch), unshipped records included. */
   readonly spent: (accountId: string, day: number) => Promise<DailyUsage>
-  readonly meter: Pick<Meter, 'standing'>
+  readonly meter: Pick<Meter, 'quotaStatus'>
   readonly announce: () => void
 }
 
@@ -46,7 +46,7 @@ const changeSchema = Type.Object(
     web: Type.Optional(Type.Boolean()),
     hedge: Type.Optional(Type.Boolean()),
     requires_two_factor: Type.Optional(Type.Boolean({ description: 'owners only' })),
-    fallback: nullable(oneOf(fallbackPolicies)),
+    fallback: nullable(getOne(fallbackPolicies)),
   },
   { additionalProperties: false },
 )
@@ -138,8 +138,8 @@ async function overview(
   const day = formatDay(clock.now())
   const [row, used] = await Promise.all([findAccount(database, accountId), spent(accountId, day)])
   if (row === null) throw notFound()
-  const limits = limitsOf(row, config.plans)
-  const standing = meter.standing(accountId, limits)
+  const limits = getLimits(row, config.plans)
+  const quotaStatus = meter.quotaStatus(accountId, limits)
   return {
     ...shownAccount(row, limits),
     today: {
@@ -149,9 +149,9 @@ async function overview(
       remaining_cost_usd: toUsd(Math.max(0, limits.dailyCostMicrocents - used.microcents)),
       resets_at: new Date((day + 1) * dayMs).toISOString(),
     },
-    now: standing && {
-      requests_last_minute: standing.requests.limit - standing.requests.remaining,
-      seats_taken: standing.seats.limit - standing.seats.remaining,
+    now: quotaStatus && {
+      requests_last_minute: quotaStatus.requests.limit - quotaStatus.requests.remaining,
+      seats_taken: quotaStatus.reservations.limit - quotaStatus.reservations.remaining,
     },
   }
 }

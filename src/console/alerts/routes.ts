@@ -11,7 +11,7 @@ import {
 } from '../../core/alerts/alerts.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { checker, getOne, invalidField, nullable } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { projectIdSchema } from '../../http/schemas.ts'
@@ -40,7 +40,7 @@ const windowSchema = Type.Optional(
 )
 const creationSchema = Type.Object(
   {
-    metric: oneOf(alertMetrics),
+    metric: getOne(alertMetrics),
     threshold: thresholdSchema,
     window_minutes: windowSchema,
     project_id: nullable(projectIdSchema),
@@ -66,7 +66,7 @@ export function alerts(deps: AlertDeps, identify: Authenticate) {
       summary: 'List alerts, oldest first',
       description: 'Owners and admins of the account see all alerts, admins of a project those of the project.',
       answer: alertsShape,
-      handle: async ({ principal }) => reply({ data: (await alertsOf(deps, principal)).map(shownAlert) }),
+      handle: async ({ principal }) => reply({ data: (await getAlerts(deps, principal)).map(shownAlert) }),
     },
     {
       method: 'POST',
@@ -128,7 +128,7 @@ async function create(deps: AlertDeps, { principal, request, actor }: SessionReq
   const id = deps.newId('alr')
   const alert = { id, metric, threshold, windowMinutes, projectId }
   orRefuse(await addAlert(actingAs(deps.database, actor), principal.accountId, alert))
-  const made = (await alertsOf(deps, principal)).find(one => one.id === id)
+  const made = (await getAlerts(deps, principal)).find(listedAlert => listedAlert.id === id)
   if (made === undefined) throw notFound()
   return reply(shownAlert(made), 201)
 }
@@ -149,14 +149,14 @@ async function change(deps: AlertDeps, call: SessionRequest): Promise<Response> 
 }
 
 /** Returns the alerts that the user manages. */
-async function alertsOf({ database }: AlertDeps, principal: Principal): Promise<ListedAlert[]> {
+async function getAlerts({ database }: AlertDeps, principal: Principal): Promise<ListedAlert[]> {
   const all = await listAlerts(database, principal.accountId)
   return all.filter(({ projectId }) => isAllowedIn(principal, action, projectId))
 }
 
 /** Returns the alert in the path. The error for an alert that the user does not manage is that of an unknown ID. */
 async function managedAlert(deps: AlertDeps, { principal, params }: SessionRequest): Promise<ListedAlert> {
-  const found = (await alertsOf(deps, principal)).find(({ id }) => id === params.id)
+  const found = (await getAlerts(deps, principal)).find(({ id }) => id === params.id)
   if (found === undefined) throw notFound()
   return found
 }

@@ -109,13 +109,13 @@ export function changeAlert(
     const problem = projectId === undefined ? null : await placeProblem(step, accountId, projectId)
     if (problem !== null) return problem
     const isMoved = projectId !== undefined
-    const isAnew = step`${isMoved}::boolean or coalesce(${windowMinutes ?? null}::int <> window_minutes, false)`
+    const isRestarted = step`${isMoved}::boolean or coalesce(${windowMinutes ?? null}::int <> window_minutes, false)`
     const rows = await step`
       update alert_rules set
         threshold = coalesce(${threshold ?? null}::float8, threshold),
         window_minutes = coalesce(${windowMinutes ?? null}::int, window_minutes),
-        since = case when ${isAnew} then null else since end,
-        due_at = case when ${isAnew} then clock_timestamp() else due_at end,
+        since = case when ${isRestarted} then null else since end,
+        due_at = case when ${isRestarted} then clock_timestamp() else due_at end,
         project_id = case when ${isMoved}::boolean then ${projectId ?? null} else project_id end,
         is_firing = is_firing and not ${isMoved}::boolean,
         value = case when ${isMoved}::boolean then null else value end,
@@ -183,8 +183,8 @@ export function evaluateNextAlert(database: Database, at: number): Promise<Fired
         where due_at <= ${instant(at + 1)}::text::timestamptz and projects.archived_at is null
         order by due_at limit 1 for update of rule skip locked`
       if (due === undefined) return 'none'
-      const reading = due.metric === 'spend' ? await readSpend(step, due, at) : await readWindow(step, due, at)
-      const { value, since, dueAt } = reading
+      const scan = due.metric === 'spend' ? await readSpend(step, due, at) : await readWindow(step, due, at)
+      const { value, since, dueAt } = scan
       const { id, account_id: accountId, is_firing: isFiring, metric, threshold } = due
       const change = alertChange({ isFiring, threshold }, value)
       await step`
@@ -211,22 +211,22 @@ export function evaluateNextAlert(database: Database, at: number): Promise<Fired
   )
 }
 
-type Reading = { readonly value: number | null; readonly since: Due['since']; readonly dueAt: number }
+type TextScan = { readonly value: number | null; readonly since: Due['since']; readonly dueAt: number }
 
 /** SQL for the daily sums of an alert's account or project. */
-const daysOf = (step: TransactionSql, { account_id: accountId, project_id: projectId }: Due) =>
+const getDays = (step: TransactionSql, { account_id: accountId, project_id: projectId }: Due) =>
   projectId === null
     ? step`usage_daily where account_id = ${accountId}`
     : step`usage_tags_daily where account_id = ${accountId} and tag = ${projectTag(projectId)}`
 
-async function readSpend(step: TransactionSql, due: Due, at: number): Promise<Reading> {
+async function readSpend(step: TransactionSql, due: Due, at: number): Promise<TextScan> {
   const rows = await step<{ microcents: number }[]>`
-    select coalesce(sum(billed_microcents), 0)::float8 as microcents from ${daysOf(step, due)}
+    select coalesce(sum(billed_microcents), 0)::float8 as microcents from ${getDays(step, due)}
       and day = ${dayText(at)}::text::date`
   return { value: spendValue(rows[0]?.microcents ?? 0), since: null, dueAt: at + spendEveryMs }
 }
 
-async function readWindow(step: TransactionSql, due: Due, at: number): Promise<Reading> {
+async function readWindow(step: TransactionSql, due: Due, at: number): Promise<TextScan> {
   const { since, metric, window_minutes: minutes } = due
   const today = dayText(at)
   const now = await sumsFrom(step, due, today)
@@ -243,7 +243,7 @@ async function readWindow(step: TransactionSql, due: Due, at: number): Promise<R
 async function sumsFrom(step: TransactionSql, due: Due, day: string): Promise<WindowSums> {
   const rows = await step<WindowSums[]>`
     select requests::float8 as requests, failed::float8 as failed, array_to_json(latency) as latency
-    from ${daysOf(step, due)} and day >= ${day}::text::date`
+    from ${getDays(step, due)} and day >= ${day}::text::date`
   const latency: number[] = []
   let [requests, failed] = [0, 0]
   for (const row of rows) {

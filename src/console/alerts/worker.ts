@@ -1,5 +1,5 @@
 import { type Repeating, type RepeatTimer, startRepeating } from '../../core/jobs/repeating.ts'
-import { type Catalog, deprecationOf, fullName, leavingSoon, type Model } from '../../core/models/models.ts'
+import { type Catalog, fullName, getDeprecation, leavingSoon, type Model } from '../../core/models/models.ts'
 import type { Clock, Log } from '../../core/ports.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import type { WebhookEvent } from '../../core/webhooks/events.ts'
@@ -13,7 +13,7 @@ type AlertWorkerDeps = {
   readonly clock: Pick<Clock, 'now'>
   readonly log: Pick<Log, 'warn'>
   readonly post: Pick<Mailer, 'alert'> | null
-  readonly catalogue: Pick<Catalog, 'list'>
+  readonly catalog: Pick<Catalog, 'list'>
   /** Returns the current state of each model. */
   readonly health: () => readonly ModelState[]
   readonly timer: RepeatTimer
@@ -26,7 +26,7 @@ const maximumPerRun = 1_000
  * Starts the evaluation of alerts and the reports of models to webhooks. Every gateway runs it; the database selects
  * one of them per alert and event.
  */
-export function startAlertWorker({ database, clock, log, post, catalogue, health, timer }: AlertWorkerDeps): Repeating {
+export function startAlertWorker({ database, clock, log, post, catalog, health, timer }: AlertWorkerDeps): Repeating {
   /** Keys of reported events: the database would only reject them again. */
   const reported = new Set<string>()
   return startRepeating(
@@ -37,7 +37,7 @@ export function startAlertWorker({ database, clock, log, post, catalogue, health
         if (fired === 'none') break
         if (fired !== null) for (const to of fired.recipients) post?.alert(to, fired)
       }
-      for (const event of modelEvents(catalogue, health(), clock.now())) {
+      for (const event of modelEvents(catalog, health(), clock.now())) {
         if (event.key === undefined || reported.has(event.key)) continue
         await database.run(({ sql }) => sql.begin(step => enqueueEvent(step, null, event)))
         if (reported.size > 10_000) reported.clear()
@@ -62,14 +62,14 @@ type ModelState = { readonly model: string; readonly state: string; readonly sin
  * reported once per hour.
  */
 function modelEvents(
-  catalogue: Pick<Catalog, 'list'>,
+  catalog: Pick<Catalog, 'list'>,
   health: readonly ModelState[],
   now: number,
 ): readonly WebhookEvent[] {
   const [today, yesterday] = [now, now - dayMs].map(at => new Date(at).toISOString())
-  const deprecated = catalogue.list.flatMap((model): WebhookEvent[] => {
-    const state = stageOf(model, today ?? '')
-    if (state === 'current' || state === stageOf(model, yesterday ?? '')) return []
+  const deprecated = catalog.list.flatMap((model): WebhookEvent[] => {
+    const state = getStage(model, today ?? '')
+    if (state === 'current' || state === getStage(model, yesterday ?? '')) return []
     const name = fullName(model)
     const { deprecationDate: until = null, successor = null } = model
     return [
@@ -93,7 +93,7 @@ function modelEvents(
 }
 
 /** A model that is deprecated without a near date is announced by the catalog, not by the passing of time. */
-function stageOf(model: Model, todayIso: string): 'current' | 'deprecated' | 'retired' {
-  if (deprecationOf(model, todayIso) === 'retired') return 'retired'
+function getStage(model: Model, todayIso: string): 'current' | 'deprecated' | 'retired' {
+  if (getDeprecation(model, todayIso) === 'retired') return 'retired'
   return leavingSoon(model, todayIso) ? 'deprecated' : 'current'
 }

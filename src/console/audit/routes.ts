@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { actingAs } from '../../core/audit/audit.ts'
 import { csvLine } from '../../core/text/csv.ts'
 import { dayMs, timeIn } from '../../core/text/utc-days.ts'
-import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
+import { checker, getOne, invalidField } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import { type AuditFilters, type ListedAudit, listAudit, recordAuditAlone } from '../../database/repositories/audit.ts'
 import { createExportSlots, type ExportSlots, fileResponse } from '../../http/file-response.ts'
@@ -56,7 +56,7 @@ async function list({ database }: AuditDeps, { principal, request }: SessionRequ
   const last = data.at(-1)
   return reply({
     data: data.map(shownEntry),
-    next_cursor: rows.length > limit && last !== undefined ? cursorOf(last.id) : null,
+    next_cursor: rows.length > limit && last !== undefined ? getCursor(last.id) : null,
   })
 }
 
@@ -156,7 +156,7 @@ const filters = {
   /** A time is exclusive as `to`; a day is inclusive. */
   from: moment,
   to: moment,
-  actor: Type.Optional(oneOf(['user', 'cli', 'system'])),
+  actor: Type.Optional(getOne(['user', 'cli', 'system'])),
   user: Type.Optional(Type.String({ pattern: '^[\\w-]{1,64}$', maxLength: 64, description: 'the ID of a user' })),
   action: Type.Optional(auditActionSchema),
 }
@@ -172,7 +172,7 @@ const auditQuerySchema = Type.Object(
   },
   strict,
 )
-const auditExportQuerySchema = Type.Object({ format: Type.Optional(oneOf(['csv', 'jsonl'])), ...filters }, strict)
+const auditExportQuerySchema = Type.Object({ format: Type.Optional(getOne(['csv', 'jsonl'])), ...filters }, strict)
 
 const checkList = checker(auditQuerySchema)
 const checkExport = checker(auditExportQuerySchema)
@@ -180,11 +180,11 @@ const defaultLimit = 50
 
 /** `GET /api/v1/audit`. Throws `invalid_request` with the invalid parameter, as does the other. */
 function readAuditQuery(url: string) {
-  const query = checkList(parametersOf(url))
+  const query = checkList(getParameters(url))
   return {
-    filters: filtersOf(query),
+    filters: getFilters(query),
     page: {
-      after: query.cursor === undefined ? null : positionOf(query.cursor),
+      after: query.cursor === undefined ? null : getPosition(query.cursor),
       limit: query.limit === undefined ? defaultLimit : Number(query.limit),
     },
   }
@@ -192,35 +192,35 @@ function readAuditQuery(url: string) {
 
 /** `GET /api/v1/audit/export`: JSON lines by default. */
 function readAuditExportQuery(url: string) {
-  const query = checkExport(parametersOf(url))
-  return { format: query.format ?? 'jsonl', filters: filtersOf(query) }
+  const query = checkExport(getParameters(url))
+  return { format: query.format ?? 'jsonl', filters: getFilters(query) }
 }
 
 /** Position in the list for clients: opaque. */
-const cursorOf = (entryId: string) => Buffer.from(entryId).toString('base64url')
+const getCursor = (entryId: string) => Buffer.from(entryId).toString('base64url')
 
-function positionOf(cursor: string): string {
+function getPosition(cursor: string): string {
   const position = Buffer.from(cursor, 'base64url').toString('latin1')
   if (!/^aud_[0-9a-f]{32}$/.test(position))
     throw invalidField('cursor', 'must be an unmodified `next_cursor` from this list')
   return position
 }
 
-function filtersOf(query: Omit<Static<typeof auditExportQuerySchema>, 'format'>): AuditFilters {
-  const from = query.from === undefined ? undefined : timeOf('from', query.from)
-  const to = query.to === undefined ? undefined : timeOf('to', query.to) + (query.to.length === 10 ? dayMs : 0)
+function getFilters(query: Omit<Static<typeof auditExportQuerySchema>, 'format'>): AuditFilters {
+  const from = query.from === undefined ? undefined : getTime('from', query.from)
+  const to = query.to === undefined ? undefined : getTime('to', query.to) + (query.to.length === 10 ? dayMs : 0)
   if (from !== undefined && to !== undefined && from > to) throw invalidField('from', 'must not be after `to`')
   return { from, to, actor: query.actor, userId: query.user, action: query.action }
 }
 
-function timeOf(param: string, text: string): number {
+function getTime(param: string, text: string): number {
   const time = timeIn(text)
   if (!(time >= 0) || time >= Date.UTC(2200, 0)) throw invalidField(param, 'must be a date from 1970 to 2199')
   return time
 }
 
 /** Converts the query to an object. Without prototype: a name may be `__proto__`. */
-function parametersOf(url: string): Record<string, unknown> {
+function getParameters(url: string): Record<string, unknown> {
   const parameters: Record<string, unknown> = Object.create(null)
   for (const [name, value] of new URL(url).searchParams) {
     if (Object.hasOwn(parameters, name)) throw invalidField(name.slice(0, 64).toWellFormed(), 'must be sent once')

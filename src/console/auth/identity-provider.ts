@@ -33,7 +33,7 @@ export type IdentityProvider = {
    * Exchanges the code in the query of the redirect URI for claims, whose issuer, audience, signature, times and nonce
    * were checked. `iss` and `sub` are always present.
    */
-  claimsOf(query: string, secrets: SignInSecrets): Promise<IdentityClaims>
+  getClaims(query: string, secrets: SignInSecrets): Promise<IdentityClaims>
   /** Returns the URL that ends the user's session at the provider; null = it has none. */
   signOutUrl(returnTo: string): Promise<string | null>
   /** Reads the metadata, unless the last check is less than 10 s ago, and returns the outcome. Never throws. */
@@ -113,7 +113,7 @@ export function createIdentityProvider(config: SingleSignOnConfig, deps: Identit
         })
         return url.href
       }),
-    claimsOf: (query, { state, nonce, verifier }) =>
+    getClaims: (query, { state, nonce, verifier }) =>
       explained(async () => {
         const current = new URL(config.redirectUri)
         current.search = query

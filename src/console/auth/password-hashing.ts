@@ -39,7 +39,7 @@ function createLine() {
   const places = new Map<string, Place>()
   const all: Place = { line: 0, running: 0 }
 
-  const placeOf = (source: string | null): Place => {
+  const getPlace = (source: string | null): Place => {
     const place = (source === null ? undefined : places.get(source)) ?? { line: 0, running: 0 }
     if (source !== null) places.set(source, place)
     return place
@@ -60,7 +60,7 @@ function createLine() {
 
   return async <T>(source: string | null, work: () => Promise<T>): Promise<T> => {
     if (all.line >= maximumLine) throw lineFull()
-    const place = placeOf(source)
+    const place = getPlace(source)
     if (place.line >= maximumLineOfSource) throw sourceFull()
     all.line++
     place.line++
@@ -69,9 +69,9 @@ function createLine() {
     try {
       return await work()
     } finally {
-      for (const one of [all, place]) {
-        one.line--
-        one.running--
+      for (const item of [all, place]) {
+        item.line--
+        item.running--
       }
       if (source !== null && place.line === 0) places.delete(source)
       startNext()

@@ -2,7 +2,7 @@
 
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { digestOf, type RandomBytes } from '../../core/accounts/api-keys.ts'
+import { getDigest, type RandomBytes } from '../../core/accounts/api-keys.ts'
 import {
   emailSchema,
   normalizeEmail,
@@ -131,7 +131,7 @@ export function resets(deps: ResetDeps) {
       async ({ request, server }) => {
         refuseWithoutPasswords(deps.config)
         if (deps.post === null) throw noMail()
-        const address = deps.addressOf(request, server)
+        const address = deps.getAddress(request, server)
         return heldOpen(deps, { request, address }, async () => {
           const { email } = await readInput(request, checkAsking)
           await enforceIpLimit(asked, address)
@@ -157,7 +157,7 @@ export function resets(deps: ResetDeps) {
     .post(
       '/api/v1/auth/reset/:token',
       async ({ request, server, params }) => {
-        const address = deps.addressOf(request, server)
+        const address = deps.getAddress(request, server)
         await enforceIpLimit(tried, address)
         refuseWithoutPasswords(deps.config)
         return heldOpen(deps, { request, address }, () => choose(deps, request, params.token, address))
@@ -183,13 +183,13 @@ export function resets(deps: ResetDeps) {
 async function sendReset(deps: ResetDeps, mailed: RateLimiter, email: string): Promise<void> {
   if ((await mailed.take(email)) > 0) return
   const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
-  if (await createReset(deps.database, email, digestOf(token))) deps.post?.passwordReset(email, token)
+  if (await createReset(deps.database, email, getDigest(token))) deps.post?.passwordReset(email, token)
 }
 
 async function choose(deps: ResetDeps, request: Request, token: string, address: string): Promise<Response> {
   const body = await readInput(request, checkChoosing)
   const password = validateNewPassword(body.password, 'password')
-  const digest = digestOf(token)
+  const digest = getDigest(token)
   const { database } = deps
   if (!(await isResetOpen(database, digest))) throw notFound()
   const used = await useReset(database, {

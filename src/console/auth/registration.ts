@@ -4,7 +4,7 @@
  */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { digestOf } from '../../core/accounts/api-keys.ts'
+import { getDigest } from '../../core/accounts/api-keys.ts'
 import {
   emailSchema,
   normalizeEmail,
@@ -14,7 +14,7 @@ import {
   validateNewPassword,
 } from '../../core/accounts/passwords.ts'
 import {
-  domainOf,
+  getDomain,
   isDomainOpen,
   type RegistrationConfig,
   type SingleSignOnConfig,
@@ -115,7 +115,7 @@ export function registration(deps: RegistrationDeps, identify: Authenticate) {
     .post(
       '/api/v1/auth/register',
       async ({ request, server }) => {
-        const address = deps.addressOf(request, server)
+        const address = deps.getAddress(request, server)
         await enforceIpLimit(requests, address)
         if (deps.config.registration.mode !== 'open') throw closed()
         return heldOpen(deps, { request, address }, () =>
@@ -145,7 +145,7 @@ export function registration(deps: RegistrationDeps, identify: Authenticate) {
     .post(
       '/api/v1/auth/verify/:token',
       async ({ request, server, params }) => {
-        const address = deps.addressOf(request, server)
+        const address = deps.getAddress(request, server)
         await enforceIpLimit(tried, address)
         return heldOpen(deps, { request, address }, () => verify(deps, request, params.token, address))
       },
@@ -197,7 +197,7 @@ async function register(
   const email = normalizeEmail(body.email)
   const password = validateNewPassword(body.password, 'password')
   // Addresses of the identity provider's domains belong to its users.
-  const isManaged = deps.config.singleSignOn?.domains?.includes(domainOf(email)) === true
+  const isManaged = deps.config.singleSignOn?.domains?.includes(getDomain(email)) === true
   if (isManaged || !isDomainOpen(deps.config.registration, email)) throw domainClosed()
   await count()
   const passwordHash = await deps.passwords.hash(password, address)
@@ -236,7 +236,7 @@ async function register(
 async function verify(deps: RegistrationDeps, request: Request, token: string, address: string): Promise<Response> {
   const body = await readInput(request, checkVerification)
   const { database } = deps
-  const digest = digestOf(token)
+  const digest = getDigest(token)
   const found = await findVerification(database, digest)
   if (found === null) throw notFound()
   const verdict = await deps.passwords.verify(normalizePassword(body.password), found.passwordHash, address)
@@ -253,7 +253,7 @@ async function verify(deps: RegistrationDeps, request: Request, token: string, a
 
 async function sendVerification(deps: RegistrationDeps, user: { readonly id: string; readonly email: string }) {
   const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
-  if (await askVerification(deps.database, user.id, digestOf(token))) deps.post?.emailVerification(user.email, token)
+  if (await askVerification(deps.database, user.id, getDigest(token))) deps.post?.emailVerification(user.email, token)
 }
 
 function closed(): GatewayError {

@@ -1,7 +1,7 @@
 /** Sign-in, refresh, sign-out, sessions and password. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { digestOf } from '../../core/accounts/api-keys.ts'
+import { getDigest } from '../../core/accounts/api-keys.ts'
 import {
   emailSchema,
   normalizeEmail,
@@ -34,7 +34,7 @@ import { ownSessionsShape, type ShownSession } from './schemas.ts'
 import { invalidCredentials, refuseWithoutPasswords, type SignInDeps, sessionReply, signIn } from './sign-in.ts'
 import { type SingleSignOnDeps, singleSignOn } from './single-sign-on.ts'
 import { singleSignOnSettings } from './single-sign-on-settings.ts'
-import { countKnownFailure, signInStanding } from './stores/known-addresses.ts'
+import { countKnownFailure, signInQuotaStatus } from './stores/known-addresses.ts'
 import {
   addressSubject,
   endSession as endSessionInStore,
@@ -82,7 +82,7 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
     .post(
       '/api/v1/auth/login',
       async ({ request, server }) => {
-        const address = deps.addressOf(request, server)
+        const address = deps.getAddress(request, server)
         await enforceIpLimit(requests, address)
         return heldOpen(deps, { request, address }, () => logIn(deps, request, address))
       },
@@ -99,7 +99,7 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
     .post(
       '/api/v1/auth/refresh',
       async ({ request, server }) => {
-        const address = deps.addressOf(request, server)
+        const address = deps.getAddress(request, server)
         await enforceIpLimit(requests, address)
         return heldOpen(deps, { request, address }, () => refresh(deps, request))
       },
@@ -181,7 +181,7 @@ async function logIn(deps: AuthDeps, request: Request, address: string): Promise
   const digests = deps.addressDigests(email, address)
   const [found, { isLocked, isKnown }] = await Promise.all([
     findAccountByEmail(database, email),
-    signInStanding(database, email, { subjects, digests }),
+    signInQuotaStatus(database, email, { subjects, digests }),
   ])
   if (isLocked && !isKnown) throw invalidCredentials()
   const user = found === null || found.user.removedAt !== null ? null : found.user
@@ -218,7 +218,7 @@ async function refresh(deps: AuthDeps, request: Request): Promise<Response> {
   const { refresh_token: token } = await readInput(request, checkRefresh)
   if (!isRefreshToken(token)) throw invalidToken()
   const next = deps.tokens.nextRefreshToken(token)
-  const rotation = await rotateToken(deps.database, digestOf(token), digestOf(next))
+  const rotation = await rotateToken(deps.database, getDigest(token), getDigest(next))
   switch (rotation.outcome) {
     case 'rotated':
     case 'repeated':

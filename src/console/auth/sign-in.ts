@@ -1,13 +1,13 @@
 /** Response of a sign-in, for all ways to sign in. */
 
-import { digestOf, type RandomBytes } from '../../core/accounts/api-keys.ts'
+import { getDigest, type RandomBytes } from '../../core/accounts/api-keys.ts'
 import type { SingleSignOnConfig } from '../../core/accounts/single-sign-on.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import type { Limits, Plans } from '../../core/limits/plans.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import type { Database } from '../../database/database.ts'
-import { limitsOf } from '../../database/repositories/accounts.ts'
+import { getLimits } from '../../database/repositories/accounts.ts'
 import type { Account, User } from '../../database/tables.ts'
 import { firstRefreshToken, invalidToken, type Tokens } from '../../http/authentication.ts'
 import type { ShownAccount, ShownLimits, ShownSignIn, ShownUser } from '../../http/schemas.ts'
@@ -60,7 +60,7 @@ export async function signIn(
     accountId: user.accountId,
     userId: user.id,
     userAgent: request.headers.get('user-agent')?.slice(0, maximumAgentCharacters) ?? null,
-    tokenDigest: digestOf(refreshToken),
+    tokenDigest: getDigest(refreshToken),
     passwordHash: user.passwordHash,
     subjects,
     addressDigests: deps.addressDigests(user.email, address),
@@ -86,7 +86,7 @@ export async function sessionReply(
     findSession(deps.database, sessionId),
   ])
   if (user === null || account === null) throw invalidToken()
-  const limits = limitsOf(account, deps.config.plans)
+  const limits = getLimits(account, deps.config.plans)
   const shown: ShownSignIn = {
     token,
     expires_at: expiresAt.toISOString(),

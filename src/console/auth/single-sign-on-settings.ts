@@ -4,7 +4,7 @@ import type { Database } from '../../database/database.ts'
 import { type Authenticate, reply, sessionRoutes } from '../../http/session-routes.ts'
 import type { IdentityProvider } from './identity-provider.ts'
 import { type SingleSignOnSettings, singleSignOnSettingsShape } from './schemas.ts'
-import { isAccountOf } from './stores/single-sign-on.ts'
+import { getIsAccount } from './stores/single-sign-on.ts'
 
 export type SingleSignOnSettingsDeps = {
   readonly config: { readonly singleSignOn: SingleSignOnConfig | null }
@@ -27,7 +27,9 @@ export function singleSignOnSettings(deps: SingleSignOnSettingsDeps, identify: A
         const { config, database, identityProvider: provider } = deps
         const { singleSignOn } = config
         const isOwn =
-          singleSignOn !== null && provider !== null && (await isAccountOf(database, accountId, singleSignOn.accountId))
+          singleSignOn !== null &&
+          provider !== null &&
+          (await getIsAccount(database, accountId, singleSignOn.accountId))
         const shown: SingleSignOnSettings = {
           single_sign_on: isOwn ? await shownSettings(singleSignOn, provider) : null,
         }

@@ -6,10 +6,10 @@
 import { createHmac } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { digestOf } from '../../core/accounts/api-keys.ts'
+import { getDigest } from '../../core/accounts/api-keys.ts'
 import { dummyHash } from '../../core/accounts/passwords.ts'
 import {
-  groupsOf,
+  getGroups,
   type IdentityClaims,
   isDomainAllowed,
   mappedRole,
@@ -20,7 +20,7 @@ import {
 } from '../../core/accounts/single-sign-on.ts'
 import type { Log } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, oneOf } from '../../core/validation/validate.ts'
+import { checker, getOne } from '../../core/validation/validate.ts'
 import { enforceIpLimit } from '../../http/rate-limits.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { sessionShape } from '../../http/schemas.ts'
@@ -54,15 +54,15 @@ export function singleSignOn(deps: SingleSignOnDeps) {
     .get(
       '/api/v1/auth/oidc/start',
       async ({ request, server }) => {
-        await enforceIpLimit(requests, deps.addressOf(request, server))
+        await enforceIpLimit(requests, deps.getAddress(request, server))
         const isTest = new URL(request.url).searchParams.get('test') === 'true'
-        return begin(deps, setupOf(deps), isTest)
+        return begin(deps, getSetup(deps), isTest)
       },
       withRouteDocs(policies.open, {
         summary: 'Start single sign-on',
         description:
           'Redirects a browser to the identity provider. With `test=true` it starts no session: the settings page shows the role that a sign-in gives, or why it fails.',
-        query: Type.Object({ test: Type.Optional(oneOf(['true'])) }),
+        query: Type.Object({ test: Type.Optional(getOne(['true'])) }),
         answer: null,
         status: 303,
         errors: ['not_found', 'ip_rate_limited'],
@@ -71,8 +71,8 @@ export function singleSignOn(deps: SingleSignOnDeps) {
     .get(
       '/api/v1/auth/oidc/callback',
       async ({ request, server }) => {
-        await enforceIpLimit(requests, deps.addressOf(request, server))
-        return finish(deps, setupOf(deps), request)
+        await enforceIpLimit(requests, deps.getAddress(request, server))
+        return finish(deps, getSetup(deps), request)
       },
       withRouteDocs(policies.open, {
         summary: 'Return from the identity provider',
@@ -85,8 +85,8 @@ export function singleSignOn(deps: SingleSignOnDeps) {
     .get(
       '/api/v1/auth/oidc/logout',
       async ({ request, server }) => {
-        await enforceIpLimit(requests, deps.addressOf(request, server))
-        return signOut(deps, setupOf(deps))
+        await enforceIpLimit(requests, deps.getAddress(request, server))
+        return signOut(deps, getSetup(deps))
       },
       withRouteDocs(policies.open, {
         summary: 'Sign out at the identity provider',
@@ -99,9 +99,9 @@ export function singleSignOn(deps: SingleSignOnDeps) {
     .post(
       '/api/v1/auth/oidc/session',
       async ({ request, server }) => {
-        const address = deps.addressOf(request, server)
+        const address = deps.getAddress(request, server)
         await enforceIpLimit(requests, address)
-        return heldOpen(deps, { request, address }, () => handOver(deps, setupOf(deps), { request, address }))
+        return heldOpen(deps, { request, address }, () => handOver(deps, getSetup(deps), { request, address }))
       },
       {
         parse: 'none',
@@ -119,7 +119,7 @@ export function singleSignOn(deps: SingleSignOnDeps) {
 }
 
 /** Throws `not_found` if single sign-on is not configured. */
-function setupOf({ config: { singleSignOn: config }, identityProvider: provider }: SingleSignOnDeps): Setup {
+function getSetup({ config: { singleSignOn: config }, identityProvider: provider }: SingleSignOnDeps): Setup {
   if (config === null || provider === null)
     throw new GatewayError('not_found', 'Single sign-on is not configured. Sign in with a password.')
   return { config, provider }
@@ -128,8 +128,8 @@ function setupOf({ config: { singleSignOn: config }, identityProvider: provider 
 async function begin(deps: SingleSignOnDeps, { config, provider }: Setup, isTest: boolean): Promise<Response> {
   const secret = newSecret(deps)
   try {
-    const url = await provider.signInUrl(secretsOf(secret))
-    await beginSignIn(deps.database, isTest ? testDigestOf(secret) : digestOf(secret))
+    const url = await provider.signInUrl(getSecrets(secret))
+    await beginSignIn(deps.database, isTest ? getTestDigest(secret) : getDigest(secret))
     return redirect(url, cookie(config, secret, cookieSeconds))
   } catch (thrown) {
     return failed(deps, config, thrown, isTest)
@@ -137,7 +137,7 @@ async function begin(deps: SingleSignOnDeps, { config, provider }: Setup, isTest
 }
 
 /** The stored digest decides whether a return is a test: no part of the return can change it. */
-const testDigestOf = (secret: string) => digestOf(`test ${secret}`)
+const getTestDigest = (secret: string) => getDigest(`test ${secret}`)
 
 async function finish(deps: SingleSignOnDeps, { config, provider }: Setup, request: Request): Promise<Response> {
   const { database } = deps
@@ -145,29 +145,29 @@ async function finish(deps: SingleSignOnDeps, { config, provider }: Setup, reque
   try {
     const secret = readCookie(config, request)
     if (secret === null) throw new SingleSignOnError('expired', 'no cookie')
-    if (!(await useSignIn(database, digestOf(secret)))) {
-      isTest = await useSignIn(database, testDigestOf(secret))
+    if (!(await useSignIn(database, getDigest(secret)))) {
+      isTest = await useSignIn(database, getTestDigest(secret))
       if (!isTest) throw new SingleSignOnError('expired', 'unknown')
     }
-    const claims = await provider.claimsOf(new URL(request.url).search, secretsOf(secret))
-    const arrival = arrivalOf(deps, config, claims)
+    const claims = await provider.getClaims(new URL(request.url).search, getSecrets(secret))
+    const arrival = getArrival(deps, config, claims)
     if (isTest) {
       const { role } = requireUser(config, claims, await previewUser(database, arrival))
-      return redirect(`${originOf(config)}/#/settings?sso_test=passed&role=${role}`, cookie(config, '', 0))
+      return redirect(`${getOrigin(config)}/#/settings?sso_test=passed&role=${role}`, cookie(config, '', 0))
     }
     const { userId } = requireUser(config, claims, await identifyUser(database, arrival))
     // The groups may have given another role.
     deps.announce()
     const next = newSecret(deps)
-    await beginSignIn(database, digestOf(next), userId)
-    return redirect(`${originOf(config)}/#/sso`, cookie(config, next, cookieSeconds))
+    await beginSignIn(database, getDigest(next), userId)
+    return redirect(`${getOrigin(config)}/#/sso`, cookie(config, next, cookieSeconds))
   } catch (thrown) {
     return failed(deps, config, thrown, isTest)
   }
 }
 
 /** Returns what the claims say about the user. Throws `SingleSignOnError` if its email address may not sign in. */
-function arrivalOf(deps: SingleSignOnDeps, config: SingleSignOnConfig, claims: IdentityClaims) {
+function getArrival(deps: SingleSignOnDeps, config: SingleSignOnConfig, claims: IdentityClaims) {
   const email = verifiedEmail(config, claims)
   if (config.domains !== null) {
     if (email === null) throw new SingleSignOnError('email_unverified')
@@ -190,7 +190,7 @@ function requireUser<T extends object>(
   claims: IdentityClaims,
   outcome: T | { readonly failure: SingleSignOnFailure },
 ): T {
-  if ('failure' in outcome) throw new SingleSignOnError(outcome.failure, `${groupsOf(config, claims).length} groups`)
+  if ('failure' in outcome) throw new SingleSignOnError(outcome.failure, `${getGroups(config, claims).length} groups`)
   return outcome
 }
 
@@ -201,7 +201,7 @@ async function handOver(
 ): Promise<Response> {
   await readInput(request, checkNothing)
   const secret = readCookie(config, request)
-  const user = secret === null ? null : await useHandOver(deps.database, digestOf(secret))
+  const user = secret === null ? null : await useHandOver(deps.database, getDigest(secret))
   const { sessionHours: maximumHours } = config
   const answer = user === null ? null : await signIn(deps, request, user, { subjects: [], address, maximumHours })
   if (answer === null)
@@ -213,7 +213,7 @@ async function handOver(
 }
 
 async function signOut(deps: SingleSignOnDeps, { config, provider }: Setup): Promise<Response> {
-  const home = `${originOf(config)}/`
+  const home = `${getOrigin(config)}/`
   const url = await provider.signOutUrl(home).catch(thrown => {
     deps.log.warn('oidc_sign_out_failed', failureFields(thrown))
     return null
@@ -226,7 +226,7 @@ function failed(deps: SingleSignOnDeps, config: SingleSignOnConfig, thrown: unkn
   const fields = failureFields(thrown)
   deps.log.warn(isTest ? 'oidc_test_failed' : 'oidc_sign_in_failed', fields)
   const page = isTest ? `settings?sso_test=${fields.failure}` : `sso?error=${fields.failure}`
-  return redirect(`${originOf(config)}/#/${page}`, cookie(config, '', 0))
+  return redirect(`${getOrigin(config)}/#/${page}`, cookie(config, '', 0))
 }
 
 function failureFields(thrown: unknown): { readonly failure: SingleSignOnFailure; readonly detail: string } {
@@ -235,7 +235,7 @@ function failureFields(thrown: unknown): { readonly failure: SingleSignOnFailure
 }
 
 /** Only the configured origin: no part of a request decides where the browser goes. */
-function originOf({ redirectUri }: SingleSignOnConfig): string {
+function getOrigin({ redirectUri }: SingleSignOnConfig): string {
   return new URL(redirectUri).origin
 }
 
@@ -250,7 +250,7 @@ function newSecret({ randomBytes }: Pick<SingleSignOnDeps, 'randomBytes'>): stri
 }
 
 /** State, nonce and verifier reveal neither each other nor the secret. */
-function secretsOf(secret: string): SignInSecrets {
+function getSecrets(secret: string): SignInSecrets {
   const derive = (purpose: string) => createHmac('sha256', secret).update(purpose).digest('base64url')
   return { state: derive('state'), nonce: derive('nonce'), verifier: derive('verifier') }
 }
@@ -272,7 +272,7 @@ function cookieName(config: SingleSignOnConfig): string {
 /** Returns the secret in the cookie; null = none, or of another form. */
 function readCookie(config: SingleSignOnConfig, { headers }: Request): string | null {
   const prefix = `${cookieName(config)}=`
-  const found = (headers.get('cookie') ?? '').split(/;\s*/).find(one => one.startsWith(prefix))
+  const found = (headers.get('cookie') ?? '').split(/;\s*/).find(part => part.startsWith(prefix))
   const secret = found?.slice(prefix.length) ?? ''
   return /^[\w-]{43}$/.test(secret) ? secret : null
 }

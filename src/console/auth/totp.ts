@@ -2,7 +2,7 @@
  * Time-based one-time passwords (RFC 6238, with HMAC-SHA-1, 6 digits and 30 s as all authenticator apps support them),
  * and recovery codes. The RFC's vectors test these few lines; a library would bring more code than it replaces.
  */
-import { digestOf, type RandomBytes } from '../../core/accounts/api-keys.ts'
+import { getDigest, type RandomBytes } from '../../core/accounts/api-keys.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAudit } from '../../database/repositories/audit.ts'
 import { withAccountRls } from '../../database/statement.ts'
@@ -56,7 +56,7 @@ export function newRecoveryCodes(randomBytes: RandomBytes): readonly string[] {
 /** Returns the stored form of a recovery code, however it was typed; null = not a recovery code. */
 export function recoveryDigest(text: string): string | null {
   const code = text.toLowerCase().replace(/[\s-]/g, '')
-  return /^[a-z2-7]{16}$/.test(code) ? digestOf(`recovery ${code}`) : null
+  return /^[a-z2-7]{16}$/.test(code) ? getDigest(`recovery ${code}`) : null
 }
 
 /** Returns the six digits of a code, however they were typed; null = not a code. */

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { tagNamePattern } from '../../core/request/tags.ts'
 import { type Cell, csvLine } from '../../core/text/csv.ts'
 import { decimalUsd, toUsd } from '../../core/usage/money.ts'
-import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
+import { checker, getOne, invalidField } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import { fileResponse } from '../../http/file-response.ts'
 import { notFound, readInput, reply, type SessionRequest, type SessionRoute } from '../../http/session-routes.ts'
@@ -81,11 +81,11 @@ type BreakdownDeps = { readonly database: Database }
 
 const querySchema = Type.Object(
   {
-    by: oneOf(breakdownDimensions),
+    by: getOne(breakdownDimensions),
     tag: Type.Optional(
       Type.String({ pattern: tagNamePattern, maxLength: 32, description: 'required by tag: the name of one tag' }),
     ),
-    format: Type.Optional(oneOf(['csv', 'json'])),
+    format: Type.Optional(getOne(['csv', 'json'])),
   },
   { additionalProperties: false },
 )
@@ -121,7 +121,7 @@ async function breakDown({ database }: BreakdownDeps, call: SessionRequest): Pro
   })
   if (found === null) throw notFound()
   if (format === 'json') return reply({ invoice_id: invoiceId, by, tag, lines: found.map(shownBreakdownLine) })
-  return fileResponse(csvOf(found), {
+  return fileResponse(getCsv(found), {
     type: 'text/csv; charset=utf-8',
     name: `invoice-${invoiceId}-by-${tag ?? by}.csv`,
   })
@@ -165,7 +165,7 @@ const columns = [
   'cost_usd',
 ] as const satisfies readonly (keyof ShownLine)[]
 
-async function* csvOf(lines: readonly BreakdownLine[]): AsyncGenerator<string, void> {
+async function* getCsv(lines: readonly BreakdownLine[]): AsyncGenerator<string, void> {
   yield csvLine(columns)
   for (const line of lines) {
     const { amountMicrocents } = line

@@ -23,8 +23,8 @@ import type { Payments } from './payment-processor.ts'
 import { billingShape, pageShape } from './schemas.ts'
 import { shownBilling } from './serializers.ts'
 import type { BillingAccount, BillingOutcome, NewMethod } from './stores/billing.ts'
-import { changeBilling, findBilling, manualMethod, setSoftCap, stateOf } from './stores/billing.ts'
-import { duesOf } from './stores/billing-notices.ts'
+import { changeBilling, findBilling, getState, manualMethod, setSoftCap } from './stores/billing.ts'
+import { getDues } from './stores/billing-notices.ts'
 import { spentInCycle } from './stores/invoices.ts'
 
 type BillingDeps = OnceDeps &
@@ -174,7 +174,7 @@ export function billing(deps: BillingDeps, identify: Authenticate) {
 
 async function overview({ config, database, clock, payments }: BillingDeps, accountId: string): Promise<Response> {
   const found = await known(findBilling(database, accountId))
-  const { cycle } = stateOf(found)
+  const { cycle } = getState(found)
   const isOwnersChoice = payments.kind === 'stripe' || config.ownerUpgrades
   const now = clock.now()
   const period = budgetPeriod(cycle?.startsAt ?? null, now)
@@ -183,7 +183,7 @@ async function overview({ config, database, clock, payments }: BillingDeps, acco
   const cycleMicrocents =
     cycle === null || isRunning ? periodMicrocents : await spentInCycle(database, accountId, cycle)
   const spent = { cycleMicrocents, period, periodMicrocents }
-  const dues = duesOf(found.account)
+  const dues = getDues(found.account)
   const view = { plans: config.plans, collectedBy: payments.kind, isOwnersChoice, dues, spent, now }
   return reply(shownBilling(found, view))
 }

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import type { LineSums } from '../../core/billing/billing.ts'
-import { oneOf } from '../../core/validation/validate.ts'
+import { getOne } from '../../core/validation/validate.ts'
 import {
   count,
   id,
@@ -37,11 +37,11 @@ export const billingShape = namedSchema('Billing', {
   plan_after_cycle: planName,
   plans: strictObject({ evaluation: limitsShape, usage: limitsShape }, { description: 'limits of each plan' }),
   cycle: orNull(strictObject({ starts_at: time, ends_at: time, cost_usd: usd })),
-  collected_by: oneOf(['manual', 'stripe']),
-  upgraded_by: { ...oneOf(['owner', 'operator']), description: 'who changes the account to plan `usage`' },
+  collected_by: getOne(['manual', 'stripe']),
+  upgraded_by: { ...getOne(['owner', 'operator']), description: 'who changes the account to plan `usage`' },
   payment_method: orNull(
     strictObject({
-      kind: oneOf(['manual', 'stripe']),
+      kind: getOne(['manual', 'stripe']),
       brand: orNull(text('visa')),
       last_four: orNull(text('4242')),
       added_at: orNull(time),
@@ -57,7 +57,7 @@ export const billingShape = namedSchema('Billing', {
       used_usd: usd,
       used_share: Type.Number({ minimum: 0, description: 'share of the cap, 1 = all' }),
       warning: orNull(text('80% of the soft cap of 20 USD for this billing cycle is used')),
-      period: oneOf(['billing_cycle', 'calendar_month']),
+      period: getOne(['billing_cycle', 'calendar_month']),
       starts_at: time,
       resets_at: time,
     }),
@@ -66,7 +66,7 @@ export const billingShape = namedSchema('Billing', {
 
 const invoice = {
   id: id('inv'),
-  status: oneOf(['open', 'paid', 'unpaid', 'void']),
+  status: getOne(['open', 'paid', 'unpaid', 'void']),
   period: strictObject({ starts_at: time, ends_at: time }),
   total_usd: usd,
   collected_usd: usd,
@@ -96,12 +96,12 @@ const money = Type.Number({ description: 'US dollars, to 1e-8', examples: [0.000
 
 export const invoiceBreakdownShape = namedSchema('InvoiceBreakdown', {
   invoice_id: id('inv'),
-  by: oneOf(breakdownDimensions),
+  by: getOne(breakdownDimensions),
   tag: orNull(text('team')),
   lines: Type.Array(
     strictObject({
       kind: {
-        ...oneOf(breakdownKinds),
+        ...getOne(breakdownKinds),
         description:
           '`others`: all values after the 1,000 most expensive ones; `untagged`: requests without the tag; `correction`: usage of the previous cycle that this invoice has because it arrived late, less usage of its own cycle that arrived after it and is on the next invoice',
       },
@@ -143,13 +143,13 @@ export type BreakdownLine = BreakdownSums & {
 
 /** Returns the lines of a breakdown, highest amount first. What `used` lacks of the invoice is the correction. */
 export function toBreakdown(used: readonly BreakdownLine[], invoiced: readonly BreakdownSums[]): BreakdownLine[] {
-  const missing = combined(sumsOf(invoiced), sumsOf(used), (one, other) => one - other)
+  const missing = combined(getSums(invoiced), getSums(used), (sum, other) => sum - other)
   const isWhole = Object.values(missing).every(value => value === 0)
   const correction = { kind: 'correction', id: null, name: null, ...missing } as const
   return [...used, ...(isWhole ? [] : [correction])].sort(
-    (one, other) =>
-      breakdownKinds.indexOf(one.kind) - breakdownKinds.indexOf(other.kind) ||
-      other.amountMicrocents - one.amountMicrocents,
+    (breakdownLine, other) =>
+      breakdownKinds.indexOf(breakdownLine.kind) - breakdownKinds.indexOf(other.kind) ||
+      other.amountMicrocents - breakdownLine.amountMicrocents,
   )
 }
 
@@ -163,14 +163,14 @@ const noSums: BreakdownSums = {
 }
 
 /** Each sum is below 2^53, as an invoice's total is. */
-function sumsOf(lines: readonly BreakdownSums[]): BreakdownSums {
-  return lines.reduce((sums, line) => combined(sums, line, (one, other) => one + other), noSums)
+function getSums(lines: readonly BreakdownSums[]): BreakdownSums {
+  return lines.reduce((sums, line) => combined(sums, line, (sum, other) => sum + other), noSums)
 }
 
 function combined(
   left: BreakdownSums,
   right: BreakdownSums,
-  combine: (one: number, other: number) => number,
+  combine: (value: number, other: number) => number,
 ): BreakdownSums {
   const of = (field: keyof BreakdownSums) => combine(left[field], right[field])
   return {

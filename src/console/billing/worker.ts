@@ -3,7 +3,7 @@
  * lock lets one at a time create invoices, and each invoice is collected by the instance that claimed it.
  */
 import { centsOfLines } from '../../core/billing/billing.ts'
-import { graceOf, isNoticeTrue } from '../../core/billing/grace.ts'
+import { findGrace, isNoticeTrue } from '../../core/billing/grace.ts'
 import { type Repeating, type RepeatTimer, startRepeating } from '../../core/jobs/repeating.ts'
 import type { Clock, Log } from '../../core/ports.ts'
 import { failureReason } from '../../core/validation/errors.ts'
@@ -161,7 +161,7 @@ async function send({ post, clock }: NoticeWorkerOptions, notice: ClaimedNotice,
     kind,
     to: email,
     id: `${accountId}.${kind}.${subject}.${userId}`.replace(/[^\w.]/g, '-'),
-    grace: graceOf(dues),
+    grace: findGrace(dues),
     invoice: invoice === null ? null : { id: subject, totalUsd: invoice.totalCents / 100 },
   })
   if (delivery === 'sent') return { status: 'sent' }

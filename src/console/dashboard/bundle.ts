@@ -58,7 +58,7 @@ function keptNames(files: readonly { readonly name: string; readonly text: strin
   const sorted = files
     .filter(({ name }) => name !== pageName)
     .map(({ name, text }) => ({ name, text: renamed(text, none) }))
-    .sort((one, other) => (one.text < other.text ? -1 : 1))
+    .sort((item, other) => (item.text < other.text ? -1 : 1))
   const hash = Bun.hash(sorted.map(({ text }) => text).join('\n')).toString(36)
   return new Map(
     sorted.map(({ name }, index) => [name, `dashboard-${hash}-${index}${name.slice(name.lastIndexOf('.'))}`]),

@@ -102,7 +102,9 @@ function send(request: Request, file: SiteFile | undefined, headers: Record<stri
 
 /** Returns the smallest encoding that the client accepts. */
 function encodingFor(accepted: string): keyof SiteFile['bodies'] {
-  const names = accepted.split(',').flatMap(one => (/;\s*q=0(\.0*)?\s*$/.test(one) ? [] : [one.split(';')[0]?.trim()]))
+  const names = accepted
+    .split(',')
+    .flatMap(part => (/;\s*q=0(\.0*)?\s*$/.test(part) ? [] : [part.split(';')[0]?.trim()]))
   if (names.includes('br')) return 'br'
   return names.includes('gzip') ? 'gzip' : 'identity'
 }

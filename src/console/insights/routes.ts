@@ -21,11 +21,11 @@ import {
 import {
   type CellRow,
   findBestModel,
+  getInsights,
+  getRecommendations,
   highestConfidence,
   type Insight,
-  insightsOf,
   type Recommendation,
-  recommendationsOf,
 } from '../../learning/insights.ts'
 import type { LearningCache } from '../../learning/learning-cache.ts'
 import {
@@ -44,24 +44,24 @@ type InsightsDeps = {
   readonly learning: Pick<LearningCache, 'cells' | 'rate' | 'erase'>
   readonly clock: Pick<Clock, 'now'>
   /** Returns the catalog's quality (0–1) of `provider/model`; null = unknown model. */
-  readonly figureOf: (model: string) => number | null
-  readonly callerOf: (request: Request) => Caller | Promise<Caller>
+  readonly findFigure: (model: string) => number | null
+  readonly getCaller: (request: Request) => Caller | Promise<Caller>
 }
 
 const checkFeedback = checker(feedbackSchema)
 
 /** `GET /api/v1/insights/*`, by key or session; feedback and erasure, by session only. */
 export function insights(deps: InsightsDeps, identify: Authenticate) {
-  const accountOf = async (request: Request): Promise<string> => {
-    if (hasApiKey(request.headers)) return (await deps.callerOf(request)).accountId
+  const getAccount = async (request: Request): Promise<string> => {
+    if (hasApiKey(request.headers)) return (await deps.getCaller(request)).accountId
     const principal = await identify.principal(request.headers)
     if (!isAllowed(principal.role, 'insights.see')) throw forbidden()
     refuseWithoutTwoFactor(principal)
     return principal.accountId
   }
   const read = async (request: Request) => {
-    const cells = await deps.learning.cells(await accountOf(request))
-    return { cells, insights: insightsOf(cells, deps.figureOf, deps.clock.now()) }
+    const cells = await deps.learning.cells(await getAccount(request))
+    return { cells, insights: getInsights(cells, deps.findFigure, deps.clock.now()) }
   }
   const open = (told: RouteDocs) => withRouteDocs(keyOrSession('insights.see'), told)
 
@@ -82,7 +82,7 @@ export function insights(deps: InsightsDeps, identify: Authenticate) {
     .get(
       '/api/v1/insights/recommendations',
       async ({ request }) =>
-        reply({ data: recommendationsOf((await read(request)).insights).map(shownRecommendation) }),
+        reply({ data: getRecommendations((await read(request)).insights).map(shownRecommendation) }),
       open({ summary: 'Get recommendations', answer: recommendationListShape }),
     )
     .use(writes(deps, identify))
@@ -136,7 +136,7 @@ function shownLearning(cells: readonly CellRow[], insights: readonly Insight[]):
     state: highestConfidence(insights),
     entries: requests,
     since: requests === 0 ? null : new Date(Math.min(...cells.map(cell => cell.since))).toISOString(),
-    query_types: [...Map.groupBy(insights, one => one.queryType)].map(([queryType, ofType]) => ({
+    query_types: [...Map.groupBy(insights, insight => insight.queryType)].map(([queryType, ofType]) => ({
       query_type: queryType,
       requests: ofType.reduce((total, { cell }) => total + cell.requests, 0),
       best_model: findBestModel(ofType),
@@ -144,11 +144,11 @@ function shownLearning(cells: readonly CellRow[], insights: readonly Insight[]):
     })),
     enhancement: {
       requests: enhanced,
-      quality_with: meanOf(
+      quality_with: findMean(
         sum(cell => cell.enhanced * cell.enhancedQuality),
         enhanced,
       ),
-      quality_without: meanOf(
+      quality_without: findMean(
         sum(cell => (cell.requests - cell.enhanced) * cell.plainQuality),
         requests - enhanced,
       ),
@@ -164,7 +164,7 @@ function shownLearning(cells: readonly CellRow[], insights: readonly Insight[]):
       ),
     },
     models: insights.map(shownModel),
-    recommendations: recommendationsOf(insights).map(shownRecommendation),
+    recommendations: getRecommendations(insights).map(shownRecommendation),
   }
 }
 
@@ -199,7 +199,7 @@ function shownRecommendation(recommendation: Recommendation): ShownRecommendatio
   }
 }
 
-function meanOf(sum: number, count: number): number | null {
+function findMean(sum: number, count: number): number | null {
   return count === 0 ? null : rounded(sum / count)
 }
 

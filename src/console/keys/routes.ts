@@ -104,7 +104,7 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
       summary: 'Get an API key with its lineage',
       description: 'The lineage are the keys of one rotation after another, oldest first. They share usage and limits.',
       answer: keyPageShape,
-      handle: call => one(deps, call),
+      handle: call => item(deps, call),
     },
     {
       method: 'PATCH',
@@ -165,7 +165,7 @@ async function list({ database }: KeysDeps, { principal, request }: SessionReque
   return reply({ data: rows.map(row => shownKey(row, usage.get(row.lineId ?? row.id))) })
 }
 
-async function one(deps: KeysDeps, call: SessionRequest): Promise<Response> {
+async function item(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   const { database } = deps
   const { accountId } = call.principal
   const row = await visibleKey(deps, call)

@@ -6,7 +6,7 @@ import { fallbackPolicies, strategies } from '../../core/chat/chat.ts'
 import { maximumTags, tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
 import { timeIn } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
-import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { checker, getOne, invalidField, nullable } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { ApiKey } from '../../database/tables.ts'
 import type { Principal } from '../../http/authentication.ts'
@@ -81,9 +81,9 @@ const ruleFields = {
       description: `an object of at most ${maximumTags} strings: names of 1 to 32 letters, digits and \`_.-\`, values of 1 to 64 of these, spaces and \`:/@+\``,
     }),
   ),
-  strategy: nullable(oneOf(strategies)),
+  strategy: nullable(getOne(strategies)),
   project_id: nullable(projectIdSchema),
-  fallback: nullable(oneOf(fallbackPolicies)),
+  fallback: nullable(getOne(fallbackPolicies)),
   hedge: nullable(Type.Boolean({ description: 'whether its requests hedge; null = as the account' })),
 }
 export const keyCreationSchema = Type.Object({ name: nameSchema, ...ruleFields }, strict)
@@ -143,7 +143,7 @@ export function shownKey(row: ApiKey, usage: KeyUsage | undefined): ShownKey {
   return {
     id: row.id,
     name: row.name,
-    prefix: prefixOf(row),
+    prefix: getPrefix(row),
     user_id: row.userId,
     created_at: row.createdAt.toISOString(),
     last_used_at: row.lastUsedAt?.toISOString() ?? null,
@@ -179,7 +179,7 @@ export function shownLineage(
     replaced_by: keys[at + 1]?.id ?? null,
     lineage: keys.map(key => ({
       id: key.id,
-      prefix: prefixOf(key),
+      prefix: getPrefix(key),
       created_at: key.createdAt.toISOString(),
       last_used_at: key.lastUsedAt?.toISOString() ?? null,
       revoked_at: key.revokedAt?.toISOString() ?? null,
@@ -202,4 +202,4 @@ export function auditedChange(change: KeyChange): AuditDetails {
   }
 }
 
-const prefixOf = ({ publicId }: Pick<ApiKey, 'publicId'>) => `gw_live_${publicId}…`
+const getPrefix = ({ publicId }: Pick<ApiKey, 'publicId'>) => `gw_live_${publicId}…`

@@ -167,18 +167,18 @@ export function setMember(
     await step`select 1 from users where id = ${userId} and account_id = ${accountId} for no key update`
     const [project] = await step<{ archived: boolean }[]>`
       select archived_at is not null as archived from projects where id = ${projectId} and account_id = ${accountId}`
-    const standing = await step<{ id: string; role: Role; inProject: ProjectRole | null }[]>`
+    const quotaStatus = await step<{ id: string; role: Role; inProject: ProjectRole | null }[]>`
       select users.id, users.role, project_members.role as "inProject"
       from users left join project_members on user_id = users.id and project_id = ${projectId}
       where users.account_id = ${accountId} and removed_at is null and users.id in (${actorId}, ${userId})`
-    const [actor, target] = [actorId, userId].map(id => standing.find(one => one.id === id))
+    const [actor, target] = [actorId, userId].map(id => quotaStatus.find(item => item.id === id))
     if (project === undefined || target === undefined || (role === null && target.inProject === null))
       return 'not_found'
     // The members of an archived project still see its requests, so they can be removed.
     if (project.archived && role !== null) return 'archived'
     const rank = actor === undefined ? null : isAllowed(actor.role, 'projects.all') ? 'owner' : actor.inProject
-    const touched = [role, target.inProject].filter(one => one !== null)
-    if (rank === null || !isAllowed(rank, 'projects.change') || !touched.every(one => outranks(rank, one)))
+    const touched = [role, target.inProject].filter(item => item !== null)
+    if (rank === null || !isAllowed(rank, 'projects.change') || !touched.every(item => outranks(rank, item)))
       return 'forbidden'
     if (role === target.inProject) return 'done'
     await (role === null

@@ -22,7 +22,7 @@ type StatusDeps = {
   readonly redis: Pick<Redis, 'isReady'> | null
   /** Whether Redis decides limits: 1, or 0; null = not configured. */
   readonly sharedLimits: () => number | null
-  readonly safety: { figures(): ModerationStats }
+  readonly moderation: { figures(): ModerationStats }
   readonly config: { readonly registration: Pick<RegistrationConfig, 'mode'> }
 }
 
@@ -45,14 +45,24 @@ export function status(deps: StatusDeps, identify: Authenticate) {
 }
 
 async function shownStatus(deps: StatusDeps): Promise<ShownStatus> {
-  const { version, readiness, simulator, pingDatabase, isEmbedded, redis, sharedLimits, safety, config } = deps
+  const {
+    version,
+    readiness,
+    simulator,
+    pingDatabase,
+    isEmbedded,
+    redis,
+    sharedLimits,
+    moderation: contentChecks,
+    config,
+  } = deps
   // With open registration anyone becomes an owner, who is not the operator: the figures are those of all accounts.
   const showsFigures = config.registration.mode !== 'open'
   const isReached = await pingDatabase().then(
     () => true,
     () => false,
   )
-  const { blockedHosts, moderation } = safety.figures()
+  const { blockedHosts, moderation } = contentChecks.figures()
   const shared = sharedLimits()
   return {
     version,
@@ -78,8 +88,8 @@ async function shownStatus(deps: StatusDeps): Promise<ShownStatus> {
 
 type ProvidersDeps = {
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
-  readonly catalogue: Pick<Catalog, 'list'>
-  readonly health: Pick<HealthTracker, 'activityOf'>
+  readonly catalog: Pick<Catalog, 'list'>
+  readonly health: Pick<HealthTracker, 'getActivity'>
   readonly config: { readonly registration: Pick<RegistrationConfig, 'mode'> }
 }
 
@@ -105,18 +115,18 @@ export function providers(deps: ProvidersDeps, identify: Authenticate) {
 }
 
 function shown(
-  { catalogue, health }: ProvidersDeps,
+  { catalog, health }: ProvidersDeps,
   { id, simulated, keys }: ConfiguredProvider,
   showsPools: boolean,
 ): ShownProvider {
-  const { lastSuccessAt, lastFailure } = health.activityOf(id)
+  const { lastSuccessAt, lastFailure } = health.getActivity(id)
   const isFailureLast = lastFailure !== null && lastFailure.at >= (lastSuccessAt ?? 0)
   const hasAnswered = !isFailureLast || (lastFailure.kind !== 'connection_failed' && lastFailure.kind !== 'timeout')
   const pool = showsPools ? (keys?.status() ?? null) : null
   return {
     id,
     simulated,
-    models: catalogue.list.filter(({ provider }) => provider === id).length,
+    models: catalog.list.filter(({ provider }) => provider === id).length,
     reachable: lastSuccessAt === null && lastFailure === null ? 'unknown' : hasAnswered ? 'yes' : 'no',
     last_success_at: lastSuccessAt === null ? null : new Date(lastSuccessAt).toISOString(),
     last_error: lastFailure && { code: lastFailure.kind, at: new Date(lastFailure.at).toISOString() },

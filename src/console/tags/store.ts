@@ -92,7 +92,7 @@ export async function storeLimits(
       .onConflictDoUpdate({ target: [tagLimits.accountId, tagLimits.name, tagLimits.value], set: { limits: after } })
   else if (before === null) return
   else await step.delete(tagLimits).where(isTag(accountId, { name, value }))
-  await recordAudit(step, by, { accountId, action: 'limits.changed', target, details: detailsOf(after) })
+  await recordAudit(step, by, { accountId, action: 'limits.changed', target, details: getDetails(after) })
 }
 
 function isTag(accountId: string, { name, value }: Tag) {
@@ -104,7 +104,7 @@ function touchAccount(step: Transaction, accountId: string) {
 }
 
 /** Limits as the audit log keeps them; null = unlimited. */
-function detailsOf(limits: ScopeLimits | null): AuditDetails {
+function getDetails(limits: ScopeLimits | null): AuditDetails {
   const { dailyCostMicrocents: daily, monthlyCostMicrocents: monthly, ...counts } = limits ?? unlimitedScope
   return {
     requests_per_minute: counts.requestsPerMinute,

@@ -1,7 +1,7 @@
 /** Members of an account: list, invite, accept, change roles, remove. */
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { digestOf } from '../../core/accounts/api-keys.ts'
+import { getDigest } from '../../core/accounts/api-keys.ts'
 import {
   emailSchema,
   normalizeEmail,
@@ -13,7 +13,7 @@ import { isAllowed, outranks, projectRoles, roles } from '../../core/accounts/ro
 import type { RegistrationConfig } from '../../core/accounts/single-sign-on.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { checker, getOne, invalidField, nullable } from '../../core/validation/validate.ts'
 import type { Invitation } from '../../database/tables.ts'
 import { enforceIpLimit } from '../../http/rate-limits.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
@@ -63,14 +63,14 @@ const strict = { additionalProperties: false } as const
 const invitationSchema = Type.Object(
   {
     email: emailSchema,
-    role: Type.Optional(oneOf(['viewer', 'member', 'admin'])),
+    role: Type.Optional(getOne(['viewer', 'member', 'admin'])),
     project_id: nullable(projectIdSchema),
-    project_role: Type.Optional(oneOf(projectRoles)),
+    project_role: Type.Optional(getOne(projectRoles)),
   },
   strict,
 )
 const acceptanceSchema = Type.Object({ password: passwordSchema }, strict)
-const roleSchema = Type.Object({ role: oneOf(roles) }, strict)
+const roleSchema = Type.Object({ role: getOne(roles) }, strict)
 const checkInvitation = checker(invitationSchema)
 const checkAcceptance = checker(acceptanceSchema)
 const checkRole = checker(roleSchema)
@@ -86,7 +86,7 @@ export function team(deps: TeamDeps, identify: Authenticate) {
     .post(
       '/api/v1/team/invitations/:token/accept',
       async ({ request, server, params }) => {
-        const address = deps.addressOf(request, server)
+        const address = deps.getAddress(request, server)
         await enforceIpLimit(accepting, address)
         return heldOpen(deps, { request, address }, () => accept(deps, request, params.token, address))
       },
@@ -180,7 +180,7 @@ async function invite(deps: TeamDeps, { principal, request, actor }: SessionRequ
     email: normalizeEmail(email),
     role,
     invitedBy: principal.userId,
-    digest: digestOf(token),
+    digest: getDigest(token),
     projectId,
     projectRole: projectId === null ? null : (projectRole ?? 'member'),
   })
@@ -206,7 +206,7 @@ async function accept(deps: TeamDeps, request: Request, token: string, address: 
   const body = await readInput(request, checkAcceptance)
   const password = validateNewPassword(body.password, 'password')
   const { database } = deps
-  const digest = digestOf(token)
+  const digest = getDigest(token)
   const invitation = await findInvitation(database, digest)
   if (invitation === null) throw notFound()
   const { accountId } = invitation

@@ -49,7 +49,7 @@ export function explainRequest(ended: Ended): RequestExplanation {
   if (status === 'completed') {
     const failed =
       causes.length === 0 ? '' : ` after ${causes.length} failed ${causes.length === 1 ? 'attempt' : 'attempts'}`
-    return { decidedBy: null, summary: `The request completed${failed}.${endOf(ended)}`, nextStep: stepAfter(ended) }
+    return { decidedBy: null, summary: `The request completed${failed}.${getEnd(ended)}`, nextStep: stepAfter(ended) }
   }
   if (status === 'client_closed')
     return {
@@ -63,7 +63,7 @@ export function explainRequest(ended: Ended): RequestExplanation {
 }
 
 /** Why the output ended early; empty = it did not. */
-function endOf({ finishReason, layer, category }: Ended): string {
+function getEnd({ finishReason, layer, category }: Ended): string {
   if (finishReason === 'length') return ' Its output ended at the output limit.'
   if (finishReason !== 'content_filter') return ''
   if (layer === null || layer === 'provider') return ' The content filter of the provider ended the output.'
@@ -89,7 +89,7 @@ function isErrorCode(code: string | null): code is ErrorCode {
 }
 
 function explained(code: ErrorCode, ended: Ended): RequestExplanation {
-  const row = rowOf(code, ended)
+  const row = getRow(code, ended)
   if (code === 'content_blocked' && ended.layer !== null) return blocked(ended.layer, ended.category)
   const last = ended.causes.at(-1)
   // After a failed attempt the provider decided, whatever the code.
@@ -117,7 +117,7 @@ const sameCause: Partial<Record<ErrorCode, AttemptFailure>> = {
   content_blocked: 'content_filtered',
 }
 
-function rowOf(code: ErrorCode, { param, causes }: Ended): Row {
+function getRow(code: ErrorCode, { param, causes }: Ended): Row {
   const { modelForbidden, attachmentsUnsupported, requestTimedOut } = explanations.special
   const decidedBy = deciderOf[code]
   if (isModelForbidden(code, param)) return { decidedBy, ...modelForbidden }

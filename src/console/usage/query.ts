@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { dayMs, timeIn } from '../../core/text/utc-days.ts'
 import { needsLog, statusFilters, usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
-import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
+import { checker, getOne, invalidField } from '../../core/validation/validate.ts'
 import { projectIdSchema } from '../../http/schemas.ts'
 import type { LogPosition, LogRange, RequestFilters } from '../../ledger/request-filters.ts'
 import type { UsagePeriod } from '../../ledger/usage-lines.ts'
@@ -42,13 +42,13 @@ const filters = {
   key: words(64),
   /** ID of the user whose keys made the requests. */
   member: words(64),
-  status: Type.Optional(oneOf(statusFilters)),
+  status: Type.Optional(getOne(statusFilters)),
   error_code: words(64),
-  dialect: Type.Optional(oneOf(recordedDialects)),
+  dialect: Type.Optional(getOne(recordedDialects)),
   min_latency_ms: milliseconds,
   max_latency_ms: milliseconds,
-  routing_mode: Type.Optional(oneOf(['auto', 'manual'])),
-  streamed: Type.Optional(oneOf(['true', 'false'])),
+  routing_mode: Type.Optional(getOne(['auto', 'manual'])),
+  streamed: Type.Optional(getOne(['true', 'false'])),
   /** `name=value`, or a name with any value. */
   tag: Type.Optional(
     Type.String({
@@ -76,7 +76,7 @@ export const requestsQuerySchema = Type.Object(
   {
     ...filters,
     /** `rejected`: requests that were rejected before admission. They have no tags and no metadata. */
-    status: Type.Optional(oneOf([...statusFilters, 'rejected'])),
+    status: Type.Optional(getOne([...statusFilters, 'rejected'])),
     cursor: words(100),
     limit: Type.Optional(
       Type.String({ pattern: '^([1-9]\\d?|1\\d\\d|200)$', maxLength: 3, description: 'an integer from 1 to 200' }),
@@ -84,13 +84,13 @@ export const requestsQuerySchema = Type.Object(
   },
   strict,
 )
-export const exportQuerySchema = Type.Object({ format: Type.Optional(oneOf(['csv', 'json'])), ...filters }, strict)
+export const exportQuerySchema = Type.Object({ format: Type.Optional(getOne(['csv', 'json'])), ...filters }, strict)
 export const usageQuerySchema = Type.Object(
   {
     ...filters,
-    group_by: Type.Optional(oneOf(usageGroups)),
+    group_by: Type.Optional(getOne(usageGroups)),
     /** For hours, days and months: each of them split. By tag requires `tag` with one tag name. */
-    split_by: Type.Optional(oneOf(usageSplits)),
+    split_by: Type.Optional(getOne(usageSplits)),
   },
   strict,
 )
@@ -115,10 +115,10 @@ type RequestsQuery = {
 
 /** `GET /api/v1/requests`. Throws `invalid_request` with the invalid parameter, as do the others. */
 export function readRequestsQuery(url: string): RequestsQuery {
-  const { status, ...query } = checkRequests(parametersOf(url))
+  const { status, ...query } = checkRequests(getParameters(url))
   return {
     isRejected: status === 'rejected',
-    filters: filtersOf(status === undefined || status === 'rejected' ? query : { ...query, status }),
+    filters: getFilters(status === undefined || status === 'rejected' ? query : { ...query, status }),
     page: {
       before: query.cursor === undefined ? null : decodeCursor(query.cursor),
       limit: query.limit === undefined ? defaultLimit : Number(query.limit),
@@ -128,21 +128,21 @@ export function readRequestsQuery(url: string): RequestsQuery {
 
 /** `GET /api/v1/requests/export`: JSON by default. */
 export function readExportQuery(url: string): { readonly format: 'csv' | 'json'; readonly filters: RequestFilters } {
-  const query = checkExport(parametersOf(url))
-  return { format: query.format ?? 'json', filters: filtersOf(query) }
+  const query = checkExport(getParameters(url))
+  return { format: query.format ?? 'json', filters: getFilters(query) }
 }
 
 /** `GET /api/v1/usage`: the last 30 days by day, by default. `isOfProjects`: the client sees more than own keys by its projects. */
 export function readUsageQuery(url: string, now: number, isOfProjects: boolean): UsagePeriod {
-  const query = checkUsage(parametersOf(url))
-  const to = query.to === undefined ? now : timeOf('to', query.to)
-  const from = query.from === undefined ? to - (defaultDays - 1) * dayMs : timeOf('from', query.from)
+  const query = checkUsage(getParameters(url))
+  const to = query.to === undefined ? now : getTime('to', query.to)
+  const from = query.from === undefined ? to - (defaultDays - 1) * dayMs : getTime('from', query.from)
   const isByProject = query.group_by === 'project' || query.split_by === 'project'
   const { tag: wanted = null, ...others } = query
   // The totals of projects do not have their requests' tags: only the log knows both.
   const tag = isByProject ? null : wanted
   const filters = {
-    ...filtersOf(isByProject ? query : others),
+    ...getFilters(isByProject ? query : others),
     from: timeIfExact('from', query.from),
     to: timeIfExact('to', query.to),
   }
@@ -154,7 +154,7 @@ export function readUsageQuery(url: string, now: number, isOfProjects: boolean):
     throw invalidField('split_by', 'requires `group_by` to be `hour`, `day` or `month`')
   if (splitBy === 'tag' && tag === null)
     throw invalidField('split_by', 'by tag requires `tag` with one tag name, so that no request counts twice')
-  const period = { from: dayOf(from), to: dayOf(to), groupBy, splitBy, tag, filters }
+  const period = { from: getDay(from), to: getDay(to), groupBy, splitBy, tag, filters }
   const isOfTagInProject = (tag !== null || groupBy === 'tag') && (isOfProjects || filters.projectId !== null)
   if ((isOfTagInProject || needsLog(groupBy, filters, splitBy)) && to - from > maximumLogDays * dayMs)
     throw invalidField(
@@ -173,10 +173,10 @@ export function rejectedIn({ from, to, groupBy, splitBy, tag, filters }: UsagePe
 
 /** Epoch milliseconds of a time; null for a day, which the daily totals know. */
 function timeIfExact(param: string, text: string | undefined): number | null {
-  return text === undefined || text.length === 10 ? null : timeOf(param, text)
+  return text === undefined || text.length === 10 ? null : getTime(param, text)
 }
 
-export const dayOf = (time: number) => new Date(time).toISOString().slice(0, 10)
+export const getDay = (time: number) => new Date(time).toISOString().slice(0, 10)
 
 /** Position in a list for clients: opaque, and only valid for the next page. */
 export function encodeCursor({ atMicros, requestId }: LogPosition): string {
@@ -192,7 +192,7 @@ function decodeCursor(cursor: string): LogPosition {
 const metadataName = /^metadata\[(.*)\]$/s
 
 /** Converts the query to an object, with `metadata[…]` as one field. Without prototype: a name may be `__proto__`. */
-function parametersOf(url: string): Record<string, unknown> {
+function getParameters(url: string): Record<string, unknown> {
   const parameters: Record<string, unknown> = Object.create(null)
   const metadata: Record<string, string> = Object.create(null)
   for (const [name, value] of new URL(url).searchParams) {
@@ -205,10 +205,10 @@ function parametersOf(url: string): Record<string, unknown> {
   return parameters
 }
 
-function filtersOf(query: Omit<Static<typeof exportQuerySchema>, 'format'>): RequestFilters {
-  const { provider, model } = modelOf(query.provider, query.model)
-  const from = query.from === undefined ? null : timeOf('from', query.from)
-  const to = query.to === undefined ? null : timeOf('to', query.to) + (query.to.length === 10 ? dayMs : 0)
+function getFilters(query: Omit<Static<typeof exportQuerySchema>, 'format'>): RequestFilters {
+  const { provider, model } = getModel(query.provider, query.model)
+  const from = query.from === undefined ? null : getTime('from', query.from)
+  const to = query.to === undefined ? null : getTime('to', query.to) + (query.to.length === 10 ? dayMs : 0)
   if (from !== null && to !== null && from > to) throw invalidField('from', 'must not be after `to`')
   return {
     from,
@@ -231,7 +231,7 @@ function filtersOf(query: Omit<Static<typeof exportQuerySchema>, 'format'>): Req
 }
 
 /** Matches the model at every provider. */
-function modelOf(provider: string | undefined, model: string | undefined) {
+function getModel(provider: string | undefined, model: string | undefined) {
   const slash = model?.indexOf('/') ?? -1
   if (model === undefined || slash < 1) return { provider: provider ?? null, model: model ?? null }
   const named = model.slice(0, slash)
@@ -241,7 +241,7 @@ function modelOf(provider: string | undefined, model: string | undefined) {
 }
 
 /** Epoch milliseconds of existing dates within the range of the log. */
-function timeOf(param: string, text: string): number {
+function getTime(param: string, text: string): number {
   const time = timeIn(text)
   if (!(time >= 0) || time >= Date.UTC(2200, 0)) throw invalidField(param, 'must be a date from 1970 to 2199')
   return time

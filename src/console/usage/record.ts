@@ -68,7 +68,7 @@ function shownTraced(row: TracedRequest): RequestRecord {
 }
 
 function isFailure(outcome: string): outcome is AttemptFailure {
-  return attemptFailures.some(one => one === outcome)
+  return attemptFailures.some(attemptFailure => attemptFailure === outcome)
 }
 
 function httpStatus(status: ShownRequest['status'], code: string | null, isTruncated: boolean): number | null {

@@ -79,10 +79,10 @@ export function usage({ clock, database, describeField }: UsageDeps, identify: A
         const { filters, page, isRejected } = readRequestsQuery(request.url)
         if (isRejected) {
           const rejected = await listRejected(database, scopeFor(principal, 'requests.all'), filters, page)
-          return reply({ data: rejected.requests.map(shownRejected), next_cursor: cursorOf(rejected.next) })
+          return reply({ data: rejected.requests.map(shownRejected), next_cursor: findCursor(rejected.next) })
         }
         const { requests, next } = await readRequests(database, scopeFor(principal, 'requests.all'), filters, page)
-        return reply({ data: requests.map(shownRequest), next_cursor: cursorOf(next) })
+        return reply({ data: requests.map(shownRequest), next_cursor: findCursor(next) })
       },
       withRouteDocs(session('requests.own'), {
         summary: 'List requests',
@@ -117,7 +117,7 @@ export function usage({ clock, database, describeField }: UsageDeps, identify: A
         // Records that are settled from now on would move the end of the list.
         const until = Math.min(filters.to ?? Number.POSITIVE_INFINITY, clock.now())
         const { accountId, userId } = principal
-        const acting = actingAs(database, { kind: 'user', userId, address: identify.addressOf(request) })
+        const acting = actingAs(database, { kind: 'user', userId, address: identify.getAddress(request) })
         await recordAuditAlone(acting, { accountId, action: 'requests.exported', details: { format } })
         server?.timeout(request, stalledSeconds)
         const release = exports.take(principal.accountId)
@@ -139,7 +139,7 @@ export function usage({ clock, database, describeField }: UsageDeps, identify: A
     )
 }
 
-const cursorOf = (next: LogPosition | null) => (next === null ? null : encodeCursor(next))
+const findCursor = (next: LogPosition | null) => (next === null ? null : encodeCursor(next))
 
 function requestNotFound(): GatewayError {
   const message =

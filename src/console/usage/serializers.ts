@@ -140,7 +140,7 @@ export function shownUsage(period: UsagePeriod, { total, groups, parts }: Groupe
       return { ...named(groupBy, { unit, name: group?.name ?? null }), ...shownSums(group ?? nothing) }
     }),
     split_by: splitBy,
-    series: parts?.flatMap(one => shownPart(one, splitBy, units)) ?? [],
+    series: parts?.flatMap(part => shownPart(part, splitBy, units)) ?? [],
     others: shownOthers(parts, units),
   }
 }
@@ -164,12 +164,12 @@ function shownOthers(parts: GroupedUsage['parts'], units: readonly string[]) {
 function shownLines(byUnit: UsagePart['byUnit'], units: readonly string[]) {
   const sums = units.map(unit => byUnit.get(unit) ?? nothing)
   return {
-    requests: sums.map(one => one.requests),
-    failed: sums.map(one => one.failed),
-    total_tokens: sums.map(one => one.input_tokens + one.output_tokens),
-    cost_usd: sums.map(one => toUsd(one.billed_microcents)),
-    latency_p50_ms: sums.map(one => latencyQuantile(one.latency, 0.5)),
-    latency_p95_ms: sums.map(one => latencyQuantile(one.latency, 0.95)),
+    requests: sums.map(sum => sum.requests),
+    failed: sums.map(sum => sum.failed),
+    total_tokens: sums.map(sum => sum.input_tokens + sum.output_tokens),
+    cost_usd: sums.map(sum => toUsd(sum.billed_microcents)),
+    latency_p50_ms: sums.map(sum => latencyQuantile(sum.latency, 0.5)),
+    latency_p95_ms: sums.map(sum => latencyQuantile(sum.latency, 0.95)),
   }
 }
 

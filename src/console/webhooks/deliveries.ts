@@ -106,7 +106,7 @@ async function sendAgain(deps: DeliveryDeps, limiter: RateLimiter, call: Session
 async function requestedDelivery(deps: DeliveryDeps, limiter: RateLimiter, call: SessionRequest) {
   await readInput(call.request, checkEmpty)
   const { accountId } = call.principal
-  const endpointId = await endpointOf(deps, call)
+  const endpointId = await getEndpoint(deps, call)
   await enforceAccountLimit(limiter, accountId, { perMinute, what: 'test events and redeliveries' })
   return { accountId, endpointId }
 }
@@ -121,7 +121,7 @@ const conflict = (problem: keyof typeof conflicts) => new GatewayError('conflict
 
 async function list(deps: DeliveryDeps, call: SessionRequest): Promise<Response> {
   const query = checkDeliveries(Object.fromEntries(new URL(call.request.url).searchParams))
-  const id = await endpointOf(deps, call)
+  const id = await getEndpoint(deps, call)
   const range = { after: query.cursor ?? null, limit: pageLength + 1 }
   const rows = await listDeliveries(deps.database, call.principal.accountId, id, range)
   const data = rows.slice(0, pageLength)
@@ -132,7 +132,7 @@ async function list(deps: DeliveryDeps, call: SessionRequest): Promise<Response>
 }
 
 /** Returns the ID of the endpoint in the path. Throws `not_found` unless it belongs to the account. */
-async function endpointOf({ database }: DeliveryDeps, { principal, params }: SessionRequest): Promise<string> {
+async function getEndpoint({ database }: DeliveryDeps, { principal, params }: SessionRequest): Promise<string> {
   const [row] = await listEndpoints(database, principal.accountId, params.id ?? '')
   if (row === undefined) throw notFound()
   return row.id

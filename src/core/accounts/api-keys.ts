@@ -30,8 +30,8 @@ type MintedKey = {
 export function mintApiKey(randomBytes: RandomBytes): MintedKey {
   const id = randomBase62(idCharacters, randomBytes)
   const body = `${keyPrefix}${id}_${randomBase62(secretCharacters, randomBytes)}`
-  const key = body + checksumOf(body)
-  return { key, id, prefix: `${keyPrefix}${id}…`, digest: digestOf(key) }
+  const key = body + getChecksum(body)
+  return { key, id, prefix: `${keyPrefix}${id}…`, digest: getDigest(key) }
 }
 
 /** Returns true if a text has the length of a key. Avoids computing a digest of any other header value. */
@@ -45,12 +45,12 @@ export function hasKeyLength(text: string): boolean {
 export function parseApiKey(text: string): { readonly id: string } | null {
   // The length is checked first, so that the pattern never runs on a header of many kilobytes.
   if (!hasKeyLength(text) || !shape.test(text)) return null
-  if (text.slice(bodyCharacters) !== checksumOf(text.slice(0, bodyCharacters))) return null
+  if (text.slice(bodyCharacters) !== getChecksum(text.slice(0, bodyCharacters))) return null
   return { id: text.slice(keyPrefix.length, keyPrefix.length + idCharacters) }
 }
 
 /** Returns the SHA-256 of a secret in lower-case hex. */
-export function digestOf(text: string): string {
+export function getDigest(text: string): string {
   return Bun.SHA256.hash(text, 'hex')
 }
 
@@ -65,7 +65,7 @@ export function randomBase62(count: number, randomBytes: RandomBytes): string {
   return text
 }
 
-function checksumOf(body: string): string {
+function getChecksum(body: string): string {
   let rest = Bun.hash.crc32(body)
   let text = ''
   for (let place = 0; place < checksumCharacters; place++) {

@@ -87,15 +87,15 @@ export function isDomainAllowed({ domains, issuer }: SingleSignOnConfig, email: 
 }
 
 /** Returns the groups in the claims: a list of texts, or one text. */
-export function groupsOf({ groupsClaim }: SingleSignOnConfig, claims: Claims): readonly string[] {
+export function getGroups({ groupsClaim }: SingleSignOnConfig, claims: Claims): readonly string[] {
   const value = claimAt(claims, groupsClaim)
   const listed: readonly unknown[] = Array.isArray(value) ? value : [value]
-  return listed.filter(one => typeof one === 'string')
+  return listed.filter(item => typeof item === 'string')
 }
 
 /** Returns the highest role that the groups give; null = none of them is mapped. */
 export function mappedRole(config: SingleSignOnConfig, claims: Claims): Role | null {
-  const given = new Set(groupsOf(config, claims).map(group => config.roles.get(group)))
+  const given = new Set(getGroups(config, claims).map(group => config.roles.get(group)))
   return roles.findLast(role => given.has(role)) ?? null
 }
 
@@ -121,10 +121,10 @@ export type RegistrationConfig = {
 
 /** Returns true if the domain of an email address may register. */
 export function isDomainOpen({ domains }: RegistrationConfig, email: string): boolean {
-  return domains === null || domains.includes(domainOf(email))
+  return domains === null || domains.includes(getDomain(email))
 }
 
 /** Returns the domain of a normalized email address. */
-export function domainOf(email: string): string {
+export function getDomain(email: string): string {
   return email.slice(email.lastIndexOf('@') + 1)
 }

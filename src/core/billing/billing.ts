@@ -209,10 +209,10 @@ export function invoiceTotals(lines: readonly Pick<LineSums, 'amountMicrocents'>
  */
 export function centsOfLines(lines: readonly Pick<LineSums, 'amountMicrocents'>[]): number[] {
   const cents = lines.map(line => wholeCents(line.amountMicrocents))
-  const left = invoiceTotals(lines).totalCents - cents.reduce((sum, one) => sum + one, 0)
+  const left = invoiceTotals(lines).totalCents - cents.reduce((sum, cent) => sum + cent, 0)
   const byRemainder = lines
     .map(({ amountMicrocents }, index) => ({ index, remainder: amountMicrocents % microcentsPerCent }))
-    .sort((one, other) => other.remainder - one.remainder || one.index - other.index)
+    .sort((item, other) => other.remainder - item.remainder || item.index - other.index)
   for (const { index } of byRemainder.slice(0, left)) cents[index] = (cents[index] ?? 0) + 1
   return cents
 }
@@ -223,14 +223,14 @@ function wholeCents(microcents: number): number {
 
 export type InvoiceStatus = 'open' | 'unpaid' | 'void' | 'paid'
 
-const standing = { open: 0, unpaid: 1, void: 2, paid: 3 } as const satisfies Record<InvoiceStatus, number>
+const quotaStatus = { open: 0, unpaid: 1, void: 2, paid: 3 } as const satisfies Record<InvoiceStatus, number>
 
 /**
  * Returns an invoice's status after a new observation. Observations may be old, repeated or out of order; a status that
  * was reached is never undone, so any order leads to the same final status.
  */
 export function newerInvoiceStatus(known: InvoiceStatus, seen: InvoiceStatus): InvoiceStatus {
-  return standing[seen] > standing[known] ? seen : known
+  return quotaStatus[seen] > quotaStatus[known] ? seen : known
 }
 
 export const currency = 'usd'
@@ -303,7 +303,7 @@ export function prefersCheaper(share: number): boolean {
 export const budgetMilestones = [80, 100] as const
 
 /** Returns the highest milestone reached; null = none. */
-export function milestoneOf(spentMicrocents: number, capMicrocents: number): number | null {
+export function findMilestone(spentMicrocents: number, capMicrocents: number): number | null {
   const share = usedShare(spentMicrocents, capMicrocents)
   return budgetMilestones.findLast(percent => share * 100 >= percent) ?? null
 }

@@ -20,7 +20,7 @@ export type Dues = {
 export type Grace = { readonly beganAt: number; readonly endsAt: number; readonly cause: 'payment_method' | 'invoice' }
 
 /** Returns the grace period of an account, which may have ended; null = the account owes nothing. */
-export function graceOf({ plan, graceEndsAt, unpaidSince }: Dues): Grace | null {
+export function findGrace({ plan, graceEndsAt, unpaidSince }: Dues): Grace | null {
   // The free plan needs no payment method. Its unpaid invoices date from a paid plan.
   const method: Grace | null =
     plan === 'evaluation' || graceEndsAt === null
@@ -34,7 +34,7 @@ export function graceOf({ plan, graceEndsAt, unpaidSince }: Dues): Grace | null 
 
 /** Returns when chat begins to answer 402; null = never. */
 export function paymentRequiredFrom(dues: Dues): number | null {
-  return graceOf(dues)?.endsAt ?? null
+  return findGrace(dues)?.endsAt ?? null
 }
 
 /**
@@ -54,9 +54,9 @@ export type BillingNotice = {
 
 /** Returns the notices for a change of dues at `at`. A grace period that has already ended causes none. */
 export function graceNotices(before: Dues, after: Dues, at: number): readonly BillingNotice[] {
-  const grace = graceOf(after)
-  if (grace === null || grace.endsAt <= at || graceOf(before)?.beganAt === grace.beganAt) return []
-  const subject = subjectOf(grace)
+  const grace = findGrace(after)
+  if (grace === null || grace.endsAt <= at || findGrace(before)?.beganAt === grace.beganAt) return []
+  const subject = getSubject(grace)
   return [
     { kind: 'grace_began', subject, dueAt: at },
     { kind: 'grace_ended', subject, dueAt: grace.endsAt },
@@ -71,11 +71,11 @@ export function isNoticeTrue(
   at: number,
 ): boolean {
   if (kind === 'invoice_unpaid') return invoiceStatus === 'unpaid'
-  const grace = graceOf(dues)
-  if (grace === null || subjectOf(grace) !== subject) return false
+  const grace = findGrace(dues)
+  if (grace === null || getSubject(grace) !== subject) return false
   return kind === 'grace_ended' ? grace.endsAt <= at : at < grace.endsAt
 }
 
-function subjectOf({ beganAt }: Grace): string {
+function getSubject({ beganAt }: Grace): string {
   return new Date(beganAt).toISOString()
 }

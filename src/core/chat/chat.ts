@@ -292,9 +292,9 @@ export function strictestPolicy(...policies: readonly (FallbackPolicy | null | u
 /** Changes of the gateway to the last user turn in a body that a provider otherwise receives as its client wrote it. */
 
 /** Returns the request with `messages`, which differ from its own only by `change`. The client's body stays in use. */
-export function withTurn(ask: ChatRequest, messages: readonly Message[], change: TurnChange): ChatRequest {
-  const { source } = ask
+export function withTurn(request: ChatRequest, messages: readonly Message[], change: TurnChange): ChatRequest {
+  const { source } = request
   // After another change the body is outdated, and stays so.
-  if (source === null || source.messages !== ask.messages) return { ...ask, messages }
-  return { ...ask, messages, source: { ...source, messages, turn: { ...source.turn, ...change } } }
+  if (source === null || source.messages !== request.messages) return { ...request, messages }
+  return { ...request, messages, source: { ...source, messages, turn: { ...source.turn, ...change } } }
 }

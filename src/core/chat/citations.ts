@@ -12,12 +12,12 @@ type Citation = WebSource & { readonly start: number; readonly end: number }
 export function findCitations(text: string, sources: readonly WebSource[], isAttached = false): readonly Citation[] {
   const charactersTo = (at: number) => [...text.slice(0, at)].length
   return sources.map(({ url, title }, index) => {
-    const { at, length } = placeOf(text, url, `[${index + 1}]`, isAttached)
+    const { at, length } = getPlace(text, url, `[${index + 1}]`, isAttached)
     return { url, title, start: charactersTo(at), end: charactersTo(at + length) }
   })
 }
 
-function placeOf(
+function getPlace(
   text: string,
   url: string,
   marker: string,

@@ -125,7 +125,7 @@ export function refuseUnknownPart(dialect: Dialect, type: unknown, place: string
 
 /** Returns whether Anthropic's tools have this type; `custom` and a missing type are functions of the client. */
 export function isMessagesTool(type: string): boolean {
-  return messagesTools.has(familyOf(type, '_'))
+  return messagesTools.has(getFamily(type, '_'))
 }
 
 /** Returns the values of a beta header that may be sent, and the others. */
@@ -134,17 +134,17 @@ export function sortBetas(header: string): { readonly sent: readonly string[]; r
     .split(',')
     .map(name => name.trim())
     .filter(name => name !== '')
-  const isKnown = (name: string) => betaOf(name) !== undefined
+  const isKnown = (name: string) => findBeta(name) !== undefined
   return { sent: names.filter(isKnown), dropped: names.filter(name => !isKnown(name)) }
 }
 
-function betaOf(name: string): Bound | undefined {
+function findBeta(name: string): Bound | undefined {
   for (const [start, bound] of betas) if (name === start || name.startsWith(`${start}-`)) return bound
   return undefined
 }
 
 /** Returns a type without its version: `web_search` of `web_search_20250305`. */
-function familyOf(type: string, separator: string): string {
+function getFamily(type: string, separator: string): string {
   const at = type.search(new RegExp(`${separator}\\d{8}$`))
   return at === -1 ? type : type.slice(0, at)
 }
@@ -180,7 +180,7 @@ const unbounded = Number.POSITIVE_INFINITY
 function measuredBound({ dialect, fields: body, headers }: SourceBody): number {
   for (const [name, value] of Object.entries(body))
     if (value !== null && fields[dialect].get(name) === 'window' && hasContent(value)) return unbounded
-  for (const beta of sortBetas(headers['anthropic-beta'] ?? '').sent) if (betaOf(beta) === 'window') return unbounded
+  for (const beta of sortBetas(headers['anthropic-beta'] ?? '').sent) if (findBeta(beta) === 'window') return unbounded
   const tools: readonly unknown[] = Array.isArray(body.tools) ? body.tools : []
   let sum = 0
   for (const tool of tools) if (isFields(tool)) sum += dialect === 'messages' ? addedByTool(tool) : addedByMcp(tool)
@@ -200,7 +200,7 @@ function hasContent(value: unknown): boolean {
 }
 
 function addedByTool({ type, max_uses: uses, max_content_tokens: tokens }: Fields): number {
-  if (typeof type !== 'string' || messagesTools.get(familyOf(type, '_')) !== 'window') return 0
+  if (typeof type !== 'string' || messagesTools.get(getFamily(type, '_')) !== 'window') return 0
   // Only fetched pages have a bound, and only if the client sets both.
   const isBounded = type.startsWith('web_fetch') && typeof uses === 'number' && typeof tokens === 'number'
   return isBounded ? Math.max(0, uses) * Math.max(0, tokens) * pageMargin : unbounded
@@ -258,9 +258,12 @@ export const leastCachedCharacters = 3_000
  * within seconds: its tools, or a tool result at the end, show it. Otherwise only a beginning that was seen within the
  * last minutes is worth the cost of writing. `seen` = which part was.
  */
-export function automaticCacheMarks(ask: ChatRequest, seen: AutomaticCacheMarks | null): AutomaticCacheMarks | null {
-  if (ask.bodyCharacters < leastCachedCharacters || hasOwnMarks(ask)) return null
-  const isAgent = ask.messages.at(-1)?.role === 'tool' || (ask.tools.length > 0 && mayAnswerInText(ask))
+export function automaticCacheMarks(
+  request: ChatRequest,
+  seen: AutomaticCacheMarks | null,
+): AutomaticCacheMarks | null {
+  if (request.bodyCharacters < leastCachedCharacters || hasOwnMarks(request)) return null
+  const isAgent = request.messages.at(-1)?.role === 'tool' || (request.tools.length > 0 && mayAnswerInText(request))
   return isAgent ? 'conversation' : seen
 }
 

@@ -87,11 +87,11 @@ function openMembers(own: JsonObject, kind: Kind, open: Place[], found: Record<K
   const inner = kind === 'texts' && own.defer_loading === true ? 'opaque' : kind
   const members = Object.entries(own)
   for (const [key] of members) if (!wireWords.has(key)) found[inner].push(key)
-  for (const [key, value] of members.reverse()) open.push({ value, kind: kindOf(own, key, inner), key, parent: own })
+  for (const [key, value] of members.reverse()) open.push({ value, kind: getKind(own, key, inner), key, parent: own })
   return members.length
 }
 
-function kindOf(parent: JsonObject, key: string, kind: Kind): Kind {
+function getKind(parent: JsonObject, key: string, kind: Kind): Kind {
   if (kind !== 'texts') return kind
   if (opaqueKeys.has(key) || (key === 'data' && parent.type === 'redacted_thinking')) return 'opaque'
   return credentialKeys.has(key) ? 'credentials' : kind

@@ -117,7 +117,7 @@ export function createResponseCollector(keepsEvents = false): ResponseCollector 
     result() {
       if (choices.length === 0) opened(choices, 0)
       return {
-        choices: choices.sort((one, other) => one.index - other.index).map(folded),
+        choices: choices.sort((choice, other) => choice.index - other.index).map(folded),
         events: events.filter(isContent),
       }
     },

@@ -17,7 +17,7 @@ export function collectDefinitions(request: Defined): readonly PromptDefinition[
   const found = [
     ...tools.map(({ name, description, parameters }) => definition('tools', name, description, parameters)),
     ...unread,
-    ...settings.flatMap(([param, value]) => partsOf(param, 'definition', jsonTexts(value))),
+    ...settings.flatMap(([param, value]) => getParts(param, 'definition', jsonTexts(value))),
   ]
   if (responseFormat.type !== 'json_schema') return found
   const { name, description, schema } = responseFormat
@@ -38,9 +38,9 @@ export function unreadParts(body: Schema, read: ReadValues): readonly PromptDefi
     return elements.flatMap(element => {
       // Tools can be declared within the conversation.
       const tools: readonly unknown[] = kind === 'data' ? toolsIn(element) : none
-      const found = tools.flatMap(tool => partsOf('tools', 'definition', jsonTexts(tool, read)))
+      const found = tools.flatMap(tool => getParts('tools', 'definition', jsonTexts(tool, read)))
       read.add(...tools)
-      return [...found, ...partsOf(param, kind, jsonTexts(element, read))]
+      return [...found, ...getParts(param, kind, jsonTexts(element, read))]
     })
   })
 }
@@ -49,7 +49,7 @@ function toolsIn(item: unknown): readonly unknown[] {
   return typeof item === 'object' && item !== null && 'tools' in item && Array.isArray(item.tools) ? item.tools : none
 }
 
-function partsOf(param: string, kind: 'definition' | 'data', { texts, values, images, ...others }: JsonTexts) {
+function getParts(param: string, kind: 'definition' | 'data', { texts, values, images, ...others }: JsonTexts) {
   const part = (own: PromptDefinition['kind'], found: readonly string[], count: number, pictures: number) =>
     found.length + pictures === 0
       ? none
@@ -66,10 +66,10 @@ function partsOf(param: string, kind: 'definition' | 'data', { texts, values, im
  * them.
  */
 export function mapDefinitionTexts(
-  ask: ChatRequest,
+  request: ChatRequest,
   clean: (text: string) => string,
 ): Pick<ChatRequest, 'tools' | 'responseFormat' | 'extras' | 'stop' | 'endUser'> {
-  const { tools, responseFormat, extras } = ask
+  const { tools, responseFormat, extras } = request
   const orNull = (text: string | null) => (text === null ? null : clean(text))
   return {
     tools: tools.map(tool => ({
@@ -86,8 +86,8 @@ export function mapDefinitionTexts(
             schema: cleanedSchema(responseFormat.schema, clean),
           },
     extras: cleanedSchema(extras, clean),
-    stop: ask.stop.map(clean),
-    endUser: orNull(ask.endUser),
+    stop: request.stop.map(clean),
+    endUser: orNull(request.endUser),
   }
 }
 
@@ -142,7 +142,7 @@ export function isDemanding(choice: ToolChoice | null): choice is ForcedChoice {
  */
 export function isChosenTool({ toolChoice, tools }: Pick<ChatRequest, 'toolChoice' | 'tools'>, name: string): boolean {
   if (!isDemanding(toolChoice)) return true
-  const isOffered = (one: string) => tools.some(tool => tool.name === one)
+  const isOffered = (text: string) => tools.some(tool => tool.name === text)
   if (toolChoice === 'required') return isOffered(name)
   return toolChoice.name === name || !isOffered(toolChoice.name)
 }
@@ -168,11 +168,11 @@ export function flatToolName(namespace: string | null, name: string): string {
 /** Returns a name of at most `longest` letters, digits, `_` or `-` with a hash of the whole name. */
 export function shortToolName(whole: string, longest: number): string {
   const clean = whole.replaceAll(/[^A-Za-z0-9_-]/g, '_')
-  return `${clean.slice(0, longest - hashCharacters - 1)}_${hashOf(whole)}`
+  return `${clean.slice(0, longest - hashCharacters - 1)}_${getHash(whole)}`
 }
 
 /** FNV-1a: two names of one request that fall together are refused, so that nothing rests on it. */
-function hashOf(text: string): string {
+function getHash(text: string): string {
   let hash = 0x811c9dc5
   for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
   return (hash >>> 0).toString(16).padStart(hashCharacters, '0')

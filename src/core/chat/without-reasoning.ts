@@ -2,13 +2,13 @@
 import type { ChatRequest, Message, SourceBody } from './chat.ts'
 
 /** Returns the request without reasoning; null if it has none, or its body is not in the form of Messages. */
-export function withoutReasoning(ask: ChatRequest): ChatRequest | null {
-  if (!ask.messages.some(hasReasoning)) return null
-  const messages = ask.messages.map(bare)
-  const { source } = ask
-  if (source === null || source.messages !== ask.messages) return { ...ask, messages }
+export function withoutReasoning(request: ChatRequest): ChatRequest | null {
+  if (!request.messages.some(hasReasoning)) return null
+  const messages = request.messages.map(bare)
+  const { source } = request
+  if (source === null || source.messages !== request.messages) return { ...request, messages }
   return source.dialect === 'messages'
-    ? { ...ask, messages, source: { ...source, messages, sealed: reasoningBlocks(source) } }
+    ? { ...request, messages, source: { ...source, messages, sealed: reasoningBlocks(source) } }
     : null
 }
 

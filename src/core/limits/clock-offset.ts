@@ -33,7 +33,7 @@ export function createClockOffset(): ClockOffset {
       // If two samples cannot both be true, a clock was set in between, and the older samples are useless.
       const agrees = latest.every(other => distance(other, estimate) <= other.margin + estimate.margin + ignoredMs)
       latest = [...(agrees ? latest.slice(1 - keptEstimates) : []), estimate]
-      const best = latest.reduce((least, one) => (one.margin <= least.margin ? one : least))
+      const best = latest.reduce((least, item) => (item.margin <= least.margin ? item : least))
       const error = Math.abs(best.ahead - offset)
       if (error < ignoredMs || error <= best.margin) return
       offset = Math.abs(best.ahead) < ignoredMs ? 0 : Math.round(best.ahead)
@@ -41,6 +41,6 @@ export function createClockOffset(): ClockOffset {
   }
 }
 
-function distance(one: Estimate, other: Estimate): number {
-  return Math.abs(one.ahead - other.ahead)
+function distance(estimate: Estimate, other: Estimate): number {
+  return Math.abs(estimate.ahead - other.ahead)
 }

@@ -75,7 +75,7 @@ type Pause = {
  * Returns the pause of a key for its shortfall, which can be over; null = there is none. Accounts on `usage` pay for all that they
  * use.
  */
-export function pauseOf(
+export function findPause(
   plan: PlanName,
   { shortfallDay, shortfallMicrocents, shortfallRequestId }: Shortfall,
   maximumShortfall: number,
@@ -165,5 +165,5 @@ export type QuotaStatus = {
   readonly requests: { readonly limit: number; readonly remaining: number; readonly resetMs: number }
   readonly tokens: { readonly limit: number; readonly remaining: number; readonly resetMs: number }
   readonly costMicrocents: { readonly limit: number; readonly remaining: number }
-  readonly seats: { readonly limit: number; readonly remaining: number }
+  readonly reservations: { readonly limit: number; readonly remaining: number }
 }

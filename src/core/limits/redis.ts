@@ -14,14 +14,14 @@ export const scopeFormat = '<ddddddddd'
 export const allPartitions: readonly number[] = Array.from({ length: partitions }, (_, partition) => partition)
 
 /** Returns the partition of an account. It is the same in every gateway instance and never changes. */
-export function partitionOf(accountId: string): number {
+export function getPartition(accountId: string): number {
   return Bun.hash.crc32(accountId) % partitions
 }
 
 export type PartitionKeys = ReturnType<typeof namesIn>
 
 /** Returns the names of a partition's Redis keys. */
-export function keysOf(partition: number): PartitionKeys {
+export function getKeys(partition: number): PartitionKeys {
   return allKeys[partition] ?? namesIn(partition)
 }
 

@@ -47,7 +47,7 @@ export function isLimited({ since: _, ...limits }: ScopeLimits): boolean {
  * Returns the name of a scope's counters. It changes when limits are removed and set again: counters from before the gap lack what was
  * used without limits.
  */
-export function counterNameOf({ name, limits }: Scope): string {
+export function getCounterName({ name, limits }: Scope): string {
   return `${name}@${limits.since ?? 0}`
 }
 
@@ -55,7 +55,7 @@ export const keyScopeName = (lineageId: string) => `key:${lineageId}`
 export const tagScopeName = (name: string, value: string) => `tag:${name}=${value}`
 
 /** Returns the names of all scopes of a request, limited or not: its key and its tags. */
-export function scopeNamesOf(record: Pick<UsageRecord, 'key_id' | 'lineage_id' | 'tags'>): readonly string[] {
+export function getScopeNames(record: Pick<UsageRecord, 'key_id' | 'lineage_id' | 'tags'>): readonly string[] {
   const { key_id, lineage_id = key_id, tags } = record
   return [keyScopeName(lineage_id), ...Object.entries(tags ?? {}).map(([name, value]) => tagScopeName(name, value))]
 }
@@ -68,14 +68,14 @@ export function monthDays(day: number): readonly [number, number] {
 }
 
 /** Returns the UTC calendar month of a day, in months since year 0. */
-export function monthOf(day: number): number {
+export function getMonth(day: number): number {
   const date = new Date(day * dayMs)
   return date.getUTCFullYear() * 12 + date.getUTCMonth()
 }
 
 /** Returns the milliseconds from a time to the next UTC calendar month. */
 export function untilNextMonth(epochMs: number): number {
-  const month = monthOf(formatDay(epochMs)) + 1
+  const month = getMonth(formatDay(epochMs)) + 1
   return Date.UTC(Math.floor(month / 12), month % 12, 1) - epochMs
 }
 

@@ -2,8 +2,8 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { type ReasoningEffort, reasoningEfforts } from '../chat/chat.ts'
 import { storableName } from '../text/safe-name.ts'
-import { oneOf } from '../validation/validate.ts'
-import { fullName, type Model, maximumNameCharacters, type ParameterRules, tierOf, tiers } from './models.ts'
+import { getOne } from '../validation/validate.ts'
+import { fullName, getTier, type Model, maximumNameCharacters, type ParameterRules, tiers } from './models.ts'
 import { type Prices, type Pricing, priceVariant, type Rates, weekdays } from './pricing.ts'
 
 const strict = { additionalProperties: false } as const
@@ -44,7 +44,7 @@ const variant = Type.Object(
   {
     service_tier: optional(Type.String({ minLength: 1, maxLength: 64 })),
     hours_utc: optional(Type.Array(hours, { minItems: 1, maxItems: 24 })),
-    days: optional(Type.Array(oneOf(weekdays), { minItems: 1, maxItems: 7 })),
+    days: optional(Type.Array(getOne(weekdays), { minItems: 1, maxItems: 7 })),
     ...rateFields,
   },
   strict,
@@ -58,7 +58,7 @@ export const configuredModelSchema = Type.Object(
   {
     id: name,
     display_name: optional(name),
-    tier: optional(oneOf(tiers)),
+    tier: optional(getOne(tiers)),
     pricing: Type.Object({ ...rateFields, variants: optional(Type.Array(variant, { maxItems: 16 })) }, strict),
     context_window: optional(tokens),
     max_input_tokens: optional(tokens),
@@ -81,7 +81,7 @@ export const configuredModelSchema = Type.Object(
     parameters: optional(
       Type.Object(
         {
-          sampling: optional(oneOf(['accepted', 'rejected', 'only_with_effort_none'])),
+          sampling: optional(getOne(['accepted', 'rejected', 'only_with_effort_none'])),
           maximum_temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
           temperature_with_top_p: flag,
           penalties: flag,
@@ -91,16 +91,16 @@ export const configuredModelSchema = Type.Object(
           maximum_top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
           maximum_stops: optional(Type.Integer({ minimum: 0, maximum: 64 })),
           maximum_choices: optional(Type.Integer({ minimum: 1, maximum: 128 })),
-          output_cap_field: optional(oneOf(['max_completion_tokens', 'max_tokens'])),
-          system_role: optional(oneOf(['system', 'developer'])),
-          forced_tool_choice: optional(oneOf(['accepted', 'rejected', 'rejected_when_thinking'])),
+          output_cap_field: optional(getOne(['max_completion_tokens', 'max_tokens'])),
+          system_role: optional(getOne(['system', 'developer'])),
+          forced_tool_choice: optional(getOne(['accepted', 'rejected', 'rejected_when_thinking'])),
           tools_need_effort_none: flag,
           responses_only: flag,
           prefill: flag,
-          efforts: optional(Type.Array(oneOf(reasoningEfforts), { maxItems: reasoningEfforts.length })),
+          efforts: optional(Type.Array(getOne(reasoningEfforts), { maxItems: reasoningEfforts.length })),
           stream_options: flag,
           parallel_tool_calls: flag,
-          response_format: optional(oneOf(['json_schema', 'json_object', 'none'])),
+          response_format: optional(getOne(['json_schema', 'json_object', 'none'])),
           pass_extras: flag,
         },
         strict,
@@ -127,7 +127,7 @@ export type ConfiguredModel = Static<typeof configuredModelSchema>
 export const modelChangeSchema = Type.Object(
   {
     ...Type.Partial(configuredModelSchema).properties,
-    provider: oneOf(['openai', 'anthropic', 'google']),
+    provider: getOne(['openai', 'anthropic', 'google']),
     id: name,
     like: optional(name),
   },
@@ -181,8 +181,8 @@ export function toModel(providerId: string, row: ConfiguredModel): Model {
     id: row.id,
     provider: providerId,
     displayName: row.display_name ?? row.id,
-    tier: row.tier ?? tierOf(pricesOf(row.pricing)),
-    pricing: pricingOf(row.pricing),
+    tier: row.tier ?? getTier(getPrices(row.pricing)),
+    pricing: getPricing(row.pricing),
     pricingSource: 'config',
     contextWindow,
     maxInputTokens: row.max_input_tokens ?? null,
@@ -262,7 +262,7 @@ export function withChanges(
     const relative = find(models, provider, like)
     return relative === null
       ? []
-      : [changedModel(namesake(relative, id), { tier: tierOf(pricesOf(pricing)), ...change }, pricingSource)]
+      : [changedModel(namesake(relative, id), { tier: getTier(getPrices(pricing)), ...change }, pricingSource)]
   })
   return [...changed, ...added]
 }
@@ -325,7 +325,7 @@ function changedModel(model: Model, change: ModelChange, pricingSource: string):
  * prices to keep, because those of its relative are not its own.
  */
 function mergedPricing({ pricing: own }: Model, pricing: ConfiguredModel['pricing'], isNew: boolean): Pricing {
-  const named = pricingOf(pricing)
+  const named = getPricing(pricing)
   if (isNew) return named
   const ofInput = scaledBy(own.input, named.input)
   const ofOutput = scaledBy(own.output, named.output)
@@ -353,17 +353,20 @@ function scaledBy(from: number, to: number): (price: number) => number {
 }
 
 /** Returns configured prices as those of a model. */
-export function pricingOf({ variants, ...row }: ConfiguredModel['pricing']): Pricing {
-  if (variants === undefined) return ratesOf(row)
+export function getPricing({ variants, ...row }: ConfiguredModel['pricing']): Pricing {
+  if (variants === undefined) return getRates(row)
   const withConditions = ({ service_tier, hours_utc, days, ...rates }: Static<typeof variant>) =>
-    priceVariant({ serviceTier: service_tier ?? null, hoursUtc: hours_utc ?? null, days: days ?? null }, ratesOf(rates))
-  return { ...ratesOf(row), variants: variants.map(withConditions) }
+    priceVariant(
+      { serviceTier: service_tier ?? null, hoursUtc: hours_utc ?? null, days: days ?? null },
+      getRates(rates),
+    )
+  return { ...getRates(row), variants: variants.map(withConditions) }
 }
 
-function ratesOf({ long_context: longContext, ...row }: Omit<ConfiguredModel['pricing'], 'variants'>): Rates {
+function getRates({ long_context: longContext, ...row }: Omit<ConfiguredModel['pricing'], 'variants'>): Rates {
   return {
-    ...pricesOf(row),
-    longContext: longContext ? { aboveInputTokens: longContext.above_input_tokens, ...pricesOf(longContext) } : null,
+    ...getPrices(row),
+    longContext: longContext ? { aboveInputTokens: longContext.above_input_tokens, ...getPrices(longContext) } : null,
   }
 }
 
@@ -371,7 +374,7 @@ function inOrder(efforts: readonly ReasoningEffort[]): readonly ReasoningEffort[
   return reasoningEfforts.filter(effort => efforts.includes(effort))
 }
 
-function pricesOf(row: Static<ReturnType<typeof Type.Object<typeof priceFields>>>): Prices {
+function getPrices(row: Static<ReturnType<typeof Type.Object<typeof priceFields>>>): Prices {
   return {
     input: row.input_per_mtok,
     output: row.output_per_mtok,

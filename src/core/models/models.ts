@@ -192,7 +192,7 @@ export function blendedPrice(prices: Pick<Prices, 'input' | 'output'>): number {
 }
 
 /** Returns the tier of a price. */
-export function tierOf(prices: Pick<Prices, 'input' | 'output'>): Tier {
+export function getTier(prices: Pick<Prices, 'input' | 'output'>): Tier {
   const price = blendedPrice(prices)
   if (price <= 1.75) return 'economy'
   return price <= 7 ? 'standard' : 'premium'
@@ -217,9 +217,9 @@ export const maximumNameCharacters = 256
  */
 export function buildCatalog<M extends Named>(models: readonly M[]): Catalog<M> {
   const byName = new Map<string, M>()
-  const add = (namesOf: (model: M) => readonly string[]) => {
+  const add = (getNames: (model: M) => readonly string[]) => {
     for (const model of models) {
-      for (const name of namesOf(model)) {
+      for (const name of getNames(model)) {
         const key = name.toLowerCase()
         if (!byName.has(key)) byName.set(key, model)
       }
@@ -241,7 +241,7 @@ export type Deprecation = 'current' | 'deprecated' | 'retired'
  * Returns the deprecation state on a day (`YYYY-MM-DD`, UTC, or a longer ISO time). A model is retired from its
  * deprecation date on.
  */
-export function deprecationOf(model: Pick<Model, 'deprecated' | 'deprecationDate'>, todayIso: string): Deprecation {
+export function getDeprecation(model: Pick<Model, 'deprecated' | 'deprecationDate'>, todayIso: string): Deprecation {
   if (model.deprecationDate !== null && todayIso.slice(0, 10) >= model.deprecationDate) return 'retired'
   return model.deprecated ? 'deprecated' : 'current'
 }
@@ -290,23 +290,23 @@ export type Needs = {
  * Returns the capabilities that a request requires. Parameters that can be dropped or approximated (`temperature`, …)
  * are not included.
  */
-export function needsOf(ask: ChatRequest): Needs {
+export function getNeeds(request: ChatRequest): Needs {
   return {
-    stream: ask.stream !== null,
-    vision: holdsPart(ask, ({ type }) => type === 'image'),
-    imageUrls: holdsPart(ask, part => part.type === 'image' && !/^data:/i.test(part.url)),
-    files: holdsPart(ask, ({ type }) => type === 'file'),
-    tools: ask.tools.length > 0,
+    stream: request.stream !== null,
+    vision: holdsPart(request, ({ type }) => type === 'image'),
+    imageUrls: holdsPart(request, part => part.type === 'image' && !/^data:/i.test(part.url)),
+    files: holdsPart(request, ({ type }) => type === 'file'),
+    tools: request.tools.length > 0,
     forcedTool:
-      ask.tools.length > 0 &&
-      (ask.toolChoice === 'required' || typeof ask.toolChoice === 'object') &&
-      ask.toolChoice !== null,
-    responseFormat: ask.responseFormat.type,
-    choices: ask.choices,
-    logprobs: ask.logprobs,
-    topLogprobs: ask.logprobs ? (ask.topLogprobs ?? 0) : 0,
-    reasoning: ask.reasoningEffort !== null && ask.reasoningEffort !== 'none',
-    noReasoning: ask.reasoningEffort === 'none',
+      request.tools.length > 0 &&
+      (request.toolChoice === 'required' || typeof request.toolChoice === 'object') &&
+      request.toolChoice !== null,
+    responseFormat: request.responseFormat.type,
+    choices: request.choices,
+    logprobs: request.logprobs,
+    topLogprobs: request.logprobs ? (request.topLogprobs ?? 0) : 0,
+    reasoning: request.reasoningEffort !== null && request.reasoningEffort !== 'none',
+    noReasoning: request.reasoningEffort === 'none',
   }
 }
 

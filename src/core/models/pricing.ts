@@ -47,14 +47,14 @@ export function priceVariant(
   { serviceTier = null, hoursUtc = null, days = null }: Conditions,
   rates: Rates,
 ): PriceVariant {
-  return { ...rates, serviceTier, hoursUtc, days, minutes: minutesOf(hoursUtc, days) }
+  return { ...rates, serviceTier, hoursUtc, days, minutes: findMinutes(hoursUtc, days) }
 }
 
 const minuteMs = 60_000
 const dayMinutes = 1_440
 const weekMinutes = 7 * dayMinutes
 
-function minutesOf(hoursUtc: readonly string[] | null, days: readonly Weekday[] | null): PriceVariant['minutes'] {
+function findMinutes(hoursUtc: readonly string[] | null, days: readonly Weekday[] | null): PriceVariant['minutes'] {
   if (hoursUtc === null && days === null) return null
   return (days ?? weekdays).flatMap(day =>
     (hoursUtc ?? ['00:00-00:00']).flatMap((hours): (readonly [number, number])[] => {

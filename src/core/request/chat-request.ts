@@ -16,9 +16,9 @@ import {
   toPolicy,
 } from '../chat/chat.ts'
 import { autoModel } from '../models/models.ts'
-import { headerChoice, headerFlag, headerNumber, invalidField, nullable, oneOf } from '../validation/validate.ts'
-import { bodyText, cacheMarkOf, cacheMarkSchema, closedOrOpen, formatName, functionName } from './part-schemas.ts'
-import { sessionNameOf, tagsOfHeaders } from './tags.ts'
+import { getOne, headerChoice, headerFlag, headerNumber, invalidField, nullable } from '../validation/validate.ts'
+import { bodyText, cacheMarkSchema, closedOrOpen, formatName, functionName, getCacheMark } from './part-schemas.ts'
+import { findSessionName, tagsOfHeaders } from './tags.ts'
 
 /** Enough for the conversations of coding agents; the body limit bounds the size. */
 export const maximumMessages = 10_000
@@ -73,17 +73,20 @@ export function chatRequestWithDefaults(messages: readonly Message[], fields: Pa
 export function chatRequestFields(additionalProperties: boolean) {
   const object = closedOrOpen(additionalProperties)
   const jsonSchema = Type.Object({}, { additionalProperties: true })
-  const named = object({ type: oneOf(['function'], 'unsupported_parameter'), function: object({ name: functionName }) })
+  const named = object({
+    type: getOne(['function'], 'unsupported_parameter'),
+    function: object({ name: functionName }),
+  })
   return {
     model: nullable(Type.String({ minLength: 1, maxLength: 256 })),
-    mode: nullable(oneOf([autoModel])),
-    strategy: nullable(oneOf(strategies)),
+    mode: nullable(getOne([autoModel])),
+    strategy: nullable(getOne(strategies)),
     stream: nullable(Type.Boolean()),
-    stream_mode: nullable(oneOf(streamModes)),
+    stream_mode: nullable(getOne(streamModes)),
     enhance_prompt: nullable(Type.Boolean()),
     test_mode: nullable(Type.Boolean()),
     fallback: nullable(
-      Type.Union([Type.Boolean(), oneOf(fallbackPolicies)], {
+      Type.Union([Type.Boolean(), getOne(fallbackPolicies)], {
         description:
           '`any` or true: other models may answer if the first one fails. `same_model` or false: only other hosts and keys of the same model. `none`: one call. The strictest of request, key and account applies.',
       }),
@@ -94,7 +97,7 @@ export function chatRequestFields(additionalProperties: boolean) {
         description: `how many times the expected cost of the named model its fallbacks may cost, ${usualFallbackCostFactor} by default`,
       }),
     ),
-    web: nullable(oneOf(['auto', 'off'])),
+    web: nullable(getOne(['auto', 'off'])),
     metadata: nullable(
       Type.Record(Type.String({ pattern: '^[\\s\\S]{1,64}$' }), Type.String({ maxLength: 512 }), {
         additionalProperties: false,
@@ -109,11 +112,11 @@ export function chatRequestFields(additionalProperties: boolean) {
     stop: nullable(
       Type.Union([Type.String({ maxLength: 1024 }), Type.Array(Type.String({ maxLength: 1024 }), { maxItems: 4 })]),
     ),
-    reasoning_effort: nullable(oneOf(reasoningEfforts)),
+    reasoning_effort: nullable(getOne(reasoningEfforts)),
     tools: nullable(
       Type.Array(
         object({
-          type: oneOf(['function'], 'unsupported_parameter'),
+          type: getOne(['function'], 'unsupported_parameter'),
           function: object({
             name: functionName,
             description: nullable(bodyText),
@@ -127,12 +130,12 @@ export function chatRequestFields(additionalProperties: boolean) {
     ),
     tool_choice: nullable(
       Type.Union([
-        oneOf(['auto', 'none', 'required']),
+        getOne(['auto', 'none', 'required']),
         named,
         object({
           type: Type.Literal('allowed_tools'),
           allowed_tools: object({
-            mode: oneOf(['auto', 'required']),
+            mode: getOne(['auto', 'required']),
             tools: Type.Array(named, { minItems: 1, maxItems: maximumTools }),
           }),
         }),
@@ -140,7 +143,7 @@ export function chatRequestFields(additionalProperties: boolean) {
     ),
     response_format: nullable(
       Type.Union([
-        object({ type: oneOf(['text', 'json_object'], 'unsupported_parameter') }),
+        object({ type: getOne(['text', 'json_object'], 'unsupported_parameter') }),
         object({
           type: Type.Literal('json_schema'),
           json_schema: object({
@@ -155,10 +158,10 @@ export function chatRequestFields(additionalProperties: boolean) {
   }
 }
 
-type AskFields = Static<TObject<ReturnType<typeof chatRequestFields>>>
+type RequestFields = Static<TObject<ReturnType<typeof chatRequestFields>>>
 
 /** Parses the shared fields and the `X-Gateway-*` headers; a header overrides the body. Throws `invalid_request`. */
-export function parseChatRequestFields(body: AskFields, headers: Headers) {
+export function parseChatRequestFields(body: RequestFields, headers: Headers) {
   const noFallback = headerFlag(headers, 'X-Gateway-No-Fallback')
   const streamMode = headerChoice(headers, 'X-Gateway-Stream-Mode', streamModes) ?? body.stream_mode ?? null
   if (body.mode === autoModel && !isAuto(body.model ?? autoModel)) {
@@ -186,16 +189,16 @@ export function parseChatRequestFields(body: AskFields, headers: Headers) {
       body.fallback_max_cost_factor ??
       usualFallbackCostFactor,
     web: headerChoice(headers, 'X-Gateway-Web', ['auto', 'off']) ?? body.web ?? 'auto',
-    hedge: switchOf(headerChoice(headers, 'X-Gateway-Hedge', ['on', 'off'])),
+    hedge: findSwitch(headerChoice(headers, 'X-Gateway-Hedge', ['on', 'off'])),
     enhance: headerFlag(headers, 'X-Gateway-Enhance') ?? body.enhance_prompt ?? false,
     testMode: headerFlag(headers, 'X-Gateway-Test-Mode') ?? body.test_mode ?? false,
     metadata: body.metadata == null ? null : storable(body.metadata),
-    session: sessionNameOf(headers),
+    session: findSessionName(headers),
     tags: tagsOfHeaders(headers),
   } satisfies Partial<ChatRequest>
 }
 
-function switchOf(choice: 'on' | 'off' | null): boolean | null {
+function findSwitch(choice: 'on' | 'off' | null): boolean | null {
   return choice === null ? null : choice === 'on'
 }
 
@@ -219,7 +222,7 @@ function isAuto(model: string | null | undefined): boolean {
   return model?.toLowerCase() === autoModel
 }
 
-function readTools(wireTools: NonNullable<AskFields['tools']>): readonly Tool[] {
+function readTools(wireTools: NonNullable<RequestFields['tools']>): readonly Tool[] {
   const names = new Set<string>()
   return wireTools.map((tool, index) => {
     const { name, description, parameters, strict } = tool.function
@@ -231,12 +234,12 @@ function readTools(wireTools: NonNullable<AskFields['tools']>): readonly Tool[] 
       description: description ?? null,
       parameters: (parameters as Tool['parameters'] | undefined) ?? null,
       strict: strict ?? null,
-      ...cacheMarkOf(tool),
+      ...getCacheMark(tool),
     }
   })
 }
 
-type ToolChoiceField = Exclude<AskFields['tool_choice'], undefined>
+type ToolChoiceField = Exclude<RequestFields['tool_choice'], undefined>
 
 /**
  * Parses `tool_choice`. `allowed_tools` combines a mode with a list of tools; the others are removed from the request.
@@ -269,7 +272,7 @@ function unknownTool(param: string) {
   return invalidField(param, 'must be the name of one of `tools`')
 }
 
-function readResponseFormat(format: Exclude<AskFields['response_format'], undefined>): ResponseFormat {
+function readResponseFormat(format: Exclude<RequestFields['response_format'], undefined>): ResponseFormat {
   if (format === null) return { type: 'text' }
   if (format.type !== 'json_schema') return { type: format.type }
   const { name, description, schema, strict } = format.json_schema

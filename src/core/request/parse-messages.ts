@@ -4,7 +4,7 @@ import type { CacheMark, ContentPart, ImageDetail, Message, ReasoningItem, ToolC
 import { labeledImage } from '../chat/request-texts.ts'
 import { forwardableAddress } from '../validation/public-address.ts'
 import { invalidField } from '../validation/validate.ts'
-import { cacheMarkOf, type toolCallSchema, type WireCacheMark } from './part-schemas.ts'
+import { getCacheMark, type toolCallSchema, type WireCacheMark } from './part-schemas.ts'
 
 type WirePart =
   | ({ readonly type: 'text' | 'input_text'; readonly text: string } & WireCacheMark)
@@ -61,8 +61,8 @@ export function parseMessages(
       open = noCalls
       return systemMessages(message)
     }
-    const read = withCacheMark(readMessage(message, index, open, openReasoning), lastMarkOf(message))
-    if (read.role === 'assistant') open = openCallsOf(read.toolCalls)
+    const read = withCacheMark(readMessage(message, index, open, openReasoning), findLastMark(message))
+    if (read.role === 'assistant') open = getOpenCalls(read.toolCalls)
     else if (read.role !== 'tool') open = noCalls
     return read
   })
@@ -73,7 +73,7 @@ type OpenCalls = { readonly ids: ReadonlySet<string>; readonly idByName: Readonl
 
 const noCalls: OpenCalls = { ids: new Set(), idByName: new Map() }
 
-function openCallsOf(calls: readonly ToolCall[]): OpenCalls {
+function getOpenCalls(calls: readonly ToolCall[]): OpenCalls {
   if (calls.length === 0) return noCalls
   return {
     ids: new Set(calls.map(({ id }) => id)),
@@ -90,28 +90,28 @@ function isSystem(message: WireMessage): message is SystemMessage {
 /** Returns one message, or one for each part that ends with a cache mark, so that the mark keeps its place. */
 function systemMessages(message: SystemMessage): Message | Message[] {
   const { content } = message
-  const own = cacheMarkOf(message)
+  const own = getCacheMark(message)
   if (typeof content === 'string' || !content?.some(part => 'cache_control' in part && part.cache_control != null))
-    return { role: 'system', text: textOf(content, '\n'), ...own }
+    return { role: 'system', text: getText(content, '\n'), ...own }
   const messages: Message[] = []
   let from = 0
   for (const [at, part] of content.entries()) {
-    const mark = 'cache_control' in part ? cacheMarkOf(part) : {}
+    const mark = 'cache_control' in part ? getCacheMark(part) : {}
     const isLast = at === content.length - 1
     if (mark.cache === undefined && !isLast) continue
-    messages.push({ role: 'system', text: textOf(content.slice(from, at + 1), '\n'), ...(isLast ? own : {}), ...mark })
+    messages.push({ role: 'system', text: getText(content.slice(from, at + 1), '\n'), ...(isLast ? own : {}), ...mark })
     from = at + 1
   }
   return messages
 }
 
 /** Returns the mark of a message, or of its last part that has one. User parts keep their own. */
-function lastMarkOf(message: WireMessage): CacheMark | undefined {
-  const own = cacheMarkOf(message).cache
+function findLastMark(message: WireMessage): CacheMark | undefined {
+  const own = getCacheMark(message).cache
   if (own !== undefined || message.role === 'user' || !Array.isArray(message.content)) return own
   const parts: readonly WirePart[] = message.content
   const marked = parts.findLast(part => 'cache_control' in part && part.cache_control != null)
-  return marked !== undefined && 'cache_control' in marked ? cacheMarkOf(marked).cache : undefined
+  return marked !== undefined && 'cache_control' in marked ? getCacheMark(marked).cache : undefined
 }
 
 function withCacheMark(message: Message, cache: CacheMark | undefined): Message {
@@ -131,21 +131,21 @@ function readMessage(
     case 'user':
       return {
         role: 'user',
-        content: partsOf(message.content, `messages.${index}.content`),
+        content: getParts(message.content, `messages.${index}.content`),
         name: message.name ?? null,
       }
     case 'assistant':
       return {
         role: 'assistant',
-        text: textOf(message.content, '') || message.refusal || (message.content == null ? null : ''),
+        text: getText(message.content, '') || message.refusal || (message.content == null ? null : ''),
         reasoning: message.reasoning_content || message.reasoning || null,
-        ...reasoningItemsOf(message.reasoning_details ?? [], openReasoning),
+        ...getReasoningItems(message.reasoning_details ?? [], openReasoning),
         toolCalls: readToolCalls(message, index),
         name: message.name ?? null,
       }
     case 'tool': {
       if (open.ids.has(message.tool_call_id))
-        return { role: 'tool', callId: message.tool_call_id, text: textOf(message.content, '\n') }
+        return { role: 'tool', callId: message.tool_call_id, text: getText(message.content, '\n') }
       throw invalidField(
         `messages.${index}.tool_call_id`,
         'must be the id of a call in `tool_calls` of the assistant message before it',
@@ -153,7 +153,7 @@ function readMessage(
     }
     case 'function': {
       const callId = open.idByName.get(message.name)
-      if (callId !== undefined) return { role: 'tool', callId, text: textOf(message.content, '\n') }
+      if (callId !== undefined) return { role: 'tool', callId, text: getText(message.content, '\n') }
       throw invalidField(
         `messages.${index}.name`,
         'must be the name of the `function_call` in the assistant message before it',
@@ -165,7 +165,7 @@ function readMessage(
 /** Returns the reasoning that a client replays; null = not readable. */
 export type ReasoningReader = (detail: Readonly<Record<string, unknown>>) => ReasoningItem | null
 
-function reasoningItemsOf(
+function getReasoningItems(
   details: readonly Readonly<Record<string, unknown>>[],
   open: ReasoningReader,
 ): { readonly reasoningItems?: readonly ReasoningItem[] } {
@@ -185,12 +185,12 @@ function readToolCalls(message: WireMessage & { role: 'assistant' }, index: numb
   return [...calls, { ...message.function_call, id: `call_${index}`, signature: null }]
 }
 
-function textOf(content: WireContent, between: string): string {
+function getText(content: WireContent, between: string): string {
   if (typeof content === 'string') return content
   return (content ?? []).map(part => ('text' in part ? part.text : 'refusal' in part ? part.refusal : '')).join(between)
 }
 
-function partsOf(content: WireContent, param: string): readonly ContentPart[] {
+function getParts(content: WireContent, param: string): readonly ContentPart[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }]
   return (content ?? []).flatMap((part, index) => readPart(part, `${param}.${index}`))
 }
@@ -199,14 +199,14 @@ function readPart(part: WirePart, param: string): ContentPart | [] {
   switch (part.type) {
     case 'text':
     case 'input_text':
-      return { type: 'text', text: part.text, ...cacheMarkOf(part) }
+      return { type: 'text', text: part.text, ...getCacheMark(part) }
     case 'image_url': {
       const { url, detail } = part.image_url
       return {
         type: 'image',
         url: fetchable(url, `${param}.image_url.url`),
         detail: detail ?? null,
-        ...cacheMarkOf(part),
+        ...getCacheMark(part),
       }
     }
     case 'image':
@@ -216,9 +216,9 @@ function readPart(part: WirePart, param: string): ContentPart | [] {
     case 'file':
       return {
         type: 'file',
-        url: documentOf(part.file.file_data, `${param}.file.file_data`),
+        url: getDocument(part.file.file_data, `${param}.file.file_data`),
         name: part.file.filename ?? null,
-        ...cacheMarkOf(part),
+        ...getCacheMark(part),
       }
   }
 }
@@ -233,7 +233,7 @@ export function fetchable(url: string, param: string): string {
   throw invalidField(param, 'must be a public http or https URL on port 80 or 443 without credentials, or a data: URL')
 }
 
-function documentOf(data: string | null | undefined, param: string): string {
+function getDocument(data: string | null | undefined, param: string): string {
   if (data == null) throw invalidField(param, 'is required: send the document as a `data:application/pdf;base64,` URL')
   return data
 }

@@ -23,7 +23,7 @@ const header = 'x-gateway-tags'
 
 /** Returns the tags of a request's headers: `x-gateway-tags: team=search,env=prod`, and an agent's session. Throws `invalid_request`. */
 export function tagsOfHeaders(headers: Headers): Tags | null {
-  const [sent, session] = [headers.get(header), agentSessionOf(headers)]
+  const [sent, session] = [headers.get(header), findAgentSession(headers)]
   if (sent === null && session === null) return null
   const tags: Record<string, string> = {}
   for (const pair of (sent ?? '').split(',')) {
@@ -34,13 +34,13 @@ export function tagsOfHeaders(headers: Headers): Tags | null {
     tags[name] = value
   }
   if (Object.keys(tags).length > maximumTags) throw invalidField(header, tagRule)
-  if (session !== null) tags.session ??= valueShape.test(session) ? session : digestOf(session)
+  if (session !== null) tags.session ??= valueShape.test(session) ? session : getDigest(session)
   return tags
 }
 
 const tagRule = `must be at most ${maximumTags} pairs like \`team=search,env=prod\`: names of 1 to 32 letters, digits and \`_.-\`, values of 1 to 64 of these, spaces and \`:/@+\``
 
-const digestOf = (text: string) => new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 32)
+const getDigest = (text: string) => new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 32)
 
 type Tagged = { readonly tags?: Tags | null; readonly metadata: Tags | null }
 
@@ -48,7 +48,7 @@ type Tagged = { readonly tags?: Tags | null; readonly metadata: Tags | null }
  * Returns all tags of a request; undefined = none. The key's own come first, so that a request cannot replace them; then
  * header and session, then `metadata`. The key's project is one more, which no request can set.
  */
-export function tagsOf(
+export function findTags(
   { tags: ofKey, projectId }: Pick<Caller, 'tags' | 'projectId'>,
   { tags: sent, metadata }: Tagged,
 ): Tags | undefined {
@@ -67,7 +67,7 @@ export function tagsOf(
 }
 
 /** Returns the limited scopes among a request's key, project and tags; undefined = none. */
-export function scopesOf(caller: Caller, tags: Tags | undefined): readonly Scope[] | undefined {
+export function findScopes(caller: Caller, tags: Tags | undefined): readonly Scope[] | undefined {
   const { keyId, lineageId = keyId, keyLimits, tagLimits } = caller
   if (keyLimits === undefined && (tagLimits === undefined || tags === undefined)) return undefined
   const scopes: Scope[] = keyLimits === undefined ? [] : [{ name: keyScopeName(lineageId), limits: keyLimits }]
@@ -117,12 +117,12 @@ export const promptCacheKey = nullable(Type.String({ maxLength: maximumCharacter
  * Returns the client's own name for the conversation: `prompt_cache_key` of the body, else the session header of an
  * agent; null = none. The gateway keeps only a digest of it. The field itself still goes to providers that take it.
  */
-export function sessionNameOf(headers: Headers, promptCacheKey?: string | null): ChatRequest['session'] {
-  return promptCacheKey || agentSessionOf(headers)
+export function findSessionName(headers: Headers, promptCacheKey?: string | null): ChatRequest['session'] {
+  return promptCacheKey || findAgentSession(headers)
 }
 
 /** Returns the session ID that an agent sends; null = none. */
-function agentSessionOf(headers: Headers): string | null {
+function findAgentSession(headers: Headers): string | null {
   for (const name of sessionHeaders) {
     const value = headers.get(name)
     if (value !== null && value !== '') return value.slice(0, maximumCharacters)

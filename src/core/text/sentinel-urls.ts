@@ -52,7 +52,7 @@ export function parseSentinelUrls(urls: readonly string[]): Sentinels {
   if (parsed.some(({ scheme }) => scheme !== first.scheme))
     throw new SentinelUrlError('Sentinel URLs must all use TLS (rediss+sentinel://), or none of them')
   const isSame = (own: string, applied: string) => own === '' || own === applied
-  if (!parsed.every(one => isSame(one.login, first.login) && isSame(one.sentinelLogin, first.sentinelLogin)))
+  if (!parsed.every(item => isSame(item.login, first.login) && isSame(item.sentinelLogin, first.sentinelLogin)))
     throw new SentinelUrlError(
       'the credentials of the first Sentinel URL apply to all; the others must repeat them or have none',
     )

@@ -4,9 +4,9 @@
  */
 export function filledTable<Table extends Uint8Array | Uint16Array | Uint32Array | Int32Array>(
   table: Table,
-  entryOf: (index: number) => number,
+  getEntry: (index: number) => number,
 ): Table {
-  for (let index = 0; index < table.length; index++) table[index] = entryOf(index)
+  for (let index = 0; index < table.length; index++) table[index] = getEntry(index)
   return table
 }
 

@@ -52,10 +52,10 @@ const idleZeros = /\.?0+$/
  */
 export function priceTable(rates: Rates, inputTokens: number): PriceTable {
   const { longContext } = rates
-  return tableOf(longContext !== null && inputTokens > longContext.aboveInputTokens ? longContext : rates)
+  return getTable(longContext !== null && inputTokens > longContext.aboveInputTokens ? longContext : rates)
 }
 
-function tableOf(prices: Prices): PriceTable {
+function getTable(prices: Prices): PriceTable {
   let table = tables.get(prices)
   if (table === undefined) {
     table = {
@@ -76,7 +76,7 @@ const tables = new WeakMap<Prices, PriceTable>()
  * Returns the cost of tokens in micro-cents, rounded up once. Token counts are non-negative integers; parts of the
  * input that exceed the whole are limited to it.
  */
-export function costOf(rates: Rates, usage: TokenUsage): number {
+export function getCost(rates: Rates, usage: TokenUsage): number {
   const prices = priceTable(rates, usage.inputTokens)
   const cached = Math.min(usage.cachedInputTokens, usage.inputTokens)
   const written = Math.min(usage.cacheWriteTokens, usage.inputTokens - cached)
@@ -130,8 +130,8 @@ export function hourCacheCost(rates: Rates, usage: TokenUsage): number {
  */
 export function savedByCache(rates: Rates, usage: TokenUsage): number | null {
   if (usage.cachedInputTokens + usage.cacheWriteTokens === 0) return null
-  const uncached = costOf(rates, { ...usage, cachedInputTokens: 0, cacheWriteTokens: 0 })
-  return uncached - costOf(rates, usage) - hourCacheCost(rates, usage)
+  const uncached = getCost(rates, { ...usage, cachedInputTokens: 0, cacheWriteTokens: 0 })
+  return uncached - getCost(rates, usage) - hourCacheCost(rates, usage)
 }
 
 /** Of one search that a provider runs, in micro-cents. Source: Anthropic's pricing page, "Web search tool": 10 USD per 1,000. */
@@ -165,8 +165,8 @@ export function highestPrices(pricing: Pricing, inputTokens: number, terms: Pric
 
 function raise(highest: HighestPrices, rates: Rates, inputTokens: number): void {
   const { longContext } = rates
-  raiseBy(highest, tableOf(rates))
-  if (longContext !== null && inputTokens > longContext.aboveInputTokens) raiseBy(highest, tableOf(longContext))
+  raiseBy(highest, getTable(rates))
+  if (longContext !== null && inputTokens > longContext.aboveInputTokens) raiseBy(highest, getTable(longContext))
 }
 
 function raiseBy(highest: HighestPrices, table: PriceTable): void {
@@ -180,7 +180,7 @@ function hourSurcharge({ input, cacheWrite }: PriceTable): number {
 }
 
 /** Returns the maximum cost of these tokens, which is reserved before the call. */
-export function highestCostOf(
+export function getHighestCost(
   pricing: Pricing,
   { inputTokens, outputTokens }: Pick<TokenUsage, 'inputTokens' | 'outputTokens'>,
   terms: PriceTerms,

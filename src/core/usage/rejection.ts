@@ -84,10 +84,10 @@ const kindPrefix = 'sent:'
 
 function sentKind({ code }: GatewayError, fields: Readonly<Record<string, unknown>>, param: string | null) {
   if (param === null || code !== 'invalid_request') return null
-  return `${kindPrefix}${kindOf(fields[param])}`
+  return `${kindPrefix}${getKind(fields[param])}`
 }
 
-function kindOf(value: unknown): ValueKind {
+function getKind(value: unknown): ValueKind {
   if (value === undefined) return 'missing'
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'array'

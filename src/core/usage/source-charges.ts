@@ -25,16 +25,16 @@ function isSearchTool(tool: unknown): tool is { readonly type: string; readonly 
 
 /** Returns the maximum of these charges in micro-cents, beyond a reservation of the whole input at its highest token price. */
 export function highestSourceCharges(
-  ask: Pick<ChatRequest, 'source' | 'messages' | 'tools'>,
+  request: Pick<ChatRequest, 'source' | 'messages' | 'tools'>,
   { model, endpoint }: { readonly model: ChargedModel; readonly endpoint: { readonly provider: Charging } },
   inputTokens: number,
   terms: PriceTerms,
 ): number {
   const { provider } = endpoint
   const source =
-    provider.takesSource?.(model).includes('messages') && ask.source?.dialect === 'messages' ? ask.source : null
+    provider.takesSource?.(model).includes('messages') && request.source?.dialect === 'messages' ? request.source : null
   const isHour =
-    source === null ? provider.cachesMarkedInput?.(model) === true && hasHourMark(ask) : keepsForAnHour(source)
+    source === null ? provider.cachesMarkedInput?.(model) === true && hasHourMark(request) : keepsForAnHour(source)
   if (source === null && !isHour) return 0
   const surcharge = isHour ? highestPrices(model.pricing, inputTokens, terms).hourSurcharge : 0
   const hour = ceilingOfMillionth(inputTokens * surcharge)
@@ -50,8 +50,8 @@ type Charging = {
 }
 
 /** Returns whether the client asked Anthropic to keep a part for an hour. */
-export function asksForHour(ask: Pick<ChatRequest, 'source' | 'messages' | 'tools'>): boolean {
-  return ask.source?.dialect === 'messages' ? keepsForAnHour(ask.source) : hasHourMark(ask)
+export function asksForHour(request: Pick<ChatRequest, 'source' | 'messages' | 'tools'>): boolean {
+  return request.source?.dialect === 'messages' ? keepsForAnHour(request.source) : hasHourMark(request)
 }
 
 /** Returns whether a client of another API form marked a part for an hour. */

@@ -9,24 +9,24 @@ import type { Truth, UsageRecord } from './usage-record.ts'
 export type CountedUsage = { readonly truth: Truth; readonly tokens: number; readonly microcents: number }
 
 /** Records without this field are final. */
-export const truthOf = (record: Pick<UsageRecord, 'truth'>): Truth => record.truth ?? 'final'
+export const getTruth = (record: Pick<UsageRecord, 'truth'>): Truth => record.truth ?? 'final'
 
 /**
  * Returns a value above 0 if `one` wins: the final one, else the one with more usage, since checkpoints only increase.
  */
-export function compareTruth(one: CountedUsage, other: CountedUsage): number {
+export function compareTruth(item: CountedUsage, other: CountedUsage): number {
   return (
-    Number(one.truth === 'final') - Number(other.truth === 'final') ||
-    one.microcents - other.microcents ||
-    one.tokens - other.tokens
+    Number(item.truth === 'final') - Number(other.truth === 'final') ||
+    item.microcents - other.microcents ||
+    item.tokens - other.tokens
   )
 }
 
 /** Returns the record that counts of two records of one request. Commutative, associative and idempotent. */
-export function mergeRecords(one: UsageRecord, other: UsageRecord): UsageRecord {
-  const order = compareTruth(countedUsage(one), countedUsage(other)) || one.latency_ms - other.latency_ms
+export function mergeRecords(item: UsageRecord, other: UsageRecord): UsageRecord {
+  const order = compareTruth(countedUsage(item), countedUsage(other)) || item.latency_ms - other.latency_ms
   // Equal records are ordered by their text, so that the result does not depend on which arrived first.
-  return (order || compareTexts(JSON.stringify(one), JSON.stringify(other))) >= 0 ? one : other
+  return (order || compareTexts(JSON.stringify(item), JSON.stringify(other))) >= 0 ? item : other
 }
 
 /** Returns one record per request, in order of first appearance. */
@@ -42,7 +42,7 @@ export function mergedRecords(records: readonly UsageRecord[]): UsageRecord[] {
 /**
  * Returns the change that `update` makes to the counted usage of its request; negative if a checkpoint was too high.
  */
-export function correctionOf(counted: CountedUsage | undefined, update: CountedUsage) {
+export function getCorrection(counted: CountedUsage | undefined, update: CountedUsage) {
   if (counted === undefined) return { tokens: update.tokens, microcents: update.microcents }
   if (compareTruth(update, counted) <= 0) return { tokens: 0, microcents: 0 }
   return { tokens: update.tokens - counted.tokens, microcents: update.microcents - counted.microcents }
@@ -50,10 +50,10 @@ export function correctionOf(counted: CountedUsage | undefined, update: CountedU
 
 export function countedUsage(record: UsageRecord): CountedUsage {
   return {
-    truth: truthOf(record),
+    truth: getTruth(record),
     tokens: record.input_tokens + record.output_tokens,
     microcents: record.billed_microcents,
   }
 }
 
-const compareTexts = (one: string, other: string) => (one < other ? -1 : one > other ? 1 : 0)
+const compareTexts = (text: string, other: string) => (text < other ? -1 : text > other ? 1 : 0)

@@ -41,7 +41,7 @@ export function checker<S extends TSchema>(schema: S): (value: unknown) => Stati
   return value => {
     compiled ??= TypeCompiler.Compile(schema)
     if (compiled.Check(value)) return value
-    throw refusal(faultOf(schema as unknown as SchemaNode, value) ?? fault(() => 'is not valid'))
+    throw refusal(findFault(schema as unknown as SchemaNode, value) ?? fault(() => 'is not valid'))
   }
 }
 
@@ -83,7 +83,7 @@ export function headerChoice<T extends string>(headers: Headers, name: string, a
   const sent = headers.get(name)
   if (sent === null) return null
   const value = sent.trim().toLowerCase()
-  const choice = allowed.find(one => one === value)
+  const choice = allowed.find(item => item === value)
   if (choice === undefined) throw invalidField(name, `must be ${listed(allowed.map(quoted))}, or not be sent`)
   return choice
 }
@@ -122,7 +122,7 @@ function refusal({ path, text, code }: Fault): GatewayError {
 }
 
 /** Returns the first fault of a value in schema order; null = none. */
-function faultOf(shape: SchemaNode, value: unknown): Fault | null {
+function findFault(shape: SchemaNode, value: unknown): Fault | null {
   switch (shape[Kind]) {
     case 'Object':
       return isObject(value) ? objectFault(shape, value) : wrong(shape)
@@ -179,7 +179,7 @@ function propertyFault(
   value: Readonly<Record<string, unknown>>,
   key: string,
 ): Fault | null {
-  const found = shape !== undefined && Object.hasOwn(value, key) ? faultOf(shape, value[key]) : null
+  const found = shape !== undefined && Object.hasOwn(value, key) ? findFault(shape, value[key]) : null
   return found && under(key, found)
 }
 
@@ -188,7 +188,7 @@ function recordFault(shape: SchemaNode, value: Readonly<Record<string, unknown>>
   if (!within(entries.length, shape.minProperties, shape.maxProperties)) return wrong(shape)
   for (const [pattern, entry] of Object.entries(shape.patternProperties ?? {})) {
     const names = new RegExp(pattern)
-    for (const [key, one] of entries) {
+    for (const [key, item] of entries) {
       const taken = names.test(key)
       if (!taken && shape.additionalProperties === false) {
         return under(
@@ -196,7 +196,7 @@ function recordFault(shape: SchemaNode, value: Readonly<Record<string, unknown>>
           fault(() => 'has a name that is not taken here: correct it'),
         )
       }
-      const found = taken ? faultOf(entry, one) : null
+      const found = taken ? findFault(entry, item) : null
       if (found !== null) return under(key, found)
     }
   }
@@ -207,13 +207,13 @@ function arrayFault(shape: SchemaNode, value: readonly unknown[]): Fault | null 
   if (!within(value.length, shape.minItems, shape.maxItems)) return wrong(shape)
   const { items } = shape
   if (items === undefined) return null
-  const fits = checkOf(items)
+  const fits = getCheck(items)
   const index = value.findIndex(item => !fits(item))
-  return index === -1 ? null : under(String(index), faultOf(items, value[index]) ?? wrong(items))
+  return index === -1 ? null : under(String(index), findFault(items, value[index]) ?? wrong(items))
 }
 
 /** Compiled once, since all items before the invalid one pass it. */
-function checkOf(shape: SchemaNode): (value: unknown) => boolean {
+function getCheck(shape: SchemaNode): (value: unknown) => boolean {
   const known = checks.get(shape)
   if (known !== undefined) return known
   const compiled = TypeCompiler.Compile(shape as unknown as TSchema)
@@ -229,42 +229,42 @@ const checks = new WeakMap<SchemaNode, (value: unknown) => boolean>()
  * value's kind.
  */
 function unionFault(shape: SchemaNode, value: unknown): Fault | null {
-  const meant = membersOf(shape).filter(member => kindOf(member) === kindOfValue(value))
+  const meant = getMembers(shape).filter(member => getKind(member) === kindOfValue(value))
   if (!isObject(value) || meant.length < 2) {
-    const faults = meant.map(member => faultOf(member, value))
+    const faults = meant.map(member => findFault(member, value))
     if (faults.includes(null)) return null
-    return (faults.length === 1 && faults[0]) || wrong(shape, faults.length > 1 ? unmatchedOf(shape) : undefined)
+    return (faults.length === 1 && faults[0]) || wrong(shape, faults.length > 1 ? findUnmatched(shape) : undefined)
   }
-  const tag = tagOf(meant)
-  if (tag === null) return meant.some(member => faultOf(member, value) === null) ? null : wrong(shape)
-  const named = meant.find(member => literals(member.properties?.[tag]).some(one => one.const === value[tag]))
-  if (named !== undefined) return faultOf(named, value)
+  const tag = findTag(meant)
+  if (tag === null) return meant.some(member => findFault(member, value) === null) ? null : wrong(shape)
+  const named = meant.find(member => literals(member.properties?.[tag]).some(literal => literal.const === value[tag]))
+  if (named !== undefined) return findFault(named, value)
   const taken: SchemaNode = { [Kind]: 'Union', anyOf: meant.flatMap(member => literals(member.properties?.[tag])) }
   if (!Object.hasOwn(value, tag)) return under(tag, missing(taken))
-  return under(tag, wrong(taken, typeof value[tag] === 'string' ? unmatchedOf(taken) : undefined))
+  return under(tag, wrong(taken, typeof value[tag] === 'string' ? findUnmatched(taken) : undefined))
 }
 
 /** Flattens nested unions (`nullable(oneOf(…))`). */
-function membersOf(shape: SchemaNode): readonly SchemaNode[] {
-  return (shape.anyOf ?? []).flatMap(member => (member[Kind] === 'Union' ? membersOf(member) : [member]))
+function getMembers(shape: SchemaNode): readonly SchemaNode[] {
+  return (shape.anyOf ?? []).flatMap(member => (member[Kind] === 'Union' ? getMembers(member) : [member]))
 }
 
-function unmatchedOf(shape: SchemaNode): ErrorCode | undefined {
+function findUnmatched(shape: SchemaNode): ErrorCode | undefined {
   return shape.unmatched ?? shape.anyOf?.find(member => member.unmatched !== undefined)?.unmatched
 }
 
 /** Returns the field that distinguishes a union's object members: a literal in each. */
-function tagOf(members: readonly SchemaNode[]): string | null {
+function findTag(members: readonly SchemaNode[]): string | null {
   const keys = Object.keys(members[0]?.properties ?? {})
   return keys.find(key => members.every(member => literals(member.properties?.[key]).length > 0)) ?? null
 }
 
 function literals(shape: SchemaNode | undefined): readonly SchemaNode[] {
-  const members = shape?.[Kind] === 'Union' ? membersOf(shape) : shape === undefined ? [] : [shape]
+  const members = shape?.[Kind] === 'Union' ? getMembers(shape) : shape === undefined ? [] : [shape]
   return members.every(member => member[Kind] === 'Literal') ? members : []
 }
 
-function kindOf(shape: SchemaNode): string {
+function getKind(shape: SchemaNode): string {
   switch (shape[Kind]) {
     case 'Literal':
       return typeof shape.const
@@ -324,7 +324,7 @@ function described(shape: SchemaNode): string {
     case 'Union':
       return listed([
         ...new Set(
-          membersOf(shape)
+          getMembers(shape)
             .filter(member => member[Kind] !== 'Null')
             .map(described),
         ),
@@ -380,7 +380,7 @@ export function nullable<S extends TSchema>(schema: S) {
 }
 
 /** Returns the schema of a closed set of strings. `unmatched` is the error code for other strings. */
-export function oneOf<const T extends string>(
+export function getOne<const T extends string>(
   values: readonly T[],
   unmatched: ErrorCode = 'invalid_request',
 ): TUnsafe<T> {

@@ -87,13 +87,13 @@ export async function changeAccount(database: Database, accountId: string, chang
         .where(eq(accounts.id, accountId))
         .returning({ id: accounts.id })
       if (rows.length === 0) return false
-      await recordAudit(step, database, { accountId, ...recordOf(change) })
+      await recordAudit(step, database, { accountId, ...getRecord(change) })
       return true
     }),
   )
 }
 
-function recordOf(change: AccountChange): Pick<AuditEntry, 'action' | 'details'> {
+function getRecord(change: AccountChange): Pick<AuditEntry, 'action' | 'details'> {
   const { dailyCostMicrocents: cost } = change
   return {
     action: 'limits.changed',
@@ -107,7 +107,7 @@ function recordOf(change: AccountChange): Pick<AuditEntry, 'action' | 'details'>
 }
 
 /** Returns the limits of one account: its own limits, and those of its plan for the others. */
-export function limitsOf(
+export function getLimits(
   account: { readonly plan: PlanName } & { readonly [name in keyof Limits]: number | null },
   plans: Plans,
 ): Limits {

@@ -30,7 +30,7 @@ export async function recordAudit(step: Step, { actor }: Pick<Database, 'actor'>
     insert into audit_log (id, account_id, actor, user_id, address, action, target, details)
     values (${newAuditId()}, ${accountId}, ${kind}, ${userId}, ${address}, ${action}, ${target},
       ${JSON.stringify(details)}::text::jsonb)`
-  const event = eventOf(entry)
+  const event = findEvent(entry)
   if (event !== null) await enqueueEvent(step, accountId, { ...event, project: await projectOfKey(step, target) })
 }
 
@@ -50,7 +50,7 @@ export function recordAuditAlone(database: Database, entry: AuditEntry): Promise
 const newAuditId = () => `aud_${Bun.randomUUIDv7().replaceAll('-', '')}`
 
 /** Returns the webhook event of an action on a key; null = it has none. A rotation creates one key, and ends the other later. */
-function eventOf({ action, target = '', details = {} }: AuditEntry): WebhookEvent | null {
+function findEvent({ action, target = '', details = {} }: AuditEntry): WebhookEvent | null {
   if (action === 'key.created' || action === 'key.revoked')
     return { type: action, data: { key_id: target, ...details } }
   return action === 'key.rotated' ? { type: 'key.created', data: { key_id: target, ...details } } : null

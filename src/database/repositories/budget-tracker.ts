@@ -2,7 +2,7 @@
 import {
   budgetMilestones,
   budgetWarning,
-  milestoneOf,
+  findMilestone,
   settlementDelayMs,
   usedShare,
 } from '../../core/billing/billing.ts'
@@ -73,7 +73,7 @@ export async function recordBudgetNotice(
   period: BudgetPeriod,
   { percent, capMicrocents }: { readonly percent: number; readonly capMicrocents: number },
 ): Promise<readonly string[]> {
-  const reached = JSON.stringify(budgetMilestones.filter(one => one <= percent))
+  const reached = JSON.stringify(budgetMilestones.filter(budgetMilestone => budgetMilestone <= percent))
   return database.run(({ sql }) =>
     sql.begin(async step => {
       const noted = await step<{ percent: number }[]>`
@@ -81,7 +81,7 @@ export async function recordBudgetNotice(
         select ${accountId}, ${periodKey(period)}, value::text::int, clock_timestamp() from json_array_elements(${reached}::text::json)
         on conflict do nothing
         returning percent`
-      if (!noted.some(one => one.percent === percent)) return []
+      if (!noted.some(item => item.percent === percent)) return []
       await enqueueEvent(step, accountId, {
         type: 'budget.reached',
         data: { percent, monthly_usd: toUsd(capMicrocents), period: periodKey(period) },
@@ -98,9 +98,9 @@ export type BudgetTracker = {
    * Returns the used share of an account's soft cap in the period (1 = all); 0 if there is none or it is not loaded
    * yet.
    */
-  shareOf(caller: Caller): number
+  getShare(caller: Caller): number
   /** Returns the text of the warning header; null below the warning. */
-  warningOf(caller: Caller): string | null
+  findWarning(caller: Caller): string | null
   /** Adds a request that this process settled: its record reaches the ledger, and the cached amount, only later. */
   settled(record: Pick<UsageRecord, 'account_id' | 'request_id' | 'at_ms' | 'billed_microcents'>): void
 }
@@ -128,30 +128,30 @@ const maximumSettled = 2_000
  * process at once, and those of others after at most some seconds. No request waits for it: the amount of a new account
  * is read in the background, and the warning starts with a later request.
  */
-export function createBudgetBook(
+export function createBudgetTracker(
   database: Database,
   clock: { now(): number },
   /** Called when a milestone is reached, possibly repeatedly. */
   reached: (accountId: string, period: BudgetPeriod, percent: number, capMicrocents: number) => void = () => {},
 ): BudgetTracker {
   const lines = createRecentMap<BudgetLine>(maximumBudgets)
-  const lineOf = (accountId: string, period: BudgetPeriod): BudgetLine | null => {
+  const findLine = (accountId: string, period: BudgetPeriod): BudgetLine | null => {
     const known = lines.get(accountId)
     return known?.period.startsAt === period.startsAt && known.period.kind === period.kind ? known : null
   }
 
   const refresh = async (accountId: string, period: BudgetPeriod, cap: number) => {
     // The amount before the period is read once, so that a refresh only sums daily totals.
-    const settled = lineOf(accountId, period)?.settled ?? new Map<string, number>()
-    const before = lineOf(accountId, period)?.before ?? (await spentBefore(database, accountId, period.startsAt))
+    const settled = findLine(accountId, period)?.settled ?? new Map<string, number>()
+    const before = findLine(accountId, period)?.before ?? (await spentBefore(database, accountId, period.startsAt))
     const read = await spentWith(database, accountId, period, [...settled.keys()])
     const microcents = Math.max(0, read.microcents - before)
     const now = clock.now()
     // The totals of the last day may already include usage of the next period.
     if (now >= period.endsAt) return
     for (const requestId of read.contained) settled.delete(requestId)
-    const milestone = milestoneOf(microcents, cap)
-    const told = lineOf(accountId, period)?.milestone ?? 0
+    const milestone = findMilestone(microcents, cap)
+    const told = findLine(accountId, period)?.milestone ?? 0
     if (milestone !== null && milestone > told) reached(accountId, period, milestone, cap)
     const isSettled = now >= period.startsAt + settlementDelayMs
     lines.set(accountId, {
@@ -165,7 +165,7 @@ export function createBudgetBook(
   }
   const spent = (accountId: string, cap: number, period: BudgetPeriod): number => {
     const now = clock.now()
-    const line = lineOf(accountId, period) ?? {
+    const line = findLine(accountId, period) ?? {
       period,
       microcents: 0,
       settled: new Map(),
@@ -180,17 +180,17 @@ export function createBudgetBook(
     }
     return [...line.settled.values()].reduce((sum, amount) => sum + amount, line.microcents)
   }
-  const periodOf = ({ cycleStartedAt }: Caller) => budgetPeriod(cycleStartedAt ?? null, clock.now())
+  const getPeriod = ({ cycleStartedAt }: Caller) => budgetPeriod(cycleStartedAt ?? null, clock.now())
 
   return {
-    shareOf: caller => {
+    getShare: caller => {
       const { accountId, softCapMicrocents: cap } = caller
-      return cap === undefined ? 0 : usedShare(spent(accountId, cap, periodOf(caller)), cap)
+      return cap === undefined ? 0 : usedShare(spent(accountId, cap, getPeriod(caller)), cap)
     },
-    warningOf: caller => {
+    findWarning: caller => {
       const { accountId, softCapMicrocents: cap } = caller
       if (cap === undefined) return null
-      const period = periodOf(caller)
+      const period = getPeriod(caller)
       return budgetWarning(spent(accountId, cap, period), cap, period.kind)
     },
     settled: ({ account_id: accountId, request_id: requestId, at_ms: at, billed_microcents: billed }) => {

@@ -13,7 +13,7 @@ import type { ClaimOutcome, IdempotencyClaim, IdempotencyResult, IdempotencyStor
 import type { Database } from '../database.ts'
 import type { Redis } from '../redis.ts'
 
-export type IdempotencyBook = IdempotencyStore & { close(): Promise<void> }
+export type IdempotencyRegistry = IdempotencyStore & { close(): Promise<void> }
 
 type IdempotencyOptions = {
   readonly database: Database
@@ -39,7 +39,7 @@ const maximumSwept = 10_000
 const maximumUnwritten = 10_000
 
 /** Creates the store of one instance. Starts a timer, which does not keep the process alive. */
-export function createIdempotencyBook({ database, redis = null, log }: IdempotencyOptions): IdempotencyBook {
+export function createIdempotencyStore({ database, redis = null, log }: IdempotencyOptions): IdempotencyRegistry {
   /** By claim: writes that the database has not confirmed. */
   const unwritten = new Map<string, () => Promise<unknown>>()
 
@@ -66,25 +66,25 @@ export function createIdempotencyBook({ database, redis = null, log }: Idempoten
   const stoodInFor = new Set<string>()
 
   const release = async (claim: IdempotencyClaim) => {
-    if (stoodInFor.delete(claim.holder)) await redis?.send(placeOf(claim), ['DEL', placeOf(claim)]).catch(() => {})
+    if (stoodInFor.delete(claim.holder)) await redis?.send(getPlace(claim), ['DEL', getPlace(claim)]).catch(() => {})
     await write(claim.holder, () => remove(database, claim))
   }
   /** Returns the claim that Redis granted under this key while Postgres was unavailable; null = none. */
   const letRun = async (claim: IdempotencyClaim): Promise<StandIn | null> => {
-    const value = await redis?.send(placeOf(claim), ['GET', placeOf(claim)]).catch(() => null)
-    const known = typeof value === 'string' ? standInOf(value) : null
+    const value = await redis?.send(getPlace(claim), ['GET', getPlace(claim)]).catch(() => null)
+    const known = typeof value === 'string' ? getStandIn(value) : null
     return known?.holder === claim.holder ? null : known
   }
   const claimInRedis = async (claim: IdempotencyClaim, away: unknown): Promise<ClaimOutcome> => {
     const value = standInFor(claim)
     // Only as long as the request may run: a command that was executed without a reply must not block the key for a
     // day.
-    const words = ['SET', placeOf(claim), value, 'NX', 'GET', 'PX', String(claim.leaseMs)]
-    const known = await redis?.send(placeOf(claim), words).catch(() => undefined)
+    const words = ['SET', getPlace(claim), value, 'NX', 'GET', 'PX', String(claim.leaseMs)]
+    const known = await redis?.send(getPlace(claim), words).catch(() => undefined)
     // Neither store can tell whether it ran before.
     if (known === undefined) throw away
     if (known !== null && known !== value) {
-      const isOther = standInOf(String(known)).requestDigest !== claim.requestDigest
+      const isOther = getStandIn(String(known)).requestDigest !== claim.requestDigest
       return { outcome: isOther ? 'other_request' : 'running' }
     }
     stoodInFor.add(claim.holder)
@@ -96,7 +96,7 @@ export function createIdempotencyBook({ database, redis = null, log }: Idempoten
   const confirmed = async (claim: IdempotencyClaim): Promise<ClaimOutcome> => {
     const earlier = redis === null ? null : await letRun(claim)
     if (earlier === null) return { outcome: 'taken' }
-    const record = await recordOf(database, claim.accountId, earlier.holder)
+    const record = await getRecord(database, claim.accountId, earlier.holder)
     if (record !== null && !hasClientEffect(record)) return { outcome: 'taken' }
     await release(claim)
     if (earlier.requestDigest !== claim.requestDigest) return { outcome: 'other_request' }
@@ -130,8 +130,8 @@ export function createIdempotencyBook({ database, redis = null, log }: Idempoten
     },
     async finish(claim, result) {
       if (stoodInFor.delete(claim.holder)) {
-        const words = ['SET', placeOf(claim), standInFor(claim), 'EX', String(rememberedHours * 3600)]
-        await redis?.send(placeOf(claim), words).catch(() => {})
+        const words = ['SET', getPlace(claim), standInFor(claim), 'EX', String(rememberedHours * 3600)]
+        await redis?.send(getPlace(claim), words).catch(() => {})
       }
       return write(claim.holder, () => complete(database, claim, result))
     },
@@ -146,7 +146,7 @@ export function createIdempotencyBook({ database, redis = null, log }: Idempoten
 
 type StandIn = { readonly holder: string; readonly requestDigest: string }
 
-function placeOf({ accountId, name }: IdempotencyClaim): string {
+function getPlace({ accountId, name }: IdempotencyClaim): string {
   return `idempotency:{${accountId}}:${name}`
 }
 
@@ -154,7 +154,7 @@ function standInFor({ holder, requestDigest }: IdempotencyClaim): string {
   return `${holder} ${requestDigest}`
 }
 
-function standInOf(value: string): StandIn {
+function getStandIn(value: string): StandIn {
   const [holder = '', requestDigest = ''] = value.split(' ')
   return { holder, requestDigest }
 }
@@ -191,7 +191,7 @@ async function judged(database: Database, claim: IdempotencyClaim, row: Row): Pr
   const { result_id: earlier, usage } = row
   if (row.status === 'finished')
     return { outcome: 'completed', resultId: earlier, usage: typeof usage === 'string' ? JSON.parse(usage) : usage }
-  const record = earlier === null ? null : await recordOf(database, claim.accountId, earlier)
+  const record = earlier === null ? null : await getRecord(database, claim.accountId, earlier)
   if (record !== null && hasClientEffect(record))
     return { outcome: 'completed', resultId: earlier, usage: toCompletedUsage(record) }
   // It ended without effect, or its instance died before it had one.
@@ -205,7 +205,7 @@ type Recorded = Pick<
 >
 
 /** Returns the ledger's record of a request. A recent one requires reading at most two partitions. */
-async function recordOf(database: Database, accountId: string, requestId: string): Promise<Recorded | null> {
+async function getRecord(database: Database, accountId: string, requestId: string): Promise<Recorded | null> {
   const rows = await database.run(
     ({ sql }) => sql<Recorded[]>`
       select status, billed_microcents::float8, streamed, first_token_ms::float8, input_tokens::float8,

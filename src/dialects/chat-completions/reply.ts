@@ -20,10 +20,10 @@ import { errorBody } from '../../core/validation/errors.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
 import { CustomInput } from '../custom-tools.ts'
 import { sealedDetail } from '../reasoning-seal.ts'
-import type { CompatibleAsk } from './request.ts'
+import type { CompatibleRequest } from './request.ts'
 
 /** Settings of the request that change the form of the response. */
-export type CompletionStyle = Pick<CompatibleAsk, 'includeUsage' | 'legacyFunctions' | 'customTools'> & {
+export type CompletionStyle = Pick<CompatibleRequest, 'includeUsage' | 'legacyFunctions' | 'customTools'> & {
   /** Seals reasoning for the client; absent = the client cannot send it back. */
   readonly seal?: (item: ReasoningItem) => string
 }
@@ -125,7 +125,7 @@ function chunkWriter(style: CompletionStyle) {
     noted = null
     if (piece === null) return
     const { choice, field, text, tokens } = piece
-    const logprobs = tokens.length === 0 ? 'null' : JSON.stringify(logprobsOf(tokens))
+    const logprobs = tokens.length === 0 ? 'null' : JSON.stringify(getLogprobs(tokens))
     chunk(choice, field.before + JSON.stringify(text) + field.after, logprobs)
     piece = null
   }
@@ -174,7 +174,7 @@ function chunkWriter(style: CompletionStyle) {
       beside.tokens.push(...tokens)
     },
     cite(choice: number, source: CitedSource) {
-      const annotations = annotationsOf([source])
+      const annotations = getAnnotations([source])
       if (annotations.length === 0) return
       begin(choice)
       if (noted?.choice !== choice) {
@@ -211,7 +211,7 @@ function chunkWriter(style: CompletionStyle) {
       flush()
       for (const choice of finished.keys()) begin(choice)
       for (const [choice, reason] of finished) chunk(choice, '{}', 'null', JSON.stringify(wireReason(reason, style)))
-      if (style.includeUsage) out += `${head}"choices":[],"usage":${JSON.stringify(usageOf(receipt))}}\n\n`
+      if (style.includeUsage) out += `${head}"choices":[],"usage":${JSON.stringify(getUsage(receipt))}}\n\n`
       out += 'data: [DONE]\n\n'
     },
     take(): string {
@@ -243,18 +243,18 @@ export function completionBody(
     object: 'chat.completion',
     created: opening.createdAt,
     model: opening.askedName ?? opening.model,
-    ...ownFieldsOf(receipt.providerFields),
+    ...getOwnFields(receipt.providerFields),
     choices: folded.choices.map(choice => ({
       index: choice.index,
-      message: messageOf(choice, style),
-      logprobs: choice.logprobs.length === 0 ? null : logprobsOf(choice.logprobs),
+      message: getMessage(choice, style),
+      logprobs: choice.logprobs.length === 0 ? null : getLogprobs(choice.logprobs),
       finish_reason: wireReason(choice.finishReason ?? 'stop', style),
     })),
-    usage: usageOf(receipt),
+    usage: getUsage(receipt),
   }
 }
 
-function messageOf(
+function getMessage(
   { text, reasoning, reasoningItems = [], refusal, citations, toolCalls }: CollectedChoice,
   style: CompletionStyle,
 ): object {
@@ -269,7 +269,7 @@ function messageOf(
     // Null only with calls or a refusal. A response whose output cap was used for reasoning has an empty text.
     content: text === '' && (calls.length > 0 || refusal !== '') ? null : text,
     refusal: refusal === '' ? null : refusal,
-    annotations: annotationsOf(citations),
+    annotations: getAnnotations(citations),
     ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
     ...(details.length === 0 ? {} : { reasoning_details: details }),
     ...(calls.length === 0
@@ -281,7 +281,7 @@ function messageOf(
 }
 
 /** Returns the annotations of cited pages. This API has no form for documents. */
-function annotationsOf(citations: readonly CitedSource[]) {
+function getAnnotations(citations: readonly CitedSource[]) {
   return citations.flatMap(({ url, title, start, end, quote }) =>
     url === null
       ? []
@@ -326,11 +326,11 @@ function wireReason(reason: FinishReason, style: CompletionStyle): FinishReason 
   return reason === 'tool_calls' && style.legacyFunctions ? 'function_call' : reason
 }
 
-function logprobsOf(tokens: readonly TokenLogprob[]): object {
+function getLogprobs(tokens: readonly TokenLogprob[]): object {
   return { content: tokens, refusal: null }
 }
 
-function usageOf({ usage, cost, cacheSaved, providerFields }: ResponseSummary): object {
+function getUsage({ usage, cost, cacheSaved, providerFields }: ResponseSummary): object {
   const own = providerFields?.form === 'openai' ? providerFields : null
   return {
     prompt_tokens: usage.inputTokens,
@@ -354,7 +354,7 @@ function usageOf({ usage, cost, cacheSaved, providerFields }: ResponseSummary): 
 }
 
 /** Returns OpenAI's own fields, which other providers lack. */
-function ownFieldsOf(fields: ProviderFields | undefined) {
+function getOwnFields(fields: ProviderFields | undefined) {
   if (fields?.form !== 'openai') return {}
   const { systemFingerprint } = fields
   const tier = shownTier(fields)
@@ -372,7 +372,7 @@ function chunkHead(opening: ResponseStart): string {
     object: 'chat.completion.chunk',
     created: createdAt,
     model: opening.askedName ?? opening.model,
-    ...ownFieldsOf(providerFields),
+    ...getOwnFields(providerFields),
   }
   return `data: ${JSON.stringify(fields).slice(0, -1)},`
 }

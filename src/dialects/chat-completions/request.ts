@@ -21,8 +21,8 @@ import {
   imageAddress,
   toolCallSchema,
 } from '../../core/request/part-schemas.ts'
-import { promptCacheKey, sessionNameOf } from '../../core/request/tags.ts'
-import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { findSessionName, promptCacheKey } from '../../core/request/tags.ts'
+import { checker, getOne, invalidField, nullable } from '../../core/validation/validate.ts'
 import { withoutCustomTools } from '../custom-tools.ts'
 import { readPreferences, rejectStoredState, withPreferences } from '../foreign-objects.ts'
 
@@ -35,13 +35,13 @@ const anyObject = Type.Object({}, open)
 const cache_control = cacheMarkSchema(true)
 
 const textPart = Type.Object(
-  { type: oneOf(['text', 'input_text'], 'unsupported_parameter'), text: bodyText, cache_control },
+  { type: getOne(['text', 'input_text'], 'unsupported_parameter'), text: bodyText, cache_control },
   open,
 )
 const imagePart = Type.Object(
   {
     type: Type.Literal('image_url'),
-    image_url: Type.Object({ url: imageAddress, detail: nullable(oneOf(imageDetails)) }, open),
+    image_url: Type.Object({ url: imageAddress, detail: nullable(getOne(imageDetails)) }, open),
     cache_control,
   },
   open,
@@ -55,7 +55,7 @@ const absent = Type.Optional(
 )
 
 const message = Type.Union([
-  Type.Object({ role: oneOf(['system', 'developer']), content: textContent, name: participant, cache_control }, open),
+  Type.Object({ role: getOne(['system', 'developer']), content: textContent, name: participant, cache_control }, open),
   Type.Object(
     {
       role: Type.Literal('user'),
@@ -86,7 +86,7 @@ const message = Type.Union([
 ])
 
 /** Fields that become fields of the chat request. Other fields go into `extras`. */
-const askSchema = Type.Object({
+const requestSchema = Type.Object({
   ...chatRequestFields(true),
   messages: nullable(
     Type.Union([
@@ -117,29 +117,29 @@ const askSchema = Type.Object({
       { maxItems: maximumTools },
     ),
   ),
-  function_call: nullable(Type.Union([oneOf(['none', 'auto']), Type.Object({ name: functionName }, open)])),
+  function_call: nullable(Type.Union([getOne(['none', 'auto']), Type.Object({ name: functionName }, open)])),
   user: nullable(Type.String({ maxLength: 512 })),
   safety_identifier: nullable(Type.String({ maxLength: 128 })),
 })
 
 /** Fields that are checked and go unchanged to upstreams that support them. */
 const extraSchema = Type.Object({
-  verbosity: nullable(oneOf(['low', 'medium', 'high'])),
-  modalities: nullable(Type.Array(oneOf(['text'], 'unsupported_parameter'), { minItems: 1, maxItems: 2 })),
+  verbosity: nullable(getOne(['low', 'medium', 'high'])),
+  modalities: nullable(Type.Array(getOne(['text'], 'unsupported_parameter'), { minItems: 1, maxItems: 2 })),
   audio: absent,
   prediction: nullable(anyObject),
   web_search_options: nullable(anyObject),
-  service_tier: nullable(oneOf(['auto', 'default', 'flex', 'scale', 'priority', 'fast'])),
+  service_tier: nullable(getOne(['auto', 'default', 'flex', 'scale', 'priority', 'fast'])),
   store: nullable(Type.Boolean()),
   prompt_cache_key: promptCacheKey,
-  prompt_cache_retention: nullable(oneOf(['in_memory', '24h'])),
+  prompt_cache_retention: nullable(getOne(['in_memory', '24h'])),
   prompt_cache_options: nullable(anyObject),
   moderation: nullable(anyObject),
 })
 
 /** The body of `POST /v1/chat/completions`. */
 export const compatibleSchema = Type.Object(
-  { ...askSchema.properties, ...extraSchema.properties },
+  { ...requestSchema.properties, ...extraSchema.properties },
   { ...open, title: 'CompletionRequest' },
 )
 
@@ -148,11 +148,11 @@ type Body = Static<typeof compatibleSchema>
 const check = checker(compatibleSchema)
 /** Names of the output cap, in order of precedence. */
 const capFields = ['max_completion_tokens', 'max_tokens', 'max_output_tokens'] as const
-const readHere = new Set(Object.keys(askSchema.properties))
+const readHere = new Set(Object.keys(requestSchema.properties))
 
 /** A chat request with the settings that the response depends on. */
-export type CompatibleAsk = {
-  readonly ask: ChatRequest
+export type CompatibleRequest = {
+  readonly request: ChatRequest
   /** `stream_options.include_usage`. */
   readonly includeUsage: boolean
   /** The client sent `functions`: the response uses `function_call`. */
@@ -172,7 +172,7 @@ export function readCompatible(
   headers: Headers,
   bodyCharacters: number,
   openReasoning?: ReasoningReader,
-): CompatibleAsk {
+): CompatibleRequest {
   const { body: translated, names: customTools } = withoutCustomTools(value)
   const body = check(translated)
   rejectStoredState(body)
@@ -183,7 +183,7 @@ export function readCompatible(
   const fields = parseChatRequestFields(legacyFunctions ? withTools(body) : body, headers)
   // Without `stream` in the body the response is JSON: some clients send the stream header with every request.
   const streams = body.stream != null || body.stream_mode != null
-  const ask: ChatRequest = {
+  const request: ChatRequest = {
     ...withPreferences(fields, preferences),
     dialect: 'chat_completions',
     source: null,
@@ -199,20 +199,20 @@ export function readCompatible(
     // `function_call` holds one call.
     parallelToolCalls: legacyFunctions ? false : (body.parallel_tool_calls ?? null),
     endUser: body.safety_identifier ?? body.user ?? null,
-    extras: extrasOf(body, preferences.isRead),
-    session: sessionNameOf(headers, body.prompt_cache_key),
+    extras: getExtras(body, preferences.isRead),
+    session: findSessionName(headers, body.prompt_cache_key),
     bodyCharacters,
   }
-  if (ask.stream === null && body.stream_options != null)
+  if (request.stream === null && body.stream_options != null)
     throw invalidField('stream_options', 'requires `stream: true`. Remove it')
   const spelling = {
     ...(cap === undefined ? {} : { max_output_tokens: cap }),
     ...(legacyFunctions ? { tools: 'functions', tool_choice: 'function_call' } : {}),
   }
-  return { ask, includeUsage: body.stream_options?.include_usage ?? false, legacyFunctions, customTools, spelling }
+  return { request, includeUsage: body.stream_options?.include_usage ?? false, legacyFunctions, customTools, spelling }
 }
 
-function extrasOf(body: Body, hasReadPreferences: boolean): ChatRequest['extras'] {
+function getExtras(body: Body, hasReadPreferences: boolean): ChatRequest['extras'] {
   const isExtra = (name: string) => !readHere.has(name) && !(hasReadPreferences && name === 'provider')
   if (!Object.keys(body).some(isExtra)) return noExtras
   return Object.fromEntries(Object.entries(body).filter(([name, field]) => isExtra(name) && field !== null))
@@ -227,7 +227,7 @@ function checkTogether(body: Body): void {
     throw invalidField('functions', 'cannot be combined with `tools`. Move the functions into `tools`')
   if (typeof body.function_call === 'object' && body.function_call !== null) {
     const { name } = body.function_call
-    const known = body.functions?.some(one => one.name === name) ?? false
+    const known = body.functions?.some(item => item.name === name) ?? false
     if (!known) throw invalidField('function_call.name', 'must match the name of a function in `functions`')
   }
 }
@@ -237,7 +237,7 @@ function withTools(body: Body): Body {
   const choice = body.function_call ?? null
   return {
     ...body,
-    tools: (body.functions ?? []).map(one => ({ type: 'function', function: one })),
+    tools: (body.functions ?? []).map(item => ({ type: 'function', function: item })),
     tool_choice: choice !== null && typeof choice === 'object' ? { type: 'function', function: choice } : choice,
   }
 }

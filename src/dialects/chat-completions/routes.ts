@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { ReasoningItem } from '../../core/chat/chat.ts'
-import { oneOf } from '../../core/validation/validate.ts'
+import { getOne } from '../../core/validation/validate.ts'
 import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
 import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
@@ -72,7 +72,7 @@ const logprobs = orNull(
     refusal: Type.Null(),
   }),
 )
-const finishReason = oneOf(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'])
+const finishReason = getOne(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'])
 const created = Type.Integer({ minimum: 0, description: 'Unix seconds', examples: [1_777_982_400] })
 
 const ownFields = {
@@ -166,14 +166,14 @@ const completionEventShape = Type.Union([completionChunkShape, errorShape], { ti
 
 type CompatibleDeps = ChatRouteDeps & { readonly reasoningSeal: ReasoningSeal }
 
-function endpointOf({ reasoningSeal }: Pick<CompatibleDeps, 'reasoningSeal'>): ChatEndpoint {
+function getEndpoint({ reasoningSeal }: Pick<CompatibleDeps, 'reasoningSeal'>): ChatEndpoint {
   return {
     dialect: 'chat_completions',
     parse(body, { headers, text, accountId }) {
       const parsed = readCompatible(body, headers, text.length, detailReader(reasoningSeal, accountId))
       const style = { ...parsed, seal: (item: ReasoningItem) => reasoningSeal.seal(accountId, item) }
       return {
-        ask: parsed.ask,
+        request: parsed.request,
         spelling: parsed.spelling,
         stream: requestId => compatibleStream(style, requestId),
         body: (answer, opening, receipt) => completionBody(answer, receipt, opening, style),
@@ -184,7 +184,7 @@ function endpointOf({ reasoningSeal }: Pick<CompatibleDeps, 'reasoningSeal'>): C
 
 /** `POST /v1/chat/completions`: the chat-completions wire format, for existing client libraries. */
 export function compatible(deps: CompatibleDeps) {
-  const endpoint = endpointOf(deps)
+  const endpoint = getEndpoint(deps)
   return new Elysia({ name: 'compatible' }).post(
     '/v1/chat/completions',
     ({ request }) => handleChat(deps, endpoint, request),
@@ -201,7 +201,7 @@ export function compatible(deps: CompatibleDeps) {
         answer: completionShape,
         alsoAs: { 'text/event-stream': completionEventShape },
         streamEnd: '[DONE]',
-        answerHeaders: ['served', 'cost', 'standing', 'deprecation'],
+        answerHeaders: ['served', 'cost', 'quotaStatus', 'deprecation'],
         errors: chatErrors,
       }),
     },

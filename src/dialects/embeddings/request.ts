@@ -6,7 +6,7 @@ import { maximumNameCharacters } from '../../core/models/models.ts'
 import { chatRequestWithDefaults } from '../../core/request/chat-request.ts'
 import { tagsOfHeaders } from '../../core/request/tags.ts'
 import type { GatewayError } from '../../core/validation/errors.ts'
-import { checker, nullable, oneOf } from '../../core/validation/validate.ts'
+import { checker, getOne, nullable } from '../../core/validation/validate.ts'
 
 const tokenId = Type.Integer({ minimum: 0 })
 
@@ -14,7 +14,7 @@ const tokenId = Type.Integer({ minimum: 0 })
 const fields = {
   model: Type.String({ minLength: 1, maxLength: maximumNameCharacters, examples: ['text-embedding-3-small'] }),
   dimensions: nullable(Type.Integer({ minimum: 1, maximum: 65_536 })),
-  encoding_format: nullable(oneOf(['float', 'base64'])),
+  encoding_format: nullable(getOne(['float', 'base64'])),
   user: nullable(Type.String({ maxLength: 512 })),
 }
 
@@ -41,7 +41,7 @@ const readHere = new Set([...Object.keys(fields), 'input', 'stream'])
 
 /** A request, the model as the client named it, and how its vectors are written. */
 export type EmbeddingsRequest = {
-  readonly ask: ChatRequest
+  readonly request: ChatRequest
   readonly embedding: EmbeddingInputs
   readonly model: string
   readonly encoding: 'float' | 'base64'
@@ -52,7 +52,7 @@ export function readEmbeddingsRequest(value: unknown, headers: Headers): Embeddi
   const body = check(value)
   const extras = Object.entries(body).filter(([name, field]) => !readHere.has(name) && field !== null)
   const embedding = { ...parseInputs(body.input), texts: [], tokens: [], dimensions: body.dimensions ?? null }
-  const ask = chatRequestWithDefaults([], {
+  const request = chatRequestWithDefaults([], {
     dialect: 'embeddings',
     embedding,
     model: body.model,
@@ -64,7 +64,7 @@ export function readEmbeddingsRequest(value: unknown, headers: Headers): Embeddi
     extras: Object.fromEntries(extras),
     tags: tagsOfHeaders(headers),
   })
-  return { ask, embedding, model: body.model, encoding: body.encoding_format ?? 'float' }
+  return { request, embedding, model: body.model, encoding: body.encoding_format ?? 'float' }
 }
 
 /**
@@ -81,10 +81,10 @@ function parseInputs(input: unknown): Pick<EmbeddingInputs, 'inputs' | 'isSingle
   if (list.length > maximumInputs)
     throw inputError('input', `must hold at most ${maximumInputs} inputs and holds ${list.length}. Split the request`)
   const ofIds = Array.isArray(list[0])
-  const inputs = list.map((one, at): EmbeddingInput => {
+  const inputs = list.map((item, at): EmbeddingInput => {
     const place = `input.${at}`
-    if (ofIds && Array.isArray(one)) return checkedIds(one, place)
-    if (!ofIds && typeof one === 'string') return checkedText(one, place)
+    if (ofIds && Array.isArray(item)) return checkedIds(item, place)
+    if (!ofIds && typeof item === 'string') return checkedText(item, place)
     const kind = ofIds ? 'a list of token IDs' : 'a string'
     throw inputError(at === 0 ? 'input' : place, at === 0 ? `must be ${forms}` : `must be ${kind} like those before it`)
   })

@@ -87,7 +87,7 @@ function createEndpoint({ embeddingCatalog }: { readonly embeddingCatalog: Embed
       const { inputs, dimensions } = request.embedding
       const length = dimensions ?? embeddingCatalog.resolve(request.model)?.embedding.dimensions ?? usualLength
       return {
-        ask: request.ask,
+        request: request.request,
         spelling: {},
         heldBytes: Math.min(inputs.length * length * numberBytes, mostVectorBytes),
         body: (_answer, { vectors = [] }, { usage }, over) =>
@@ -139,7 +139,7 @@ export function embeddings(deps: ChatRouteDeps & Parameters<typeof createEndpoin
         },
         requestHeaders: { ...timeoutHeader, ...idempotencyHeaders },
         answer: embeddingsResponseSchema,
-        answerHeaders: ['served', 'cost', 'estimated', 'standing'],
+        answerHeaders: ['served', 'cost', 'estimated', 'quotaStatus'],
         errors: [
           'context_length_exceeded',
           'unsupported_parameter',

@@ -12,7 +12,7 @@ export function isBlockFields(value: unknown): value is BlockFields {
 }
 
 /** Returns the blocks of a content field; a text is one block. The schema has checked that each has a type. */
-export function blocksOf(content: unknown): readonly BlockFields[] {
+export function getBlocks(content: unknown): readonly BlockFields[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }]
   return Array.isArray(content) ? content.filter(isBlockFields) : []
 }
@@ -32,7 +32,7 @@ export function textField(block: BlockFields, name: string, param: string): stri
 }
 
 /** Returns the cache mark of a block or a tool as a field of its part; an empty object = none. Anthropic checks its fields. */
-export function markOf({ cache_control: mark }: BlockFields): { readonly cache?: CacheMark } {
+export function getMark({ cache_control: mark }: BlockFields): { readonly cache?: CacheMark } {
   return isBlockFields(mark) ? { cache: mark.ttl === '1h' ? '1h' : '5m' } : {}
 }
 
@@ -51,7 +51,7 @@ export type Findings = {
 export function contentParts(block: BlockFields, param: string, findings: Findings): readonly ContentPart[] | null {
   const parts = unmarkedParts(block, param, findings)
   const last = parts?.at(-1)
-  return parts == null || last === undefined ? parts : [...parts.slice(0, -1), { ...last, ...markOf(block) }]
+  return parts == null || last === undefined ? parts : [...parts.slice(0, -1), { ...last, ...getMark(block) }]
 }
 
 function unmarkedParts(block: BlockFields, param: string, findings: Findings): readonly ContentPart[] | null {
@@ -83,7 +83,7 @@ export function innerParts(block: BlockFields, param: string, findings: Findings
 }
 
 function imageParts(block: BlockFields, param: string, findings: Findings): readonly ContentPart[] {
-  const source = sourceOf(block, param)
+  const source = getSource(block, param)
   switch (source.type) {
     case 'base64': {
       const type = textField(source, 'media_type', `${param}.source`)
@@ -99,7 +99,7 @@ function imageParts(block: BlockFields, param: string, findings: Findings): read
 }
 
 function documentParts(block: BlockFields, param: string, findings: Findings): readonly ContentPart[] {
-  const source = sourceOf(block, param)
+  const source = getSource(block, param)
   const { values } = findings
   const title = typeof block.title === 'string' && block.title !== '' ? block.title : null
   const about = typeof block.context === 'string' ? block.context : ''
@@ -118,8 +118,8 @@ function documentParts(block: BlockFields, param: string, findings: Findings): r
       return [...context, { type: 'text', text: heading + readField(source, 'data', `${param}.source`, values) }]
     case 'content': {
       values.add(title, about)
-      const blocks = blocksOf(source.content)
-      const parts = blocks.flatMap((one, index) => innerParts(one, `${param}.source.content.${index}`, findings))
+      const blocks = getBlocks(source.content)
+      const parts = blocks.flatMap((item, index) => innerParts(item, `${param}.source.content.${index}`, findings))
       return [...context, ...(heading === '' ? [] : [{ type: 'text' as const, text: heading }]), ...parts]
     }
     case 'url':
@@ -146,13 +146,13 @@ function unsupportedSource(param: string): GatewayError {
   )
 }
 
-function sourceOf(block: BlockFields, param: string): BlockFields {
+function getSource(block: BlockFields, param: string): BlockFields {
   if (isBlockFields(block.source)) return block.source
   throw invalidField(`${param}.source`, 'is required: an object')
 }
 
 function searchResultText({ title, source, content }: BlockFields, { values }: Findings): string {
-  const texts = [title, source, ...blocksOf(content).map(block => block.text)].filter(
+  const texts = [title, source, ...getBlocks(content).map(block => block.text)].filter(
     text => typeof text === 'string' && text !== '',
   )
   values.add(...texts)
@@ -166,7 +166,7 @@ export function anthropicOnly(what: string, { needs }: Findings): readonly never
 }
 
 /** Returns the reasoning of an assistant's block; null = the block has none. */
-export function reasoningOf(block: BlockFields): Pick<ReasoningItem, 'kind' | 'text' | 'data'> | null {
+export function findReasoning(block: BlockFields): Pick<ReasoningItem, 'kind' | 'text' | 'data'> | null {
   const textIn = (value: unknown) => (typeof value === 'string' ? value : '')
   if (block.type === 'thinking')
     return { kind: 'signature', text: textIn(block.thinking), data: textIn(block.signature) }

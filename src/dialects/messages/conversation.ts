@@ -8,14 +8,14 @@ import { isSealed, type ReasoningSeal } from '../reasoning-seal.ts'
 import {
   anthropicOnly,
   type BlockFields,
-  blocksOf,
   contentParts,
   type Findings,
+  findReasoning,
+  getBlocks,
+  getMark,
   innerParts,
   isBlockFields,
-  markOf,
   readField,
-  reasoningOf,
   textField,
 } from './blocks.ts'
 
@@ -29,7 +29,7 @@ type ParsedConversation = {
 type WireMessage = { readonly role: 'user' | 'assistant' | 'system'; readonly content: unknown }
 
 /** State of one parse. */
-type Reading = {
+type TextScan = {
   readonly open: (sealed: string) => ReasoningItem | null
   readonly findings: Findings
   readonly sealed: (readonly [number, number])[]
@@ -46,19 +46,19 @@ export function readConversation(
 ): ParsedConversation {
   const findings: Findings = { needs: new Set(), values }
   const open = (text: string) => seal.open(accountId, text)
-  const reading: Reading = { open, findings, sealed: [], calls: new Set(), isAnswering: false }
+  const scan: TextScan = { open, findings, sealed: [], calls: new Set(), isAnswering: false }
   const messages = [
     ...systemMessage(system, 'system', values),
     ...turns.flatMap(({ role, content }, index) => {
-      if (role === 'assistant') return [assistantMessage(content, index, reading)]
+      if (role === 'assistant') return [assistantMessage(content, index, scan)]
       const param = `messages.${index}.content`
-      return role === 'system' ? systemMessage(content, param, values) : userMessages(content, param, reading)
+      return role === 'system' ? systemMessage(content, param, values) : userMessages(content, param, scan)
     }),
   ]
   return {
     messages,
     needs: [...findings.needs],
-    sealed: reading.sealed,
+    sealed: scan.sealed,
   }
 }
 
@@ -69,11 +69,11 @@ export function readConversation(
 const attribution = /^x-anthropic-billing-header:(?: ?[\w-]{1,32}=[\w.:-]{1,64};?){1,8}\s?$/
 
 function systemMessage(content: unknown, param: string, values: ReadValues): readonly Message[] {
-  const parts = blocksOf(content)
+  const parts = getBlocks(content)
     .map((block, index) => {
       // Others could declare tools.
       if (block.type !== 'text') throw invalidField(`${param}.${index}.type`, 'must be "text"', 'unsupported_parameter')
-      return { text: textField(block, 'text', `${param}.${index}`), ...markOf(block) }
+      return { text: textField(block, 'text', `${param}.${index}`), ...getMark(block) }
     })
     .filter(({ text }) => text !== '' && !attribution.test(text))
   values.add(...parts.map(({ text }) => text))
@@ -90,13 +90,13 @@ function systemMessage(content: unknown, param: string, values: ReadValues): rea
 }
 
 /** Puts results first, as every provider requires. Their images and documents follow in the user's turn. */
-function userMessages(content: unknown, param: string, reading: Reading): readonly Message[] {
-  const { findings, calls } = reading
-  reading.isAnswering = true
+function userMessages(content: unknown, param: string, scan: TextScan): readonly Message[] {
+  const { findings, calls } = scan
+  scan.isAnswering = true
   const results: Message[] = []
   const attached: ContentPart[] = []
   const said: ContentPart[] = []
-  for (const [index, block] of blocksOf(content).entries()) {
+  for (const [index, block] of getBlocks(content).entries()) {
     const place = `${param}.${index}`
     if (block.type === 'tool_result') {
       const { message, attachments } = toolResult(block, place, findings)
@@ -120,14 +120,14 @@ function toolResult(
 ): { readonly message: Extract<Message, { role: 'tool' }>; readonly attachments: readonly ContentPart[] } {
   const texts: string[] = []
   const files: ContentPart[] = []
-  for (const [index, one] of blocksOf(block.content).entries())
-    for (const part of innerParts(one, `${param}.content.${index}`, findings))
+  for (const [index, item] of getBlocks(block.content).entries())
+    for (const part of innerParts(item, `${param}.content.${index}`, findings))
       if (part.type === 'text') texts.push(part.text)
       else files.push(part)
   const callId = readField(block, 'tool_use_id', param, findings.values)
   const isError = block.is_error === true
   const text = texts.join('\n')
-  const mark = markOf(blocksOf(block.content).findLast(one => markOf(one).cache !== undefined) ?? block)
+  const mark = getMark(getBlocks(block.content).findLast(item => getMark(item).cache !== undefined) ?? block)
   return {
     // Only Anthropic has an error flag. For other providers the text reports the error.
     message: isError
@@ -155,22 +155,22 @@ function ownBlock(block: BlockFields, place: string, findings: Findings): readon
   return anthropicOnly(String(block.type), findings)
 }
 
-function assistantMessage(content: unknown, message: number, reading: Reading): Message {
+function assistantMessage(content: unknown, message: number, scan: TextScan): Message {
   const texts: string[] = []
   const items: ReasoningItem[] = []
   const calls: ToolCall[] = []
   /** Google's signatures by call ID. */
   const signatures = new Map<string, string>()
   const unsigned: string[] = []
-  const { values } = reading.findings
-  if (reading.isAnswering) reading.calls.clear()
-  reading.isAnswering = false
-  for (const [part, block] of blocksOf(content).entries()) {
+  const { values } = scan.findings
+  if (scan.isAnswering) scan.calls.clear()
+  scan.isAnswering = false
+  for (const [part, block] of getBlocks(content).entries()) {
     const param = `messages.${message}.content.${part}`
     refuseUnknownPart('messages', block.type, param)
-    const reasoning = reasoningOf(block)
+    const reasoning = findReasoning(block)
     if (reasoning !== null) {
-      const item = replayed(reasoning, [message, part], reading)
+      const item = replayed(reasoning, [message, part], scan)
       // A sealed block is not sent as it is.
       values.add(isSealed(reasoning.data) ? block : reasoning.text)
       if (item === null) continue
@@ -185,7 +185,7 @@ function assistantMessage(content: unknown, message: number, reading: Reading): 
       texts.push(readField(block, 'content', param, values))
     // Other blocks are calls and results of tools that ran at Anthropic. Other providers receive only the text that followed.
   }
-  for (const { id } of calls) reading.calls.add(id)
+  for (const { id } of calls) scan.calls.add(id)
   return {
     role: 'assistant',
     text: texts.length === 0 ? null : texts.join(''),
@@ -193,7 +193,7 @@ function assistantMessage(content: unknown, message: number, reading: Reading): 
     ...(items.length === 0 ? {} : { reasoningItems: items }),
     toolCalls: calls.map(call => ({ ...call, signature: signatures.get(call.id) ?? null })),
     name: null,
-    ...markOf(blocksOf(content).findLast(block => markOf(block).cache !== undefined) ?? {}),
+    ...getMark(getBlocks(content).findLast(block => getMark(block).cache !== undefined) ?? {}),
   }
 }
 
@@ -201,7 +201,7 @@ function assistantMessage(content: unknown, message: number, reading: Reading): 
 function replayed(
   { kind, text, data }: Pick<ReasoningItem, 'kind' | 'text' | 'data'>,
   place: readonly [number, number],
-  { open, sealed }: Reading,
+  { open, sealed }: TextScan,
 ): ReasoningItem | null {
   if (!isSealed(data)) return { family: 'anthropic', kind, text, data, id: null }
   sealed.push(place)

@@ -32,7 +32,7 @@ const typeByStatus: Readonly<Record<number, string>> = {
   429: 'rate_limit_error',
 }
 
-function rowOf(code: ErrorCode): Row {
+function getRow(code: ErrorCode): Row {
   const { status } = errorTable[code]
   return rows[code] ?? [status, typeByStatus[status] ?? 'api_error']
 }
@@ -43,14 +43,14 @@ export const messagesErrorTypes: readonly string[] = [
 ]
 
 /** Returns the status of an error in the Messages API. */
-export function messagesStatusOf(code: ErrorCode): number {
-  return rowOf(code)[0]
+export function getMessagesStatus(code: ErrorCode): number {
+  return getRow(code)[0]
 }
 
 /** Claude Code compacts its conversation when an error has this text. */
 const overflowWords = 'prompt is too long'
 
-function messageOf({ code, message }: GatewayError): string {
+function getMessage({ code, message }: GatewayError): string {
   const isOverflow = code === 'context_length_exceeded' && !message.includes(overflowWords)
   return isOverflow ? `${overflowWords}: ${message}` : message
 }
@@ -62,7 +62,7 @@ export function errorEnvelope(error: GatewayError, requestId: string): object {
   const fields = errorBody(error, requestId).error
   return {
     type: 'error',
-    error: { ...fields, type: rowOf(error.code)[1], message: messageOf(error) },
+    error: { ...fields, type: getRow(error.code)[1], message: getMessage(error) },
     request_id: requestId,
   }
 }
@@ -72,5 +72,5 @@ export function messagesRefusal(error: GatewayError, requestId: string): Respons
   const { headers } = errorResponse(error, requestId)
   headers.set('request-id', requestId)
   if (error.upstream !== null) return new Response(error.upstream.body, { status: error.upstream.status, headers })
-  return new Response(JSON.stringify(errorEnvelope(error, requestId)), { status: rowOf(error.code)[0], headers })
+  return new Response(JSON.stringify(errorEnvelope(error, requestId)), { status: getRow(error.code)[0], headers })
 }

@@ -31,7 +31,7 @@ type Ending = {
 }
 
 /** Returns the reasoning family of a provider. */
-export function familyOf(provider: string): ReasoningFamily {
+export function getFamily(provider: string): ReasoningFamily {
   return provider === 'openai' || provider === 'anthropic' || provider === 'google' ? provider : 'compatible'
 }
 
@@ -48,7 +48,7 @@ export function messageBase({ requestId, model, askedName }: ResponseStart) {
  * Returns the stop fields, derived from the content and not from the provider's reason: a client ignores a call before `end_turn`. A
  * call that the output cap truncated must not run, so `max_tokens` takes precedence.
  */
-export function endingOf(
+export function getEnding(
   { reason, stopSequence, upstreamReason }: Pick<Finish, 'reason' | 'stopSequence' | 'upstreamReason'>,
   hasCalls: boolean,
   { explanation, details }: { readonly explanation: string | null; readonly details: BlockFields | null },
@@ -58,7 +58,7 @@ export function endingOf(
     case 'length':
       return plain(upstreamReason !== undefined && ownCuts.has(upstreamReason) ? upstreamReason : 'max_tokens')
     case 'content_filter':
-      return { ...plain('refusal'), stop_details: detailsOf(explanation, details) }
+      return { ...plain('refusal'), stop_details: getDetails(explanation, details) }
     case 'stop':
     case 'tool_calls':
       if (hasCalls) return plain('tool_use')
@@ -71,7 +71,7 @@ export function endingOf(
 const ownCuts: ReadonlySet<string> = new Set(['model_context_window_exceeded', 'compaction'])
 
 /** Returns Anthropic's reason of a refusal, unless the gateway's moderation has ended the output. */
-function detailsOf(explanation: string | null, details: BlockFields | null): BlockFields {
+function getDetails(explanation: string | null, details: BlockFields | null): BlockFields {
   const type = 'refusal'
   if (explanation !== null || details?.type !== type) return { type, category: null, explanation }
   const { category, explanation: own } = details
@@ -86,7 +86,7 @@ type EndFields = {
   readonly others: { readonly context_management?: BlockFields }
 }
 
-export function endFieldsOf(fields: ProviderFields | undefined): EndFields {
+export function getEndFields(fields: ProviderFields | undefined): EndFields {
   const { container, context_management, stop_details } = fields?.form === 'anthropic' ? fields.end : noFields
   return {
     details: isBlockFields(stop_details) ? stop_details : null,
@@ -129,7 +129,7 @@ export function usageBody({ usage, cost, cacheSaved, providerFields }: ResponseS
 }
 
 /** Returns the explanation for output that moderation ended; null for other output. */
-export function explanationOf(
+export function findExplanation(
   filtered: { readonly layer: string; readonly category: string } | undefined,
 ): string | null {
   return filtered === undefined ? null : `The gateway's moderation ended this output (${filtered.category}).`
@@ -147,25 +147,25 @@ export function messageBody(
   const writer = new BlockWriter({
     sink: collectInto(content),
     seal: style.seal,
-    family: () => familyOf(opening.provider),
+    family: () => getFamily(opening.provider),
     showsThinking: style.wantsThinking,
   })
   for (const event of answer.events) writer.add(event)
   writer.end()
   const reason: FinishReason = choice?.finishReason ?? 'stop'
-  const { details, container, others } = endFieldsOf(receipt.providerFields)
-  const why = { explanation: explanationOf(choice?.filtered), details }
+  const { details, container, others } = getEndFields(receipt.providerFields)
+  const why = { explanation: findExplanation(choice?.filtered), details }
   return {
     ...messageBase(opening),
     content,
-    ...endingOf({ reason, ...endOf(choice) }, writer.hasCalls(), why),
+    ...getEnding({ reason, ...getEnd(choice) }, writer.hasCalls(), why),
     usage: usageBody(receipt),
     ...(container === null ? {} : { container }),
     ...others,
   }
 }
 
-function endOf(choice: CollectedResponse['choices'][number] | undefined) {
+function getEnd(choice: CollectedResponse['choices'][number] | undefined) {
   const { stopSequence, upstreamReason } = choice ?? {}
   return {
     ...(stopSequence === undefined ? {} : { stopSequence }),

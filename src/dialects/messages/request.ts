@@ -15,7 +15,7 @@ import {
 } from '../../core/request/chat-request.ts'
 import { bodyText } from '../../core/request/part-schemas.ts'
 import { promptCacheKey } from '../../core/request/tags.ts'
-import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { checker, getOne, invalidField, nullable } from '../../core/validation/validate.ts'
 import type { RequestSource } from '../../http/chat-handler.ts'
 import { readPreferences, refuseForeignObjects, rejectStoredState, withPreferences } from '../foreign-objects.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
@@ -49,7 +49,7 @@ const gatewayFields = {
 /** Fields of the conversation, all of which `count_tokens` accepts. */
 const promptFields = {
   model: shared.model,
-  messages: Type.Array(Type.Object({ role: oneOf(['user', 'assistant', 'system']), content }, open), {
+  messages: Type.Array(Type.Object({ role: getOne(['user', 'assistant', 'system']), content }, open), {
     minItems: 1,
     maxItems: maximumMessages,
   }),
@@ -62,7 +62,7 @@ const promptFields = {
   ),
   tool_choice: nullable(
     Type.Object(
-      { type: oneOf(['auto', 'any', 'tool', 'none']), disable_parallel_tool_use: nullable(Type.Boolean()) },
+      { type: getOne(['auto', 'any', 'tool', 'none']), disable_parallel_tool_use: nullable(Type.Boolean()) },
       open,
     ),
   ),
@@ -109,15 +109,15 @@ const readHere = new Set(
 )
 
 /** A chat request with the settings that the response depends on. */
-type MessagesAsk = {
-  readonly ask: ChatRequest
+type MessagesRequest = {
+  readonly request: ChatRequest
   readonly spelling: Readonly<Record<string, string>>
   /** The client requested thinking and expects such blocks from every provider. */
   readonly wantsThinking: boolean
 }
 
 /** Parses a body and its headers. Throws `invalid_request` with the field at fault. */
-export function readMessages(value: unknown, source: RequestSource, seal: ReasoningSeal): MessagesAsk {
+export function readMessages(value: unknown, source: RequestSource, seal: ReasoningSeal): MessagesRequest {
   const body = check(value)
   const preferences = readPreferences(body)
   const { headers } = source
@@ -130,7 +130,7 @@ export function readMessages(value: unknown, source: RequestSource, seal: Reason
   const isOwnText = isAgent || read.source.needs.length > 0 || source.text.includes('"cache_control"')
   const asksForWeb = body.web != null || headers.has('x-gateway-web')
   const isStreamed = body.stream != null || body.stream_mode != null
-  const ask: ChatRequest = {
+  const request: ChatRequest = {
     ...withPreferences(fields, preferences),
     ...read,
     dialect: 'messages',
@@ -143,12 +143,12 @@ export function readMessages(value: unknown, source: RequestSource, seal: Reason
     logprobs: false,
     topLogprobs: null,
     choices: 1,
-    endUser: endUserOf(body),
+    endUser: findEndUser(body),
     web: (isOwnText && !asksForWeb) || !takesAdditions ? 'off' : fields.web,
     enhance: read.source.needs.length === 0 && takesAdditions && fields.enhance,
     bodyCharacters: source.text.length,
   }
-  return { ask, spelling, wantsThinking: wantsThinking(body) }
+  return { request, spelling, wantsThinking: wantsThinking(body) }
 }
 
 /** Parses a `count_tokens` body into the values to count. Throws `invalid_request` with the field at fault. */
@@ -178,7 +178,7 @@ function pickShared(body: Body): Parameters<typeof parseChatRequestFields>[0] {
     fallback: body.fallback ?? null,
     fallback_max_cost_factor: body.fallback_max_cost_factor ?? null,
     web: body.web ?? null,
-    metadata: tagsOf(body),
+    metadata: findTags(body),
     temperature: body.temperature ?? null,
     top_p: isUnset(body.top_p) ? null : body.top_p,
   }
@@ -201,7 +201,7 @@ function readPrompt(
     needs: neededTool,
     ...tools
   } = readMessagesTools(body.tools ?? [], body.tool_choice ?? null, values)
-  const responseFormat = responseFormatOf(body)
+  const responseFormat = getResponseFormat(body)
   if (responseFormat.type === 'json_schema') values.add(responseFormat.schema)
   const { sent, dropped: betas } = sentHeaders(headers)
   const others = otherFields(body)
@@ -233,7 +233,7 @@ function readPrompt(
     extras,
     source,
     responseFormat,
-    reasoningEffort: effortOf(body),
+    reasoningEffort: findEffort(body),
     isAgent: messages.at(-1)?.role === 'tool' || headers.has('x-claude-code-session-id') || endsWithResult(body),
   }
 }
@@ -296,7 +296,7 @@ function sentHeaders(headers: Headers) {
   return { sent, dropped }
 }
 
-function responseFormatOf({
+function getResponseFormat({
   output_config: config,
   ...body
 }: Prompt & { readonly output_format?: unknown }): ResponseFormat {
@@ -313,7 +313,7 @@ function isEffort(value: unknown): value is ReasoningEffort {
 }
 
 /** Returns the reasoning effort as in the other API forms; null = the model's default. */
-function effortOf({ thinking, output_config: config }: Prompt): ReasoningEffort | null {
+function findEffort({ thinking, output_config: config }: Prompt): ReasoningEffort | null {
   if (thinking?.type === 'disabled') return 'none'
   if (isEffort(config?.effort)) return config.effort
   if (thinking?.type !== 'enabled') return null
@@ -327,13 +327,13 @@ function wantsThinking({ thinking, output_config: config }: Prompt): boolean {
 }
 
 /** Returns the members of `metadata` except `user_id`. The usage record stores them, as in the other API forms. */
-function tagsOf({ metadata }: Body) {
+function findTags({ metadata }: Body) {
   const { user_id: _, ...tags } = metadata ?? {}
   return Object.keys(tags).length === 0 ? null : (checkTags({ metadata: tags }).metadata ?? null)
 }
 
 /** Returns the end user; null if the ID is longer than other API forms accept. Claude Code sends JSON there. */
-function endUserOf({ metadata }: Body): string | null {
+function findEndUser({ metadata }: Body): string | null {
   const id = metadata?.user_id ?? null
   return id === null || id === '' || id.length > 512 ? null : id
 }

@@ -11,17 +11,17 @@ import type { TokenCountLimit } from '../../http/rate-limits.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { likelyInputTokens } from '../../text/tokens/tokens.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
-import { messagesRefusal, messagesStatusOf } from './errors.ts'
+import { getMessagesStatus, messagesRefusal } from './errors.ts'
 import { type MessageStyle, messageBody } from './reply.ts'
 import { countSchema, messagesSchema, readCount, readMessages } from './request.ts'
 import { countShape, messageEventShape, messageShape, messagesErrorShape } from './schema.ts'
 import { messagesStream } from './stream.ts'
 
-type CountTokensDeps = Pick<ChatRouteDeps, 'callerOf' | 'newRequestId'> & {
+type CountTokensDeps = Pick<ChatRouteDeps, 'getCaller' | 'newRequestId'> & {
   readonly bodies: ChatRouteDeps['bodies']
   readonly reasoningSeal: ReasoningSeal
   readonly limitTokenCounts: TokenCountLimit
-  readonly catalogue: Pick<Catalog, 'resolve'>
+  readonly catalog: Pick<Catalog, 'resolve'>
   /** Returns the count of the model's provider; null = the provider returned none. */
   readonly countInput: (model: Model, source: SourceBody) => Promise<number | null>
 }
@@ -33,7 +33,7 @@ const usualProvider = 'anthropic'
 function createTokenCounter(deps: CountTokensDeps): (request: Request) => Promise<Response> {
   return async request => {
     const requestId = deps.newRequestId()
-    const { accountId } = await deps.callerOf(request)
+    const { accountId } = await deps.getCaller(request)
     await deps.limitTokenCounts(accountId)
     checkContentType(request.headers)
     return whileHeld({ budget: deps.bodies, owner: accountId }, request, bodyLimits.chat, async () => {
@@ -43,7 +43,7 @@ function createTokenCounter(deps: CountTokensDeps): (request: Request) => Promis
         { headers: request.headers, text, accountId },
         deps.reasoningSeal,
       )
-      const model = modelOf(deps, name)
+      const model = findModel(deps, name)
       const counted = model === null ? null : await deps.countInput(model, asked.source)
       const tokens = counted ?? likelyInputTokens(asked, model?.provider ?? usualProvider)
       return replied(tokens, requestId, counted === null)
@@ -51,9 +51,9 @@ function createTokenCounter(deps: CountTokensDeps): (request: Request) => Promis
   }
 }
 
-function modelOf({ catalogue }: CountTokensDeps, name: ChatRequest['model']): Model | null {
+function findModel({ catalog }: CountTokensDeps, name: ChatRequest['model']): Model | null {
   if (name === null || name.toLowerCase() === autoModel) return null
-  const model = catalogue.resolve(name)
+  const model = catalog.resolve(name)
   if (model !== null) return model
   throw new GatewayError('model_not_found', 'Unknown model. List models with GET /v1/models.', {
     param: 'model',
@@ -90,17 +90,17 @@ type MessagesDeps = ChatRouteDeps &
     readonly now: () => number
   }
 
-function endpointOf({ reasoningSeal, now }: Pick<MessagesDeps, 'reasoningSeal' | 'now'>): ChatEndpoint {
+function getEndpoint({ reasoningSeal, now }: Pick<MessagesDeps, 'reasoningSeal' | 'now'>): ChatEndpoint {
   return {
     dialect: 'messages',
     parse(body, source) {
-      const { ask, spelling, wantsThinking } = readMessages(body, source, reasoningSeal)
+      const { request, spelling, wantsThinking } = readMessages(body, source, reasoningSeal)
       const style: MessageStyle = {
         wantsThinking,
         seal: item => reasoningSeal.seal(source.accountId, item),
       }
       return {
-        ask,
+        request,
         spelling,
         stream: requestId => messagesStream(style, requestId),
         body: (answer, opening, receipt) => messageBody(answer, opening, receipt, style),
@@ -114,7 +114,7 @@ function endpointOf({ reasoningSeal, now }: Pick<MessagesDeps, 'reasoningSeal' |
 
 /** `POST /v1/messages` and its token count: the Anthropic wire format, for existing client libraries. */
 export function messages(deps: MessagesDeps) {
-  const endpoint = endpointOf(deps)
+  const endpoint = getEndpoint(deps)
   const count = createTokenCounter(deps)
   return new Elysia({ name: 'messages' })
     .post('/v1/messages', ({ request }) => handleChat(deps, endpoint, request), {
@@ -130,7 +130,7 @@ export function messages(deps: MessagesDeps) {
         requestHeaders: chatHeaders,
         answer: messageShape,
         alsoAs: { 'text/event-stream': messageEventShape },
-        answerHeaders: ['served', 'cost', 'standing', 'deprecation'],
+        answerHeaders: ['served', 'cost', 'quotaStatus', 'deprecation'],
         errors: chatErrors,
         refusals,
       }),
@@ -153,7 +153,7 @@ export function messages(deps: MessagesDeps) {
     })
 }
 
-const refusals = { shape: messagesErrorShape, statusOf: messagesStatusOf }
+const refusals = { shape: messagesErrorShape, getStatus: getMessagesStatus }
 
 /** Complete requests that work without a change. */
 const examples = {

@@ -9,10 +9,10 @@ import type { BlockFields } from './blocks.ts'
 import { errorEnvelope } from './errors.ts'
 import {
   detailedUsage,
-  endFieldsOf,
-  endingOf,
-  explanationOf,
-  familyOf,
+  findExplanation,
+  getEndFields,
+  getEnding,
+  getFamily,
   inputCounts,
   type MessageStyle,
   messageBase,
@@ -51,7 +51,7 @@ class MessageFrames {
         close: () => this.write('content_block_stop', { index: this.index }),
       },
       seal,
-      family: () => familyOf(this.provider ?? ''),
+      family: () => getFamily(this.provider ?? ''),
       showsThinking: wantsThinking,
     })
   }
@@ -97,9 +97,9 @@ class MessageFrames {
 
   private end(receipt: ResponseSummary): void {
     this.writer.end()
-    const { details, container, others } = endFieldsOf(receipt.providerFields)
-    const why = { explanation: explanationOf(this.filtered), details }
-    const ending = endingOf(this.finish ?? { reason: 'stop' }, this.writer.hasCalls(), why)
+    const { details, container, others } = getEndFields(receipt.providerFields)
+    const why = { explanation: findExplanation(this.filtered), details }
+    const ending = getEnding(this.finish ?? { reason: 'stop' }, this.writer.hasCalls(), why)
     this.write('message_delta', { delta: { ...ending, container }, usage: usageBody(receipt), ...others })
     this.write('message_stop', {})
   }

@@ -3,7 +3,7 @@ import type { Tool, ToolChoice } from '../../core/chat/chat.ts'
 import { isMessagesTool } from '../../core/chat/provider-features.ts'
 import type { ReadValues } from '../../core/chat/request-texts.ts'
 import { invalidField } from '../../core/validation/validate.ts'
-import { type BlockFields, isBlockFields, markOf } from './blocks.ts'
+import { type BlockFields, getMark, isBlockFields } from './blocks.ts'
 
 type ToolFields = {
   readonly tools: readonly Tool[]
@@ -82,7 +82,7 @@ function readTool(tool: WireTool, param: string, values: ReadValues): Tool | nul
     description: typeof description === 'string' ? description : null,
     parameters: schema,
     strict: typeof strict === 'boolean' ? strict : null,
-    ...markOf(tool),
+    ...getMark(tool),
   }
 }
 
@@ -140,7 +140,7 @@ const clientTools: readonly {
 
 function clientTool(tool: WireTool, type: string): Tool | null {
   const { name } = tool
-  const known = clientTools.find(one => one.type.test(type))
+  const known = clientTools.find(item => item.type.test(type))
   if (known === undefined) return null
   const { description, parameters } = known
   return {
@@ -148,6 +148,6 @@ function clientTool(tool: WireTool, type: string): Tool | null {
     description,
     parameters,
     strict: null,
-    ...markOf(tool),
+    ...getMark(tool),
   }
 }

@@ -3,7 +3,7 @@
  * and the one of Codex. The request shows which form the client reads.
  */
 import type { EmbeddingCatalog, EmbeddingModel } from '../../core/models/embedding-models.ts'
-import { autoModel, type Catalog, deprecationOf, fullName, type Model } from '../../core/models/models.ts'
+import { autoModel, type Catalog, fullName, getDeprecation, type Model } from '../../core/models/models.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 import { codexModels } from './codex-list.ts'
 import type { AnthropicModel, CodexModel, CompatibleModel } from './schemas.ts'
@@ -38,7 +38,7 @@ type ListedModels = {
 }
 
 /** `today` is an ISO time: a retired model is not listed. */
-export function listModels(catalogue: Catalog, embeddingCatalog: EmbeddingCatalog, today: string): ListedModels {
+export function listModels(catalog: Catalog, embeddingCatalog: EmbeddingCatalog, today: string): ListedModels {
   const auto = listed({
     id: autoModel,
     displayName: 'gateway-ai: automatic routing',
@@ -49,17 +49,17 @@ export function listModels(catalogue: Catalog, embeddingCatalog: EmbeddingCatalo
     maxInputTokens: null,
     maxTokens: null,
   })
-  const chat = new Map(catalogue.list.map(model => [model, listedChatModel(model, catalogue)]))
+  const chat = new Map(catalog.list.map(model => [model, listedChatModel(model, catalog)]))
   const embedding = new Map(
-    embeddingCatalog.list.map(model => [model, listedEmbeddingModel(model, embeddingCatalog, catalogue)]),
+    embeddingCatalog.list.map(model => [model, listedEmbeddingModel(model, embeddingCatalog, catalog)]),
   )
-  const served = catalogue.list.filter(model => deprecationOf(model, today) !== 'retired')
+  const served = catalog.list.filter(model => getDeprecation(model, today) !== 'retired')
   return {
     list: [auto, ...served.flatMap(model => chat.get(model) ?? []), ...embedding.values()],
     codex: codexModels(served),
     find(name) {
       if (name.toLowerCase() === autoModel) return auto
-      const model = catalogue.resolve(name)
+      const model = catalog.resolve(name)
       if (model !== null) return chat.get(model) ?? null
       const embedded = embeddingCatalog.resolve(name)
       return embedded === null ? null : (embedding.get(embedded) ?? null)
@@ -74,9 +74,9 @@ type Listable = Pick<Model, 'provider' | 'displayName' | 'releaseDate' | 'deprec
   readonly maxTokens: number | null
 }
 
-function listedChatModel(model: Model, catalogue: Catalog): ListedModel {
+function listedChatModel(model: Model, catalog: Catalog): ListedModel {
   // A bare ID that two providers share belongs to the first; the other is listed by its full name.
-  const id = catalogue.resolve(model.id) === model ? model.id : fullName(model)
+  const id = catalog.resolve(model.id) === model ? model.id : fullName(model)
   return listed({
     ...model,
     id,
@@ -131,11 +131,11 @@ export function modelListBody(form: ModelListForm, { list, codex }: ListedModels
 const mostPerPage = 1_000
 
 function anthropicPage(list: readonly ListedModel[], query: URLSearchParams): object {
-  const limit = limitOf(query.get('limit'))
+  const limit = getLimit(query.get('limit'))
   const [after, before] = [query.get('after_id'), query.get('before_id')]
   if (after !== null && before !== null) throw invalidField('before_id', 'cannot be combined with `after_id`')
-  const from = after === null ? 0 : placeOf(list, 'after_id', after) + 1
-  const to = before === null ? list.length : placeOf(list, 'before_id', before)
+  const from = after === null ? 0 : getPlace(list, 'after_id', after) + 1
+  const to = before === null ? list.length : getPlace(list, 'before_id', before)
   const range = list.slice(from, to)
   // Before an ID, the page is the last one in front of it.
   const page = before === null ? range.slice(0, limit) : range.slice(-limit)
@@ -149,14 +149,14 @@ function anthropicPage(list: readonly ListedModel[], query: URLSearchParams): ob
   }
 }
 
-function limitOf(sent: string | null): number {
+function getLimit(sent: string | null): number {
   if (sent === null) return mostPerPage
   const limit = /^\d{1,4}$/.test(sent) ? Number(sent) : 0
   if (limit < 1 || limit > mostPerPage) throw invalidField('limit', `must be an integer from 1 to ${mostPerPage}`)
   return limit
 }
 
-function placeOf(list: readonly ListedModel[], parameter: string, id: string): number {
+function getPlace(list: readonly ListedModel[], parameter: string, id: string): number {
   const place = list.findIndex(({ openai }) => openai.id === id)
   if (place === -1) throw invalidField(parameter, 'must be the ID of a listed model')
   return place

@@ -10,23 +10,23 @@ import type { CodexModel } from './schemas.ts'
 export function codexModels(served: readonly Model[]): readonly CodexModel[] {
   const models = served.filter(({ capabilities }) => capabilities.tools)
   return [
-    entryOf({
+    getEntry({
       slug: autoModel,
       displayName: 'gateway-ai: automatic routing',
       description: 'The gateway chooses a model for each request.',
       efforts: ['low', 'medium', 'high'],
-      contextWindow: sharedWindow(models.map(windowOf)),
+      contextWindow: sharedWindow(models.map(getWindow)),
       vision: models.some(({ capabilities }) => capabilities.vision),
       reasons: true,
     }),
     ...models.map(model =>
-      entryOf({
+      getEntry({
         // Under its full name, so that Codex's own entry for a plain OpenAI name stays in use beside it.
         slug: fullName(model),
         displayName: model.displayName,
         description: `${model.displayName} by ${model.provider}.`,
-        efforts: effortsOf(model),
-        contextWindow: windowOf(model),
+        efforts: getEfforts(model),
+        contextWindow: getWindow(model),
         vision: model.capabilities.vision,
         reasons: model.capabilities.reasoning,
       }),
@@ -47,7 +47,7 @@ type Listable = {
 /** Maximum number of tokens of a tool's output that Codex keeps, as in its own catalog. */
 const toolOutputTokens = 10_000
 
-function entryOf({ slug, displayName, description, efforts, contextWindow, vision, reasons }: Listable): CodexModel {
+function getEntry({ slug, displayName, description, efforts, contextWindow, vision, reasons }: Listable): CodexModel {
   return {
     slug,
     display_name: displayName,
@@ -93,19 +93,19 @@ const effortTexts: Readonly<Record<ReasoningEffort, string>> = {
 }
 
 /** A model with a token budget for reasoning has no levels of its own: the gateway converts the level to a budget. */
-function effortsOf({ parameters: { efforts, reasoning } }: Model): readonly ReasoningEffort[] {
+function getEfforts({ parameters: { efforts, reasoning } }: Model): readonly ReasoningEffort[] {
   const hasBudget = reasoning.kind === 'budget' || reasoning.kind === 'token_budget'
   return efforts.length === 0 && hasBudget ? ['low', 'medium', 'high'] : efforts
 }
 
 /** Returns the number of tokens that a conversation may have. */
-function windowOf({ maxInputTokens, contextWindow }: Model): number {
+function getWindow({ maxInputTokens, contextWindow }: Model): number {
   return maxInputTokens ?? contextWindow
 }
 
 /** Returns the largest window that at least half of the models have, so that routing keeps a choice in a long conversation. */
 function sharedWindow(windows: readonly number[]): number {
-  const descending = windows.toSorted((one, other) => other - one)
+  const descending = windows.toSorted((window, other) => other - window)
   return descending[Math.ceil(descending.length / 2) - 1] ?? smallestWindow
 }
 

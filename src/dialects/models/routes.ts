@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import type { HealthState } from '../../core/chat/attempts.ts'
 import type { EmbeddingCatalog, EmbeddingModel } from '../../core/models/embedding-models.ts'
-import { type Catalog, type Deprecation, deprecationOf, fullName, type Model } from '../../core/models/models.ts'
+import { type Catalog, type Deprecation, fullName, getDeprecation, type Model } from '../../core/models/models.ts'
 import { pricingFields } from '../../core/models/pricing.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { errorBody, GatewayError } from '../../core/validation/errors.ts'
@@ -22,7 +22,7 @@ import {
 } from './schemas.ts'
 
 type ModelsDeps = {
-  readonly catalogue: Catalog
+  readonly catalog: Catalog
   readonly embeddingCatalog: EmbeddingCatalog
   readonly newRequestId: () => string
   /** Returns the caller if the request shows a key that exists. */
@@ -111,41 +111,36 @@ const notKept = { 'cache-control': 'no-store', 'access-control-allow-origin': '*
  * The pages depend on the catalog, which can be replaced, and on the day, as a model's deprecation does. They are written at
  * the first request after a change.
  */
-function pagesOfToday({ catalogue, embeddingCatalog, simulatedProviders, clock }: ModelsDeps) {
-  type Built = { readonly day: number; readonly list: Catalog['list']; readonly pages: ReturnType<typeof pagesOf> }
+function pagesOfToday({ catalog, embeddingCatalog, simulatedProviders, clock }: ModelsDeps) {
+  type Built = { readonly day: number; readonly list: Catalog['list']; readonly pages: ReturnType<typeof getPages> }
   let built: Built | null = null
   return () => {
     const day = formatDay(clock.now())
     const today = new Date(day * dayMs).toISOString()
-    const { list } = catalogue
+    const { list } = catalog
     if (built?.day !== day || built.list !== list)
-      built = { day, list, pages: pagesOf(catalogue, embeddingCatalog, simulatedProviders, today) }
+      built = { day, list, pages: getPages(catalog, embeddingCatalog, simulatedProviders, today) }
     return built.pages
   }
 }
 
-type Pages = ReturnType<typeof pagesOf>
+type Pages = ReturnType<typeof getPages>
 type Shelf = { readonly pages: Pages; readonly isPrivate: boolean }
 
 /** The pages of a key that may use some models only; few keys are like that, so they are not kept. */
 function allowedPages(deps: ModelsDeps, patterns: readonly string[]): Pages {
-  const { catalogue, embeddingCatalog, simulatedProviders, clock } = deps
+  const { catalog, embeddingCatalog, simulatedProviders, clock } = deps
   const isAllowed = (model: Pick<Model, 'id' | 'provider'>) => isModelAllowed(patterns, fullName(model))
-  const chat = { list: catalogue.list.filter(isAllowed), resolve: (name: string) => catalogue.resolve(name) }
+  const chat = { list: catalog.list.filter(isAllowed), resolve: (name: string) => catalog.resolve(name) }
   const embeddings = {
     list: embeddingCatalog.list.filter(isAllowed),
     resolve: (name: string) => embeddingCatalog.resolve(name),
   }
-  return pagesOf(chat, embeddings, simulatedProviders, new Date(clock.now()).toISOString())
+  return getPages(chat, embeddings, simulatedProviders, new Date(clock.now()).toISOString())
 }
 
-function pagesOf(
-  catalogue: Catalog,
-  embeddingCatalog: EmbeddingCatalog,
-  simulated: ReadonlySet<string>,
-  today: string,
-) {
-  const listed = listModels(catalogue, embeddingCatalog, today)
+function getPages(catalog: Catalog, embeddingCatalog: EmbeddingCatalog, simulated: ReadonlySet<string>, today: string) {
+  const listed = listModels(catalog, embeddingCatalog, today)
   const none = new URLSearchParams()
   const whole = {
     openai: page(modelListBody('openai', listed, none)),
@@ -154,7 +149,7 @@ function pagesOf(
   }
   return {
     own: page({
-      data: catalogue.list.map(model => shown(model, deprecationOf(model, today), simulated.has(model.provider))),
+      data: catalog.list.map(model => shown(model, getDeprecation(model, today), simulated.has(model.provider))),
       embedding_models: embeddingCatalog.list.map(model => toEmbeddingModelResponse(model, simulated)),
       attributions,
     }),

@@ -126,8 +126,8 @@ const charactersPerShare = 65_536
 const shares = { perMinute: 64, burst: 128 }
 
 type ModerationsRouteDeps = {
-  readonly callerOf: (request: Request) => Caller | Promise<Caller>
-  readonly safety: Pick<Moderation, 'screenSteps' | 'secrets' | 'secretsIn'>
+  readonly getCaller: (request: Request) => Caller | Promise<Caller>
+  readonly moderation: Pick<Moderation, 'screenSteps' | 'secrets' | 'secretsIn'>
   readonly limits: RateLimiterFactory
   readonly bodies: BodyBudget
   readonly clock: Timer
@@ -147,7 +147,7 @@ export function moderations(deps: ModerationsRouteDeps) {
   return new Elysia({ name: 'moderations' }).post(
     '/v1/moderations',
     async ({ request }) => {
-      const asking = deps.callerOf(request)
+      const asking = deps.getCaller(request)
       const known = asking instanceof Promise ? null : asking
       if (asking instanceof Promise) asking.catch(() => {})
       const hold = deps.bodies.open(known?.accountId ?? null)
@@ -158,8 +158,8 @@ export function moderations(deps: ModerationsRouteDeps) {
         if (known === null) hold.assign(caller.accountId)
         await enforceAccountLimit(limiter, caller.accountId, { ...limit, what: 'moderations' })
         checkContentType(request.headers)
-        const texts = textsOf(check(parseJson(await read())))
-        const results = await moderate(deps.safety, texts, () => countShare(caller.accountId))
+        const texts = getTexts(check(parseJson(await read())))
+        const results = await moderate(deps.moderation, texts, () => countShare(caller.accountId))
         const id = deps.newRequestId().replace('req_', 'modr-')
         const body = { id, model: 'gateway-moderation', results }
         return Response.json(body, { headers: { 'cache-control': 'no-store' } })
@@ -189,7 +189,7 @@ export function moderations(deps: ModerationsRouteDeps) {
 const check = checker(moderationsSchema)
 
 /** Returns the texts to moderate. The parts of one multimodal input are one text. */
-function textsOf({ input }: ModerationsBody): readonly string[] {
+function getTexts({ input }: ModerationsBody): readonly string[] {
   if (typeof input === 'string') return [input]
   const parts = input.flatMap(part => (typeof part === 'string' ? [] : [part.text]))
   return parts.length > 0 ? [parts.join('\n')] : input.filter(part => typeof part === 'string')
@@ -197,11 +197,11 @@ function textsOf({ input }: ModerationsBody): readonly string[] {
 
 /** Calls `countShare` before each further share of characters, so that a rejected text is not read to its end. */
 async function moderate(
-  { screenSteps, secrets, secretsIn }: ModerationsRouteDeps['safety'],
+  { screenSteps, secrets, secretsIn }: ModerationsRouteDeps['moderation'],
   texts: readonly string[],
   countShare: () => Promise<void>,
 ) {
-  const verdictOf = createPacer(nextTurn)
+  const getVerdict = createPacer(nextTurn)
   const results = []
   let characters = 0
   let counted = charactersPerShare
@@ -209,7 +209,7 @@ async function moderate(
     characters += text.length
     for (; counted < characters; counted += charactersPerShare) await countShare()
     const message: Message = { role: 'user', content: [{ type: 'text', text }], name: null }
-    const verdict = await verdictOf(screenSteps(message))
+    const verdict = await getVerdict(screenSteps(message))
     const holdsSecrets = secrets === 'block' && secretsIn(message).length > 0
     results.push(toModerationResult(verdict, holdsSecrets))
   }

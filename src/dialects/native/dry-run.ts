@@ -9,7 +9,7 @@ import { bodyLimits, checkContentType, receiveBody, type Timer } from '../../htt
 import type { BodyBudget } from '../../http/body-budget.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { type Preview, type PreviewedCandidate, planDryRun } from '../../request/dry-run.ts'
-import { offerOf } from '../../request/enrich.ts'
+import { getOffer } from '../../request/enrich.ts'
 import { type DryRun, dryRunShape } from './dry-run-schemas.ts'
 import { nativeSchema, readNative } from './request.ts'
 
@@ -17,9 +17,9 @@ import { nativeSchema, readNative } from './request.ts'
 const each = { perMinute: 60, burst: 30 }
 
 type RouteModuleDeps = Parameters<typeof planDryRun>[0] &
-  Parameters<typeof offerOf>[0] & {
-    readonly callerOf: (request: Request) => Caller | Promise<Caller>
-    readonly meter: { standing(accountId: string, limits: Caller['limits']): QuotaStatus | null }
+  Parameters<typeof getOffer>[0] & {
+    readonly getCaller: (request: Request) => Caller | Promise<Caller>
+    readonly meter: { quotaStatus(accountId: string, limits: Caller['limits']): QuotaStatus | null }
     /** Loads the account's quota status into `meter`. Never throws. */
     readonly look: (caller: Caller, requestId: string) => Promise<void>
     readonly newRequestId: () => string
@@ -30,13 +30,13 @@ type RouteModuleDeps = Parameters<typeof planDryRun>[0] &
 
 /** `POST /api/v1/route`: how a chat request would be routed, and why. Calls, bills and counts nothing. */
 export function dryRun(deps: RouteModuleDeps) {
-  const { callerOf, meter, look, newRequestId, limits, bodies, clock } = deps
+  const { getCaller, meter, look, newRequestId, limits, bodies, clock } = deps
   const limit = limits('route', each)
 
   return new Elysia({ name: 'dry-run' }).post(
     '/api/v1/route',
     async ({ request }) => {
-      const asking = callerOf(request)
+      const asking = getCaller(request)
       // A body without capacity is rejected before authentication.
       const known = asking instanceof Promise ? null : asking
       if (asking instanceof Promise) asking.catch(() => {})
@@ -48,12 +48,12 @@ export function dryRun(deps: RouteModuleDeps) {
         refuseHaste(await limit.take(caller.accountId))
         checkContentType(request.headers)
         const text = await receive()
-        const ask = readNative(parseJson(text), request.headers, text.length)
+        const chatRequest = readNative(parseJson(text), request.headers, text.length)
         // The remaining daily limit decides which models are dropped, so it is loaded for an account that this process
         // has not seen.
-        if (meter.standing(caller.accountId, caller.limits) === null) await look(caller, newRequestId())
-        const preview = await planDryRun(deps, caller, ask, offerOf(deps))
-        return Response.json(shown(preview, ask), { headers: { 'cache-control': 'no-store' } })
+        if (meter.quotaStatus(caller.accountId, caller.limits) === null) await look(caller, newRequestId())
+        const preview = await planDryRun(deps, caller, chatRequest, getOffer(deps))
+        return Response.json(shown(preview, chatRequest), { headers: { 'cache-control': 'no-store' } })
       } finally {
         hold.release()
       }
@@ -96,18 +96,21 @@ function refuseHaste(waitMs: number): void {
   throw new GatewayError('requests_per_minute_exceeded', message, { retryAfterMs: waitMs, remedy: fixedLimit })
 }
 
-function shown({ reading, shares, plan, candidates, known, difficulty }: Preview, { testMode }: ChatRequest): DryRun {
+function shown(
+  { analysis: scan, shares, plan, candidates, known, difficulty }: Preview,
+  { testMode }: ChatRequest,
+): DryRun {
   return {
     mode: plan.mode,
     strategy: plan.strategy,
-    query_type: reading.queryType,
-    complexity: round(reading.complexity),
-    strong_gain: round(reading.strongGain),
+    query_type: scan.queryType,
+    complexity: round(scan.complexity),
+    strong_gain: round(scan.strongGain),
     difficulty: difficulty.map(({ signal, weight }) => ({ signal, weight: round(weight) })),
     level: plan.level,
     shares,
-    needs_current: reading.needsCurrent,
-    language: reading.language,
+    needs_current: scan.needsCurrent,
+    language: scan.language,
     web: { search: plan.web.query !== null, urls: plan.web.urls.length },
     input_tokens: plan.inputTokens,
     test_mode: testMode,

@@ -43,7 +43,7 @@ export function enhancement(deps: PublicEndpointDeps & { readonly read: PromptAn
 
 function enhanced(read: PromptAnalyzer, body: unknown): ShownEnhancement {
   const { prompt } = checkRequest(body)
-  const reading = read([{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }])
-  const { changed, prompt: enhanced_prompt, queryType } = enhancePrompt(prompt, reading)
+  const scan = read([{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }])
+  const { changed, prompt: enhanced_prompt, queryType } = enhancePrompt(prompt, scan)
   return { changed, enhanced_prompt, query_type: queryType }
 }

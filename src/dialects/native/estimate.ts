@@ -2,10 +2,10 @@ import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { ContentPart, Message, QueryType } from '../../core/chat/chat.ts'
 import type { Caller } from '../../core/limits/plans.ts'
-import { autoModel, type Catalog, deprecationOf, fullName, type Model } from '../../core/models/models.ts'
+import { autoModel, type Catalog, fullName, getDeprecation, type Model } from '../../core/models/models.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
+import { checker, getOne, invalidField } from '../../core/validation/validate.ts'
 import { bodyLimits } from '../../http/body.ts'
 import { createPublicEndpoint, maximumFreePrompt, type PublicEndpointDeps } from '../../http/public-endpoint.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
@@ -53,15 +53,15 @@ const checkRequest = checker(estimateRequestSchema)
 const path = '/api/v1/chat/estimate'
 
 type EstimateDeps = PublicEndpointDeps & {
-  readonly catalogue: Catalog
+  readonly catalog: Catalog
   /** Returns the model that automatic routing would choose for these messages; null = none is available. */
   readonly chooseModel: (messages: readonly Message[]) => Model | null
   /** Analyzes these messages. */
   readonly read: PromptAnalyzer
   /** Plans the web access for these messages, without a search or fetch. */
-  readonly planWeb: (messages: readonly Message[], reading: PromptAnalysis) => WebPlan
+  readonly planWeb: (messages: readonly Message[], analysis: PromptAnalysis) => WebPlan
   /** Returns the calibration of output lengths and cost estimates: of an account if one is given, otherwise of all. */
-  readonly foresight: { of(queryType: QueryType, accountId: string | null): CalibratedOutput }
+  readonly calibration: { of(queryType: QueryType, accountId: string | null): CalibratedOutput }
   /** Counts tokens of texts as OpenAI's models do. */
   readonly tokenizer: { count(texts: readonly string[]): Promise<number> }
 }
@@ -105,42 +105,42 @@ export function estimate(deps: EstimateDeps) {
 }
 
 async function estimated(deps: EstimateDeps, caller: Caller | null, value: unknown): Promise<ShownEstimate> {
-  const { catalogue, chooseModel, read, planWeb, foresight, tokenizer, clock } = deps
+  const { catalog, chooseModel, read, planWeb, calibration, tokenizer, clock } = deps
   const body = checkRequest(value)
-  const messages = messagesOf(body)
+  const messages = getMessages(body)
   const at = clock.now()
   const today = new Date(at).toISOString()
-  const model = modelOf(body, catalogue, today) ?? chooseModel(messages)
+  const model = findModel(body, catalog, today) ?? chooseModel(messages)
   if (model === null) throw new GatewayError('no_model_available', 'No model is available. Retry later.')
-  const reading = read(messages)
-  const web = body.web === 'off' ? noWeb : planWeb(messages, reading)
-  const known = foresight.of(reading.queryType, caller?.accountId ?? null)
-  const prompt = await measurePrompt(messages, tokenizer.count, { cues: reading, web, at })
+  const analysis = read(messages)
+  const web = body.web === 'off' ? noWeb : planWeb(messages, analysis)
+  const known = calibration.of(analysis.queryType, caller?.accountId ?? null)
+  const prompt = await measurePrompt(messages, tokenizer.count, { cues: analysis, web, at })
   const cap = body.max_output_tokens ?? null
-  const available = catalogue.list.filter(other => deprecationOf(other, today) !== 'retired')
+  const available = catalog.list.filter(other => getDeprecation(other, today) !== 'retired')
   return {
     ...shown(estimateCost(model, prompt, cap, known)),
-    query_type: reading.queryType,
+    query_type: analysis.queryType,
     typical_error_pct: known.typicalErrorPct,
     models: available.map(other => shown(estimateCost(other, prompt, cap, known))),
   }
 }
 
-function messagesOf({ messages, prompt }: EstimateRequest): readonly Message[] {
+function getMessages({ messages, prompt }: EstimateRequest): readonly Message[] {
   if (prompt !== undefined && messages !== undefined)
     throw invalidField('prompt', 'cannot be combined with `messages`. Send only one')
   if (prompt !== undefined) return [{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }]
   if (messages === undefined) throw invalidField('messages', 'is required unless `messages` is sent')
-  const read = messages.map(messageOf)
-  const characters = read.reduce((sum, message) => sum + charactersOf(message), 0)
+  const read = messages.map(getMessage)
+  const characters = read.reduce((sum, message) => sum + getCharacters(message), 0)
   if (characters > maximumFreePrompt)
     throw invalidField('messages', `must contain at most ${maximumFreePrompt} characters in all`, 'body_too_large')
   return read
 }
 
-function messageOf({ role, content }: Static<typeof messageSchema>): Message {
+function getMessage({ role, content }: Static<typeof messageSchema>): Message {
   const parts: readonly ContentPart[] =
-    typeof content === 'string' ? [{ type: 'text', text: content }] : content.map(partOf)
+    typeof content === 'string' ? [{ type: 'text', text: content }] : content.map(getPart)
   switch (role) {
     case 'user':
       return { role, content: parts, name: null }
@@ -151,7 +151,7 @@ function messageOf({ role, content }: Static<typeof messageSchema>): Message {
   }
 }
 
-function partOf(part: Static<typeof partSchema>): ContentPart {
+function getPart(part: Static<typeof partSchema>): ContentPart {
   if (part.type === 'text') return part
   const { url, detail } = part.type === 'image' ? part : part.image_url
   return { type: 'image', url, detail: detail ?? null }
@@ -161,7 +161,7 @@ function plain(parts: readonly ContentPart[]): string {
   return parts.map(part => (part.type === 'text' ? part.text : '')).join('\n')
 }
 
-function charactersOf(message: Message): number {
+function getCharacters(message: Message): number {
   if (message.role === 'user') return plain(message.content).length
   return message.text?.length ?? 0
 }
@@ -170,39 +170,39 @@ function charactersOf(message: Message): number {
  * Returns the model that the client names; null = automatic routing. Throws 404 for an unknown model, 400 for a retired
  * one.
  */
-function modelOf({ model: name }: EstimateRequest, catalogue: Catalog, today: string): Model | null {
+function findModel({ model: name }: EstimateRequest, catalog: Catalog, today: string): Model | null {
   if (name === undefined || name.toLowerCase() === autoModel) return null
-  const model = catalogue.resolve(name)
+  const model = catalog.resolve(name)
   if (model === null)
     throw new GatewayError('model_not_found', 'Unknown model. List models with GET /v1/models.', {
       param: 'model',
     })
-  if (deprecationOf(model, today) !== 'retired') return model
+  if (getDeprecation(model, today) !== 'retired') return model
   const instead = model.successor === null ? 'List models with GET /v1/models.' : `Use \`${model.successor}\`.`
   throw new GatewayError('model_deprecated', `\`${fullName(model)}\` is retired. ${instead}`, {
     param: 'model',
   })
 }
 
-function shown(one: CostEstimate): ModelEstimate {
+function shown(costEstimate: CostEstimate): ModelEstimate {
   return {
-    model: fullName(one.model),
-    estimated_cost_usd: toUsd(one.costMicrocents),
-    confidence: one.confidence,
-    input_tokens: one.inputTokens,
-    expected_output_tokens: one.expectedOutputTokens,
-    output_from: one.outputFrom,
-    maximum_cost_usd: one.maximumCostMicrocents === null ? null : toUsd(one.maximumCostMicrocents),
+    model: fullName(costEstimate.model),
+    estimated_cost_usd: toUsd(costEstimate.costMicrocents),
+    confidence: costEstimate.confidence,
+    input_tokens: costEstimate.inputTokens,
+    expected_output_tokens: costEstimate.expectedOutputTokens,
+    output_from: costEstimate.outputFrom,
+    maximum_cost_usd: costEstimate.maximumCostMicrocents === null ? null : toUsd(costEstimate.maximumCostMicrocents),
   }
 }
 
 const fields = {
   model: modelName,
   estimated_cost_usd: usd,
-  confidence: oneOf(['high', 'medium', 'low']),
+  confidence: getOne(['high', 'medium', 'low']),
   input_tokens: count,
   expected_output_tokens: count,
-  output_from: oneOf(['cap', 'table', 'traffic', 'account']),
+  output_from: getOne(['cap', 'table', 'traffic', 'account']),
   maximum_cost_usd: orNull(usd),
 }
 const modelEstimateShape = namedSchema('ModelEstimate', fields)

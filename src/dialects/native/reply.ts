@@ -145,14 +145,14 @@ function summary(
           },
     web: {
       searched: web.searched,
-      sources: sourcesOf(web.sources, choice?.citations ?? []),
+      sources: getSources(web.sources, choice?.citations ?? []),
       left_out: web.leftOut.map(({ url, code }) => ({ url, code })),
     },
   }
 }
 
 /** Returns the sources that the model received, and those that its provider cites, each once. */
-function sourcesOf(received: readonly WebSource[], cited: readonly CitedSource[]): WebSource[] {
+function getSources(received: readonly WebSource[], cited: readonly CitedSource[]): WebSource[] {
   const sources = new Map(received.map(({ url, title }) => [url, { url, title }]))
   for (const { url, title } of cited)
     if (url !== null && !sources.has(url)) sources.set(url, { url, title: title ?? url })

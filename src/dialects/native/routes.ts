@@ -9,7 +9,7 @@ import { chatEventShape, chatReplyShape } from './schema.ts'
 const endpoint: ChatEndpoint = {
   dialect: 'native',
   parse: (body, { headers, text }) => ({
-    ask: readNative(body, headers, text.length),
+    request: readNative(body, headers, text.length),
     spelling: {},
     stream: nativeStream,
     body: (answer, _opening, receipt) => nativeBody(answer, receipt),
@@ -29,7 +29,7 @@ export function chat(deps: ChatRouteDeps) {
       requestHeaders: chatHeaders,
       answer: chatReplyShape,
       alsoAs: { 'text/event-stream': chatEventShape },
-      answerHeaders: ['served', 'cost', 'standing', 'deprecation'],
+      answerHeaders: ['served', 'cost', 'quotaStatus', 'deprecation'],
       errors: chatErrors,
     }),
   })

@@ -17,7 +17,7 @@ export function refersToItems(store: boolean | null | undefined, headers: Header
 }
 
 /** Returns the item that carries others; null = there is nothing to refer to. Calls of functions are always sent whole. */
-export function carrierOf(
+export function findCarrier(
   items: readonly Fields[],
   seal: (item: ReturnType<typeof sealable>) => string,
 ): Fields | null {
@@ -42,7 +42,7 @@ export function withCarriedItems(input: readonly unknown[], { seal, accountId }:
     const items: unknown = opened?.id === mark ? parseUntrustedJson(opened.text) : null
     if (!Array.isArray(items)) continue
     carriers.add(item)
-    for (const one of items) if (isFields(one)) carried.set(textOrNull(one.id) ?? '', one)
+    for (const entry of items) if (isFields(entry)) carried.set(textOrNull(entry.id) ?? '', entry)
   }
   if (carriers.size === 0) return input
   return input

@@ -14,8 +14,8 @@ import type { ReasoningSeal } from '../reasoning-seal.ts'
 import { readResponses, responsesSchema } from './request.ts'
 
 type InputTokensDeps = {
-  readonly callerOf: (request: Request) => Caller | Promise<Caller>
-  readonly catalogue: Pick<Catalog, 'resolve'>
+  readonly getCaller: (request: Request) => Caller | Promise<Caller>
+  readonly catalog: Pick<Catalog, 'resolve'>
   readonly reasoningSeal: ReasoningSeal
   readonly limitTokenCounts: TokenCountLimit
   readonly bodies: BodyBudget
@@ -43,10 +43,10 @@ export function inputTokens(deps: InputTokensDeps) {
 }
 
 async function counted(
-  { callerOf, catalogue, reasoningSeal: seal, limitTokenCounts, bodies, clock }: InputTokensDeps,
+  { getCaller, catalog, reasoningSeal: seal, limitTokenCounts, bodies, clock }: InputTokensDeps,
   request: Request,
 ): Promise<Response> {
-  const asking = callerOf(request)
+  const asking = getCaller(request)
   // If the body budget has no room, the gateway rejects the body before it authenticates the request.
   const known = asking instanceof Promise ? null : asking
   if (asking instanceof Promise) asking.catch(() => {})
@@ -58,9 +58,13 @@ async function counted(
     await limitTokenCounts(accountId)
     checkContentType(request.headers)
     const text = await receive()
-    const { ask } = readResponses(parseJson(text), { headers: request.headers, text }, { seal, accountId })
-    const provider = (ask.model === null ? null : catalogue.resolve(ask.model))?.provider ?? ''
-    const body = { object: 'response.input_tokens', input_tokens: likelyInputTokens(ask, provider) }
+    const { request: question } = readResponses(
+      parseJson(text),
+      { headers: request.headers, text },
+      { seal, accountId },
+    )
+    const provider = (question.model === null ? null : catalog.resolve(question.model))?.provider ?? ''
+    const body = { object: 'response.input_tokens', input_tokens: likelyInputTokens(question, provider) }
     return Response.json(body, { headers: { 'cache-control': 'no-store' } })
   } finally {
     hold.release()

@@ -6,7 +6,7 @@ import type { ReadValues } from '../../core/chat/request-texts.ts'
 import { flatToolName } from '../../core/chat/tool-definitions.ts'
 import { bodyText, callId } from '../../core/request/part-schemas.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { getOne, invalidField, nullable } from '../../core/validation/validate.ts'
 import { checkerAt, type Fields, isFields, textOrNull } from '../check.ts'
 import { customArguments } from '../custom-tools.ts'
 import type { ReasoningOpener } from '../reasoning-seal.ts'
@@ -34,7 +34,7 @@ export type ReadInput = {
 
 const open = { additionalProperties: true }
 const itemName = Type.String({ minLength: 1, maxLength: 256 })
-const checkMessage = checkerAt(Type.Object({ role: oneOf(['user', 'assistant', 'system', 'developer']) }, open))
+const checkMessage = checkerAt(Type.Object({ role: getOne(['user', 'assistant', 'system', 'developer']) }, open))
 const checkCall = checkerAt(
   Type.Object({ call_id: callId, name: itemName, namespace: nullable(itemName), arguments: bodyText }, open),
 )
@@ -44,7 +44,7 @@ const checkCustomCall = checkerAt(
 const checkOutput = checkerAt(Type.Object({ call_id: callId }, open))
 const checkSearch = checkerAt(Type.Object({ call_id: nullable(callId) }, open))
 
-type Reading = {
+type TextScan = {
   readonly turns: Turns
   readonly opener: ReasoningOpener
   readonly declared: ToolList[]
@@ -65,7 +65,7 @@ export function readInputItems(
   values: ReadValues,
 ): ReadInput {
   const input = typeof given === 'string' ? given : withCarriedItems(given, opener)
-  const reading: Reading = {
+  const scan: TextScan = {
     turns: new Turns(),
     opener,
     declared: [],
@@ -75,24 +75,24 @@ export function readInputItems(
     values,
     opened: null,
   }
-  for (const text of instructions) reading.turns.add({ role: 'system', text })
-  if (typeof input === 'string') addUser(reading, input, 'input')
+  for (const text of instructions) scan.turns.add({ role: 'system', text })
+  if (typeof input === 'string') addUser(scan, input, 'input')
   else
     for (const [index, item] of input.entries()) {
-      reading.opened = null
-      readItem(reading, item, `input.${index}`)
-      const native = nativeItem(item, reading.opened)
+      scan.opened = null
+      readItem(scan, item, `input.${index}`)
+      const native = nativeItem(item, scan.opened)
       // The seal proves that this text came from the provider.
-      if (reading.opened !== null) values.add(...native)
-      reading.native.push(...native)
+      if (scan.opened !== null) values.add(...native)
+      scan.native.push(...native)
     }
   const last = typeof input === 'string' ? null : input.at(-1)
   return {
-    messages: reading.turns.messages(),
-    declared: reading.declared,
-    loaded: reading.loaded,
-    needs: reading.needs,
-    native: typeof input === 'string' ? input : reading.native,
+    messages: scan.turns.messages(),
+    declared: scan.declared,
+    loaded: scan.loaded,
+    needs: scan.needs,
+    native: typeof input === 'string' ? input : scan.native,
     endsWithText: typeof input === 'string' || isUserText(last),
   }
 }
@@ -103,49 +103,49 @@ function isUserText(item: unknown): boolean {
   return typeof content === 'string' || (Array.isArray(content) && content.some(isTextPart))
 }
 
-function readItem(reading: Reading, item: unknown, place: string): void {
+function readItem(scan: TextScan, item: unknown, place: string): void {
   if (!isFields(item)) throw invalidField(place, 'must be an object')
   refuseUnknownPart('responses', item.type, place)
-  const { turns } = reading
+  const { turns } = scan
   switch (item.type ?? 'message') {
     case 'message':
-      readMessage(reading, item, place)
+      readMessage(scan, item, place)
       break
     case 'reasoning':
-      readReasoning(reading, item)
+      readReasoning(scan, item)
       break
     case 'function_call': {
       const call = checkCall(item, place)
-      addCall(reading, call)
-      reading.values.add(call.arguments)
+      addCall(scan, call)
+      scan.values.add(call.arguments)
       turns.call(call.call_id, flatToolName(call.namespace ?? null, call.name), call.arguments)
       break
     }
     case 'custom_tool_call': {
       const call = checkCustomCall(item, place)
-      addCall(reading, call)
+      addCall(scan, call)
       const args = customArguments(call.input)
       turns.call(call.call_id, flatToolName(call.namespace ?? null, call.name), args)
       break
     }
     case 'tool_search_call':
-      readSearch(reading, item, place)
+      readSearch(scan, item, place)
       break
     case 'function_call_output':
     case 'custom_tool_call_output':
-      readOutput(reading, item, place)
+      readOutput(scan, item, place)
       break
     case 'tool_search_output':
-      readFoundTools(reading, item, place)
+      readFoundTools(scan, item, place)
       break
     case 'additional_tools':
       if (!Array.isArray(item.tools)) throw invalidField(`${place}.tools`, 'must be an array of tools')
-      reading.declared.push({ tools: item.tools, place: `${place}.tools` })
+      scan.declared.push({ tools: item.tools, place: `${place}.tools` })
       break
     // Codex records messages between agents. Other models receive them as user messages.
     case 'agent_message':
     case 'agent_reasoning':
-      addSaid(reading, item)
+      addSaid(scan, item)
       break
     // The output text already contains the results.
     case 'web_search_call':
@@ -153,7 +153,7 @@ function readItem(reading: Reading, item: unknown, place: string): void {
     case 'item_reference':
       throw storedItem(item)
     default:
-      reading.needs.push(`${place}.type`)
+      scan.needs.push(`${place}.type`)
       // Only OpenAI receives the item. Moderation and token counts read it in the body.
       turns.add({ role: 'tool', callId: '', text: '' })
       break
@@ -162,17 +162,17 @@ function readItem(reading: Reading, item: unknown, place: string): void {
 
 type Call = { readonly call_id: string; readonly name: string; readonly namespace?: string | null }
 
-function addCall({ values }: Reading, { call_id: id, name, namespace }: Call): void {
+function addCall({ values }: TextScan, { call_id: id, name, namespace }: Call): void {
   values.add(id)
   // A name with other characters has another form in the message.
   if (flatToolName(namespace ?? null, name) === name) values.add(name)
 }
 
-function readMessage(reading: Reading, item: Fields, place: string): void {
-  const { turns, needs, values } = reading
+function readMessage(scan: TextScan, item: Fields, place: string): void {
+  const { turns, needs, values } = scan
   const { role } = checkMessage(item, place)
   if (role === 'user') {
-    addUser(reading, item.content, `${place}.content`)
+    addUser(scan, item.content, `${place}.content`)
     return
   }
   const { parts, needs: own } = readParts(item.content ?? '', `${place}.content`, values)
@@ -188,21 +188,21 @@ function readMessage(reading: Reading, item: Fields, place: string): void {
   else turns.add({ role: 'system', text: texts.join('\n') })
 }
 
-function addUser({ turns, needs, values }: Reading, content: unknown, place: string): void {
+function addUser({ turns, needs, values }: TextScan, content: unknown, place: string): void {
   const { parts, needs: own } = readParts(content, place, values)
   for (const need of own) needs.push(need)
   turns.add({ role: 'user', content: parts, name: null })
 }
 
 /** Drops reasoning that the gateway did not seal for this account: no provider can verify it, or another account owns it. */
-function readReasoning(reading: Reading, item: Fields): void {
-  const { seal, accountId } = reading.opener
+function readReasoning(scan: TextScan, item: Fields): void {
+  const { seal, accountId } = scan.opener
   const sealed = textOrNull(item.encrypted_content)
-  reading.opened = sealed === null ? null : seal.open(accountId, sealed)
-  if (reading.opened !== null) reading.turns.reason(reading.opened)
+  scan.opened = sealed === null ? null : seal.open(accountId, sealed)
+  if (scan.opened !== null) scan.turns.reason(scan.opened)
 }
 
-function readSearch({ turns, needs, values }: Reading, item: Fields, place: string): void {
+function readSearch({ turns, needs, values }: TextScan, item: Fields, place: string): void {
   // A search that ran at OpenAI has no call ID.
   const { call_id: id } = checkSearch(item, place)
   if (id == null) {
@@ -217,7 +217,7 @@ function readSearch({ turns, needs, values }: Reading, item: Fields, place: stri
   )
 }
 
-function readOutput({ turns, needs, values }: Reading, item: Fields, place: string): void {
+function readOutput({ turns, needs, values }: TextScan, item: Fields, place: string): void {
   const { call_id: id } = checkOutput(item, place)
   values.add(id)
   const { parts, needs: own } = readParts(item.output ?? '', `${place}.output`, values)
@@ -227,7 +227,7 @@ function readOutput({ turns, needs, values }: Reading, item: Fields, place: stri
   if (!turns.answer(id, text, attachments)) throw unknownCall(place)
 }
 
-function readFoundTools({ turns, loaded, needs }: Reading, item: Fields, place: string): void {
+function readFoundTools({ turns, loaded, needs }: TextScan, item: Fields, place: string): void {
   const tools = Array.isArray(item.tools) ? item.tools : []
   loaded.push({ tools, place: `${place}.tools` })
   const { call_id: id } = checkSearch(item, place)
@@ -240,7 +240,7 @@ function readFoundTools({ turns, loaded, needs }: Reading, item: Fields, place: 
 }
 
 /** Adds the text of a message between agents, for other models. OpenAI receives the item. */
-function addSaid({ turns }: Reading, item: Fields): void {
+function addSaid({ turns }: TextScan, item: Fields): void {
   const text = [item.content, item.text, item.message, item.summary].map(textIn).find(said => said !== '')
   if (text !== undefined) turns.add({ role: 'user', content: [{ type: 'text', text }], name: null })
 }

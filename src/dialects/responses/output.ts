@@ -8,7 +8,7 @@ import type { ContentEvent, FinishReason, TokenLogprob } from '../../core/chat/c
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { type Fields, isFields } from '../check.ts'
 import { CustomInput } from '../custom-tools.ts'
-import { carrierOf } from './carried-items.ts'
+import { findCarrier } from './carried-items.ts'
 import {
   type Base,
   type CallOutput,
@@ -97,7 +97,7 @@ export class OutputItems {
   /** Adds a text delta with the log probabilities of its tokens. */
   addText(type: Part['type'], text: string, tokens: readonly TokenLogprob[]): void {
     const item = this.message()
-    const part = this.partOf(item, type)
+    const part = this.getPart(item, type)
     part.text += text
     for (const token of tokens) part.tokens.push(token)
     const within = `"content_index":${item.parts.length - 1},`
@@ -116,7 +116,7 @@ export class OutputItems {
     // With calls side by side, the cap can truncate one that is not the last.
     for (const call of this.calls.values())
       this.endCall(call, isCut && (call === last || !isWhole(call)) ? 'incomplete' : 'completed')
-    const carrier = this.options.refersToItems ? carrierOf(this.output(), this.options.seal) : null
+    const carrier = this.options.refersToItems ? findCarrier(this.output(), this.options.seal) : null
     if (carrier !== null) this.end(this.place<WholeOutput>('rs', { kind: 'whole', json: carrier }), 'completed')
   }
 
@@ -158,7 +158,7 @@ export class OutputItems {
     return item
   }
 
-  private partOf(item: Base & MessageOutput, type: Part['type']): Part {
+  private getPart(item: Base & MessageOutput, type: Part['type']): Part {
     const last = item.parts.at(-1)
     if (last?.type === type) return last
     if (last !== undefined) this.endPart(item, last)

@@ -4,7 +4,7 @@ import { type ContentPart, imageDetails } from '../../core/chat/chat.ts'
 import { isImageData, isPdfData, type ReadValues } from '../../core/chat/request-texts.ts'
 import { fetchable } from '../../core/request/parse-messages.ts'
 import { bodyText, imageAddress } from '../../core/request/part-schemas.ts'
-import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { getOne, invalidField, nullable } from '../../core/validation/validate.ts'
 import { checkerAt, type Fields, isFields, textOrNull } from '../check.ts'
 
 const open = { additionalProperties: true }
@@ -27,7 +27,7 @@ const checkFile = checkerAt(
     open,
   ),
 )
-const checkDetail = checkerAt(Type.Object({ detail: nullable(oneOf(imageDetails)) }, open))
+const checkDetail = checkerAt(Type.Object({ detail: nullable(getOne(imageDetails)) }, open))
 
 type ReadParts = {
   readonly parts: readonly ContentPart[]
@@ -81,9 +81,9 @@ function readPart(part: unknown, place: string): readonly ContentPart[] | null {
     case 'refusal':
       return [{ type: 'text', text: checkRefusal(part, place).refusal }]
     case 'input_image':
-      return [imageOf(part, place)]
+      return [getImage(part, place)]
     case 'input_file':
-      return fileOf(part, place)
+      return findFile(part, place)
     case 'encrypted_content':
       return []
     default:
@@ -95,7 +95,7 @@ function readPart(part: unknown, place: string): readonly ContentPart[] | null {
   }
 }
 
-function imageOf(part: Fields, place: string): ContentPart {
+function getImage(part: Fields, place: string): ContentPart {
   const { image_url: url, file_id: id } = checkImage(part, place)
   if (id != null && url == null) throw storedFile(`${place}.file_id`, 'image_url')
   if (url == null) throw invalidField(`${place}.image_url`, 'is required: an http, https or data: URL')
@@ -107,7 +107,7 @@ function imageOf(part: Fields, place: string): ContentPart {
   }
 }
 
-function fileOf(part: Fields, place: string): readonly ContentPart[] | null {
+function findFile(part: Fields, place: string): readonly ContentPart[] | null {
   const { file_data: data, file_url: url, file_id: id, filename } = checkFile(part, place)
   if (id != null) throw storedFile(`${place}.file_id`, 'file_data')
   if (data != null && isPdfData(data)) return [{ type: 'file', url: data, name: filename ?? null }]

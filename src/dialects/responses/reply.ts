@@ -9,10 +9,10 @@ import { toUsd } from '../../core/usage/money.ts'
 import type { GatewayError } from '../../core/validation/errors.ts'
 import type { Fields } from '../check.ts'
 import { OutputItems, type OutputOptions } from './output.ts'
-import type { ResponsesAsk } from './request.ts'
+import type { ResponsesRequest } from './request.ts'
 
 /** The request and the seal for its account. */
-export type ReplyContext = ResponsesAsk & { readonly seal: (item: ReasoningItem) => string }
+export type ReplyContext = ResponsesRequest & { readonly seal: (item: ReasoningItem) => string }
 
 /** What a response object contains of its start. */
 export type ResponseHead = Pick<ResponseStart, 'createdAt' | 'model' | 'askedName' | 'providerFields'>
@@ -28,11 +28,11 @@ export type ResponseState = {
 }
 
 /** Returns the response ID, which depends only on the request ID. */
-function responseIdOf(requestId: string): string {
-  return `resp_${stemOf(requestId)}`
+function getResponseId(requestId: string): string {
+  return `resp_${getStem(requestId)}`
 }
 
-function stemOf(requestId: string): string {
+function getStem(requestId: string): string {
   return requestId.replace(/^req_/, '')
 }
 
@@ -44,7 +44,7 @@ export function outputOptions(
   emit?: OutputOptions['emit'],
 ): OutputOptions {
   return {
-    stem: stemOf(requestId),
+    stem: getStem(requestId),
     origins: context.origins,
     seal: context.seal,
     replaysPlainReasoning: context.includesReasoning && !signingProviders.has(opening?.provider ?? ''),
@@ -67,7 +67,7 @@ function stateFields(
   { status, output, usage, providerFields, error, incompleteReason }: ResponseState,
 ) {
   return {
-    id: responseIdOf(requestId),
+    id: getResponseId(requestId),
     object: 'response',
     created_at: opening.createdAt,
     status,
@@ -82,11 +82,11 @@ function stateFields(
 }
 
 /** Returns the repeated settings of the request as JSON text. Called once per stream: several events contain them. */
-export function settingsJson(request: ResponsesAsk): string {
-  return JSON.stringify(settingsOf(request))
+export function settingsJson(request: ResponsesRequest): string {
+  return JSON.stringify(getSettings(request))
 }
 
-function settingsOf({ body, ask }: ResponsesAsk) {
+function getSettings({ body, request }: ResponsesRequest) {
   const { reasoning, text } = body
   return {
     instructions: body.instructions ?? null,
@@ -109,12 +109,12 @@ function settingsOf({ body, ask }: ResponsesAsk) {
     top_p: body.top_p ?? 1,
     truncation: 'disabled',
     user: body.user ?? null,
-    metadata: ask.metadata ?? {},
+    metadata: request.metadata ?? {},
   }
 }
 
 /** Returns the status for a finish reason. */
-export function endOf(reason: FinishReason): Pick<ResponseState, 'status' | 'incompleteReason'> {
+export function getEnd(reason: FinishReason): Pick<ResponseState, 'status' | 'incompleteReason'> {
   switch (reason) {
     case 'stop':
     case 'tool_calls':
@@ -153,16 +153,16 @@ export function responseBody(
   items.close(reason)
   const { providerFields } = receipt
   const state = {
-    ...endOf(reason),
+    ...getEnd(reason),
     output: items.output(),
     usage: responseUsage(receipt),
     ...(providerFields === undefined ? {} : { providerFields }),
   }
-  return { ...stateFields(opening.requestId, opening, state), ...settingsOf(context) }
+  return { ...stateFields(opening.requestId, opening, state), ...getSettings(context) }
 }
 
 /** Returns the error of a failed response. By its code, clients shorten the input, wait or stop. */
-export function responseErrorOf(error: GatewayError): Fields {
+export function getResponseError(error: GatewayError): Fields {
   const { code, message, retryAfterMs } = error
   switch (code) {
     case 'context_length_exceeded':
@@ -190,6 +190,6 @@ export function responseErrorOf(error: GatewayError): Fields {
 }
 
 /** Returns the start of a response that failed before a model was chosen. */
-export function unopened({ body }: ResponsesAsk, createdAt: number): ResponseHead {
+export function unopened({ body }: ResponsesRequest, createdAt: number): ResponseHead {
   return { createdAt, model: body.model ?? autoModel }
 }

@@ -9,9 +9,9 @@ import { ReadValues } from '../../core/chat/request-texts.ts'
 import { isTokenPricedTool, unreadParts } from '../../core/chat/tool-definitions.ts'
 import { chatRequestFields, parseChatRequestFields } from '../../core/request/chat-request.ts'
 import { bodyText, formatName } from '../../core/request/part-schemas.ts'
-import { promptCacheKey, sessionNameOf } from '../../core/request/tags.ts'
+import { findSessionName, promptCacheKey } from '../../core/request/tags.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { checker, getOne, invalidField, nullable } from '../../core/validation/validate.ts'
 import { type Fields, isFields } from '../check.ts'
 import { readPreferences, refuseForeignObjects, rejectStoredState, withPreferences } from '../foreign-objects.ts'
 import type { ReasoningOpener } from '../reasoning-seal.ts'
@@ -25,7 +25,7 @@ const anyObject = Type.Object({}, open)
 const shared = chatRequestFields(true)
 
 const format = Type.Union([
-  Type.Object({ type: oneOf(['text', 'json_object'], 'unsupported_parameter') }, open),
+  Type.Object({ type: getOne(['text', 'json_object'], 'unsupported_parameter') }, open),
   Type.Object(
     {
       type: Type.Literal('json_schema'),
@@ -62,13 +62,13 @@ const readFields = Type.Object({
   ),
   instructions: nullable(Type.Union([bodyText, Type.Array(anyObject, { maxItems: maximumItems })])),
   tools: nullable(Type.Array(Type.Object({ type: Type.String() }, open), { maxItems: maximumDeclaredTools })),
-  tool_choice: nullable(Type.Union([oneOf(['none', 'auto', 'required']), anyObject])),
+  tool_choice: nullable(Type.Union([getOne(['none', 'auto', 'required']), anyObject])),
   parallel_tool_calls: nullable(Type.Boolean()),
   reasoning: nullable(
-    Type.Object({ effort: nullable(oneOf(reasoningEfforts)), summary: nullable(Type.String()) }, open),
+    Type.Object({ effort: nullable(getOne(reasoningEfforts)), summary: nullable(Type.String()) }, open),
   ),
   text: nullable(
-    Type.Object({ format: nullable(format), verbosity: nullable(oneOf(['low', 'medium', 'high'])) }, open),
+    Type.Object({ format: nullable(format), verbosity: nullable(getOne(['low', 'medium', 'high'])) }, open),
   ),
   include: nullable(Type.Array(Type.String(), { maxItems: 64 })),
   top_logprobs: nullable(Type.Integer({ minimum: 0, maximum: 20 })),
@@ -80,14 +80,14 @@ const readFields = Type.Object({
   previous_response_id: nullable(Type.String()),
   conversation: nullable(Type.Union([Type.String(), anyObject])),
   prompt: nullable(anyObject),
-  truncation: nullable(oneOf(['auto', 'disabled'])),
+  truncation: nullable(getOne(['auto', 'disabled'])),
 })
 
 /** Fields with the same meaning in Chat Completions. */
 const extraFields = Type.Object({
   service_tier: nullable(Type.String({ maxLength: 64 })),
   prompt_cache_key: promptCacheKey,
-  prompt_cache_retention: nullable(oneOf(['in_memory', '24h'])),
+  prompt_cache_retention: nullable(getOne(['in_memory', '24h'])),
   prompt_cache_options: nullable(anyObject),
   moderation: nullable(anyObject),
 })
@@ -103,8 +103,8 @@ const check = checker(responsesSchema)
 const readHere = new Set(Object.keys(readFields.properties))
 
 /** A chat request with the settings that the response depends on. */
-export type ResponsesAsk = {
-  readonly ask: ChatRequest
+export type ResponsesRequest = {
+  readonly request: ChatRequest
   readonly origins: ReadonlyMap<string, ToolOrigin>
   /** The client requests reasoning that it can send in later turns, also if it is plain text. */
   readonly includesReasoning: boolean
@@ -127,12 +127,12 @@ export function readResponses(
   value: unknown,
   source: { readonly headers: Headers; readonly text: string },
   opener: ReasoningOpener,
-): ResponsesAsk {
+): ResponsesRequest {
   const body = check(value)
   rejectStored(body)
   const preferences = readPreferences(body)
   const values = new ReadValues()
-  const input = readInputItems(body.input ?? missingInput(), instructionsOf(body.instructions ?? null), opener, values)
+  const input = readInputItems(body.input ?? missingInput(), getInstructions(body.instructions ?? null), opener, values)
   const lists = body.tools == null ? [] : [{ tools: body.tools, place: 'tools' }]
   const declared = readTools([...lists, ...input.declared], input.loaded)
   const { tools, choice, needsHosted } = chooseTools(body.tool_choice ?? null, declared)
@@ -141,11 +141,11 @@ export function readResponses(
   const isPlain = needs.length === 0 && input.endsWithText
   const wantsLogprobs = body.include?.includes('message.output_text.logprobs') ?? false
   for (const tool of tools) values.add(...(declared.contents.get(tool) ?? []))
-  const responseFormat = formatOf(body.text?.format ?? null)
-  const ask: ChatRequest = {
+  const responseFormat = getFormat(body.text?.format ?? null)
+  const request: ChatRequest = {
     ...withPreferences(fields, preferences),
     dialect: 'responses',
-    source: sourceOf(body, source.text, { input, declared, needs, values }),
+    source: getSource(body, source.text, { input, declared, needs, values }),
     messages: input.messages,
     stream: body.stream != null || body.stream_mode != null ? fields.stream : null,
     presencePenalty: null,
@@ -159,8 +159,8 @@ export function readResponses(
     parallelToolCalls: body.parallel_tool_calls ?? null,
     responseFormat,
     endUser: body.safety_identifier ?? body.user ?? null,
-    extras: extrasOf(body),
-    session: sessionNameOf(source.headers, body.prompt_cache_key),
+    extras: getExtras(body),
+    session: findSessionName(source.headers, body.prompt_cache_key),
     // The gateway inserts its additions before a text of the last turn. It cannot change items that only OpenAI can read.
     web: isPlain ? fields.web : 'off',
     enhance: isPlain && fields.enhance,
@@ -168,7 +168,7 @@ export function readResponses(
   }
   const byReference = refersToItems(body.store, source.headers)
   return {
-    ask,
+    request,
     origins: declared.origins,
     includesReasoning: byReference || (body.include?.includes('reasoning.encrypted_content') ?? false),
     refersToItems: byReference,
@@ -197,13 +197,13 @@ function rejectStored(body: Body): void {
 }
 
 /** Returns the instruction texts. OpenAI repeats a stored prompt as a list of items. */
-function instructionsOf(instructions: Body['instructions'] | null): readonly string[] {
+function getInstructions(instructions: Body['instructions'] | null): readonly string[] {
   if (instructions == null) return []
-  const texts = typeof instructions === 'string' ? [instructions] : instructions.map(item => textIn(contentOf(item)))
+  const texts = typeof instructions === 'string' ? [instructions] : instructions.map(item => textIn(getContent(item)))
   return texts.filter(text => text !== '')
 }
 
-function contentOf(item: object): unknown {
+function getContent(item: object): unknown {
   return 'content' in item ? item.content : null
 }
 
@@ -211,14 +211,14 @@ function sharedFields(body: Body): Parameters<typeof parseChatRequestFields>[0] 
   return { ...body, tools: null, tool_choice: null, reasoning_effort: body.reasoning?.effort ?? null }
 }
 
-function formatOf(given: Static<typeof format> | null): ResponseFormat {
+function getFormat(given: Static<typeof format> | null): ResponseFormat {
   if (given === null) return { type: 'text' }
   if (given.type !== 'json_schema') return { type: given.type }
   const { name, description, schema, strict } = given
   return { type: 'json_schema', name, description: description ?? null, schema: { ...schema }, strict: strict ?? null }
 }
 
-function extrasOf(body: Body): ChatRequest['extras'] {
+function getExtras(body: Body): ChatRequest['extras'] {
   const sent = Object.entries(body).filter(([name, field]) => !readHere.has(name) && field != null)
   const verbosity = body.text?.verbosity
   return Object.fromEntries(verbosity == null ? sent : [...sent, ['verbosity', verbosity]])
@@ -231,7 +231,7 @@ function sentFields(fields: Fields): Fields {
   return { ...sent, user, tools: list.filter(tool => isFields(tool) && isTokenPricedTool(tool)) }
 }
 
-function sourceOf(
+function getSource(
   body: Body,
   text: string,
   {
@@ -253,7 +253,7 @@ function sourceOf(
   ]
   // OpenAI repeats a stored prompt as a list of items; the same texts are moderated and sent.
   const instructions = Array.isArray(body.instructions)
-    ? instructionsOf(body.instructions).join('\n\n')
+    ? getInstructions(body.instructions).join('\n\n')
     : body.instructions
   values.add(instructions)
   const fields = { ...body, instructions, input: input.native }

@@ -7,12 +7,12 @@ import type { StreamFormat } from '../../http/sse-response.ts'
 import type { Fields } from '../check.ts'
 import { OutputItems } from './output.ts'
 import {
-  endOf,
+  getEnd,
+  getResponseError,
   outputOptions,
   type ReplyContext,
   type ResponseHead,
   type ResponseState,
-  responseErrorOf,
   responseJson,
   responseUsage,
   settingsJson,
@@ -24,7 +24,7 @@ export function responsesStream(context: ReplyContext, requestId: string, now: (
   const stream = new ResponseStream(context, requestId)
   return {
     frame: batch => stream.frame(batch),
-    failure: error => stream.fail(responseErrorOf(error), now),
+    failure: error => stream.fail(getResponseError(error), now),
   }
 }
 
@@ -89,7 +89,7 @@ class ResponseStream {
       case 'done': {
         this.flush()
         this.items?.close(this.finish)
-        const end = endOf(this.finish)
+        const end = getEnd(this.finish)
         const { providerFields } = event.receipt
         const fields = providerFields === undefined ? {} : { providerFields }
         const usage = responseUsage(event.receipt)

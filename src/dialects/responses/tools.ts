@@ -6,7 +6,7 @@ import { Type } from '@sinclair/typebox'
 import type { Tool, ToolChoice } from '../../core/chat/chat.ts'
 import { flatToolName, implicitNamespace, isTokenPricedTool } from '../../core/chat/tool-definitions.ts'
 import { bodyText } from '../../core/request/part-schemas.ts'
-import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { getOne, invalidField, nullable } from '../../core/validation/validate.ts'
 import { checkerAt, type Fields, isFields } from '../check.ts'
 import { customParameters, grammarText, joinedTexts } from '../custom-tools.ts'
 
@@ -87,12 +87,12 @@ export function readTools(lists: readonly ToolList[], loaded: readonly ToolList[
   const collect = (list: ToolList, isLoaded: boolean) => {
     for (const [index, tool] of list.tools.entries()) {
       const place = `${list.place}.${index}`
-      const type = typeOf(tool, place)
+      const type = getType(tool, place)
       if (!isFields(tool) || !isTokenPricedTool(tool)) refused.add(type)
       else if (!isClientTool(type)) hosted.add(type)
       else
-        for (const one of declaredBy(tool, type, place))
-          add(declared, isLoaded ? { ...one, isDeferred: false } : one, place)
+        for (const item of declaredBy(tool, type, place))
+          add(declared, isLoaded ? { ...item, isDeferred: false } : item, place)
     }
   }
   for (const list of lists) collect(list, false)
@@ -108,28 +108,28 @@ export function readTools(lists: readonly ToolList[], loaded: readonly ToolList[
   }
 }
 
-function add(declared: Map<string, Declared>, one: Declared, place: string): void {
-  const { name: flat } = one.tool
+function add(declared: Map<string, Declared>, item: Declared, place: string): void {
+  const { name: flat } = item.tool
   const earlier = declared.get(flat)
-  if (earlier !== undefined && !isSame(earlier.origin, one.origin)) {
-    const [first, second] = [earlier.origin, one.origin].map(spelled)
+  if (earlier !== undefined && !isSame(earlier.origin, item.origin)) {
+    const [first, second] = [earlier.origin, item.origin].map(spelled)
     throw invalidField(place, `declares ${second}, which would have the same function name as ${first}. Rename one`)
   }
   // A deferred declaration does not replace a tool that a search has loaded.
-  declared.set(flat, earlier?.isDeferred === false && one.isDeferred ? earlier : one)
+  declared.set(flat, earlier?.isDeferred === false && item.isDeferred ? earlier : item)
   if (declared.size > maximumDeclaredTools)
     throw invalidField(place, `exceeds the limit of ${maximumDeclaredTools} tools. Send fewer`)
 }
 
-function isSame(one: ToolOrigin, other: ToolOrigin): boolean {
-  return one.name === other.name && one.namespace === other.namespace
+function isSame(item: ToolOrigin, other: ToolOrigin): boolean {
+  return item.name === other.name && item.namespace === other.namespace
 }
 
 function spelled({ namespace, name: own }: ToolOrigin): string {
   return namespace === null ? `"${own}"` : `"${own}" of the namespace "${namespace}"`
 }
 
-function typeOf(tool: unknown, place: string): string {
+function getType(tool: unknown, place: string): string {
   if (!isFields(tool)) throw invalidField(place, 'must be an object')
   if (typeof tool.type !== 'string') throw invalidField(`${place}.type`, 'is required: a string')
   return tool.type
@@ -145,9 +145,9 @@ function declaredBy(tool: unknown, type: string, place: string): readonly Declar
       const { name: namespace, description: about, tools } = checkNamespace(tool, place)
       return tools.flatMap((member, index) => {
         const at = `${place}.tools.${index}`
-        const kind = typeOf(member, at)
+        const kind = getType(member, at)
         return kind === 'function' || kind === 'custom'
-          ? [memberOf(member, kind, at, { namespace, about: index === 0 ? about : null })]
+          ? [getMember(member, kind, at, { namespace, about: index === 0 ? about : null })]
           : []
       })
     }
@@ -160,11 +160,11 @@ function declaredBy(tool: unknown, type: string, place: string): readonly Declar
       return [{ tool: search, origin, isDeferred: false, contents: [about, parameters] }]
     }
     default:
-      return [memberOf(tool, type === 'custom' ? 'custom' : 'function', place, null)]
+      return [getMember(tool, type === 'custom' ? 'custom' : 'function', place, null)]
   }
 }
 
-function memberOf(
+function getMember(
   tool: unknown,
   kind: 'function' | 'custom',
   place: string,
@@ -181,7 +181,7 @@ function memberOf(
       tool: { name: flatToolName(namespace, own), description, parameters: customParameters, strict: null },
       origin: { kind, name: own, namespace },
       isDeferred: defer_loading === true,
-      contents: [...namesIn(namespace, own), within?.about, text, grammar === null ? null : definitionOf(format)],
+      contents: [...namesIn(namespace, own), within?.about, text, grammar === null ? null : getDefinition(format)],
     }
   }
   const { name: own, description: text, parameters, strict, defer_loading } = checkFunction(tool, place)
@@ -203,7 +203,7 @@ function namesIn(namespace: string | null, name: string): readonly string[] {
   return flatToolName(namespace, name).endsWith(name) ? [name] : []
 }
 
-function definitionOf(format: Fields | null | undefined): unknown {
+function getDefinition(format: Fields | null | undefined): unknown {
   return format?.definition
 }
 
@@ -214,7 +214,7 @@ const checkChoice = checkerAt(
       type: Type.String(),
       name: nullable(Type.String()),
       namespace: nullable(Type.String()),
-      mode: nullable(oneOf(['auto', 'required'])),
+      mode: nullable(getOne(['auto', 'required'])),
       tools: nullable(Type.Array(listed, { maxItems: maximumDeclaredTools })),
     },
     open,

@@ -54,7 +54,7 @@ export class Turns {
   }
 
   messages(): readonly Message[] {
-    return this.turns.flatMap(turn => ('message' in turn ? [turn.message] : messagesOf(turn.assistant)))
+    return this.turns.flatMap(turn => ('message' in turn ? [turn.message] : getMessages(turn.assistant)))
   }
 
   /** Returns the open turn of the assistant. A message of another role or a result ends it. */
@@ -67,7 +67,7 @@ export class Turns {
   }
 }
 
-function messagesOf({
+function getMessages({
   texts,
   reasoning,
   reasoningItems,

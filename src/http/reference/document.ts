@@ -4,7 +4,7 @@ import { openApiPath } from '../endpoints.ts'
 import type { Policy, RouteDocs } from '../route-docs.ts'
 import { errorShape } from '../schemas.ts'
 import { answerHeaders, headerComponents, refusalHeaders } from './headers.ts'
-import { createSchemas, type JsonSchema, type Schemas, sampleOf } from './schemas.ts'
+import { createSchemas, getSample, type JsonSchema, type Schemas } from './schemas.ts'
 
 /** A route as Elysia lists it; `detail` is the result of `documented`. */
 export type RouteEntry = {
@@ -57,12 +57,12 @@ export type ApiDocument = {
 }
 
 /** Returns the document of these routes. Throws if a route has no description. */
-export function documentOf(version: string, routes: readonly RouteEntry[]): ApiDocument {
+export function getDocument(version: string, routes: readonly RouteEntry[]): ApiDocument {
   const schemas = createSchemas()
   const paths: Record<string, Record<string, Operation>> = {}
   for (const { method, path, hooks } of routes) {
     const at = openApiPath(path)
-    const operation = operationOf(method, at, detailOf(method, path, hooks.detail), schemas)
+    const operation = getOperation(method, at, getDetail(method, path, hooks.detail), schemas)
     paths[at] = { ...paths[at], [method.toLowerCase()]: operation }
   }
   const used = new Set(Object.values(paths).flatMap(methods => Object.values(methods).flatMap(({ tags }) => tags)))
@@ -151,18 +151,18 @@ const refusalsOfAll: readonly ErrorCode[] = ['invalid_request', 'misdirected', '
 const refusalsOfPages: readonly ErrorCode[] = ['forbidden']
 const refusalsOfBodies: readonly ErrorCode[] = ['invalid_json', 'body_too_large', 'request_bytes_exceeded']
 
-function detailOf(method: string, path: string, detail: object | undefined): Detail {
+function getDetail(method: string, path: string, detail: object | undefined): Detail {
   if (detail !== undefined && 'x-reference' in detail) return detail as Detail
   throw new Error(`${method} ${path} has no description: give it \`documented(policy, { summary, answer })\``)
 }
 
-function operationOf(method: string, path: string, detail: Detail, schemas: Schemas): Operation {
+function getOperation(method: string, path: string, detail: Detail, schemas: Schemas): Operation {
   const { security, 'x-action': action, 'x-reference': told } = detail
   const { summary, description, body, bodyRequired = true } = told
-  const parameters = parametersOf(path, told, schemas)
+  const parameters = getParameters(path, told, schemas)
   return {
     operationId: operationId(method, path),
-    tags: [sectionOf(path)],
+    tags: [getSection(path)],
     summary,
     ...(description === undefined ? {} : { description }),
     security: security.flatMap(way => ('apiKey' in way ? [way, { apiKeyHeader: [] }] : [way])),
@@ -170,8 +170,8 @@ function operationOf(method: string, path: string, detail: Detail, schemas: Sche
     parameters,
     ...(body === undefined
       ? {}
-      : { requestBody: { required: bodyRequired, content: { 'application/json': bodyOf(body, told, schemas) } } }),
-    responses: answersOf(method, detail, parameters, schemas),
+      : { requestBody: { required: bodyRequired, content: { 'application/json': getBody(body, told, schemas) } } }),
+    responses: getAnswers(method, detail, parameters, schemas),
   }
 }
 
@@ -181,14 +181,14 @@ function operationId(method: string, path: string): string {
   return [method.toLowerCase(), ...wire, ...words].join('_')
 }
 
-function sectionOf(path: string): string {
+function getSection(path: string): string {
   const fits = sections.flatMap(({ name, begins }) =>
     begins.filter(begin => path.startsWith(begin)).map(begin => ({ name, length: begin.length })),
   )
   return fits.toSorted((left, right) => right.length - left.length)[0]?.name ?? 'Service'
 }
 
-function parametersOf(path: string, { query, requestHeaders = {} }: RouteDocs, schemas: Schemas): Parameter[] {
+function getParameters(path: string, { query, requestHeaders = {} }: RouteDocs, schemas: Schemas): Parameter[] {
   return [
     ...[...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({
       name,
@@ -212,7 +212,7 @@ function parametersOf(path: string, { query, requestHeaders = {} }: RouteDocs, s
   ]
 }
 
-function bodyOf(body: NonNullable<RouteDocs['body']>, { examples = {} }: RouteDocs, schemas: Schemas): Media {
+function getBody(body: NonNullable<RouteDocs['body']>, { examples = {} }: RouteDocs, schemas: Schemas): Media {
   const shown = Object.entries(examples).map(([name, value]) => [name, { value }] as const)
   return {
     schema: schemas.of(body, 'asked'),
@@ -220,18 +220,18 @@ function bodyOf(body: NonNullable<RouteDocs['body']>, { examples = {} }: RouteDo
   }
 }
 
-function answersOf(method: string, detail: Detail, parameters: readonly Parameter[], schemas: Schemas) {
+function getAnswers(method: string, detail: Detail, parameters: readonly Parameter[], schemas: Schemas) {
   const { security, 'x-reference': told } = detail
   const { answer, status = 200, alsoAs = {}, alsoWith = {}, body, errors = [], isTagged = false } = told
   const headers = answerHeaders(told.answerHeaders ?? [], isTagged)
   const media = (schema: NonNullable<typeof answer>): Media => ({
     schema: schemas.of(schema, 'answered'),
-    example: sampleOf(schema),
+    example: getSample(schema),
   })
   const whole = answer === null ? {} : { 'application/json': media(answer) }
   const further = Object.entries(alsoAs).map(
     ([type, schema]) =>
-      [type, type === 'text/event-stream' ? eventOf(media(schema), told.streamEnd) : media(schema)] as const,
+      [type, type === 'text/event-stream' ? getEvent(media(schema), told.streamEnd) : media(schema)] as const,
   )
   const content = { ...whole, ...Object.fromEntries(further) }
   const schemes = security.flatMap(way => Object.keys(way))
@@ -251,7 +251,7 @@ function answersOf(method: string, detail: Detail, parameters: readonly Paramete
       ...(Object.keys(content).length === 0 ? {} : { content }),
     },
     ...(isTagged ? { 304: { description: 'Not modified since the `etag` in `if-none-match`', headers } } : {}),
-    ...refusalsOf(codes, schemes.includes('apiKey'), schemas, told.refusals),
+    ...getRefusals(codes, schemes.includes('apiKey'), schemas, told.refusals),
     ...Object.fromEntries(
       Object.entries(alsoWith).map(([also, schema]) => [
         also,
@@ -262,7 +262,7 @@ function answersOf(method: string, detail: Detail, parameters: readonly Paramete
 }
 
 /** One server-sent event as a client reads it; its `data` is JSON. */
-function eventOf({ schema, example }: Media, end: string | undefined): Media {
+function getEvent({ schema, example }: Media, end: string | undefined): Media {
   const event = { type: 'string', contentMediaType: 'application/json', contentSchema: schema }
   const data = end === undefined ? event : { anyOf: [{ const: end }, event] }
   return {
@@ -276,23 +276,26 @@ const afterAttempts: ReadonlySet<ErrorCode> = new Set(['upstream_failed', 'no_mo
 
 const usualRefusals: NonNullable<RouteDocs['refusals']> = {
   shape: errorShape,
-  statusOf: code => errorTable[code].status,
+  getStatus: code => errorTable[code].status,
 }
 
 /** One response per status, with the error codes that it can have. */
-function refusalsOf(
+function getRefusals(
   codes: readonly ErrorCode[],
-  showsStanding: boolean,
+  showsQuotaStatus: boolean,
   schemas: Schemas,
-  { shape, statusOf }: NonNullable<RouteDocs['refusals']> = usualRefusals,
+  { shape, getStatus }: NonNullable<RouteDocs['refusals']> = usualRefusals,
 ): Record<string, ResponseDoc> {
-  const byStatus = Map.groupBy(new Set(codes), statusOf)
+  const byStatus = Map.groupBy(new Set(codes), getStatus)
   return Object.fromEntries(
     [...byStatus].map(([status, shared]) => [
       status,
       {
         description: [...new Set(shared.map(code => `\`${wireCode(code)}\``))].join(', '),
-        headers: refusalHeaders(status, { showsStanding, showsAttempts: shared.some(code => afterAttempts.has(code)) }),
+        headers: refusalHeaders(status, {
+          showsQuotaStatus,
+          showsAttempts: shared.some(code => afterAttempts.has(code)),
+        }),
         content: { 'application/json': { schema: schemas.of(shape, 'answered') } },
       },
     ]),

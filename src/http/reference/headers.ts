@@ -61,7 +61,7 @@ function described(descriptions: Readonly<Record<string, string>>, type: Header[
   )
 }
 
-const standing = [
+const quotaStatus = [
   'x-ratelimit-limit-requests',
   'x-ratelimit-remaining-requests',
   'x-ratelimit-reset-requests',
@@ -73,7 +73,7 @@ const standing = [
 ] as const satisfies readonly HeaderName[]
 
 const groups: Readonly<Record<AnswerHeader, readonly HeaderName[]>> = {
-  standing,
+  quotaStatus,
   served: [
     'x-gateway-model',
     'x-gateway-requested-model',
@@ -108,7 +108,7 @@ export function answerHeaders(named: readonly AnswerHeader[], isTagged: boolean)
 /** Returns the headers of an error of that status. `showsAttempts`: the error can follow attempts. */
 export function refusalHeaders(
   status: number,
-  { showsStanding, showsAttempts }: { readonly showsStanding: boolean; readonly showsAttempts: boolean },
+  { showsQuotaStatus, showsAttempts }: { readonly showsQuotaStatus: boolean; readonly showsAttempts: boolean },
 ): Record<string, object> {
   const waits = status === 429 || status === 503 || status === 529
   return references([
@@ -116,7 +116,7 @@ export function refusalHeaders(
     'x-should-retry',
     ...(showsAttempts ? (['x-gateway-attempts'] as const) : []),
     ...(waits ? (['retry-after', 'retry-after-ms'] as const) : []),
-    ...(status === 401 ? (['www-authenticate'] as const) : showsStanding ? standing : []),
+    ...(status === 401 ? (['www-authenticate'] as const) : showsQuotaStatus ? quotaStatus : []),
   ])
 }
 

@@ -5,7 +5,7 @@ import type { JsonSchema } from './schemas.ts'
 type ReferenceOperation = { readonly method: string; readonly path: string; readonly operation: Operation }
 
 /** Returns the page as HTML. */
-export function pageOf(document: ApiDocument): string {
+export function getPage(document: ApiDocument): string {
   // A browser sends preflights on its own: no reader calls them.
   const placed = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods)
@@ -79,7 +79,7 @@ ${description === undefined ? '' : html`<p>${markdown(description)}</p>`}
 ${parameters.length === 0 ? '' : html`<h4>Parameters</h4><dl>${parameters.map(parameter)}</dl>`}
 ${body === undefined ? '' : html`<h4>Body${requestBody?.required ? '' : ' (optional)'}</h4>${fields(body.schema)}${examples(operation, method, path, body)}`}
 <h4>Answers</h4>
-${Object.entries(responses).map(([status, answer]) => answerOf(status, answer))}
+${Object.entries(responses).map(([status, answer]) => getAnswer(status, answer))}
 </article>
 `
 }
@@ -107,7 +107,7 @@ function examples({ security }: Operation, method: string, path: string, { examp
   })
 }
 
-function answerOf(status: string, { description, headers, content = {} }: ResponseDoc): Markup {
+function getAnswer(status: string, { description, headers, content = {} }: ResponseDoc): Markup {
   return html`<details class="answer"><summary><span class="status s${status[0] ?? ''}">${status}</span> ${markdown(description)}</summary>
 ${Object.entries(content).map(
   ([type, { schema, example }]) => html`<p class="type"><code>${type}</code></p>${fields(schema)}
@@ -120,37 +120,37 @@ ${example === undefined || typeof example === 'string' ? '' : html`<pre tabindex
 /** Describes a schema: its fields if it is an object, otherwise its type. */
 function fields(schema: JsonSchema): Markup {
   const properties = Object.entries(schema.properties ?? {})
-  if (properties.length === 0) return html`<p>${typeOf(schema)}</p>`
+  if (properties.length === 0) return html`<p>${getType(schema)}</p>`
   return html`<dl>${properties.map(([name, property]) => field(name, schema.required?.includes(name) ?? false, property))}</dl>`
 }
 
 function field(name: string, required: boolean, schema: JsonSchema, place: string | null = null): Markup {
-  const inner = innerOf(schema)
+  const inner = findInner(schema)
   return html`<dt><code>${name}</code>${required ? html` <span class="required">required</span>` : ''}</dt>
-<dd>${place === null ? '' : html`<span class="place">${place}</span> `}<span class="type">${typeOf(schema)}</span>${
+<dd>${place === null ? '' : html`<span class="place">${place}</span> `}<span class="type">${getType(schema)}</span>${
     schema.description === undefined ? '' : html` · ${markdown(schema.description)}`
   }${inner === null ? '' : html`<details><summary>fields</summary>${fields(inner)}</details>`}</dd>`
 }
 
 /** Returns the unnamed object that a field contains, directly or in a list. */
-function innerOf(schema: JsonSchema): JsonSchema | null {
+function findInner(schema: JsonSchema): JsonSchema | null {
   if (schema.properties !== undefined) return schema
-  if (schema.items !== undefined) return innerOf(schema.items)
-  const objects = (schema.anyOf ?? []).map(innerOf).filter(inner => inner !== null)
+  if (schema.items !== undefined) return findInner(schema.items)
+  const objects = (schema.anyOf ?? []).map(findInner).filter(inner => inner !== null)
   return objects.length === 1 ? (objects[0] ?? null) : null
 }
 
-function typeOf(schema: JsonSchema): Markup {
+function getType(schema: JsonSchema): Markup {
   if (schema.$ref !== undefined) {
     const name = schema.$ref.split('/').at(-1) ?? ''
     return html`<a href="#${name}">${name}</a>`
   }
-  if (schema.contentSchema !== undefined) return html`JSON: ${typeOf(schema.contentSchema)}`
+  if (schema.contentSchema !== undefined) return html`JSON: ${getType(schema.contentSchema)}`
   if (schema.const !== undefined) return html`<code>${JSON.stringify(schema.const)}</code>`
-  if (schema.enum !== undefined) return listed(schema.enum.map(one => html`<code>${JSON.stringify(one)}</code>`))
-  if (schema.anyOf !== undefined) return listed(schema.anyOf.map(typeOf))
-  if (schema.type === 'array') return html`list of ${schema.items === undefined ? 'values' : typeOf(schema.items)}`
-  const bounds = boundsOf(schema)
+  if (schema.enum !== undefined) return listed(schema.enum.map(item => html`<code>${JSON.stringify(item)}</code>`))
+  if (schema.anyOf !== undefined) return listed(schema.anyOf.map(getType))
+  if (schema.type === 'array') return html`list of ${schema.items === undefined ? 'values' : getType(schema.items)}`
+  const bounds = getBounds(schema)
   return html`${schema.format ?? schema.type ?? 'any value'}${bounds === '' ? '' : html` <span class="bounds">${bounds}</span>`}`
 }
 
@@ -165,7 +165,7 @@ const boundNames = [
   ['minProperties', 'maxProperties', ' fields'],
 ] as const
 
-function boundsOf(schema: JsonSchema): string {
+function getBounds(schema: JsonSchema): string {
   for (const [least, most, unit] of boundNames) {
     const [from, to] = [schema[least], schema[most]]
     if (from !== undefined && to !== undefined) return `${from} to ${to}${unit}`

@@ -3,16 +3,16 @@ import { Elysia } from 'elysia'
 import { pageHeaders } from '../pages.ts'
 import { policies, withRouteDocs } from '../route-docs.ts'
 import { strictObject, text } from '../schemas.ts'
-import { documentOf, type RouteEntry } from './document.ts'
-import { pageOf } from './page.ts'
+import { getDocument, type RouteEntry } from './document.ts'
+import { getPage } from './page.ts'
 
 /**
  * `GET /openapi.json`, and the same as a page at `/docs`. Built at the first request, when all routes are registered.
  */
 export function reference(version: string, routes: () => readonly RouteEntry[]) {
   const written = once(() => {
-    const document = documentOf(version, routes())
-    return { json: JSON.stringify(document), page: pageOf(document) }
+    const document = getDocument(version, routes())
+    return { json: JSON.stringify(document), page: getPage(document) }
   })
   return new Elysia({ name: 'reference' })
     .get(

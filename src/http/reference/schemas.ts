@@ -60,13 +60,13 @@ export function createSchemas(): Schemas {
   const bare = (schema: JsonSchema, direction: Direction): JsonSchema => {
     const { title, anyOf, items, properties, patternProperties, additionalProperties, ...rest } = schema
     const each = (schemas: Readonly<Record<string, JsonSchema>>) =>
-      Object.fromEntries(Object.entries(schemas).map(([key, one]) => [key, plain(one, direction)]))
+      Object.fromEntries(Object.entries(schemas).map(([key, jsonSchema]) => [key, plain(jsonSchema, direction)]))
     const closed = typeof additionalProperties === 'boolean' && (additionalProperties || direction === 'asked')
     const [anyName, ...otherNames] = Object.entries(patternProperties ?? {})
     const isOpenRecord = anyName?.[0] === '^(.*)$' && otherNames.length === 0
     return {
       ...Object.fromEntries(Object.entries(rest).filter(([key]) => !ours.has(key))),
-      ...(anyOf === undefined ? {} : choice(anyOf, one => plain(one, direction))),
+      ...(anyOf === undefined ? {} : choice(anyOf, jsonSchema => plain(jsonSchema, direction))),
       ...(items === undefined ? {} : { items: plain(items, direction) }),
       ...(properties === undefined ? {} : { properties: each(properties) }),
       ...(closed ? { additionalProperties } : {}),
@@ -95,20 +95,20 @@ function choice(members: readonly JsonSchema[], plain: (schema: JsonSchema) => J
 }
 
 /** Returns a value that fits the schema: its own example if it has one, otherwise the simplest value. */
-export function sampleOf(schema: JsonSchema): unknown {
+export function getSample(schema: JsonSchema): unknown {
   if (schema.examples !== undefined) return schema.examples[0]
   if (schema.const !== undefined) return schema.const
   if (schema.enum !== undefined) return schema.enum[0]
-  if (schema.anyOf?.[0] !== undefined) return sampleOf(schema.anyOf[0])
+  if (schema.anyOf?.[0] !== undefined) return getSample(schema.anyOf[0])
   switch (schema.type) {
     case 'object':
       return Object.fromEntries(
         Object.entries(schema.properties ?? {})
           .filter(([name]) => schema.required?.includes(name))
-          .map(([name, property]) => [name, sampleOf(property)]),
+          .map(([name, property]) => [name, getSample(property)]),
       )
     case 'array':
-      return schema.items === undefined || schema.maxItems === 0 ? [] : [sampleOf(schema.items)]
+      return schema.items === undefined || schema.maxItems === 0 ? [] : [getSample(schema.items)]
     case 'string':
       return '…'
     case 'integer':

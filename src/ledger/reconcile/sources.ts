@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { allPartitions, counterFormat, keysOf, partitionOf, script } from '../../core/limits/redis.ts'
+import { allPartitions, counterFormat, getKeys, getPartition, script } from '../../core/limits/redis.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
 import type { Redis } from '../../database/redis.ts'
 import { decodeLine } from '../journal.ts'
@@ -22,7 +22,7 @@ export function journalSource(directory: string) {
         counted: [],
         waiting: segments.flatMap(segment => segment.records),
         refused: aside.records,
-        damagedLines: [...segments, aside].reduce((sum, one) => sum + one.damaged, 0),
+        damagedLines: [...segments, aside].reduce((sum, item) => sum + item.damaged, 0),
       }
     },
   } satisfies UsageSource
@@ -63,7 +63,7 @@ export function redisSource(redis: Redis): UsageSource {
       const counted: Counted[] = []
       const found: (UsageRecord | null)[] = []
       for (const partition of allPartitions) {
-        const own = accountIds.filter(accountId => partitionOf(accountId) === partition)
+        const own = accountIds.filter(accountId => getPartition(accountId) === partition)
         // At least one round, for waiting records of other accounts.
         for (let at = 0; at === 0 || at < own.length; at += accountsAtOnce) {
           const part = await readPart(redis, partition, own.slice(at, at + accountsAtOnce))
@@ -106,7 +106,7 @@ return reply
 
 /** Reads these accounts' counters and all records of their partition; null = an entry that is not a record. */
 async function readPart(redis: Redis, partition: number, accountIds: readonly string[]) {
-  const keys = keysOf(partition)
+  const keys = getKeys(partition)
   const reply = await redis.evaluate(
     readingScript,
     [keys.epoch, keys.stream, ...accountIds.map(keys.account)],

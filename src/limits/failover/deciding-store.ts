@@ -38,7 +38,7 @@ export class DecidingStore {
    * can end; `giveUp` runs if a call was made and none replied in time. Throws `service_unavailable`.
    */
   async decided<T>(call: {
-    readonly ask: (epoch: Epoch) => Promise<Numbers>
+    readonly send: (epoch: Epoch) => Promise<Numbers>
     readonly take: (reply: Numbers) => T
     readonly giveUp: () => void
   }): Promise<T> {
@@ -54,7 +54,7 @@ export class DecidingStore {
         throw undecided('neither store decides')
       }
       isAsked = true
-      const reply = await this.reply(epoch, () => call.ask(epoch))
+      const reply = await this.reply(epoch, () => call.send(epoch))
       // A reply after the end of its epoch is unknown to the new deciding store.
       if (reply !== null && authority.current === epoch && (authority.isFresh() || (await authority.holds(epoch))))
         return call.take(reply)
@@ -67,10 +67,10 @@ export class DecidingStore {
   }
 
   /** Returns the reply of the deciding store; null = it was too late, or its epoch has ended. */
-  async reply<T>(epoch: Epoch, ask: () => Promise<T>): Promise<T | null> {
+  async reply<T>(epoch: Epoch, send: () => Promise<T>): Promise<T | null> {
     const { authority } = this.deps
     try {
-      return await ask()
+      return await send()
     } catch (cause) {
       if (cause instanceof StaleEpoch) authority.stale(epoch)
       else if (cause instanceof RedisUnavailableError || epoch.holder === 'postgres') authority.hurry()
@@ -80,7 +80,7 @@ export class DecidingStore {
   }
 
   /** Releases a reservation whose record is durable, under whichever epoch is open, until its lease has expired. */
-  async release(seat: Reservation, spent: DailyUsage, hasCheckpoint: boolean): Promise<boolean> {
+  async release(reservation: Reservation, spent: DailyUsage, hasCheckpoint: boolean): Promise<boolean> {
     const { authority, postgres, redis, monotonic, leaseMs } = this.deps
     const until = monotonic() + leaseMs
     while (monotonic() < until) {
@@ -88,8 +88,8 @@ export class DecidingStore {
       if (epoch === null) return false
       const done = await this.reply(epoch, async () => {
         if (epoch.holder === 'redis')
-          await redis.settle(epoch, seat, { spent, record: '', hasCheckpoint, hasScopes: true })
-        else await postgres.settle(epoch, seat.requestId, spent)
+          await redis.settle(epoch, reservation, { spent, record: '', hasCheckpoint, hasScopes: true })
+        else await postgres.settle(epoch, reservation.requestId, spent)
         return true
       }).catch(() => null)
       if (done !== null && authority.current === epoch) return true

@@ -6,11 +6,11 @@
  */
 
 import { type Limits, zeroLimits } from '../../core/limits/plans.ts'
-import { allPartitions, partitionOf } from '../../core/limits/redis.ts'
+import { allPartitions, getPartition } from '../../core/limits/redis.ts'
 import { noScopes } from '../../core/limits/scopes.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
 import { type DailyUsage, nothing, type UsageRecord } from '../../core/usage/usage-record.ts'
-import { type CheckpointBatch, createProgressNotes, type NotesStore } from '../checkpoint-batch.ts'
+import { type CheckpointBatch, createProgressLog, type NotesStore } from '../checkpoint-batch.ts'
 import { type RecordJournal, untilDurable, writeDurably } from '../durable-record.ts'
 import type { Epoch } from '../epoch.ts'
 import type {
@@ -25,11 +25,11 @@ import type {
 } from '../meter.ts'
 import type { LimitDatabase, LimitRedis } from '../ports.ts'
 import { createPostgresStore } from '../postgres/store.ts'
-import { afterRelease, afterSettlement, createStandings, untouched } from '../quota-status-cache.ts'
+import { afterRelease, afterSettlement, createStatusCache, untouched } from '../quota-status-cache.ts'
 import { createRedisStore, type RedisSettlement, type RedisStore } from '../redis/store.ts'
-import { createKeptRecords, type UnshippedRecords } from '../redis/unshipped-records.ts'
-import { cachedStatusOf, decisionOf, type Numbers } from '../reply.ts'
-import { recordOf, spentBy } from '../settled-record.ts'
+import { createUnshippedRecords, type UnshippedRecords } from '../redis/unshipped-records.ts'
+import { getCachedStatus, getDecision, type Numbers } from '../reply.ts'
+import { getRecord, spentBy } from '../settled-record.ts'
 import { DecidingStore } from './deciding-store.ts'
 import { LeaseUpkeep } from './lease-upkeep.ts'
 import { type AuthorityOptions, LimitAuthority } from './limit-authority.ts'
@@ -67,9 +67,9 @@ const abandonedAfterMs = 1_500
 const unreserved = { outputCap: 0, reservedTokens: 0, reservedMicrocents: 0 }
 
 export class FailoverMeter implements Meter {
-  readonly kept: UnshippedRecords = createKeptRecords()
+  readonly kept: UnshippedRecords = createUnshippedRecords()
   private readonly requests: OpenRequests
-  private readonly standings
+  private readonly statusCache
   private readonly notes: CheckpointBatch
   private readonly redisStore: RedisStore
   private readonly store: DecidingStore
@@ -78,8 +78,8 @@ export class FailoverMeter implements Meter {
   constructor(private readonly options: FailoverOptions) {
     const { redis, database, clock, journal, gatewayId, time, leaseMs = defaultLeaseMs } = options
     const { monotonic } = clock
-    this.standings = createStandings(clock)
-    this.notes = createProgressNotes(options.checkpoints)
+    this.statusCache = createStatusCache(clock)
+    this.notes = createProgressLog(options.checkpoints)
     this.requests = new OpenRequests(clock.now, () => journal.waiting())
     const postgres = createPostgresStore({ database, gatewayId, leaseMs, time })
     this.redisStore = createRedisStore({
@@ -135,10 +135,11 @@ export class FailoverMeter implements Meter {
 
   async admit(request: AdmissionRequest): Promise<Admission> {
     const { requestId, accountId, limits } = request
-    const before = this.requests.lease(requestId) ?? this.requests.settledSeat(requestId)
-    if (before !== undefined) return { admitted: true, seat: before.seat, standing: this.status(accountId, limits) }
+    const before = this.requests.lease(requestId) ?? this.requests.settledReservation(requestId)
+    if (before !== undefined)
+      return { admitted: true, reservation: before.reservation, quotaStatus: this.status(accountId, limits) }
     return this.store.decided({
-      ask: epoch => this.store.of(epoch).admit(epoch, request),
+      send: epoch => this.store.of(epoch).admit(epoch, request),
       take: reply => this.noted(request, reply),
       giveUp: () => this.abandon(request),
     })
@@ -146,10 +147,10 @@ export class FailoverMeter implements Meter {
 
   check(request: AdmissionRequest): Promise<LimitReached | null> {
     return this.store.decided({
-      ask: epoch => this.store.of(epoch).check(epoch, request),
+      send: epoch => this.store.of(epoch).check(epoch, request),
       take: reply => {
-        const { code, scope, retryAfterMs, noted } = decisionOf(request, reply, this.options.clock.now())
-        this.standings.note(request.accountId, noted)
+        const { code, scope, retryAfterMs, noted } = getDecision(request, reply, this.options.clock.now())
+        this.statusCache.note(request.accountId, noted)
         return code === null ? null : { code, scope, retryAfterMs }
       },
       giveUp: () => {},
@@ -158,52 +159,58 @@ export class FailoverMeter implements Meter {
 
   loadStatus(accountId: string, limits: Limits): Promise<QuotaStatus> {
     return this.store.decided({
-      ask: epoch => this.store.of(epoch).status(epoch, accountId),
+      send: epoch => this.store.of(epoch).status(epoch, accountId),
       take: reply => {
-        this.standings.note(accountId, cachedStatusOf(reply, this.options.clock.now()))
+        this.statusCache.note(accountId, getCachedStatus(reply, this.options.clock.now()))
         return this.status(accountId, limits)
       },
       giveUp: () => {},
     })
   }
 
-  async raise(seat: Reservation, reservedTokens: number, reservedMicrocents: number): Promise<Reservation | null> {
-    const held = this.requests.lease(seat.requestId)
+  async raise(
+    reservation: Reservation,
+    reservedTokens: number,
+    reservedMicrocents: number,
+  ): Promise<Reservation | null> {
+    const held = this.requests.lease(reservation.requestId)
     const epoch = this.authority.current
     if (held === undefined || epoch === null) return null
     const wanted = { tokens: reservedTokens, microcents: reservedMicrocents }
-    const reply = await this.store.reply(epoch, () => this.store.of(epoch).raise(epoch, seat, held, wanted))
+    const reply = await this.store.reply(epoch, () => this.store.of(epoch).raise(epoch, reservation, held, wanted))
     if (reply === null || this.authority.current !== epoch) return null
     const [, tokens, microcents, dayTokens, dayMicrocents] = reply
-    held.seat = { ...held.seat, reservedTokens: tokens, reservedMicrocents: microcents }
-    const noted = this.standings.last(seat.accountId)
-    if (noted !== null) this.standings.note(seat.accountId, { ...noted, tokens: dayTokens, microcents: dayMicrocents })
-    return held.seat
+    held.reservation = { ...held.reservation, reservedTokens: tokens, reservedMicrocents: microcents }
+    const noted = this.statusCache.last(reservation.accountId)
+    if (noted !== null)
+      this.statusCache.note(reservation.accountId, { ...noted, tokens: dayTokens, microcents: dayMicrocents })
+    return held.reservation
   }
 
   async settle(settlement: Settlement): Promise<QuotaStatus> {
-    const { requestId, accountId } = settlement.seat
+    const { requestId, accountId } = settlement.reservation
     const held = this.requests.lease(requestId)
-    const before = this.requests.settledSeat(requestId)
+    const before = this.requests.settledReservation(requestId)
     if (held === undefined && before !== undefined) {
       await untilDurable(this.options.journal, requestId)
       return this.status(accountId, before.limits)
     }
-    const seat = held?.seat ?? settlement.seat
+    const reservation = held?.reservation ?? settlement.reservation
     const limits = held?.limits ?? zeroLimits
-    const spent = spentBy(settlement, seat)
-    const record = recordOf(settlement.record, seat, spent)
+    const spent = spentBy(settlement, reservation)
+    const record = getRecord(settlement.record, reservation, spent)
     const hasCheckpoint = held === undefined || held.progress !== null
     const hasScopes = held === undefined || held.scopes.length > 0
     // First, so that no later renewal includes it and a second call settles nothing.
-    this.requests.close(seat, limits)
+    this.requests.close(reservation, limits)
     const epoch = this.authority.current
     const isInRedis =
-      epoch?.holder === 'redis' && (await this.settleInRedis(epoch, seat, { spent, record, hasCheckpoint, hasScopes }))
+      epoch?.holder === 'redis' &&
+      (await this.settleInRedis(epoch, reservation, { spent, record, hasCheckpoint, hasScopes }))
     if (!isInRedis) {
       await writeDurably(this.options.journal, record)
-      const released = this.store.release(seat, spent, hasCheckpoint).then(isReleased => {
-        if (isReleased) this.noteReleased(seat, spent)
+      const released = this.store.release(reservation, spent, hasCheckpoint).then(isReleased => {
+        if (isReleased) this.noteReleased(reservation, spent)
       })
       if (epoch?.holder === 'postgres') await Promise.race([released, Bun.sleep(releaseWaitMs)])
     }
@@ -224,15 +231,15 @@ export class FailoverMeter implements Meter {
       void this.store.release({ requestId, accountId, day, ...unreserved }, { tokens, microcents }, true)
   }
 
-  checkpoint(seat: Reservation, progress: () => InterimUsage): void {
-    const lease = this.requests.lease(seat.requestId)
+  checkpoint(reservation: Reservation, progress: () => InterimUsage): void {
+    const lease = this.requests.lease(reservation.requestId)
     if (lease === undefined) return
     lease.progress = progress
     lease.isDue = true
   }
 
-  standing(accountId: string, limits: Limits): QuotaStatus | null {
-    return this.standings.now(accountId, limits)
+  quotaStatus(accountId: string, limits: Limits): QuotaStatus | null {
+    return this.statusCache.now(accountId, limits)
   }
 
   /** Renews leases and writes checkpoints: `all`, or only those with a new checkpoint. Never throws. */
@@ -252,50 +259,55 @@ export class FailoverMeter implements Meter {
   }
 
   private status(accountId: string, limits: Limits): QuotaStatus {
-    return this.standings.now(accountId, limits) ?? untouched(limits)
+    return this.statusCache.now(accountId, limits) ?? untouched(limits)
   }
 
   private noted(request: AdmissionRequest, reply: Numbers): Admission {
     const { accountId, limits } = request
     const now = this.options.clock.now()
-    const { code, scope, retryAfterMs, seat, noted } = decisionOf(request, reply, now)
-    this.standings.note(accountId, noted)
-    const standing = this.status(accountId, limits)
-    if (code !== null) return { admitted: false, code, scope, retryAfterMs, standing }
-    this.requests.add(seat, limits, request.scopes ?? noScopes)
+    const { code, scope, retryAfterMs, reservation, noted } = getDecision(request, reply, now)
+    this.statusCache.note(accountId, noted)
+    const quotaStatus = this.status(accountId, limits)
+    if (code !== null) return { admitted: false, code, scope, retryAfterMs, quotaStatus }
+    this.requests.add(reservation, limits, request.scopes ?? noScopes)
     this.upkeep.opened()
-    return { admitted: true, seat, standing }
+    return { admitted: true, reservation, quotaStatus }
   }
 
   /**
    * Releases a late admission that may still be executed, or belongs to an ended epoch, since no instance renews it.
    */
   private abandon({ requestId, accountId }: AdmissionRequest): void {
-    const seat = { requestId, accountId, day: formatDay(this.options.clock.now()), ...unreserved }
-    void Bun.sleep(abandonedAfterMs).then(() => this.store.release(seat, nothing, false))
+    const reservation = { requestId, accountId, day: formatDay(this.options.clock.now()), ...unreserved }
+    void Bun.sleep(abandonedAfterMs).then(() => this.store.release(reservation, nothing, false))
   }
 
   /** Returns false if Redis did not confirm. It may have settled nevertheless. */
   private async settleInRedis(
     epoch: Epoch,
-    seat: Reservation,
+    reservation: Reservation,
     end: Omit<RedisSettlement, 'record'> & { readonly record: UsageRecord },
   ) {
-    const { accountId } = seat
+    const { accountId } = reservation
     const { record } = end
     const written = { ...end, record: JSON.stringify(record) }
-    const settled = await this.store.reply(epoch, () => this.redisStore.settle(epoch, seat, written)).catch(() => null)
+    const settled = await this.store
+      .reply(epoch, () => this.redisStore.settle(epoch, reservation, written))
+      .catch(() => null)
     // Without a reservation the request was settled elsewhere, perhaps to a checkpoint. The ledger keeps the truer
     // record.
     if (settled === null || !settled.isKnown) return false
-    if (settled.entryId !== '') this.kept.add(partitionOf(accountId), settled.entryId, record)
-    this.standings.note(accountId, afterSettlement(this.standings.last(accountId), settled, this.options.clock.now()))
+    if (settled.entryId !== '') this.kept.add(getPartition(accountId), settled.entryId, record)
+    this.statusCache.note(
+      accountId,
+      afterSettlement(this.statusCache.last(accountId), settled, this.options.clock.now()),
+    )
     return true
   }
 
-  private noteReleased(seat: Reservation, spent: DailyUsage): void {
-    const noted = this.standings.last(seat.accountId)
-    if (noted !== null) this.standings.note(seat.accountId, afterRelease(noted, seat, spent))
+  private noteReleased(reservation: Reservation, spent: DailyUsage): void {
+    const noted = this.statusCache.last(reservation.accountId)
+    if (noted !== null) this.statusCache.note(reservation.accountId, afterRelease(noted, reservation, spent))
   }
 
   /** Copies the records that are only in Redis' stream into the journal. */

@@ -9,7 +9,7 @@ import type { Epoch } from '../epoch.ts'
 import type { InterimUsage, Reservation } from '../meter.ts'
 import type { PostgresStore } from '../postgres/store.ts'
 import type { RedisStore } from '../redis/store.ts'
-import { recordOf, spentBy } from '../settled-record.ts'
+import { getRecord, spentBy } from '../settled-record.ts'
 import type { Lease, OpenRequests } from './open-requests.ts'
 
 type UpkeepDeps = {
@@ -56,7 +56,7 @@ export class LeaseUpkeep {
     for (const lease of requests.leases()) {
       if (!lease.isDue || lease.progress === null) continue
       lease.isDue = false
-      notes.keep(lease.seat, lease.progress)
+      notes.keep(lease.reservation, lease.progress)
     }
     if (all && epoch !== null) await postgres.renew(requests.requestIds()).catch(() => {})
   }
@@ -82,8 +82,8 @@ export class LeaseUpkeep {
     const due = new Map<string, Lease[]>()
     for (const lease of this.deps.requests.leases()) {
       if (!all && !lease.isDue) continue
-      const ofAccount = due.get(lease.seat.accountId)
-      if (ofAccount === undefined) due.set(lease.seat.accountId, [lease])
+      const ofAccount = due.get(lease.reservation.accountId)
+      if (ofAccount === undefined) due.set(lease.reservation.accountId, [lease])
       else ofAccount.push(lease)
     }
     await Promise.all([...due].map(([accountId, leases]) => this.renewAccount(epoch, accountId, leases)))
@@ -91,21 +91,21 @@ export class LeaseUpkeep {
 
   private async renewAccount(epoch: Epoch, accountId: string, leases: readonly Lease[]): Promise<void> {
     const written = leases.filter(lease => lease.isDue && lease.progress !== null)
-    const pairs = leases.flatMap(({ seat, isDue, progress }) => [
-      seat.requestId,
-      isDue && progress !== null ? checkpointText(seat, progress()) : '',
+    const pairs = leases.flatMap(({ reservation, isDue, progress }) => [
+      reservation.requestId,
+      isDue && progress !== null ? checkpointText(reservation, progress()) : '',
     ])
     for (const lease of written) lease.isDue = false
     try {
       await this.deps.redis.renew(epoch, accountId, pairs)
-      for (const { seat } of written) this.deps.notes.forget(seat.requestId)
+      for (const { reservation } of written) this.deps.notes.forget(reservation.requestId)
     } catch {
       for (const lease of written) lease.isDue = true
     }
   }
 }
 
-function checkpointText(seat: Reservation, used: InterimUsage): string {
-  const spent = spentBy(used, seat)
-  return `${Math.round(spent.tokens)}:${Math.round(spent.microcents)}:${JSON.stringify(recordOf(used.record, seat, spent))}`
+function checkpointText(reservation: Reservation, used: InterimUsage): string {
+  const spent = spentBy(used, reservation)
+  return `${Math.round(spent.tokens)}:${Math.round(spent.microcents)}:${JSON.stringify(getRecord(used.record, reservation, spent))}`
 }

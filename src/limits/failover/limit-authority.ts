@@ -281,7 +281,7 @@ export class LimitAuthority {
     if (registered === null) return
     this.registeredFor = epoch
     // Accounts that Redis has already loaded do not have these requests, nor would they count their usage.
-    if (registered.isOpen && holder === 'redis' && all.some(one => one.isOpen))
+    if (registered.isOpen && holder === 'redis' && all.some(item => item.isOpen))
       await this.change(epoch, 'redis', 'an instance with open requests registered late')
   }
 

@@ -3,15 +3,15 @@
  * minute. From these, another store can count this instance's usage after an outage.
  */
 import type { Limits } from '../../core/limits/plans.ts'
-import { type Scope, scopeNamesOf } from '../../core/limits/scopes.ts'
+import { getScopeNames, type Scope } from '../../core/limits/scopes.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
-import { nothing, spentOf, type UsageRecord } from '../../core/usage/usage-record.ts'
+import { getSpent, nothing, type UsageRecord } from '../../core/usage/usage-record.ts'
 import type { InterimUsage, Reservation } from '../meter.ts'
 import type { Registered } from '../postgres/store.ts'
-import { createSettledSeats } from '../settled-reservations.ts'
+import { createSettledReservations } from '../settled-reservations.ts'
 
 export type Lease = {
-  seat: Reservation
+  reservation: Reservation
   readonly limits: Limits
   readonly scopes: readonly Scope[]
   readonly admittedAt: number
@@ -25,7 +25,7 @@ const maximumRecent = 200_000
 
 export class OpenRequests {
   private readonly open = new Map<string, Lease>()
-  private readonly settled = createSettledSeats()
+  private readonly settled = createSettledReservations()
   /** Admissions of the last minute, oldest first. */
   private recent: RecentAdmission[] = []
 
@@ -48,23 +48,23 @@ export class OpenRequests {
   }
 
   /** Returns the reservation and limits of a settled request; undefined = unknown. */
-  settledSeat(requestId: string): ReturnType<typeof this.settled.get> {
+  settledReservation(requestId: string): ReturnType<typeof this.settled.get> {
     return this.settled.get(requestId)
   }
 
   /** Adds an admitted request, once. */
-  add(seat: Reservation, limits: Limits, scopes: readonly Scope[]): void {
-    const { requestId, accountId } = seat
+  add(reservation: Reservation, limits: Limits, scopes: readonly Scope[]): void {
+    const { requestId, accountId } = reservation
     if (this.open.has(requestId)) return
     const now = this.now()
-    this.open.set(requestId, { seat, limits, scopes, admittedAt: now, progress: null, isDue: false })
+    this.open.set(requestId, { reservation, limits, scopes, admittedAt: now, progress: null, isDue: false })
     this.recent.push({ requestId, accountId, scopes, at: now })
   }
 
   /** Moves a request to the settled ones. */
-  close(seat: Reservation, limits: Limits): void {
-    this.open.delete(seat.requestId)
-    this.settled.set(seat.requestId, { seat, limits })
+  close(reservation: Reservation, limits: Limits): void {
+    this.open.delete(reservation.requestId)
+    this.settled.set(reservation.requestId, { reservation, limits })
   }
 
   /** Forgets admissions that are older than a minute. */
@@ -86,23 +86,30 @@ export class OpenRequests {
       void rows.set(row.requestId, { ...row, outputCap: 0, isOpen: false })
     this.forgetOld()
     for (const { requestId, accountId, scopes, at } of this.recent)
-      addEnded({ requestId, accountId, day: formatDay(at), ...nothing, ageMs: now - at, scopes: namesOf(scopes) })
+      addEnded({ requestId, accountId, day: formatDay(at), ...nothing, ageMs: now - at, scopes: getNames(scopes) })
     for (const record of this.waiting()) {
       const { request_id: requestId, account_id: accountId, at_ms } = record
       const ageMs = rows.get(requestId)?.ageMs ?? now - at_ms
-      addEnded({ requestId, accountId, day: formatDay(at_ms), ...spentOf(record), ageMs, scopes: scopeNamesOf(record) })
+      addEnded({
+        requestId,
+        accountId,
+        day: formatDay(at_ms),
+        ...getSpent(record),
+        ageMs,
+        scopes: getScopeNames(record),
+      })
     }
-    for (const { seat, scopes, admittedAt } of this.open.values())
-      rows.set(seat.requestId, {
-        requestId: seat.requestId,
-        accountId: seat.accountId,
-        day: seat.day,
-        tokens: seat.reservedTokens,
-        microcents: seat.reservedMicrocents,
-        outputCap: seat.outputCap,
+    for (const { reservation, scopes, admittedAt } of this.open.values())
+      rows.set(reservation.requestId, {
+        requestId: reservation.requestId,
+        accountId: reservation.accountId,
+        day: reservation.day,
+        tokens: reservation.reservedTokens,
+        microcents: reservation.reservedMicrocents,
+        outputCap: reservation.outputCap,
         isOpen: true,
         ageMs: now - admittedAt,
-        scopes: namesOf(scopes),
+        scopes: getNames(scopes),
       })
     return [...rows.values()]
   }
@@ -115,4 +122,4 @@ type RecentAdmission = {
   readonly at: number
 }
 
-const namesOf = (scopes: readonly Scope[]) => scopes.map(({ name }) => name)
+const getNames = (scopes: readonly Scope[]) => scopes.map(({ name }) => name)

@@ -14,8 +14,8 @@ import { countInScopes, type ScopeCounters } from './scopes.ts'
 export type LocalAccount = {
   readonly requests: SlidingWindowLog
   /** In order of admission. */
-  readonly seats: Map<string, Held>
-  lapsedSeats: number
+  readonly reservations: Map<string, Held>
+  lapsedReservations: number
   readonly days: Map<number, Counters>
   /** Limited keys and tags, by name. */
   readonly scopes: Map<string, ScopeCounters>
@@ -32,8 +32,8 @@ const leaseMs = 15 * minuteMs
 export function newAccount(day: number, spent: DailyUsage, now: number): LocalAccount {
   return {
     requests: createWindowLog(minuteMs),
-    seats: new Map(),
-    lapsedSeats: 0,
+    reservations: new Map(),
+    lapsedReservations: 0,
     days: new Map([[day, { ...spent }]]),
     scopes: new Map(),
     usedAt: now,
@@ -42,42 +42,45 @@ export function newAccount(day: number, spent: DailyUsage, now: number): LocalAc
 
 /** Releases reservations of requests that never ended, long after the longest request, with what they reserve. */
 export function releaseExpired(account: LocalAccount, now: number): void {
-  for (const held of account.seats.values()) {
+  for (const held of account.reservations.values()) {
     if (held.lapsed) continue
     if (held.admittedAt > now - leaseMs) return
     held.lapsed = true
-    account.lapsedSeats++
+    account.lapsedReservations++
     releaseReserved(account, held, nothing)
   }
 }
 
 /** Replaces what a request reserves by `spent`, in the counters of the account and of its scopes. */
-export function releaseReserved(account: LocalAccount, { seat, scopes }: Held, spent: DailyUsage): void {
-  const more = { tokens: spent.tokens - seat.reservedTokens, microcents: spent.microcents - seat.reservedMicrocents }
-  addUsage(account, { seat, scopes }, more)
+export function releaseReserved(account: LocalAccount, { reservation, scopes }: Held, spent: DailyUsage): void {
+  const more = {
+    tokens: spent.tokens - reservation.reservedTokens,
+    microcents: spent.microcents - reservation.reservedMicrocents,
+  }
+  addUsage(account, { reservation, scopes }, more)
   countInScopes(account.scopes, scopes, { open: -1 })
 }
 
 /** Adds to the counters of a request's day: those of its account and of its scopes. */
 export function addUsage(
   account: LocalAccount,
-  { seat, scopes }: Pick<Held, 'seat' | 'scopes'>,
+  { reservation, scopes }: Pick<Held, 'reservation' | 'scopes'>,
   more: DailyUsage,
 ): void {
-  const counters = countersOf(account, seat.day)
+  const counters = getCounters(account, reservation.day)
   counters.tokens += more.tokens
   counters.microcents += more.microcents
-  countInScopes(account.scopes, scopes, { day: seat.day, more })
+  countInScopes(account.scopes, scopes, { day: reservation.day, more })
 }
 
 /**
  * Returns the counters of a day. A new day starts at 0. Earlier days are removed when no reservation can settle on
  * them.
  */
-export function countersOf(account: LocalAccount, day: number): Counters {
+export function getCounters(account: LocalAccount, day: number): Counters {
   const counters = account.days.get(day)
   if (counters !== undefined) return counters
-  const held = new Set([...account.seats.values()].map(one => one.seat.day))
+  const held = new Set([...account.reservations.values()].map(reservation => reservation.reservation.day))
   for (const earlier of account.days.keys()) if (!held.has(earlier)) account.days.delete(earlier)
   const fresh = { tokens: 0, microcents: 0 }
   account.days.set(day, fresh)
@@ -86,10 +89,10 @@ export function countersOf(account: LocalAccount, day: number): Counters {
 
 /** Returns the number of open reservations. */
 export function countOpenReservations(account: LocalAccount): number {
-  return account.seats.size - account.lapsedSeats
+  return account.reservations.size - account.lapsedReservations
 }
 
-export function standingOf(account: LocalAccount, limits: Limits, now: number): QuotaStatus {
+export function getQuotaStatus(account: LocalAccount, limits: Limits, now: number): QuotaStatus {
   const counters = account.days.get(formatDay(now))
   return {
     requests: {
@@ -106,7 +109,7 @@ export function standingOf(account: LocalAccount, limits: Limits, now: number): 
       limit: limits.dailyCostMicrocents,
       remaining: left(limits.dailyCostMicrocents, counters?.microcents ?? 0),
     },
-    seats: {
+    reservations: {
       limit: limits.concurrentRequests,
       remaining: left(limits.concurrentRequests, countOpenReservations(account)),
     },

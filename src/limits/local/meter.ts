@@ -7,23 +7,23 @@
  */
 
 import { zeroLimits } from '../../core/limits/plans.ts'
-import { counterNameOf, noScopes, type ScopeUsage } from '../../core/limits/scopes.ts'
+import { getCounterName, noScopes, type ScopeUsage } from '../../core/limits/scopes.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
 import { type DailyUsage, nothing } from '../../core/usage/usage-record.ts'
-import { type CheckpointBatch, createProgressNotes, type NotesStore } from '../checkpoint-batch.ts'
+import { type CheckpointBatch, createProgressLog, type NotesStore } from '../checkpoint-batch.ts'
 import { journalGone, type RecordJournal, untilDurable, writeDurably } from '../durable-record.ts'
 import type { Admission, AdmissionRequest, LimitReached, Meter, Reservation } from '../meter.ts'
-import { recordOf, spentBy } from '../settled-record.ts'
-import { createSettledSeats } from '../settled-reservations.ts'
+import { getRecord, spentBy } from '../settled-record.ts'
+import { createSettledReservations } from '../settled-reservations.ts'
 import {
   addUsage,
-  countersOf,
   countOpenReservations,
+  getCounters,
+  getQuotaStatus,
   type LocalAccount,
   newAccount,
   releaseExpired,
   releaseReserved,
-  standingOf,
 } from './account.ts'
 import { countInScopes, decideAdmission, newScope, scopesAllow, scopesToday } from './scopes.ts'
 
@@ -42,7 +42,7 @@ export type LocalMeterOptions = {
 export type LocalMeter = Meter &
   Pick<CheckpointBatch, 'flush'> & {
     /** Releases the reservation of a request without usage and without a record. */
-    release(seat: Pick<Reservation, 'requestId' | 'accountId'>): void
+    release(reservation: Pick<Reservation, 'requestId' | 'accountId'>): void
   }
 
 const idleMs = 10 * 60_000
@@ -58,8 +58,8 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
   const { clock, journal, seed, seedScopes = unused, checkpoints } = options
   const accounts = new Map<string, LocalAccount>()
   const seeding = new Map<string, Promise<LocalAccount>>()
-  const settled = createSettledSeats()
-  const notes = createProgressNotes(checkpoints)
+  const settled = createSettledReservations()
+  const notes = createProgressLog(checkpoints)
 
   const firstSight = (accountId: string): Promise<LocalAccount> => {
     const running = seeding.get(accountId)
@@ -81,13 +81,13 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
   /** Loads the account and the scopes of a request that this process does not count yet. */
   const load = async ({ accountId, scopes = noScopes }: AdmissionRequest): Promise<void> => {
     const account = accounts.get(accountId) ?? (await firstSight(accountId))
-    const missing = scopes.filter(scope => !account.scopes.has(counterNameOf(scope)))
+    const missing = scopes.filter(scope => !account.scopes.has(getCounterName(scope)))
     if (missing.length === 0) return
     const day = formatDay(clock.now())
     const names = missing.map(({ name }) => name)
     const seeded = new Map((await seedScopes(accountId, names, day)).map(({ name, ...used }) => [name, used]))
     for (const scope of missing) {
-      const counters = counterNameOf(scope)
+      const counters = getCounterName(scope)
       // Another request may have loaded it meanwhile, and counts in it.
       if (!account.scopes.has(counters))
         account.scopes.set(counters, newScope(seeded.get(scope.name) ?? unusedScope, day))
@@ -106,8 +106,8 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
     const { limits } = request
     const state = {
       requestsWaitMs: account.requests.waitUntilUnder(limits.requestsPerMinute, now),
-      freeSeats: limits.concurrentRequests - countOpenReservations(account),
-      used: countersOf(account, formatDay(now)),
+      freeReservations: limits.concurrentRequests - countOpenReservations(account),
+      used: getCounters(account, formatDay(now)),
     }
     return { account, decided: decideAdmission(request, state, scopes, now) }
   }
@@ -116,15 +116,15 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
     const now = clock.now()
     const { limits, requestId, accountId, scopes = noScopes } = request
     const known = accounts.get(accountId)
-    const before = known?.seats.get(requestId) ?? settled.get(requestId)
+    const before = known?.reservations.get(requestId) ?? settled.get(requestId)
     if (known !== undefined && before !== undefined)
-      return { admitted: true, seat: before.seat, standing: standingOf(known, limits, now) }
+      return { admitted: true, reservation: before.reservation, quotaStatus: getQuotaStatus(known, limits, now) }
     const made = decision(request, now)
     if (made === null) return null
     const { account, decided } = made
-    if ('code' in decided) return { admitted: false, ...decided, standing: standingOf(account, limits, now) }
+    if ('code' in decided) return { admitted: false, ...decided, quotaStatus: getQuotaStatus(account, limits, now) }
     const { outputCap, tokens, microcents } = decided
-    const seat: Reservation = {
+    const reservation: Reservation = {
       requestId,
       accountId,
       outputCap,
@@ -134,11 +134,11 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
     }
     account.requests.add(now)
     for (const scope of scopes)
-      if (scope.limits.requestsPerMinute !== null) account.scopes.get(counterNameOf(scope))?.requests.add(now)
+      if (scope.limits.requestsPerMinute !== null) account.scopes.get(getCounterName(scope))?.requests.add(now)
     countInScopes(account.scopes, scopes, { open: 1 })
-    addUsage(account, { seat, scopes }, decided)
-    account.seats.set(requestId, { seat, limits, scopes, admittedAt: now, progress: null, lapsed: false })
-    return { admitted: true, seat, standing: standingOf(account, limits, now) }
+    addUsage(account, { reservation, scopes }, decided)
+    account.reservations.set(requestId, { reservation, limits, scopes, admittedAt: now, progress: null, lapsed: false })
+    return { admitted: true, reservation, quotaStatus: getQuotaStatus(account, limits, now) }
   }
 
   /** Calls `decideNow` with everything loaded that the request counts in. Mostly at once. */
@@ -160,73 +160,73 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
         return made && { reached: 'code' in made.decided ? made.decided : null }
       }).then(({ reached }) => reached satisfies LimitReached | null),
 
-    raise(seat, reservedTokens, reservedMicrocents) {
-      const account = accounts.get(seat.accountId)
-      const held = account?.seats.get(seat.requestId)
+    raise(reservation, reservedTokens, reservedMicrocents) {
+      const account = accounts.get(reservation.accountId)
+      const held = account?.reservations.get(reservation.requestId)
       if (account === undefined || held === undefined || held.lapsed) return Promise.resolve(null)
-      const counters = countersOf(account, held.seat.day)
+      const counters = getCounters(account, held.reservation.day)
       const more = {
-        tokens: Math.max(0, reservedTokens - held.seat.reservedTokens),
-        microcents: Math.max(0, reservedMicrocents - held.seat.reservedMicrocents),
+        tokens: Math.max(0, reservedTokens - held.reservation.reservedTokens),
+        microcents: Math.max(0, reservedMicrocents - held.reservation.reservedMicrocents),
       }
       const { dailyTokens, dailyCostMicrocents } = held.limits
-      const scopes = scopesToday(account.scopes, held.scopes, held.seat.day)
+      const scopes = scopesToday(account.scopes, held.scopes, held.reservation.day)
       const isWithin =
         counters.tokens + more.tokens <= dailyTokens && counters.microcents + more.microcents <= dailyCostMicrocents
       if (!isWithin || scopes === null || !scopesAllow(scopes, more)) return Promise.resolve(null)
       addUsage(account, held, more)
-      held.seat = {
-        ...held.seat,
-        reservedTokens: held.seat.reservedTokens + more.tokens,
-        reservedMicrocents: held.seat.reservedMicrocents + more.microcents,
+      held.reservation = {
+        ...held.reservation,
+        reservedTokens: held.reservation.reservedTokens + more.tokens,
+        reservedMicrocents: held.reservation.reservedMicrocents + more.microcents,
       }
-      return Promise.resolve(held.seat)
+      return Promise.resolve(held.reservation)
     },
 
     async settle(settlement) {
-      const { accountId, requestId } = settlement.seat
-      const account = accounts.get(accountId) ?? newAccount(settlement.seat.day, nothing, clock.now())
-      const held = account.seats.get(requestId)
+      const { accountId, requestId } = settlement.reservation
+      const account = accounts.get(accountId) ?? newAccount(settlement.reservation.day, nothing, clock.now())
+      const held = account.reservations.get(requestId)
       if (held === undefined) {
         await untilDurable(journal, requestId)
-        return standingOf(account, settled.get(requestId)?.limits ?? zeroLimits, clock.now())
+        return getQuotaStatus(account, settled.get(requestId)?.limits ?? zeroLimits, clock.now())
       }
       // Removed first, so that any later failure leaves it released and settled once.
-      account.seats.delete(requestId)
-      settled.set(requestId, { seat: held.seat, limits: held.limits })
-      const spent = spentBy(settlement, held.seat)
+      account.reservations.delete(requestId)
+      settled.set(requestId, { reservation: held.reservation, limits: held.limits })
+      const spent = spentBy(settlement, held.reservation)
       if (held.lapsed) {
-        account.lapsedSeats--
+        account.lapsedReservations--
         addUsage(account, held, spent)
       } else releaseReserved(account, held, spent)
-      await writeDurably(journal, recordOf(settlement.record, held.seat, spent))
+      await writeDurably(journal, getRecord(settlement.record, held.reservation, spent))
       notes.end(held)
-      return standingOf(account, held.limits, clock.now())
+      return getQuotaStatus(account, held.limits, clock.now())
     },
 
     release({ requestId, accountId }) {
       const account = accounts.get(accountId)
-      const held = account?.seats.get(requestId)
+      const held = account?.reservations.get(requestId)
       if (account === undefined || held === undefined) return
-      account.seats.delete(requestId)
-      if (held.lapsed) account.lapsedSeats--
+      account.reservations.delete(requestId)
+      if (held.lapsed) account.lapsedReservations--
       else releaseReserved(account, held, nothing)
       notes.end(held)
     },
 
-    checkpoint(seat, progress) {
-      const held = accounts.get(seat.accountId)?.seats.get(seat.requestId)
+    checkpoint(reservation, progress) {
+      const held = accounts.get(reservation.accountId)?.reservations.get(reservation.requestId)
       if (held !== undefined) notes.note(held, progress)
     },
 
     async loadStatus(accountId, limits) {
       const account = accounts.get(accountId) ?? (await firstSight(accountId))
-      return standingOf(account, limits, clock.now())
+      return getQuotaStatus(account, limits, clock.now())
     },
 
-    standing(accountId, limits) {
+    quotaStatus(accountId, limits) {
       const account = accounts.get(accountId)
-      return account === undefined ? null : standingOf(account, limits, clock.now())
+      return account === undefined ? null : getQuotaStatus(account, limits, clock.now())
     },
 
     async close() {
@@ -247,7 +247,7 @@ function evictIdle(accounts: Map<string, LocalAccount>, now: number): void {
   for (const [id, account] of accounts) {
     accounts.delete(id)
     // Moved to the end, so that the next sweep continues with unchecked accounts.
-    if (account.seats.size > 0 || account.usedAt >= now - idleMs) accounts.set(id, account)
+    if (account.reservations.size > 0 || account.usedAt >= now - idleMs) accounts.set(id, account)
     if (++swept === maximumSweep) return
   }
 }

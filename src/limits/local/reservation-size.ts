@@ -14,28 +14,33 @@ const perMillion = 1_000_000n
 export function sizeReservation(
   request: AdmissionRequest,
   remaining: DailyUsage,
-  freeSeats: number,
+  freeReservations: number,
 ): ReservationSize | 'tokens' | 'cost' {
   const { choices, inputTokens } = request
   const wanted = Math.max(1, request.outputTokens)
 
   const tokensLeft = remaining.tokens - inputTokens
   const tokensShared = request.fairShare
-    ? Math.max(Math.floor(tokensLeft / freeSeats), Math.min(tokensLeft, choices))
+    ? Math.max(Math.floor(tokensLeft / freeReservations), Math.min(tokensLeft, choices))
     : tokensLeft
   const cap = Math.min(wanted, Math.floor(tokensShared / choices))
   if (cap < 1) return 'tokens'
 
   const left = remaining.microcents - request.extraMicrocents
-  return fullGrant(request, cap, left, freeSeats) ?? partialGrant(request, cap, left, freeSeats)
+  return fullGrant(request, cap, left, freeReservations) ?? partialGrant(request, cap, left, freeReservations)
 }
 
 /** Grants all of `cap`, which nearly every account can pay many times; null if doubles cannot prove it. */
-function fullGrant(request: AdmissionRequest, cap: number, left: number, freeSeats: number): ReservationSize | null {
+function fullGrant(
+  request: AdmissionRequest,
+  cap: number,
+  left: number,
+  freeReservations: number,
+): ReservationSize | null {
   const { choices, inputTokens, inputPrice, outputPrice } = request
   const inputCost = inputTokens * inputPrice
   const outputCost = cap * choices * outputPrice
-  const needed = inputCost + outputCost * (request.fairShare ? freeSeats : 1)
+  const needed = inputCost + outputCost * (request.fairShare ? freeReservations : 1)
   if (needed > Number.MAX_SAFE_INTEGER || ceilingOfMillionth(needed) > left) return null
   return {
     outputCap: cap,
@@ -52,14 +57,14 @@ function partialGrant(
   request: AdmissionRequest,
   cap: number,
   left: number,
-  freeSeats: number,
+  freeReservations: number,
 ): ReservationSize | 'cost' {
   const { choices, inputTokens } = request
   const inputCost = BigInt(inputTokens) * BigInt(request.inputPrice)
   const outputPrice = BigInt(choices) * BigInt(request.outputPrice)
   const forOutput = BigInt(left) * perMillion - inputCost
   if (forOutput < outputPrice) return 'cost'
-  const share = request.fairShare ? forOutput / BigInt(freeSeats) : forOutput
+  const share = request.fairShare ? forOutput / BigInt(freeReservations) : forOutput
   const affordable = outputPrice === 0n ? cap : Number(share / outputPrice)
   const outputCap = Math.max(1, Math.min(cap, affordable))
 

@@ -1,7 +1,7 @@
 /** Counters of one account's limited keys and tags in one process (`core/limits/scopes.ts`). */
 import type { Limits } from '../../core/limits/plans.ts'
 import { createWindowLog, type SlidingWindowLog } from '../../core/limits/rate-limits.ts'
-import { counterNameOf, monthOf, type Scope, type ScopeUsage, untilNextMonth } from '../../core/limits/scopes.ts'
+import { getCounterName, getMonth, type Scope, type ScopeUsage, untilNextMonth } from '../../core/limits/scopes.ts'
 import { untilMidnight } from '../../core/text/utc-days.ts'
 import type { DailyUsage } from '../../core/usage/usage-record.ts'
 import type { AdmissionRequest, LimitReached } from '../meter.ts'
@@ -19,11 +19,11 @@ export type ScopeCounters = {
 }
 
 const minuteMs = 60_000
-const seatRetryMs = 1000
+const reservationRetryMs = 1000
 
 /** Creates the counters of a scope without open requests. */
 export function newScope(used: Omit<ScopeUsage, 'name'>, day: number): ScopeCounters {
-  return { requests: createWindowLog(minuteMs), open: 0, day, month: monthOf(day), ...used }
+  return { requests: createWindowLog(minuteMs), open: 0, day, month: getMonth(day), ...used }
 }
 
 /** Adds a change to a request's scopes: open requests, and usage of a day. Usage of an earlier day or month is not counted. */
@@ -33,7 +33,7 @@ export function countInScopes(
   change: { readonly open?: number; readonly day?: number; readonly more?: DailyUsage },
 ): void {
   for (const scope of scopes) {
-    const counters = counted.get(counterNameOf(scope))
+    const counters = counted.get(getCounterName(scope))
     if (counters === undefined) continue
     counters.open += change.open ?? 0
     if (change.day === undefined || change.more === undefined) continue
@@ -41,7 +41,7 @@ export function countInScopes(
       counters.tokens += change.more.tokens
       counters.microcents += change.more.microcents
     }
-    if (counters.month === monthOf(change.day)) counters.monthMicrocents += change.more.microcents
+    if (counters.month === getMonth(change.day)) counters.monthMicrocents += change.more.microcents
   }
 }
 
@@ -56,11 +56,11 @@ export function scopesToday(
 ): readonly Counted[] | null {
   const all: Counted[] = []
   for (const scope of scopes) {
-    const counters = counted.get(counterNameOf(scope))
+    const counters = counted.get(getCounterName(scope))
     if (counters === undefined) return null
     if (counters.day < day) {
       Object.assign(counters, { day, tokens: 0, microcents: 0 })
-      const month = monthOf(day)
+      const month = getMonth(day)
       if (counters.month < month) Object.assign(counters, { month, monthMicrocents: 0 })
     }
     all.push({ ...scope, counters })
@@ -69,7 +69,7 @@ export function scopesToday(
 }
 
 /** What an account has open and used now. */
-type AccountState = { readonly requestsWaitMs: number; readonly freeSeats: number; readonly used: DailyUsage }
+type AccountState = { readonly requestsWaitMs: number; readonly freeReservations: number; readonly used: DailyUsage }
 
 type Decision = Exclude<ReturnType<typeof sizeReservation>, string> | LimitReached
 
@@ -79,7 +79,7 @@ type Decision = Exclude<ReturnType<typeof sizeReservation>, string> | LimitReach
  */
 export function decideAdmission(
   request: AdmissionRequest,
-  { requestsWaitMs, freeSeats, used }: AccountState,
+  { requestsWaitMs, freeReservations, used }: AccountState,
   scopes: readonly Counted[],
   now: number,
 ): Decision {
@@ -89,12 +89,12 @@ export function decideAdmission(
     const wait = own.requestsPerMinute === null ? 0 : counters.requests.waitUntilUnder(own.requestsPerMinute, now)
     if (wait > 0) return reached('requests_per_minute_exceeded', name, wait)
   }
-  if (freeSeats <= 0) return reached('concurrent_requests_exceeded', null, seatRetryMs)
+  if (freeReservations <= 0) return reached('concurrent_requests_exceeded', null, reservationRetryMs)
   for (const { name, limits: own, counters } of scopes)
     if (own.concurrentRequests !== null && counters.open >= own.concurrentRequests)
-      return reached('concurrent_requests_exceeded', name, seatRetryMs)
+      return reached('concurrent_requests_exceeded', name, reservationRetryMs)
   const [tokens, cost] = leastRemaining(limits, used, scopes)
-  const size = sizeReservation(request, { tokens: tokens.left, microcents: cost.left }, freeSeats)
+  const size = sizeReservation(request, { tokens: tokens.left, microcents: cost.left }, freeReservations)
   if (typeof size !== 'string') return size
   if (size === 'tokens') return reached('daily_tokens_exceeded', tokens.scope, untilMidnight(now))
   return cost.isMonthly

@@ -10,12 +10,12 @@ import { countIfAllowed, createRateCounter, type RateLimiterFactory } from '../.
 import { formatDay } from '../../core/text/utc-days.ts'
 import type { DailyUsage } from '../../core/usage/usage-record.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { createProgressNotes } from '../checkpoint-batch.ts'
+import { createProgressLog } from '../checkpoint-batch.ts'
 import { type RecordJournal, writeDurably } from '../durable-record.ts'
 import type { Meter } from '../meter.ts'
-import { createStandings, untouched } from '../quota-status-cache.ts'
-import { recordOf, spentBy } from '../settled-record.ts'
-import { createSettledSeats } from '../settled-reservations.ts'
+import { createStatusCache, untouched } from '../quota-status-cache.ts'
+import { getRecord, spentBy } from '../settled-record.ts'
+import { createSettledReservations } from '../settled-reservations.ts'
 import type { Call, Counters, OwnerCalls, OwnerMessage, WorkerMessage } from './messages.ts'
 
 type OwnerClientOptions = {
@@ -68,9 +68,9 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
   const { clock, send, journal, onChanged, deadlineMs } = options
   const pending = new Map<number, Pending>()
   const open = new Map<string, Limits>()
-  const settled = createSettledSeats()
-  const standings = createStandings(clock)
-  const notes = createProgressNotes({
+  const settled = createSettledReservations()
+  const statusCache = createStatusCache(clock)
+  const notes = createProgressLog({
     write(progress) {
       if (progress.size > 0 && !isLost) send({ type: 'progress', records: [...progress.values()] })
     },
@@ -91,7 +91,7 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
     call?.reject(cause)
   }
 
-  const ask = <K extends keyof OwnerCalls>(
+  const query = <K extends keyof OwnerCalls>(
     type: K,
     input: OwnerCalls[K]['input'],
   ): Promise<OwnerCalls[K]['result']> => {
@@ -109,60 +109,60 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
 
   const note = (accountId: string, counters: Counters) => {
     const at = clock.now()
-    if (counters !== null) standings.note(accountId, { ...counters, at, day: formatDay(at) })
+    if (counters !== null) statusCache.note(accountId, { ...counters, at, day: formatDay(at) })
   }
 
-  const lastKnown = (accountId: string, limits: Limits) => standings.now(accountId, limits) ?? untouched(limits)
+  const lastKnown = (accountId: string, limits: Limits) => statusCache.now(accountId, limits) ?? untouched(limits)
 
   const meter: Meter = {
     async admit(request) {
       const { requestId, accountId, limits } = request
-      const { value: admission, counters } = await ask('admit', request).catch(cause => {
+      const { value: admission, counters } = await query('admit', request).catch(cause => {
         // Messages keep their order, so the owner receives this after the admission.
         if (cause instanceof OwnerAway && !isLost) send({ type: 'cancelled', requestId })
         throw refusal(cause)
       })
       note(accountId, counters)
       if (admission.admitted) open.set(requestId, limits)
-      return { ...admission, standing: lastKnown(accountId, limits) }
+      return { ...admission, quotaStatus: lastKnown(accountId, limits) }
     },
     async check(request) {
-      const { value, counters } = await ask('check', request).catch(cause => {
+      const { value, counters } = await query('check', request).catch(cause => {
         throw refusal(cause)
       })
       note(request.accountId, counters)
       return value
     },
-    async raise(seat, tokens, microcents) {
-      const raised = await ask('raise', { seat, tokens, microcents }).catch(() => null)
-      if (raised !== null) note(seat.accountId, raised.counters)
+    async raise(reservation, tokens, microcents) {
+      const raised = await query('raise', { reservation, tokens, microcents }).catch(() => null)
+      if (raised !== null) note(reservation.accountId, raised.counters)
       return raised?.value ?? null
     },
     async settle(settlement) {
-      const { seat, record } = settlement
-      const limits = open.get(seat.requestId) ?? settled.get(seat.requestId)?.limits ?? zeroLimits
-      open.delete(seat.requestId)
-      settled.set(seat.requestId, { seat, limits })
-      notes.forget(seat.requestId)
+      const { reservation, record } = settlement
+      const limits = open.get(reservation.requestId) ?? settled.get(reservation.requestId)?.limits ?? zeroLimits
+      open.delete(reservation.requestId)
+      settled.set(reservation.requestId, { reservation, limits })
+      notes.forget(reservation.requestId)
       try {
-        note(seat.accountId, (await ask('settle', settlement)).counters)
+        note(reservation.accountId, (await query('settle', settlement)).counters)
       } catch (cause) {
         if (!(cause instanceof OwnerAway)) throw cause
-        await writeDurably(journal(), recordOf(record, seat, spentBy(settlement, seat)))
+        await writeDurably(journal(), getRecord(record, reservation, spentBy(settlement, reservation)))
       }
-      return lastKnown(seat.accountId, limits)
+      return lastKnown(reservation.accountId, limits)
     },
-    checkpoint(seat, progress) {
-      if (open.has(seat.requestId)) notes.keep(seat, progress)
+    checkpoint(reservation, progress) {
+      if (open.has(reservation.requestId)) notes.keep(reservation, progress)
     },
     async loadStatus(accountId, limits) {
-      const { counters } = await ask('loadStatus', { accountId }).catch(cause => {
+      const { counters } = await query('loadStatus', { accountId }).catch(cause => {
         throw refusal(cause)
       })
       note(accountId, counters)
       return lastKnown(accountId, limits)
     },
-    standing: (accountId, limits) => standings.now(accountId, limits),
+    quotaStatus: (accountId, limits) => statusCache.now(accountId, limits),
     async close() {
       void ticking.close()
       notes.close()
@@ -180,7 +180,7 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
           const now = clock.now()
           const known = counter.waitMs(name, now)
           if (known > 0) return known
-          const wait = await ask('take', { title, rule, name }).catch(() => null)
+          const wait = await query('take', { title, rule, name }).catch(() => null)
           if (wait === null) return countIfAllowed(counter, name, now)
           if (wait === 0) counter.count(name, now)
           return wait
@@ -188,7 +188,7 @@ export function createOwnerClient(options: OwnerClientOptions): OwnerClient {
       }
     },
     spent: (accountId, day) =>
-      ask('spent', { accountId, day }).catch(cause => {
+      query('spent', { accountId, day }).catch(cause => {
         throw refusal(cause)
       }),
     changed: () => send({ type: 'changed' }),

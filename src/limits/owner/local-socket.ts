@@ -41,7 +41,7 @@ class Wire {
   }
 
   /** Returns the complete lines that end in `bytes`. */
-  linesOf(bytes: Uint8Array): string[] {
+  getLines(bytes: Uint8Array): string[] {
     const lines = (this.partial + this.decoder.decode(bytes, { stream: true })).split('\n')
     this.partial = lines.pop() ?? ''
     return lines
@@ -86,7 +86,7 @@ class Wire {
 
 const socketHandlers = {
   data(socket: Socket<Line>, bytes: Uint8Array) {
-    for (const line of socket.data.peer.linesOf(bytes)) socket.data.handlers?.receive(line)
+    for (const line of socket.data.peer.getLines(bytes)) socket.data.handlers?.receive(line)
   },
   drain: (socket: Socket<Line>) => socket.data.peer.drain(),
   close: (socket: Socket<Line>) => over(socket),
@@ -100,7 +100,7 @@ function over(socket: Socket<Line>): void {
   handlers?.closed()
 }
 
-function peerOf<In, Out>(socket: Socket<Line>, open: (peer: Peer<Out>) => PeerHandlers<In>): Peer<Out> {
+function getPeer<In, Out>(socket: Socket<Line>, open: (peer: Peer<Out>) => PeerHandlers<In>): Peer<Out> {
   const wire = new Wire(socket)
   const peer: Peer<Out> = { send: message => wire.send(JSON.stringify(message)), close: () => wire.close() }
   socket.data = { peer: wire, handlers: null }
@@ -115,7 +115,7 @@ export function listenLocally<In, Out>(path: string, open: (peer: Peer<Out>) => 
   rmSync(path, { force: true })
   const listener = Bun.listen<Line>({
     unix: path,
-    socket: { ...socketHandlers, open: socket => void peerOf(socket, open) },
+    socket: { ...socketHandlers, open: socket => void getPeer(socket, open) },
   })
   chmodSync(path, 0o600)
   return () => {
@@ -130,6 +130,6 @@ export async function connectLocally<In, Out>(
   open: (peer: Peer<Out>) => PeerHandlers<In>,
 ): Promise<Peer<Out>> {
   const { promise, resolve } = Promise.withResolvers<Peer<Out>>()
-  await Bun.connect<Line>({ unix: path, socket: { ...socketHandlers, open: socket => resolve(peerOf(socket, open)) } })
+  await Bun.connect<Line>({ unix: path, socket: { ...socketHandlers, open: socket => resolve(getPeer(socket, open)) } })
   return promise
 }

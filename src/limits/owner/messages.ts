@@ -15,7 +15,7 @@ export type OwnerCalls = {
   admit: { readonly input: AdmissionRequest; readonly result: WithCounters<Admission> }
   check: { readonly input: AdmissionRequest; readonly result: WithCounters<LimitReached | null> }
   raise: {
-    readonly input: { readonly seat: Reservation; readonly tokens: number; readonly microcents: number }
+    readonly input: { readonly reservation: Reservation; readonly tokens: number; readonly microcents: number }
     readonly result: WithCounters<Reservation | null>
   }
   loadStatus: { readonly input: { readonly accountId: string }; readonly result: WithCounters<null> }

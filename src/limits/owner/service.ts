@@ -6,7 +6,7 @@
 
 import type { Limits } from '../../core/limits/plans.ts'
 import type { RateLimiter, RateLimiterFactory } from '../../core/limits/rate-limits.ts'
-import { spentOf } from '../../core/usage/usage-record.ts'
+import { getSpent } from '../../core/usage/usage-record.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import type { LocalMeter } from '../local/meter.ts'
 import type { InterimUsage, QuotaStatus, Reservation } from '../meter.ts'
@@ -15,7 +15,7 @@ import type { Call, Counters, OwnerCalls, OwnerMessage, SentError, WithCounters,
 type OwnerServiceOptions = {
   readonly meter: Pick<
     LocalMeter,
-    'admit' | 'check' | 'raise' | 'settle' | 'checkpoint' | 'release' | 'standing' | 'loadStatus'
+    'admit' | 'check' | 'raise' | 'settle' | 'checkpoint' | 'release' | 'quotaStatus' | 'loadStatus'
   >
   readonly limits: RateLimiterFactory
   readonly spent: (accountId: string, day: number) => Promise<OwnerCalls['spent']['result']>
@@ -37,7 +37,7 @@ type OwnerService = {
   broadcast(message: OwnerMessage): void
 }
 
-type Open = { seat: Reservation; progress: InterimUsage | null }
+type Open = { reservation: Reservation; progress: InterimUsage | null }
 
 /** Creates a service without connections. It has no timer. */
 export function createOwnerService(options: OwnerServiceOptions): OwnerService {
@@ -45,7 +45,7 @@ export function createOwnerService(options: OwnerServiceOptions): OwnerService {
   const peers = new Set<(message: OwnerMessage) => void>()
   const opened = new Map<string, RateLimiter>()
 
-  const limitOf = ({ title, rule }: OwnerCalls['take']['input']): RateLimiter => {
+  const getLimit = ({ title, rule }: OwnerCalls['take']['input']): RateLimiter => {
     const known = opened.get(title)
     if (known !== undefined) return known
     const limit = limits(title, rule)
@@ -54,8 +54,8 @@ export function createOwnerService(options: OwnerServiceOptions): OwnerService {
   }
 
   const counted = <T>(accountId: string, value: T): WithCounters<T> => {
-    const standing = meter.standing(accountId, unbounded)
-    return { value, counters: standing === null ? null : countersOf(standing) }
+    const quotaStatus = meter.quotaStatus(accountId, unbounded)
+    return { value, counters: quotaStatus === null ? null : getCounters(quotaStatus) }
   }
 
   const connect = (send: (message: OwnerMessage) => void): OwnerConnection => {
@@ -71,23 +71,23 @@ export function createOwnerService(options: OwnerServiceOptions): OwnerService {
       try {
         const admission = await meter.admit(request)
         if (!admission.admitted) return admission
-        if (isClosed || admitting.get(requestId) === true) meter.release(admission.seat)
-        else if (!open.has(requestId)) open.set(requestId, { seat: admission.seat, progress: null })
+        if (isClosed || admitting.get(requestId) === true) meter.release(admission.reservation)
+        else if (!open.has(requestId)) open.set(requestId, { reservation: admission.reservation, progress: null })
         return admission
       } finally {
         admitting.delete(requestId)
       }
     }
 
-    const raise = async ({ seat, tokens, microcents }: OwnerCalls['raise']['input']) => {
-      const raised = await meter.raise(seat, tokens, microcents)
-      const held = open.get(seat.requestId)
-      if (raised !== null && held !== undefined) held.seat = raised
+    const raise = async ({ reservation, tokens, microcents }: OwnerCalls['raise']['input']) => {
+      const raised = await meter.raise(reservation, tokens, microcents)
+      const held = open.get(reservation.requestId)
+      if (raised !== null && held !== undefined) held.reservation = raised
       return raised
     }
 
     const settle = (settlement: OwnerCalls['settle']['input']) => {
-      open.delete(settlement.seat.requestId)
+      open.delete(settlement.reservation.requestId)
       return meter.settle(settlement)
     }
 
@@ -96,25 +96,25 @@ export function createOwnerService(options: OwnerServiceOptions): OwnerService {
       const held = open.get(requestId)
       if (held === undefined) return
       open.delete(requestId)
-      meter.release(held.seat)
+      meter.release(held.reservation)
     }
 
-    const resultOf = async (call: Call): Promise<unknown> => {
+    const getResult = async (call: Call): Promise<unknown> => {
       switch (call.type) {
         case 'admit':
           return counted(call.input.accountId, await admit(call.input))
         case 'check':
           return counted(call.input.accountId, await meter.check(call.input))
         case 'raise':
-          return counted(call.input.seat.accountId, await raise(call.input))
+          return counted(call.input.reservation.accountId, await raise(call.input))
         case 'loadStatus':
           await meter.loadStatus(call.input.accountId, unbounded)
           return counted(call.input.accountId, null)
         case 'settle':
           await settle(call.input)
-          return counted(call.input.seat.accountId, null)
+          return counted(call.input.reservation.accountId, null)
         case 'take':
-          return limitOf(call.input).take(call.input.name)
+          return getLimit(call.input).take(call.input.name)
         case 'spent':
           return spent(call.input.accountId, call.input.day)
         default:
@@ -124,7 +124,7 @@ export function createOwnerService(options: OwnerServiceOptions): OwnerService {
 
     const reply = async (call: Call) => {
       try {
-        send({ type: 'result', id: call.id, result: await resultOf(call) })
+        send({ type: 'result', id: call.id, result: await getResult(call) })
       } catch (cause) {
         send({ type: 'failed', id: call.id, error: sentError(cause) })
       }
@@ -142,9 +142,9 @@ export function createOwnerService(options: OwnerServiceOptions): OwnerService {
               const held = open.get(record.request_id)
               if (held === undefined) continue
               // The worker has limited what is not owed in full.
-              const progress = { ...spentOf(record), isOwedInFull: true, record } as const
+              const progress = { ...getSpent(record), isOwedInFull: true, record } as const
               held.progress = progress
-              meter.checkpoint(held.seat, () => progress)
+              meter.checkpoint(held.reservation, () => progress)
             }
             return
           case 'changed':
@@ -160,9 +160,11 @@ export function createOwnerService(options: OwnerServiceOptions): OwnerService {
         const left = [...open.values()]
         open.clear()
         await Promise.all(
-          left.map(async ({ seat, progress }) => {
-            if (progress === null) return meter.release(seat)
-            await meter.settle({ seat, ...progress }).catch(cause => onEvent('request_not_settled', textOf(cause)))
+          left.map(async ({ reservation, progress }) => {
+            if (progress === null) return meter.release(reservation)
+            await meter
+              .settle({ reservation, ...progress })
+              .catch(cause => onEvent('request_not_settled', getText(cause)))
           }),
         )
       },
@@ -186,13 +188,13 @@ const unbounded: Limits = {
   dailyCostMicrocents: most,
 }
 
-function countersOf({ requests, tokens, costMicrocents, seats }: QuotaStatus): Counters {
+function getCounters({ requests, tokens, costMicrocents, reservations }: QuotaStatus): Counters {
   return {
     requests: most - requests.remaining,
     resetMs: requests.resetMs,
     tokens: most - tokens.remaining,
     microcents: most - costMicrocents.remaining,
-    seats: most - seats.remaining,
+    reservations: most - reservations.remaining,
     dayEndsInMs: tokens.resetMs,
   }
 }
@@ -203,8 +205,8 @@ function sentError(cause: unknown): SentError {
   return {
     message: 'Limits cannot be checked. Retry.',
     retryAfterMs: 1000,
-    detail: textOf(cause),
+    detail: getText(cause),
   }
 }
 
-const textOf = (cause: unknown) => (cause instanceof Error ? cause.message : 'unknown')
+const getText = (cause: unknown) => (cause instanceof Error ? cause.message : 'unknown')

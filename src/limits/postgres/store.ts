@@ -9,7 +9,7 @@ import type { DailyUsage } from '../../core/usage/usage-record.ts'
 import type { Epoch } from '../epoch.ts'
 import type { AdmissionRequest, Reservation } from '../meter.ts'
 import type { LimitDatabase } from '../ports.ts'
-import { type Numbers, numbersOf, StaleEpoch } from '../reply.ts'
+import { getNumbers, type Numbers, StaleEpoch } from '../reply.ts'
 
 type PostgresStoreOptions = {
   readonly database: LimitDatabase
@@ -121,12 +121,12 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
     },
 
     /** Increases a reservation; null = the account cannot pay for it. Throws `StaleEpoch`. */
-    async raise(epoch: Epoch, seat: Reservation, held: LimitsHeld, wanted: DailyUsage): Promise<Numbers | null> {
+    async raise(epoch: Epoch, reservation: Reservation, held: LimitsHeld, wanted: DailyUsage): Promise<Numbers | null> {
       const scopes = JSON.stringify(held.scopes.map(raiseRow))
       const [row] = await database.run(
         ({ sql }) => sql<{ reply: number[] }[]>`
           select to_json(limit_raise(
-            ${epoch.number}, ${now()}, ${seat.requestId}, ${wanted.tokens}, ${wanted.microcents},
+            ${epoch.number}, ${now()}, ${reservation.requestId}, ${wanted.tokens}, ${wanted.microcents},
             ${list(held.limits)}::text::bigint[], ${scopes}::text::json
           )) as reply`,
       )
@@ -221,16 +221,16 @@ export function createPostgresStore({ database, gatewayId, leaseMs, time }: Post
      * The lock makes an instance that opens it meanwhile wait, and then it counts these requests.
      */
     async register(epoch: number, all: readonly Registered[]): Promise<{ readonly isOpen: boolean } | null> {
-      const rows = all.map(one => [
-        one.requestId,
-        one.accountId,
-        one.day,
-        one.tokens,
-        one.microcents,
-        one.outputCap,
-        one.isOpen ? 1 : 0,
-        Math.max(0, Math.round(one.ageMs)),
-        ...(one.scopes.length === 0 ? [] : [one.scopes]),
+      const rows = all.map(registered => [
+        registered.requestId,
+        registered.accountId,
+        registered.day,
+        registered.tokens,
+        registered.microcents,
+        registered.outputCap,
+        registered.isOpen ? 1 : 0,
+        Math.max(0, Math.round(registered.ageMs)),
+        ...(registered.scopes.length === 0 ? [] : [registered.scopes]),
       ])
       const [row] = await urgently(
         ({ sql }) => sql<{ done: boolean; isOpen: boolean }[]>`
@@ -309,7 +309,7 @@ function clean(database: LimitDatabase, now: number | null): Promise<unknown> {
 
 function valid(reply: readonly number[] | undefined): Numbers {
   if (reply === undefined || reply[0] === -1) throw new StaleEpoch()
-  return numbersOf(reply)
+  return getNumbers(reply)
 }
 
 /** Limits that a reservation was made under. */

@@ -5,19 +5,19 @@
  */
 import {
   allPartitions,
-  keysOf,
+  getKeys,
+  getPartition,
   type PartitionKeys,
-  partitionOf,
   RedisUnavailableError,
   type Script,
 } from '../../core/limits/redis.ts'
-import { counterNameOf, noScopes, type Scope, type ScopeUsage } from '../../core/limits/scopes.ts'
+import { getCounterName, noScopes, type Scope, type ScopeUsage } from '../../core/limits/scopes.ts'
 import type { DailyUsage } from '../../core/usage/usage-record.ts'
 import type { Epoch } from '../epoch.ts'
 import type { AdmissionRequest, Reservation } from '../meter.ts'
 import type { LimitRedis } from '../ports.ts'
 import type { AccountLoad, LimitsHeld } from '../postgres/store.ts'
-import { type Numbers, numbersOf, StaleEpoch } from '../reply.ts'
+import { getNumbers, type Numbers, StaleEpoch } from '../reply.ts'
 import { whole } from './account-script.ts'
 import { admitScript, raiseScript, settleScript, statusScript } from './request-scripts.ts'
 import { dueScript, epochScript, loadScopesScript, loadScript, renewScript, sweepScript } from './upkeep-scripts.ts'
@@ -59,7 +59,7 @@ type SettledUsage = {
   readonly day: number
   readonly tokens: number
   readonly microcents: number
-  readonly seats: number
+  readonly reservations: number
   readonly at: number
 }
 
@@ -85,8 +85,8 @@ export function createRedisStore(options: RedisStoreOptions) {
     more: (keys: PartitionKeys) => readonly string[],
     values: readonly string[],
   ): Promise<readonly unknown[]> => {
-    const partition = partitionOf(accountId)
-    const keys = keysOf(partition)
+    const partition = getPartition(accountId)
+    const keys = getKeys(partition)
     const reply = await redis.evaluate(
       script,
       [keys.account(accountId), keys.epoch, ...more(keys)],
@@ -101,7 +101,7 @@ export function createRedisStore(options: RedisStoreOptions) {
   const dropShipped = async (epoch: Epoch, accountId: string, requestIds: readonly string[]) => {
     if (requestIds.length === 0) return
     for (const requestId of await inLedger(requestIds))
-      await run(settleScript, epoch, accountId, streamOf, [requestId, '0', '0', '', '1', '1'])
+      await run(settleScript, epoch, accountId, getStream, [requestId, '0', '0', '', '1', '1'])
   }
 
   /** Loads an account once for all concurrent requests. */
@@ -126,7 +126,7 @@ export function createRedisStore(options: RedisStoreOptions) {
     epoch: Epoch,
     accountId: string,
     values: readonly string[],
-    more: (keys: PartitionKeys) => readonly string[] = streamOf,
+    more: (keys: PartitionKeys) => readonly string[] = getStream,
   ) => {
     const first = await run(script, epoch, accountId, more, values)
     if (first[0] !== 0) return first
@@ -141,18 +141,18 @@ export function createRedisStore(options: RedisStoreOptions) {
     const { accountId, scopes = noScopes } = request
     const values = admitValues(request, forMs)
     const first = await runLoaded(admitScript, epoch, accountId, values)
-    if (first[0] !== scopeMissing) return numbersOf(first)
+    if (first[0] !== scopeMissing) return getNumbers(first)
     const day = Number(first[1])
     const names = scopes.map(({ name }) => name)
-    const used = new Map((await loadScopes(accountId, names, day)).map(one => [one.name, one]))
+    const used = new Map((await loadScopes(accountId, names, day)).map(scope => [scope.name, scope]))
     const rows = scopes.map(scope => {
       const { tokens = 0, microcents = 0, monthMicrocents = 0 } = used.get(scope.name) ?? {}
-      return [counterNameOf(scope), tokens, microcents, monthMicrocents]
+      return [getCounterName(scope), tokens, microcents, monthMicrocents]
     })
     await run(loadScopesScript, epoch, accountId, () => [], [JSON.stringify({ day, rows })])
     const second = await runLoaded(admitScript, epoch, accountId, values)
     if (second[0] === scopeMissing) throw new RedisUnavailableError('a loaded scope is missing')
-    return numbersOf(second)
+    return getNumbers(second)
   }
 
   return {
@@ -164,14 +164,14 @@ export function createRedisStore(options: RedisStoreOptions) {
 
     /** Reads an account's counters. Throws like the load. */
     status: async (epoch: Epoch, accountId: string): Promise<Numbers> =>
-      numbersOf(await runLoaded(statusScript, epoch, accountId, [])),
+      getNumbers(await runLoaded(statusScript, epoch, accountId, [])),
 
     /** Increases a reservation; null = the account cannot pay for it. */
-    async raise(epoch: Epoch, seat: Reservation, held: LimitsHeld, wanted: DailyUsage): Promise<Numbers | null> {
+    async raise(epoch: Epoch, reservation: Reservation, held: LimitsHeld, wanted: DailyUsage): Promise<Numbers | null> {
       const { limits, scopes } = held
-      const numbers = numbersOf(
-        await run(raiseScript, epoch, seat.accountId, () => [], [
-          seat.requestId,
+      const numbers = getNumbers(
+        await run(raiseScript, epoch, reservation.accountId, () => [], [
+          reservation.requestId,
           whole(wanted.tokens),
           whole(wanted.microcents),
           whole(limits.dailyTokens),
@@ -183,10 +183,10 @@ export function createRedisStore(options: RedisStoreOptions) {
     },
 
     /** Releases a reservation and counts its usage. */
-    async settle(epoch: Epoch, seat: Reservation, end: RedisSettlement): Promise<SettledUsage> {
+    async settle(epoch: Epoch, reservation: Reservation, end: RedisSettlement): Promise<SettledUsage> {
       const { spent, record, hasCheckpoint, hasScopes } = end
-      const reply = await runLoaded(settleScript, epoch, seat.accountId, [
-        seat.requestId,
+      const reply = await runLoaded(settleScript, epoch, reservation.accountId, [
+        reservation.requestId,
         whole(spent.tokens),
         whole(spent.microcents),
         record,
@@ -194,7 +194,7 @@ export function createRedisStore(options: RedisStoreOptions) {
         hasScopes ? '1' : '0',
       ])
       const entryId = String(reply[1])
-      const [, , day, tokens, microcents, seats, at] = numbersOf(reply)
+      const [, , day, tokens, microcents, reservations, at] = getNumbers(reply)
       // An entry's ID begins with the milliseconds of its writing.
       return {
         isKnown: Number(reply[0]) === 1,
@@ -202,7 +202,7 @@ export function createRedisStore(options: RedisStoreOptions) {
         day,
         tokens,
         microcents,
-        seats,
+        reservations,
         at: at || Number.parseInt(entryId, 10),
       }
     },
@@ -215,7 +215,7 @@ export function createRedisStore(options: RedisStoreOptions) {
 
     /** Settles what dead instances left open on accounts without requests. */
     async sweep(epoch: Epoch, partition: number): Promise<void> {
-      const keys = keysOf(partition)
+      const keys = getKeys(partition)
       const due = await redis.evaluate(dueScript, [keys.checkpointed], [now()], upkeepDeadlineMs)
       const swept = (Array.isArray(due) ? due.map(String) : []).map(accountId =>
         redis.evaluate(
@@ -232,7 +232,7 @@ export function createRedisStore(options: RedisStoreOptions) {
     partitions: (number: number, isToBeSet: boolean): Promise<PartitionState[]> =>
       Promise.all(
         allPartitions.map(async partition => {
-          const keys = keysOf(partition)
+          const keys = getKeys(partition)
           const reply = await redis.evaluate(
             epochScript,
             [keys.epoch, keys.stream],
@@ -279,10 +279,10 @@ function scopeValues(scope: Scope): string[] {
 
 function raiseValues(scope: Scope): [string, ...string[]] {
   const { dailyTokens, dailyCostMicrocents, monthlyCostMicrocents } = scope.limits
-  return [counterNameOf(scope), orEmpty(dailyTokens), orEmpty(dailyCostMicrocents), orEmpty(monthlyCostMicrocents)]
+  return [getCounterName(scope), orEmpty(dailyTokens), orEmpty(dailyCostMicrocents), orEmpty(monthlyCostMicrocents)]
 }
 
 /** Empty = unlimited. */
 const orEmpty = (limit: number | null) => (limit === null ? '' : whole(limit))
 
-const streamOf = ({ stream }: PartitionKeys) => [stream]
+const getStream = ({ stream }: PartitionKeys) => [stream]

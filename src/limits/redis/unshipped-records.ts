@@ -19,7 +19,7 @@ export type UnshippedRecords = {
 }
 
 /** Creates an empty set of records. */
-export function createKeptRecords(): UnshippedRecords {
+export function createUnshippedRecords(): UnshippedRecords {
   const records = new Map<
     string,
     { readonly partition: number; readonly entryId: string; readonly record: UsageRecord }
@@ -37,12 +37,13 @@ export function createKeptRecords(): UnshippedRecords {
       for (const requestId of requestIds) records.delete(requestId)
     },
     releaseBefore(partition, entryId) {
-      for (const [requestId, one] of records)
-        if (one.partition === partition && (entryId === '' || isOlder(one.entryId, entryId))) records.delete(requestId)
+      for (const [requestId, item] of records)
+        if (item.partition === partition && (entryId === '' || isOlder(item.entryId, entryId)))
+          records.delete(requestId)
     },
-    partitions: () => new Set([...records.values()].map(one => one.partition)),
+    partitions: () => new Set([...records.values()].map(record => record.partition)),
     takeOut(partition) {
-      const taken = [...records.values()].filter(one => one.partition === partition).map(one => one.record)
+      const taken = [...records.values()].filter(record => record.partition === partition).map(record => record.record)
       for (const record of taken) records.delete(record.request_id)
       return taken
     },
@@ -51,8 +52,8 @@ export function createKeptRecords(): UnshippedRecords {
 }
 
 /** Entry IDs are `milliseconds-sequence`. */
-function isOlder(one: string, other: string): boolean {
-  const [oneTime = 0, oneSequence = 0] = one.split('-').map(Number)
+function isOlder(text: string, other: string): boolean {
+  const [oneTime = 0, oneSequence = 0] = text.split('-').map(Number)
   const [otherTime = 0, otherSequence = 0] = other.split('-').map(Number)
   return oneTime < otherTime || (oneTime === otherTime && oneSequence < otherSequence)
 }

@@ -2,7 +2,7 @@
  * The maintenance scripts: loading an account, leases of dead instances, and the epoch (`account-script.ts` describes
  * the fields).
  */
-import { allPartitions, counterFormat, keysOf, script } from '../../core/limits/redis.ts'
+import { allPartitions, counterFormat, getKeys, script } from '../../core/limits/redis.ts'
 import { common, expire, guard, keepMs } from './account-script.ts'
 import { admitScript, raiseScript, settleScript } from './request-scripts.ts'
 import { loadedScopes, newScopes } from './scope-scripts.ts'
@@ -210,7 +210,7 @@ return call('INFO', 'server')
 `)
 
 /** What Redis must do to decide limits, on each node of a cluster. */
-export const meterChecks = allPartitions.map(partition => ({ script: checkScript, keys: [keysOf(partition).check] }))
+export const meterChecks = allPartitions.map(partition => ({ script: checkScript, keys: [getKeys(partition).check] }))
 
 /** All scripts of the meter, to be loaded with each new connection. */
 export const meterScripts = [

@@ -1,7 +1,7 @@
 import { argumentsText, isEmptyArguments } from '../call-arguments.ts'
 import { CitedText, webAddress } from '../citations.ts'
 import { badAnswer, truncated } from '../failure.ts'
-import { isRecord, isText, type Json, nameOf, objectIn, record, records, textOf } from '../json.ts'
+import { findName, getText, isRecord, isText, type Json, objectIn, record, records } from '../json.ts'
 import type { AnswerPart } from '../provider.ts'
 import { uniqueNames } from '../tool-names.ts'
 import { jsonAnswerTool } from './json-answer.ts'
@@ -80,7 +80,7 @@ export function blockReader(): Blocks {
         from: text.text().length,
         cited: records(block.citations),
       }
-    if (type === 'thinking') return { ...ignored, kind: 'reasoning', signature: signatureOf(block) }
+    if (type === 'thinking') return { ...ignored, kind: 'reasoning', signature: findSignature(block) }
     if (type === 'redacted_thinking' || !isText(type)) return ignored
     if (type !== 'tool_use') return { ...ignored, kind: 'item', block }
     if (name !== jsonAnswerTool) return { ...ignored, kind: 'call', toolIndex: callCount++, input }
@@ -90,7 +90,7 @@ export function blockReader(): Blocks {
     return { ...ignored, kind: 'json', input }
   }
   const toolCall = (index: number, block: Json): AnswerPart => {
-    const wireId = nameOf(block.id) ?? 'call'
+    const wireId = findName(block.id) ?? 'call'
     const id = unique(wireId, count => `${wireId}_${count}`)
     const caller = isRecord(block.caller) ? { caller: block.caller } : {}
     return {
@@ -98,7 +98,7 @@ export function blockReader(): Blocks {
       choice: 0,
       index,
       id,
-      name: textOf(block.name).toWellFormed(),
+      name: getText(block.name).toWellFormed(),
       signature: null,
       ...caller,
     }
@@ -176,7 +176,7 @@ export function blockReader(): Blocks {
         return nothing
       }
       if (delta.type === 'signature_delta') {
-        if (block !== undefined) block.signature = (block.signature ?? '') + textOf(delta.signature)
+        if (block !== undefined) block.signature = (block.signature ?? '') + getText(delta.signature)
         return nothing
       }
       if (delta.type !== 'input_json_delta' || !isText(delta.partial_json)) return nothing
@@ -200,7 +200,7 @@ function showsInAll({ kind }: OpenBlock): boolean {
   return kind !== 'ignored' && kind !== 'item'
 }
 
-function signatureOf({ signature }: Json): string | null {
+function findSignature({ signature }: Json): string | null {
   return isText(signature) ? signature : null
 }
 
@@ -210,7 +210,7 @@ function reasoningEnd(kind: 'signature' | 'redacted', data: string): AnswerPart 
 
 /** Adds a delta to a block of any kind: texts are appended, other fields replaced. */
 function gather(open: OpenBlock, { type, partial_json, ...fields }: Json): readonly AnswerPart[] {
-  if (type === 'input_json_delta') open.written = (open.written ?? '') + textOf(partial_json)
+  if (type === 'input_json_delta') open.written = (open.written ?? '') + getText(partial_json)
   const grown = Object.entries(fields).map(([name, value]) => {
     const known = open.block[name]
     return [name, typeof known === 'string' && typeof value === 'string' ? known + value : value]

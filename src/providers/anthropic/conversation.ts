@@ -1,12 +1,12 @@
 import type { Message } from '../../core/chat/chat.ts'
 import type { MarkedBlocks } from '../cache-marks.ts'
 import {
+  getTurns,
   inlineImage,
   isVisible,
   type PartWriter,
   placeholderTexts,
   type ToolExchange,
-  turnsOf,
   type WireTurn,
 } from '../conversation-steps.ts'
 import { type Json, objectIn } from '../json.ts'
@@ -18,7 +18,7 @@ export function anthropicTurnsFor(
   prefill: boolean,
   marks: MarkedBlocks,
 ): readonly WireTurn<Json>[] {
-  const turns = turnsOf(messages, prefill, blockWriter(marks))
+  const turns = getTurns(messages, prefill, blockWriter(marks))
   const last = turns.at(-1)
   // A prefill must not end in white space, and a final assistant turn may only contain text.
   if (last?.role === 'assistant') last.parts.push(textBlock(String(last.parts.pop()?.text).trimEnd()))
@@ -46,12 +46,12 @@ function blockWriter(marks: MarkedBlocks): PartWriter<Json> {
       const clean = wireName(call.id)
       const id = unique(clean, count => `${clean.slice(0, 63 - String(count).length)}_${count}`)
       const use = { type: 'tool_use', id, name: call.name, input: objectIn(call.arguments) ?? {} }
-      return [use, { type: 'tool_result', tool_use_id: id, ...resultOf(exchange) }]
+      return [use, { type: 'tool_result', tool_use_id: id, ...getResult(exchange) }]
     },
   }
 }
 
-function resultOf({ result, isError }: ToolExchange): Json {
+function getResult({ result, isError }: ToolExchange): Json {
   if (result === null) return { content: placeholderTexts.missingResult, is_error: true }
   return { ...(isVisible(result) ? { content: result } : {}), ...(isError ? { is_error: true } : {}) }
 }

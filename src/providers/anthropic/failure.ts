@@ -1,14 +1,14 @@
 import type { AttemptFailure } from '../../core/chat/attempts.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import {
-  identifierOf,
+  findIdentifier,
+  findRetryAfter,
   isContextOverflow,
   isQuotaExhausted,
   kindOfStatus,
   providerFailure,
-  retryAfterOf,
 } from '../failure.ts'
-import { isRecord, record, textOf } from '../json.ts'
+import { getText, isRecord, record } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
 import { refusalReason } from '../refusal-reason.ts'
 
@@ -28,11 +28,11 @@ const kindByType: ReadonlyMap<string | null, AttemptFailure> = new Map([
 /** Reads a response with a status other than 200. */
 export function readAnthropicFailure(status: number, headers: Headers, body: string): ProviderFailure {
   const parsed = parseUntrustedJson(body)
-  const error = errorOf(parsed ?? body)
-  const kind = advised(kindOf(status, error), headers.get('x-should-retry'))
+  const error = getError(parsed ?? body)
+  const kind = advised(getKind(status, error), headers.get('x-should-retry'))
   const reason = kind === 'request_refused' ? refusalReason(null, null, error.message) : undefined
   const failure = {
-    ...providerFailure(kind, detailOf(status, error), retryAfterOf(headers)),
+    ...providerFailure(kind, getDetail(status, error), findRetryAfter(headers)),
     ...(reason !== undefined && { reason }),
   }
   const isOwn = isRecord(parsed) && parsed.type === 'error' && isRecord(parsed.error)
@@ -56,8 +56,8 @@ const aboutRequest: ReadonlySet<AttemptFailure> = new Set([
 export function anthropicBodyFailure(body: unknown): ProviderFailure {
   const isError = isRecord(body) && (body.type === 'error' || (body.error !== undefined && body.error !== null))
   if (!isError) return providerFailure('bad_answer', '200 unreadable')
-  const error = errorOf(body)
-  return providerFailure(kindOf(200, error), detailOf(200, error))
+  const error = getError(body)
+  return providerFailure(getKind(200, error), getDetail(200, error))
 }
 
 /** Adjusts a failure by the API's `x-should-retry` header. */
@@ -68,8 +68,8 @@ function advised(kind: AttemptFailure, shouldRetry: string | null): AttemptFailu
   return kind === 'request_refused' && shouldRetry === 'true' ? 'unavailable' : kind
 }
 
-function kindOf(status: number, { type, message }: WireError): AttemptFailure {
-  const kind = plainKindOf(status, type)
+function getKind(status: number, { type, message }: WireError): AttemptFailure {
+  const kind = getPlainKind(status, type)
   if (kind === 'rate_limited') return isQuotaExhausted(message) ? 'quota_exhausted' : kind
   if (kind === 'request_too_large' && isContextOverflow(message)) return 'context_overflow'
   return kind === 'request_refused' ? kindOfRefusal(message) : kind
@@ -79,7 +79,7 @@ function kindOf(status: number, { type, message }: WireError): AttemptFailure {
  * Returns the kind of an error. Inside a 200 only its type is available; otherwise the status is more reliable, except
  * for 400.
  */
-function plainKindOf(status: number, type: string | null): AttemptFailure {
+function getPlainKind(status: number, type: string | null): AttemptFailure {
   switch (status) {
     case 200:
       return kindByType.get(type) ?? 'generation_failed'
@@ -100,13 +100,13 @@ function kindOfRefusal(message: string): AttemptFailure {
 type WireError = { readonly type: string | null; readonly message: string }
 
 /** Parses an error of the API or of a proxy before it: nested, flat, in a list, plain text, or empty. */
-function errorOf(body: unknown): WireError {
+function getError(body: unknown): WireError {
   const outer: unknown = Array.isArray(body) ? body[0] : body
   const error = record(outer).error ?? outer
   const { type, message, detail } = record(error)
-  return { type: identifierOf(textOf(type)), message: textOf(message) || textOf(detail) || textOf(error) }
+  return { type: findIdentifier(getText(type)), message: getText(message) || getText(detail) || getText(error) }
 }
 
-function detailOf(status: number, { type }: WireError): string {
+function getDetail(status: number, { type }: WireError): string {
   return `${status} ${type ?? 'without error type'}`
 }

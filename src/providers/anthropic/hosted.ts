@@ -2,7 +2,7 @@
  * Claude on another company's cloud: the Messages body as Anthropic takes it, with the model in the URL and the version
  * in the body. The client's own text stays, so that prompt caches and signatures stay valid.
  */
-import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
+import type { Access, AdapterRequest, ProviderRequest } from '../provider.ts'
 import { toAnthropicRequest } from './request.ts'
 import { withMembers } from './source-body.ts'
 
@@ -21,7 +21,7 @@ type HostedRequest = Omit<ProviderRequest, 'url'>
 const unaddressed: Access = { baseUrl: '', apiKey: null }
 
 /** Returns the request for a host. */
-export function toHostedRequest(question: ProviderAsk, host: Host): HostedRequest {
+export function toHostedRequest(question: AdapterRequest, host: Host): HostedRequest {
   const { headers, body, droppedParameters } = toAnthropicRequest(question, unaddressed)
   const betas = headers['anthropic-beta'] ?? ''
   const inBody = host.bodyBetas === null ? [] : namesIn(betas).filter(name => host.bodyBetas?.test(name))

@@ -1,6 +1,6 @@
 import { isDemanding } from '../../core/chat/tool-definitions.ts'
 import type { Json } from '../json.ts'
-import type { ProviderAsk } from '../provider.ts'
+import type { AdapterRequest } from '../provider.ts'
 import { describesObject } from '../schemas.ts'
 import { closed, isClosable } from './schema.ts'
 
@@ -18,8 +18,8 @@ export type JsonAnswer =
   | { readonly kind: 'line'; readonly schema: Json | null }
 
 /** Returns the method for the response format. */
-export function jsonAnswerFor({ ask, model: { parameters: rules } }: ProviderAsk): JsonAnswer {
-  const format = ask.responseFormat
+export function jsonAnswerFor({ request, model: { parameters: rules } }: AdapterRequest): JsonAnswer {
+  const format = request.responseFormat
   switch (format.type) {
     case 'text':
       return { kind: 'free' }
@@ -30,7 +30,7 @@ export function jsonAnswerFor({ ask, model: { parameters: rules } }: ProviderAsk
       if (rules.responseFormat === 'json_schema' && isClosable(schema))
         return { kind: 'native', schema: closed(schema) }
       // A client that forces its own tool gets that call. Tool input is always an object.
-      const calls = ask.tools.length > 0 && isDemanding(ask.toolChoice)
+      const calls = request.tools.length > 0 && isDemanding(request.toolChoice)
       if (calls || rules.forcedToolChoice === 'rejected' || !describesObject(schema)) return { kind: 'line', schema }
       const about = format.description === null ? '' : `: ${format.description}`
       return { kind: 'tool', schema, description: `Gives the final answer, \`${format.name}\`${about}` }

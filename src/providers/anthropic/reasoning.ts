@@ -1,7 +1,7 @@
 import type { Message, ReasoningEffort } from '../../core/chat/chat.ts'
 import { isVisible } from '../conversation-steps.ts'
 import { nearestEffort } from '../parameters.ts'
-import type { ProviderAsk } from '../provider.ts'
+import type { AdapterRequest } from '../provider.ts'
 
 type Thinking =
   /** Newer models leave the reasoning text empty unless it is requested. */
@@ -33,9 +33,9 @@ const budgetShares: Readonly<Record<Exclude<ReasoningEffort, 'none'>, number>> =
  * Converts the client's reasoning effort. If a model supports only one of them, a forced tool call (`forced`) takes
  * precedence: code depends on the call, while less reasoning only lowers quality.
  */
-export function reasoningFor({ ask, model, outputCap }: ProviderAsk, forced: boolean): Reasoning {
+export function reasoningFor({ request, model, outputCap }: AdapterRequest, forced: boolean): Reasoning {
   const { reasoning, efforts, forcedToolChoice, sampling } = model.parameters
-  const asked = ask.reasoningEffort
+  const asked = request.reasoningEffort
   const wanted = asked !== null && asked !== 'none'
   const mustNotThink = forced && forcedToolChoice === 'rejected_when_thinking'
   switch (reasoning.kind) {
@@ -53,13 +53,13 @@ export function reasoningFor({ ask, model, outputCap }: ProviderAsk, forced: boo
       if (wanted) return { thinking: summarized, effort: nearestEffort(asked, efforts), dropped: false }
       // These models reason by default; only the text must be requested.
       if (reasoning.off !== 'disabled') return { ...unasked, thinking: summarized }
-      const samples = ask.temperature !== null || ask.topP !== null
+      const samples = request.temperature !== null || request.topP !== null
       const fixed = samples && sampling === 'accepted_when_thinking_disabled'
       return fixed ? { ...unasked, thinking: { type: 'disabled' } } : unasked
     }
     case 'budget': {
       const { minimum, maximum, canDisable } = reasoning
-      const possible = outputCap >= 2 * minimum && !replaysCallsAlone(ask.messages) && !(mustNotThink && canDisable)
+      const possible = outputCap >= 2 * minimum && !replaysCallsAlone(request.messages) && !(mustNotThink && canDisable)
       if (!possible || (!wanted && canDisable)) return { ...unasked, dropped: wanted }
       const share = wanted ? Math.floor(outputCap * budgetShares[asked]) : minimum
       const budget_tokens = Math.min(Math.max(share, minimum), maximum, outputCap - 1)

@@ -7,7 +7,7 @@ import { isVisible } from '../conversation-steps.ts'
 import { sortExtras } from '../extras.ts'
 import { encoded, type Json } from '../json.ts'
 import { callInstruction, droppedNames, mayForce, nonEmpty, parametersFor } from '../parameters.ts'
-import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
+import type { Access, AdapterRequest, ProviderRequest } from '../provider.ts'
 import { anthropicTurnsFor, textBlock } from './conversation.ts'
 import { type JsonAnswer, jsonAnswerFor, jsonAnswerTool, jsonLines } from './json-answer.ts'
 import { type Reasoning, reasoningFor } from './reasoning.ts'
@@ -25,30 +25,30 @@ type WireChoice = {
  * are derived from it and cannot be called.
  */
 function toolsFor(
-  { ask, model }: ProviderAsk,
+  { request, model }: AdapterRequest,
   json: JsonAnswer,
   marks: MarkedBlocks,
 ): { readonly tools: readonly Json[]; readonly choice: WireChoice | null } {
-  const offered = ask.tools.map(tool => {
+  const offered = request.tools.map(tool => {
     const block = toolFor(tool, model.parameters.responseFormat === 'json_schema')
     if (tool.cache !== undefined) marks.set(block, tool.cache)
     return block
   })
-  const tools = offered.length > 0 ? offered : rememberedTools(ask.messages)
-  const disable_parallel_tool_use = ask.parallelToolCalls === false || undefined
+  const tools = offered.length > 0 ? offered : rememberedTools(request.messages)
+  const disable_parallel_tool_use = request.parallelToolCalls === false || undefined
   if (json.kind === 'tool') {
     const { schema: parameters, description } = json
     const answer = toolFor({ name: jsonAnswerTool, description, parameters, strict: false }, false)
-    const orOffered = offered.length > 0 && ask.toolChoice !== 'none'
+    const orOffered = offered.length > 0 && request.toolChoice !== 'none'
     const choice: WireChoice = orOffered
       ? { type: 'any', disable_parallel_tool_use }
       : { type: 'tool', name: jsonAnswerTool, disable_parallel_tool_use: true }
     return { tools: [...tools, answer], choice }
   }
   if (tools.length === 0) return { tools, choice: null }
-  if (offered.length === 0 || ask.toolChoice === 'none') return { tools, choice: { type: 'none' } }
-  if (ask.toolChoice === null && disable_parallel_tool_use === undefined) return { tools, choice: null }
-  return { tools, choice: { ...choiceFor(ask.toolChoice ?? 'auto'), disable_parallel_tool_use } }
+  if (offered.length === 0 || request.toolChoice === 'none') return { tools, choice: { type: 'none' } }
+  if (request.toolChoice === null && disable_parallel_tool_use === undefined) return { tools, choice: null }
+  return { tools, choice: { ...choiceFor(request.toolChoice ?? 'auto'), disable_parallel_tool_use } }
 }
 
 function choiceFor(choice: Exclude<ToolChoice, 'none'>): WireChoice {
@@ -99,13 +99,13 @@ const wordless = {
 } satisfies Partial<ParameterRules>
 
 /** Builds the request: the client's own body if it has this form, otherwise a translation. */
-export function toAnthropicRequest(question: ProviderAsk, access: Access): ProviderRequest {
+export function toAnthropicRequest(question: AdapterRequest, access: Access): ProviderRequest {
   const source = ownSource(question)
   let translation: Translation | null = null
   const translated = () => (translation ??= translatedBody(question))
   const own = source === null ? null : ownBody(question, source, () => modelFields(translated().body))
   return {
-    url: `${originOf(access)}/v1/messages`,
+    url: `${getOrigin(access)}/v1/messages`,
     headers: headersFor(access, own === null ? null : source),
     body: own?.text ?? encoded(translated().body),
     droppedParameters: own === null ? translated().dropped : droppedNames(noneDropped, own.dropped),
@@ -115,13 +115,13 @@ export function toAnthropicRequest(question: ProviderAsk, access: Access): Provi
 /** The request for a count of a client's own body. */
 export function countRequest(source: SourceBody, model: Model, access: Access) {
   return {
-    url: `${originOf(access)}/v1/messages/count_tokens`,
+    url: `${getOrigin(access)}/v1/messages/count_tokens`,
     headers: headersFor(access, source),
     body: countBody(source, model),
   }
 }
 
-function originOf({ baseUrl }: Access): string {
+function getOrigin({ baseUrl }: Access): string {
   return baseUrl.replace(/\/+$/, '').replace(/\/v1$/, '')
 }
 
@@ -142,8 +142,8 @@ type Translation = { readonly body: Json; readonly dropped: readonly string[] }
 /** Fields of the Messages form that apply wherever the rest of the body came from. */
 const passedFields = ['top_k', 'service_tier']
 
-function translatedBody(question: ProviderAsk): Translation {
-  const { ask, model, outputCap, stream } = question
+function translatedBody(question: AdapterRequest): Translation {
+  const { request, model, outputCap, stream } = question
   const rules = model.parameters
   const json = jsonAnswerFor(question)
   const marks: MarkedBlocks = new Map()
@@ -152,17 +152,17 @@ function translatedBody(question: ProviderAsk): Translation {
   const thinks = reasoning.thinking !== null && reasoning.thinking.type !== 'disabled'
   const unforced = isForced(wantedChoice) && !mayForce(rules, thinks)
   const choice = unforced ? { ...wantedChoice, type: 'auto', name: undefined } : wantedChoice
-  const parameters = parametersFor(ask, { ...rules, ...wordless }, thinks)
+  const parameters = parametersFor(request, { ...rules, ...wordless }, thinks)
   const stops = parameters.stops?.filter(isVisible) ?? []
   const lines = [...jsonLines(json), ...(unforced ? [callInstruction(wantedChoice.name)] : [])]
   const samples = rules.sampling === 'accepted' || (!thinks && rules.sampling === 'accepted_when_thinking_disabled')
-  const extras = sortExtras('anthropic', ask.extras, {
-    listed: ask.dialect === 'messages' ? passedFields : [],
+  const extras = sortExtras('anthropic', request.extras, {
+    listed: request.dialect === 'messages' ? passedFields : [],
     takes: (name, value) => (name !== 'top_k' || samples) && isSendableField('messages', name, value),
   })
-  const system = [...systemBlocks(ask.messages, marks), ...lines.map(textBlock)]
+  const system = [...systemBlocks(request.messages, marks), ...lines.map(textBlock)]
   const prefill = rules.prefill && !thinks && !isForced(choice) && json.kind !== 'native'
-  const turns = anthropicTurnsFor(ask.messages, prefill, marks)
+  const turns = anthropicTurnsFor(request.messages, prefill, marks)
   const blocks = withCacheMarks({ tools, system, turns }, marks, question.cacheMarks ?? null)
 
   const body = {
@@ -178,14 +178,14 @@ function translatedBody(question: ProviderAsk): Translation {
     stop_sequences: nonEmpty(stops),
     thinking: reasoning.thinking ?? undefined,
     output_config: outputConfigFor(reasoning, json),
-    metadata: isOpaqueUser(ask.endUser) ? { user_id: ask.endUser } : undefined,
+    metadata: isOpaqueUser(request.endUser) ? { user_id: request.endUser } : undefined,
     ...extras.sent,
   }
 
   const dropped = new Set(parameters.dropped)
   if (stops.length < (parameters.stops?.length ?? 0)) dropped.add('stop')
   if (unforced) dropped.add(json.kind === 'tool' ? 'response_format' : 'tool_choice')
-  if (ask.tools.length === 0 && isDemanding(ask.toolChoice)) dropped.add('tool_choice')
+  if (request.tools.length === 0 && isDemanding(request.toolChoice)) dropped.add('tool_choice')
   if (json.kind === 'line' && json.schema !== null) dropped.add('response_format')
   if (reasoning.dropped) dropped.add('reasoning_effort')
 
@@ -194,7 +194,7 @@ function translatedBody(question: ProviderAsk): Translation {
     dropped: droppedNames(
       dropped,
       blocks.dropsMarks ? [...extras.dropped, 'cache_control'] : extras.dropped,
-      ask.source?.dialect === 'responses' ? ask.source : null,
+      request.source?.dialect === 'responses' ? request.source : null,
     ),
   }
 }

@@ -1,12 +1,12 @@
 import type { FinishReason } from '../../core/chat/chat-events.ts'
 import { failed, truncated } from '../failure.ts'
 import { findTextSlot, frameParser } from '../frames.ts'
-import { isRecord, isText, type Json, nameOf, record, records, textOf } from '../json.ts'
+import { findName, getText, isRecord, isText, type Json, record, records } from '../json.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
 import type { ServerSentEvent } from '../sse.ts'
 import { blockReader } from './blocks.ts'
 import { anthropicBodyFailure } from './failure.ts'
-import { anthropicUsageOf, type Counts, countsOf, noCounts, outgrown, usageFieldsOf } from './usage.ts'
+import { type Counts, findCounts, findUsageFields, getAnthropicUsage, noCounts, outgrown } from './usage.ts'
 
 /** Reads a complete response. */
 export function readResponse(body: unknown): readonly AnswerPart[] {
@@ -47,7 +47,7 @@ const placeOfText = (data: unknown) => findTextSlot(record(data).delta, texts)
 
 function readEvent(answer: AnswerReader, name: string, data: unknown): readonly AnswerPart[] {
   if (!isRecord(data)) return [failedBy(data)]
-  switch (textOf(data.type) || name) {
+  switch (getText(data.type) || name) {
     case 'message_start':
       return isRecord(data.message) ? answer.start(data.message) : nothing
     case 'content_block_start':
@@ -108,19 +108,19 @@ function answerReader(): AnswerReader {
   let usageFields: Json = {}
 
   const served = (now: unknown): readonly AnswerPart[] => {
-    const name = nameOf(now)
+    const name = findName(now)
     if (name === null || name === model) return nothing
     model = name
     return [{ type: 'served', id, model }]
   }
   const measured = (usage: unknown, stage: 'first' | 'later'): readonly AnswerPart[] => {
-    const newer = countsOf(usage, counts, stage)
+    const newer = findCounts(usage, counts, stage)
     if (newer === null) return nothing
     counts = newer
-    return [{ type: 'usage', usage: anthropicUsageOf(newer) }]
+    return [{ type: 'usage', usage: getAnthropicUsage(newer) }]
   }
   const noted = (usage: unknown, ending: Json): readonly AnswerPart[] => {
-    const newer = usageFieldsOf(usage)
+    const newer = findUsageFields(usage)
     const ended = endFieldNames.filter(name => isRecord(ending[name]))
     if (newer === null && ended.length === 0) return nothing
     for (const name of ended) end[name] = ending[name]
@@ -132,7 +132,7 @@ function answerReader(): AnswerReader {
     hasContent ||= pieces.length > 0
     if (pieces.length === 0 || counts.output === null) return pieces
     counts = outgrown(counts)
-    return [{ type: 'usage', usage: anthropicUsageOf(counts) }, ...pieces]
+    return [{ type: 'usage', usage: getAnthropicUsage(counts) }, ...pieces]
   }
   const openBlock = (index: unknown, block: unknown): readonly AnswerPart[] => {
     const { type, to } = record(block)
@@ -148,9 +148,9 @@ function answerReader(): AnswerReader {
       // The first event identifies the response; some relays send it twice.
       if (isStarted) return nothing
       isStarted = true
-      id = nameOf(message.id)
-      model = nameOf(message.model)
-      stopReason = textOf(message.stop_reason)
+      id = findName(message.id)
+      model = findName(message.model)
+      stopReason = getText(message.stop_reason)
       const named: AnswerPart = { type: 'served', id, model }
       const first = measured(message.usage, 'first')
       // Contains blocks if the response is complete, or ended before the stream began.
@@ -165,7 +165,7 @@ function answerReader(): AnswerReader {
     closeBlock: blocks.close,
     update(ending, usage) {
       const { stop_reason, stop_sequence } = ending
-      stopReason ||= textOf(stop_reason)
+      stopReason ||= getText(stop_reason)
       stopSequence ??= isText(stop_sequence) ? stop_sequence : null
       return [...served(servingModel(usage)), ...measured(usage, 'later'), ...noted(usage, ending)]
     },

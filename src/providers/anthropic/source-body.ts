@@ -9,7 +9,7 @@ import { fullName, type Model } from '../../core/models/models.ts'
 import { hasUses, usesUnlessLimited } from '../../core/usage/source-charges.ts'
 import { isText, type Json, record, records } from '../json.ts'
 import { type Edit, edited, elementsAt, type JsonSpan, type Member, membersAt, removals } from '../json-spans.ts'
-import type { ProviderAsk } from '../provider.ts'
+import type { AdapterRequest } from '../provider.ts'
 import { askedCall } from './asked-call.ts'
 
 /** Fields that depend on the model, as a translated request contains them. */
@@ -26,20 +26,20 @@ const unset = -1
  * Returns the source of a request if it is up to date; null = the gateway has changed the request, or the source has
  * another form.
  */
-export function ownSource({ ask }: ProviderAsk): SourceBody | null {
-  const { source } = ask
-  return source?.dialect === 'messages' && source.messages === ask.messages ? source : null
+export function ownSource({ request }: AdapterRequest): SourceBody | null {
+  const { source } = request
+  return source?.dialect === 'messages' && source.messages === request.messages ? source : null
 }
 
 /**
  * Returns the client's text with the model, the cap and the streaming mode of this attempt. `fields` is called if the
  * client wrote it for another model. Null = the request must be translated.
  */
-export function ownBody(question: ProviderAsk, source: SourceBody, fields: () => ModelFields): OwnBody | null {
-  const { ask, model, outputCap, stream, cacheMarks } = question
+export function ownBody(question: AdapterRequest, source: SourceBody, fields: () => ModelFields): OwnBody | null {
+  const { request, model, outputCap, stream, cacheMarks } = question
   const members = membersAt(source.text, 0)
   const values: Record<string, unknown> = { model: model.id }
-  if (outputCap < (ask.maxOutputTokens ?? 0)) {
+  if (outputCap < (request.maxOutputTokens ?? 0)) {
     // Reasoning needs room under the cap, which only the translation balances.
     if (Number(record(source.fields.thinking).budget_tokens ?? 0) >= outputCap) return null
     values.max_tokens = outputCap
@@ -51,7 +51,7 @@ export function ownBody(question: ProviderAsk, source: SourceBody, fields: () =>
   // Anthropic accepts only `user_id`; the other members are tags of the gateway.
   if (Object.keys(tags).length > 0) values.metadata = user_id === undefined ? undefined : { user_id }
   for (const name of ['top_p', 'top_k']) if (source.fields[name] === unset) values[name] = undefined
-  const isForeign = !isNamed(model, ask.model)
+  const isForeign = !isNamed(model, request.model)
   if (isForeign) {
     if (!canSay(source.fields, fields())) return null
     Object.assign(values, changedFields(source.fields, model, fields()))
@@ -92,7 +92,7 @@ function isNamed(model: Model, name: string | null): boolean {
     ...aliases.map(id => fullName({ id, provider })),
     ...marketplaceAliases,
   ]
-  return names.some(one => one.toLowerCase() === wanted)
+  return names.some(text => text.toLowerCase() === wanted)
 }
 
 /**
@@ -114,7 +114,7 @@ function changedFields(written: Json, model: Model, translated: ModelFields): Pa
   if (written.thinking != null && !takesThinking(model, record(written.thinking).type))
     changed.thinking = translated.thinking
   const { effort } = record(written.output_config)
-  if (effort != null && !model.parameters.efforts.some(one => one === effort))
+  if (effort != null && !model.parameters.efforts.some(item => item === effort))
     changed.output_config = translated.output_config
   return changed
 }
@@ -181,15 +181,15 @@ function sealedEdits({ text, sealed = [], fields }: SourceBody, members: readonl
   for (const [message, part] of sealed) parts.set(message, (parts.get(message) ?? new Set()).add(part))
   const turns = elementsAt(text, list.value.from)
   const messages = Array.isArray(fields.messages) ? fields.messages : []
-  const countOf = (turn: number) => {
+  const getCount = (turn: number) => {
     const content: unknown = record(messages[turn]).content
     return Array.isArray(content) ? content.length : 0
   }
-  const isEmptied = (turn: number) => parts.get(turn)?.size === countOf(turn)
+  const isEmptied = (turn: number) => parts.get(turn)?.size === getCount(turn)
   const blocks = [...parts].flatMap(([turn, out]) => {
     const span = turns[turn]
     if (span === undefined || isEmptied(turn)) return []
-    const content = contentOf(text, span)
+    const content = findContent(text, span)
     return content === null ? [] : removals(content, index => out.has(index))
   })
   return [...removals(turns, isEmptied), ...blocks]
@@ -203,7 +203,7 @@ function citationEdits({ text, fields }: SourceBody, members: readonly Member[])
   const turns = elementsAt(text, list.value.from)
   return messages.flatMap((turn, at) => {
     const span = turns[at]
-    const blocks = span === undefined ? null : contentOf(text, span)
+    const blocks = span === undefined ? null : findContent(text, span)
     return (blocks ?? []).flatMap((block, index) => {
       const content: unknown = record(turn).content
       const written: unknown = Array.isArray(content) ? content[index] : null
@@ -280,7 +280,7 @@ function useEdits({ text, fields }: SourceBody, members: readonly Member[]): rea
   })
 }
 
-function contentOf(text: string, turn: JsonSpan): readonly JsonSpan[] | null {
+function findContent(text: string, turn: JsonSpan): readonly JsonSpan[] | null {
   const content = membersAt(text, turn.from).findLast(({ key }) => key === 'content')
   return content === undefined || text[content.value.from] !== '[' ? null : elementsAt(text, content.value.from)
 }

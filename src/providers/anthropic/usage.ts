@@ -37,7 +37,7 @@ export const noCounts: Counts = {
 }
 
 /** Returns the counts updated by newer ones; null if there are none. */
-export function countsOf(usage: unknown, known: Counts, stage: 'first' | 'later'): Counts | null {
+export function findCounts(usage: unknown, known: Counts, stage: 'first' | 'later'): Counts | null {
   if (!isRecord(usage)) return null
   const input = tokenCount(usage.input_tokens)
   const output = tokenCount(usage.output_tokens)
@@ -51,11 +51,11 @@ export function countsOf(usage: unknown, known: Counts, stage: 'first' | 'later'
     output: (stage === 'later' ? output : null) ?? known.output,
     leastOutput: stage === 'first' ? (output ?? 0) : known.leastOutput,
     thinking: tokenCount(record(usage.output_tokens_details).thinking_tokens) ?? known.thinking,
-    compaction: Array.isArray(usage.iterations) ? compactionsOf(usage) : known.compaction,
+    compaction: Array.isArray(usage.iterations) ? getCompactions(usage) : known.compaction,
   }
 }
 
-function compactionsOf(usage: Json): Counts['compaction'] {
+function getCompactions(usage: Json): Counts['compaction'] {
   const passes = records(usage.iterations).filter(({ type }) => type === 'compaction')
   const sum = (count: (pass: Json) => number | null) => passes.reduce((total, pass) => total + (count(pass) ?? 0), 0)
   return {
@@ -80,7 +80,7 @@ function cacheWrites({ cache_creation_input_tokens: total, cache_creation: writt
 }
 
 /** Returns the counts as `ReportedUsage`: here, input excludes cache reads and writes. */
-export function anthropicUsageOf(counts: Counts): ReportedUsage {
+export function getAnthropicUsage(counts: Counts): ReportedUsage {
   const { hourWrite, searches, leastOutput, thinking, compaction } = counts
   const read = counts.cacheRead + compaction.read
   const written = counts.cacheWrite + compaction.written
@@ -100,7 +100,7 @@ export function anthropicUsageOf(counts: Counts): ReportedUsage {
 const longestName = 64
 
 /** Returns the fields of a usage beside the token counts; null = none. */
-export function usageFieldsOf(usage: unknown): Json | null {
+export function findUsageFields(usage: unknown): Json | null {
   if (!isRecord(usage)) return null
   const { server_tool_use: uses, iterations } = usage
   const fields: Record<string, unknown> = {}

@@ -1,8 +1,8 @@
 import type { AttemptFailure } from '../../core/chat/attempts.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { exceptionPrefix } from '../aws-event-stream.ts'
-import { isContextOverflow, isQuotaExhausted, kindOfStatus, providerFailure, retryAfterOf } from '../failure.ts'
-import { record, textOf } from '../json.ts'
+import { findRetryAfter, isContextOverflow, isQuotaExhausted, kindOfStatus, providerFailure } from '../failure.ts'
+import { getText, record } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
 import { refusalReason } from '../refusal-reason.ts'
 
@@ -31,22 +31,22 @@ const kinds: ReadonlyMap<string, AttemptFailure> = new Map<string, AttemptFailur
 export function readBedrockFailure(status: number, headers: Headers, body: string): ProviderFailure {
   const error = record(parseUntrustedJson(body))
   // `Name:http://…`, and in bodies `namespace#Name`.
-  const name = (headers.get('x-amzn-errortype') || textOf(error.__type)).replace(/:.*$/s, '').replace(/^.*#/s, '')
-  const message = textOf(error.message) || textOf(error.Message) || body
-  return failureOf(name, message, { status, retryAfterMs: retryAfterOf(headers) })
+  const name = (headers.get('x-amzn-errortype') || getText(error.__type)).replace(/:.*$/s, '').replace(/^.*#/s, '')
+  const message = getText(error.message) || getText(error.Message) || body
+  return getFailure(name, message, { status, retryAfterMs: findRetryAfter(headers) })
 }
 
 /** Reads an exception within a stream. `name` is the event's. */
 export function bedrockException(name: string, data: string): ProviderFailure {
-  const message = textOf(record(parseUntrustedJson(data)).message) || data
-  const failure = failureOf(name.slice(exceptionPrefix.length), message, { status: 200, retryAfterMs: null })
+  const message = getText(record(parseUntrustedJson(data)).message) || data
+  const failure = getFailure(name.slice(exceptionPrefix.length), message, { status: 200, retryAfterMs: null })
   // The request was accepted, so a plain rejection is the upstream's fault.
   return failure.kind === 'request_refused' ? providerFailure('generation_failed', failure.detail) : failure
 }
 
 type Answered = { readonly status: number; readonly retryAfterMs: number | null }
 
-function failureOf(name: string, message: string, { status, retryAfterMs }: Answered): ProviderFailure {
+function getFailure(name: string, message: string, { status, retryAfterMs }: Answered): ProviderFailure {
   const named = kinds.get(name.toLowerCase())
   const kind = specificKind(named ?? (status === 200 ? 'generation_failed' : kindOfStatus(status)), message)
   const detail = /^[A-Za-z]{1,64}$/.test(name) ? `${status} ${name}` : `${status} without error type`

@@ -3,7 +3,7 @@ import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { exceptionPrefix } from '../aws-event-stream.ts'
 import { argumentsText } from '../call-arguments.ts'
 import { badAnswer, failed, providerFailure } from '../failure.ts'
-import { isRecord, isText, type Json, record, records, textOf, tokenCount } from '../json.ts'
+import { getText, isRecord, isText, type Json, record, records, tokenCount } from '../json.ts'
 import { type ReasoningText, readThinking, releaseHeld, type Thinking } from '../openai/reasoning.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
 import { reportedUsage } from '../usage.ts'
@@ -83,7 +83,7 @@ class ConverseAnswer {
         this.open.delete(at)
         break
       case 'messageStop':
-        this.stop(textOf(event.stopReason))
+        this.stop(getText(event.stopReason))
         break
       case 'metadata':
         this.count(event.usage)

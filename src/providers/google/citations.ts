@@ -27,31 +27,31 @@ export function readGrounding({ groundingMetadata, citationMetadata }: Json, kno
 }
 
 /** Returns a citation for each source of each part of the text; sources without a part follow at the end. */
-export function citationsOf({ chunks, supports, repeated }: Grounding, text: CitedText): readonly AnswerPart[] {
+export function getCitations({ chunks, supports, repeated }: Grounding, text: CitedText): readonly AnswerPart[] {
   if (chunks.length === 0 && repeated.length === 0) return []
   const bytes = new TextEncoder().encode(text.text())
   const named = new Set<number>()
   const supported = supports.slice(0, maximumSupports).flatMap(({ segment, groundingChunkIndices: indexes }) => {
-    const place = placeOf(record(segment), text, bytes)
+    const place = findPlace(record(segment), text, bytes)
     return (Array.isArray(indexes) ? indexes : []).flatMap((index: unknown) => {
       const number = wholeNumber(index)
       const chunk = number === null ? undefined : chunks[number]
       if (number === null || chunk === undefined) return []
       named.add(number)
-      return text.cite(sourceOf(chunk), place)
+      return text.cite(getSource(chunk), place)
     })
   })
-  const others = chunks.flatMap((chunk, number) => (named.has(number) ? [] : text.cite(sourceOf(chunk), null)))
+  const others = chunks.flatMap((chunk, number) => (named.has(number) ? [] : text.cite(getSource(chunk), null)))
   const passages = repeated
     .slice(0, maximumSupports)
-    .flatMap(passage => text.cite({ url: passage.uri, title: passage.title }, placeOf(passage, text, bytes)))
+    .flatMap(passage => text.cite({ url: passage.uri, title: passage.title }, findPlace(passage, text, bytes)))
   return [...supported, ...others, ...passages]
 }
 
 /** Each costs a search of the text. */
 const maximumSupports = 512
 
-function sourceOf({ web, retrievedContext, maps }: Json) {
+function getSource({ web, retrievedContext, maps }: Json) {
   const { uri, title } = record(web ?? retrievedContext ?? maps)
   return { url: uri, title }
 }
@@ -60,7 +60,7 @@ function sourceOf({ web, retrievedContext, maps }: Json) {
  * Returns the place of a segment in code points; null = unknown. Bytes may count from another part, such as reasoning, so the
  * segment's own text decides where there is one.
  */
-function placeOf({ startIndex, endIndex, text: wire }: Json, text: CitedText, bytes: Uint8Array) {
+function findPlace({ startIndex, endIndex, text: wire }: Json, text: CitedText, bytes: Uint8Array) {
   const decoded = (from: number, to: number) => new TextDecoder().decode(bytes.subarray(from, to))
   const from = wholeNumber(startIndex) ?? 0
   const to = wholeNumber(endIndex) ?? 0

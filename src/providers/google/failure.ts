@@ -1,20 +1,20 @@
 import type { AttemptFailure } from '../../core/chat/attempts.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { isContextOverflow, kindOfStatus, providerFailure, retryAfterOf } from '../failure.ts'
-import { isText, record, records, textOf, wholeNumber } from '../json.ts'
+import { findRetryAfter, isContextOverflow, kindOfStatus, providerFailure } from '../failure.ts'
+import { getText, isText, record, records, wholeNumber } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
 import { refusalReason } from '../refusal-reason.ts'
 
 /** Reads a response with a status other than 200. */
 export function readGoogleFailure(status: number, headers: Headers, body: string): ProviderFailure {
-  return refusalOf(errorIn(parseUntrustedJson(body)), status, retryAfterOf(headers))
+  return getRefusal(errorIn(parseUntrustedJson(body)), status, findRetryAfter(headers))
 }
 
 /** Reads an error in place of a response, with its status as a code, a word, or missing. */
 export function googleBodyFailure(body: unknown): ProviderFailure {
   const error = errorIn(body)
   const code = error.code !== null && error.code >= 400 ? error.code : statusCodes.get(error.status)
-  return refusalOf(error, code ?? 500, null)
+  return getRefusal(error, code ?? 500, null)
 }
 
 type UpstreamError = {
@@ -35,10 +35,10 @@ function errorIn(body: unknown): UpstreamError {
   const details = records(error.details)
   return {
     code: wholeNumber(error.code),
-    status: textOf(error.status),
-    message: textOf(error.message) || textOf(envelope.error),
+    status: getText(error.status),
+    message: getText(error.message) || getText(envelope.error),
     reason: details.map(({ reason }) => reason).find(isText) ?? '',
-    quotas: details.flatMap(({ violations }) => records(violations).map(({ quotaId }) => textOf(quotaId))),
+    quotas: details.flatMap(({ violations }) => records(violations).map(({ quotaId }) => getText(quotaId))),
     retryAfterMs: details.map(({ retryDelay }) => durationMs(retryDelay)).find(delay => delay !== null) ?? null,
     field:
       details.flatMap(({ fieldViolations }) => records(fieldViolations).map(({ field }) => field)).find(isText) ?? '',
@@ -47,7 +47,7 @@ function errorIn(body: unknown): UpstreamError {
 
 /** Parses a protobuf duration (`48s`, `34.4s`) to milliseconds. */
 function durationMs(duration: unknown): number | null {
-  const seconds = /^(\d{1,9}(?:\.\d+)?)s$/.exec(textOf(duration))?.[1]
+  const seconds = /^(\d{1,9}(?:\.\d+)?)s$/.exec(getText(duration))?.[1]
   return seconds === undefined ? null : Math.ceil(Number(seconds) * 1_000)
 }
 
@@ -69,8 +69,8 @@ const statusCodes: ReadonlyMap<string, number> = new Map([
   ['DEADLINE_EXCEEDED', 504],
 ])
 
-function refusalOf(error: UpstreamError, status: number, headerDelayMs: number | null): ProviderFailure {
-  const kind = kindOf(status, error)
+function getRefusal(error: UpstreamError, status: number, headerDelayMs: number | null): ProviderFailure {
+  const kind = getKind(status, error)
   // A delay reported with an exhausted daily quota belongs to the per-minute quota and is too short.
   const retryAfterMs = kind === 'quota_exhausted' ? null : (error.retryAfterMs ?? headerDelayMs)
   // Names without digits only: a message may quote the prompt, and key-like text is not logged.
@@ -80,7 +80,7 @@ function refusalOf(error: UpstreamError, status: number, headerDelayMs: number |
   return { ...failure, ...(reason !== undefined && { reason }) }
 }
 
-function kindOf(status: number, { status: name, message, reason, quotas }: UpstreamError): AttemptFailure {
+function getKind(status: number, { status: name, message, reason, quotas }: UpstreamError): AttemptFailure {
   // A bad key is a 400 here, distinguishable from a bad request only by its reason. Region and billing errors also
   // belong to the gateway's account.
   if (reason.startsWith('API_KEY_') || name === 'FAILED_PRECONDITION') return 'credential_refused'

@@ -2,11 +2,11 @@ import type { ChatRequest, Message, ReasoningEffort, ReasoningItem, Tool, ToolCa
 import { isDemanding } from '../../core/chat/tool-definitions.ts'
 import type { ParameterRules } from '../../core/models/models.ts'
 import { isNumeric } from '../../core/validation/untrusted-json.ts'
-import { inlineImage, placeholderTexts, systemTexts, type ToolExchange, turnsOf } from '../conversation-steps.ts'
+import { getTurns, inlineImage, placeholderTexts, systemTexts, type ToolExchange } from '../conversation-steps.ts'
 import { sortExtras } from '../extras.ts'
 import { encoded, isRecord, isText, type Json, objectIn, record } from '../json.ts'
 import { droppedNames, instructionFor, mayForce, nearestEffort, parametersFor } from '../parameters.ts'
-import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
+import type { Access, AdapterRequest, ProviderRequest } from '../provider.ts'
 import { rewritten } from '../schemas.ts'
 
 /** Keywords that `responseJsonSchema` documents. Others are dropped, which loosens the schema and is never rejected. */
@@ -44,7 +44,7 @@ function modern({ const: constant, definitions, allOf, ...schema }: Json): Json 
 function keptValue(keyword: string, value: unknown): unknown {
   switch (keyword) {
     case 'enum':
-      return enumOf(value)
+      return findEnum(value)
     case '$ref':
       return isText(value) ? value.replace(/^#\/definitions\//, '#/$defs/') : undefined
     // `items: true` has no meaning and is rejected; `additionalProperties: false` is supported.
@@ -56,24 +56,24 @@ function keptValue(keyword: string, value: unknown): unknown {
 }
 
 /** An empty string among the values is a 400; only strings and numbers are supported. */
-function enumOf(value: unknown): readonly unknown[] | undefined {
-  const values = Array.isArray(value) ? value.filter(one => isText(one) || isNumeric(one)) : []
+function findEnum(value: unknown): readonly unknown[] | undefined {
+  const values = Array.isArray(value) ? value.filter(item => isText(item) || isNumeric(item)) : []
   return values.length === 0 ? undefined : values
 }
 
 /** Returns the conversation in the wire format, without system texts. */
 function contentsFor(messages: readonly Message[], { prefill, reasoning }: ParameterRules): readonly Json[] {
-  const turns = turnsOf<Json>(messages, prefill, {
+  const turns = getTurns<Json>(messages, prefill, {
     text: text => ({ text }),
     said: (text, reasoning) => ({ text, thoughtSignature: textSignature(reasoning) }),
     image: imagePart,
     file: ({ url }) => ({ inlineData: { mimeType: 'application/pdf', data: inlineImage(url)?.data ?? '' } }),
     exchange: ({ call, result }, position) => {
       const { id, name } = call
-      const thoughtSignature = signatureOf(call, position === 0 && reasoning.kind === 'level')
+      const thoughtSignature = findSignature(call, position === 0 && reasoning.kind === 'level')
       return [
         { functionCall: { id, name, args: objectIn(call.arguments) ?? {} }, thoughtSignature },
-        { functionResponse: { id, name, response: responseOf(result) } },
+        { functionResponse: { id, name, response: getResponse(result) } },
       ]
     },
   })
@@ -86,7 +86,7 @@ const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/
  * Returns the signature of a call. Models with reasoning levels require it on the first call of a step. If the client
  * lost it, a documented placeholder is sent; client text that is not base64 would cause a 400.
  */
-function signatureOf({ signature }: ToolCall, needed: boolean): string | undefined {
+function findSignature({ signature }: ToolCall, needed: boolean): string | undefined {
   if (signature !== null && base64.test(signature)) return signature
   return needed ? 'skip_thought_signature_validator' : undefined
 }
@@ -97,7 +97,7 @@ function textSignature(reasoning: readonly ReasoningItem[]): string | undefined 
   return signed !== undefined && base64.test(signed.data) ? signed.data : undefined
 }
 
-function responseOf(result: ToolExchange['result']): Json {
+function getResponse(result: ToolExchange['result']): Json {
   if (result === null) return { error: placeholderTexts.missingResult }
   // Numbers become doubles on this wire: a result with longer ones (mostly IDs) stays text.
   return (/\d{16}/.test(result) ? null : objectIn(result)) ?? { result }
@@ -123,21 +123,24 @@ function kindByExtension(url: string): string {
 }
 
 /** Builds the request. */
-export function toGoogleRequest({ ask, model, outputCap, stream }: ProviderAsk, access: Access): ProviderRequest {
+export function toGoogleRequest(
+  { request, model, outputCap, stream }: AdapterRequest,
+  access: Access,
+): ProviderRequest {
   const rules = model.parameters
-  const thinking = thinkingFor(ask.reasoningEffort, rules)
+  const thinking = thinkingFor(request.reasoningEffort, rules)
   const thinks = thinking !== null && thinking.thinkingBudget !== 0
-  const parameters = parametersFor(ask, { ...rules, logitBias: false }, thinks)
-  const calling = callingFor(ask, rules, thinks)
-  const format = formatFor(ask, rules, calling)
-  const unforced = isDemanding(ask.toolChoice) && ask.tools.length > 0 && calling?.mode !== 'ANY'
-  const lines = unforced ? [instructionFor(ask.toolChoice)] : []
-  const system = [...systemTexts(ask.messages), ...lines].map(text => ({ text }))
-  const functionDeclarations = ask.tools.map(declarationFor)
+  const parameters = parametersFor(request, { ...rules, logitBias: false }, thinks)
+  const calling = callingFor(request, rules, thinks)
+  const format = formatFor(request, rules, calling)
+  const unforced = isDemanding(request.toolChoice) && request.tools.length > 0 && calling?.mode !== 'ANY'
+  const lines = unforced ? [instructionFor(request.toolChoice)] : []
+  const system = [...systemTexts(request.messages), ...lines].map(text => ({ text }))
+  const functionDeclarations = request.tools.map(declarationFor)
 
   const body = {
     systemInstruction: system.length > 0 ? { parts: system } : undefined,
-    contents: contentsFor(ask.messages, rules),
+    contents: contentsFor(request.messages, rules),
     tools: functionDeclarations.length > 0 ? [{ functionDeclarations }] : undefined,
     toolConfig: calling === null ? undefined : { functionCallingConfig: calling },
     generationConfig: {
@@ -158,10 +161,10 @@ export function toGoogleRequest({ ask, model, outputCap, stream }: ProviderAsk, 
   }
 
   const dropped = new Set(parameters.dropped)
-  if (isDemanding(ask.toolChoice) && calling?.mode !== 'ANY') dropped.add('tool_choice')
-  if (ask.parallelToolCalls === false && ask.tools.length > 0) dropped.add('parallel_tool_calls')
-  if (isLesser(ask.responseFormat.type, format)) dropped.add('response_format')
-  if (ask.reasoningEffort !== null && ask.reasoningEffort !== 'none' && thinking === null)
+  if (isDemanding(request.toolChoice) && calling?.mode !== 'ANY') dropped.add('tool_choice')
+  if (request.parallelToolCalls === false && request.tools.length > 0) dropped.add('parallel_tool_calls')
+  if (isLesser(request.responseFormat.type, format)) dropped.add('response_format')
+  if (request.reasoningEffort !== null && request.reasoningEffort !== 'none' && thinking === null)
     dropped.add('reasoning_effort')
 
   const base = access.baseUrl.replace(/\/+$/, '').replace(/\/v1beta$/, '')
@@ -173,7 +176,7 @@ export function toGoogleRequest({ ask, model, outputCap, stream }: ProviderAsk, 
       ...(access.apiKey !== null && { 'x-goog-api-key': access.apiKey }),
     },
     body: encoded(body),
-    droppedParameters: droppedNames(dropped, sortExtras('google', ask.extras).dropped, ask.source),
+    droppedParameters: droppedNames(dropped, sortExtras('google', request.extras).dropped, request.source),
   }
 }
 

@@ -3,14 +3,14 @@ import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { CitedText } from '../citations.ts'
 import { badAnswer, failed, providerFailure, truncated } from '../failure.ts'
 import {
+  findName,
+  getText,
   isRecord,
   isText,
   type Json,
   maximumTokens,
-  nameOf,
   record,
   records,
-  textOf,
   tokenCount,
   wholeNumber,
 } from '../json.ts'
@@ -19,7 +19,7 @@ import { maximumIndex } from '../response-guard.ts'
 import { uniqueNames } from '../tool-names.ts'
 import { followUsage, reportedUsage } from '../usage.ts'
 import { callReader, type GoogleToolCalls } from './calls.ts'
-import { citationsOf, type Grounding, noGrounding, readGrounding } from './citations.ts'
+import { type Grounding, getCitations, noGrounding, readGrounding } from './citations.ts'
 import { googleBodyFailure } from './failure.ts'
 
 /**
@@ -27,7 +27,7 @@ import { googleBodyFailure } from './failure.ts'
  * tokens of tools from the prompt's. Zeros are omitted on this wire: a missing candidates count is 0 before any output
  * (`answered`), and afterwards the rest of the total, or unknown if that is 0.
  */
-function googleUsageOf(metadata: unknown, answered: boolean): ReportedUsage | null {
+function findGoogleUsage(metadata: unknown, answered: boolean): ReportedUsage | null {
   const counts = record(metadata)
   const prompt = tokenCount(counts.promptTokenCount)
   const told = tokenCount(counts.candidatesTokenCount)
@@ -49,19 +49,19 @@ function googleUsageOf(metadata: unknown, answered: boolean): ReportedUsage | nu
 }
 
 /** Returns the log probabilities of a delta's tokens. */
-function googleLogprobsOf(result: unknown): readonly TokenLogprob[] {
+function getGoogleLogprobs(result: unknown): readonly TokenLogprob[] {
   const { chosenCandidates, topCandidates } = record(result)
   const tops = records(topCandidates)
   return records(chosenCandidates).map((chosen, position) => ({
-    ...logprobOf(chosen),
-    top_logprobs: records(tops[position]?.candidates).map(logprobOf),
+    ...getLogprob(chosen),
+    top_logprobs: records(tops[position]?.candidates).map(getLogprob),
   }))
 }
 
 /** Bytes are not reported, and cannot be derived from a token that is half a character. */
-function logprobOf({ token, logProbability }: Json) {
+function getLogprob({ token, logProbability }: Json) {
   return {
-    token: textOf(token).toWellFormed(),
+    token: getText(token).toWellFormed(),
     logprob: typeof logProbability === 'number' ? logProbability : 0,
     bytes: null,
   }
@@ -136,7 +136,7 @@ function answerReader() {
     const content = isFailed ? [] : untilFailure(candidates.flatMap(readCandidate))
     const answers = content.some(isAnswer)
     answered ||= answers
-    parts.push(...follow(googleUsageOf(frame.usageMetadata, answered), answers), ...content)
+    parts.push(...follow(findGoogleUsage(frame.usageMetadata, answered), answers), ...content)
     if (content.at(-1)?.type === 'failure') return parts
     if (isFailed) return [...parts, failed(providerFailure('generation_failed', reason))]
     if (isText(record(frame.promptFeedback).blockReason)) block()
@@ -144,8 +144,8 @@ function answerReader() {
   }
 
   const served = (frame: Json): AnswerPart[] => {
-    const id = nameOf(frame.responseId) ?? responseId
-    const model = nameOf(frame.modelVersion)?.replace(/^models\//, '') ?? servedModel
+    const id = findName(frame.responseId) ?? responseId
+    const model = findName(frame.modelVersion)?.replace(/^models\//, '') ?? servedModel
     if (id === responseId && model === servedModel) return []
     responseId = id
     servedModel = model
@@ -154,7 +154,7 @@ function answerReader() {
 
   /** Each response has an ID, and a stream contains one response. */
   const isOtherResponse = (frame: Json) => {
-    const id = nameOf(frame.responseId)
+    const id = findName(frame.responseId)
     return id !== null && responseId !== null && id !== responseId
   }
   const isUnfinished = () => emitted && choices.values().some(({ finish }) => finish === null)
@@ -189,7 +189,7 @@ function answerReader() {
     if (choice.finish !== null && !isText(candidate.finishReason) && parts.length > 0)
       return [truncated('content_after_finish')]
     choice.grounding = readGrounding(candidate, choice.grounding)
-    const tokens = googleLogprobsOf(candidate.logprobsResult)
+    const tokens = getGoogleLogprobs(candidate.logprobsResult)
     if (tokens.length > 0) parts.push({ type: 'logprobs', choice: index, tokens })
     if (isText(candidate.finishReason)) choice.finish ??= finishReasons.get(candidate.finishReason) ?? 'stop'
     emitted ||= parts.length > 0
@@ -214,21 +214,21 @@ function answerReader() {
    */
   const mintId = (given: unknown): string => {
     const answer = (responseId ?? '').replace(/[^A-Za-z0-9]/g, '').slice(0, 32)
-    return unique(nameOf(given), count => (answer === '' ? `call_${count}` : `call_${count}_${answer}`))
+    return unique(findName(given), count => (answer === '' ? `call_${count}` : `call_${count}_${answer}`))
   }
 
   /** Ends the response. `wanted` = number of choices that must have ended; null = no check. */
   const finish = (wanted: number | null): readonly AnswerPart[] => {
-    const all = [...choices].sort(([one], [other]) => one - other)
+    const all = [...choices].sort(([value], [other]) => value - other)
     const ended = all.every(([, choice]) => choice.finish !== null)
     const whole = wanted === null || (ended && (isBlocked || all.length >= wanted))
     if (all.length === 0 || !whole) return []
     if (all.some(([, { finish, calls }]) => (finish === null || finish === 'stop') && calls.hasOpen()))
       return [truncated('call_unfinished')]
     const ends = all.flatMap(([index, choice]): AnswerPart[] => [
-      ...citationsOf(choice.grounding, choice.text),
+      ...getCitations(choice.grounding, choice.text),
       ...choice.calls.close(),
-      { type: 'finish', choice: index, reason: reasonOf(choice) },
+      { type: 'finish', choice: index, reason: getReason(choice) },
     ])
     return [...ends, { type: 'end' }]
   }
@@ -247,7 +247,7 @@ function isAnswer({ type }: AnswerPart): boolean {
 }
 
 /** Returns the finish reason. Calls end with STOP here, so the calls decide. */
-function reasonOf({ finish, calls }: Choice): FinishReason {
+function getReason({ finish, calls }: Choice): FinishReason {
   if (finish === null || finish === 'stop') return calls.count() > 0 ? 'tool_calls' : 'stop'
   return finish
 }

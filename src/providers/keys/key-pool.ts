@@ -5,14 +5,14 @@
  */
 import type { Access, ProviderFailure } from '../provider.ts'
 import {
+  findReset,
+  getShortage,
   noLimits,
   type Quota,
   RateLimits,
   type ReportedLimit,
   type ReportedQuotas,
   readRateHeaders,
-  resetOf,
-  shortageOf,
   sumOfLimits,
 } from './rate-limits.ts'
 
@@ -115,7 +115,7 @@ export class KeyPool {
     this.refused.clear()
     this.turns.clear()
     for (const { account } of keys) {
-      const state = this.accountOf(account)
+      const state = this.getAccount(account)
       state.configured = RateLimits.ofQuota(quotas.get(account), state.configured)
     }
   }
@@ -132,9 +132,9 @@ export class KeyPool {
     const waits = usable.map(key => this.waitMs(key, need, now))
     const free = usable.filter((_, index) => waits[index] === 0)
     const cached = preferred == null ? undefined : free.find(({ account }) => account === preferred)
-    const key = cached ?? this.nextOf(free, model, now)
+    const key = cached ?? this.findNext(free, model, now)
     if (key === null) return { key: null, reason: 'at_limit', waitMs: Math.min(...waits) }
-    for (const limits of this.limitsOf(key, model)) limits.draw(need.tokens, now)
+    for (const limits of this.getLimits(key, model)) limits.draw(need.tokens, now)
     return new KeyClaim(key, need, this)
   }
 
@@ -156,7 +156,7 @@ export class KeyPool {
   note({ key, need }: KeyClaim, headers: Headers): ReportedQuotas | null {
     const reported = readRateHeaders(headers)
     if (reported === null) return null
-    const { reported: byModel } = this.accountOf(key.account)
+    const { reported: byModel } = this.getAccount(key.account)
     if (byModel.size >= maximumModels) byModel.clear()
     byModel.set(need.model, RateLimits.ofReport(reported, this.clock.monotonic()))
     return reported
@@ -164,7 +164,7 @@ export class KeyPool {
 
   /** Gives tokens of a claim back to the configured quota; negative = it used more than it drew. */
   giveBack({ account }: PoolKey, tokens: number): void {
-    this.accountOf(account).configured.tokens?.draw(-tokens, this.clock.monotonic())
+    this.getAccount(account).configured.tokens?.draw(-tokens, this.clock.monotonic())
   }
 
   /** Pauses the account, or the account for one model, or the key, by the failure. */
@@ -180,17 +180,17 @@ export class KeyPool {
       this.pause(key, null, now + Math.min(maximumPauseMs, Math.max(quotaPauseMs, retryAfterMs ?? 0)))
     else if (kind === 'rate_limited') {
       // A request above the whole limit is refused however much capacity there is.
-      if (this.limitsOf(key, model).some(limits => tokens > (limits.tokens?.limit ?? tokens))) return
-      this.pause(key, model, now + Math.min(maximumPauseMs, retryAfterMs ?? resetOf(reported) ?? usualPauseMs))
+      if (this.getLimits(key, model).some(limits => tokens > (limits.tokens?.limit ?? tokens))) return
+      this.pause(key, model, now + Math.min(maximumPauseMs, retryAfterMs ?? findReset(reported) ?? usualPauseMs))
       // The upstream counts more than this pool knows. Otherwise each end of a pause would send a burst again.
-      const { configured } = this.accountOf(key.account)
-      const short = shortageOf(reported, tokens)
+      const { configured } = this.getAccount(key.account)
+      const short = getShortage(reported, tokens)
       if (short.requests) configured.requests?.draw(configured.requests.limit, now)
       if (short.tokens) configured.tokens?.draw(configured.tokens.limit, now)
     }
   }
 
-  private accountOf(account: string): Account {
+  private getAccount(account: string): Account {
     let state = this.accounts.get(account)
     if (state === undefined) {
       state = { configured: noLimits, reported: new Map(), pauses: new Map() }
@@ -199,42 +199,42 @@ export class KeyPool {
     return state
   }
 
-  private limitsOf({ account }: PoolKey, model: string): readonly RateLimits[] {
-    const { configured, reported } = this.accountOf(account)
+  private getLimits({ account }: PoolKey, model: string): readonly RateLimits[] {
+    const { configured, reported } = this.getAccount(account)
     return [configured, reported.get(model) ?? noLimits]
   }
 
   /** Milliseconds until the key has capacity; 0 = now. */
   private waitMs(key: PoolKey, { model, tokens }: KeyNeed, now: number): number {
-    const { pauses } = this.accountOf(key.account)
+    const { pauses } = this.getAccount(key.account)
     const pausedUntil = Math.max(pauses.get(null) ?? 0, pauses.get(model) ?? 0)
-    const waits = this.limitsOf(key, model).map(limits => limits.waitMs(tokens, now))
+    const waits = this.getLimits(key, model).map(limits => limits.waitMs(tokens, now))
     return Math.max(0, Math.ceil(pausedUntil - now), ...waits)
   }
 
   /** Returns the key whose turn it is among those with the most remaining capacity; null = the list is empty. */
-  private nextOf(keys: readonly PoolKey[], model: string, now: number): PoolKey | null {
+  private findNext(keys: readonly PoolKey[], model: string, now: number): PoolKey | null {
     const steps = keys.map(key =>
-      Math.ceil(Math.min(...this.limitsOf(key, model).map(limits => limits.share(now))) * shareSteps),
+      Math.ceil(Math.min(...this.getLimits(key, model).map(limits => limits.share(now))) * shareSteps),
     )
     const most = Math.max(...steps)
     const equals = keys.filter((_, index) => steps[index] === most)
     let chosen: PoolKey | null = null
     for (const key of equals) {
-      this.turns.set(key, this.turnOf(key) + key.weight)
-      if (chosen === null || this.turnOf(key) > this.turnOf(chosen)) chosen = key
+      this.turns.set(key, this.getTurn(key) + key.weight)
+      if (chosen === null || this.getTurn(key) > this.getTurn(chosen)) chosen = key
     }
     const weights = equals.reduce((sum, { weight }) => sum + weight, 0)
-    if (chosen !== null) this.turns.set(chosen, this.turnOf(chosen) - weights)
+    if (chosen !== null) this.turns.set(chosen, this.getTurn(chosen) - weights)
     return chosen
   }
 
-  private turnOf(key: PoolKey): number {
+  private getTurn(key: PoolKey): number {
     return this.turns.get(key) ?? 0
   }
 
   private pause({ account }: PoolKey, model: string | null, until: number): void {
-    const { pauses } = this.accountOf(account)
+    const { pauses } = this.getAccount(account)
     if (pauses.size >= maximumModels) pauses.clear()
     pauses.set(model, Math.max(until, pauses.get(model) ?? 0))
   }

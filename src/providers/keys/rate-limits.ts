@@ -33,14 +33,14 @@ export function readRateHeaders(headers: Headers): ReportedQuotas | null {
 function readQuota(headers: Headers, prefix: string, unit: 'requests' | 'tokens'): ReportedQuota | null {
   const isAnthropic = prefix.startsWith('anthropic')
   const named = (part: string) => headers.get(isAnthropic ? `${prefix}${unit}-${part}` : `${prefix}${part}-${unit}`)
-  const remaining = countOf(named('remaining'))
+  const remaining = findCount(named('remaining'))
   if (remaining === null) return null
-  const limit = Math.max(remaining, countOf(named('limit')) ?? remaining)
+  const limit = Math.max(remaining, findCount(named('limit')) ?? remaining)
   const reset = isAnthropic ? untilTime(named('reset'), headers.get('date')) : durationMs(named('reset'))
   return { limit, remaining, resetMs: Math.min(maximumResetMs, reset ?? usualResetMs) }
 }
 
-function countOf(value: string | null): number | null {
+function findCount(value: string | null): number | null {
   return value !== null && /^\s*\d{1,15}\s*$/.test(value) ? Number(value) : null
 }
 
@@ -171,14 +171,14 @@ export function sumOfLimits(limits: readonly RateLimits[], unit: 'requests' | 't
 }
 
 /** Returns which quotas the upstream reports as too small for a request; both if it reports none. */
-export function shortageOf(reported: ReportedQuotas | null, tokens: number) {
+export function getShortage(reported: ReportedQuotas | null, tokens: number) {
   const isRequests = reported?.requests != null && reported.requests.remaining < 1
   const isTokens = reported?.tokens != null && reported.tokens.remaining < tokens
   return { requests: isRequests || !isTokens, tokens: isTokens || !isRequests }
 }
 
 /** Returns the milliseconds until an exhausted quota is available again; null = none is reported as exhausted. */
-export function resetOf(reported: ReportedQuotas | null): number | null {
+export function findReset(reported: ReportedQuotas | null): number | null {
   const resets = [reported?.requests, reported?.tokens].flatMap(quota =>
     quota != null && quota.remaining === 0 ? [quota.resetMs] : [],
   )

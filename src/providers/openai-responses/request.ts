@@ -11,18 +11,18 @@ import type {
 import { isSendableField, ownFields } from '../../core/chat/provider-features.ts'
 import { isDemanding, isTokenPricedTool } from '../../core/chat/tool-definitions.ts'
 import type { Model, ParameterRules } from '../../core/models/models.ts'
-import { type ConversationStep, placeholderTexts, stepsOf } from '../conversation-steps.ts'
+import { type ConversationStep, getSteps, placeholderTexts } from '../conversation-steps.ts'
 import { sortExtras } from '../extras.ts'
-import { encoded, isRecord, isText, type Json, record, records, textOf } from '../json.ts'
+import { encoded, getText, isRecord, isText, type Json, record, records } from '../json.ts'
 import { namesJson, toolIdsFor } from '../openai/conversation.ts'
-import { dialectOf } from '../openai/dialects.ts'
+import { getDialect } from '../openai/dialects.ts'
 import { chatCompletionsUrl, formatFor, looseTools, officialValues } from '../openai/request.ts'
 import { droppedNames, nearestEffort, parametersFor } from '../parameters.ts'
-import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
+import type { Access, AdapterRequest, ProviderRequest } from '../provider.ts'
 import { isStrict } from '../schemas.ts'
 
 /** Returns the client's input with the gateway's changes to its last turn; null = that turn is no text of the user. */
-function inputOf({ fields: { input }, turn }: SourceBody): unknown {
+function getInput({ fields: { input }, turn }: SourceBody): unknown {
   if (turn === undefined) return input
   if (typeof input === 'string') return [{ role: 'user', content: contentWith(input, turn) }]
   if (!Array.isArray(input)) return null
@@ -42,13 +42,13 @@ function contentWith(content: unknown, { before, text }: TurnChange): readonly J
 }
 
 function isTextType(type: unknown): boolean {
-  return textOf(type) === 'input_text' || textOf(type) === 'text'
+  return getText(type) === 'input_text' || getText(type) === 'text'
 }
 
 /** The conversation as items. */
 function inputFor(messages: readonly Message[], rules: ParameterRules): readonly Json[] {
-  const callId = toolIdsFor(dialectOf('', true))
-  return stepsOf(messages).flatMap(step => stepItems(step, rules, callId))
+  const callId = toolIdsFor(getDialect('', true))
+  return getSteps(messages).flatMap(step => stepItems(step, rules, callId))
 }
 
 function stepItems(step: ConversationStep, rules: ParameterRules, callId: (id: string) => string): readonly Json[] {
@@ -110,29 +110,33 @@ const leastOutputCap = 16
  * The request. Of a client that speaks this form all goes through as it came but for what the gateway answers for: the model, the
  * output cap, that nothing is stored, and what would be charged apart from tokens.
  */
-export function toResponsesRequest({ ask, model, outputCap, stream }: ProviderAsk, access: Access): ProviderRequest {
+export function toResponsesRequest(
+  { request, model, outputCap, stream }: AdapterRequest,
+  access: Access,
+): ProviderRequest {
   const rules = model.parameters
-  const own = ask.source?.dialect === 'responses' ? ask.source : null
+  const own = request.source?.dialect === 'responses' ? request.source : null
   // If the gateway changed more of the conversation than its last turn, the client's own input is outdated.
-  const ownInput = own !== null && own.messages === ask.messages ? inputOf(own) : null
+  const ownInput = own !== null && own.messages === request.messages ? getInput(own) : null
   const source = ownInput === null ? null : own
-  const effort = ask.reasoningEffort === null ? null : nearestEffort(ask.reasoningEffort, rules.efforts.toReversed())
-  const parameters = parametersFor(ask, { ...rules, ...wordless }, effort === null ? null : effort !== 'none')
+  const effort =
+    request.reasoningEffort === null ? null : nearestEffort(request.reasoningEffort, rules.efforts.toReversed())
+  const parameters = parametersFor(request, { ...rules, ...wordless }, effort === null ? null : effort !== 'none')
   const { dropped } = parameters
-  if (ask.reasoningEffort !== null && effort === null) dropped.add('reasoning_effort')
-  const extras = passedFields(own?.fields ?? null, ask.extras, model)
-  const tools = toolsFor(ask, own?.fields ?? {}, source !== null)
+  if (request.reasoningEffort !== null && effort === null) dropped.add('reasoning_effort')
+  const extras = passedFields(own?.fields ?? null, request.extras, model)
+  const tools = toolsFor(request, own?.fields ?? {}, source !== null)
   // Tools may be declared within the input.
-  const withTools = tools.sent.length > 0 || ask.tools.length > 0
-  const { field: format, instruction, lesser } = formatFor(ask.responseFormat, rules.responseFormat)
+  const withTools = tools.sent.length > 0 || request.tools.length > 0
+  const { field: format, instruction, lesser } = formatFor(request.responseFormat, rules.responseFormat)
   if (lesser) dropped.add('response_format')
-  const needsWord = instruction !== null && !(instruction.unlessJsonIsNamed && ask.messages.some(namesJson))
-  const input = ownInput ?? inputFor(ask.messages, rules)
+  const needsWord = instruction !== null && !(instruction.unlessJsonIsNamed && request.messages.some(namesJson))
+  const input = ownInput ?? inputFor(request.messages, rules)
   const body: Json = {
     ...extras.sent,
     model: model.id,
     instructions: source?.fields.instructions ?? undefined,
-    input: needsWord ? [...itemsOf(input), { role: rules.systemRole, content: instruction.text }] : input,
+    input: needsWord ? [...getItems(input), { role: rules.systemRole, content: instruction.text }] : input,
     stream: stream || undefined,
     store: false,
     include: includeFor(own?.fields ?? {}, model, parameters.logprobs === true),
@@ -141,11 +145,11 @@ export function toResponsesRequest({ ask, model, outputCap, stream }: ProviderAs
     top_p: parameters.topP,
     top_logprobs: parameters.topLogprobs,
     tools: tools.sent.length > 0 ? tools.sent : undefined,
-    tool_choice: withTools ? toolChoiceFor(ask, source?.fields ?? null) : undefined,
-    parallel_tool_calls: withTools ? (ask.parallelToolCalls ?? undefined) : undefined,
+    tool_choice: withTools ? toolChoiceFor(request, source?.fields ?? null) : undefined,
+    parallel_tool_calls: withTools ? (request.parallelToolCalls ?? undefined) : undefined,
     reasoning: reasoningFor(own?.fields ?? {}, effort, model),
-    text: textFor(ask, format, model),
-    safety_identifier: ask.endUser?.slice(0, 128),
+    text: textFor(request, format, model),
+    safety_identifier: request.endUser?.slice(0, 128),
   }
   return {
     url: responsesUrl(access),
@@ -163,8 +167,8 @@ function responsesUrl({ baseUrl }: Access): string {
   return chatCompletionsUrl(new URL(baseUrl)).replace('/chat/completions', '/responses')
 }
 
-function itemsOf(input: unknown): readonly unknown[] {
-  return Array.isArray(input) ? input : [{ role: 'user', content: textOf(input) }]
+function getItems(input: unknown): readonly unknown[] {
+  return Array.isArray(input) ? input : [{ role: 'user', content: getText(input) }]
 }
 
 /** Fields that the adapter rewrites, that belong to the gateway, or that refer to stored objects. */
@@ -221,8 +225,8 @@ function reasoningFor({ reasoning }: Json, effort: ReasoningEffort | null, { cap
 }
 
 /** The format is flat here. */
-function textFor(ask: ChatRequest, format: Json | undefined, model: Model): Json | undefined {
-  const { verbosity } = ask.extras
+function textFor(request: ChatRequest, format: Json | undefined, model: Model): Json | undefined {
+  const { verbosity } = request.extras
   const isTaken = verbosity != null && takes('verbosity', verbosity, model)
   if (format === undefined && !isTaken) return undefined
   const { json_schema: schema, ...rest } = format ?? {}
@@ -234,19 +238,19 @@ function textFor(ask: ChatRequest, format: Json | undefined, model: Model): Json
 
 /** Verbatim where the tools are as the client declared them; else as functions, without OpenAI's own: they hold unmasked texts. */
 function toolsFor(
-  ask: ChatRequest,
+  request: ChatRequest,
   fields: Json,
   isVerbatim: boolean,
 ): { readonly sent: readonly Json[]; readonly dropped: readonly string[] } {
   const given = records(fields.tools)
-  const refused = given.filter(tool => !isTokenPricedTool(tool)).map(({ type }) => textOf(type))
+  const refused = given.filter(tool => !isTokenPricedTool(tool)).map(({ type }) => getText(type))
   const kept = given.filter(isTokenPricedTool)
   const dropped = refused.filter(type => !type.startsWith('web_search')).map(type => `tools.${type}`)
   if (isVerbatim) return { sent: kept, dropped }
-  const hosted = kept.map(({ type }) => textOf(type)).filter(type => !clientTools.has(type))
+  const hosted = kept.map(({ type }) => getText(type)).filter(type => !clientTools.has(type))
   return {
-    sent: ask.tools.map(functionFor),
-    dropped: [...dropped, ...hosted.map(type => `tools.${type}`), ...looseTools(ask.tools)],
+    sent: request.tools.map(functionFor),
+    dropped: [...dropped, ...hosted.map(type => `tools.${type}`), ...looseTools(request.tools)],
   }
 }
 
@@ -270,5 +274,5 @@ function toolChoiceFor({ toolChoice }: ChatRequest, fields: Json | null): unknow
       ? { type: 'function', name: toolChoice.name }
       : (toolChoice ?? undefined)
   // The gateway's own search has taken its place.
-  return isRecord(given) && textOf(given.type).startsWith('web_search') ? 'auto' : (given ?? undefined)
+  return isRecord(given) && getText(given.type).startsWith('web_search') ? 'auto' : (given ?? undefined)
 }

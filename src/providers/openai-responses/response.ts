@@ -3,9 +3,9 @@ import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { argumentsText } from '../call-arguments.ts'
 import { CitedText } from '../citations.ts'
 import { badAnswer, failed, truncated } from '../failure.ts'
-import { isRecord, isText, type Json, nameOf, record, records, textOf, wholeNumber } from '../json.ts'
+import { findName, getText, isRecord, isText, type Json, record, records, wholeNumber } from '../json.ts'
 import { failureInAnswer } from '../openai/failure.ts'
-import { logprobsOf, OpenAiFields, usageOf } from '../openai/usage.ts'
+import { findUsage, getLogprobs, OpenAiFields } from '../openai/usage.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
 import { uniqueNames } from '../tool-names.ts'
 
@@ -55,7 +55,7 @@ export class ResponsesReader implements StreamReader {
 
   private take(type: string, event: Json): void {
     const { parts } = this
-    const delta = textOf(event.delta)
+    const delta = getText(event.delta)
     switch (type) {
       case 'response.created':
       case 'response.in_progress':
@@ -63,7 +63,7 @@ export class ResponsesReader implements StreamReader {
         this.served(record(event.response))
         break
       case 'response.output_item.added':
-        this.openItem(placeOf(event), record(event.item))
+        this.openItem(getPlace(event), record(event.item))
         break
       case 'response.content_part.added':
         this.partFrom = this.cited.points()
@@ -84,13 +84,13 @@ export class ResponsesReader implements StreamReader {
         break
       case 'response.function_call_arguments.delta':
       case 'response.custom_tool_call_input.delta':
-        this.addArguments(placeOf(event), delta)
+        this.addArguments(getPlace(event), delta)
         break
       case 'response.output_text.annotation.added':
         this.annotation(event.annotation)
         break
       case 'response.output_item.done':
-        this.endItem(placeOf(event), record(event.item))
+        this.endItem(getPlace(event), record(event.item))
         break
       case 'response.completed':
       case 'response.incomplete':
@@ -105,8 +105,8 @@ export class ResponsesReader implements StreamReader {
 
   private served(response: Json): void {
     this.fields.read(response, this.parts)
-    const id = nameOf(response.id) ?? this.servedId
-    const model = nameOf(response.model) ?? this.servedModel
+    const id = findName(response.id) ?? this.servedId
+    const model = findName(response.model) ?? this.servedModel
     if (id === this.servedId && model === this.servedModel) return
     if (this.servedId !== null && id !== this.servedId) {
       this.parts.push(truncated('response_restarted'))
@@ -118,13 +118,13 @@ export class ResponsesReader implements StreamReader {
   }
 
   private openItem(place: number, item: Json): void {
-    if (item.type === 'message') this.phase = nameOf(item.phase)
+    if (item.type === 'message') this.phase = findName(item.phase)
     if (!isCall(item) || this.calls.has(place)) return
-    const wireId = nameOf(item.call_id)
+    const wireId = findName(item.call_id)
     const index = this.calls.size
     const isCustom = item.type === 'custom_tool_call'
     const name =
-      item.type === 'tool_search_call' ? 'tool_search' : flatToolName(nameOf(item.namespace), textOf(item.name))
+      item.type === 'tool_search_call' ? 'tool_search' : flatToolName(findName(item.namespace), getText(item.name))
     this.calls.set(place, { index, isCustom, hasText: false, isDone: false })
     const id = this.unique(wireId, count => `${wireId ?? 'call'}_${count}`)
     this.parts.push({ type: 'tool_call', choice: 0, index, id, name: name.toWellFormed(), signature: null })
@@ -159,7 +159,7 @@ export class ResponsesReader implements StreamReader {
     this.openItem(place, item)
     const call = this.calls.get(place)
     if (call === undefined || call.isDone) return
-    if (!call.hasText) this.addArguments(place, argumentsOf(item))
+    if (!call.hasText) this.addArguments(place, getArguments(item))
     call.isDone = true
     const rest = call.isCustom ? '"}' : ''
     // A call that the output cap cut is not closed: it is no whole one.
@@ -169,7 +169,7 @@ export class ResponsesReader implements StreamReader {
 
   private endReasoning({ encrypted_content: data, id }: Json): void {
     if (!isText(data)) return
-    this.parts.push({ type: 'reasoning_end', choice: 0, family: 'openai', kind: 'encrypted', data, id: nameOf(id) })
+    this.parts.push({ type: 'reasoning_end', choice: 0, family: 'openai', kind: 'encrypted', data, id: findName(id) })
   }
 
   private textPart(text: string): AnswerPart {
@@ -180,7 +180,7 @@ export class ResponsesReader implements StreamReader {
   }
 
   private probabilities(list: unknown): void {
-    const tokens = logprobsOf(list)
+    const tokens = getLogprobs(list)
     if (tokens.length > 0) this.parts.push({ type: 'logprobs', choice: 0, tokens })
   }
 
@@ -195,7 +195,7 @@ export class ResponsesReader implements StreamReader {
 
   private wholeItem(place: number, item: Json): void {
     if (item.type === 'message') {
-      this.phase = nameOf(item.phase)
+      this.phase = findName(item.phase)
       for (const part of records(item.content)) {
         this.partFrom = this.cited.points()
         if (isText(part.text)) this.parts.push(this.textPart(part.text))
@@ -205,20 +205,20 @@ export class ResponsesReader implements StreamReader {
       }
     }
     if (item.type === 'reasoning') {
-      const texts = [...records(item.summary), ...records(item.content)].map(({ text }) => textOf(text))
+      const texts = [...records(item.summary), ...records(item.content)].map(({ text }) => getText(text))
       const text = texts.filter(isText).join('\n\n')
       if (text !== '') this.parts.push({ type: 'reasoning', choice: 0, text })
     }
     this.endItem(place, item)
   }
 
-  private end(response: Json, told = textOf(response.status)): void {
+  private end(response: Json, told = getText(response.status)): void {
     if (told === 'failed' || isRecord(response.error)) {
       this.parts.push(failed(failureInAnswer(response.error ?? response)))
       return
     }
     this.served(response)
-    const usage = usageOf(record(response.usage))
+    const usage = findUsage(record(response.usage))
     if (usage !== null) this.parts.push({ type: 'usage', usage })
     if (told !== 'completed' && told !== 'incomplete') {
       this.parts.push(truncated('unknown_status'))
@@ -231,7 +231,7 @@ export class ResponsesReader implements StreamReader {
   }
 }
 
-function placeOf({ output_index: place }: Json): number {
+function getPlace({ output_index: place }: Json): number {
   return wholeNumber(place) ?? 0
 }
 
@@ -241,7 +241,7 @@ function isCall({ type, execution, call_id: id }: Json): boolean {
   return type === 'tool_search_call' && execution === 'client' && isText(id)
 }
 
-function argumentsOf(item: Json): string {
-  if (item.type === 'custom_tool_call') return textOf(item.input)
+function getArguments(item: Json): string {
+  if (item.type === 'custom_tool_call') return getText(item.input)
   return argumentsText(item.arguments)
 }

@@ -5,7 +5,7 @@
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { argumentsText, isEmptyArguments } from '../call-arguments.ts'
 import { providerFailure } from '../failure.ts'
-import { type Json, nameOf, record, textOf, wholeNumber } from '../json.ts'
+import { findName, getText, type Json, record, wholeNumber } from '../json.ts'
 import type { AnswerPart, ProviderFailure } from '../provider.ts'
 import { maximumIndex } from '../response-guard.ts'
 
@@ -40,9 +40,9 @@ export function readCall(
   parts: AnswerPart[],
 ): ProviderFailure | null {
   const called = record(wire.function)
-  const name = textOf(called.name)
+  const name = getText(called.name)
   const piece = argumentsText(called.arguments)
-  const wireId = nameOf(wire.id)
+  const wireId = findName(wire.id)
   const wireIndex = wholeNumber(wire.index) ?? (wireId === null ? position : null)
   const last = whole ? undefined : findCall(calls.list, wireIndex, wireId, name)
   if (last !== undefined && repeats(last, wireId, name, piece)) return null
@@ -65,7 +65,7 @@ export function readCall(
   if (call.index === null) {
     call.wireId ??= wireId
     call.name = joinName(call.name, name)
-    call.signature ??= signatureOf(wire)
+    call.signature ??= findSignature(wire)
   }
   if (piece === '') return null
   call.text += piece
@@ -121,8 +121,8 @@ function joinName(known: string, piece: string): string {
 }
 
 /** Gemini's compatible endpoint. */
-function signatureOf({ extra_content: extra }: Json): string | null {
-  return textOf(record(record(extra).google).thought_signature) || null
+function findSignature({ extra_content: extra }: Json): string | null {
+  return getText(record(record(extra).google).thought_signature) || null
 }
 
 /** Opens the calls with a complete name. */

@@ -1,8 +1,8 @@
 import type { FinishReason } from '../../core/chat/chat-events.ts'
 import type { WebSource } from '../../core/chat/web-sources.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { failed, identifierOf, providerFailure, truncated } from '../failure.ts'
-import { isRecord, isText, type Json, record, textOf } from '../json.ts'
+import { failed, findIdentifier, providerFailure, truncated } from '../failure.ts'
+import { getText, isRecord, isText, type Json, record } from '../json.ts'
 import type { AnswerPart, ProviderFailure } from '../provider.ts'
 import { type Calls, endCalls, openNamed, readCall } from './calls.ts'
 import {
@@ -23,7 +23,7 @@ import {
   releaseHeld,
   type Thinking,
 } from './reasoning.ts'
-import { logprobsOf } from './usage.ts'
+import { getLogprobs } from './usage.ts'
 
 /** State of one choice of a response. */
 export type Choice = {
@@ -79,14 +79,14 @@ export function readChoice(choice: Choice, wire: Json, parts: AnswerPart[]): boo
   }
   choice.streamed ||= isDelta
   if (isRecord(wire.logprobs)) {
-    const tokens = logprobsOf(wire.logprobs.content)
+    const tokens = getLogprobs(wire.logprobs.content)
     if (tokens.length > 0) parts.push({ type: 'logprobs', choice: choice.index, tokens })
   }
   if (!isText(reason) || reason === 'null') return grew
   const mapped = finishReasons.get(reason.toLowerCase().replace(whatGoogleAdds, '')) ?? 'stop'
   if (choice.reason === null) choice.stopSequence = stopSequenceIn(wire)
   if (mapped !== 'failed') choice.reason ??= mapped
-  else parts.push(failed(providerFailure('generation_failed', `200 ${identifierOf(reason) ?? 'error'}`)))
+  else parts.push(failed(providerFailure('generation_failed', `200 ${findIdentifier(reason) ?? 'error'}`)))
   return grew
 }
 
@@ -133,7 +133,7 @@ export function hasWholeCalls({ calls }: Choice): boolean {
 /**
  * Returns the finish reason. Servers send `stop` after tool calls and `tool_calls` without any, so the calls decide.
  */
-export function reasonOf({ reason, calls }: Choice): FinishReason {
+export function getReason({ reason, calls }: Choice): FinishReason {
   if (reason === 'length' || reason === 'content_filter') return reason
   return calls.opened > 0 ? 'tool_calls' : 'stop'
 }
@@ -143,7 +143,7 @@ function addFailure(failure: ProviderFailure | null, parts: AnswerPart[]): void 
 }
 
 function readMessage(choice: Choice, message: Json, whole: boolean, parts: AnswerPart[]): void {
-  pushReasoning(choice, reasoningOf(message), parts)
+  pushReasoning(choice, getReasoning(message), parts)
   addDetails(choice.details, message.reasoning_details)
   const { content, refusal, tool_calls: calls, function_call: legacyCall } = message
   if (isText(content)) readText(choice, content, parts)
@@ -170,11 +170,11 @@ function pushCall(choice: Choice, wire: unknown, whole: boolean, position: numbe
 }
 
 /** Returns the reasoning text. Several servers send the same text in two of the three fields, so one is read. */
-function reasoningOf({ reasoning_content: content, reasoning, reasoning_details: details }: Json): string {
+function getReasoning({ reasoning_content: content, reasoning, reasoning_details: details }: Json): string {
   if (isText(content)) return content
   if (isText(reasoning)) return reasoning
   if (!Array.isArray(details)) return ''
-  return details.map(detail => textOf(record(detail).text) || textOf(record(detail).summary)).join('')
+  return details.map(detail => getText(record(detail).text) || getText(record(detail).summary)).join('')
 }
 
 function pushReasoning(choice: Choice, text: string, parts: AnswerPart[]): void {
@@ -186,7 +186,7 @@ function readContentPart(choice: Choice, part: Json, parts: AnswerPart[]): void 
   // Mistral's reasoning is a list of text parts, Databricks' a summary of them; others send plain text.
   const list = [part.thinking, part.summary].find(Array.isArray)
   const thoughts: readonly unknown[] = list ?? [{ text: part.thinking }]
-  for (const thought of thoughts) pushReasoning(choice, textOf(record(thought).text), parts)
+  for (const thought of thoughts) pushReasoning(choice, getText(record(thought).text), parts)
 }
 
 function readText(choice: Choice, text: string, parts: AnswerPart[]): void {

@@ -6,7 +6,7 @@
 import { findCitations } from '../../core/chat/citations.ts'
 import type { WebSource } from '../../core/chat/web-sources.ts'
 import { CitedText, codePoints } from '../citations.ts'
-import { isRecord, isText, type Json, record, records, textOf, wholeNumber } from '../json.ts'
+import { getText, isRecord, isText, type Json, record, records, wholeNumber } from '../json.ts'
 import type { AnswerPart } from '../provider.ts'
 
 /** Citations of one choice. */
@@ -63,11 +63,11 @@ export function releaseCitations(citations: ChoiceCitations, isEnd: boolean, par
 /** Reads the lists of sources of a payload. Each contains all sources so far, and the numbers in the text count them. */
 export function readSources({ citations, search_results: results }: Json, listed: WebSource[]): void {
   if (!Array.isArray(citations) && !Array.isArray(results)) return
-  const titles = new Map(records(results).map(({ url, title }) => [url, textOf(title)]))
+  const titles = new Map(records(results).map(({ url, title }) => [url, getText(title)]))
   const named: readonly unknown[] = Array.isArray(citations) && citations.length > 0 ? citations : records(results)
   const sources = named.slice(0, maximumListed).flatMap((source): readonly WebSource[] => {
     const { url, title } = isText(source) ? { url: source, title: '' } : record(source)
-    return isText(url) ? [{ url, title: titles.get(url) || textOf(title) }] : []
+    return isText(url) ? [{ url, title: titles.get(url) || getText(title) }] : []
   })
   if (sources.length >= listed.length) listed.splice(0, listed.length, ...sources)
 }

@@ -1,7 +1,7 @@
 import type { CacheMark, ContentPart, ImageDetail, Message, ToolCall } from '../../core/chat/chat.ts'
 import type { ParameterRules } from '../../core/models/models.ts'
 import { cacheControl } from '../cache-marks.ts'
-import { type ConversationStep, placeholderTexts, stepsOf, type ToolExchange } from '../conversation-steps.ts'
+import { type ConversationStep, getSteps, placeholderTexts, type ToolExchange } from '../conversation-steps.ts'
 import type { Json } from '../json.ts'
 import type { Dialect } from './dialects.ts'
 import { detailsFor } from './reasoning.ts'
@@ -22,9 +22,9 @@ type Writing = {
 export function messagesFor(messages: readonly Message[], writing: Writing): readonly Json[] {
   const toolId = toolIdsFor(writing.dialect)
   const wire: Json[] = []
-  for (const step of stepsOf(messages)) wire.push(...messageFor(step, writing, toolId))
+  for (const step of getSteps(messages)) wire.push(...messageFor(step, writing, toolId))
   return writing.instructions.reduce<readonly Json[]>(
-    (all, one) => withInstruction(all, messages, one, writing.rules),
+    (all, instruction) => withInstruction(all, messages, instruction, writing.rules),
     wire,
   )
 }

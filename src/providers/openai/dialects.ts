@@ -41,7 +41,7 @@ const others: readonly (Dialect & { readonly host: RegExp; readonly name?: Diale
 type DialectName = 'mistral' | 'openrouter' | 'groq' | 'cerebras' | 'ollama' | 'vllm'
 
 /** Returns the dialect of OpenAI itself, or of the compatible server with that name or on that host. */
-export function dialectOf(hostname: string, isOfficial: boolean, named?: string): Dialect {
+export function getDialect(hostname: string, isOfficial: boolean, named?: string): Dialect {
   if (isOfficial) return official
   return others.find(({ host, name }) => (named === undefined ? host.test(hostname) : name === named)) ?? plain
 }

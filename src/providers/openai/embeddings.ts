@@ -4,16 +4,16 @@ import { parseVector } from '../../core/chat/embeddings.ts'
 import { ownFields } from '../../core/chat/provider-features.ts'
 import { badAnswer, failed } from '../failure.ts'
 import { encoded, isRecord, record, records, tokenCount, wholeNumber } from '../json.ts'
-import type { Access, AnswerPart, Provider, ProviderAsk, ProviderRequest } from '../provider.ts'
-import { dialectOf } from './dialects.ts'
-import { errorOf, failureInAnswer } from './failure.ts'
+import type { Access, AdapterRequest, AnswerPart, Provider, ProviderRequest } from '../provider.ts'
+import { getDialect } from './dialects.ts'
+import { failureInAnswer, getError } from './failure.ts'
 
 /**
  * Creates the adapter. `official` = api.openai.com, which is asked for base64: a fifth of the size of numbers, without
  * rounding.
  */
 export function openaiEmbeddings(official: boolean): NonNullable<Provider['embeddings']> {
-  return { toRequest: (ask, access) => toRequest(ask, access, official), readResponse }
+  return { toRequest: (request, access) => toRequest(request, access, official), readResponse }
 }
 
 /**
@@ -23,8 +23,8 @@ const compatibleFields: ReadonlySet<string> = new Set(
   'input_type task task_type prompt_name truncate truncation truncate_prompt_tokens normalize'.split(' '),
 )
 
-function toRequest({ ask, model, inputs }: ProviderAsk, access: Access, official: boolean): ProviderRequest {
-  const { embedding, endUser, extras } = ask
+function toRequest({ request, model, inputs }: AdapterRequest, access: Access, official: boolean): ProviderRequest {
+  const { embedding, endUser, extras } = request
   const dimensions = embedding?.dimensions ?? null
   const base = new URL(access.baseUrl)
   const sent: [string, unknown][] = []
@@ -49,7 +49,7 @@ function toRequest({ ask, model, inputs }: ProviderAsk, access: Access, official
     headers: {
       'content-type': 'application/json',
       accept: 'application/json',
-      ...(access.apiKey !== null && dialectOf(base.hostname, official).keyHeader(access.apiKey)),
+      ...(access.apiKey !== null && getDialect(base.hostname, official).keyHeader(access.apiKey)),
     },
     body: encoded(body),
     droppedParameters: dropped,
@@ -70,19 +70,19 @@ function embeddingsUrl(base: URL): string {
   return `${base.origin}${path}${versioned ? '' : '/v1'}/embeddings${base.search}`
 }
 
-function readResponse(body: unknown, { inputs = [] }: ProviderAsk): readonly AnswerPart[] {
+function readResponse(body: unknown, { inputs = [] }: AdapterRequest): readonly AnswerPart[] {
   if (!isRecord(body)) return [badAnswer('no JSON object')]
   const data = records(body.data)
   if (data.length === 0) {
-    const error = errorOf(body)
+    const error = getError(body)
     return [error === null ? badAnswer('no data') : failed(failureInAnswer(error))]
   }
   if (data.length !== inputs.length) return [badAnswer(`${data.length} vectors for ${inputs.length} inputs`)]
   const vectors = new Array<Vector | null>(data.length).fill(null)
-  for (const [place, one] of data.entries()) {
+  for (const [place, item] of data.entries()) {
     // A server without indexes keeps the order.
-    const index = one.index === undefined || one.index === null ? place : wholeNumber(one.index)
-    const vector = parseVector(one.embedding)
+    const index = item.index === undefined || item.index === null ? place : wholeNumber(item.index)
+    const vector = parseVector(item.embedding)
     if (index === null || index >= vectors.length || vectors[index] !== null) return [badAnswer('bad index')]
     if (vector === null) return [badAnswer('bad vector')]
     vectors[index] = vector

@@ -1,19 +1,19 @@
 import type { AttemptFailure } from '../../core/chat/attempts.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import {
-  identifierOf,
+  findIdentifier,
+  findRetryAfter,
   isContextOverflow,
   isQuotaExhausted,
   kindOfStatus,
   providerFailure,
-  retryAfterOf,
 } from '../failure.ts'
-import { isRecord, type Json, record, textOf } from '../json.ts'
+import { getText, isRecord, type Json, record } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
-import { locationOf, refusalReason } from '../refusal-reason.ts'
+import { getLocation, refusalReason } from '../refusal-reason.ts'
 
 /** Returns the error in a payload in any of the servers' forms; null = none. */
-export function errorOf(body: Json): unknown {
+export function getError(body: Json): unknown {
   if (body.error) return body.error
   if (Array.isArray(body.choices)) return null
   const flat = body.object === 'error' || body.detail || typeof body.message === 'string'
@@ -72,13 +72,13 @@ const refusedKey = /\b(?:incorrect|invalid) api key\b|\bapi key not valid\b/i
 export function readFailure(status: number, headers: Headers, body: string): ProviderFailure {
   const payload = parseUntrustedJson(body)
   const first = record(Array.isArray(payload) ? payload[0] : payload)
-  const error = errorOf(first) ?? first
-  const refusal = refusalOf(error, status, body)
-  const failure = providerFailure(kindOf(refusal), detailOf(refusal), retryAfterOf(headers))
+  const error = getError(first) ?? first
+  const refusal = getRefusal(error, status, body)
+  const failure = providerFailure(getKind(refusal), getDetail(refusal), findRetryAfter(headers))
   if (failure.kind !== 'request_refused') return failure
   const { param, code, message, detail } = record(error)
-  const said = textOf(message) || textOf(detail) || textOf(error)
-  const reason = refusalReason(textOf(param) || locationOf(detail), code, said)
+  const said = getText(message) || getText(detail) || getText(error)
+  const reason = refusalReason(getText(param) || getLocation(detail), code, said)
   const rejectsStream = reason?.field === 'stream' || unstreamable.test(said)
   return { ...failure, ...(reason !== undefined && { reason }), ...(rejectsStream && { rejectsStream }) }
 }
@@ -91,12 +91,12 @@ const unstreamable =
  * Reads an error in a response with status 200. The request was accepted, so a plain rejection is the upstream's fault.
  */
 export function failureInAnswer(error: unknown): ProviderFailure {
-  const refusal = refusalOf(error, null, isRecord(error) ? JSON.stringify(error) : String(error))
-  const kind = kindOf(refusal)
-  return providerFailure(kind === 'request_refused' ? 'generation_failed' : kind, `200 ${detailOf(refusal)}`.trimEnd())
+  const refusal = getRefusal(error, null, isRecord(error) ? JSON.stringify(error) : String(error))
+  const kind = getKind(refusal)
+  return providerFailure(kind === 'request_refused' ? 'generation_failed' : kind, `200 ${getDetail(refusal)}`.trimEnd())
 }
 
-function refusalOf(error: unknown, status: number | null, text: string): Refusal {
+function getRefusal(error: unknown, status: number | null, text: string): Refusal {
   const { status_code: statusCode, status: statusText, type, code } = record(error)
   const claimed = [statusCode, statusText, code].map(claimedStatus).find(claim => claim !== null)
   return { status: status ?? claimed ?? null, type: identifier(type), code: identifier(code), text }
@@ -109,10 +109,10 @@ function claimedStatus(claim: unknown): number | null {
 
 /** Azure writes its codes in capitals. */
 function identifier(value: unknown): string | null {
-  return identifierOf(typeof value === 'string' ? value.toLowerCase() : value)
+  return findIdentifier(typeof value === 'string' ? value.toLowerCase() : value)
 }
 
-function kindOf({ status, type, code, text }: Refusal): AttemptFailure {
+function getKind({ status, type, code, text }: Refusal): AttemptFailure {
   const byName = kindsByName.get(code ?? '') ?? kindsByName.get(type ?? '')
   const kind = byName ?? (status === null ? 'generation_failed' : kindOfStatus(status))
   if (kind === 'rate_limited') return isQuotaExhausted(text) ? 'quota_exhausted' : kind
@@ -126,6 +126,6 @@ function kindOf({ status, type, code, text }: Refusal): AttemptFailure {
   return mayBeTheWindow && isContextOverflow(text) ? 'context_overflow' : kind
 }
 
-function detailOf({ status, type, code }: Refusal): string {
+function getDetail({ status, type, code }: Refusal): string {
   return [...new Set([status, type, code].flatMap(part => (part === null ? [] : [String(part)])))].join(' ')
 }

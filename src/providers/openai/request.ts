@@ -6,36 +6,36 @@ import { cacheControl } from '../cache-marks.ts'
 import { sortExtras } from '../extras.ts'
 import { encoded, type Json } from '../json.ts'
 import { droppedNames, instructionFor, mayForce, nearestEffort, parametersFor } from '../parameters.ts'
-import type { Access, ProviderAsk, ProviderRequest } from '../provider.ts'
+import type { Access, AdapterRequest, ProviderRequest } from '../provider.ts'
 import { isStrict } from '../schemas.ts'
 import { type Instruction, messagesFor } from './conversation.ts'
-import { type Dialect, dialectOf } from './dialects.ts'
+import { type Dialect, getDialect } from './dialects.ts'
 import { isClaude, withJoinedSystem, withPromptMarks } from './marked-prompt.ts'
 
 /** Builds the request. A model only receives parameters that its `ParameterRules` allow. */
 export function toRequest(
-  { ask, model, outputCap, stream, cacheMarks }: ProviderAsk,
+  { request, model, outputCap, stream, cacheMarks }: AdapterRequest,
   access: Access,
   official: boolean,
 ): ProviderRequest {
   const rules = model.parameters
-  const { url, dialect } = addressOf(access, official)
+  const { url, dialect } = getAddress(access, official)
   const marksCache = !official && (dialect.cacheMarks || isClaude(model))
-  const prompt = marksCache ? withPromptMarks(ask, cacheMarks ?? null) : withJoinedSystem(ask)
-  const withTools = ask.tools.length > 0
-  const effort = effortFor(ask.reasoningEffort, rules, withTools)
-  const parameters = parametersFor(ask, rules, effort === null ? null : effort !== 'none')
+  const prompt = marksCache ? withPromptMarks(request, cacheMarks ?? null) : withJoinedSystem(request)
+  const withTools = request.tools.length > 0
+  const effort = effortFor(request.reasoningEffort, rules, withTools)
+  const parameters = parametersFor(request, rules, effort === null ? null : effort !== 'none')
   const { dropped } = parameters
-  const effortForced = withTools && rules.toolsNeedEffortNone && ask.reasoningEffort !== 'none'
-  if (ask.reasoningEffort !== null && (effort === null || effortForced)) dropped.add('reasoning_effort')
+  const effortForced = withTools && rules.toolsNeedEffortNone && request.reasoningEffort !== 'none'
+  if (request.reasoningEffort !== null && (effort === null || effortForced)) dropped.add('reasoning_effort')
   const thinks = model.capabilities.reasoning && effort !== 'none'
-  const unforced = isDemanding(ask.toolChoice) && !mayForce(rules, thinks)
+  const unforced = isDemanding(request.toolChoice) && !mayForce(rules, thinks)
   if (withTools && unforced) dropped.add('tool_choice')
-  if (withTools && ask.parallelToolCalls !== null && !rules.parallelToolCalls) dropped.add('parallel_tool_calls')
-  const { field, instruction, lesser } = formatFor(ask.responseFormat, rules.responseFormat)
+  if (withTools && request.parallelToolCalls !== null && !rules.parallelToolCalls) dropped.add('parallel_tool_calls')
+  const { field, instruction, lesser } = formatFor(request.responseFormat, rules.responseFormat)
   if (lesser) dropped.add('response_format')
-  const instructions = [instruction, withTools && unforced ? callLine(ask.toolChoice) : null].filter(isGiven)
-  const extras = extrasFor(ask.extras, model, official, access.extraFields)
+  const instructions = [instruction, withTools && unforced ? callLine(request.toolChoice) : null].filter(isGiven)
+  const extras = extrasFor(request.extras, model, official, access.extraFields)
   const body: Json = {
     ...extras.sent,
     model: model.id,
@@ -55,11 +55,11 @@ export function toRequest(
     n: parameters.choices,
     // Without tools OpenAI answers 400 to any of the three.
     tools: withTools ? prompt.tools.map(tool => toolFor(tool, marksCache)) : undefined,
-    tool_choice: withTools ? toolChoiceFor(unforced ? 'auto' : ask.toolChoice) : undefined,
-    parallel_tool_calls: withTools && rules.parallelToolCalls ? (ask.parallelToolCalls ?? undefined) : undefined,
+    tool_choice: withTools ? toolChoiceFor(unforced ? 'auto' : request.toolChoice) : undefined,
+    parallel_tool_calls: withTools && rules.parallelToolCalls ? (request.parallelToolCalls ?? undefined) : undefined,
     response_format: field,
     reasoning_effort: effort ?? undefined,
-    ...(ask.endUser !== null && endUserFor(ask.endUser, rules, official)),
+    ...(request.endUser !== null && endUserFor(request.endUser, rules, official)),
   }
   return {
     url,
@@ -67,8 +67,8 @@ export function toRequest(
     body: encoded(body),
     droppedParameters: droppedNames(
       dropped,
-      [...extras.dropped, ...looseTools(ask.tools), ...prompt.droppedMarks],
-      ask.source,
+      [...extras.dropped, ...looseTools(request.tools), ...prompt.droppedMarks],
+      request.source,
     ),
   }
 }
@@ -90,11 +90,11 @@ function headersFor({ apiKey }: Access, dialect: Dialect, stream: boolean): Prov
 /** Cached, since a server's URL does not change while the gateway runs. */
 const addresses = new WeakMap<Access, { readonly url: string; readonly dialect: Dialect }>()
 
-function addressOf(access: Access, official: boolean): { readonly url: string; readonly dialect: Dialect } {
+function getAddress(access: Access, official: boolean): { readonly url: string; readonly dialect: Dialect } {
   const known = addresses.get(access)
   if (known !== undefined) return known
   const base = new URL(access.baseUrl)
-  const address = { url: chatCompletionsUrl(base), dialect: dialectOf(base.hostname, official, access.dialect) }
+  const address = { url: chatCompletionsUrl(base), dialect: getDialect(base.hostname, official, access.dialect) }
   addresses.set(access, address)
   return address
 }

@@ -1,15 +1,15 @@
 import type { WebSource } from '../../core/chat/web-sources.ts'
 import { badAnswer, failed, providerFailure, truncated } from '../failure.ts'
 import { findTextSlot, frameParser, type TextSlot } from '../frames.ts'
-import { isRecord, type Json, nameOf, record, wholeNumber } from '../json.ts'
+import { findName, isRecord, type Json, record, wholeNumber } from '../json.ts'
 import type { AnswerPart, StreamReader } from '../provider.ts'
 import { maximumIndex } from '../response-guard.ts'
 import { uniqueNames } from '../tool-names.ts'
 import { followUsage } from '../usage.ts'
-import { type Choice, endChoice, hasWholeCalls, readChoice, reasonOf, releaseText, startChoice } from './choice.ts'
+import { type Choice, endChoice, getReason, hasWholeCalls, readChoice, releaseText, startChoice } from './choice.ts'
 import { readSources } from './citations.ts'
-import { errorOf, failureInAnswer } from './failure.ts'
-import { OpenAiFields, usageOf } from './usage.ts'
+import { failureInAnswer, getError } from './failure.ts'
+import { findUsage, OpenAiFields } from './usage.ts'
 
 /**
  * Reads a response, streamed or complete. A stream has ended when `[DONE]` arrives, or when the body ends with all `wanted`
@@ -58,7 +58,8 @@ export class ResponseReader implements StreamReader {
       }
     }
     const payload = this.parse(data)
-    if (name === 'error') return [failed(failureInAnswer((isRecord(payload) && errorOf(payload)) || (payload ?? data)))]
+    if (name === 'error')
+      return [failed(failureInAnswer((isRecord(payload) && getError(payload)) || (payload ?? data)))]
     // Pings and similar events may hold anything; a named event is read only if it is a chunk.
     if (name !== '' && name !== 'message' && !Array.isArray(record(payload).choices)) return parts
     if (payload === undefined) return [badAnswer('not_json')]
@@ -93,14 +94,14 @@ export class ResponseReader implements StreamReader {
     this.hasGrown = false
     this.readUsage(body.usage, parts)
     if (isRecord(body.x_groq)) this.readUsage(body.x_groq.usage, parts)
-    const error = errorOf(body)
+    const error = getError(body)
     if (error !== null) return void parts.push(failed(failureInAnswer(error)))
     if (!Array.isArray(body.choices)) return
     for (let position = 0; position < body.choices.length; position += 1) {
       const wire: unknown = body.choices[position]
       if (isRecord(wire)) this.readWire(wire, position, parts)
     }
-    if (body.choices.length > 0 && this.isOtherResponse(nameOf(body.id)))
+    if (body.choices.length > 0 && this.isOtherResponse(findName(body.id)))
       return void parts.splice(0, parts.length, truncated('response_restarted'))
     if (!this.isCounted && parts.some(isContent)) parts.push(...this.follow(null, true))
   }
@@ -134,15 +135,15 @@ export class ResponseReader implements StreamReader {
   }
 
   private readUsage(wire: unknown, parts: AnswerPart[]): void {
-    const told = isRecord(wire) ? usageOf(wire) : null
+    const told = isRecord(wire) ? findUsage(wire) : null
     if (told === null) return
     this.isCounted = true
     parts.push(...this.follow(told, false))
   }
 
   private readServed(body: Json, parts: AnswerPart[]): void {
-    const id = this.servedId ?? nameOf(body.id)
-    const model = this.servedModel ?? nameOf(body.model)
+    const id = this.servedId ?? findName(body.id)
+    const model = this.servedModel ?? findName(body.model)
     if (id === this.servedId && model === this.servedModel) return
     this.servedId = id
     this.servedModel = model
@@ -166,8 +167,8 @@ export class ResponseReader implements StreamReader {
   /** Returns true if `[DONE]` is credible: a relay also sends it after a truncated response. */
   private isDone(): boolean {
     const all = this.seen()
-    const isUnsaid = !this.official && all.every(choice => choice.reason === null && hasWholeCalls(choice))
-    return isUnsaid || (all.length > 0 && all.every(({ reason }) => reason !== null))
+    const isUnstated = !this.official && all.every(choice => choice.reason === null && hasWholeCalls(choice))
+    return isUnstated || (all.length > 0 && all.every(({ reason }) => reason !== null))
   }
 
   private end(parts: AnswerPart[]): void {
@@ -176,7 +177,7 @@ export class ResponseReader implements StreamReader {
     for (const choice of all) endChoice(choice, parts)
     for (const choice of all) {
       const { index, stopSequence } = choice
-      const reason = reasonOf(choice)
+      const reason = getReason(choice)
       parts.push({ type: 'finish', choice: index, reason, ...(stopSequence === undefined ? {} : { stopSequence }) })
     }
     parts.push({ type: 'end' })

@@ -1,5 +1,5 @@
 import type { ProviderFields, ReportedUsage, TokenLogprob } from '../../core/chat/chat-events.ts'
-import { type Json, largestCount, nameOf, record, records, tokenCount } from '../json.ts'
+import { findName, type Json, largestCount, record, records, tokenCount } from '../json.ts'
 import type { AnswerPart } from '../provider.ts'
 import { reportedUsage } from '../usage.ts'
 
@@ -24,8 +24,8 @@ export class OpenAiFields {
     const { known } = this
     const newer: typeof known = {
       form: 'openai',
-      serviceTier: nameOf(service_tier) ?? known.serviceTier,
-      systemFingerprint: nameOf(system_fingerprint) ?? known.systemFingerprint,
+      serviceTier: findName(service_tier) ?? known.serviceTier,
+      systemFingerprint: findName(system_fingerprint) ?? known.systemFingerprint,
       acceptedPredictionTokens: tokenCount(accepted_prediction_tokens) ?? known.acceptedPredictionTokens,
       rejectedPredictionTokens: tokenCount(rejected_prediction_tokens) ?? known.rejectedPredictionTokens,
     }
@@ -39,7 +39,7 @@ export class OpenAiFields {
  * Returns the usage of a response in the Chat Completions or the Responses API; null if the object has none. DeepSeek,
  * Kimi, Mistral and relays report parts beside the details, and relays of Anthropic use its names.
  */
-export function usageOf(wire: Json): ReportedUsage | null {
+export function findUsage(wire: Json): ReportedUsage | null {
   const inputDetails = { ...record(wire.input_tokens_details), ...record(wire.prompt_tokens_details) }
   const outputDetails = { ...record(wire.output_tokens_details), ...record(wire.completion_tokens_details) }
   const lifetimes = { ...record(inputDetails.cache_creation_token_details), ...record(wire.cache_creation) }
@@ -70,15 +70,15 @@ export function usageOf(wire: Json): ReportedUsage | null {
 }
 
 /** Returns the log probabilities of a delta's tokens, without incomplete entries. */
-export function logprobsOf(content: unknown): readonly TokenLogprob[] {
+export function getLogprobs(content: unknown): readonly TokenLogprob[] {
   return records(content).flatMap(wire => {
-    const token = tokenOf(wire)
-    const top_logprobs = records(wire.top_logprobs).flatMap(other => tokenOf(other) ?? [])
+    const token = findToken(wire)
+    const top_logprobs = records(wire.top_logprobs).flatMap(other => findToken(other) ?? [])
     return token === null ? [] : [{ ...token, top_logprobs }]
   })
 }
 
-function tokenOf({ token, logprob, bytes }: Json): Omit<TokenLogprob, 'top_logprobs'> | null {
+function findToken({ token, logprob, bytes }: Json): Omit<TokenLogprob, 'top_logprobs'> | null {
   if (typeof token !== 'string' || typeof logprob !== 'number') return null
   const numbers = Array.isArray(bytes) ? bytes.filter(byte => typeof byte === 'number') : null
   return { token: token.toWellFormed(), logprob, bytes: numbers }

@@ -48,7 +48,7 @@ class PacedStream implements ChatEvents {
   private hasReasoning = false
   private textSeen = false
   private lastWrite = Number.NEGATIVE_INFINITY
-  private reading = false
+  private isReading = false
   private ended = false
   private closed = false
   private failure: { readonly thrown: unknown } | null = null
@@ -76,7 +76,7 @@ class PacedStream implements ChatEvents {
     this.queue = []
     for (const consumer of this.waiting.splice(0)) consumer.resolve({ value: undefined, done: true })
     const closing = this.events.return().finally(this.over)
-    if (this.reading) closing.catch(ignore)
+    if (this.isReading) closing.catch(ignore)
     else await closing
     return { value: undefined, done: true }
   }
@@ -95,13 +95,13 @@ class PacedStream implements ChatEvents {
   }
 
   private read(): void {
-    if (this.reading || this.ended || this.pendingCharacters >= maximumPendingCharacters) return
-    this.reading = true
+    if (this.isReading || this.ended || this.pendingCharacters >= maximumPendingCharacters) return
+    this.isReading = true
     this.events.next().then(this.arrived, this.broke)
   }
 
   private readonly arrived = (result: Batch): void => {
-    this.reading = false
+    this.isReading = false
     if (this.closed) return
     if (result.done === true) this.end()
     else this.takeIn(result.value)
@@ -110,7 +110,7 @@ class PacedStream implements ChatEvents {
   }
 
   private readonly broke = (thrown: unknown): void => {
-    this.reading = false
+    this.isReading = false
     if (this.closed) return
     this.failure = { thrown }
     this.end()
@@ -125,7 +125,7 @@ class PacedStream implements ChatEvents {
   private takeIn(batch: readonly ChatEvent[]): void {
     if (this.queue.length === 0) this.pendingSince = this.clock.now()
     for (const event of batch) {
-      this.pendingCharacters += charactersOf(event)
+      this.pendingCharacters += getCharacters(event)
       const urgency = flushPriority(event)
       if (urgency === 'now' || (urgency === 'text' && !this.textSeen)) this.mustGo = true
       if (urgency === 'text') this.textSeen = true
@@ -225,7 +225,7 @@ function flushPriority(event: ChatEvent): 'now' | 'soon' | 'text' | 'along' {
 }
 
 /** Cost of holding an event, in characters: an event without text still takes memory. */
-function charactersOf(event: ChatEvent): number {
+function getCharacters(event: ChatEvent): number {
   return isTextDelta(event) ? event.text.length : 64
 }
 

@@ -47,7 +47,7 @@ export type Candidate = {
 export type ScoreParts = ScoreComponents & { readonly adjustment: number }
 
 /** Returns the host and the key of an attempt as the operator named them, if the provider has several of either. */
-export function viaOf(
+export function findVia(
   { endpoint, host }: Pick<Candidate, 'endpoint' | 'host'>,
   claim: KeyClaim | null,
 ): Pick<Attempt, 'via'> | null {
@@ -56,9 +56,9 @@ export function viaOf(
 }
 
 export type RouteRequest = {
-  readonly ask: ChatRequest
+  readonly request: ChatRequest
   readonly caller: Caller
-  readonly reading: RequestAnalysis
+  readonly analysis: RequestAnalysis
   readonly level: Level
   /** Estimated tokens, without the web. */
   readonly inputTokens: number

@@ -17,14 +17,14 @@ import type { Meter } from '../../limits/meter.ts'
 import { isModelAllowed } from '../../models/allowed-models.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import { type RouteRequest, unreadable } from './candidate.ts'
-import { endpointOf } from './hosts.ts'
+import { findEndpoint } from './hosts.ts'
 import type { DroppedModel } from './named-model.ts'
 import { expectedCost, likelyOutputTokens, listPrice, type OutputForecast } from './score-candidates.ts'
 
 export type FilterDeps = OutputForecast & {
-  readonly catalogue: Pick<Catalog, 'list'>
+  readonly catalog: Pick<Catalog, 'list'>
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
-  readonly meter: Pick<Meter, 'standing'>
+  readonly meter: Pick<Meter, 'quotaStatus'>
 }
 
 /**
@@ -34,14 +34,14 @@ export type FilterDeps = OutputForecast & {
 export function filterCandidates(deps: FilterDeps, request: RouteRequest): EligibleModels {
   const full: Model[] = []
   const near: Model[] = []
-  for (const model of deps.catalogue.list)
+  for (const model of deps.catalog.list)
     if (causeToDrop(deps, request, model) === null) {
       if (unmetInFull(model, request.needs) === null) full.push(model)
       else near.push(model)
     }
   const able = full.length === 0 ? near : full
   const affordable = withinMeans(deps, request, able)
-  return { able: affordable, dropped: () => lossesOf(deps, request, able, affordable) }
+  return { able: affordable, dropped: () => listDroppedModels(deps, request, able, affordable) }
 }
 
 type EligibleModels = {
@@ -56,23 +56,23 @@ type DropCause =
 
 function causeToDrop(
   { endpoints }: FilterDeps,
-  { ask, caller, needs, inputTokens, today }: RouteRequest,
+  { request, caller, needs, inputTokens, today }: RouteRequest,
   model: Model,
 ): DropCause | null {
   if (caller.models !== undefined && !isModelAllowed(caller.models, fullName(model)))
     return { cause: 'key', reason: 'not allowed for this API key' }
-  const endpoint = endpointOf(endpoints, model, ask)
+  const endpoint = findEndpoint(endpoints, model, request)
   if (endpoint === undefined) return { cause: 'elsewhere', reason: 'provider not configured' }
   if (leavingSoon(model, today)) return { cause: 'elsewhere', reason: 'retires within 7 days' }
-  if (ask.testMode && model.tier === 'premium')
+  if (request.testMode && model.tier === 'premium')
     return { cause: 'elsewhere', reason: 'premium model excluded by test_mode' }
-  const lacking = unmet(model, needs) ?? unreadable(endpoint, model, ask)
-  if (lacking !== null) return dropCauseOf(lacking)
+  const lacking = unmet(model, needs) ?? unreadable(endpoint, model, request)
+  if (lacking !== null) return getDropCause(lacking)
   if (!fitsWindow(model, inputTokens, 1)) return { cause: 'window', reason: 'conversation exceeds the context window' }
   return null
 }
 
-function dropCauseOf({ param, what }: Unmet): DropCause {
+function getDropCause({ param, what }: Unmet): DropCause {
   return { cause: 'unmet', reason: `does not support ${what}`, param }
 }
 
@@ -82,13 +82,13 @@ function dropCauseOf({ param, what }: Unmet): DropCause {
  * are none either, keeps all: the meter then rejects with the limit and its reset time.
  */
 function withinMeans(deps: FilterDeps, request: RouteRequest, able: readonly Model[]): readonly Model[] {
-  const { caller, ask } = request
-  const standing = deps.meter.standing(caller.accountId, caller.limits)
-  if (standing === null) return able
-  const left = standing.costMicrocents.remaining
+  const { caller, request: question } = request
+  const quotaStatus = deps.meter.quotaStatus(caller.accountId, caller.limits)
+  if (quotaStatus === null) return able
+  const left = quotaStatus.costMicrocents.remaining
   // Fallbacks of a named model are chosen after its reservation; their cost is checked when they are called.
-  if (ask.model === null) {
-    const share = ask.maxOutputTokens === null ? left / Math.max(1, standing.seats.remaining) : left
+  if (question.model === null) {
+    const share = question.maxOutputTokens === null ? left / Math.max(1, quotaStatus.reservations.remaining) : left
     const outputTokens = likelyOutputTokens(deps, request)
     const usual = able.filter(model => expectedCost(model, request, outputTokens(model)) <= share)
     if (usual.length > 0) return usual
@@ -98,7 +98,7 @@ function withinMeans(deps: FilterDeps, request: RouteRequest, able: readonly Mod
 }
 
 /** Dropped models in this order: forbidden or incapable, then partly capable, then too expensive. */
-function lossesOf(
+function listDroppedModels(
   deps: FilterDeps,
   request: RouteRequest,
   able: readonly Model[],
@@ -106,11 +106,11 @@ function lossesOf(
 ): readonly DroppedModel[] {
   const dropped: DroppedModel[] = []
   const near: DroppedModel[] = []
-  for (const model of deps.catalogue.list) {
+  for (const model of deps.catalog.list) {
     const cause = causeToDrop(deps, request, model)
     const lacking = unmetInFull(model, request.needs)
     if (cause !== null) dropped.push({ model: fullName(model), ...cause })
-    else if (lacking !== null && !able.includes(model)) near.push({ model: fullName(model), ...dropCauseOf(lacking) })
+    else if (lacking !== null && !able.includes(model)) near.push({ model: fullName(model), ...getDropCause(lacking) })
   }
   const reason = 'estimated cost exceeds the remaining daily cost limit'
   const dear = able.filter(model => !affordable.includes(model))
@@ -123,7 +123,7 @@ function lossesOf(
  */
 export function filterFallbacks(deps: FilterDeps, request: RouteRequest, named: Model): EligibleFallbacks {
   const { able, dropped } = filterCandidates(deps, request)
-  const { fallbackMaxCostFactor } = request.ask
+  const { fallbackMaxCostFactor } = request.request
   const outputTokens = likelyOutputTokens(deps, request)
   const costs = (model: Model) =>
     [listPrice(model, request), expectedCost(model, request, outputTokens(model))] as const

@@ -14,16 +14,17 @@ export type Endpoints = ReadonlyMap<string, ConfiguredProvider>
  * Returns the first endpoint of a model; undefined = none is configured. With `ask`, the first one that can read the
  * request, if there is one.
  */
-export function endpointOf(
+export function findEndpoint(
   endpoints: Endpoints,
   model: Pick<Model, 'id' | 'provider' | 'hosts'>,
-  ask?: Pick<ChatRequest, 'source'>,
+  request?: Pick<ChatRequest, 'source'>,
 ): ConfiguredProvider | undefined {
   const { provider, hosts } = model
   if (hosts === undefined) return endpoints.get(provider)
   const configured = hosts.flatMap(({ host }) => endpoints.get(host) ?? [])
-  const reading = ask === undefined ? undefined : configured.find(endpoint => unreadable(endpoint, model, ask) === null)
-  return reading ?? configured[0]
+  const scan =
+    request === undefined ? undefined : configured.find(endpoint => unreadable(endpoint, model, request) === null)
+  return scan ?? configured[0]
 }
 
 /**
@@ -33,16 +34,16 @@ export function endpointOf(
 export function candidatesAtHosts(
   endpoints: Endpoints,
   candidate: Candidate,
-  ask: Pick<ChatRequest, 'source'>,
+  request: Pick<ChatRequest, 'source'>,
   cachedAt: () => string | undefined,
 ): readonly Candidate[] {
   const { model } = candidate
   if (model.hosts === undefined) return [candidate]
   const cached = cachedAt()
-  const hosts = model.hosts.toSorted((one, other) => Number(other.host === cached) - Number(one.host === cached))
+  const hosts = model.hosts.toSorted((host, other) => Number(other.host === cached) - Number(host.host === cached))
   return hosts.flatMap((host): Candidate[] => {
     const endpoint = endpoints.get(host.host)
-    if (endpoint === undefined || unreadable(endpoint, model, ask) !== null) return []
+    if (endpoint === undefined || unreadable(endpoint, model, request) !== null) return []
     if (host === candidate.host) return [candidate]
     const { score, place, health } = candidate
     return [
@@ -92,20 +93,22 @@ export function firstHealthKey(model: Model): string {
 }
 
 /** Returns the keys of all hosts of a model, in the order of calls. */
-export function healthKeysOf(model: Pick<Model, 'id' | 'provider'> & Partial<Pick<Model, 'hosts'>>): readonly string[] {
+export function getHealthKeys(
+  model: Pick<Model, 'id' | 'provider'> & Partial<Pick<Model, 'hosts'>>,
+): readonly string[] {
   return model.hosts?.map(host => healthKey({ model, host })) ?? [fullName(model)]
 }
 
 /** Returns the key by which routing judges a model: that of its first host in good health, else of its first host. */
 export function routingHealthKey(
-  health: Pick<HealthTracker, 'mayTry' | 'stateOf'>,
+  health: Pick<HealthTracker, 'mayTry' | 'getState'>,
   model: Pick<Model, 'id' | 'provider' | 'hosts'>,
 ): string {
   const { hosts } = model
   if (hosts === undefined) return fullName(model)
-  const hostKeys = healthKeysOf(model)
+  const hostKeys = getHealthKeys(model)
   return (
-    hostKeys.find(key => health.stateOf(key) === 'healthy' && health.mayTry(key)) ??
+    hostKeys.find(key => health.getState(key) === 'healthy' && health.mayTry(key)) ??
     hostKeys.find(key => health.mayTry(key)) ??
     hostKeys[0] ??
     fullName(model)
@@ -169,21 +172,21 @@ function* plannedOnce(plan: Plan): Generator<Candidate, void, void> {
 }
 
 type HealthReportDeps = {
-  readonly catalogue: Pick<Catalog, 'list'>
+  readonly catalog: Pick<Catalog, 'list'>
   readonly embeddingCatalog: { readonly list: readonly Pick<Model, 'id' | 'provider'>[] }
   /** `since` in epoch milliseconds; null = the state never changed. */
-  readonly health: { entryOf(key: string): { readonly state: HealthState; readonly since: number | null } }
+  readonly health: { getEntry(key: string): { readonly state: HealthState; readonly since: number | null } }
 }
 
 type ModelHealth = { readonly model: string; readonly state: HealthState; readonly since: string | null }
 
 /** Reports the health of every offered model, embedding models last; a model without attempts counts as healthy. */
-export function reportModelHealth({ catalogue, embeddingCatalog, health }: HealthReportDeps): readonly ModelHealth[] {
-  return [...catalogue.list, ...embeddingCatalog.list].map(model => {
-    const entries = healthKeysOf(model).map(health.entryOf)
+export function reportModelHealth({ catalog, embeddingCatalog, health }: HealthReportDeps): readonly ModelHealth[] {
+  return [...catalog.list, ...embeddingCatalog.list].map(model => {
+    const entries = getHealthKeys(model).map(health.getEntry)
     // A model is as healthy as its healthiest host.
-    const [best] = healthStates.flatMap(one => entries.filter(entry => entry.state === one))
-    const { state, since } = best ?? health.entryOf(fullName(model))
+    const [best] = healthStates.flatMap(healthState => entries.filter(entry => entry.state === healthState))
+    const { state, since } = best ?? health.getEntry(fullName(model))
     return { model: fullName(model), state, since: since === null ? null : new Date(since).toISOString() }
   })
 }

@@ -3,8 +3,8 @@ import type { EmbeddingCatalog } from '../../core/models/embedding-models.ts'
 import {
   autoModel,
   type Catalog,
-  deprecationOf,
   fullName,
+  getDeprecation,
   type Model,
   type Unmet,
   unmet,
@@ -16,21 +16,21 @@ import type { RouteRequest } from './candidate.ts'
 /** Finds the named model. Throws `model_not_found`, `forbidden`, `model_deprecated`, `unsupported_parameter` or `invalid_request`. */
 export function findNamedModel(
   {
-    catalogue,
+    catalog,
     embeddingCatalog,
-  }: { readonly catalogue: Catalog; readonly embeddingCatalog?: Pick<EmbeddingCatalog, 'resolve'> },
-  { ask, caller, needs, today }: RouteRequest,
+  }: { readonly catalog: Catalog; readonly embeddingCatalog?: Pick<EmbeddingCatalog, 'resolve'> },
+  { request, caller, needs, today }: RouteRequest,
   name: string,
 ): Model {
-  const model = catalogue.resolve(name)
+  const model = catalog.resolve(name)
   if (model === null)
     throw (
       (embeddingCatalog === undefined ? null : embeddingModelInChat(embeddingCatalog, name)) ??
-      unknownModel(catalogue, name)
+      unknownModel(catalog, name)
     )
   if (caller.models !== undefined && !isModelAllowed(caller.models, fullName(model)))
     throw modelNotAllowed(caller.models)
-  if (deprecationOf(model, today) === 'retired') {
+  if (getDeprecation(model, today) === 'retired') {
     const advice = model.successor === null ? 'Choose another one' : `Use ${model.successor} instead`
     const message = `${fullName(model)} was retired on ${model.deprecationDate}. ${advice}.`
     throw new GatewayError('model_deprecated', message, { param: 'model' })
@@ -38,7 +38,7 @@ export function findNamedModel(
   refuseUnmet(model, unmet(model, needs))
   // A less capable fallback is better than none, so only the named model itself is checked. Messages requires a cap, so
   // its clients send one that does not consider the model: it is lowered.
-  if (ask.dialect !== 'messages' && (ask.maxOutputTokens ?? 0) > model.maxOutputTokens) {
+  if (request.dialect !== 'messages' && (request.maxOutputTokens ?? 0) > model.maxOutputTokens) {
     const message = `\`max_output_tokens\` must be at most ${model.maxOutputTokens} for ${fullName(model)}.`
     throw new GatewayError('invalid_request', message, { param: 'max_output_tokens' })
   }
@@ -78,7 +78,7 @@ export function noEligibleModelError(
     return new GatewayError('context_length_exceeded', message, { param: 'messages' })
   }
   const params = dropped.flatMap(loss => (loss.cause === 'unmet' ? [loss.param] : []))
-  const [param] = params.toSorted((left, right) => countOf(params, right) - countOf(params, left))
+  const [param] = params.toSorted((left, right) => getCount(params, right) - getCount(params, left))
   if (param !== undefined) {
     const message = `No configured model supports this value of \`${param}\`. Change or remove it.`
     return new GatewayError('unsupported_parameter', message, { param })
@@ -90,7 +90,7 @@ export function noEligibleModelError(
   })
 }
 
-function countOf(values: readonly string[], wanted: string): number {
+function getCount(values: readonly string[], wanted: string): number {
   return values.filter(value => value === wanted).length
 }
 
@@ -109,8 +109,8 @@ export function embeddingModelInChat(models: Pick<EmbeddingCatalog, 'resolve'>, 
 }
 
 /** The message repeats nothing of the unknown name: it may be a key pasted into the wrong field. */
-export function unknownModel(catalogue: Catalog, name: string): GatewayError {
-  const near = nearNames(catalogue, name)
+export function unknownModel(catalog: Catalog, name: string): GatewayError {
+  const near = nearNames(catalog, name)
   const hint = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`
   const message = `Unknown model.${hint} List models with GET /v1/models, or use \`gateway-ai\` for automatic routing.`
   return new GatewayError('model_not_found', message, { param: 'model' })
@@ -120,12 +120,12 @@ const leastSimilar = 0.5
 const maximumHints = 2
 
 function nearNames({ list }: Catalog, name: string): string[] {
-  const wanted = pairsOf(name)
+  const wanted = getPairs(name)
   return list
     .map(model => ({
       name: fullName(model),
       similarity: Math.max(
-        ...[fullName(model), model.id, ...model.aliases].map(known => nameSimilarity(wanted, pairsOf(known))),
+        ...[fullName(model), model.id, ...model.aliases].map(known => nameSimilarity(wanted, getPairs(known))),
       ),
     }))
     .filter(({ similarity }) => similarity >= leastSimilar)
@@ -137,7 +137,7 @@ function nearNames({ list }: Catalog, name: string): string[] {
 const longestCompared = 64
 
 /** Returns the pairs of adjacent characters in a name. */
-function pairsOf(name: string): Set<string> {
+function getPairs(name: string): Set<string> {
   const text = ` ${name.slice(0, longestCompared).toLowerCase()} `
   return new Set(Array.from({ length: text.length - 1 }, (_, at) => text.slice(at, at + 2)))
 }

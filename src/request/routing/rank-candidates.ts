@@ -12,12 +12,12 @@ import { insertSorted } from '../../models/insert-sorted.ts'
 import {
   alternateProviders,
   byScore,
-  type FiguresOf,
+  type getFigures,
+  getWeights,
   placed,
   preferCheaper,
   type Scored,
   type ScoringMode,
-  weightsOf,
 } from '../../models/scoring.ts'
 import type { RouteRequest } from './candidate.ts'
 import { routingHealthKey } from './hosts.ts'
@@ -40,22 +40,22 @@ export const maximumCandidates = 6
 type RankHealth = {
   /** False while the model must not be called. */
   mayTry(key: string): boolean
-  stateOf(key: string): HealthState
+  getState(key: string): HealthState
 }
 
 export type RankDeps = OutputForecast & {
   readonly health: RankHealth
   /** Used share of an account's monthly soft cap, 1 = all. Absent = no account has one. */
-  readonly budget?: { shareOf(caller: Caller): number }
+  readonly budget?: { getShare(caller: Caller): number }
   /** Learning of an account, from memory; null = not loaded yet. Absent = learning is off. */
   readonly learning?: { of(accountId: string): AccountLearning | null }
   /** Random number, 0 ≤ x < 1, for exploration. Absent = no exploration. */
   readonly random?: () => number
   /** Returns the model that answered the conversation before. Absent = unknown. */
-  readonly ties?: { of(accountId: string, ask: RouteRequest['ask']): CacheAffinity | null }
+  readonly ties?: { of(accountId: string, request: RouteRequest['request']): CacheAffinity | null }
 }
 
-export type AccountLearning = { readonly epoch: number; leaningOf(queryType: string): LearnedBiasLookup | null }
+export type AccountLearning = { readonly epoch: number; findLeaning(queryType: string): LearnedBiasLookup | null }
 
 /** Effect of learning on a choice. */
 export type RouteLearning = {
@@ -85,16 +85,16 @@ type Ranking = {
 
 /** Ranks scored models: at most `maximumCandidates` of them. */
 export function rankCandidates(deps: RankDeps, request: RouteRequest, scores: ScoredModels): RankedModels {
-  const { ask, caller, reading } = request
-  const { mode, figuresOf } = scores
-  const weights = weightsOf(mode)
+  const { request: question, caller, analysis: scan } = request
+  const { mode, getFigures } = scores
+  const weights = getWeights(mode)
   // If quality has no weight, its learned bias has none either.
   const account = weights.quality === 0 ? null : (deps.learning?.of(caller.accountId) ?? null)
-  const learned = account?.leaningOf(reading.queryType) ?? null
-  const ranking: Ranking = { deps, request, scores, learned, capShare: deps.budget?.shareOf(caller) ?? 0 }
+  const learned = account?.findLeaning(scan.queryType) ?? null
+  const ranking: Ranking = { deps, request, scores, learned, capShare: deps.budget?.getShare(caller) ?? 0 }
   const ranked = order(ranking, learned, maximumCandidates)
   // If cost has no weight, a prompt cache has none either.
-  const affinity = weights.cost === 0 ? null : (deps.ties?.of(caller.accountId, ask) ?? null)
+  const affinity = weights.cost === 0 ? null : (deps.ties?.of(caller.accountId, question) ?? null)
   const kept = affinity === null ? null : withCachedFirst(ranking, ranked, affinity)
   const { ordered, learning } =
     kept === null && learned !== null
@@ -105,10 +105,10 @@ export function rankCandidates(deps: RankDeps, request: RouteRequest, scores: Sc
     learning,
     context: {
       mode,
-      figuresOf,
+      getFigures,
       learned,
       keptFor: kept === null ? null : affinity,
-      savesMoney: ask.strategy !== 'cost' && prefersCheaper(ranking.capShare),
+      savesMoney: question.strategy !== 'cost' && prefersCheaper(ranking.capShare),
     },
   }
 }
@@ -120,20 +120,20 @@ export function withoutLearning({ epoch }: RouteRequest): RouteLearning {
 /** Returns the first `count`; models with a lower output limit than requested only if no other remains. */
 function order(ranking: Ranking, learned: LearnedBiasLookup | null, count: number): readonly Scored[] {
   const { long, short } = ranking.scores
-  const first = orderOf(ranking, long, learned, count)
+  const first = getOrder(ranking, long, learned, count)
   if (short.length === 0) return first
-  const last = orderOf(ranking, short, learned, count - first.length)
+  const last = getOrder(ranking, short, learned, count - first.length)
   return first.length === 0 ? last : [...first, ...placed(last, 'output_limit')]
 }
 
-function orderOf(
+function getOrder(
   ranking: Ranking,
   entries: readonly Scored[],
   learned: LearnedBiasLookup | null,
   count: number,
 ): readonly Scored[] {
   const { deps, request, scores, capShare } = ranking
-  if (request.ask.strategy === 'cost') return cheapestModels(deps, request, { entries, ...scores }, count)
+  if (request.request.strategy === 'cost') return cheapestModels(deps, request, { entries, ...scores }, count)
   const biased = learned === null ? entries : applyLearnedBias(entries, ({ model }) => learned(fullName(model)))
   return unhealthyLast(deps, preferCheaper(biased, capShare, request.terms), count)
 }
@@ -141,7 +141,7 @@ function orderOf(
 /** Returns whether a model may become the first for a reason other than its rank. */
 function mayLead({ deps: { health }, request }: Ranking, { model }: Scored): boolean {
   const key = routingHealthKey(health, model)
-  return allowsOutputLength(request, model) && health.stateOf(key) === 'healthy' && health.mayTry(key)
+  return allowsOutputLength(request, model) && health.getState(key) === 'healthy' && health.mayTry(key)
 }
 
 /** Returns the ranking, sometimes with a near tie first, and whether learning changed the first model. */
@@ -150,9 +150,9 @@ function withLearning(
   ranked: readonly Scored[],
   learned: LearnedBiasLookup,
 ): { readonly ordered: readonly Scored[]; readonly learning: RouteLearning } {
-  const biasOf = ({ model }: Scored) => learned(fullName(model))
+  const findBias = ({ model }: Scored) => learned(fullName(model))
   const random = ranking.deps.random ?? (() => 1)
-  const { ordered, probability } = explore(ranked, biasOf, entry => mayLead(ranking, entry), random)
+  const { ordered, probability } = explore(ranked, findBias, entry => mayLead(ranking, entry), random)
   const influenced = ordered[0]?.model !== order(ranking, null, 1)[0]?.model
   return {
     ordered: ordered === ranked ? ranked : withFirst(ordered, 'explored'),
@@ -174,7 +174,7 @@ function withCachedFirst(
   const cached = ranked.find(({ model }) => hasAffinity(model, affinity))
   if (leader === undefined || cached === undefined || cached === leader || !mayLead(ranking, cached)) return null
   const outputTokens = likelyOutputTokens(deps, request)(leader.model)
-  const costWeight = weightsOf(ranking.scores.mode).cost
+  const costWeight = getWeights(ranking.scores.mode).cost
   if (!shouldKeepModel(cached, leader, affinity, { ...request, outputTokens, costWeight })) return null
   return withFirst([cached, ...ranked.filter(entry => entry !== cached)], 'cached')
 }
@@ -198,7 +198,7 @@ export function unhealthyLast(
   const resting: Scored[] = []
   for (const entry of scored) {
     const key = routingHealthKey(health, entry.model)
-    const state = health.stateOf(key)
+    const state = health.getState(key)
     if (state === 'unhealthy' || !health.mayTry(key)) resting.push({ ...entry, health: state })
     else if (state === 'healthy') insertSorted(well, entry, byScore)
     else
@@ -223,7 +223,7 @@ function withRestingLast(well: readonly Scored[], resting: readonly Scored[], co
 function cheapestModels(
   deps: RankDeps,
   request: RouteRequest,
-  { entries, figuresOf }: { readonly entries: readonly Scored[]; readonly figuresOf: FiguresOf },
+  { entries, getFigures }: { readonly entries: readonly Scored[]; readonly getFigures: getFigures },
   count: number,
 ): readonly Scored[] {
   const { health } = deps
@@ -233,8 +233,8 @@ function cheapestModels(
   for (const entry of entries) {
     const { model } = entry
     const key = routingHealthKey(health, model)
-    const state = health.stateOf(key)
-    const success = Math.max(leastSuccess, 1 - figuresOf(model).errorRate)
+    const state = health.getState(key)
+    const success = Math.max(leastSuccess, 1 - getFigures(model).errorRate)
     const list = state === 'unhealthy' || !health.mayTry(key) ? resting : open
     list.push({
       ...entry,
@@ -266,17 +266,17 @@ function descending(ordered: readonly Scored[]): Scored[] {
  * price with the cache, by the rule by which a conversation keeps its model. Unhealthy models stay in their place.
  */
 export function withCachedEarlier(
-  { ties, health, ...deps }: Pick<RankDeps, 'ties' | 'health' | 'foresight'>,
+  { ties, health, ...deps }: Pick<RankDeps, 'ties' | 'health' | 'calibration'>,
   request: RouteRequest,
   mode: ScoringMode,
   fallbacks: readonly Scored[],
 ): readonly Scored[] {
-  const { cost: costWeight } = weightsOf(mode)
-  const affinity = costWeight === 0 ? null : (ties?.of(request.caller.accountId, request.ask) ?? null)
+  const { cost: costWeight } = getWeights(mode)
+  const affinity = costWeight === 0 ? null : (ties?.of(request.caller.accountId, request.request) ?? null)
   if (affinity === null) return fallbacks
   const from = fallbacks.findIndex(({ model }) => hasAffinity(model, affinity))
   const cached = fallbacks[from]
-  if (cached === undefined || health.stateOf(routingHealthKey(health, cached.model)) !== 'healthy') return fallbacks
+  if (cached === undefined || health.getState(routingHealthKey(health, cached.model)) !== 'healthy') return fallbacks
   const outputTokens = likelyOutputTokens(deps, request)(cached.model)
   const to = fallbacks
     .slice(0, from)

@@ -7,15 +7,15 @@ import type { ChatRequest, Strategy } from '../../core/chat/chat.ts'
 import { requestedTier } from '../../core/chat/provider-features.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import type { EmbeddingCatalog } from '../../core/models/embedding-models.ts'
-import { type Catalog, fitsWindow, fullName, type Model, needsOf } from '../../core/models/models.ts'
+import { type Catalog, fitsWindow, fullName, getNeeds, type Model } from '../../core/models/models.ts'
 import type { PriceTerms } from '../../core/models/pricing.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
-import { defaultLevelShares, type Level, type LevelShares, levelOf } from '../../models/capability-levels.ts'
+import { defaultLevelShares, getLevel, type Level, type LevelShares } from '../../models/capability-levels.ts'
 import type { RequestAnalysis } from '../../text/analysis/prompt-analysis.ts'
 import { noWeb, type WebPlan } from '../../web/web-plan.ts'
 import { type Candidate, type RouteRequest, unreadable } from './candidate.ts'
 import { type FilterDeps, filterCandidates, filterFallbacks } from './filter-candidates.ts'
-import { endpointOf, routingHealthKey } from './hosts.ts'
+import { findEndpoint, routingHealthKey } from './hosts.ts'
 import { findNamedModel, noEligibleModelError, notConfigured, refuseUnmet } from './named-model.ts'
 import {
   maximumCandidates,
@@ -27,18 +27,18 @@ import {
   withoutLearning,
 } from './rank-candidates.ts'
 import {
+  getScoringMode,
   RankedCandidate,
   type ScoreDeps,
   scoreCandidates,
   scoreFallbacks,
-  scoringModeOf,
   toCandidates,
 } from './score-candidates.ts'
 
 export type RouteDeps = FilterDeps &
   ScoreDeps &
   RankDeps & {
-    readonly catalogue: Catalog
+    readonly catalog: Catalog
     /** Names that a chat request cannot use, for the error. Absent = none. */
     readonly embeddingCatalog?: Pick<EmbeddingCatalog, 'resolve'>
     readonly clock: { /** Epoch milliseconds. */ now(): number }
@@ -49,8 +49,8 @@ export type RouteDeps = FilterDeps &
 /** A request to route, with its analysis. */
 type RouteInput = {
   readonly caller: Caller
-  readonly ask: ChatRequest
-  readonly reading: RequestAnalysis
+  readonly request: ChatRequest
+  readonly analysis: RequestAnalysis
   /** Estimated tokens, without the web. */
   readonly inputTokens: number
   /** Absent = no web access. */
@@ -60,7 +60,7 @@ type RouteInput = {
 export type Route = {
   readonly mode: 'auto' | 'manual'
   readonly strategy: Strategy | null
-  readonly reading: RequestAnalysis
+  readonly analysis: RequestAnalysis
   /** Quality gain of the prompt; decides if no strategy is set. */
   readonly level: Level
   /** Estimated tokens, with the maximum of the web. */
@@ -93,29 +93,36 @@ type Dropped = { readonly model: string; readonly reason: string }
  * `model_not_found`, `model_deprecated`, `invalid_request`, `unsupported_parameter`, `context_length_exceeded`,
  * `no_model_available`.
  */
-export function route(deps: RouteDeps, { caller, ask, reading, inputTokens, web = noWeb }: RouteInput): Route {
+export function route(
+  deps: RouteDeps,
+  { caller, request: chatRequest, analysis, inputTokens, web = noWeb }: RouteInput,
+): Route {
   const now = deps.clock.now()
   const request: RouteRequest = {
-    ask: withStrategy(ask, caller),
+    request: withStrategy(chatRequest, caller),
     caller,
-    reading,
+    analysis,
     inputTokens,
-    needs: needsOf(ask),
+    needs: getNeeds(chatRequest),
     // A named model needs no level.
-    level: levelOf(reading.strongGain ?? 0, deps.shares ?? defaultLevelShares),
+    level: getLevel(analysis.strongGain ?? 0, deps.shares ?? defaultLevelShares),
     today: isoDay(now),
-    terms: { at: now, tier: requestedTier(ask) },
+    terms: { at: now, tier: requestedTier(chatRequest) },
     epoch: deps.learning?.of(caller.accountId)?.epoch ?? null,
   }
-  const choice = ask.model === null ? chooseAutomatically(deps, request) : chooseNamed(deps, request, ask.model)
+  const choice =
+    chatRequest.model === null ? chooseAutomatically(deps, request) : chooseNamed(deps, request, chatRequest.model)
   // The client's own text decides the choice. Web content has to fit the model and not the reverse.
-  const hasRoom = web === noWeb || fitsWindow(choice.first.model, inputTokens + web.tokens, ask.maxOutputTokens ?? 1)
+  const hasRoom =
+    web === noWeb || fitsWindow(choice.first.model, inputTokens + web.tokens, chatRequest.maxOutputTokens ?? 1)
   return new ChosenRoute(request, choice, hasRoom ? web : noWeb)
 }
 
 /** The key's strategy applies where the request leaves the choice of the model, and of the strategy, to the gateway. */
-function withStrategy(ask: ChatRequest, { strategy }: Caller): ChatRequest {
-  return strategy === undefined || ask.strategy !== null || ask.model !== null ? ask : { ...ask, strategy }
+function withStrategy(request: ChatRequest, { strategy }: Caller): ChatRequest {
+  return strategy === undefined || request.strategy !== null || request.model !== null
+    ? request
+    : { ...request, strategy }
 }
 
 /** Candidates in order. Dropped models are computed on request only, because most requests do not read them. */
@@ -153,20 +160,20 @@ function outranked(able: readonly Model[], candidates: readonly Candidate[]): re
 
 function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choice {
   const model = findNamedModel(deps, request, name)
-  const endpoint = endpointOf(deps.endpoints, model, request.ask)
+  const endpoint = findEndpoint(deps.endpoints, model, request.request)
   if (endpoint === undefined) throw notConfigured(model)
-  refuseUnmet(model, unreadable(endpoint, model, request.ask))
+  refuseUnmet(model, unreadable(endpoint, model, request.request))
   const first: Candidate = {
     model,
     endpoint,
     ...firstHost(model),
     score: 1,
     place: 'requested',
-    health: deps.health.stateOf(routingHealthKey(deps.health, model)),
+    health: deps.health.getState(routingHealthKey(deps.health, model)),
     reason: () => 'requested model',
     parts: unscored,
   }
-  let all: Candidates | null = request.ask.fallback === 'any' ? null : { candidates: [first], dropped: () => [] }
+  let all: Candidates | null = request.request.fallback === 'any' ? null : { candidates: [first], dropped: () => [] }
   return {
     first,
     learning: withoutLearning(request),
@@ -187,7 +194,7 @@ function firstHost({ hosts }: Model): Pick<Candidate, 'host'> | null {
 function withFallbacks(deps: RouteDeps, request: RouteRequest, first: Candidate): Candidates {
   const { model } = first
   const { within, beyond, dropped } = filterFallbacks(deps, request, model)
-  const mode = scoringModeOf(request)
+  const mode = getScoringMode(request)
   const scored = unhealthyLast(deps, scoreFallbacks(model, within, request.terms), maximumCandidates - 1)
   const ranked = withCachedEarlier(deps, request, mode, scored)
   const reason = () => `fallback for ${fullName(model)}`
@@ -204,22 +211,22 @@ function withFallbacks(deps: RouteDeps, request: RouteRequest, first: Candidate)
   return {
     candidates,
     dropped: () => [
-      ...dropped().filter(one => one.model !== fullName(model)),
+      ...dropped().filter(item => item.model !== fullName(model)),
       ...beyond.map(other => ({ model: fullName(other), reason: tooExpensive(model, request) })),
       ...outranked(within, candidates),
     ],
   }
 }
 
-function tooExpensive(model: Model, { ask }: RouteRequest): string {
-  return `expected to cost more than ${ask.fallbackMaxCostFactor} times as much as ${fullName(model)}`
+function tooExpensive(model: Model, { request }: RouteRequest): string {
+  return `expected to cost more than ${request.fallbackMaxCostFactor} times as much as ${fullName(model)}`
 }
 
 /** A class, because its getters would otherwise be created for every request. */
 class ChosenRoute implements Route {
   readonly mode: Route['mode']
   readonly strategy: Strategy | null
-  readonly reading: RequestAnalysis
+  readonly analysis: RequestAnalysis
   readonly level: Level
   readonly inputTokens: number
   readonly choices: number
@@ -232,12 +239,12 @@ class ChosenRoute implements Route {
   private readonly choice: Choice
 
   constructor(request: RouteRequest, choice: Choice, web: WebPlan) {
-    this.mode = request.ask.model === null ? 'auto' : 'manual'
-    this.strategy = request.ask.strategy
-    this.reading = request.reading
+    this.mode = request.request.model === null ? 'auto' : 'manual'
+    this.strategy = request.request.strategy
+    this.analysis = request.analysis
     this.level = request.level
     this.inputTokens = request.inputTokens + web.tokens
-    this.choices = request.ask.choices
+    this.choices = request.request.choices
     this.terms = request.terms
     this.first = choice.first
     this.learning = choice.learning

@@ -16,12 +16,12 @@ import { type PriceTerms, ratesAt } from '../../core/models/pricing.ts'
 import { priceTable } from '../../core/usage/money.ts'
 import { getBias, type LearnedBiasLookup } from '../../learning/apply-bias.ts'
 import { type CacheAffinity, describeAffinity, hasAffinity } from '../../models/cache-affinity.ts'
-import { type LevelShares, levelOf } from '../../models/capability-levels.ts'
+import { getLevel, type LevelShares } from '../../models/capability-levels.ts'
 import {
   costScore,
   describeScore,
   type Figures,
-  type FiguresOf,
+  type getFigures,
   publishedFigures,
   type Scored,
   type ScoringMode,
@@ -32,7 +32,7 @@ import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import type { PromptAnalyzer } from '../../text/analysis/prompt-analysis.ts'
 import { baseCost, type CalibratedOutput, expectedOutput, unknownLength } from '../cost-estimate.ts'
 import type { Candidate, RouteRequest, ScoreParts } from './candidate.ts'
-import { endpointOf, firstHealthKey } from './hosts.ts'
+import { findEndpoint, firstHealthKey } from './hosts.ts'
 
 export type ScoreDeps = {
   readonly health: {
@@ -40,13 +40,13 @@ export type ScoreDeps = {
      * Returns the catalog figures of a model, blended with measured ones; null = nothing was measured. Absent =
      * measurement is off.
      */
-    figuresOf?(key: string, published: RoutingFigures): Figures | null
+    getFigures?(key: string, published: RoutingFigures): Figures | null
   }
 }
 
 export type ScoredModels = {
   readonly mode: ScoringMode
-  readonly figuresOf: FiguresOf
+  readonly getFigures: getFigures
   /** Best first: models that allow the requested output length. */
   readonly long: readonly Scored[]
   /** Best first: models with a lower output limit. They go behind all others. */
@@ -55,16 +55,16 @@ export type ScoredModels = {
 
 /** Scores models by the strategy, or without one by the prompt's capability level. */
 export function scoreCandidates(deps: ScoreDeps, request: RouteRequest, models: readonly Model[]): ScoredModels {
-  const mode = scoringModeOf(request)
-  const figuresOf = figuresBy(deps)
+  const mode = getScoringMode(request)
+  const getFigures = figuresBy(deps)
   const long: Scored[] = []
   const short: Scored[] = []
-  for (const entry of score(models, mode, figuresOf))
+  for (const entry of score(models, mode, getFigures))
     (allowsOutputLength(request, entry.model) ? long : short).push(entry)
-  return { mode, figuresOf, long, short }
+  return { mode, getFigures, long, short }
 }
 
-export function scoringModeOf({ ask: { strategy }, level, terms }: RouteRequest): ScoringMode {
+export function getScoringMode({ request: { strategy }, level, terms }: RouteRequest): ScoringMode {
   return { strategy, level, terms }
 }
 
@@ -76,9 +76,9 @@ export function scoreFallbacks(named: Model, models: readonly Model[], terms: Pr
 }
 
 /** Measured figures, looked up once for each model of a request. */
-function figuresBy({ health }: ScoreDeps): FiguresOf {
-  if (health.figuresOf === undefined) return publishedFigures
-  return model => health.figuresOf?.(firstHealthKey(model), model.figures) ?? publishedFigures(model)
+function figuresBy({ health }: ScoreDeps): getFigures {
+  if (health.getFigures === undefined) return publishedFigures
+  return model => health.getFigures?.(firstHealthKey(model), model.figures) ?? publishedFigures(model)
 }
 
 /**
@@ -96,16 +96,16 @@ function similarity(model: Model, other: Model, terms: PriceTerms): number {
 
 export type OutputForecast = {
   /** Expected output length relative to the usual one. Absent = usual length. */
-  readonly foresight?: {
-    of(queryType: RouteRequest['reading']['queryType'], accountId: string | null): CalibratedOutput
+  readonly calibration?: {
+    of(queryType: RouteRequest['analysis']['queryType'], accountId: string | null): CalibratedOutput
   }
 }
 
 /** Returns the expected output tokens of a model, all choices together. */
-export function likelyOutputTokens({ foresight }: OutputForecast, request: RouteRequest): (model: Model) => number {
-  const { reading, caller, ask } = request
-  const known = foresight?.of(reading.queryType, caller.accountId) ?? unknownLength
-  return model => expectedOutput(model, reading, ask.maxOutputTokens, known).tokens * ask.choices
+export function likelyOutputTokens({ calibration }: OutputForecast, request: RouteRequest): (model: Model) => number {
+  const { analysis: scan, caller, request: question } = request
+  const known = calibration?.of(scan.queryType, caller.accountId) ?? unknownLength
+  return model => expectedOutput(model, scan, question.maxOutputTokens, known).tokens * question.choices
 }
 
 type PricedRequest = Pick<RouteRequest, 'inputTokens' | 'terms'>
@@ -121,7 +121,7 @@ export function expectedCost({ pricing }: Model, { inputTokens, terms }: PricedR
 }
 
 /** Returns whether a model allows the client's own output cap. */
-export function allowsOutputLength({ ask: { maxOutputTokens }, inputTokens }: RouteRequest, model: Model): boolean {
+export function allowsOutputLength({ request: { maxOutputTokens }, inputTokens }: RouteRequest, model: Model): boolean {
   if (maxOutputTokens === null) return true
   return model.maxOutputTokens >= maxOutputTokens && fitsWindow(model, inputTokens, maxOutputTokens)
 }
@@ -165,7 +165,7 @@ function byHealth(left: PricedModel, right: PricedModel): number {
 }
 
 type LikelyModelDeps = {
-  readonly catalogue: Pick<Catalog, 'list'>
+  readonly catalog: Pick<Catalog, 'list'>
   readonly clock: { now(): number }
   readonly read: PromptAnalyzer
   readonly shares: LevelShares
@@ -173,20 +173,20 @@ type LikelyModelDeps = {
 
 /** Returns the model that routing would choose for these messages regardless of account and health; null = none. */
 export function likelyModel(
-  { catalogue, clock, read, shares }: LikelyModelDeps,
+  { catalog, clock, read, shares }: LikelyModelDeps,
   messages: readonly Message[],
 ): Model | null {
   const now = clock.now()
   const today = new Date(now).toISOString().slice(0, 10)
-  const staying = catalogue.list.filter(model => !leavingSoon(model, today))
-  const level = levelOf(read(messages).strongGain, shares)
+  const staying = catalog.list.filter(model => !leavingSoon(model, today))
+  const level = getLevel(read(messages).strongGain, shares)
   return score(staying, { strategy: null, level, terms: { at: now, tier: null } })[0]?.model ?? null
 }
 
 /** Data behind the scores of a ranking. */
 export type ScoreContext = {
   readonly mode: ScoringMode
-  readonly figuresOf: FiguresOf
+  readonly getFigures: getFigures
   readonly learned: LearnedBiasLookup | null
   /** Cache affinity that put the first model there; null = none. */
   readonly keptFor: CacheAffinity | null
@@ -220,7 +220,7 @@ export class RankedCandidate implements Candidate {
     this.score = score
     this.place = place
     this.health = health
-    this.figures = context.figuresOf(model)
+    this.figures = context.getFigures(model)
     this.context = context
   }
 
@@ -248,12 +248,12 @@ function describeBias(learned: LearnedBiasLookup | null, model: Model): string {
 export function toCandidates(
   endpoints: ReadonlyMap<string, ConfiguredProvider>,
   scored: readonly Scored[],
-  candidateOf: (entry: Scored, endpoint: ConfiguredProvider) => Candidate,
+  getCandidate: (entry: Scored, endpoint: ConfiguredProvider) => Candidate,
 ): readonly Candidate[] {
   const candidates: Candidate[] = []
   for (const entry of scored) {
-    const endpoint = endpointOf(endpoints, entry.model)
-    if (endpoint !== undefined) candidates.push(candidateOf(entry, endpoint))
+    const endpoint = findEndpoint(endpoints, entry.model)
+    if (endpoint !== undefined) candidates.push(getCandidate(entry, endpoint))
   }
   return candidates
 }

@@ -47,7 +47,7 @@ export function scoreDemand(types: Float64Array, features: Features, meaning: Co
  * Returns the complexity used for routing: 0 = any model can answer, 1 = the most capable model is needed. Never
  * decreases with `demand`, `strongGain` or the length of the earlier conversation.
  */
-export function complexityOf(demand: number, strongGain: number, earlierCharacters: number): number {
+export function getComplexity(demand: number, strongGain: number, earlierCharacters: number): number {
   const history = Math.min(0.1, 0.02 * Math.log2(1 + earlierCharacters / 4000))
   return between((demand + strongGain) / 2 + history)
 }

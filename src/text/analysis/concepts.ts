@@ -74,8 +74,8 @@ export function createConceptReader(read: FeatureReader): (features: Features) =
     times.fill(0)
     for (let index = 0; index < sifted && count < maximumFound; index++) {
       const numbers = entries.get(keys[index] ?? 0) ?? none
-      for (let one = 0; one < numbers.length && count < maximumFound; one++) {
-        const number = numbers[one] ?? 0
+      for (let value = 0; value < numbers.length && count < maximumFound; value++) {
+        const number = numbers[value] ?? 0
         found[count] = number
         at[count++] = places[index] ?? 0
         times[number] = (times[number] ?? 0) + 1

@@ -31,20 +31,20 @@ type DifficultyHead = {
 
 /** Creates a classifier with its own buffers from stored weights. */
 export function createDifficultyHead(gain: StoredGainModel, kept: KeptEffort): DifficultyHead {
-  const gainOf = createGainHead(gain)
-  const effortOf = createEffortHead(kept)
+  const getGain = createGainHead(gain)
+  const getEffort = createEffortHead(kept)
   return {
     strongGain(features, notions) {
       // An empty request gains nothing.
       if (features.count === 0) return 0
-      const { effort, examChance } = effortOf(features, notions)
-      return mixedGain(gainOf(features), effort, examShare(features, examChance))
+      const { effort, examChance } = getEffort(features, notions)
+      return mixedGain(getGain(features), effort, examShare(features, examChance))
     },
     signals(features, notions) {
       if (features.count === 0) return []
-      const { bySignal, examChance } = effortOf(features, notions, true)
+      const { bySignal, examChance } = getEffort(features, notions, true)
       const exam = examShare(features, examChance)
-      const odds = oddsOf(gainOf(features))
+      const odds = getOdds(getGain(features))
       return difficultySignals
         .map((signal, index) => ({
           signal,
@@ -54,7 +54,7 @@ export function createDifficultyHead(gain: StoredGainModel, kept: KeptEffort): D
               : (1 - exam) * effortPart * (bySignal[index] ?? 0),
         }))
         .filter(({ weight }) => Math.abs(weight) >= leastShown)
-        .sort((one, other) => Math.abs(other.weight) - Math.abs(one.weight))
+        .sort((item, other) => Math.abs(other.weight) - Math.abs(item.weight))
         .slice(0, mostShown)
     },
   }
@@ -65,7 +65,7 @@ const mostShown = 6
 
 /** Returns how far a text is an exam question, 0–1. */
 export function examShare(features: Features, examChance: number): number {
-  return isExam(features) ? 1 : 1 / (1 + Math.exp(examDoubt - oddsOf(examChance)))
+  return isExam(features) ? 1 : 1 / (1 + Math.exp(examDoubt - getOdds(examChance)))
 }
 
 /**
@@ -73,12 +73,12 @@ export function examShare(features: Features, examChance: number): number {
  * benchmark prompts, `effort` the expected work.
  */
 export function mixedGain(rank: number, effort: number, exam: number): number {
-  const odds = examPart * oddsOf(rank) + effortPart * effort + levelPart
+  const odds = examPart * getOdds(rank) + effortPart * effort + levelPart
   return exam * rank + (1 - exam) / (1 + Math.exp(-odds))
 }
 
 /** Returns a rank as log-odds, bounded at both ends. */
-function oddsOf(rank: number): number {
+function getOdds(rank: number): number {
   const bounded = Math.max(0.005, Math.min(0.995, rank))
   return Math.log(bounded / (1 - bounded))
 }

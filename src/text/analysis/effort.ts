@@ -6,7 +6,7 @@
 
 import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
 import { type DifficultySignal, difficultySignals } from './difficulty-signals.ts'
-import { type Features, hashOf, slotOf } from './features.ts'
+import { type Features, getHash, getSlot } from './features.ts'
 import { type Notions, taskNotions } from './notions.ts'
 import { courtesyLetters, courtesyWords } from './quality-gain-cues.ts'
 
@@ -34,13 +34,13 @@ const notionsOf: Partial<Readonly<Record<DifficultySignal, string>>> = {
 
 const signalNumber = (signal: DifficultySignal) => difficultySignals.indexOf(signal)
 const signalOfNotion = Uint8Array.from(taskNotions, notion => {
-  const signal = difficultySignals.find(one => notionsOf[one]?.split(' ').includes(notion))
+  const signal = difficultySignals.find(difficultySignal => notionsOf[difficultySignal]?.split(' ').includes(notion))
   return signalNumber(signal ?? 'subject')
 })
 const shape = signalNumber('shape')
 const wording = signalNumber('wording')
 /** Keyed by name, so that adding a notion leaves the other slots unchanged. */
-const hashOfNotion = Int32Array.from(taskNotions, hashOf)
+const hashOfNotion = Int32Array.from(taskNotions, getHash)
 
 /** Features of a text: table slots, weights, and the signal that each belongs to. */
 type EffortSlots = {
@@ -87,7 +87,7 @@ const longWord = 9
 const againValues = [1, 0.6, 0.4] as const
 /** Slots of a notion's first three occurrences with their weights, for setting weights by notion. */
 export const effortNotionSlots = (notion: string, bits: number) =>
-  again.map((kind, index) => ({ place: slotOf(hashOf(notion), kind, bits), value: againValues[index] ?? 0 }))
+  again.map((kind, index) => ({ place: getSlot(getHash(notion), kind, bits), value: againValues[index] ?? 0 }))
 
 const marks = Array.from(',:;?!.', mark => mark.charCodeAt(0))
 const mostMarks = 5
@@ -148,7 +148,7 @@ function longCount({ offsets, units, unitCount, count }: Features, from: number,
 
 function note(slots: EffortSlots, hash: number, kind: number, value: number, signal: number): void {
   if (slots.count >= mostSlots) return
-  const place = slotOf(hash, kind, slots.bits)
+  const place = getSlot(hash, kind, slots.bits)
   const known = slots.known[place >>> 5] ?? 0
   if ((known >>> place) & 1) return
   slots.known[place >>> 5] = known | (1 << place)
@@ -197,17 +197,17 @@ export function createEffortHead({ effort, exam }: KeptEffort): EffortHead {
   }
 }
 
-const options = ['a', 'b', 'c', 'd'].map(letter => hashOf(letter))
+const options = ['a', 'b', 'c', 'd'].map(letter => getHash(letter))
 /** Fewer numbers do not make a calculation. */
 const fewestNumbers = 2
-const calc = hashOf('how')
-const many: ReadonlySet<number> = new Set(['many', 'much', 'long', 'far', 'old'].map(hashOf))
+const calc = getHash('how')
+const many: ReadonlySet<number> = new Set(['many', 'much', 'long', 'far', 'old'].map(getHash))
 
 /** Words typical of exam questions. */
 const frameWords: ReadonlySet<number> = new Set(
   'question answer answers passage options option choose choice correct context paragraph premise hypothesis sentence input output'
     .split(' ')
-    .map(hashOf),
+    .map(getHash),
 )
 const fewestFrames = 3
 

@@ -1,4 +1,4 @@
-import { slotOf } from './features.ts'
+import { getSlot } from './features.ts'
 
 /**
  * Features of a text for a classifier: slots in its weight table and a weight for each. All features are added as they
@@ -28,14 +28,14 @@ export function createSlots(bits: number, most: number): Slots {
 
 /** Adds one feature; `salt` separates the kinds of features. */
 export function addFeature(slots: Slots, hash: number, salt: number, value: number): void {
-  slots.places[slots.count] = slotOf(hash, salt, slots.bits)
+  slots.places[slots.count] = getSlot(hash, salt, slots.bits)
   slots.values[slots.count] = value
   slots.count++
 }
 
 /** Adds a feature that is present about half of the time. Branchless, since a branch would be mispredicted often. */
 export function addFeatureIf(isThere: boolean, slots: Slots, hash: number, salt: number, value: number): void {
-  slots.places[slots.count] = slotOf(hash, salt, slots.bits)
+  slots.places[slots.count] = getSlot(hash, salt, slots.bits)
   slots.values[slots.count] = value
   slots.count += Number(isThere)
 }

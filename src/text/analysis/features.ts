@@ -117,7 +117,7 @@ export function createFeatureReader(): FeatureReader {
   const read = (text: string): Features => {
     symbols.fill(0)
     const traits = traitTable()
-    const characters = endOf(text, traits)
+    const characters = getEnd(text, traits)
     const unitCount = load(text, characters)
     const runs = scan(unitCount, traits)
     let count = 0
@@ -244,7 +244,7 @@ const stemSalt = 0x5bd1e995
 const endingSalt = 0x27d4eb2f
 
 /** Returns the hash that a reader computes for a lower-case word, as a signed number. */
-export function hashOf(word: string): number {
+export function getHash(word: string): number {
   let hash = hashStart | 0
   for (let at = 0; at < word.length; at++) hash = Math.imul(hash ^ word.charCodeAt(at), hashPrime)
   return hash
@@ -256,21 +256,21 @@ export const featureSieveSize = 8_192
  * Returns a sieve for a small table, which skips the look-up for most words: 0 at the low bits of a hash = not in the
  * table.
  */
-export function sieveOf(hashes: Iterable<number>): Uint8Array {
+export function getSieve(hashes: Iterable<number>): Uint8Array {
   const sieve = new Uint8Array(featureSieveSize)
   for (const hash of hashes) sieve[hash & (featureSieveSize - 1)] = 1
   return sieve
 }
 
 /** Returns the slot of a feature in a table of 2^`bits` weights; `salt` separates the kinds of features. */
-export function slotOf(hash: number, salt: number, bits: number): number {
+export function getSlot(hash: number, salt: number, bits: number): number {
   let mixed = Math.imul(hash ^ salt, 0x85ebca6b)
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
   return (mixed ^ (mixed >>> 16)) >>> (32 - bits)
 }
 
 /** Returns the end of a text without trailing white space and punctuation. */
-function endOf(text: string, traits: Int32Array): number {
+function getEnd(text: string, traits: Int32Array): number {
   let end = text.length
   while (end > 0) {
     const unit = text.charCodeAt(end - 1)
@@ -290,23 +290,23 @@ const politeWords =
     '|',
   )
 
-const polite = new Set(politeWords.map(hashOf))
+const polite = new Set(politeWords.map(getHash))
 // `Could you please` as a whole is polite; `could you` may start a real question.
-const asking = new Set(['could', 'can', 'would', 'will'].map(hashOf))
-const you = hashOf('you')
+const asking = new Set(['could', 'can', 'would', 'will'].map(getHash))
+const you = getHash('you')
 
 /** Words that begin a sentence rather than a name. `I` is always a capital and needs other words before it. */
 const openers = new Set(
   'the we my our it its there they he she this that these those last is are was what how why when where who which thank thanks many please also finally yesterday today in on at a an you your if write tell give explain describe can could should'
     .split(' ')
-    .map(hashOf),
+    .map(getHash),
 )
 const beforeI = new Set(
   'do can should could would will may might must did am was have had if that when what how why where who which and or but because as than then so since before after while until though although whether unless think know what whatever all everything thing things way ways say said says believe hope wish guess feel like is are not time day place reason'
     .split(' ')
-    .map(hashOf),
+    .map(getHash),
 )
-const i = hashOf('i')
+const i = getHash('i')
 
 function opensSentence(word: number, before: number): boolean {
   return word === i ? !beforeI.has(before) : openers.has(word)
@@ -326,11 +326,11 @@ function traitTable(): Int32Array {
 
 function madeTable(): Int32Array {
   const traits = new Int32Array(65_536)
-  for (let unit = 0; unit < 65_536; unit++) traits[unit] = (lowerOf(unit) << foldedShift) | kindOf(unit)
+  for (let unit = 0; unit < 65_536; unit++) traits[unit] = (getLower(unit) << foldedShift) | getKind(unit)
   return traits
 }
 
-function kindOf(unit: number): number {
+function getKind(unit: number): number {
   if (unit < 128) return kindOfAscii(unit)
   if (isIdeograph(unit)) return word
   // Surrogate halves: emoji and rare scripts, read as letters.
@@ -362,7 +362,7 @@ function isIdeograph(unit: number): boolean {
   return (unit >= 0x3040 && unit <= 0x30ff) || (unit >= 0x3400 && unit <= 0x9fff) || (unit >= 0x0e00 && unit <= 0x0e7f)
 }
 
-function lowerOf(unit: number): number {
+function getLower(unit: number): number {
   const folded = String.fromCharCode(unit).toLowerCase()
   return folded.length === 1 ? folded.charCodeAt(0) : unit
 }

@@ -1,4 +1,4 @@
-import { type FeatureReader, type Features, featureSieveSize, hashOf, sieveOf } from './features.ts'
+import { type FeatureReader, type Features, featureSieveSize, getHash, getSieve } from './features.ts'
 import words from './lexicon/languages.json'
 import { withoutAddresses } from './strip-urls.ts'
 
@@ -9,9 +9,9 @@ const undetermined = 'und'
  * Returns the language of a text in ISO 639-1, or `und`. Decided by its script if only one language uses it, else by
  * its most common words; URLs are ignored. `features` are the text's; `readAside` reads what remains without URLs.
  */
-export function languageOf(text: string, features: Features, readAside: FeatureReader): string {
+export function getLanguage(text: string, features: Features, readAside: FeatureReader): string {
   const prose = withoutQuoted(withoutAddresses(text))
-  const script = scriptOf(prose)
+  const script = getScript(prose)
   if (script !== 'latin') return script
   return latinLanguage(prose === text ? features : readAside(prose))
 }
@@ -36,7 +36,7 @@ const charactersRead = 200
 const wordsRead = 64
 
 /** Returns the language of the most frequent script in the opening, or `latin`. */
-function scriptOf(text: string): string {
+function getScript(text: string): string {
   const limit = Math.min(text.length, charactersRead)
   let units = 0
   for (let at = 0; at < limit; at++) units |= text.charCodeAt(at)
@@ -125,21 +125,21 @@ const english = languages.indexOf('en')
 /** Languages that use a word, by its signed hash, which maps look up faster. */
 type Speakers = ReadonlyMap<number, readonly number[]>
 
-const speakers = speakersOf(words.common)
-const requesters = speakersOf(words.requests)
+const speakers = getSpeakers(words.common)
+const requesters = getSpeakers(words.requests)
 
-const borrowed: ReadonlySet<number> = new Set(words.borrowed.join(' ').split(' ').map(hashOf))
+const borrowed: ReadonlySet<number> = new Set(words.borrowed.join(' ').split(' ').map(getHash))
 
-function speakersOf(spoken: Readonly<Record<string, readonly string[]>>): Speakers {
+function getSpeakers(spoken: Readonly<Record<string, readonly string[]>>): Speakers {
   const table = new Map<number, number[]>()
   for (const [index, language] of languages.entries())
     for (const word of new Set(spoken[language]?.join(' ').split(' ')))
-      table.set(hashOf(word), [...(table.get(hashOf(word)) ?? []), index])
+      table.set(getHash(word), [...(table.get(getHash(word)) ?? []), index])
   return table
 }
 
 const noLanguages: readonly number[] = []
-const sieve = sieveOf(speakers.keys())
+const sieve = getSieve(speakers.keys())
 
 /** Votes of the current text. */
 const votes = new Float64Array(languages.length)

@@ -11,7 +11,7 @@ const kept: { plain: Uint16Array | null; accented: Uint16Array | null } = { plai
 /** Returns `foldOf` for every UTF-16 unit as a table, computed on first use. */
 export function foldTable(keepsAccents = false): Uint16Array {
   const name = keepsAccents ? 'accented' : 'plain'
-  kept[name] ??= filledTable(new Uint16Array(unitCount), unit => foldOf(unit, keepsAccents))
+  kept[name] ??= filledTable(new Uint16Array(unitCount), unit => getFold(unit, keepsAccents))
   return kept[name] ?? new Uint16Array(unitCount)
 }
 
@@ -31,7 +31,7 @@ const others: Readonly<Record<string, string>> = {
   ё: 'е',
 }
 
-function foldOf(unit: number, keepsAccents: boolean): number {
+function getFold(unit: number, keepsAccents: boolean): number {
   if (isMark(unit)) return skipped
   // Two thirds of all units, without case or accents: the general way is slow.
   if ((unit >= 0x4e00 && unit <= 0x9fff) || isSyllable(unit)) return unit

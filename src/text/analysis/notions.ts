@@ -3,7 +3,7 @@
  * `core/analysis/lexicon`. A model trained on combinations of notions in one language applies to all of them.
  */
 
-import { type Features, featureSieveSize, hashOf, maximumWords, sieveOf } from './features.ts'
+import { type Features, featureSieveSize, getHash, getSieve, maximumWords } from './features.ts'
 import { foldTable, foldWord, isSyllable, separator, skipped, standsAlone } from './letters.ts'
 import ar from './lexicon/ar.txt' with { type: 'text' }
 import bn from './lexicon/bn.txt' with { type: 'text' }
@@ -72,7 +72,7 @@ export const englishLanguage = english
 const common = '.'
 
 /** Names of all notions in the order of the English list. */
-export const notions: readonly string[] = linesOf(en)
+export const notions: readonly string[] = getLines(en)
   .map(([name = '']) => name)
   .filter(name => name !== common)
 
@@ -80,13 +80,13 @@ export const notions: readonly string[] = linesOf(en)
  * Additional notions and words about the purpose of a request: language, notion and its words per line. Only readers
  * created with `withTasks` use them, so that the others see the notions they were trained with.
  */
-const taskWords = linesOf(tasks)
+const taskWords = getLines(tasks)
 export const taskNotions: readonly string[] = [
   ...notions,
   ...new Set(taskWords.map(([, name = '']) => name).filter(name => !notions.includes(name))),
 ]
 
-function linesOf(list: string): readonly string[][] {
+function getLines(list: string): readonly string[][] {
   return list
     .trim()
     .split('\n')
@@ -94,7 +94,7 @@ function linesOf(list: string): readonly string[][] {
 }
 
 /** Returns the number of a notion. Throws if there is none of this name. */
-export function notionOf(name: string): number {
+export function getNotion(name: string): number {
   const index = notions.indexOf(name)
   if (index < 0) throw new TypeError(`the lexicon has no notion "${name}"`)
   return index
@@ -143,7 +143,7 @@ const isExact = 0x100
 const tables: Table[] = []
 const taskTables: Table[] = []
 
-function tableOf(language: number, withTasks: boolean): Table {
+function getTable(language: number, withTasks: boolean): Table {
   const made = withTasks ? taskTables : tables
   const table = made[language] ?? madeTable(language, withTasks)
   made[language] = table
@@ -181,11 +181,11 @@ function madeTable(language: number, withTasks: boolean): Table {
   const ofTasks = (name: string | undefined) =>
     withTasks ? taskWords.filter(([of]) => of === name).map(([, ...line]) => line) : []
   const name = notionLanguages[language] ?? ''
-  put(linesOf(Object.values(lists)[language] ?? en), 1)
+  put(getLines(Object.values(lists)[language] ?? en), 1)
   put(ofTasks(name), 1)
   const near = neighbours[name]
-  if (near !== undefined) put(linesOf(near), 1)
-  if (language !== english) put(linesOf(en), leastBorrowed)
+  if (near !== undefined) put(getLines(near), 1)
+  if (language !== english) put(getLines(en), leastBorrowed)
   return { prefixes, wholes, hashes, means }
 }
 
@@ -271,7 +271,7 @@ export function createNotionReader(withEnglish = true, withTasks = false): Notio
     begin(read) {
       features = read
       told.begin(read)
-      usual = told.languageOf(read, 0, Math.min(read.count, mostAsked), english)
+      usual = told.getLanguage(read, 0, Math.min(read.count, mostAsked), english)
     },
     read(from, to) {
       if (features === null) return { found, count: 0, language: english }
@@ -279,12 +279,12 @@ export function createNotionReader(withEnglish = true, withTasks = false): Notio
       const start = offsets[from] ?? 0
       const end = to < words ? (offsets[to] ?? unitCount) : unitCount
       const language =
-        from === 0 && to === words ? usual : told.languageOf(features, from, Math.min(to, from + mostAsked), usual)
+        from === 0 && to === words ? usual : told.getLanguage(features, from, Math.min(to, from + mostAsked), usual)
       // English is classified by its words, unless its notions are requested.
       if (language === english && !withEnglish) return { found, count: 0, language }
       return {
         found,
-        count: walk(load(foldTable(keepsAccents(language)), units, start, end), tableOf(language, withTasks)),
+        count: walk(load(foldTable(keepsAccents(language)), units, start, end), getTable(language, withTasks)),
         language,
       }
     },
@@ -300,8 +300,8 @@ function createLanguageOfWords() {
   /** Per word: number of words up to it that may be in another language, and that language. */
   const foreignUpTo = new Uint16Array(maximumWords + 1)
   const spoken = commonWords()
-  const sieve = sieveOf(spoken.keys())
-  const foreign = sieveOf([...spoken].filter(([, languages]) => !languages.includes(english)).map(([word]) => word))
+  const sieve = getSieve(spoken.keys())
+  const foreign = getSieve([...spoken].filter(([, languages]) => !languages.includes(english)).map(([word]) => word))
 
   /** Finds words that are common in another language but not in English, or in another script. */
   const begin = ({ words, units, offsets, count }: Features) => {
@@ -313,13 +313,13 @@ function createLanguageOfWords() {
     }
   }
 
-  const languageOf = (features: Features, from: number, to: number, otherwise: number): number => {
+  const getLanguage = (features: Features, from: number, to: number, otherwise: number): number => {
     const others = (foreignUpTo[to] ?? 0) - (foreignUpTo[from] ?? 0)
     if (otherwise === english && others * wordsPerForeign < to - from) return english
     const { words, units, offsets } = features
     votes.fill(0)
     for (let at = from; at < to; at++) {
-      const script = scriptOf(units[offsets[at] ?? 0] ?? 0)
+      const script = getScript(units[offsets[at] ?? 0] ?? 0)
       if (script !== latin) votes[script] = (votes[script] ?? 0) + scriptVote
       const word = words[at] ?? 0
       if (sieve[word & (featureSieveSize - 1)] !== 1) continue
@@ -342,7 +342,7 @@ function createLanguageOfWords() {
     return best
   }
 
-  return { begin, languageOf }
+  return { begin, getLanguage }
 }
 
 /** In another language at least one word of this many is a common one; in English hardly any. */
@@ -355,17 +355,17 @@ const leastVotes = 1
 const latin = -1
 
 /** Returns the first candidate language of a letter's script. */
-function scriptOf(unit: number): number {
+function getScript(unit: number): number {
   return scriptOfRow[unit >> 4] ?? latin
 }
 
 function commonWords(): ReadonlyMap<number, readonly number[]> {
   const spoken = new Map<number, number[]>()
   for (const [language, list] of Object.values(lists).entries())
-    for (const [name, ...words] of linesOf(list))
+    for (const [name, ...words] of getLines(list))
       if (name === common)
         for (const word of words) {
-          const hash = hashOf(word)
+          const hash = getHash(word)
           const languages = spoken.get(hash)
           if (languages === undefined) spoken.set(hash, [language])
           else if (!languages.includes(language)) languages.push(language)

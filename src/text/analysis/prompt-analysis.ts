@@ -1,13 +1,13 @@
 import { type Message, type QueryType, queryTypes } from '../../core/chat/chat.ts'
 import type { StoredWeights } from '../weights/stored-weights.ts'
-import { complexityOf, scoreDemand } from './complexity.ts'
+import { getComplexity, scoreDemand } from './complexity.ts'
 import { createConceptReader } from './concepts.ts'
 import { createDifficultyHead, type WeighedSignal } from './difficulty.ts'
 import { effortWords, type KeptEffort } from './effort.ts'
 import { extractUrls } from './extract-urls.ts'
 import { createFeatureReader, type FeatureReader, type Features } from './features.ts'
 import { adjustForQueryType, createFreshnessHead, isStatementOnly } from './freshness.ts'
-import { languageOf } from './language.ts'
+import { getLanguage } from './language.ts'
 import { createNotionReader, type Notions } from './notions.ts'
 import type { StoredGainModel } from './quality-gain.ts'
 import { createTypeHead } from './query-type.ts'
@@ -70,11 +70,11 @@ export function createReaders(
   const readMeaning = createConceptReader(readFeatures)
   // Reads a text without its URLs. A second reader, so that the features of the whole text stay available to others.
   const readAside = createFeatureReader()
-  const typesOf = createTypeHead(weights.queryTypes)
-  const freshnessOf = createFreshnessHead(weights.freshness)
+  const getTypes = createTypeHead(weights.queryTypes)
+  const getFreshness = createFreshnessHead(weights.freshness)
   const difficulty = createDifficultyHead(weights.gain, weights.effort)
   const notionReader = createNotionReader(true, true)
-  const notionsOf = (features: Features): Notions => {
+  const getNotions = (features: Features): Notions => {
     notionReader.begin(features)
     return notionReader.read(0, Math.min(features.count, effortWords))
   }
@@ -83,33 +83,33 @@ export function createReaders(
    * Returns the features that decide the query type. A URL indicates where to look, not what is requested, unless the
    * text may be a program.
    */
-  const tellingOf = (text: string, features: Features): Features => {
+  const describeProblem = (text: string, features: Features): Features => {
     const prose = withoutUrls(text)
     if (prose === text) return features
     const plain = readAside(prose)
-    return programChance(typesOf(plain, readMeaning(plain), notionsOf(plain))) < leastProgram ? plain : features
+    return programChance(getTypes(plain, readMeaning(plain), getNotions(plain))) < leastProgram ? plain : features
   }
 
   const explain: DifficultyExplainer = messages => {
     const text = lastUserText(messages)
-    const telling = tellingOf(text, readFeatures(text))
-    return difficulty.signals(telling, notionsOf(telling))
+    const telling = describeProblem(text, readFeatures(text))
+    return difficulty.signals(telling, getNotions(telling))
   }
 
-  const traitsOf = (text: string) => {
+  const getTraits = (text: string) => {
     const features = readFeatures(text)
-    const language = languageOf(text, features, readAside)
-    const telling = tellingOf(text, features)
+    const language = getLanguage(text, features, readAside)
+    const telling = describeProblem(text, features)
     const tellingMeaning = readMeaning(telling)
-    const notions = notionsOf(telling)
-    const types = typesOf(telling, tellingMeaning, notions)
+    const notions = getNotions(telling)
+    const types = getTypes(telling, tellingMeaning, notions)
     const queryType = likeliest(types)
     const demand = scoreDemand(types, telling, tellingMeaning)
     // URLs count for web intent.
     const meaning = telling === features ? tellingMeaning : readMeaning(features)
     const urls = extractUrls(text)
     const isAsked = requestsWeb(features.count, meaning, urls, queryType)
-    const chance = isStatementOnly(features) ? 0 : adjustForQueryType(freshnessOf(features, meaning), types)
+    const chance = isStatementOnly(features) ? 0 : adjustForQueryType(getFreshness(features, meaning), types)
     const score = isAsked ? 1 : chance
     const traits = {
       queryType,
@@ -125,13 +125,13 @@ export function createReaders(
 
   const read: PromptAnalyzer = messages => {
     const text = lastUserText(messages)
-    const { traits, telling, notions, demand } = traitsOf(text)
+    const { traits, telling, notions, demand } = getTraits(text)
     const earlier = messages.length > 1 ? totalCharacters(messages) - text.length : 0
     const strongGain = difficulty.strongGain(telling, notions)
-    return { ...traits, strongGain, complexity: complexityOf(demand, strongGain, earlier) }
+    return { ...traits, strongGain, complexity: getComplexity(demand, strongGain, earlier) }
   }
 
-  return { read, readTraits: messages => traitsOf(lastUserText(messages)).traits, explain }
+  return { read, readTraits: messages => getTraits(lastUserText(messages)).traits, explain }
 }
 
 /**

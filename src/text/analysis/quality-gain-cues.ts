@@ -1,4 +1,4 @@
-import { type Features, featureSieveSize, hashOf, maximumWords, sieveOf } from './features.ts'
+import { type Features, featureSieveSize, getHash, getSieve, maximumWords } from './features.ts'
 import vocabulary from './lexicon/cues.json'
 
 /** Number of cues. The first `plainCues` are logarithms and shares that a linear model can use. */
@@ -16,7 +16,7 @@ export function createCueReader(): CueReader {
   const cues = new Float64Array(cueCount)
   const groups = new Int32Array(groupCount)
   const groupsOf = groupTable()
-  const sieve = sieveOf(groupsOf.keys())
+  const sieve = getSieve(groupsOf.keys())
   // One bit per word hash, for the approximate number of distinct words.
   const met = new Int32Array(differentWords / 32)
   const grouped = new Int32Array(maximumWords)
@@ -109,8 +109,8 @@ export function courtesyLetters({ words }: Features, courtesy: number): number {
   return courtesy === 0 ? 0 : (willing.get(words[0] ?? 0) ?? 0) + 'you'.length
 }
 
-const willing = new Map(['can', 'could', 'would', 'will'].map(word => [hashOf(word), word.length]))
-const you = hashOf('you')
+const willing = new Map(['can', 'could', 'would', 'will'].map(word => [getHash(word), word.length]))
+const you = getHash('you')
 
 /** Returns log(1 + x), from a table for small integers. */
 function log(value: number): number {
@@ -158,7 +158,7 @@ function groupTable(): ReadonlyMap<number, number> {
   const table = new Map<number, number>()
   const put = (hash: number, bits: number) => table.set(hash | 0, (table.get(hash | 0) ?? 0) | bits)
   for (const [index, words] of groupWords.entries())
-    for (const word of words.join(' ').split(' ')) put(hashOf(word), 1 << index)
-  for (const [index, letter] of [...'abcdefgh'].entries()) put(hashOf(letter), (index + 1) << letterShift)
+    for (const word of words.join(' ').split(' ')) put(getHash(word), 1 << index)
+  for (const [index, letter] of [...'abcdefgh'].entries()) put(getHash(letter), (index + 1) << letterShift)
   return table
 }

@@ -24,12 +24,13 @@ export function createForest({ depth, asked, above, leaves, scale }: StoredFores
   const thresholdOf = new Float32Array(Uint8Array.fromBase64(above).buffer)
   const addends = new Int16Array(Uint8Array.fromBase64(leaves).buffer)
   const questions = Array.from(cueOf.keys()).sort(
-    (one, other) => (cueOf[one] ?? 0) - (cueOf[other] ?? 0) || (thresholdOf[one] ?? 0) - (thresholdOf[other] ?? 0),
+    (value, other) =>
+      (cueOf[value] ?? 0) - (cueOf[other] ?? 0) || (thresholdOf[value] ?? 0) - (thresholdOf[other] ?? 0),
   )
   const thresholds = Float64Array.from(questions, question => thresholdOf[question] ?? 0)
   const trees = Uint16Array.from(questions, question => Math.floor(question / depth))
   const bits = Uint8Array.from(questions, question => 1 << (question % depth))
-  const firsts = firstsOf(questions.map(question => cueOf[question] ?? 0))
+  const firsts = getFirsts(questions.map(question => cueOf[question] ?? 0))
   const leafOf = new Uint8Array(cueOf.length / depth)
 
   return cues => {
@@ -49,8 +50,8 @@ export function createForest({ depth, asked, above, leaves, scale }: StoredFores
 }
 
 /** Returns the start of each cue's thresholds, and the end after the last. */
-function firstsOf(cues: readonly number[]): Uint16Array {
+function getFirsts(cues: readonly number[]): Uint16Array {
   const firsts = new Uint16Array(Math.max(...cues) + 2)
-  for (let cue = 0; cue < firsts.length; cue++) firsts[cue] = cues.filter(one => one < cue).length
+  for (let cue = 0; cue < firsts.length; cue++) firsts[cue] = cues.filter(value => value < cue).length
   return firsts
 }

@@ -24,8 +24,8 @@ type GainClassifier = (features: Features) => number
 
 /** Creates a classifier with its own buffers from stored weights. */
 export function createGainHead(kept: StoredGainModel): GainClassifier {
-  const scoreOf = createGainScorer(kept)
-  return features => percentileRank(kept.quantiles, scoreOf(features))
+  const getScore = createGainScorer(kept)
+  return features => percentileRank(kept.quantiles, getScore(features))
 }
 
 /** Creates the scorer behind the rank: predicted strong minus weak, without a particular scale. */
@@ -34,7 +34,7 @@ function createGainScorer(kept: StoredGainModel): (features: Features) => number
   const weights = decodeWeights(kept)
   const readSlots = createSlotReader(bits)
   const readCues = createCueReader()
-  const forestOf = createForest(forest)
+  const getForest = createForest(forest)
 
   return features => {
     const slots = readSlots(features)
@@ -46,7 +46,7 @@ function createGainScorer(kept: StoredGainModel): (features: Features) => number
       if (kind !== undefined) score += kind.weight * standardScore(values[cue] ?? 0, kind)
     }
 
-    return score + forestOf(values)
+    return score + getForest(values)
   }
 }
 

@@ -3,7 +3,7 @@ import { filledTable } from '../../core/text/unit-table.ts'
 import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
 import { type ConceptCounts, concepts, wordPair } from './concepts.ts'
 import { addFeature, createSlots, deduplicate, type Slots } from './feature-slots.ts'
-import { type Features, hashOf } from './features.ts'
+import { type Features, getHash } from './features.ts'
 import { englishLanguage, type Notions, taskNotions } from './notions.ts'
 
 /** Returns probabilities in the order of `queryTypes`; overwritten by the next reading. */
@@ -14,7 +14,7 @@ type TypeHead = (features: Features, meaning: ConceptCounts, read: Notions) => F
  * types.
  */
 export function createTypeHead(weights: StoredWeights): TypeHead {
-  const pairs = pairsOf(decodeWeights(weights))
+  const pairs = getPairs(decodeWeights(weights))
   const slots = createTypeSlots(weights.bits)
   const scores = new Float64Array(queryTypes.length)
   return (features, meaning, read) => {
@@ -60,7 +60,7 @@ const openingWords = 240
 const closingWords = 80
 
 /** Keyed by name, so that adding a notion leaves the other slots unchanged. */
-const hashOfNotion = Int32Array.from(taskNotions, hashOf)
+const hashOfNotion = Int32Array.from(taskNotions, getHash)
 
 /**
  * Fills the features of a text. Line feeds are excluded, since white space must not decide. Without `withWords` only
@@ -156,7 +156,7 @@ function addConcepts(slots: Slots, { count, found, at, times }: ConceptCounts, w
 }
 
 /** Packs the weights of two types into one number, which halves loads and additions. */
-function pairsOf(bytes: Int8Array): Int32Array {
+function getPairs(bytes: Int8Array): Int32Array {
   return filledTable(
     new Int32Array(bytes.length / 2),
     pair => (bytes[2 * pair] ?? 0) + (bytes[2 * pair + 1] ?? 0) * halfSpan,

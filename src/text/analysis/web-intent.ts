@@ -19,15 +19,15 @@ export function requestsWeb(words: number, meaning: ConceptCounts, urls: readonl
 
 const shortWords = 40
 
-const numberOf = (concept: Concept) => concepts.indexOf(concept)
-const seek = numberOf('seek')
-const seekAfter = numberOf('seek_after')
-const web = numberOf('web')
-const asOf = numberOf('as_of')
-const asOfToday = numberOf('as_of_today')
-const now = numberOf('now')
-const visit = numberOf('visit')
-const address = numberOf('address')
+const getNumber = (concept: Concept) => concepts.indexOf(concept)
+const seek = getNumber('seek')
+const seekAfter = getNumber('seek_after')
+const web = getNumber('web')
+const asOf = getNumber('as_of')
+const asOfToday = getNumber('as_of_today')
+const now = getNumber('now')
+const visit = getNumber('visit')
+const address = getNumber('address')
 
 /** Query types in which a URL or a mention of web search is usually part of a program. */
 export const isCodeType: Readonly<Record<QueryType, boolean>> = {
@@ -120,8 +120,8 @@ export function readTurn(text: string): TurnTraits {
     const kind = kinds.find(word.toLowerCase())
     if (kind !== null) note(kind)
     else if (unspaced.test(token)) {
-      const rest = token.replace(kinds.unspaced, one => {
-        const of = kinds.find(one)
+      const rest = token.replace(kinds.unspaced, name => {
+        const of = kinds.find(name)
         if (of !== null) note(of)
         return ' '
       })
@@ -180,6 +180,9 @@ function readWordKinds(): WordKinds {
       for (let end = 2; kind === undefined && end <= word.length; end++) kind = kinds.get(`${word.slice(0, end)}*`)
       return kind ?? null
     },
-    unspaced: new RegExp(unspacedWords.toSorted((one, other) => other.length - one.length).join('|'), 'g'),
+    unspaced: new RegExp(
+      unspacedWords.toSorted((unspacedWord, other) => other.length - unspacedWord.length).join('|'),
+      'g',
+    ),
   }
 }

@@ -4,7 +4,7 @@
  */
 import { filledTable, unitCount } from '../../core/text/unit-table.ts'
 import { loadUnits, units } from '../code-units.ts'
-import { windowsOf } from '../pieces.ts'
+import { getWindows } from '../pieces.ts'
 import { textInBase64 } from './base64-text.ts'
 import { replaceConfusables } from './confusables.ts'
 import { normalizeLeetspeak } from './leetspeak.ts'
@@ -16,7 +16,7 @@ import { parted, unscrambled } from './scrambled.ts'
  */
 export function* deobfuscatedVariants(text: string): Generator<string, void, void> {
   let mayHoldRun = false
-  for (const window of windowsOf(text, longestWindow, text.length > longestWindow ? sharedByWindows : 0)) {
+  for (const window of getWindows(text, longestWindow, text.length > longestWindow ? sharedByWindows : 0)) {
     const signs = signsIn(window)
     if ((signs & longRun) !== 0) mayHoldRun = true
     yield* unscrambled(window)
@@ -107,13 +107,13 @@ function lonelyIn(traits: Uint16Array, length: number): number {
  * only those are tested.
  */
 function hasRunIn(traits: Uint16Array, length: number): boolean {
-  const isOf = (at: number) => at >= 0 && at < length && ((traits[units[at] ?? 0] ?? 0) & (1 << base64Shift)) !== 0
+  const getIs = (at: number) => at >= 0 && at < length && ((traits[units[at] ?? 0] ?? 0) & (1 << base64Shift)) !== 0
   for (let at = shortestRun - 1; at < length; at += shortestRun) {
-    if (!isOf(at)) continue
+    if (!getIs(at)) continue
     let from = at
-    while (at - from < shortestRun && isOf(from - 1)) from--
+    while (at - from < shortestRun && getIs(from - 1)) from--
     let to = at
-    while (to - from < shortestRun && isOf(to + 1)) to++
+    while (to - from < shortestRun && getIs(to + 1)) to++
     if (to - from + 1 >= shortestRun) return true
   }
   return false
@@ -165,15 +165,15 @@ let traitsKept: Uint16Array | null = null
 /** Returns `traitOf` for every UTF-16 unit, computed on first use. */
 function traitTable(): Uint16Array {
   traitsKept ??= filledTable(new Uint16Array(unitCount), unit => {
-    const trait = traitOf(unit)
+    const trait = getTrait(unit)
     const kind = trait & kindMask
-    const may = (one: number, shift: number) => (kind === one || kind === kindNone ? 1 << shift : 0)
+    const may = (value: number, shift: number) => (kind === value || kind === kindNone ? 1 << shift : 0)
     return trait | may(kindLetter, joinShift) | may(kindLeet, leetShift) | may(kindSeparator, separatorShift)
   })
   return traitsKept
 }
 
-function traitOf(unit: number): number {
+function getTrait(unit: number): number {
   if (unit > 127) return kindNone | (isDisguise(unit) ? hides : 0) | (resemblesLatin(unit) ? looksLatin : 0)
   const character = String.fromCharCode(unit)
   const inBase64 = /[A-Za-z0-9+/]/.test(character) ? 1 << base64Shift : 0
@@ -219,27 +219,27 @@ const fewestSpaced = 5
  * State of the leet detector as one number: the count of spaced letters (up to `fewestSpaced`) and the kinds of the
  * last two characters, where a run of leet digits counts as one. The kind of the next character goes in the low bits.
  */
-const spelledOut = stateOf(fewestSpaced, 0, 0)
+const spelledOut = getState(fewestSpaced, 0, 0)
 
-function stateOf(alone: number, beforeLast: number, last: number): number {
+function getState(alone: number, beforeLast: number, last: number): number {
   return (alone << 7) | (beforeLast << 5) | (last << 3)
 }
 
 /** State after the next character. */
-const steps = Uint16Array.from({ length: stateOf(fewestSpaced + 1, 0, 0) }, (_, step) => {
-  const [alone, beforeLast, last, kind] = partsOf(step)
+const steps = Uint16Array.from({ length: getState(fewestSpaced + 1, 0, 0) }, (_, step) => {
+  const [alone, beforeLast, last, kind] = getParts(step)
   if (kind >= kindNone) return step & ~kindMask
   const isSameRun = kind === kindLeet && last === kindLeet
-  return stateOf(lettersAlone(alone, beforeLast, last, kind), isSameRun ? beforeLast : last, kind)
+  return getState(lettersAlone(alone, beforeLast, last, kind), isSameRun ? beforeLast : last, kind)
 })
 
 /** 1 if the next character joins letters with a sign for a letter. */
 const joinsAt = Uint8Array.from(steps, (_, step) => {
-  const [, beforeLast, last, kind] = partsOf(step)
+  const [, beforeLast, last, kind] = getParts(step)
   return kind === kindLetter && last === kindLeet && beforeLast === kindLetter ? 1 : 0
 })
 
-function partsOf(step: number) {
+function getParts(step: number) {
   return [step >> 7, (step >> 5) & 3, (step >> 3) & 3, step & kindMask] as const
 }
 

@@ -116,9 +116,9 @@ const letter = 1
 const sign = 2
 const separator = 4
 const kinds = new Uint8Array(65_536)
-for (const code of Array(128).keys()) kinds[code] = kindOf(String.fromCharCode(code))
+for (const code of Array(128).keys()) kinds[code] = getKind(String.fromCharCode(code))
 
-function kindOf(character: string): number {
+function getKind(character: string): number {
   if (/[a-z]/i.test(character)) return letter
   if (/[ .\-_]/.test(character)) return separator
   return character in signs ? sign : other

@@ -26,14 +26,14 @@ export function createSignReader(
   isLone: (unit: number) => boolean,
 ): ObfuscationPrefilter {
   if (places.length > mostPlaces) throw new RangeError(`At most ${mostPlaces} places.`)
-  const bitsOf = (isMeant: (place: PrefilterPosition) => boolean) =>
+  const getBits = (isMeant: (place: PrefilterPosition) => boolean) =>
     places.reduce((bits, place, at) => (isMeant(place) ? bits | (1 << at) : bits), 0)
   const lone = 1 << places.length
-  const whole = bitsOf(place => place.isLast === true)
-  const firsts = bitsOf(place => place.isFirst === true) | lone
+  const whole = getBits(place => place.isLast === true)
+  const firsts = getBits(place => place.isFirst === true) | lone
   const fits = filledTable(new Uint32Array(unitCount), unit => {
     if (unit > 127) return isLone(unit) ? lone : 0
-    return bitsOf(place => place.units.includes(String.fromCharCode(unit)))
+    return getBits(place => place.units.includes(String.fromCharCode(unit)))
   })
   return {
     whole,

@@ -4,7 +4,7 @@
  */
 import list from '../analysis/lexicon/en.txt' with { type: 'text' }
 import { loadUnits, units } from '../code-units.ts'
-import { harmKinds, wordsOf } from '../harm/harm-slots.ts'
+import { getWords, harmKinds } from '../harm/harm-slots.ts'
 
 /** Only the beginning of a longer text is checked. */
 const longestLook = 1_000
@@ -49,11 +49,11 @@ export function unscrambled(text: string): readonly string[] {
     word = 0
     letters = 0
   }
-  const readings: string[] = []
-  if (turned >= fewestTurned && turned > plain) readings.push(rot13(text))
-  if (backwards >= fewestTurned && backwards > plain) readings.push(eachWord(text, backwardsOf), backwardsOf(text))
-  if (swapped >= fewestSwapped && swapped > long) readings.push(eachWord(text, orderedOf))
-  return readings
+  const analyses: string[] = []
+  if (turned >= fewestTurned && turned > plain) analyses.push(rot13(text))
+  if (backwards >= fewestTurned && backwards > plain) analyses.push(eachWord(text, getBackwards), getBackwards(text))
+  if (swapped >= fewestSwapped && swapped > long) analyses.push(eachWord(text, getOrdered))
+  return analyses
 }
 
 const read = { turned: 0, backwards: 0, shape: 0 }
@@ -75,7 +75,7 @@ function readOtherwise(from: number, to: number): void {
   }
   read.turned = turned
   read.backwards = backwards
-  read.shape = shapeOf(inner, last, to - from)
+  read.shape = getShape(inner, last, to - from)
 }
 
 const alphabet = 26
@@ -84,28 +84,28 @@ const firstLetter = 97
 const base = 31
 
 /** Makes sums of letters distinct. */
-function mixOf(letter: number): number {
+function getMix(letter: number): number {
   return Math.imul(letter + 1, 0x9e3779b1) ^ Math.imul(letter + 7, 0x85ebca6b)
 }
-const mixes = Int32Array.from({ length: alphabet }, (_, letter) => mixOf(letter))
+const mixes = Int32Array.from({ length: alphabet }, (_, letter) => getMix(letter))
 const firstMixes = mixes.map(mix => Math.imul(mix, 3))
 
 /** Returns the shape of a word: first letter, last letter, and the others in any order. */
-function shapeOf(inner: number, last: number, letters: number): number {
-  return (inner + Math.imul(mixOf(last), 4) + Math.imul(letters, 0x27d4eb2f)) | 0
+function getShape(inner: number, last: number, letters: number): number {
+  return (inner + Math.imul(getMix(last), 4) + Math.imul(letters, 0x27d4eb2f)) | 0
 }
 
-function hashesOf(word: string): { readonly word: number; readonly shape: number } {
+function getHashes(word: string): { readonly word: number; readonly shape: number } {
   let hash = 0
   let inner = 0
   let last = 0
   for (let at = 0; at < word.length; at++) {
     const letter = word.charCodeAt(at) - firstLetter
     hash = (Math.imul(hash, base) + letter + 1) | 0
-    inner = (inner + (at === 0 ? Math.imul(mixOf(letter), 3) : mixOf(letter))) | 0
+    inner = (inner + (at === 0 ? Math.imul(getMix(letter), 3) : getMix(letter))) | 0
     last = letter
   }
-  return { word: hash, shape: shapeOf(inner, last, word.length) }
+  return { word: hash, shape: getShape(inner, last, word.length) }
 }
 
 type Vocabulary = {
@@ -133,14 +133,14 @@ const everywhere =
 function madeVocabulary(): Vocabulary {
   const spelt = new Set([
     ...everywhere.split(' '),
-    ...harmKinds.flatMap(kind => [...wordsOf(kind)]),
+    ...harmKinds.flatMap(kind => [...getWords(kind)]),
     ...list.split(/[\s_]+/).map(word => word.replace('*', '')),
   ])
   const words = new Set<number>()
   const shapes = new Map<number, string>()
   for (const word of spelt) {
     if (word.length < shortest || !/^[a-z]+$/.test(word)) continue
-    const hashes = hashesOf(word)
+    const hashes = getHashes(word)
     words.add(hashes.word)
     if (word.length >= leastSwapped && !shapes.has(hashes.shape)) shapes.set(hashes.shape, word)
   }
@@ -161,16 +161,16 @@ function eachWord(text: string, changed: (word: string) => string): string {
   return text.replace(/[a-z]+/gi, changed)
 }
 
-function backwardsOf(text: string): string {
+function getBackwards(text: string): string {
   return Array.from(text).reverse().join('')
 }
 
 /** Returns the listed word with the same letters; otherwise swaps the second and third letter. */
-function orderedOf(word: string): string {
+function getOrdered(word: string): string {
   if (word.length < leastSwapped) return word
   const { words, shapes } = vocabulary()
   const low = word.toLowerCase()
-  const hashes = hashesOf(low)
+  const hashes = getHashes(low)
   if (words.has(hashes.word)) return word
   return shapes.get(hashes.shape) ?? `${low.charAt(0)}${low.charAt(2)}${low.charAt(1)}${low.slice(3)}`
 }

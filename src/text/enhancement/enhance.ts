@@ -61,10 +61,10 @@ const alwaysRoom = 60
  * Returns the prompt with the missing instructions, in its own language. Unchanged if nothing is missing or the type is
  * unknown.
  */
-export function enhancePrompt(prompt: string, reading: PromptTraits): Enhancement {
-  const unchanged = { changed: false, prompt, queryType: reading.queryType }
-  const words = enhancements[reading.language]
-  const fit = words === undefined ? null : fitOf(prompt, reading)
+export function enhancePrompt(prompt: string, traits: PromptTraits): Enhancement {
+  const unchanged = { changed: false, prompt, queryType: traits.queryType }
+  const words = enhancements[traits.language]
+  const fit = words === undefined ? null : findFit(prompt, traits)
   if (words === undefined || fit === null) return unchanged
   const lines = Object.entries(fit.task === null ? words.lines[fit.queryType] : words.tasks[fit.task]).map(
     ([aspect, line]) => `${words.labels[aspect as Aspect]}: ${line}`,
@@ -76,8 +76,8 @@ export function enhancePrompt(prompt: string, reading: PromptTraits): Enhancemen
 }
 
 /** Returns true if a prompt is so terse, and about so much, that enhancement helps. */
-export function canEnhance(prompt: string, reading: PromptTraits): boolean {
-  return fitOf(prompt, reading) !== null
+export function canEnhance(prompt: string, traits: PromptTraits): boolean {
+  return findFit(prompt, traits) !== null
 }
 
 /** What decides the added lines: a task, else the query type. */
@@ -86,12 +86,12 @@ type Fit =
   | { readonly task: null; readonly queryType: EnhancedType }
 
 /** Returns null if a prompt is detailed, trivial, or of an unknown type. */
-function fitOf(prompt: string, reading: PromptTraits): Fit | null {
+function findFit(prompt: string, traits: PromptTraits): Fit | null {
   if (!isTerse(prompt) || limits.test(prompt)) return null
-  const fit = fitByTask(prompt, reading) ?? fitByType(prompt, reading)
+  const fit = fitByTask(prompt, traits) ?? fitByType(prompt, traits)
   if (fit?.task === 'translation' && shortQuotation.test(prompt)) return null
   // Last, since it is the slowest check.
-  return fit === null || program.test(prompt.trim()) || isTrivialPrompt(prompt, reading.language) ? null : fit
+  return fit === null || program.test(prompt.trim()) || isTrivialPrompt(prompt, traits.language) ? null : fit
 }
 
 function fitByTask(prompt: string, { queryType, language }: PromptTraits): Fit | null {
@@ -99,8 +99,8 @@ function fitByTask(prompt: string, { queryType, language }: PromptTraits): Fit |
   return task === null || doneInTheirWay[task].includes(queryType) ? null : { task, queryType }
 }
 
-function fitByType(prompt: string, reading: PromptTraits): Fit | null {
-  const queryType = isBrief(prompt) ? briefType(prompt, reading) : typeToFit(reading)
+function fitByType(prompt: string, traits: PromptTraits): Fit | null {
+  const queryType = isBrief(prompt) ? briefType(prompt, traits) : typeToFit(traits)
   return queryType === 'other' ? null : { task: null, queryType }
 }
 
@@ -121,11 +121,11 @@ const doneInTheirWay: Readonly<Record<Task, readonly QueryType[]>> = {
  */
 function typeToFit({ queryType, queryTypeScores: scores }: PromptTraits): QueryType {
   if (queryType !== 'other' || scores === undefined) return queryType
-  const likeliest = likeliestOf(scores)
+  const likeliest = getLikeliest(scores)
   return scores[likeliest] >= nearlyAsLikely * scores.other ? likeliest : 'other'
 }
 
-function likeliestOf(scores: Readonly<Record<QueryType, number>>): QueryType {
+function getLikeliest(scores: Readonly<Record<QueryType, number>>): QueryType {
   return knownTypes.reduce((best, type) => (scores[type] > scores[best] ? type : best))
 }
 
@@ -141,7 +141,7 @@ const nearlyAsLikely = 0.35
 function briefType(prompt: string, { queryType, queryTypeScores: scores, language }: PromptTraits): QueryType {
   if (isName(prompt, language)) return 'other'
   if (scores === undefined) return queryType
-  const likeliest = likeliestOf(scores)
+  const likeliest = getLikeliest(scores)
   const isClear = scores[likeliest] >= leastClear && scores[likeliest] >= asLikely * scores.other
   return isClear ? likeliest : 'other'
 }

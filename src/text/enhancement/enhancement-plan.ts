@@ -7,7 +7,7 @@ import { canEnhance, enhancePrompt, maximumGrowth, type PromptTraits } from './e
 /** Planned enhancement of a request, decided from the client's text before anything is reserved. */
 export type EnhancementPlan = {
   /** The request enhanced by rules; the unchanged request if they add nothing. */
-  readonly ask: ChatRequest
+  readonly request: ChatRequest
   readonly enhancement: NonNullable<ResponseSummary['enhancement']>
   /** The text that a model may rewrite instead of the rules; null = none. */
   readonly rewritable: string | null
@@ -22,26 +22,34 @@ const rewriteTokens = Math.ceil(maximumGrowth / 2)
  * Returns the plan of a request, or null if the client did not request enhancement. `canRewrite` = a rewriting model is
  * configured.
  */
-export function planEnhancement(ask: ChatRequest, reading: PromptTraits, canRewrite: boolean): EnhancementPlan | null {
-  if (!ask.enhance) return null
-  const enhancement = enhanceByRules(ask, reading)
-  const enhanced = enhancement.changed ? replaceUserText(ask, enhancement.enhancedPrompt) : ask
-  const text = canRewrite ? enhanceableText(ask) : null
-  const rewritable = text !== null && canEnhance(text, reading) ? text : null
+export function planEnhancement(
+  request: ChatRequest,
+  traits: PromptTraits,
+  canRewrite: boolean,
+): EnhancementPlan | null {
+  if (!request.enhance) return null
+  const enhancement = enhanceByRules(request, traits)
+  const enhanced = enhancement.changed ? replaceUserText(request, enhancement.enhancedPrompt) : request
+  const text = canRewrite ? enhanceableText(request) : null
+  const rewritable = text !== null && canEnhance(text, traits) ? text : null
   const tokens = estimateInputTokens(enhanced)
   return {
-    ask: enhanced,
+    request: enhanced,
     enhancement,
     rewritable,
-    inputTokens: rewritable === null ? tokens : Math.max(tokens, estimateInputTokens(ask) + rewriteTokens),
+    inputTokens: rewritable === null ? tokens : Math.max(tokens, estimateInputTokens(request) + rewriteTokens),
   }
 }
 
 /** Returns the last user text of a request enhanced by rules, even if the client did not request it. */
-export function enhanceByRules(ask: ChatRequest, reading: PromptTraits): NonNullable<ResponseSummary['enhancement']> {
-  const text = enhanceableText(ask)
-  if (text === null) return { changed: false, enhancedPrompt: lastUserText(ask.messages), queryType: reading.queryType }
-  const { changed, prompt, queryType } = enhancePrompt(text, reading)
+export function enhanceByRules(
+  request: ChatRequest,
+  traits: PromptTraits,
+): NonNullable<ResponseSummary['enhancement']> {
+  const text = enhanceableText(request)
+  if (text === null)
+    return { changed: false, enhancedPrompt: lastUserText(request.messages), queryType: traits.queryType }
+  const { changed, prompt, queryType } = enhancePrompt(text, traits)
   return { changed, enhancedPrompt: prompt, queryType }
 }
 
@@ -63,9 +71,9 @@ function enhanceableText({
 }
 
 /** Returns the request with its enhanceable text replaced by `text`. */
-export function replaceUserText(ask: ChatRequest, text: string): ChatRequest {
-  const last = ask.messages.at(-1)
-  if (last?.role !== 'user') return ask
+export function replaceUserText(request: ChatRequest, text: string): ChatRequest {
+  const last = request.messages.at(-1)
+  if (last?.role !== 'user') return request
   const content = last.content.map((part): ContentPart => (part.type === 'text' ? { ...part, text } : part))
-  return withTurn(ask, ask.messages.with(-1, { ...last, content }), { text })
+  return withTurn(request, request.messages.with(-1, { ...last, content }), { text })
 }

@@ -47,11 +47,11 @@ function languageIn(read: PromptAnalyzer, text: string): string {
 
 function keepsText(original: string, rewritten: string): boolean {
   if (rewritten.includes(original.trim())) return true
-  const words = wordsOf(original)
-  return words.length > 0 && commonInOrder(words, wordsOf(rewritten)) / words.length >= leastRecall
+  const words = getWords(original)
+  return words.length > 0 && commonInOrder(words, getWords(rewritten)) / words.length >= leastRecall
 }
 
-function wordsOf(text: string): readonly string[] {
+function getWords(text: string): readonly string[] {
   return text.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? []
 }
 
@@ -82,7 +82,7 @@ function keepsInOrder(parts: readonly string[], text: string): boolean {
 
 function inventsNothing(original: string, rewritten: string, language: string): boolean {
   if (!languagesWithNames.has(language)) return false
-  const words = new Set(wordsOf(original))
+  const words = new Set(getWords(original))
   return (
     [...literals, spelledNumber].every(kind => {
       const known = new Set(original.match(kind) ?? [])

@@ -13,7 +13,7 @@ export function detectTask(prompt: string, language: string): Task | null {
   const verbs = verbsOf[language]
   if (verbs === undefined) return null
   const text = prompt.trim()
-  const task = tasks.find(one => verbs[one].test(text)) ?? null
+  const task = tasks.find(item => verbs[item].test(text)) ?? null
   return task === 'explanation' && reasons.test(text) ? null : task
 }
 

@@ -3,8 +3,8 @@
  * wording. Covers only the most serious harms, which a trained classifier must not miss because of plain wording. Words
  * about history, prevention, law, news or games excuse the sentence that they occur in.
  */
-import { type Features, featureSieveSize, hashOf, sieveOf } from '../analysis/features.ts'
-import type { SafetyCategory } from '../rules/pattern-rules.ts'
+import { type Features, featureSieveSize, getHash, getSieve } from '../analysis/features.ts'
+import type { ModerationCategory } from '../rules/pattern-rules.ts'
 import file from './deeds.json'
 
 /** Words of each concept, in English; `one_two` = adjacent words, `word+` = with its regular endings. */
@@ -15,7 +15,7 @@ const names = Object.keys(concepts) as readonly Concept[]
 
 /** A deed asks for all of some concepts and for none of others. */
 type Deed = {
-  readonly category: SafetyCategory
+  readonly category: ModerationCategory
   readonly all: readonly Concept[]
   readonly unless: readonly Concept[]
   /** Maximum distance in words between all required concepts. */
@@ -25,27 +25,27 @@ const deeds = file.deeds as readonly Deed[]
 
 const usualSpan = 40
 
-const bitOf = (concept: Concept) => 1 << names.indexOf(concept)
-const bitsOf = (list: readonly Concept[]) => list.reduce((bits, concept) => bits | bitOf(concept), 0)
+const getBit = (concept: Concept) => 1 << names.indexOf(concept)
+const getBits = (list: readonly Concept[]) => list.reduce((bits, concept) => bits | getBit(concept), 0)
 const rules = deeds.map(({ category, all, unless, span = usualSpan }) => ({
   category,
-  all: bitsOf(all),
-  unless: bitsOf(unless),
+  all: getBits(all),
+  unless: getBits(unless),
   span,
 }))
-const young = bitOf('young')
+const young = getBit('young')
 
 /** Maximum concept hits evaluated for two sentences. */
 const mostHits = 64
 
 /** Creates a function that returns the category of the most serious request in a text; null = none. Linear. */
-export function createDeedReader(): (features: Features) => SafetyCategory | null {
+export function createDeedReader(): (features: Features) => ModerationCategory | null {
   const { words: table, sieve, objects } = phraseTable()
   const places = new Int32Array(mostHits)
   const found = new Int32Array(mostHits)
 
   /** Evaluates the last two sentences. The last one begins at a hit and is not empty. */
-  const asked = (hits: number): SafetyCategory | null => {
+  const asked = (hits: number): ModerationCategory | null => {
     let all = 0
     for (let at = 0; at < hits; at++) all |= found[at] ?? 0
     for (const rule of rules)
@@ -148,28 +148,28 @@ const numbers =
 
 function phraseTable() {
   const words = new Map<number, Known>()
-  const knownOf = (word: string): Known => {
-    const known = words.get(hashOf(word)) ?? { alone: 0, phrases: [], years: 0 }
-    words.set(hashOf(word), known)
+  const getKnown = (word: string): Known => {
+    const known = words.get(getHash(word)) ?? { alone: 0, phrases: [], years: 0 }
+    words.set(getHash(word), known)
     return known
   }
   for (const concept of names)
     for (const phrase of concepts[concept].join(' ').split(' ').flatMap(inflected)) {
       const [first = '', ...rest] = phrase.split('_')
-      const known = knownOf(first)
-      if (rest.length === 0) known.alone |= bitOf(concept)
-      else known.phrases.push({ rest: rest.map(hashOf), means: bitOf(concept) })
+      const known = getKnown(first)
+      if (rest.length === 0) known.alone |= getBit(concept)
+      else known.phrases.push({ rest: rest.map(getHash), means: getBit(concept) })
     }
   for (const [index, name] of numbers.entries())
-    for (const written of [name, String(index + 1)]) knownOf(written).years = index + 1
-  const lastWords = objects.flatMap(concept => concepts[concept].join(' ').split(' ').flatMap(inflected).map(lastOf))
-  return { words, sieve: sieveOf(words.keys()), objects: sieveOf(lastWords.map(hashOf)) }
+    for (const written of [name, String(index + 1)]) getKnown(written).years = index + 1
+  const lastWords = objects.flatMap(concept => concepts[concept].join(' ').split(' ').flatMap(inflected).map(getLast))
+  return { words, sieve: getSieve(words.keys()), objects: getSieve(lastWords.map(getHash)) }
 }
 
 /** Every blocked combination needs one of these. */
 const objects: readonly Concept[] = ['massWeapon', 'sexual', 'groom', 'unseen', 'terrorists']
 
-function lastOf(phrase: string): string {
+function getLast(phrase: string): string {
   return phrase.split('_').at(-1) ?? phrase
 }
 
@@ -179,13 +179,13 @@ function inflected(word: string): readonly string[] {
   return [stem, `${stem}s`, `${stem}ed`, `${stem}d`]
 }
 
-const hashesOf = (words: string) => new Set(words.split(' ').map(hashOf))
-const years = hashesOf('year years yr yrs')
-const short = hashesOf('yo yrs y')
-const aged = hashesOf('aged age')
-const is = hashesOf('is was am turned turns s')
-const whoIs = hashesOf('she he who girl boy daughter son student')
-const old = hashOf('old')
+const getHashes = (words: string) => new Set(words.split(' ').map(getHash))
+const years = getHashes('year years yr yrs')
+const short = getHashes('yo yrs y')
+const aged = getHashes('aged age')
+const is = getHashes('is was am turned turns s')
+const whoIs = getHashes('she he who girl boy daughter son student')
+const old = getHash('old')
 
 /** Returns true if the number at `at` is a person's age: "12 years old", "aged 12", "she is 12". */
 function saysAge(words: Int32Array, at: number, count: number): boolean {

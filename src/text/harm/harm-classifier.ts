@@ -1,8 +1,8 @@
 /** Turns the classifier's numbers into a decision, a category, and one score. */
 import { createFeatureReader, type FeatureReader, type Features, opensPolitely } from '../analysis/features.ts'
-import type { SafetyCategory } from '../rules/pattern-rules.ts'
+import type { ModerationCategory } from '../rules/pattern-rules.ts'
 import { createDeedReader } from './deeds.ts'
-import { countOf, createHarmJudge, type Harm } from './harm-features.ts'
+import { createHarmJudge, getCount, type Harm } from './harm-features.ts'
 import type { HarmHead, HarmKind } from './harm-slots.ts'
 import { createAnswerCheck } from './harmless-answer.ts'
 import { eachPart, partsIn } from './parts.ts'
@@ -10,7 +10,7 @@ import { createWorldJudge } from './world.ts'
 
 type HarmVerdict = {
   /** null = allowed. */
-  readonly category: SafetyCategory | null
+  readonly category: ModerationCategory | null
   /** 0–1: how likely the text should be blocked. */
   readonly score: number
 }
@@ -57,12 +57,12 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
     const features = read(text)
     if (judge.contentAtMost(features, 0, features.count) <= answerThreshold) return harmless
     const harm = judge.read(features)
-    return harm.content > answerThreshold ? { category: categoryOf(harm), score: probability(harm.content) } : harmless
+    return harm.content > answerThreshold ? { category: getCategory(harm), score: probability(harm.content) } : harmless
   }
 
   /** Judges a whole text. A long text is judged by its notions per sentence only. */
   const judged = (features: Features, harm: Harm): HarmVerdict => {
-    const verdict = verdictOf(harm)
+    const verdict = getVerdict(harm)
     if (verdict.category !== null || features.count > longestOfNotions) return verdict
     const abroad = world.read(features, 0, features.count) ?? null
     return abroad === null ? verdict : { category: abroad, score: Math.max(verdict.score, scoreAbroad) }
@@ -84,7 +84,7 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
         if (abroad === undefined) {
           if (judge.requestAbout(from, to) <= worthReading) return
           const part = judge.readPart(features, from, to)
-          if (blocksPart(part, parts)) worst = verdictOf(part)
+          if (blocksPart(part, parts)) worst = getVerdict(part)
         } else if (abroad !== null) worst = { category: abroad, score: scoreAbroad }
       })
       return worst
@@ -169,8 +169,8 @@ const harmless: HarmVerdict = { category: null, score: 0 }
 /** At this threshold no unflagged text of `moderation-openai` is blocked in cross-validation. */
 const answerThreshold = 3.5
 
-function verdictOf(harm: Harm): HarmVerdict {
-  return { category: isBlocked(harm) ? categoryOf(harm) : null, score: scoreOf(harm) }
+function getVerdict(harm: Harm): HarmVerdict {
+  return { category: isBlocked(harm) ? getCategory(harm) : null, score: getScore(harm) }
 }
 
 type Odds = Pick<Harm, HarmHead | 'evidence'> & { readonly kinds: ArrayLike<number> }
@@ -213,22 +213,22 @@ function leastOfRequest(kinds: Odds['kinds']): number {
  * not.
  */
 function isCry(kinds: Odds['kinds']): boolean {
-  return isOfSelfHarm(kinds) && countOf(kinds, 'instruct') === 0
+  return isOfSelfHarm(kinds) && getCount(kinds, 'instruct') === 0
 }
 
 function isOfSelfHarm(kinds: Odds['kinds']): boolean {
-  return mostSpokenOf(kinds) === 'self_harm'
+  return findMostSpoken(kinds) === 'self_harm'
 }
 
 function namesHarm(kinds: Odds['kinds']): boolean {
-  return categories.some(([kind]) => countOf(kinds, kind) > 0)
+  return categories.some(([kind]) => getCount(kinds, kind) > 0)
 }
 
 /**
  * Returns the probability of the content classifier. For blocked texts it is at least that of the blocking classifier;
  * a request score is reduced and halved.
  */
-export function scoreOf(odds: Odds): number {
+export function getScore(odds: Odds): number {
   const content = probability(odds.content)
   if (triesToUnbind(odds)) return Math.max(content, probability(odds.jailbreak))
   return asksForHarm(odds) ? Math.max(content, probability((odds.request - doubtOfRequest) / 2)) : content
@@ -258,20 +258,20 @@ function probability(logOdds: number): number {
 }
 
 /** Returns the category that most of a blocked text is about. */
-function categoryOf(harm: Harm): SafetyCategory {
+function getCategory(harm: Harm): ModerationCategory {
   const { request, content, jailbreak, kinds } = harm
   if (triesToUnbind(harm) && jailbreak - thresholds.jailbreak > request - thresholds.request) return 'jailbreak'
   const isContent = content > thresholds.content && !asksForHarm(harm)
-  return mostSpokenOf(kinds) ?? (isContent ? 'harassment' : 'illegal')
+  return findMostSpoken(kinds) ?? (isContent ? 'harassment' : 'illegal')
 }
 
 /** Returns the category with the most words; null if the text has none. */
-function mostSpokenOf(kinds: Odds['kinds']): SafetyCategory | null {
-  const isOfOneself = countOf(kinds, 'oneself') > 0
-  let best: SafetyCategory | null = null
+function findMostSpoken(kinds: Odds['kinds']): ModerationCategory | null {
+  const isOfOneself = getCount(kinds, 'oneself') > 0
+  let best: ModerationCategory | null = null
   let most = 0
   for (const [kind, category, weight] of categories) {
-    const said = countOf(kinds, kind) * weight
+    const said = getCount(kinds, kind) * weight
     if (said <= most) continue
     best = isOfOneself && category === 'violence' ? 'self_harm' : category
     most = said
@@ -280,7 +280,7 @@ function mostSpokenOf(kinds: Odds['kinds']): SafetyCategory | null {
 }
 
 /** Rare words weigh more than words that crime shares with everyday life. */
-const categories: readonly (readonly [HarmKind, SafetyCategory, number])[] = [
+const categories: readonly (readonly [HarmKind, ModerationCategory, number])[] = [
   ['selfharm', 'self_harm', 1.2],
   ['weapon', 'weapons', 1.5],
   ['poison', 'weapons', 1.4],

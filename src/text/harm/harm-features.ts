@@ -58,7 +58,7 @@ export function createHarmJudge(): HarmScorer {
   const { scale, bias } = kept
   const neighboursAtMost = mostOfNeighbours(weights)
   const { sums } = reader
-  const harmOf = (filled: number): Harm => {
+  const getHarm = (filled: number): Harm => {
     const loud = featureWeight(filled)
     return {
       request: sums.request * loud * scale.request + bias.request,
@@ -75,8 +75,8 @@ export function createHarmJudge(): HarmScorer {
     return Math.max(0, sums.content + neighboursAtMost) * featureWeight(filled) * scale.content + bias.content
   }
   return {
-    read: features => harmOf(reader.read(features)),
-    readPart: (features, from, to) => harmOf(reader.readPart(features, from, to)),
+    read: features => getHarm(reader.read(features)),
+    readPart: (features, from, to) => getHarm(reader.readPart(features, from, to)),
     requestAbout(from, to) {
       const { weight, slots } = reader.between(from, to)
       return weight * featureWeight(slots) * scale.request + bias.request
@@ -313,6 +313,6 @@ const lastStamp = 255
 const none: readonly number[] = []
 
 /** How often a reading met words of a kind. */
-export function countOf(kinds: ArrayLike<number>, kind: HarmKind): number {
+export function getCount(kinds: ArrayLike<number>, kind: HarmKind): number {
   return kinds[harmKinds.indexOf(kind)] ?? 0
 }

@@ -1,5 +1,5 @@
 /** Where the features of a text stand in the table of the harm heads: words, neighbours, and the kinds of things that words speak of. */
-import { hashOf, sieveOf, slotOf } from '../analysis/features.ts'
+import { getHash, getSieve, getSlot } from '../analysis/features.ts'
 import harmWords from './harm-words.json'
 
 export const harmHeads = ['request', 'content', 'jailbreak'] as const
@@ -11,7 +11,7 @@ export const regionSlots = 1 << regionBits
 export const harmSlots = 3 * regionSlots
 
 /** The region, 0 to 2, of a slot. */
-export function regionOf(slot: number): number {
+export function getRegion(slot: number): number {
   return slot >> regionBits
 }
 
@@ -26,7 +26,7 @@ export const openingWords = 3
 
 /** The slot of a feature in a region. */
 export function featureSlot(region: number, hash: number, salt: number): number {
-  return region * regionSlots + slotOf(hash, salt, regionBits)
+  return region * regionSlots + getSlot(hash, salt, regionBits)
 }
 
 /** Keep the sorts of features apart in their region. Any odd numbers do. */
@@ -50,13 +50,13 @@ export const salts = {
 export function kindTable() {
   const kindsOf = new Map<number, number[]>()
   for (const [index, kind] of harmKinds.entries())
-    for (const word of wordsOf(kind)) {
-      const hash = hashOf(word)
+    for (const word of getWords(kind)) {
+      const hash = getHash(word)
       const known = kindsOf.get(hash)
       if (known === undefined) kindsOf.set(hash, [index])
       else if (!known.includes(index)) known.push(index)
     }
-  return { kindsOf, sieve: sieveOf(kindsOf.keys()) }
+  return { kindsOf, sieve: getSieve(kindsOf.keys()) }
 }
 
 /**
@@ -71,7 +71,7 @@ export const harmKinds = Object.keys(harmWords) as readonly HarmKind[]
 const endings = ['', 's', 'd', 'ed', 'r', 'er', 'ers', 'rs', 'ing'] as const
 
 /** Returns the words of a kind, with inflections. */
-export function wordsOf(kind: HarmKind): readonly string[] {
+export function getWords(kind: HarmKind): readonly string[] {
   return harmWords[kind]
     .join(' ')
     .split(' ')

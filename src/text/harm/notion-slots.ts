@@ -1,10 +1,10 @@
 /** Features of a request made of notions: which occur, which are adjacent, and which sorts occur together. */
-import { type Features, slotOf } from '../analysis/features.ts'
-import { type Notions, notionOf, notions } from '../analysis/notions.ts'
+import { type Features, getSlot } from '../analysis/features.ts'
+import { getNotion, type Notions, notions } from '../analysis/notions.ts'
 
 /** Sorts of notions. A pair of notions unseen in training is covered by the pair of its sorts. */
 const sorts: Readonly<Record<string, string>> = {
-  ask: 'how explain what list advice',
+  request: 'how explain what list advice',
   make: 'make write get plan text creative code',
   deed: 'kill hurt shoot kidnap rape steal breakin hack launder evade bribe spy smuggle fire destroy cheat deceive insult sell slave',
   means: 'bomb gun knife poison wmd drug meds malware fake chem terror propaganda corpse evidence',
@@ -17,10 +17,10 @@ const sorts: Readonly<Record<string, string>> = {
 const sortNames = Object.keys(sorts)
 const otherSort = sortNames.length
 const sortOf = Uint8Array.from(notions, name => {
-  const sort = sortNames.findIndex(one => (sorts[one] ?? '').split(' ').includes(name))
+  const sort = sortNames.findIndex(sortName => (sorts[sortName] ?? '').split(' ').includes(name))
   return sort < 0 ? otherSort : sort
 })
-for (const list of Object.values(sorts)) for (const name of list.split(' ')) notionOf(name)
+for (const list of Object.values(sorts)) for (const name of list.split(' ')) getNotion(name)
 
 const places = 128
 const pairFrom = places
@@ -73,14 +73,14 @@ export function createNotionSlots() {
           note(nearFrom + Math.min(before, notion) * places + Math.max(before, notion))
         before = notion
       }
-      for (let one = 0; one < different; one++)
-        for (let two = one + 1; two < different; two++) {
-          const a = distinct[one] ?? 0
+      for (let value = 0; value < different; value++)
+        for (let two = value + 1; two < different; two++) {
+          const a = distinct[value] ?? 0
           const b = distinct[two] ?? 0
           note(pairFrom + Math.min(a, b) * places + Math.max(a, b))
         }
       let sortsMet = 0
-      for (let one = 0; one < different; one++) sortsMet |= 1 << (sortOf[distinct[one] ?? 0] ?? 0)
+      for (let value = 0; value < different; value++) sortsMet |= 1 << (sortOf[distinct[value] ?? 0] ?? 0)
       for (let a = 0; a < otherSort; a++)
         if ((sortsMet & (1 << a)) !== 0)
           for (let b = a; b < otherSort; b++)
@@ -97,7 +97,7 @@ export function createNotionSlots() {
         const alone = isAlone(units[offsets[at] ?? 0] ?? 0)
         if (alone && at + 1 === to) continue
         const word = alone ? Math.imul(words[at] ?? 0, 31) ^ (words[at + 1] ?? 0) : (stems[at] ?? 0)
-        note(wordFrom + slotOf(word, Math.imul(language + 1, languageSpread), wordBits))
+        note(wordFrom + getSlot(word, Math.imul(language + 1, languageSpread), wordBits))
       }
       values.fill(3 / Math.sqrt(filled - notionsFilled + 4), notionsFilled, filled)
       return filled

@@ -3,8 +3,8 @@
  * notions and over the words themselves.
  */
 import type { Features } from '../analysis/features.ts'
-import { createNotionReader, englishLanguage, type Notions, notionOf, notions } from '../analysis/notions.ts'
-import type { SafetyCategory } from '../rules/pattern-rules.ts'
+import { createNotionReader, englishLanguage, getNotion, type Notions, notions } from '../analysis/notions.ts'
+import type { ModerationCategory } from '../rules/pattern-rules.ts'
 import { decodeWeights } from '../weights/stored-weights.ts'
 import kept from '../weights/world.json'
 import { createNotionSlots } from './notion-slots.ts'
@@ -13,7 +13,7 @@ type WorldJudge = {
   /** Starts a text. */
   begin(features: Features): void
   /** Returns the category that blocks some of its words; null = allowed; undefined = the text is English. */
-  read(features: Features, from: number, to: number): SafetyCategory | null | undefined
+  read(features: Features, from: number, to: number): ModerationCategory | null | undefined
 }
 
 /** Log-odds from which words are blocked, set by cross-validation (`training/world.ts`). */
@@ -33,7 +33,7 @@ export function createWorldJudge(): WorldJudge {
       const filled = filler.fill(read, features, from, to)
       let sum = 0
       for (let at = 0; at < filled; at++) sum += (weights[filler.slots[at] ?? 0] ?? 0) * (filler.values[at] ?? 0)
-      return asksForHarm(sum * kept.scale, read) ? (categoryOf(read) ?? 'illegal') : null
+      return asksForHarm(sum * kept.scale, read) ? (findCategory(read) ?? 'illegal') : null
     },
   }
 }
@@ -43,7 +43,7 @@ const fewestNotions = 1
 /** Returns true if these odds block. Exempts text without a harmful notion and text by or about people in despair. */
 export function asksForHarm(logOdds: number, read: Notions): boolean {
   if (logOdds <= worldThreshold) return false
-  const category = categoryOf(read)
+  const category = findCategory(read)
   if (category === null) return logOdds > worldThreshold + surely
   return category !== 'self_harm' || asksHow(read)
 }
@@ -61,12 +61,12 @@ function asksHow({ found, count }: Notions): boolean {
   return asks
 }
 
-const worry = notionOf('worry')
-const prevent = notionOf('prevent')
-const treat = notionOf('treat')
-const asking: ReadonlySet<number> = new Set(['how', 'make', 'write', 'get', 'list'].map(notionOf))
+const worry = getNotion('worry')
+const prevent = getNotion('prevent')
+const treat = getNotion('treat')
+const asking: ReadonlySet<number> = new Set(['how', 'make', 'write', 'get', 'list'].map(getNotion))
 
-const categories: Readonly<Partial<Record<SafetyCategory, string>>> = {
+const categories: Readonly<Partial<Record<ModerationCategory, string>>> = {
   weapons: 'bomb gun poison wmd knife',
   drugs: 'drug meds',
   cybercrime: 'hack malware account',
@@ -80,16 +80,16 @@ const categories: Readonly<Partial<Record<SafetyCategory, string>>> = {
   misinformation: 'propaganda',
   illegal: 'illegal steal breakin smuggle evade corpse destroy deceive',
 }
-const categoryNames = Object.keys(categories) as readonly SafetyCategory[]
+const categoryNames = Object.keys(categories) as readonly ModerationCategory[]
 const categoryOfNotion = notions.map(
   notion => categoryNames.find(name => categories[name]?.split(' ').includes(notion)) ?? null,
 )
 
 /** Returns the category of most notions; null = none. */
-function categoryOf({ found, count }: Notions): SafetyCategory | null {
-  let best: SafetyCategory | null = null
+function findCategory({ found, count }: Notions): ModerationCategory | null {
+  let best: ModerationCategory | null = null
   let most = 0
-  const times = new Map<SafetyCategory, number>()
+  const times = new Map<ModerationCategory, number>()
   for (let at = 0; at < count; at++) {
     const category = categoryOfNotion[found[at] ?? 0] ?? null
     if (category === null) continue

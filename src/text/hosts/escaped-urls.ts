@@ -109,7 +109,7 @@ for (const mark of '[({<dD') opensDot[mark.charCodeAt(0)] = 1
 function percented(text: string, at: number): Form {
   const from = behindPercents(text, at + 1)
   const byte = hexAt(text, from, 2)
-  if (byte < 128) return formOf(byte, from + 2 - at)
+  if (byte < 128) return getForm(byte, from + 2 - at)
   const more = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : 1
   let code = byte & (0x3f >> more)
   let to = from + 2
@@ -121,7 +121,7 @@ function percented(text: string, at: number): Form {
     code = (code << 6) | (bits & 0x3f)
     to = next + 2
   }
-  return formOf(code, to - at)
+  return getForm(code, to - at)
 }
 
 /** Skips percent signs that were escaped themselves, repeatedly. */
@@ -134,7 +134,7 @@ function behindPercents(text: string, from: number): number {
 /** `&#46;`, `&#x2e`, `&period;`. */
 function entity(text: string, at: number): Form {
   if (text.charCodeAt(at + 1) !== 35) {
-    const [name, code] = named.find(([one]) => text.startsWith(one, at + 1)) ?? ['', 0]
+    const [name, code] = named.find(([item]) => text.startsWith(item, at + 1)) ?? ['', 0]
     return name === '' ? noForm : { code, length: 1 + name.length }
   }
   const isHex = (text.charCodeAt(at + 2) | 32) === 120
@@ -147,7 +147,7 @@ function entity(text: string, at: number): Form {
     code = code * (isHex ? 16 : 10) + digit
   }
   if (to === from) return noForm
-  return formOf(code, to - at + (text.charCodeAt(to) === 59 ? 1 : 0))
+  return getForm(code, to - at + (text.charCodeAt(to) === 59 ? 1 : 0))
 }
 
 const mostDigits = 8
@@ -168,7 +168,7 @@ function escaped(text: string, at: number): Form {
   const mark = text.charCodeAt(from)
   if (mark === 46 || mark === 47) return { code: mark, length: from + 1 - at }
   const digits = mark === 117 ? 4 : mark === 120 ? 2 : 0
-  return digits === 0 ? noForm : formOf(hexAt(text, from + 1, digits), from + 1 + digits - at)
+  return digits === 0 ? noForm : getForm(hexAt(text, from + 1, digits), from + 1 + digits - at)
 }
 
 const closers: Readonly<Record<number, number>> = { 91: 93, 40: 41, 123: 125, 60: 62 }
@@ -206,7 +206,7 @@ function isBlank(unit: number): boolean {
 }
 
 /** Returns the form for a character that may occur in a URL without ending it. */
-function formOf(code: number, length: number): Form {
+function getForm(code: number, length: number): Form {
   const isTaken = code < 128 ? addressMarks[code] === 1 : code <= 0x10ffff && isOfName(code > 0xffff ? 0xd800 : code)
   return isTaken ? { code: isWideDot(code) ? 46 : code, length } : noForm
 }

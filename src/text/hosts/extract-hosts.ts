@@ -40,7 +40,7 @@ function readHosts(text: string, isFolded: boolean, onHost: (host: string) => bo
     // Maps all remaining text at once; mapping name by name would take longer.
     if (!isFolded && isBeyondAscii(text, start, end)) return readHosts(mapIdna(text.slice(start)), true, onHost)
     from = end
-    if (!hostsOf(text, start, end, onHost)) return false
+    if (!getHosts(text, start, end, onHost)) return false
   }
   return true
 }
@@ -77,7 +77,7 @@ function isBeyondAscii(text: string, start: number, end: number): boolean {
 }
 
 /** Reports the hosts of a run without white space: the part before path, query or fragment, split into fields. */
-function hostsOf(text: string, start: number, end: number, onHost: (host: string) => boolean): boolean {
+function getHosts(text: string, start: number, end: number, onHost: (host: string) => boolean): boolean {
   let from = start
   while (from < end && opensField(text.charCodeAt(from))) from++
   /** Where a scheme could begin; −1 after the scheme. */

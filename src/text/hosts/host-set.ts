@@ -137,7 +137,7 @@ export function buildHostSet(expected = 0): HostSetBuilder {
     if (host === null) return
     insertName(host)
     const before = entries
-    for (const spelling of spellingsOf(host)) insertName(spelling)
+    for (const spelling of getSpellings(host)) insertName(spelling)
     others += entries - before
   }
 
@@ -222,7 +222,7 @@ function isIn(sets: readonly HostSet[], first: number, second: number): boolean 
  * Returns the spellings of a punycode name that may occur in texts: each label in ASCII or Unicode. So no name in a
  * text has to be converted to punycode, which is slow.
  */
-function spellingsOf(name: string): readonly string[] {
+function getSpellings(name: string): readonly string[] {
   const labels = name.split('.')
   let spellings = ['']
   let turned = 0
@@ -231,7 +231,7 @@ function spellingsOf(name: string): readonly string[] {
     const letters = plain === null ? '' : mapIdna(plain)
     const isTurned = letters !== '' && !letters.includes(' ') && ++turned <= mostTurned
     spellings = spellings.flatMap(rest =>
-      (isTurned ? [label, letters] : [label]).map(one => (rest === '' ? one : `${one}.${rest}`)),
+      (isTurned ? [label, letters] : [label]).map(text => (rest === '' ? text : `${text}.${rest}`)),
     )
   }
   return turned === 0 ? [] : spellings
@@ -243,10 +243,10 @@ const mostTurned = 6
 const longestLine = 4_096
 const decoder = new TextDecoder()
 
-function joined(one: Uint8Array, other: Uint8Array): Uint8Array<ArrayBuffer> {
-  const both = new Uint8Array(one.length + other.length)
-  both.set(one)
-  both.set(other, one.length)
+function joined(item: Uint8Array, other: Uint8Array): Uint8Array<ArrayBuffer> {
+  const both = new Uint8Array(item.length + other.length)
+  both.set(item)
+  both.set(other, item.length)
   return both
 }
 

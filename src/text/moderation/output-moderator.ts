@@ -88,7 +88,7 @@ export class OutputModerator {
   }
 
   private pushText(event: TextDelta, out: ChatEvent[]): void {
-    const held = this.heldOf(event)
+    const held = this.getHeld(event)
     if (this.mode === null) {
       held.waiting += event.text
       return
@@ -104,7 +104,7 @@ export class OutputModerator {
     this.refusal = lane.hit()
   }
 
-  private heldOf(event: TextDelta): Held {
+  private getHeld(event: TextDelta): Held {
     const { newest } = this
     const held = newest !== null && isSameText(newest.shape, event) ? newest : this.found(event)
     this.newest = held

@@ -3,7 +3,7 @@
 import type { Message, PromptDefinition } from '../../core/chat/chat.ts'
 import { partTexts } from '../../core/chat/request-texts.ts'
 import { createSignReader, type PrefilterPosition } from '../disguises/obfuscation-prefilter.ts'
-import { piecesOf } from '../pieces.ts'
+import { getPieces } from '../pieces.ts'
 
 export type DetectedSecret = { readonly kind: string; readonly from: number; readonly to: number }
 
@@ -16,7 +16,7 @@ export function detectSecrets(text: string): readonly DetectedSecret[] {
   const seen = signs.in(text)
   const leaks = leaksAsWritten(text, seen)
   if ((seen & signs.lone) === 0 && !isParted(text)) return leaks
-  const bare = bareOf(text)
+  const bare = getBare(text)
   const others = leaksAsWritten(bare.text, signs.in(bare.text)).map(({ kind, from, to }) => ({
     kind,
     from: bare.places[from] ?? 0,
@@ -34,7 +34,9 @@ function leaksAsWritten(text: string, seen: number): readonly DetectedSecret[] {
 function apart(all: readonly DetectedSecret[]): readonly DetectedSecret[] {
   const leaks: DetectedSecret[] = []
   // Of two with the same start the longer one wins, because it may continue across a split.
-  for (const leak of all.toSorted((one, other) => one.from - other.from || other.to - one.to))
+  for (const leak of all.toSorted(
+    (detectedSecret, other) => detectedSecret.from - other.from || other.to - detectedSecret.to,
+  ))
     if (leaks.length < maximumLeaks && leak.from >= (leaks.at(-1)?.to ?? 0)) leaks.push(leak)
   return leaks
 }
@@ -51,7 +53,7 @@ function isParted(text: string): boolean {
 }
 
 /** Returns a text without characters that may split a secret, with the original position of each unit. */
-function bareOf(text: string): { readonly text: string; readonly places: Uint32Array } {
+function getBare(text: string): { readonly text: string; readonly places: Uint32Array } {
   const bareUnits = new Uint16Array(text.length)
   const places = new Uint32Array(text.length)
   let count = 0
@@ -87,7 +89,7 @@ function* keysIn(text: string): Generator<DetectedSecret> {
     keyShapes.lastIndex = end
     const match = keyShapes.exec(text)
     if (match === null) return
-    const kind = kinds.find(one => match.groups?.[one] !== undefined) ?? 'key'
+    const kind = kinds.find(name => match.groups?.[name] !== undefined) ?? 'key'
     const from = kind === 'jwt' ? startOfToken(text, match.index, end) : match.index
     const to = keyShapes.lastIndex
     end = from === -1 ? match.index + 1 : kind === 'private_key' ? endOfKey(text, to) : to
@@ -116,7 +118,7 @@ function* cardsIn(text: string): Generator<DetectedSecret> {
 export function* secretKindSteps(message: Message | PromptDefinition): Generator<number, readonly string[], void> {
   const kinds = new Set<string>()
   for (const text of partTexts(message))
-    for (const piece of piecesOf(text)) {
+    for (const piece of getPieces(text)) {
       for (const { kind } of detectSecrets(piece)) kinds.add(kind)
       yield piece.length
     }

@@ -11,13 +11,13 @@ import { filledTable, unitCount } from '../../core/text/unit-table.ts'
 import type { SentenceClassifier } from '../harm/harm-classifier.ts'
 import { longestSentence } from '../harm/harmless-answer.ts'
 import { isWideDot } from '../hosts/idna-mapping.ts'
-import { findMatchingRule, type SafetyRules } from '../rules/pattern-rules.ts'
+import { findMatchingRule, type ModerationRules } from '../rules/pattern-rules.ts'
 import { type RunningScan, scan as scanWhole, startScan } from '../rules/patterns.ts'
 import { afterKind, endsSentence, sentenceKinds, sentenceOpen } from '../sentence-ends.ts'
 import { type BlockedHosts, blockVerdict, containsBlockedHost, type Verdict } from './text-moderator.ts'
 
 export type StreamingRules = {
-  readonly rules: SafetyRules
+  readonly rules: ModerationRules
   readonly hosts: BlockedHosts
   /** Creates a sentence classifier for outputs, which blocks only what is certain. */
   readonly listen: () => SentenceClassifier
@@ -86,7 +86,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
   let cutAt = Number.POSITIVE_INFINITY
   let refusedSentence = Number.POSITIVE_INFINITY
 
-  const textOf = (from: number, to: number) =>
+  const getText = (from: number, to: number) =>
     to === end && from === end - piece.length ? piece : kept.slice(from - keptAt, to - keptAt)
 
   const refuse = (found: Verdict, at: number) => {
@@ -100,7 +100,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
     const rule = rules.rules[rules.ruleOf[pattern] ?? -1]
     const at = scan?.mayCompleteAt() ?? read
     // Text after the match does not change its meaning.
-    if (rule === undefined || isReported(textOf(before, Math.max(before, at)))) return true
+    if (rule === undefined || isReported(getText(before, Math.max(before, at)))) return true
     refuse(blockVerdict('patterns', rule.category, 0, rule), at)
     return false
   }
@@ -109,7 +109,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
   const advance = (to: number) => {
     if (to <= read) return
     scan ??= startScan(rules.set)
-    scan.push(textOf(read, to), onRule)
+    scan.push(getText(read, to), onRule)
     read = to
   }
 
@@ -117,7 +117,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
    * Returns true if the token may contain a blocked host. A whole text is checked once before many of its tokens are.
    */
   const mayPoint = (at: number) => {
-    if (pointsNowhere || !(mayHoldHost || (hasBracket && spelledDot.test(textOf(token, at))))) return false
+    if (pointsNowhere || !(mayHoldHost || (hasBracket && spelledDot.test(getText(token, at))))) return false
     if (whole === null || ++looks < manyLooks) return true
     pointsNowhere = !containsBlockedHost(hosts, whole)
     whole = null
@@ -128,12 +128,12 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
   const endToken = (at: number, last: number) => {
     if (mayPoint(at)) {
       advance(at)
-      if (verdict === null && containsBlockedHost(hosts, textOf(token, at)))
+      if (verdict === null && containsBlockedHost(hosts, getText(token, at)))
         refuse(blockVerdict('urls', 'malicious_url', 0), token)
     }
-    if (followsDot && verdict === null && !pointsNowhere && containsBlockedHost(hosts, textOf(before, at)))
+    if (followsDot && verdict === null && !pointsNowhere && containsBlockedHost(hosts, getText(before, at)))
       refuse(blockVerdict('urls', 'malicious_url', 0), token)
-    followsDot = at - token <= longestDot && endsDot(last) && dotAlone.test(textOf(token, at))
+    followsDot = at - token <= longestDot && endsDot(last) && dotAlone.test(getText(token, at))
     joinsTokens ||= followsDot || hasBracket
     mayHoldHost = false
     hasBracket = false
@@ -147,18 +147,18 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
     looked = at
     if (!mayPoint(at)) return
     advance(at)
-    const sure = textOf(token, sureEnd(kept, token - keptAt, at - keptAt) + keptAt)
+    const sure = getText(token, sureEnd(kept, token - keptAt, at - keptAt) + keptAt)
     if (verdict === null && containsBlockedHost(hosts, sure)) refuse(blockVerdict('urls', 'malicious_url', 0), token)
   }
 
   const endSentence = (at: number) => {
     advance(at)
-    const said = textOf(sentence, at)
+    const said = getText(sentence, at)
     const mayJoin = !pointsNowhere && (joinsTokens || hasBracket) && spelledDot.test(said)
     joinsTokens = false
     if (verdict === null && mayJoin && containsBlockedHost(hosts, said))
       refuse(blockVerdict('urls', 'malicious_url', 0), sentence)
-    if (verdict === null) judge(said, () => textOf(before, at))
+    if (verdict === null) judge(said, () => getText(before, at))
     before = sentence
     sentence = at
   }
@@ -226,7 +226,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
   const free = (eager: boolean): number => {
     const held = end - out
     if (verdict !== null) return Math.max(0, Math.min(held, (eager ? cutAt : refusedSentence) - out))
-    const mayGrow = followsDot || (hasMark && token < end && mayGoOn.test(textOf(token, end)))
+    const mayGrow = followsDot || (hasMark && token < end && mayGoOn.test(getText(token, end)))
     const completesAt = scan?.mayCompleteAt() ?? Number.POSITIVE_INFINITY
     const doubtful = Math.min(completesAt, mayGrow ? token : Number.POSITIVE_INFINITY)
     const certain = Math.max(0, Math.min(held, doubtful - out), held - longestHold)
@@ -241,7 +241,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
   }
 
   const release = (length: number): string => {
-    const text = textOf(out, out + length)
+    const text = getText(out, out + length)
     out += length
     const needed = Math.min(out, before, token)
     if (needed - keptAt < worthForgetting) return text
@@ -272,7 +272,7 @@ export function isSurelyClean({ rules, hosts, isHarmless }: StreamingRules, text
 }
 
 /** Whether any rule's words are in a text. */
-function speaks({ set }: SafetyRules, text: string): boolean {
+function speaks({ set }: ModerationRules, text: string): boolean {
   let found = false
   scanWhole(set, text, () => {
     found = true

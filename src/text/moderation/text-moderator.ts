@@ -6,16 +6,21 @@ import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { deobfuscatedVariants } from '../disguises/deobfuscate.ts'
 import type { HarmClassifier } from '../harm/harm-classifier.ts'
 import { extractHosts } from '../hosts/extract-hosts.ts'
-import { isLong, piecesOf } from '../pieces.ts'
-import { findBlockingRule, firstBrokenByData, type SafetyRule, type SafetyRules } from '../rules/pattern-rules.ts'
+import { getPieces, isLong } from '../pieces.ts'
+import {
+  findBlockingRule,
+  firstBrokenByData,
+  type ModerationRule,
+  type ModerationRules,
+} from '../rules/pattern-rules.ts'
 import { joinedTurns } from './turns.ts'
 
-type SafetyLayer = 'patterns' | 'classifier' | 'urls'
+type ModerationLayer = 'patterns' | 'classifier' | 'urls'
 
 /** Result of moderating a text. `score` is the classifier's (0–1), whichever layer blocked. */
 export type Verdict = {
   readonly verdict: 'allow' | 'block'
-  readonly layer: SafetyLayer | null
+  readonly layer: ModerationLayer | null
   readonly category: string | null
   readonly score: number
   /** ID of the blocking rule, for the operator; null = another layer blocked. */
@@ -55,7 +60,7 @@ type TextModerator = {
 /** Messages, joined turns and definitions that were found clean, with their score. */
 export type CleanMessages = {
   /** null = not known. */
-  scoreOf(message: Digested): number | null
+  findScore(message: Digested): number | null
   keep(message: Digested, score: number): void
 }
 
@@ -64,9 +69,9 @@ export type CleanMessages = {
  * blocked when it returns as history.
  */
 export function createTextModerator(options: {
-  readonly rules: SafetyRules
+  readonly rules: ModerationRules
   /** Rules for text that the model reads. */
-  readonly dataRules: SafetyRules
+  readonly dataRules: ModerationRules
   readonly hosts: BlockedHosts
   readonly classify: Pick<HarmClassifier, 'prompt' | 'data'>
   readonly answer: (text: string) => Verdict
@@ -85,9 +90,9 @@ export function createTextModerator(options: {
 
   /** Judges a text by rules and hosts, in pieces if it is long. */
   function* ruleSteps(text: string, kind: Kind): Steps {
-    for (const piece of piecesOf(text)) {
-      const one = byRules(piece, kind)
-      if (one.verdict === 'block') return one
+    for (const piece of getPieces(text)) {
+      const verdict = byRules(piece, kind)
+      if (verdict.verdict === 'block') return verdict
       yield piece.length
       const other = yield* variantSteps(piece, kind, 0)
       if (other.verdict === 'block') return other
@@ -98,11 +103,11 @@ export function createTextModerator(options: {
   /** Judges the variants of a piece: those up to `longestRead` characters by all layers, the others by rules and hosts. */
   function* variantSteps(piece: string, kind: Kind, longestRead: number): Steps {
     let verdict: Verdict = allowVerdict
-    for (const reading of deobfuscatedVariants(piece)) {
-      const one = reading.length <= longestRead ? read(reading, kind) : byRules(reading, kind)
-      if (one.verdict === 'block') return one
-      verdict = louder(verdict, one)
-      yield reading.length
+    for (const scan of deobfuscatedVariants(piece)) {
+      const item = scan.length <= longestRead ? read(scan, kind) : byRules(scan, kind)
+      if (item.verdict === 'block') return item
+      verdict = louder(verdict, item)
+      yield scan.length
     }
     return verdict
   }
@@ -125,15 +130,15 @@ export function createTextModerator(options: {
 
   /** Judges an output in the history of a conversation. */
   function* outputSteps(text: string): Steps {
-    for (const piece of piecesOf(text)) {
-      const one = options.answer(piece)
-      if (one.verdict === 'block') return one
+    for (const piece of getPieces(text)) {
+      const answer = options.answer(piece)
+      if (answer.verdict === 'block') return answer
       yield piece.length
     }
     return allowVerdict
   }
 
-  const brokenBy = (text: string, kind: Kind): SafetyRule | null =>
+  const brokenBy = (text: string, kind: Kind): ModerationRule | null =>
     kind === 'data' ? firstBrokenByData(dataRules, text) : findBlockingRule(rules, text)
 
   const byRules = (text: string, kind: Kind): Verdict => {
@@ -143,24 +148,24 @@ export function createTextModerator(options: {
   }
 
   function* embeddedSteps(text: string): Steps {
-    for (const piece of piecesOf(text))
-      for (const reading of [piece, ...deobfuscatedVariants(piece)]) {
-        const rule = brokenBy(reading, 'data')
+    for (const piece of getPieces(text))
+      for (const scan of [piece, ...deobfuscatedVariants(piece)]) {
+        const rule = brokenBy(scan, 'data')
         if (rule !== null) return blockVerdict('patterns', rule.category, 0, rule)
-        yield reading.length
+        yield scan.length
       }
     return allowVerdict
   }
 
   /** Judges one message without the turns around it, which `joinedTurns` covers. */
   function* messageSteps(message: Message): Steps {
-    const score = known.scoreOf(message)
+    const score = known.findScore(message)
     if (score !== null) return { ...allowVerdict, score }
     let verdict: Verdict = allowVerdict
     for (const text of messageTexts(withReadArguments(message))) {
-      const one = yield* message.role === 'assistant' ? outputSteps(text) : textSteps(text, kindOf(message))
-      if (one.verdict === 'block') return one
-      verdict = louder(verdict, one)
+      const item = yield* message.role === 'assistant' ? outputSteps(text) : textSteps(text, getKind(message))
+      if (item.verdict === 'block') return item
+      verdict = louder(verdict, item)
     }
     // Names and IDs have no topic, so the classifier does not read them.
     const named = yield* ruleSteps(messageNames(message).join('\n'), 'data')
@@ -170,34 +175,34 @@ export function createTextModerator(options: {
   }
 
   function* definitionSteps(definition: PromptDefinition): Steps {
-    if (known.scoreOf(definition) !== null) return allowVerdict
+    if (known.findScore(definition) !== null) return allowVerdict
     for (const text of definition.texts) {
-      const one = yield* definition.kind === 'data' ? textSteps(text, 'data') : ruleSteps(text, 'prompt')
-      if (one.verdict === 'block') return one
+      const verdict = yield* definition.kind === 'data' ? textSteps(text, 'data') : ruleSteps(text, 'prompt')
+      if (verdict.verdict === 'block') return verdict
     }
     known.keep(definition, allowVerdict.score)
     return allowVerdict
   }
 
   return {
-    text: text => resultOf(textSteps(text, 'prompt')),
-    data: text => resultOf(textSteps(text, 'data')),
-    definition: definition => resultOf(definitionSteps(definition)),
+    text: text => getResult(textSteps(text, 'prompt')),
+    data: text => getResult(textSteps(text, 'data')),
+    definition: definition => getResult(definitionSteps(definition)),
     steps: part => (part.role === 'definition' ? definitionSteps(part) : messageSteps(part)),
     embedded: embeddedSteps,
     messages(messages) {
       let verdict: Verdict = allowVerdict
       for (const message of messages) {
-        const one = resultOf(messageSteps(message))
-        if (one.verdict === 'block') return one
-        verdict = louder(verdict, one)
+        const result = getResult(messageSteps(message))
+        if (result.verdict === 'block') return result
+        verdict = louder(verdict, result)
       }
       for (const text of joinedTurns(messages)) {
         const turns = { role: 'turns', text } as const
-        if (known.scoreOf(turns) !== null) continue
-        const one = read(text, 'prompt')
-        if (one.verdict === 'block') return one
-        known.keep(turns, one.score)
+        if (known.findScore(turns) !== null) continue
+        const item = read(text, 'prompt')
+        if (item.verdict === 'block') return item
+        known.keep(turns, item.score)
       }
       return verdict
     },
@@ -205,7 +210,7 @@ export function createTextModerator(options: {
 }
 
 /** Runs all steps at once. */
-export function resultOf<Result>(steps: Generator<number, Result, void>): Result {
+export function getResult<Result>(steps: Generator<number, Result, void>): Result {
   let step = steps.next()
   while (step.done !== true) step = steps.next()
   return step.value
@@ -216,7 +221,7 @@ const longestReread = 1_000
 /** Whether a text is a user's request or read by the model. */
 type Kind = 'prompt' | 'data'
 
-function kindOf({ role }: Message): Kind {
+function getKind({ role }: Message): Kind {
   return role === 'tool' ? 'data' : 'prompt'
 }
 
@@ -224,10 +229,10 @@ export const allowVerdict: Verdict = { verdict: 'allow', layer: null, category: 
 
 /** Returns a blocking verdict; `score` is the classifier's, 0–1. */
 export function blockVerdict(
-  layer: SafetyLayer,
+  layer: ModerationLayer,
   category: string,
   score: number,
-  rule: SafetyRule | null = null,
+  rule: ModerationRule | null = null,
 ): Verdict {
   return { verdict: 'block', layer, category, score, rule: rule === null ? null : `${rule.id}: ${rule.reason}` }
 }
@@ -255,6 +260,6 @@ function withReadArguments(message: Message): Message {
   return { ...message, toolCalls }
 }
 
-function louder(one: Verdict, other: Verdict): Verdict {
-  return other.score > one.score ? other : one
+function louder(verdict: Verdict, other: Verdict): Verdict {
+  return other.score > verdict.score ? other : verdict
 }

@@ -17,19 +17,19 @@ export const politenessPhrases: readonly string[] = file.politeness
 type Entry = string | readonly Place[]
 type Place = '{addressed}' | readonly Entry[]
 
-export const overridePatterns = patternsOf(Object.values(file.overrides).flat() as readonly Entry[])
+export const overridePatterns = getPatterns(Object.values(file.overrides).flat() as readonly Entry[])
 
 /** Instructions that may retract the user's own words. They are allowed if a retraction follows. */
-export const allowedOverrides = patternsOf(file.allowed as readonly Entry[])
+export const allowedOverrides = getPatterns(file.allowed as readonly Entry[])
 
 /** Phrases of users who retract something of their own. */
 export const retractionPatterns: readonly string[] = file.retractions
 
-function patternsOf(entries: readonly Entry[]): readonly string[] {
+function getPatterns(entries: readonly Entry[]): readonly string[] {
   return entries.flatMap(entry =>
     typeof entry === 'string'
       ? [withWords(entry, file.words)]
-      : ways(...entry.map(place => patternsOf(place === '{addressed}' ? file.addressed : place))),
+      : ways(...entry.map(place => getPatterns(place === '{addressed}' ? file.addressed : place))),
   )
 }
 
@@ -37,7 +37,7 @@ function patternsOf(entries: readonly Entry[]): readonly string[] {
 function ways(...places: readonly (readonly string[])[]): readonly string[] {
   return places
     .reduce<readonly string[]>(
-      (heads, place) => heads.flatMap(head => optional(place).map(one => `${head} ${one}`)),
+      (heads, place) => heads.flatMap(head => optional(place).map(text => `${head} ${text}`)),
       [''],
     )
     .map(way => way.replace(/ +/g, ' ').trim())
@@ -46,6 +46,6 @@ function ways(...places: readonly (readonly string[])[]): readonly string[] {
 /** An optional single word is one combination, not two. */
 function optional(place: readonly string[]): readonly string[] {
   const [first, ...others] = place
-  const word = others.find(one => !one.includes(' ') && !one.startsWith('?'))
-  return first === '' && word !== undefined ? [`?${word}`, ...others.filter(one => one !== word)] : place
+  const word = others.find(other => !other.includes(' ') && !other.startsWith('?'))
+  return first === '' && word !== undefined ? [`?${word}`, ...others.filter(other => other !== word)] : place
 }

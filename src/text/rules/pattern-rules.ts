@@ -10,7 +10,7 @@ import file from './pattern-rules.json'
 import { compilePatterns, type PatternSet, scan, withWords } from './patterns.ts'
 import { compileOpenings, type PrefixPatterns } from './prefix-patterns.ts'
 
-const safetyCategories = [
+const moderationCategories = [
   'jailbreak',
   'prompt_injection',
   'weapons',
@@ -29,9 +29,9 @@ const safetyCategories = [
   'secrets',
   'malicious_url',
 ] as const
-export type SafetyCategory = (typeof safetyCategories)[number]
+export type ModerationCategory = (typeof moderationCategories)[number]
 
-export type SafetyRule = {
+export type ModerationRule = {
   /** Stable, because logs and operators' exceptions refer to it. */
   readonly id: string
   readonly category: string
@@ -46,17 +46,17 @@ export type SafetyRule = {
   readonly expressions?: readonly string[]
 }
 
-export type SafetyRules = {
-  readonly rules: readonly SafetyRule[]
+export type ModerationRules = {
+  readonly rules: readonly ModerationRule[]
   readonly set: PatternSet
   readonly ruleOf: Uint16Array
-  readonly openings: PrefixPatterns<SafetyRule>
+  readonly openings: PrefixPatterns<ModerationRule>
   /** Expressions of all rules with the rule of each; null = there are none. */
-  readonly expressions: { readonly set: ExpressionSet; readonly owners: readonly SafetyRule[] } | null
+  readonly expressions: { readonly set: ExpressionSet; readonly owners: readonly ModerationRule[] } | null
 }
 
 /** Compiles a rule table. Throws a TypeError for a pattern without a word or an expression that is rejected. */
-export function compileRules(rules: readonly SafetyRule[]): SafetyRules {
+export function compileRules(rules: readonly ModerationRule[]): ModerationRules {
   return {
     rules,
     set: compilePatterns(rules.flatMap(rule => rule.patterns)),
@@ -66,19 +66,19 @@ export function compileRules(rules: readonly SafetyRule[]): SafetyRules {
         rule.openings === undefined ? [] : [{ of: rule, patterns: rule.openings, unless: rule.unless ?? [] }],
       ),
     ),
-    expressions: expressionsOf(rules.flatMap(rule => (rule.expressions ?? []).map(source => ({ rule, source })))),
+    expressions: findExpressions(rules.flatMap(rule => (rule.expressions ?? []).map(source => ({ rule, source })))),
   }
 }
 
-function expressionsOf(
-  all: readonly { readonly rule: SafetyRule; readonly source: string }[],
-): SafetyRules['expressions'] {
+function findExpressions(
+  all: readonly { readonly rule: ModerationRule; readonly source: string }[],
+): ModerationRules['expressions'] {
   if (all.length === 0) return null
   return { set: compileExpressions(all.map(({ source }) => source)), owners: all.map(({ rule }) => rule) }
 }
 
 /** Returns the first rule that a text violates; null = none. */
-export function findBlockingRule(compiled: SafetyRules, text: string): SafetyRule | null {
+export function findBlockingRule(compiled: ModerationRules, text: string): ModerationRule | null {
   let broken = compiled.openings.of(text) ?? lineBroken(compiled, text)
   if (broken !== null) return broken
   scan(compiled.set, text, pattern => {
@@ -92,7 +92,7 @@ export function findBlockingRule(compiled: SafetyRules, text: string): SafetyRul
  * Pasted text can contain instructions at the start of any line. Openings that may retract the user's own words count
  * only at the start of the text.
  */
-function lineBroken({ openings }: SafetyRules, text: string): SafetyRule | null {
+function lineBroken({ openings }: ModerationRules, text: string): ModerationRule | null {
   let lines = 0
   for (let at = text.indexOf('\n'); at !== -1 && lines < mostLines; at = text.indexOf('\n', at + 1), lines++) {
     if (text.charCodeAt(at + 1) <= space) continue
@@ -106,7 +106,7 @@ const space = 32
 const mostLines = 4_096
 
 /** Returns the first rule with a matching expression. */
-export function findMatchingRule({ expressions }: SafetyRules, text: string): SafetyRule | null {
+export function findMatchingRule({ expressions }: ModerationRules, text: string): ModerationRule | null {
   const [first] = expressions?.set.match(text) ?? []
   return first === undefined ? null : (expressions?.owners[first] ?? null)
 }
@@ -115,9 +115,9 @@ export function findMatchingRule({ expressions }: SafetyRules, text: string): Sa
  * Returns the rules for text that the model reads: the operator's own rules and those against embedded instructions.
  * Anything else in such text is not a request.
  */
-export function rulesForData(own: readonly SafetyRule[]): readonly SafetyRule[] {
-  const ordering: readonly string[] = ['jailbreak', 'prompt_injection'] satisfies SafetyCategory[]
-  return [...own, ...safetyRules.filter(({ category }) => ordering.includes(category)), orderInData]
+export function rulesForData(own: readonly ModerationRule[]): readonly ModerationRule[] {
+  const ordering: readonly string[] = ['jailbreak', 'prompt_injection'] satisfies ModerationCategory[]
+  return [...own, ...moderationRules.filter(({ category }) => ordering.includes(category)), orderInData]
 }
 
 /**
@@ -129,7 +129,7 @@ const orderPatterns = Object.values(dataOrders.patterns)
   .flat()
   .map(pattern => withWords(pattern, dataOrders.words))
 
-const orderInData: SafetyRule = {
+const orderInData: ModerationRule = {
   id: 'order-in-data',
   category: 'prompt_injection',
   reason: 'Gives orders to the model within what it is to read.',
@@ -143,7 +143,7 @@ const orderInData: SafetyRule = {
 const beginnings = /(?:[\n\r.!?>\])*#|;:]|-->|[。！？।؟：]) *(?=[^\s.!?>\])*#|;:。！？।؟："“„«「『'-])/g
 
 /** Returns the start positions of sentences and lines, including 0. Linear. */
-function beginningsOf(text: string): readonly number[] {
+function getBeginnings(text: string): readonly number[] {
   const places = [0]
   for (const { index, 0: mark } of text.matchAll(beginnings)) {
     if (places.length === mostBeginnings) break
@@ -155,8 +155,8 @@ function beginningsOf(text: string): readonly number[] {
 const mostBeginnings = 4_096
 
 /** Returns the first rule that such a text violates. An instruction may open any of its sentences. */
-export function firstBrokenByData(compiled: SafetyRules, text: string): SafetyRule | null {
-  for (const from of beginningsOf(text)) {
+export function firstBrokenByData(compiled: ModerationRules, text: string): ModerationRule | null {
+  for (const from of getBeginnings(text)) {
     const broken = compiled.openings.at(text, from, longestOpening)
     if (broken !== null) return broken
   }
@@ -166,12 +166,12 @@ export function firstBrokenByData(compiled: SafetyRules, text: string): SafetyRu
 /** In UTF-16 units: bounds the work for a text that consists of many sentence starts. */
 const longestOpening = 600
 
-const openings: Readonly<Record<string, Pick<SafetyRule, 'openings' | 'unless'>>> = {
+const openings: Readonly<Record<string, Pick<ModerationRule, 'openings' | 'unless'>>> = {
   'override-at-once': { openings: overridePatterns },
   'override-earlier': { openings: allowedOverrides, unless: retractionPatterns },
 }
 
-export const safetyRules: readonly SafetyRule[] = file.rules.map(rule => ({
+export const moderationRules: readonly ModerationRule[] = file.rules.map(rule => ({
   ...rule,
   patterns: rule.patterns.map(pattern => withWords(pattern, file.words)),
   ...openings[rule.id],

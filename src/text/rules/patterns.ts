@@ -58,7 +58,7 @@ export function compilePatterns(sources: readonly string[], place: 'anywhere' | 
   const isOpening = place === 'opening'
   const completes: number[] = isOpening ? [-1] : []
   const known = new Map<string, Place['choices']>()
-  const choicesOf = (part: string) => {
+  const getChoices = (part: string) => {
     const choices = known.get(part) ?? part.split('|').map(wordHashes)
     known.set(part, choices)
     return choices
@@ -66,18 +66,18 @@ export function compilePatterns(sources: readonly string[], place: 'anywhere' | 
   const stepsOf = new Map<number, Step[]>()
   /** Patterns with a common prefix share its states, so that one word advances all of them at once. */
   const shared = new Map<string, number>()
-  const step = (hash: number, one: Step) => {
+  const step = (hash: number, item: Step) => {
     const steps = stepsOf.get(hash)
-    if (steps === undefined) stepsOf.set(hash, [one])
-    else steps.push(one)
+    if (steps === undefined) stepsOf.set(hash, [item])
+    else steps.push(item)
   }
   for (const [pattern, source] of sources.entries()) {
-    const problem = problemOf(source, choicesOf)
+    const problem = findProblem(source, getChoices)
     if (problem !== null) throw new TypeError(`the pattern "${source}" ${problem}`)
     let last = isOpening ? 0 : -1
     /** States from which the next place can be reached: several after optional places. */
     let before = [last]
-    const places = placesOf(source, isOpening, choicesOf)
+    const places = getPlaces(source, isOpening, getChoices)
     for (const [index, { choices, reach, isOptional, text }] of places.entries()) {
       const beginning = `${before.join(' ')} ${reach} ${text}`
       const state = index < places.length - 1 ? shared.get(beginning) : undefined
@@ -105,7 +105,7 @@ export function compilePatterns(sources: readonly string[], place: 'anywhere' | 
     completes[last] = pattern
   }
   if (stepsOf.size > mostWords) throw new TypeError(`the patterns have more than ${mostWords} different words`)
-  const steps = [...stepsOf.values()].flatMap(list => list.sort((one, other) => other.to - one.to))
+  const steps = [...stepsOf.values()].flatMap(list => list.sort((item, other) => other.to - item.to))
   const reachFrom = new Uint8Array(completes.length)
   const lastReach = new Uint8Array(completes.length)
   for (const { from, reach, to } of steps) {
@@ -145,7 +145,7 @@ type Step = { readonly from: number; readonly reach: number; readonly to: number
 const mostWords = 65_535
 
 /** Returns the problem of a pattern; null = none. */
-function problemOf(source: string, choicesOf: (part: string) => Place['choices']): string | null {
+function findProblem(source: string, getChoices: (part: string) => Place['choices']): string | null {
   let hasWord = false
   for (const part of source.split(' ')) {
     if (part.startsWith('~')) {
@@ -155,7 +155,7 @@ function problemOf(source: string, choicesOf: (part: string) => Place['choices']
       hasWord = false
       continue
     }
-    if (choicesOf(part).some(hashes => hashes.length === 0))
+    if (getChoices(part).some(hashes => hashes.length === 0))
       return 'has a place or a choice without a word: one blank stands between places, one | between choices'
     hasWord = true
   }
@@ -190,7 +190,11 @@ type Place = {
   readonly text: string
 }
 
-function placesOf(source: string, isOpening: boolean, choicesOf: (part: string) => Place['choices']): readonly Place[] {
+function getPlaces(
+  source: string,
+  isOpening: boolean,
+  getChoices: (part: string) => Place['choices'],
+): readonly Place[] {
   const places: Place[] = []
   let reach = 1
   for (const part of source.split(' ')) {
@@ -199,7 +203,7 @@ function placesOf(source: string, isOpening: boolean, choicesOf: (part: string) 
       continue
     }
     const isOptional = isOpening && part.startsWith('?')
-    places.push({ choices: choicesOf(part), reach, isOptional, text: part })
+    places.push({ choices: getChoices(part), reach, isOptional, text: part })
     reach = 1
   }
   return places
@@ -209,9 +213,9 @@ function placesOf(source: string, isOpening: boolean, choicesOf: (part: string) 
 function prefixHashes(place: string): number[] {
   return place.split('|').flatMap(choice =>
     Array.from(choice, (_, end) => {
-      const reading = createWordScan()
-      scanWords(reading, choice.slice(0, end + 1), everyWord, () => true)
-      return reading.hash
+      const textScan = createWordScan()
+      scanWords(textScan, choice.slice(0, end + 1), everyWord, () => true)
+      return textScan.hash
     }),
   )
 }
@@ -219,13 +223,13 @@ function prefixHashes(place: string): number[] {
 /** Returns the word hashes of a text. */
 export function wordHashes(text: string): number[] {
   const hashes: number[] = []
-  const reading = createWordScan()
+  const textScan = createWordScan()
   const onWords: OnWords = count => {
     hashes.push(...wordMatches.hash.subarray(0, count))
     return true
   }
-  scanWords(reading, text, everyWord, onWords)
-  endWord(reading, everyWord, onWords)
+  scanWords(textScan, text, everyWord, onWords)
+  endWord(textScan, everyWord, onWords)
   return hashes
 }
 
@@ -235,10 +239,10 @@ export function wordHashes(text: string): number[] {
  */
 export function scan(set: PatternSet, text: string, onMatch: (pattern: number, position: number) => boolean): void {
   const { scratch } = set
-  const reading = createWordScan()
+  const textScan = createWordScan()
   const onWords = matcher(set, scratch.reached, scratch.base, onMatch)
-  if (scanWords(reading, text, set.sieve, onWords)) endWord(reading, set.sieve, onWords)
-  scratch.base += reading.words + beyondReach
+  if (scanWords(textScan, text, set.sieve, onWords)) endWord(textScan, set.sieve, onWords)
+  scratch.base += textScan.words + beyondReach
   if (scratch.base < lastBase) return
   scratch.reached.fill(0)
   scratch.base = beyondReach
@@ -265,7 +269,7 @@ export type RunningScan = {
 /** Starts a running scan for patterns that count anywhere. */
 export function startScan(set: PatternSet): RunningScan {
   const { completes, lastReach, lastPrefixes, hasSingle } = set
-  const reading = createWordScan()
+  const textScan = createWordScan()
   /** Index of the last word at which some pattern can be completed. */
   let waitsUntil = hasSingle ? Number.POSITIVE_INFINITY : -1
   /** Start of the word being reported; −1 = none. */
@@ -283,16 +287,16 @@ export function startScan(set: PatternSet): RunningScan {
   return {
     push(text, onFound) {
       report = onFound
-      scanWords(reading, text, set.sieve, step)
+      scanWords(textScan, text, set.sieve, step)
     },
     end(onFound) {
       report = onFound
-      endWord(reading, set.sieve, step)
+      endWord(textScan, set.sieve, step)
     },
     mayCompleteAt() {
       if (reported !== -1) return reported
-      const isOpen = reading.hash !== noWord && reading.words <= waitsUntil && lastPrefixes.has(reading.hash)
-      return isOpen ? reading.start : Number.POSITIVE_INFINITY
+      const isOpen = textScan.hash !== noWord && textScan.words <= waitsUntil && lastPrefixes.has(textScan.hash)
+      return isOpen ? textScan.start : Number.POSITIVE_INFINITY
     },
   }
 }

@@ -26,7 +26,7 @@ export function compileOpenings<Owner>(
     openings.flatMap(({ patterns }) => patterns),
     'opening',
   )
-  const firstWords = firstWordsOf(set)
+  const firstWords = getFirstWords(set)
   const passedOver = new Set(politenessPhrases.flatMap(wordHashes))
   /** Skips the expensive matching for nearly all texts. */
   const mayBegin = new Uint8Array(sieveSize)
@@ -35,7 +35,7 @@ export function compileOpenings<Owner>(
   /** The first word within reach decides: behind a text's many starts a word may be far away, or missing. */
   const mayOpen = (text: string, from: number, to: number) =>
     mayBegin[wordFrom(text, from, to).hash & (sieveSize - 1)] !== 0
-  const ownerOf = (text: string): Owner | null => {
+  const findOwner = (text: string): Owner | null => {
     let from = 0
     let word = wordFrom(text, from)
     while (passedOver.has(word.hash)) {
@@ -46,8 +46,8 @@ export function compileOpenings<Owner>(
     const walk = startWalk(set)
     let owner: Owner | null = null
     const onMatch = (pattern: number) => {
-      const one = owners[pattern]
-      if (one !== undefined && !isIn(one.excuses, text.slice(from, from + mostExcuse))) owner ??= one.of
+      const item = owners[pattern]
+      if (item !== undefined && !isIn(item.excuses, text.slice(from, from + mostExcuse))) owner ??= item.of
     }
     walk.step(word.hash, onMatch)
     while (owner === null && word.hash !== noWord && walk.isOpen()) {
@@ -59,13 +59,13 @@ export function compileOpenings<Owner>(
     return owner === null || quoted.test(text.slice(from, from + mostExcuse)) ? null : owner
   }
   return {
-    of: text => (mayOpen(text, 0, text.length) ? ownerOf(text) : null),
+    of: text => (mayOpen(text, 0, text.length) ? findOwner(text) : null),
     // Slicing a text at each line would take longer than reading the first words.
-    at: (text, from, most) => (mayOpen(text, from, from + most) ? ownerOf(text.slice(from, from + most)) : null),
+    at: (text, from, most) => (mayOpen(text, from, from + most) ? findOwner(text.slice(from, from + most)) : null),
   }
 }
 
-function firstWordsOf({ words, steps }: PatternSet): ReadonlySet<number> {
+function getFirstWords({ words, steps }: PatternSet): ReadonlySet<number> {
   const first = new Set<number>()
   for (const [word, hash] of words.hash.entries())
     if (steps.from.subarray(words.from[word], words.from[word + 1]).includes(0)) first.add(hash)
@@ -88,14 +88,14 @@ function startWalk({ sieve, words, steps, completes, reachFrom }: PatternSet) {
   /** The last word at which a pattern may continue. */
   let open = 1
 
-  const wordOf = (hash: number): number => {
+  const getWord = (hash: number): number => {
     let word = sieve[hash & (sieveSize - 1)] ?? 0
     while (word !== 0 && words.hash[word] !== hash) word = words.next[word] ?? 0
     return word
   }
 
   const advance = (hash: number, place: number, onMatch: (pattern: number) => void) => {
-    const word = wordOf(hash)
+    const word = getWord(hash)
     const end = word === 0 ? 0 : (words.from[word + 1] ?? 0)
     for (let index = words.from[word] ?? 0; index < end; index++) {
       const before = reached.get(steps.from[index] ?? 0)

@@ -36,11 +36,11 @@ function draw(): number {
  * texts. Linear: a text of 2 MB is scanned in full, and about `readInFull` characters are looked up.
  */
 export function measureText(text: string, readInFull: number): TokenEstimate {
-  const units = unitsOf(text)
+  const units = getUnits(text)
   const { length } = text
-  const one = Math.max(1, Math.ceil(length / readInFull))
+  const max = Math.max(1, Math.ceil(length / readInFull))
   // A piece is counted if its random number is below this.
-  const chance = Math.floor(0x1_0000_0000 / one)
+  const chance = Math.floor(0x1_0000_0000 / max)
   const words = vocabulary()
   const counted: TokenCounts = { own: 0, elsewhere: 0 }
   let cuts = 0
@@ -55,18 +55,18 @@ export function measureText(text: string, readInFull: number): TokenEstimate {
     // Do not split a surrogate pair.
     if (end < length && end - from > 1 && ((units[end] ?? 0) & 0xfc00) === 0xdc00) end--
     if (end - from >= longest - 1 && end < length) cuts += hiddenBy(units, end, words.classes)
-    if (one > 1 && draw() >= chance) continue
+    if (max > 1 && draw() >= chance) continue
     countPiece(words, units, from, end, counted)
     own += counted.own
     ownSquares += counted.own * counted.own
     elsewhere += counted.elsewhere
     elsewhereSquares += counted.elsewhere * counted.elsewhere
   }
-  const spread = one * (one - 1)
+  const spread = max * (max - 1)
   return {
-    own: own * one,
+    own: own * max,
     ownVariance: ownSquares * spread,
-    elsewhere: elsewhere * one,
+    elsewhere: elsewhere * max,
     elsewhereVariance: elsewhereSquares * spread,
     cuts,
     bytes: Buffer.byteLength(text),
@@ -91,7 +91,7 @@ const kept = new Uint16Array(1 << 12)
  * Returns the text's UTF-16 code units as a typed array, which is several times faster to read. Valid until the next
  * call.
  */
-function unitsOf(text: string): Uint16Array {
+function getUnits(text: string): Uint16Array {
   const units = text.length <= kept.length ? kept : new Uint16Array(text.length)
   Buffer.from(units.buffer).write(text, 'utf16le')
   return units
@@ -150,11 +150,11 @@ function wordEnd(units: Uint16Array, length: number, from: number, classes: Uint
 }
 
 function contractionLength(units: Uint16Array, length: number, at: number): number {
-  const one = at + 1 < length ? (units[at + 1] ?? 0) | 0x20 : 0
+  const value = at + 1 < length ? (units[at + 1] ?? 0) | 0x20 : 0
   const two = at + 2 < length ? (units[at + 2] ?? 0) | 0x20 : 0
   // s, d, m, t; ll, ve, re.
-  if (one === 0x73 || one === 0x64 || one === 0x6d || one === 0x74) return 2
-  return (one === 0x6c && two === 0x6c) || ((one === 0x76 || one === 0x72) && two === 0x65) ? 3 : 0
+  if (value === 0x73 || value === 0x64 || value === 0x6d || value === 0x74) return 2
+  return (value === 0x6c && two === 0x6c) || ((value === 0x76 || value === 0x72) && two === 0x65) ? 3 : 0
 }
 
 /** Encodes a piece as UTF-8 (unpaired surrogates as U+FFFD) and counts it. */

@@ -68,14 +68,14 @@ const highestImageTokens: Readonly<Record<string, ImageFigures>> = {
 const unknownHighestImage = evenly(16_400)
 
 /** Returns the typical number of tokens of a provider's tokenizer per token of o200k_base. */
-export function factorOf(provider: string): number {
+export function getFactor(provider: string): number {
   return likelyFactor[provider] ?? unknownLikelyFactor
 }
 
 /** Returns the probable token count of a text for models of `provider` (default `openai`). Linear. */
 export function estimateTokens(text: string, provider = 'openai'): number {
   const { own, bytes } = measureText(text, answerReadInFull)
-  return Math.ceil(Math.min(own * factorOf(provider), bytes))
+  return Math.ceil(Math.min(own * getFactor(provider), bytes))
 }
 
 /** The parts of a request that an upstream may count as input. */
@@ -88,34 +88,40 @@ type Weighable = Pick<ChatRequest, 'messages' | 'tools' | 'responseFormat'> &
  * up to 4/3 of it in cl100k_base, the most that a search of 150,000 such texts found. Counts texts, names, IDs, tools,
  * schema, passed-on fields, and each image at maximum size.
  */
-export function estimateInputTokens(ask: Weighable, provider?: string): number {
-  let flat = tokensPerMessage + tokensPerMessage * ask.messages.length + tokensPerTool * ask.tools.length
-  for (const one of weightOf(ask.messages).attachments)
-    flat += one.type === 'image' ? highestImageOf(one.detail, provider) : highestFileOf(one)
-  flat += unreadImages(ask) * highestImageOf(null, provider)
-  if (provider === undefined || provider === 'anthropic') flat += instructionTokens(ask)
-  return highestOf(weightOfAll(ask), provider) + flat
+export function estimateInputTokens(request: Weighable, provider?: string): number {
+  let flat = tokensPerMessage + tokensPerMessage * request.messages.length + tokensPerTool * request.tools.length
+  for (const attachment of getWeight(request.messages).attachments)
+    flat += attachment.type === 'image' ? getHighestImage(attachment.detail, provider) : getHighestFile(attachment)
+  flat += unreadImages(request) * getHighestImage(null, provider)
+  if (provider === undefined || provider === 'anthropic') flat += instructionTokens(request)
+  return getHighest(weightOfAll(request), provider) + flat
 }
 
 /** Returns the probable input tokens of a request, which are billed if the provider reports no count. */
-export function likelyInputTokens(ask: Weighable, provider: string): number {
-  let flat = tokensPerMessage + tokensPerMessage * ask.messages.length + tokensPerTool * ask.tools.length
-  for (const one of weightOf(ask.messages).attachments)
-    flat += one.type === 'image' ? estimateImageTokens(one.detail, provider) : estimateFileTokens(one)
-  flat += unreadImages(ask) * estimateImageTokens(null, provider)
-  if (provider === 'anthropic') flat += instructionTokens(ask)
-  const parts = [weightOf(ask.messages).said, weightOfUnread(ask), weightOfTools(ask.tools), weightOfFormat(ask)]
-  const { own, bytes } = parts.reduce(sumOf)
-  return Math.ceil(Math.min(own * factorOf(provider), bytes)) + flat
+export function likelyInputTokens(request: Weighable, provider: string): number {
+  let flat = tokensPerMessage + tokensPerMessage * request.messages.length + tokensPerTool * request.tools.length
+  for (const attachment of getWeight(request.messages).attachments)
+    flat +=
+      attachment.type === 'image' ? estimateImageTokens(attachment.detail, provider) : estimateFileTokens(attachment)
+  flat += unreadImages(request) * estimateImageTokens(null, provider)
+  if (provider === 'anthropic') flat += instructionTokens(request)
+  const parts = [
+    getWeight(request.messages).said,
+    weightOfUnread(request),
+    weightOfTools(request.tools),
+    weightOfFormat(request),
+  ]
+  const { own, bytes } = parts.reduce(getSum)
+  return Math.ceil(Math.min(own * getFactor(provider), bytes)) + flat
 }
 
 /** Returns how many tokens a provider's models need less than the reservation that is valid for all. */
-export function tokensSpared(ask: Weighable, provider: string): number {
-  return Math.max(0, estimateInputTokens(ask) - estimateInputTokens(ask, provider))
+export function tokensSpared(request: Weighable, provider: string): number {
+  return Math.max(0, estimateInputTokens(request) - estimateInputTokens(request, provider))
 }
 
 /** Returns the upper bound of a measure: for OpenAI its own tokenizer's count, for others the documented rule. */
-function highestOf(measure: TokenEstimate, provider: string | undefined): number {
+function getHighest(measure: TokenEstimate, provider: string | undefined): number {
   const own = (measure.own + measure.cuts + deviations * Math.sqrt(measure.ownVariance)) * roughness
   if (provider === 'openai') return Math.ceil(Math.min(own, measure.bytes))
   const elsewhere =
@@ -137,20 +143,20 @@ export function estimateImageTokens(detail: ImagePart['detail'], provider?: stri
   return (likelyImageTokens[provider ?? ''] ?? unknownLikelyImage)[detail ?? 'auto']
 }
 
-function highestImageOf(detail: ImagePart['detail'], provider?: string): number {
+function getHighestImage(detail: ImagePart['detail'], provider?: string): number {
   return (highestImageTokens[provider ?? ''] ?? unknownHighestImage)[detail ?? 'auto']
 }
 
 const nothing: TokenEstimate = { own: 0, ownVariance: 0, elsewhere: 0, elsewhereVariance: 0, cuts: 0, bytes: 0 }
 
-function sumOf(one: TokenEstimate, other: TokenEstimate): TokenEstimate {
+function getSum(item: TokenEstimate, other: TokenEstimate): TokenEstimate {
   return {
-    own: one.own + other.own,
-    ownVariance: one.ownVariance + other.ownVariance,
-    elsewhere: one.elsewhere + other.elsewhere,
-    elsewhereVariance: one.elsewhereVariance + other.elsewhereVariance,
-    cuts: one.cuts + other.cuts,
-    bytes: one.bytes + other.bytes,
+    own: item.own + other.own,
+    ownVariance: item.ownVariance + other.ownVariance,
+    elsewhere: item.elsewhere + other.elsewhere,
+    elsewhereVariance: item.elsewhereVariance + other.elsewhereVariance,
+    cuts: item.cuts + other.cuts,
+    bytes: item.bytes + other.bytes,
   }
 }
 
@@ -159,7 +165,7 @@ function weigh(texts: readonly string[], flat = 0): TokenEstimate {
   let sum = flat === 0 ? nothing : { ...nothing, own: flat, elsewhere: flat, bytes: flat }
   for (const text of texts) {
     const measure = measureText(text, readInFull)
-    sum = sum === nothing ? measure : sumOf(sum, measure)
+    sum = sum === nothing ? measure : getSum(sum, measure)
   }
   return sum
 }
@@ -176,26 +182,26 @@ type Weight = {
 const weights = new WeakMap<readonly Message[], Weight>()
 const toolWeights = new WeakMap<readonly Tool[], TokenEstimate>()
 
-function weightOf(messages: readonly Message[]): Weight {
+function getWeight(messages: readonly Message[]): Weight {
   let weight = weights.get(messages)
   if (weight === undefined) {
     const said = weigh(messages.flatMap(messageTexts), callsIn(messages))
     const beside = weigh(messages.flatMap(messageNames))
-    weight = { said, all: beside === nothing ? said : sumOf(said, beside), attachments: attachmentsOf(messages) }
+    weight = { said, all: beside === nothing ? said : getSum(said, beside), attachments: getAttachments(messages) }
     weights.set(messages, weight)
   }
   return weight
 }
 
 /** Cached for requests of only messages, since it is used several times per request. */
-function weightOfAll(ask: Weighable): TokenEstimate {
-  let { all } = weightOf(ask.messages)
-  for (const beside of [weightOfUnread(ask), weightOfTools(ask.tools), weightOfRest(ask)])
-    if (beside !== nothing) all = sumOf(all, beside)
+function weightOfAll(request: Weighable): TokenEstimate {
+  let { all } = getWeight(request.messages)
+  for (const beside of [weightOfUnread(request), weightOfTools(request.tools), weightOfRest(request)])
+    if (beside !== nothing) all = getSum(all, beside)
   return all
 }
 
-function attachmentsOf(messages: readonly Message[]): Weight['attachments'] {
+function getAttachments(messages: readonly Message[]): Weight['attachments'] {
   const attachments: (ImagePart | FilePart)[] = []
   for (const message of messages)
     if (message.role === 'user') for (const part of message.content) if (part.type !== 'text') attachments.push(part)
@@ -211,7 +217,7 @@ function weightOfUnread({ source }: Weighable): TokenEstimate {
 /** Returns an upper bound of the tokens of those parts that a provider may read as input, but usually does not. */
 export function estimateOpaqueTokens({ source }: Pick<ChatRequest, 'source'>, provider?: string): number {
   const parts = (source?.unread ?? []).filter(({ kind }) => !isInput(kind))
-  return parts.length === 0 ? 0 : highestOf(weighParts(parts), provider)
+  return parts.length === 0 ? 0 : getHighest(weighParts(parts), provider)
 }
 
 function isInput(kind: PromptDefinition['kind']): boolean {
@@ -230,11 +236,14 @@ function weighParts(parts: readonly PromptDefinition[]): TokenEstimate {
       }
       return weight
     })
-    .reduce(sumOf, nothing)
+    .reduce(getSum, nothing)
 }
 
 function callsIn(messages: readonly Message[]): number {
-  return messages.reduce((sum, one) => sum + (one.role === 'assistant' ? one.toolCalls.length * tokensPerTool : 0), 0)
+  return messages.reduce(
+    (sum, message) => sum + (message.role === 'assistant' ? message.toolCalls.length * tokensPerTool : 0),
+    0,
+  )
 }
 
 /** Providers charge a page as its text plus an image: at most about 4,600 tokens. They accept about 100 pages. */
@@ -249,7 +258,7 @@ function estimateFileTokens({ url }: FilePart): number {
   return Math.min(Math.max(Math.ceil(url.length / charactersPerFileToken), fileTokens.least), fileTokens.most)
 }
 
-function highestFileOf(file: FilePart): number {
+function getHighestFile(file: FilePart): number {
   return Math.min(estimateFileTokens(file) * highestFileFactor, fileTokens.most)
 }
 
@@ -258,8 +267,8 @@ function weightOfTools(tools: readonly Tool[]): TokenEstimate {
   let weight = toolWeights.get(tools)
   if (weight === undefined) {
     weight = tools
-      .map(tool => sumOf(weigh([tool.name, tool.description ?? '']), weighJson(tool.parameters)))
-      .reduce(sumOf, nothing)
+      .map(tool => getSum(weigh([tool.name, tool.description ?? '']), weighJson(tool.parameters)))
+      .reduce(getSum, nothing)
     toolWeights.set(tools, weight)
   }
   return weight
@@ -267,13 +276,13 @@ function weightOfTools(tools: readonly Tool[]): TokenEstimate {
 
 function weightOfFormat({ responseFormat }: Weighable): TokenEstimate {
   if (responseFormat.type !== 'json_schema') return nothing
-  return sumOf(weigh([responseFormat.name, responseFormat.description ?? '']), weighJson(responseFormat.schema))
+  return getSum(weigh([responseFormat.name, responseFormat.description ?? '']), weighJson(responseFormat.schema))
 }
 
-function weightOfRest(ask: Weighable): TokenEstimate {
-  const { extras } = ask
+function weightOfRest(request: Weighable): TokenEstimate {
+  const { extras } = request
   const hasExtras = extras !== undefined && Object.keys(extras).length > 0
-  return hasExtras ? sumOf(weightOfFormat(ask), weighJson(extras)) : weightOfFormat(ask)
+  return hasExtras ? getSum(weightOfFormat(request), weighJson(extras)) : weightOfFormat(request)
 }
 
 /**

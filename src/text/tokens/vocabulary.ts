@@ -147,7 +147,7 @@ function load(): Vocabulary {
     }
   }
 
-  const countAnew = (length: number, hash: number, into: TokenCounts): void => {
+  const countPieces = (length: number, hash: number, into: TokenCounts): void => {
     const whole = find(0, length, hash)
     if (whole === none) {
       encode(length, into)
@@ -164,7 +164,7 @@ function load(): Vocabulary {
     scratch,
     classes: unpacked(file.classes),
     count(length, hash, into) {
-      if (length > recentSlotBytes - recentHead) return countAnew(length, hash, into)
+      if (length > recentSlotBytes - recentHead) return countPieces(length, hash, into)
       const slot = (hash ^ (hash >>> 16)) & (recentSlots - 1)
       const start = slot * recentSlotBytes
       if (recentHashes[slot] === hash && recentBytes[start] === length) {
@@ -177,7 +177,7 @@ function load(): Vocabulary {
           return
         }
       }
-      countAnew(length, hash, into)
+      countPieces(length, hash, into)
       recentHashes[slot] = hash
       recentBytes[start] = length
       recentBytes[start + 1] = into.own

@@ -17,7 +17,7 @@ const ratioFromBytes = 128 << 10
  */
 export function readPageBody(response: IncomingMessage, signal: AbortSignal): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-  const decoder = decoderOf(response.headers['content-encoding'])
+  const decoder = findDecoder(response.headers['content-encoding'])
   if (decoder === undefined) return refused(response, 'unsupported encoding')
   if (Number(response.headers['content-length'] ?? 0) > maximumWireBytes) return refused(response, 'too large')
 
@@ -61,7 +61,7 @@ export function readPageBody(response: IncomingMessage, signal: AbortSignal): Pr
 }
 
 /** Null = not encoded; undefined = an unsupported encoding. */
-function decoderOf(coding = 'identity'): Transform | null | undefined {
+function findDecoder(coding = 'identity'): Transform | null | undefined {
   switch (coding.trim().toLowerCase()) {
     case '':
     case 'identity':

@@ -25,14 +25,14 @@ const kinds: Readonly<Record<string, Kind>> = {
 }
 
 /** Returns the kind of a content type; null = not supported. Without a type the bytes decide. */
-export function kindOf(contentType: string | undefined): Kind | null {
+export function findKind(contentType: string | undefined): Kind | null {
   const type = (contentType ?? 'text/html').split(';')[0]?.trim().toLowerCase() ?? ''
   return kinds[type] ?? (/^application\/[\w.-]+\+json$/.test(type) ? 'json' : null)
 }
 
 /** Returns the body as content. Throws `PageFailure` `unreadable` if it cannot be read, whatever its type. */
-export function contentOf(bytes: Uint8Array, contentType: string | undefined): Content {
-  const said = kindOf(contentType)
+export function getContent(bytes: Uint8Array, contentType: string | undefined): Content {
+  const said = findKind(contentType)
   if (said === null) throw new PageFailure('unreadable', 'unsupported content type')
   if (isPdf(bytes, said === 'pdf' ? 1024 : pdfMagic.length)) return { kind: 'pdf', bytes }
   if (said === 'pdf') throw new PageFailure('unreadable', 'declared as PDF, but is not')
@@ -48,10 +48,10 @@ const pdfMagic = Buffer.from('%PDF-')
 
 /** Some PDFs begin with other bytes. They are only accepted with the PDF content type. */
 function isPdf(bytes: Uint8Array, searchedBytes: number): boolean {
-  return headOf(bytes, searchedBytes).includes(pdfMagic)
+  return getHead(bytes, searchedBytes).includes(pdfMagic)
 }
 
-function headOf(bytes: Uint8Array, length: number): Buffer {
+function getHead(bytes: Uint8Array, length: number): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, length))
 }
 
@@ -82,7 +82,7 @@ function decode(bytes: Uint8Array, contentType: string, isHtml: boolean): string
 
 /** Finds `<meta charset=…>` or its `http-equiv` form within the first bytes, as browsers do. */
 function ownWord(bytes: Uint8Array): string | null {
-  const head = headOf(bytes, 2048).toString('latin1')
+  const head = getHead(bytes, 2048).toString('latin1')
   const found = /<meta[^>]{0,200}charset\s*=\s*["']?([\w:.-]{1,40})/i.exec(head)?.[1]
   // A page whose declaration is readable as ASCII is not UTF-16.
   return found === undefined ? null : /^utf-16/i.test(found) ? 'utf-8' : found

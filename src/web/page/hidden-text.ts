@@ -23,7 +23,7 @@ const maximumSelectors = 2_000
 const neverHidden = new Set(['html', 'body', 'main'])
 
 /** Creates a filter without sheets. */
-export function createHiding(): HiddenTextFilter {
+export function createHiddenTextFilter(): HiddenTextFilter {
   const hidden = new Set<string>()
   let knowsCanvas = true
 
@@ -38,14 +38,14 @@ export function createHiding(): HiddenTextFilter {
     if (hidesBy(style, behind)) return true
     if (hidden.size === 0) return false
     if (attributes.id !== undefined && hidden.has(`#${attributes.id}`)) return true
-    return attributes.class?.split(/\s+/).some(one => hidden.has(`.${one}`)) ?? false
+    return attributes.class?.split(/\s+/).some(part => hidden.has(`.${part}`)) ?? false
   }
 
   return {
     learn(sheet) {
       knowsCanvas = false
       for (const rule of topRules(sheet)) {
-        if (!hidesBy(styleOf(rule.declarations), null)) continue
+        if (!hidesBy(getStyle(rule.declarations), null)) continue
         for (const selector of rule.selectors.split(',')) {
           const name = selector.trim()
           // Only selectors of a single class or ID. Others may apply in some contexts only.
@@ -59,8 +59,8 @@ export function createHiding(): HiddenTextFilter {
     },
     look(name, attributes, behind) {
       const isPlain = attributes.style === undefined && attributes.color === undefined
-      const style = isPlain ? plainStyle : styleOf(attributes.style ?? '')
-      const own = backgroundOf(style) ?? (attributes.background === undefined ? plain(attributes.bgcolor) : 'unknown')
+      const style = isPlain ? plainStyle : getStyle(attributes.style ?? '')
+      const own = findBackground(style) ?? (attributes.background === undefined ? plain(attributes.bgcolor) : 'unknown')
       const now = own ?? behind
       const colour = now === 'canvas' ? (knowsCanvas ? white : null) : now === 'unknown' ? null : now
       if (attributes.color !== undefined && !style.has('color')) style.set('color', lower(attributes.color))
@@ -98,7 +98,7 @@ type Style = ReadonlyMap<string, string>
 const plainStyle = new Map<string, string>()
 
 /** Returns declarations by lower-case name; the last one wins. */
-function styleOf(declarations: string): Map<string, string> {
+function getStyle(declarations: string): Map<string, string> {
   const style = new Map<string, string>()
   if (declarations === '') return style
   for (const declaration of declarations.split(';')) {
@@ -154,8 +154,8 @@ function hidesBy(style: Style, behind: Colour | null): boolean {
   for (const [name, value] of style) if (hidingValues[name]?.(value)) return true
   const isCut = /hidden|clip/.test(`${style.get('overflow')} ${style.get('overflow-x')} ${style.get('overflow-y')}`)
   if (isCut && boxes.some(name => isTiny(style.get(name) ?? ''))) return true
-  const ink = colourOf(style.get('color') ?? '')
-  const own = backgroundOf(style)
+  const ink = findColour(style.get('color') ?? '')
+  const own = findBackground(style)
   const paper = own === null ? behind : own
   return ink !== null && Array.isArray(paper) && ink.every((part, at) => Math.abs(part - (paper[at] ?? 0)) <= likeness)
 }
@@ -190,7 +190,7 @@ const colourNames: Readonly<Record<string, Colour>> = {
   floralwhite: [255, 250, 240],
 }
 
-function colourOf(value: string): Colour | null {
+function findColour(value: string): Colour | null {
   const named = colourNames[value]
   if (named !== undefined) return named
   const short = /^#([0-9a-f])([0-9a-f])([0-9a-f])[0-9a-f]?$/.exec(value)
@@ -213,15 +213,15 @@ function isClear(value: string): boolean {
 }
 
 /** Returns the background of a style; null = none, so the parent's is visible. */
-function backgroundOf(style: Style): Colour | 'unknown' | null {
+function findBackground(style: Style): Colour | 'unknown' | null {
   const said = style.get('background-color') ?? style.get('background')
   if (said === undefined || said === 'none' || isClear(said)) return null
-  return colourOf(said) ?? 'unknown'
+  return findColour(said) ?? 'unknown'
 }
 
 /** Returns the color of an attribute; null = none. */
 function plain(attribute: string | undefined): Colour | 'unknown' | null {
-  return attribute === undefined ? null : (colourOf(lower(attribute)) ?? 'unknown')
+  return attribute === undefined ? null : (findColour(lower(attribute)) ?? 'unknown')
 }
 
 const lower = (text: string) => text.slice(0, longestValue).trim().toLowerCase()

@@ -3,7 +3,7 @@
  * over the tags that only stores open elements, so the time is linear in the page.
  */
 import { Parser } from 'htmlparser2'
-import { type Behind, createHiding } from './hidden-text.ts'
+import { type Behind, createHiddenTextFilter } from './hidden-text.ts'
 
 export type ReadText = { readonly title: string; readonly text: string }
 
@@ -14,7 +14,7 @@ const leastMainCharacters = 200
 
 /** Extracts text from HTML (or XML). Throws if it is nested too deeply. */
 export function readHtml(html: string): ReadText {
-  const hiding = createHiding()
+  const hiding = createHiddenTextFilter()
   const open: Place[] = [{ name: '', isHidden: false, behind: 'canvas', isTitle: false, region: 'page' }]
   const blocks: Block[] = []
   let block: Block | null = null
@@ -43,7 +43,7 @@ export function readHtml(html: string): ReadText {
         isHidden: around.isHidden || isHidden || silent.has(name),
         behind,
         isTitle: name === 'title' && title === '' && titled.has(around.name),
-        ...regionOf(name, attributes, around),
+        ...getRegion(name, attributes, around),
       }
       open.push(place)
       if (breaking.has(name)) endBlock()
@@ -100,7 +100,7 @@ const cells = new Set(['td', 'th'])
 const furniture = new Set(['nav', 'footer', 'aside', 'menu'])
 const furnitureRoles = new Set(['navigation', 'banner', 'contentinfo', 'complementary', 'search', 'menu', 'menubar'])
 
-function regionOf(name: string, { role = '' }: Readonly<Record<string, string>>, { region, isPreformatted }: Place) {
+function getRegion(name: string, { role = '' }: Readonly<Record<string, string>>, { region, isPreformatted }: Place) {
   const kept = name === 'pre' || isPreformatted === true ? { isPreformatted: true } : {}
   if (furniture.has(name) || furnitureRoles.has(role)) return { region: 'furniture' as const, ...kept }
   const opensMain = name === 'main' || name === 'article' || role === 'main'
@@ -109,13 +109,13 @@ function regionOf(name: string, { role = '' }: Readonly<Record<string, string>>,
 
 /** Returns the main part if it is long enough, else everything but navigation, else everything. */
 function joined(blocks: readonly Block[]): string {
-  const textOf = (regions: readonly Region[]) =>
+  const getText = (regions: readonly Region[]) =>
     blocks
       .filter(({ region }) => regions.includes(region))
       .map(({ text }) => text.trim())
       .filter(text => text !== '' && text !== '-')
       .join('\n')
-  const main = textOf(['main'])
+  const main = getText(['main'])
   if (main.length >= leastMainCharacters) return main
-  return textOf(['page', 'main']) || textOf(['page', 'main', 'furniture'])
+  return getText(['page', 'main']) || getText(['page', 'main', 'furniture'])
 }

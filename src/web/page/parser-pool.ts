@@ -94,7 +94,7 @@ export function createParserPool({ enoughCharacters, deadlines }: ParserPoolOpti
     const idle = threads.find(thread => thread.busy === null)
     if (idle === undefined && threads.length >= maximumThreads) return
     const isBusy = ({ accountId }: QueuedPage) => threads.some(({ busy }) => busy?.accountId === accountId)
-    const at = queue.findIndex(one => !isBusy(one))
+    const at = queue.findIndex(queuedPage => !isBusy(queuedPage))
     const [waiting] = at === -1 ? [] : queue.splice(at, 1)
     if (waiting === undefined) return
     if (idle === undefined) begin(start(), waiting, parserStartMs + pageParsingMs)
@@ -104,7 +104,7 @@ export function createParserPool({ enoughCharacters, deadlines }: ParserPoolOpti
   return {
     read(content, accountId) {
       if (isClosed) return Promise.reject(closed())
-      const own = queue.filter(one => one.accountId === accountId)
+      const own = queue.filter(queuedPage => queuedPage.accountId === accountId)
       if (queue.length >= maximumWaiting || own.length >= maximumWaitingPerAccount)
         return Promise.reject(new PageFailure('too_slow', 'too many pages wait'))
       const { promise, resolve, reject } = Promise.withResolvers<ReadText>()

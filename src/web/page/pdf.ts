@@ -23,13 +23,13 @@ export async function readPdf(bytes: Uint8Array, enoughCharacters: number): Prom
       text += '\n'
       page.cleanup()
     }
-    return { title: await titleOf(document), text: text.trim() }
+    return { title: await getTitle(document), text: text.trim() }
   } finally {
     await document.cleanup()
   }
 }
 
-async function titleOf(document: Awaited<ReturnType<typeof getDocumentProxy>>): Promise<string> {
+async function getTitle(document: Awaited<ReturnType<typeof getDocumentProxy>>): Promise<string> {
   const { info } = await document.getMetadata()
   return 'Title' in info && typeof info.Title === 'string' ? info.Title : ''
 }

@@ -57,10 +57,10 @@ export function residentMegabytes(pid: number): number {
 }
 
 export const median = (values: readonly number[]): number =>
-  [...values].sort((one, other) => one - other)[Math.floor(values.length / 2)] ?? Number.NaN
+  [...values].sort((value, other) => value - other)[Math.floor(values.length / 2)] ?? Number.NaN
 
 /** Returns the process IDs of a process's children (Linux; none elsewhere). */
-export function familyOf(pid: number): number[] {
+export function getFamily(pid: number): number[] {
   try {
     const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
     return text === '' ? [] : text.split(' ').map(Number)

@@ -35,8 +35,8 @@ export const placeholder = '#########'
 
 const graceMs = 10_000
 
-export function timesOf(values: number[]): Times {
-  values.sort((one, other) => one - other)
+export function getTimes(values: number[]): Times {
+  values.sort((value, other) => value - other)
   const at = (share: number) => values[Math.min(values.length - 1, Math.floor(values.length * share))] ?? Number.NaN
   const round = (value: number) => Math.round(value * 100) / 100
   return { count: values.length, p50: round(at(0.5)), p99: round(at(0.99)), max: round(at(1)) }
@@ -44,7 +44,7 @@ export function timesOf(values: number[]): Times {
 
 type Connection = { dueAt: number; head: string; missing: number; status: number; isBusy: boolean }
 
-function requestsOf({ path, keys, body }: OpenLoad): { readonly bytes: Buffer; readonly numberAt: number }[] {
+function getRequests({ path, keys, body }: OpenLoad): { readonly bytes: Buffer; readonly numberAt: number }[] {
   return keys.map(key => {
     const bytes = Buffer.from(
       `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\nauthorization: Bearer ${key}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
@@ -55,7 +55,7 @@ function requestsOf({ path, keys, body }: OpenLoad): { readonly bytes: Buffer; r
 
 async function sendAll(options: OpenLoad): Promise<OpenLoadResult> {
   const { port, rate, seconds, warmingSeconds, connections } = options
-  const requests = requestsOf(options)
+  const requests = getRequests(options)
   const idle: Bun.Socket<Connection>[] = []
   const due: number[] = []
   const times = new Map<number, number[]>()
@@ -156,9 +156,9 @@ async function sendAll(options: OpenLoad): Promise<OpenLoadResult> {
   for (let missing = total - answered; missing > 0; missing--) note(endsAt, 0)
   return {
     seconds: seconds - warmingSeconds,
-    statuses: Object.fromEntries([...times].map(([status, values]) => [status, timesOf(values)])),
+    statuses: Object.fromEntries([...times].map(([status, values]) => [status, getTimes(values)])),
     goodput: Math.round(goodOnes / (seconds - warmingSeconds)),
-    sendLagP99: timesOf(lags).p99,
+    sendLagP99: getTimes(lags).p99,
   }
 }
 

@@ -3,7 +3,7 @@
  * line, `StreamsResult` as JSON. Every stream's tokens are numbered, so that lost, repeated or reordered ones are
  * detected.
  */
-import { type Times, timesOf } from './open-load.ts'
+import { getTimes, type Times } from './open-load.ts'
 
 export type StreamReaders = {
   readonly port: number
@@ -154,8 +154,8 @@ async function readAll(options: StreamReaders): Promise<StreamsResult> {
     complete,
     tokens: total,
     outOfOrder,
-    firstToken: timesOf(firstTokens),
-    stalls: timesOf(gaps),
+    firstToken: getTimes(firstTokens),
+    stalls: getTimes(gaps),
     stalledStreams,
     ownLagMs: Math.round(ownLagMs),
   }

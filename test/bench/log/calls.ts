@@ -46,7 +46,7 @@ const filters: Readonly<Record<string, Filters>> = {
   'API, model and key': { dialect: 'messages', model: 'openai/gpt-5', key: 'key_log4' },
 }
 
-const pathOf = (path: string, query: Readonly<Record<string, string>>) => `${path}?${new URLSearchParams(query)}`
+const getPath = (path: string, query: Readonly<Record<string, string>>) => `${path}?${new URLSearchParams(query)}`
 
 /** Returns all calls. `now` is epoch milliseconds, `requestId` a request of the log. */
 export function logCalls(now: number, requestId: string): readonly LogCall[] {
@@ -66,7 +66,7 @@ function overviewCalls(now: number): LogCall[] {
       return Object.entries(groups).map(([group, by]) => ({
         page: 'Overview',
         name: `${filter}, ${range}, ${group}`,
-        path: pathOf('/api/v1/usage', { ...query, ...by }),
+        path: getPath('/api/v1/usage', { ...query, ...by }),
       }))
     }),
   )
@@ -76,7 +76,7 @@ function requestCalls(now: number, requestId: string): LogCall[] {
   const lists = Object.entries(filters).flatMap(([filter, chosen]) =>
     Object.entries(ranges(now)).flatMap(([range, times]): LogCall[] => {
       const query = logQuery({ ...times, ...chosen }, now)
-      const path = pathOf('/api/v1/requests', { ...query, limit: '50' })
+      const path = getPath('/api/v1/requests', { ...query, limit: '50' })
       return [
         { page: 'Requests', name: `${filter}, ${range}, first page`, path, untilRows: 20 },
         ...(range === '30 d' ? [{ page: 'Requests', name: `${filter}, ${range}, page 50`, path, pages: 50 }] : []),
@@ -85,7 +85,7 @@ function requestCalls(now: number, requestId: string): LogCall[] {
               {
                 page: 'Requests',
                 name: `${filter}, ${range}, start of CSV`,
-                path: pathOf('/api/v1/requests/export', { ...query, format: 'csv' }),
+                path: getPath('/api/v1/requests/export', { ...query, format: 'csv' }),
                 isStream: true,
               },
             ]
@@ -106,7 +106,7 @@ function otherCalls(now: number): LogCall[] {
   const keysQuery = usageQuery({}, { now }).query
   const simple = {
     Overview: ['/api/v1/account', '/api/v1/billing', '/api/v1/usage?group_by=model'],
-    Keys: ['/api/v1/keys', pathOf('/api/v1/usage', { ...keysQuery, group_by: 'key' }), '/api/v1/tags'],
+    Keys: ['/api/v1/keys', getPath('/api/v1/usage', { ...keysQuery, group_by: 'key' }), '/api/v1/tags'],
     Models: ['/api/v1/models', '/api/v1/models/health', '/api/v1/providers', '/api/v1/insights/learning'],
     Team: ['/api/v1/team', '/api/v1/usage?group_by=member'],
     Billing: ['/api/v1/billing/invoices'],

@@ -9,7 +9,7 @@ import { type Check, type Rig, report, run, startRig } from './rig.ts'
 const claude = process.argv[2] ?? 'claude'
 const models = ['claude-sonnet-5-5', 'openai/gpt-5.5', 'relay/agent', 'gateway-ai']
 
-async function checksOf(rig: Rig, model: string): Promise<readonly Check[]> {
+async function getChecks(rig: Rig, model: string): Promise<readonly Check[]> {
   const work = join(rig.folder, `work-${model.replace('/', '-')}`)
   mkdirSync(work)
   const servers = { notes: { command: process.execPath, args: [join(import.meta.dir, 'mcp-lookup.ts')] } }
@@ -22,9 +22,9 @@ async function checksOf(rig: Rig, model: string): Promise<readonly Check[]> {
   }
   const start = rig.agent.log.length
   const tools = ['--allowedTools', 'Bash,Write,mcp__notes__lookup', '--mcp-config', join(work, 'mcp.json')]
-  const ask = (...words: string[]) => run([claude, '-p', ...words, '--model', model, ...tools], work, env)
-  const first = await ask('PLAN: shell, file, search, mcp')
-  const again = await ask('--continue', 'PLAN: shell')
+  const send = (...words: string[]) => run([claude, '-p', ...words, '--model', model, ...tools], work, env)
+  const first = await send('PLAN: shell, file, search, mcp')
+  const again = await send('--continue', 'PLAN: shell')
   const requests = rig.agent.log.slice(start)
   if (process.env.VERBOSE) process.stdout.write(`${first.out}\n${again.out}\n${requests.join('\n')}\n`)
   return [
@@ -40,6 +40,6 @@ async function checksOf(rig: Rig, model: string): Promise<readonly Check[]> {
 const rig = await startRig()
 const version = (await run([claude, '--version'], rig.folder, { HOME: rig.folder })).out.trim()
 let failed = 0
-for (const model of models) failed += report(`${version}, ${model}`, await checksOf(rig, model))
+for (const model of models) failed += report(`${version}, ${model}`, await getChecks(rig, model))
 await rig.stop()
 process.exit(failed === 0 ? 0 : 1)

@@ -18,7 +18,7 @@ const models = [
 
 const mcpServer = join(import.meta.dir, 'mcp-lookup.ts')
 
-function configOf({ gateway, folder }: Rig, model: string): string {
+function getConfig({ gateway, folder }: Rig, model: string): string {
   return `
 model = "${model}"
 model_provider = "gateway"
@@ -38,12 +38,12 @@ args = ["${mcpServer}"]
 `
 }
 
-async function checksOf(rig: Rig, model: string): Promise<readonly Check[]> {
+async function getChecks(rig: Rig, model: string): Promise<readonly Check[]> {
   const home = join(rig.folder, `home-${model.replace('/', '-')}`)
   const work = join(rig.folder, `work-${model.replace('/', '-')}`)
   mkdirSync(home)
   mkdirSync(work)
-  writeFileSync(join(home, 'config.toml'), configOf(rig, model))
+  writeFileSync(join(home, 'config.toml'), getConfig(rig, model))
   const env = { CODEX_HOME: home, HOME: home, GATEWAY_KEY: rig.gateway.key }
   const start = rig.agent.log.length
   const exec = (...words: string[]) => run([codex, 'exec', '--skip-git-repo-check', ...words], work, env)
@@ -68,6 +68,6 @@ const version = (await run([codex, '--version'], rig.folder, {})).out.trim()
 const list = await fetch(`${rig.gateway.url}/v1/models?client_version=${version.split(' ').at(-1)}`)
 writeFileSync(join(rig.folder, 'catalog.json'), await list.text())
 let failed = 0
-for (const model of models) failed += report(`${version}, ${model}`, await checksOf(rig, model))
+for (const model of models) failed += report(`${version}, ${model}`, await getChecks(rig, model))
 await rig.stop()
 process.exit(failed === 0 ? 0 : 1)

@@ -7,7 +7,7 @@ const tool = {
   inputSchema: { type: 'object', properties: { key: { type: 'string' } }, required: ['key'] },
 }
 
-function resultOf(method: string, params: Record<string, unknown>): object | null {
+function findResult(method: string, params: Record<string, unknown>): object | null {
   switch (method) {
     case 'initialize':
       return {
@@ -29,7 +29,7 @@ function resultOf(method: string, params: Record<string, unknown>): object | nul
 for await (const line of createInterface({ input: process.stdin })) {
   const { id, method, params = {} } = JSON.parse(line)
   if (id === undefined) continue
-  const result = resultOf(method, params)
+  const result = findResult(method, params)
   const outcome = result === null ? { error: { code: -32601, message: 'unknown method' } } : { result }
   process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, ...outcome })}\n`)
 }

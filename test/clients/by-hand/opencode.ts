@@ -10,7 +10,7 @@ const opencode = process.argv[2] ?? 'opencode'
 const packages = ['@ai-sdk/openai-compatible', '@ai-sdk/openai', '@ai-sdk/anthropic']
 const models = ['relay/agent', 'openai/gpt-5.5', 'anthropic/claude-sonnet-5-5', 'gateway-ai']
 
-function configOf({ gateway }: Rig, npm: string): string {
+function getConfig({ gateway }: Rig, npm: string): string {
   return JSON.stringify({
     $schema: 'https://opencode.ai/config.json',
     autoupdate: false,
@@ -35,10 +35,10 @@ function configOf({ gateway }: Rig, npm: string): string {
   })
 }
 
-async function checksOf(rig: Rig, npm: string, model: string): Promise<readonly Check[]> {
+async function getChecks(rig: Rig, npm: string, model: string): Promise<readonly Check[]> {
   const work = join(rig.folder, `${npm}-${model}`.replace(/\W/g, '-'))
   mkdirSync(work)
-  writeFileSync(join(work, 'opencode.json'), configOf(rig, npm))
+  writeFileSync(join(work, 'opencode.json'), getConfig(rig, npm))
   const env = {
     HOME: work,
     XDG_CONFIG_HOME: join(work, 'config'),
@@ -48,9 +48,9 @@ async function checksOf(rig: Rig, npm: string, model: string): Promise<readonly 
     OPENCODE_DISABLE_MODELS_FETCH: 'true',
   }
   const start = rig.agent.log.length
-  const ask = (...words: string[]) => run([opencode, 'run', '--model', `gateway/${model}`, ...words], work, env)
-  const first = await ask('PLAN: shell, file, mcp')
-  const again = await ask('--continue', 'PLAN: shell')
+  const send = (...words: string[]) => run([opencode, 'run', '--model', `gateway/${model}`, ...words], work, env)
+  const first = await send('PLAN: shell, file, mcp')
+  const again = await send('--continue', 'PLAN: shell')
   const requests = rig.agent.log.slice(start)
   if (process.env.VERBOSE) process.stdout.write(`${first.out}\n${again.out}\n${requests.join('\n')}\n`)
   return [
@@ -66,6 +66,7 @@ const rig = await startRig()
 const version = (await run([opencode, '--version'], rig.folder, { HOME: rig.folder })).out.trim()
 let failed = 0
 for (const npm of packages)
-  for (const model of models) failed += report(`opencode ${version}, ${npm}, ${model}`, await checksOf(rig, npm, model))
+  for (const model of models)
+    failed += report(`opencode ${version}, ${npm}, ${model}`, await getChecks(rig, npm, model))
 await rig.stop()
 process.exit(failed === 0 ? 0 : 1)

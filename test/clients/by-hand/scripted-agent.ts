@@ -4,7 +4,7 @@
  * plan it calls the first tool once. Each turn begins with reasoning, and the next one records whether that came back.
  */
 import { startUpstream, type Upstream } from '../../harness/upstream.ts'
-import { type Fields, type OfferedTool, type Output, type Turn, wireOf } from './scripted-wires.ts'
+import { type Fields, findWire, type OfferedTool, type Output, type Turn } from './scripted-wires.ts'
 
 const patch = '*** Begin Patch\n*** Add File: made.txt\n+hello from the tool\n*** End Patch\n'
 
@@ -51,10 +51,10 @@ export type ScriptedAgent = Upstream & {
 export function startScriptedAgent(folder: string): ScriptedAgent {
   const log: string[] = []
   const upstream = startUpstream(request => {
-    const wire = wireOf(request.path)
+    const wire = findWire(request.path)
     if (wire === null) return { status: 404, headers: { 'content-type': 'application/json' }, pieces: ['{}'] }
     const turn = wire.read(JSON.parse(request.body))
-    const output = outputOf(turn, request.index, folder)
+    const output = getOutput(turn, request.index, folder)
     log.push(
       JSON.stringify({
         path: request.path,
@@ -70,7 +70,7 @@ export function startScriptedAgent(folder: string): ScriptedAgent {
   return Object.assign(upstream, { log })
 }
 
-function outputOf({ entries, tools }: Turn, index: number, folder: string): Output {
+function getOutput({ entries, tools }: Turn, index: number, folder: string): Output {
   const reasoning = `reasoning ${index}`
   const [first] = tools
   // Clients also ask for titles and summaries, without tools.

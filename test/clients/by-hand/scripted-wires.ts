@@ -4,11 +4,11 @@ import type { UpstreamAnswer, UpstreamRequest } from '../../harness/upstream.ts'
 export type Fields = Readonly<Record<string, unknown>>
 const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
-const listOf = (value: unknown): readonly Fields[] => (Array.isArray(value) ? value.filter(isFields) : [])
-const textOf = (value: unknown): string => {
+const getList = (value: unknown): readonly Fields[] => (Array.isArray(value) ? value.filter(isFields) : [])
+const getText = (value: unknown): string => {
   if (typeof value === 'string') return value
-  if (Array.isArray(value)) return value.map(textOf).join('\n')
-  return isFields(value) ? textOf(value.text ?? value.content ?? value.output ?? '') : ''
+  if (Array.isArray(value)) return value.map(getText).join('\n')
+  return isFields(value) ? getText(value.text ?? value.content ?? value.output ?? '') : ''
 }
 
 export type OfferedTool = {
@@ -37,13 +37,13 @@ type Wire = {
 }
 
 /** Returns the wire format of a path; null = none. */
-export function wireOf(path: string): Wire | null {
+export function findWire(path: string): Wire | null {
   if (path.includes('/chat/completions')) return chatCompletions
   if (path.includes('/responses')) return responses
   return /\/messages(\?|$)/.test(path) ? messages : null
 }
 
-const propertiesOf = (schema: unknown): Fields =>
+const getProperties = (schema: unknown): Fields =>
   isFields(schema) && isFields(schema.properties) ? schema.properties : {}
 
 const chatCompletions: Wire = {
@@ -51,16 +51,16 @@ const chatCompletions: Wire = {
     model: String(body.model),
     stream: body.stream === true,
     effort: body.reasoning_effort,
-    tools: listOf(body.tools).flatMap(({ function: own }) =>
+    tools: getList(body.tools).flatMap(({ function: own }) =>
       isFields(own)
-        ? [{ name: String(own.name), namespace: null, kind: 'function', properties: propertiesOf(own.parameters) }]
+        ? [{ name: String(own.name), namespace: null, kind: 'function', properties: getProperties(own.parameters) }]
         : [],
     ),
-    entries: listOf(body.messages).map(({ role, content }) => ({
+    entries: getList(body.messages).map(({ role, content }) => ({
       kind: role === 'user' ? 'user' : role === 'tool' ? 'result' : 'other',
-      text: textOf(content),
+      text: getText(content),
     })),
-    replayed: listOf(body.messages).flatMap(({ reasoning_content: text }) => (typeof text === 'string' ? [text] : [])),
+    replayed: getList(body.messages).flatMap(({ reasoning_content: text }) => (typeof text === 'string' ? [text] : [])),
   }),
   write({ model, stream }, { reasoning, text, call }) {
     const calls = call && [
@@ -102,22 +102,22 @@ const messages: Wire = {
     model: String(body.model),
     stream: body.stream === true,
     effort: isFields(body.output_config) ? body.output_config.effort : undefined,
-    tools: listOf(body.tools).map(({ name, input_schema }) => ({
+    tools: getList(body.tools).map(({ name, input_schema }) => ({
       name: String(name),
       namespace: null,
       kind: 'function',
-      properties: propertiesOf(input_schema),
+      properties: getProperties(input_schema),
     })),
-    entries: listOf(body.messages).flatMap(({ role, content }): Entry[] =>
+    entries: getList(body.messages).flatMap(({ role, content }): Entry[] =>
       typeof content === 'string'
         ? [{ kind: role === 'user' ? 'user' : 'other', text: content }]
-        : listOf(content).map(block => ({
+        : getList(content).map(block => ({
             kind: block.type === 'tool_result' ? 'result' : role === 'user' && block.type === 'text' ? 'user' : 'other',
-            text: textOf(block),
+            text: getText(block),
           })),
     ),
-    replayed: listOf(body.messages)
-      .flatMap(({ content }) => listOf(content))
+    replayed: getList(body.messages)
+      .flatMap(({ content }) => getList(content))
       .flatMap(({ type, signature }) => (type === 'thinking' ? [String(signature)] : [])),
   }),
   write({ model, stream }, { reasoning, text, call }, { index }) {
@@ -156,14 +156,16 @@ const responses: Wire = {
     model: String(body.model),
     stream: body.stream === true,
     effort: isFields(body.reasoning) ? body.reasoning.effort : undefined,
-    tools: [...listOf(body.tools), ...listOf(body.input).flatMap(({ tools }) => listOf(tools))].flatMap(offeredTools),
-    entries: (typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : listOf(body.input)).map(
+    tools: [...getList(body.tools), ...getList(body.input).flatMap(({ tools }) => getList(tools))].flatMap(
+      offeredTools,
+    ),
+    entries: (typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : getList(body.input)).map(
       (item: Fields) => ({
         kind: item.role === 'user' ? 'user' : String(item.type).endsWith('_call_output') ? 'result' : 'other',
-        text: textOf(item.content ?? item.output),
+        text: getText(item.content ?? item.output),
       }),
     ),
-    replayed: listOf(body.input).flatMap(({ type, encrypted_content: sealed }) =>
+    replayed: getList(body.input).flatMap(({ type, encrypted_content: sealed }) =>
       type === 'reasoning' ? [String(sealed)] : [],
     ),
   }),
@@ -251,12 +253,12 @@ function callEvents(event: EventWriter, item: Fields & { readonly id: string }, 
 function offeredTools(tool: Fields): OfferedTool[] {
   const name = String(tool.name)
   if (tool.type === 'namespace')
-    return listOf(tool.tools)
+    return getList(tool.tools)
       .flatMap(offeredTools)
       .map(member => ({ ...member, namespace: name }))
   if (tool.type === 'custom') return [{ name, namespace: null, kind: 'custom', properties: {} }]
   return tool.type === 'function'
-    ? [{ name, namespace: null, kind: 'function', properties: propertiesOf(tool.parameters) }]
+    ? [{ name, namespace: null, kind: 'function', properties: getProperties(tool.parameters) }]
     : []
 }
 

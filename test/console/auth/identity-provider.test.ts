@@ -48,7 +48,7 @@ function client(answer: (url: string, init: RequestInit) => Response | Promise<R
   return { provider, calls: () => calls, wait }
 }
 
-const failureOf = (work: Promise<unknown>) =>
+const getFailure = (work: Promise<unknown>) =>
   work.then(
     () => null,
     (thrown: unknown) => (thrown instanceof SingleSignOnError ? thrown.failure : 'another error'),
@@ -67,12 +67,12 @@ describe('identity provider', () => {
     ['more than 256 KB', () => Response.json({ ...metadata, x: 'x'.repeat(300_000) }), 'unavailable'],
     ['a redirect', () => Response.redirect('https://evil.example/', 302), 'unavailable'],
   ] as const)('fails if the metadata are %s', async (_, answer, failure) => {
-    expect(await failureOf(client(answer).provider.signInUrl(secrets))).toBe(failure)
+    expect(await getFailure(client(answer).provider.signInUrl(secrets))).toBe(failure)
   })
 
   test('fails if it cannot be reached', async () => {
     const broken = client(() => Promise.reject(new Error('ECONNREFUSED')))
-    expect(await failureOf(broken.provider.signInUrl(secrets))).toBe('unavailable')
+    expect(await getFailure(broken.provider.signInUrl(secrets))).toBe('unavailable')
   })
 
   test('bounds every call in time and follows no redirect', async () => {
@@ -119,7 +119,7 @@ describe('identity provider', () => {
     tested.wait(10_000)
     expect(await tested.provider.status()).toEqual({ ...down, sinceMs: 10_000, checkedAtMs: 20_000 })
     // Sign-ins continue with the older metadata.
-    expect(await failureOf(tested.provider.signInUrl(secrets))).toBeNull()
+    expect(await getFailure(tested.provider.signInUrl(secrets))).toBeNull()
     isAway = false
     tested.wait(10_000)
     expect(await tested.provider.status()).toEqual({ ...up, sinceMs: 30_000, checkedAtMs: 30_000 })
@@ -137,7 +137,7 @@ describe('identity provider', () => {
   test('asks once for concurrent sign-ins, and again after a failure', async () => {
     let isAway = true
     const tested = client(() => (isAway ? new Response('', { status: 500 }) : Response.json(metadata)))
-    const attempts = () => Promise.all(Array.from({ length: 20 }, () => failureOf(tested.provider.signInUrl(secrets))))
+    const attempts = () => Promise.all(Array.from({ length: 20 }, () => getFailure(tested.provider.signInUrl(secrets))))
     expect([new Set(await attempts()), tested.calls()]).toEqual([new Set(['unavailable']), 1])
     isAway = false
     expect([new Set(await attempts()), tested.calls()]).toEqual([new Set([null]), 2])
@@ -153,7 +153,7 @@ describe('identity provider', () => {
     const { provider } = client(url =>
       url.endsWith('/token') ? Response.json(body, { status }) : Response.json(metadata),
     )
-    expect(await failureOf(provider.claimsOf('?code=c&state=state', secrets))).toBe(failure)
+    expect(await getFailure(provider.getClaims('?code=c&state=state', secrets))).toBe(failure)
   })
 
   test('accepts no unsigned and no foreign ID token', async () => {
@@ -169,15 +169,15 @@ describe('identity provider', () => {
     }
     const jwk = await crypto.subtle.exportKey('jwk', published.publicKey)
     const supported = { ...metadata, id_token_signing_alg_values_supported: ['ES256'] }
-    const claimsOf = (token: string) => {
+    const getClaims = (token: string) => {
       const { provider } = client(url => {
         if (url.endsWith('/token')) return Response.json({ access_token: 'a', token_type: 'Bearer', id_token: token })
         if (url.endsWith('/keys')) return Response.json({ keys: [{ ...jwk, kid: 'k', alg: 'ES256', use: 'sig' }] })
         return Response.json(supported)
       })
-      return provider.claimsOf('?code=c&state=state', secrets)
+      return provider.getClaims('?code=c&state=state', secrets)
     }
-    expect(await claimsOf(await signed(claims))).toMatchObject({ sub: 's', iss: issuer })
+    expect(await getClaims(await signed(claims))).toMatchObject({ sub: 's', iss: issuer })
     for (const token of [
       `${part({ alg: 'none' })}.${part(claims)}.`,
       await signed(claims, foreign),
@@ -186,6 +186,6 @@ describe('identity provider', () => {
       await signed({ ...claims, nonce: 'another' }),
       await signed({ ...claims, exp: now - 3600 }),
     ])
-      expect(await failureOf(claimsOf(token))).toBe('rejected')
+      expect(await getFailure(getClaims(token))).toBe('rejected')
   })
 })

@@ -46,18 +46,18 @@ test(
   async () => {
     const passwords = createPasswords()
     const order: string[] = []
-    const ask = (name: string, address: string) =>
+    const send = (name: string, address: string) =>
       passwords.verify('a password', null, address).then(
         () => order.push(name),
         (error: unknown) => order.push(error instanceof GatewayError ? `${name} ${error.code}` : 'another failure'),
       )
-    const flood = Array.from({ length: 100 }, () => ask('flood', '203.0.113.7'))
-    const others = [ask('first', '198.51.100.1'), ask('second', '198.51.100.2')]
+    const flood = Array.from({ length: 100 }, () => send('flood', '203.0.113.7'))
+    const others = [send('first', '198.51.100.1'), send('second', '198.51.100.2')]
     await Promise.all([...flood, ...others])
-    const refused = order.filter(one => one === 'flood ip_rate_limited')
+    const refused = order.filter(text => text === 'flood ip_rate_limited')
     expect(refused).toHaveLength(92)
     // In order of arrival both would be the last two. Two hashes run at the same time, so that one may overtake the other.
-    const served = order.filter(one => one !== 'flood ip_rate_limited')
+    const served = order.filter(text => text !== 'flood ip_rate_limited')
     expect(served).toHaveLength(10)
     expect(served.indexOf('first')).toBeWithin(0, 8)
     expect(served.indexOf('second')).toBeWithin(0, 8)
@@ -74,12 +74,12 @@ test(
     const hash = await passwords.hash('a password', null)
     const samples: Record<'known' | 'unknown', number[]> = { known: [], unknown: [] }
     for (let round = 0; round < 40; round++)
-      for (const [name, one] of [
+      for (const [name, text] of [
         ['known', hash],
         ['unknown', null],
       ] as const) {
         const started = performance.now()
-        await passwords.verify('not the password', one, null)
+        await passwords.verify('not the password', text, null)
         samples[name].push(performance.now() - started)
       }
     const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length / 2] ?? 0

@@ -34,16 +34,16 @@ describe('webhook signature', () => {
 
 test('webhook secret: opens only for its endpoint, under the current or the previous session secret', () => {
   const [old, current] = ['an old session secret of the tests', 'the current secret of the tests']
-  const sealOf = (secret: string, previousSecret: string | null) =>
+  const getSeal = (secret: string, previousSecret: string | null) =>
     createTextSeal({ secret, previousSecret, purpose: 'tests', prefix: 'gwx1.' })
-  const sealed = sealOf(old, null).seal('whk_1', 'whsec_x')
+  const sealed = getSeal(old, null).seal('whk_1', 'whsec_x')
   expect(sealed).not.toContain('whsec_x')
-  expect(sealOf(current, old).open('whk_1', sealed)).toBe('whsec_x')
-  expect(sealOf(current, old).open('whk_2', sealed)).toBeNull()
-  expect(sealOf(current, null).open('whk_1', sealed)).toBeNull()
-  const resealed = sealOf(current, old).reseal('whk_1', sealed) ?? ''
-  expect(sealOf(current, null).open('whk_1', resealed)).toBe('whsec_x')
-  expect(sealOf(current, old).reseal('whk_1', resealed)).toBeNull()
+  expect(getSeal(current, old).open('whk_1', sealed)).toBe('whsec_x')
+  expect(getSeal(current, old).open('whk_2', sealed)).toBeNull()
+  expect(getSeal(current, null).open('whk_1', sealed)).toBeNull()
+  const resealed = getSeal(current, old).reseal('whk_1', sealed) ?? ''
+  expect(getSeal(current, null).open('whk_1', resealed)).toBe('whsec_x')
+  expect(getSeal(current, old).reseal('whk_1', resealed)).toBeNull()
 })
 
 test('webhook attempts: last one day, end at 410, and outlast the time after which an endpoint is disabled', () => {
@@ -51,7 +51,7 @@ test('webhook attempts: last one day, end at 410, and outlast the time after whi
   expect(retryWaitsMs.map((_, index) => nextAttemptMs(index + 1, failed))).toEqual([...retryWaitsMs])
   expect(nextAttemptMs(retryWaitsMs.length + 1, failed)).toBeNull()
   expect(nextAttemptMs(1, { ...failed, status: 410 })).toBeNull()
-  const totalMs = retryWaitsMs.reduce((sum, one) => sum + one, 0)
+  const totalMs = retryWaitsMs.reduce((sum, retryWaitsM) => sum + retryWaitsM, 0)
   expect(totalMs).toBeGreaterThan(23 * 3_600_000)
   expect(disabledAfterMs).toBeLessThan(totalMs)
 })
@@ -123,7 +123,7 @@ describe('guarded POST', () => {
       { failure: 'timeout' },
       { status: 200 },
     ])
-    expect(received.filter(one => one === 'POST /ok')).toHaveLength(1)
+    expect(received.filter(text => text === 'POST /ok')).toHaveLength(1)
   })
 
   test('sends nothing to an address that is not public, and fails as for an unknown name', async () => {
@@ -175,7 +175,7 @@ describe('webhook delivery', () => {
     await deliverDue(
       {
         claim: async () =>
-          open.splice(0).map(one => ({ ...one, accountId: 'acc_1', sealedSecret: 's', sealedPreviousSecret: null })),
+          open.splice(0).map(item => ({ ...item, accountId: 'acc_1', sealedSecret: 's', sealedPreviousSecret: null })),
         settle: async (_, result) => {
           settled.push(result)
           return 'failed'

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
-import { digestOf, mintApiKey, parseApiKey, randomBase62 } from '../../../src/core/accounts/api-keys.ts'
+import { getDigest, mintApiKey, parseApiKey, randomBase62 } from '../../../src/core/accounts/api-keys.ts'
 
 const random = (count: number) => crypto.getRandomValues(new Uint8Array(count))
 
@@ -48,5 +48,5 @@ test('mintApiKey: gives each character the same probability for the accepted byt
 })
 
 test('digestOf: returns a lower-case SHA-256', () => {
-  expect(digestOf('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')
+  expect(getDigest('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')
 })

@@ -197,12 +197,12 @@ describe('invoices', () => {
       fc.property(lines, lines => {
         const { totalMicrocents, totalCents } = invoiceTotals(lines)
         const cents = centsOfLines(lines)
-        expect(BigInt(totalMicrocents)).toBe(lines.reduce((sum, one) => sum + BigInt(one.amountMicrocents), 0n))
-        expect(cents.reduce((sum, one) => sum + one, 0)).toBe(totalCents)
+        expect(BigInt(totalMicrocents)).toBe(lines.reduce((sum, item) => sum + BigInt(item.amountMicrocents), 0n))
+        expect(cents.reduce((sum, cent) => sum + cent, 0)).toBe(totalCents)
         expect(totalCents * microcentsPerCent).toBeLessThanOrEqual(totalMicrocents)
         expect(totalMicrocents - totalCents * microcentsPerCent).toBeLessThan(microcentsPerCent)
-        for (const [index, one] of lines.entries())
-          expect(Math.abs((cents[index] ?? 0) * microcentsPerCent - one.amountMicrocents)).toBeLessThan(
+        for (const [index, item] of lines.entries())
+          expect(Math.abs((cents[index] ?? 0) * microcentsPerCent - item.amountMicrocents)).toBeLessThan(
             microcentsPerCent,
           )
       }),
@@ -210,22 +210,23 @@ describe('invoices', () => {
   })
 
   test('bill late records once, on the next invoice, in a separate line', () => {
-    const sum = (all: readonly LineSums[]) => all.reduce((total, one) => total + BigInt(one.amountMicrocents), 0n)
+    const sum = (all: readonly LineSums[]) =>
+      all.reduce((total, lineSums) => total + BigInt(lineSums.amountMicrocents), 0n)
     fc.assert(
       fc.property(lines, lines, lines, (before, after, next) => {
         const first = toInvoiceLines(before, null)
-        const models = new Map(before.map(one => [one.model, one]))
-        for (const one of after) {
-          const old = models.get(one.model)
-          models.set(one.model, {
-            ...one,
-            requests: one.requests + (old?.requests ?? 0),
-            amountMicrocents: one.amountMicrocents + (old?.amountMicrocents ?? 0),
+        const models = new Map(before.map(item => [item.model, item]))
+        for (const item of after) {
+          const old = models.get(item.model)
+          models.set(item.model, {
+            ...item,
+            requests: item.requests + (old?.requests ?? 0),
+            amountMicrocents: item.amountMicrocents + (old?.amountMicrocents ?? 0),
           })
         }
         const second = toInvoiceLines(next, { used: [...models.values()], invoiced: first })
         expect(sum(first) + sum(second)).toBe(sum(before) + sum(after) + sum(next))
-        expect(second.filter(one => one.model.endsWith(earlierCycleSuffix)).length).toBe(after.length)
+        expect(second.filter(lineSums => lineSums.model.endsWith(earlierCycleSuffix)).length).toBe(after.length)
       }),
     )
   })
@@ -245,7 +246,7 @@ describe('invoices', () => {
       used: [line('openai/a', 3, 450), line('openai/b', 3, 100), line('openai/c', 4, 200)],
     }
     const lines = toInvoiceLines([line('openai/b', 1, 50)], earlier)
-    expect(lines.map(one => [one.model, one.requests, one.amountMicrocents])).toEqual([
+    expect(lines.map(lineSums => [lineSums.model, lineSums.requests, lineSums.amountMicrocents])).toEqual([
       [`openai/a${earlierCycleSuffix}`, 0, 150],
       ['openai/b', 1, 50],
       [`openai/c${earlierCycleSuffix}`, 1, 0],
@@ -256,9 +257,11 @@ describe('invoices', () => {
     const news = fc.array(fc.constantFrom<InvoiceStatus>('open', 'unpaid', 'paid'), { maxLength: 8 })
     fc.assert(
       fc.property(news, fc.infiniteStream(fc.nat(1000)), (seen, order) => {
-        const shuffled = seen.map(one => ({ one, by: order.next().value ?? 0 })).sort((a, b) => a.by - b.by)
+        const shuffled = seen
+          .map(invoiceStatus => ({ one: invoiceStatus, by: order.next().value ?? 0 }))
+          .sort((a, b) => a.by - b.by)
         const end = (all: readonly InvoiceStatus[]) => all.reduce(newerInvoiceStatus, 'open')
-        expect(end([...shuffled.map(({ one }) => one), ...seen])).toBe(end(seen))
+        expect(end([...shuffled.map(({ one: invoiceStatus }) => invoiceStatus), ...seen])).toBe(end(seen))
       }),
     )
     expect(newerInvoiceStatus('paid', 'unpaid')).toBe('paid')

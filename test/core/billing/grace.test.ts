@@ -2,7 +2,13 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { graceMs } from '../../../src/core/billing/billing.ts'
-import { type Dues, graceNotices, graceOf, isNoticeTrue, paymentRequiredFrom } from '../../../src/core/billing/grace.ts'
+import {
+  type Dues,
+  findGrace,
+  graceNotices,
+  isNoticeTrue,
+  paymentRequiredFrom,
+} from '../../../src/core/billing/grace.ts'
 
 const start = Date.UTC(2026, 3, 5, 9, 30)
 const nothing: Dues = { plan: 'usage', graceEndsAt: null, unpaidSince: null }
@@ -28,19 +34,20 @@ describe('paymentRequiredFrom', () => {
   })
 
   test('uses the grace period of the first cause when there are two', () => {
-    const both = (removed: number, declined: number) => graceOf({ ...methodRemovedAt(removed), unpaidSince: declined })
+    const both = (removed: number, declined: number) =>
+      findGrace({ ...methodRemovedAt(removed), unpaidSince: declined })
     expect(both(start, start + 5)).toEqual({ cause: 'payment_method', beganAt: start, endsAt: start + graceMs })
     expect(both(start + 5, start)).toEqual({ cause: 'invoice', beganAt: start, endsAt: start + graceMs })
   })
 
   test('returns at least one hour after the first cause', () => {
     fc.assert(
-      fc.property(dues, one => {
+      fc.property(dues, due => {
         const causes = [
-          ...(one.plan === 'usage' && one.graceEndsAt !== null ? [one.graceEndsAt - graceMs] : []),
-          ...(one.unpaidSince === null ? [] : [one.unpaidSince]),
+          ...(due.plan === 'usage' && due.graceEndsAt !== null ? [due.graceEndsAt - graceMs] : []),
+          ...(due.unpaidSince === null ? [] : [due.unpaidSince]),
         ]
-        expect(paymentRequiredFrom(one)).toBe(causes.length === 0 ? null : Math.min(...causes) + graceMs)
+        expect(paymentRequiredFrom(due)).toBe(causes.length === 0 ? null : Math.min(...causes) + graceMs)
       }),
     )
   })

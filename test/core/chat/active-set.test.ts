@@ -11,10 +11,10 @@ test('createActiveSet: holds exactly the added and not deleted members in any or
       const roster = createActiveSet()
       const expected = new Set<ActiveSetMember>()
       for (const { leaves, who } of moves) {
-        const one = people[who]
-        if (one === undefined) continue
-        roster[leaves ? 'delete' : 'add'](one)
-        expected[leaves ? 'delete' : 'add'](one)
+        const person = people[who]
+        if (person === undefined) continue
+        roster[leaves ? 'delete' : 'add'](person)
+        expected[leaves ? 'delete' : 'add'](person)
       }
       const members = [...roster]
       expect(members.length).toBe(expected.size)
@@ -28,9 +28,9 @@ test('createActiveSet: releases deleted members at the next young collection', (
   const present: (ActiveSetMember & { readonly load: Float32Array })[] = []
   const pass = (count: number) => {
     for (let index = 0; index < count; index++) {
-      const one = { place: -1, load: new Float32Array(1) }
-      roster.add(one)
-      present.push(one)
+      const item = { place: -1, load: new Float32Array(1) }
+      roster.add(item)
+      present.push(item)
       const first = present.length > 10 ? present.shift() : undefined
       if (first !== undefined) roster.delete(first)
     }

@@ -30,6 +30,6 @@ test.each([
     'conversation',
     null,
   ],
-] as const)('automaticCacheMarks: decides for %s', (_, ask, seen, expected) => {
-  expect(automaticCacheMarks(ask, seen)).toBe(expected)
+] as const)('automaticCacheMarks: decides for %s', (_, request, seen, expected) => {
+  expect(automaticCacheMarks(request, seen)).toBe(expected)
 })

@@ -13,11 +13,11 @@ test('createKeyedDigests: returns the same digest for definitions with the same 
   const { of: digest } = createKeyedDigests(new Uint8Array(32))
   const digests = (...tools: Tool[]) => of(...tools).map(digest)
   const city = { type: 'object', properties: { city: { type: 'string', description: 'Where.' } } }
-  const one = tool('Tells the weather.', city)
-  expect(digests(structuredClone(one))).toEqual(digests(one))
+  const item = tool('Tells the weather.', city)
+  expect(digests(structuredClone(item))).toEqual(digests(item))
   const other = structuredClone(city)
   other.properties.city.description = 'Where?'
-  const distinct = digests(one, tool('Tells the weather', city), tool('Tells the weather.', other), tool(null, city))
+  const distinct = digests(item, tool('Tells the weather', city), tool('Tells the weather.', other), tool(null, city))
   expect(new Set(distinct).size).toBe(4)
   expect(of()).toEqual([])
 })
@@ -26,7 +26,7 @@ test('collectDefinitions: returns every key and text of a schema at any depth, w
   let deep: Record<string, unknown> = { type: 'string', enum: ['red', 'blue'], description: 'The end.' }
   for (let depth = 0; depth < 2_000; depth++) deep = { type: 'array', items: deep }
   const parameters = { properties: { 'not a plain name': deep, plain: {} }, required: ['plain'] }
-  const texts = of(tool('Looks up.', parameters)).flatMap(one => one.texts)
+  const texts = of(tool('Looks up.', parameters)).flatMap(item => item.texts)
   expect(texts.map(text => text.split('\n').sort())).toEqual([
     ['Looks up.'],
     ['The end.', 'blue', 'enum', 'look_up', 'not a plain name', 'plain', 'plain', 'red'],

@@ -11,7 +11,7 @@ const answer = (askedAt: number, ahead: number, out: number, back: number) => ({
 
 const offsetAfter = (answers: readonly ReturnType<typeof answer>[]) => {
   const offset = createClockOffset()
-  for (const one of answers) offset.take(one)
+  for (const item of answers) offset.take(item)
   return offset.milliseconds()
 }
 

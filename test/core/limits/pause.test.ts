@@ -1,6 +1,6 @@
 /** A pause holds one key of an evaluation account, and ends with the UTC day. */
 import { expect, test } from 'bun:test'
-import { type Caller, pauseOf, plans } from '../../../src/core/limits/plans.ts'
+import { type Caller, findPause, plans } from '../../../src/core/limits/plans.ts'
 import { checkPaid } from '../../../src/request/admit.ts'
 
 const short = { shortfallDay: '2026-05-05', shortfallMicrocents: 101, shortfallRequestId: 'req_most' }
@@ -11,7 +11,7 @@ test.each([
   ['pauses no key with the largest allowed shortfall', 'evaluation', { ...short, shortfallMicrocents: 100 }, null],
   ['pauses no key of an account that pays for all usage', 'usage', short, null],
 ] as const)('pauseOf: %s', (_, plan, shortfall, expected) => {
-  expect(pauseOf(plan, shortfall, 100)).toEqual(expected)
+  expect(findPause(plan, shortfall, 100)).toEqual(expected)
 })
 
 test('checkPaid: names the member, the request and the end of a pause, and lets the key chat after it', () => {

@@ -9,7 +9,7 @@ import {
 } from '../../../src/core/models/configured-models.ts'
 import { buildCatalog, type Model } from '../../../src/core/models/models.ts'
 import { priceVariant } from '../../../src/core/models/pricing.ts'
-import { costOf } from '../../../src/core/usage/money.ts'
+import { getCost } from '../../../src/core/usage/money.ts'
 import { GatewayError } from '../../../src/core/validation/errors.ts'
 import { checker } from '../../../src/core/validation/validate.ts'
 import { catalog } from '../../../src/models/catalog.ts'
@@ -80,7 +80,7 @@ describe('configured model', () => {
     [{ id: 'x', pricing, deprecation_date: 'soon' }, 'deprecation_date'],
     [{ id: 'x', pricing, parameters: { temperatur: true } }, 'parameters.temperatur'],
   ])('%j is rejected with the field %s', (row, param) => {
-    expect(paramOf(() => check(row))).toBe(param)
+    expect(findParam(() => check(row))).toBe(param)
   })
 
   test('resolves by its own name', () => {
@@ -122,8 +122,8 @@ describe('catalog change', () => {
       aliases: [...opus.aliases, 'opus'],
       figures: { ...opus.figures, quality: 0.9, estimated: false },
     })
-    expect(changed.filter(one => one !== model)).toEqual(catalog.filter(one => one !== opus))
-    expect(model && costOf(model.pricing, { ...noTokens, outputTokens: 1_000_000 })).toBe(100_000_000)
+    expect(changed.filter(item => item !== model)).toEqual(catalog.filter(item => item !== opus))
+    expect(model && getCost(model.pricing, { ...noTokens, outputTokens: 1_000_000 })).toBe(100_000_000)
   })
 
   test('keeps the ratio of prices that a change does not name', () => {
@@ -221,12 +221,12 @@ describe('catalog change', () => {
 const noTokens = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, reasoningTokens: 0 }
 
 function named(id: string): Model {
-  const model = catalog.find(one => one.id === id)
+  const model = catalog.find(item => item.id === id)
   if (model === undefined) throw new Error(`${id} is not in the catalogue`)
   return model
 }
 
-function paramOf(act: () => unknown): string | null {
+function findParam(act: () => unknown): string | null {
   try {
     act()
     return null

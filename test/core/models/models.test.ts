@@ -3,12 +3,12 @@ import type { ChatRequest } from '../../../src/core/chat/chat.ts'
 import { toModel } from '../../../src/core/models/configured-models.ts'
 import {
   buildCatalog,
-  deprecationOf,
   fitsWindow,
   fullName,
+  getDeprecation,
+  getNeeds,
   leavingSoon,
   type Model,
-  needsOf,
   unmet,
   unmetInFull,
 } from '../../../src/core/models/models.ts'
@@ -22,7 +22,7 @@ const reseller = toModel('reseller', { id: 'anthropic/claude-opus-5.5', pricing 
 const all = buildCatalog([...catalog, openrouter, ollama, reseller])
 
 function named(id: string): Model {
-  const model = catalog.find(one => one.id === id)
+  const model = catalog.find(item => item.id === id)
   if (model === undefined) throw new Error(`${id} is not in the catalogue`)
   return model
 }
@@ -83,13 +83,13 @@ describe('deprecation', () => {
   ])(
     'on %s gives a model with date 2026-12-01 the state %s, with automatic routing excluding it: %p',
     (today, state, leaving) => {
-      expect(deprecationOf(model, today)).toBe(state as ReturnType<typeof deprecationOf>)
+      expect(getDeprecation(model, today)).toBe(state as ReturnType<typeof getDeprecation>)
       expect(leavingSoon(model, today)).toBe(leaving as boolean)
     },
   )
 
   test('ignores models without a date', () => {
-    expect(deprecationOf(named('gpt-5.5'), '2099-01-01')).toBe('current')
+    expect(getDeprecation(named('gpt-5.5'), '2099-01-01')).toBe('current')
     expect(leavingSoon(named('gpt-5.5'), '2099-01-01')).toBe(false)
   })
 })
@@ -100,7 +100,7 @@ const image = { type: 'image', url: 'https://example.org/a.png', detail: null } 
 
 describe('needsOf and unmet', () => {
   test('accept every catalog model for parameters that can be dropped', () => {
-    for (const model of catalog) expect(unmet(model, needsOf(plain))).toBeNull()
+    for (const model of catalog) expect(unmet(model, getNeeds(plain))).toBeNull()
   })
 
   const local = toModel('ollama', { id: 'llama', pricing })
@@ -132,7 +132,7 @@ describe('needsOf and unmet', () => {
     ],
     ['top log probabilities', named('gpt-4.1'), { logprobs: true, topLogprobs: 20 }, null],
   ])('report %s as unmet by $id', (_, model, asked, param) => {
-    expect(unmet(model, needsOf({ ...plain, ...asked }))?.param ?? null).toBe(param)
+    expect(unmet(model, getNeeds({ ...plain, ...asked }))?.param ?? null).toBe(param)
   })
 
   const forced: Partial<ChatRequest> = { tools: [tool], toolChoice: 'required' }
@@ -146,7 +146,7 @@ describe('needsOf and unmet', () => {
     ['reasoning beside tools', thoughtful, { tools: [tool], reasoningEffort: 'high' }, 'reasoning_effort'],
     ['no reasoning beside tools', thoughtful, { tools: [tool], reasoningEffort: 'none' }, null],
   ])('report %s as met only approximately by $id', (_, model, asked, param) => {
-    const needs = needsOf({ ...plain, ...asked })
+    const needs = getNeeds({ ...plain, ...asked })
     expect([unmetInFull(model, needs)?.param ?? null, unmet(model, needs)]).toEqual([param, null])
   })
 

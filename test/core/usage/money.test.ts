@@ -10,9 +10,9 @@ import {
   weekdays,
 } from '../../../src/core/models/pricing.ts'
 import {
-  costOf,
   fromUsd,
-  highestCostOf,
+  getCost,
+  getHighestCost,
   highestPrices,
   hourCacheCost,
   priceTable,
@@ -41,12 +41,12 @@ const usage = (inputTokens: number, outputTokens: number, parts: Partial<TokenUs
 })
 
 test('costOf: uses the published prices', () => {
-  expect(costOf(pricing, usage(1_000_000, 0, { cachedInputTokens: 0 }))).toBe(fromUsd(4))
-  expect(costOf(pricing, usage(1_000, 500))).toBe(fromUsd(0.002 + 0.005))
-  expect(costOf(pricing, usage(1_000, 0, { cachedInputTokens: 400, cacheWriteTokens: 100 }))).toBe(
+  expect(getCost(pricing, usage(1_000_000, 0, { cachedInputTokens: 0 }))).toBe(fromUsd(4))
+  expect(getCost(pricing, usage(1_000, 500))).toBe(fromUsd(0.002 + 0.005))
+  expect(getCost(pricing, usage(1_000, 0, { cachedInputTokens: 400, cacheWriteTokens: 100 }))).toBe(
     fromUsd((500 * 2 + 400 * 0.0825 + 100 * 2.5) / 1e6),
   )
-  expect(costOf(pricing, usage(0, 0))).toBe(0)
+  expect(getCost(pricing, usage(0, 0))).toBe(0)
 })
 
 test('costOf: applies the long-context price to the whole request above the threshold', () => {
@@ -61,13 +61,13 @@ test('costOf: applies the long-context price to the whole request above the thre
 
 test('costOf: rounds up once per request, and one token is never free', () => {
   const cheap = { ...prices(0.000001, 0, null, null), longContext: null }
-  expect(costOf(cheap, usage(1, 0))).toBe(1)
-  expect(costOf(cheap, usage(10_001, 0))).toBe(2)
+  expect(getCost(cheap, usage(1, 0))).toBe(1)
+  expect(getCost(cheap, usage(10_001, 0))).toBe(2)
 })
 
 test('costOf: limits parts of the input to the whole', () => {
-  const whole = costOf(pricing, usage(100, 0, { cachedInputTokens: 100 }))
-  expect(costOf(pricing, usage(100, 0, { cachedInputTokens: 900, cacheWriteTokens: 900 }))).toBe(whole)
+  const whole = getCost(pricing, usage(100, 0, { cachedInputTokens: 100 }))
+  expect(getCost(pricing, usage(100, 0, { cachedInputTokens: 900, cacheWriteTokens: 900 }))).toBe(whole)
 })
 
 const price = fc.nat(2_000_000_000).map(hundredths => hundredths / 1e6)
@@ -97,7 +97,7 @@ test('costOf: equals exact bigint arithmetic', () => {
         BigInt(written) * integer(some.cacheWrite ?? some.input) +
         BigInt(used.outputTokens) * integer(some.output)
       const exact = Number((total + 999_999n) / 1_000_000n)
-      expect(costOf({ ...some, longContext: null }, used)).toBe(exact)
+      expect(getCost({ ...some, longContext: null }, used)).toBe(exact)
     }),
     { numRuns: 2_000 },
   )
@@ -107,7 +107,7 @@ test('highestCostOf: covers any division of the input into cached and written to
   fc.assert(
     fc.property(somePrices, someUsage, (some, used) => {
       const any = { ...some, longContext: null }
-      expect(costOf(any, used)).toBeLessThanOrEqual(highestCostOf(any, used, { at: 0, tier: null }))
+      expect(getCost(any, used)).toBeLessThanOrEqual(getHighestCost(any, used, { at: 0, tier: null }))
     }),
     { numRuns: 500 },
   )
@@ -165,9 +165,9 @@ test('highestCostOf: covers the bill for every time, tier and length that a requ
         const rates = ratesAt(some, { at: at + waitMs, tier })
         const used = { ...most, inputTokens: Math.floor(most.inputTokens * fewer), hourCacheWriteTokens: hour }
         const surcharge = highestPrices(some, most.inputTokens, reserved).hourSurcharge
-        expect(costOf(rates, used) + hourCacheCost(rates, used)).toBeLessThanOrEqual(
+        expect(getCost(rates, used) + hourCacheCost(rates, used)).toBeLessThanOrEqual(
           // Both parts of the bill are rounded up.
-          highestCostOf(some, most, reserved) + Math.ceil((most.inputTokens * surcharge) / 1e6) + 1,
+          getHighestCost(some, most, reserved) + Math.ceil((most.inputTokens * surcharge) / 1e6) + 1,
         )
       },
     ),
@@ -255,7 +255,7 @@ test('hourCacheCost: charges a write for an hour at twice the input, once beside
   const written = usage(1_000, 0, { cacheWriteTokens: 600 })
   expect(hourCacheCost(pricing, written)).toBe(0)
   const kept = { ...written, hourCacheWriteTokens: 400 }
-  expect(costOf(pricing, kept) + hourCacheCost(pricing, kept)).toBe(fromUsd((400 * 4 + 200 * 5 + 400 * 8) / 1_000_000))
+  expect(getCost(pricing, kept) + hourCacheCost(pricing, kept)).toBe(fromUsd((400 * 4 + 200 * 5 + 400 * 8) / 1_000_000))
   // Never more of them than were written.
   expect(hourCacheCost(pricing, { ...kept, hourCacheWriteTokens: 9_000 })).toBe(fromUsd((600 * 3) / 1_000_000))
 })

@@ -3,7 +3,7 @@ import { sentKindIn, toRejection } from '../../../src/core/usage/rejection.ts'
 import { GatewayError } from '../../../src/core/validation/errors.ts'
 
 const facts = { requestId: 'req_1', accountId: 'acc', keyId: 'key', dialect: 'native', latencyMs: 1 } as const
-const recordOf = (body: unknown, error: GatewayError) => toRejection([], { ...facts, body, error }, 0)
+const getRecord = (body: unknown, error: GatewayError) => toRejection([], { ...facts, body, error }, 0)
 const invalid = (param: string) => new GatewayError('invalid_request', 'Not valid.', { param })
 
 describe('toRejection', () => {
@@ -16,7 +16,7 @@ describe('toRejection', () => {
     [{ model: null }, 'model', 'null'],
     [{}, 'input', 'nothing'],
   ])('keeps the kind of the invalid value, and nothing of it: %j', (body, param, kind) => {
-    const record = recordOf(body, invalid(param))
+    const record = getRecord(body, invalid(param))
     expect(sentKindIn(record.category)).toBe(kind)
     expect(JSON.stringify(record)).not.toContain('secret')
   })
@@ -26,12 +26,12 @@ describe('toRejection', () => {
     ['a body that was not parsed', undefined, invalid('model')],
     ['another error', { model: 'x' }, new GatewayError('model_not_found', 'No.', { param: 'model' })],
   ])('keeps no kind for %s', (_, body, error) => {
-    expect(recordOf(body, error).category).toBeNull()
+    expect(getRecord(body, error).category).toBeNull()
   })
 
   test('keeps the limit that was reached', () => {
     const limit = 'key.requests_per_minute'
-    const record = recordOf({}, new GatewayError('requests_per_minute_exceeded', 'Wait.', { limit, param: 'model' }))
+    const record = getRecord({}, new GatewayError('requests_per_minute_exceeded', 'Wait.', { limit, param: 'model' }))
     expect([record.category, sentKindIn(record.category)]).toEqual([limit, null])
   })
 })

@@ -67,6 +67,6 @@ test.each([
 ] as const)('highestSourceCharges: reserves %s of another API form', (_, cache, isMarking, isReserved) => {
   const provider = isMarking ? { cachesMarkedInput: () => true } : {}
   const model = { id: 'claude', provider: 'anthropic', pricing }
-  const ask = { source: null, messages: [{ role: 'system', text: 'Rules.', cache }], tools: [] } as const
-  expect(highestSourceCharges(ask, { model, endpoint: { provider } }, 1_000_000, terms) > 0).toBe(isReserved)
+  const request = { source: null, messages: [{ role: 'system', text: 'Rules.', cache }], tools: [] } as const
+  expect(highestSourceCharges(request, { model, endpoint: { provider } }, 1_000_000, terms) > 0).toBe(isReserved)
 })

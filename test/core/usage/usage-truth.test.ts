@@ -4,8 +4,8 @@ import fc from 'fast-check'
 import type { UsageRecord } from '../../../src/core/usage/usage-record.ts'
 import {
   compareTruth,
-  correctionOf,
   countedUsage,
+  getCorrection,
   mergedRecords,
   mergeRecords,
 } from '../../../src/core/usage/usage-truth.ts'
@@ -59,7 +59,7 @@ test('correctionOf: adds up to what counts in the end when updates come in any o
       let [tokens, microcents] = [0, 0]
       for (const record of arrivals) {
         const update = countedUsage(record)
-        const correction = correctionOf(counted, update)
+        const correction = getCorrection(counted, update)
         tokens += correction.tokens
         microcents += correction.microcents
         if (counted === undefined || compareTruth(update, counted) > 0) counted = update

@@ -3,11 +3,11 @@ import { describe, expect } from 'bun:test'
 import { cycleMs, settlementDelayMs } from '../../../src/core/billing/billing.ts'
 import { type Caller, zeroLimits } from '../../../src/core/limits/plans.ts'
 import type { Database } from '../../../src/database/database.ts'
-import { createBudgetBook } from '../../../src/database/repositories/budget-tracker.ts'
+import { createBudgetTracker } from '../../../src/database/repositories/budget-tracker.ts'
 import { usageDaily, usageRecords } from '../../../src/database/tables.ts'
 import { eventually } from '../../harness/eventually.ts'
 import { newAccount } from '../database.contract.ts'
-import { onDatabaseOf } from '../on-database.ts'
+import { getOnDatabase } from '../on-database.ts'
 import { testedDatabases } from '../tested-databases.ts'
 
 const databases = testedDatabases()
@@ -47,13 +47,13 @@ async function use(
 
 /** Creates a tracker with its own clock and expects an account's share at a moment. */
 async function shareAt(database: Database, caller: Caller, at: number, expected: number) {
-  const book = createBudgetBook(database, { now: () => at })
-  await eventually(() => book.shareOf(caller) === expected, 5_000)
-  return book.warningOf(caller)
+  const book = createBudgetTracker(database, { now: () => at })
+  await eventually(() => book.getShare(caller) === expected, 5_000)
+  return book.findWarning(caller)
 }
 
 for (const [name, open] of databases) {
-  const on = onDatabaseOf(name, open, 60_000)
+  const on = getOnDatabase(name, open, 60_000)
 
   describe(`soft cap on the ${name} database`, () => {
     on('counts a billing cycle from its first moment to its last, across the first of a month', async database => {
@@ -90,7 +90,7 @@ for (const [name, open] of databases) {
       const { accountId } = await newAccount(database)
       const start = Date.UTC(2026, 4, 1)
       const clock = { at: start + 10 * 86_400_000 }
-      const book = createBudgetBook(database, { now: () => clock.at })
+      const book = createBudgetTracker(database, { now: () => clock.at })
       const account = { accountId, keyId: 'key_1', plan: 'evaluation', limits: zeroLimits } as const
       const caller: Caller = { ...account, softCapMicrocents: cap }
       const settle = (requestId: string, billed: number, at = clock.at) =>
@@ -98,15 +98,15 @@ for (const [name, open] of databases) {
       const follows = (expected: number) =>
         eventually(() => {
           clock.at += 5_000
-          return book.shareOf(caller) === expected
+          return book.getShare(caller) === expected
         }, 240_000)
       await use(database, accountId, clock.at, 300_000)
       await follows(0.3)
       settle(`req_own_${accountId}`, 500_000)
       settle(`req_twin_${accountId}`, 100_000)
       settle(`req_before_${accountId}`, 70_000, start - 1)
-      expect(book.shareOf(caller)).toBe(0.9)
-      expect(book.warningOf(caller)).toContain('90%')
+      expect(book.getShare(caller)).toBe(0.9)
+      expect(book.findWarning(caller)).toContain('90%')
       // Another process adds 50,000; this process's requests are not in the ledger yet.
       await use(database, accountId, clock.at, 50_000)
       await follows(0.95)
@@ -123,7 +123,7 @@ for (const [name, open] of databases) {
       const upgrade = Date.UTC(2026, 2, 10, 12)
       const clock = { at: upgrade + settlementDelayMs }
       const reached: [number, number][] = []
-      const book = createBudgetBook(database, { now: () => clock.at }, (_, { startsAt }, percent) => {
+      const book = createBudgetTracker(database, { now: () => clock.at }, (_, { startsAt }, percent) => {
         reached.push([startsAt, percent])
       })
       const account = { accountId, keyId: 'key_1', plan: 'usage', limits: zeroLimits } as const
@@ -131,7 +131,7 @@ for (const [name, open] of databases) {
       const follows = (expected: number) =>
         eventually(() => {
           clock.at += 5_000
-          return book.shareOf(caller) === expected
+          return book.getShare(caller) === expected
         }, 240_000)
       await use(database, accountId, upgrade - 5, 50_000)
       await use(database, accountId, upgrade + 5, 820_000)

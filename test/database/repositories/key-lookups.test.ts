@@ -37,7 +37,7 @@ describe('createKeyLookups', () => {
 
   test('queries a key once for any number of waiting requests', async () => {
     const { lookups, queries } = start()
-    const found = [key('a'), key('a'), key('b'), key('b')].map(one => lookups.find(one, false))
+    const found = [key('a'), key('a'), key('b'), key('b')].map(wantedKey => lookups.find(wantedKey, false))
     queries[0]?.answer()
     await settled()
     queries[1]?.answer()

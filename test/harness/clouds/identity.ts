@@ -84,7 +84,7 @@ export function createCloudIdentity(accounts: CloudAccounts, clock: { now(): num
   }
 
   const awsRefusal = (request: RawRequest): CloudRefusal | null => {
-    const signature = signatureOf(request.headers.authorization ?? '')
+    const signature = findSignature(request.headers.authorization ?? '')
     if (signature === null) return forbidden('MissingAuthenticationTokenException', 'Missing Authentication Token')
     const { accessKeyId, secretAccessKey, region } = accounts.aws
     const temporary = keys.get(signature.accessKeyId)
@@ -209,7 +209,7 @@ type Signature = {
 const authorizationForm =
   /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/([^/]+)\/aws4_request, ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})$/
 
-function signatureOf(authorization: string): Signature | null {
+function findSignature(authorization: string): Signature | null {
   const [, accessKeyId, day, region, service, names, signature] = authorizationForm.exec(authorization) ?? []
   if (!accessKeyId || !day || !region || !service || !names || !signature) return null
   return { accessKeyId, day, region, service, signedHeaders: names.split(';'), signature }

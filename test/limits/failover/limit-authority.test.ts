@@ -16,7 +16,7 @@ import { reportSkipped } from '../../harness/needs.ts'
 import { patientStore } from '../../harness/patience.ts'
 import { startPostgres } from '../../harness/postgres.ts'
 import { startRedis, startSentinel } from '../../harness/redis.ts'
-import { admitted, ask, settlement, wide } from '../meter.contract.ts'
+import { admitted, send, settlement, wide } from '../meter.contract.ts'
 
 setDefaultTimeout(240_000)
 
@@ -248,7 +248,7 @@ for (const [name, changes, expected] of [
     })
     let result = 'unknown'
     const decided = store.decided({
-      async ask() {
+      async send() {
         Object.assign(state, { now: state.now + 10_000, ...changes })
         return [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
       },
@@ -322,21 +322,24 @@ else {
     }
   }
   let requests = 0
-  const next = (accountId: string) => ask(`${accountId}-${requests++}`, { accountId })
+  const next = (accountId: string) => send(`${accountId}-${requests++}`, { accountId })
 
   describe('limit authority', () => {
     test('moves to Postgres when Redis is killed, and back when every gateway reaches it again', async () => {
-      const [one, other] = [gateway(), gateway()]
-      await Promise.all([decides(one, 'redis'), decides(other, 'redis')])
-      const seat = admitted(await one.admit(next('acc_moves')))
+      const [failoverMeter, other] = [gateway(), gateway()]
+      await Promise.all([decides(failoverMeter, 'redis'), decides(other, 'redis')])
+      const reservation = admitted(await failoverMeter.admit(next('acc_moves')))
       await server.crash()
-      expect((await other.admit(next('acc_moves'))).standing.seats.remaining).toBe(8)
+      expect((await other.admit(next('acc_moves'))).quotaStatus.reservations.remaining).toBe(8)
       expect(other.decidedBy()).toBe('postgres')
-      await one.settle(settlement(seat, 30, 20_000, Date.now()))
-      await eventually(async () => (await one.loadStatus('acc_moves', wide)).seats.remaining === 9, 10_000)
+      await failoverMeter.settle(settlement(reservation, 30, 20_000, Date.now()))
+      await eventually(
+        async () => (await failoverMeter.loadStatus('acc_moves', wide)).reservations.remaining === 9,
+        10_000,
+      )
       await server.start()
-      await Promise.all([decides(one, 'redis'), decides(other, 'redis')])
-      expect((await one.admit(next('acc_moves'))).standing.seats.remaining).toBe(8)
+      await Promise.all([decides(failoverMeter, 'redis'), decides(other, 'redis')])
+      expect((await failoverMeter.admit(next('acc_moves'))).quotaStatus.reservations.remaining).toBe(8)
     })
 
     test('stays with Redis while the process is busy for 2 s', async () => {
@@ -356,10 +359,10 @@ else {
       const proxy = startProxy(server.port)
       cleanUps.push(proxy.stop)
       const stores = counted(database)
-      const [one, cutOff] = [gateway({ stores }), gateway({ redisUrl: proxy.url })]
-      await Promise.all([decides(one, 'redis'), decides(cutOff, 'redis')])
+      const [failoverMeter, cutOff] = [gateway({ stores }), gateway({ redisUrl: proxy.url })]
+      await Promise.all([decides(failoverMeter, 'redis'), decides(cutOff, 'redis')])
       proxy.cut()
-      await Promise.all([decides(one, 'postgres'), decides(cutOff, 'postgres')])
+      await Promise.all([decides(failoverMeter, 'postgres'), decides(cutOff, 'postgres')])
       const before = await row()
       // Longer than the time after which an instance that reaches Redis would return to it.
       await stores.more(4)
@@ -369,13 +372,13 @@ else {
 
     test('does not wait for a gateway that was closed', async () => {
       const closedId = Bun.randomUUIDv7()
-      const [one, closed] = [gateway(), gateway({ gatewayId: closedId })]
-      await Promise.all([decides(one, 'redis'), decides(closed, 'redis')])
+      const [failoverMeter, closed] = [gateway(), gateway({ gatewayId: closedId })]
+      await Promise.all([decides(failoverMeter, 'redis'), decides(closed, 'redis')])
       await closed.close()
       const gateways = await database.run(({ sql }) => sql<{ id: string }[]>`select id from limit_gateways`)
       expect(gateways.map(({ id }) => id)).not.toContain(closedId)
       await server.command('FLUSHALL')
-      expect(await untilDecided(one, () => next('acc_closed'))).toMatchObject({ admitted: true })
+      expect(await untilDecided(failoverMeter, () => next('acc_closed'))).toMatchObject({ admitted: true })
     })
 
     test('releases what a frozen store reserves after its callers have heard 503', async () => {
@@ -390,20 +393,20 @@ else {
         const request = next('acc_frozen')
         return { ...request, limits: { ...request.limits, concurrentRequests: 3 } }
       }
-      const one = admitted(await meter.admit(three()))
-      await meter.settle(settlement(one, 10, 10, Date.now()))
+      const item = admitted(await meter.admit(three()))
+      await meter.settle(settlement(item, 10, 10, Date.now()))
       isAway = true
       server.freeze()
       const refused = await Promise.all([1, 2, 3].map(() => meter.admit(three()).catch(() => null)))
       expect(refused).toEqual([null, null, null])
       server.thaw()
       isAway = false
-      const seats = new Set<string>()
+      const reservations = new Set<string>()
       // Well within the unrenewed lease of 60 s.
       await eventually(async () => {
         const admission = await meter.admit(three()).catch(() => null)
-        if (admission?.admitted === true) seats.add(admission.seat.requestId)
-        return seats.size === 3
+        if (admission?.admitted === true) reservations.add(admission.reservation.requestId)
+        return reservations.size === 3
       }, 240_000)
     })
 
@@ -483,7 +486,7 @@ else {
       const meter = gateway({ redisUrl: sentinel.url })
       await decides(meter, 'redis')
       const two = () => ({ ...next('acc_sentinel'), limits: { ...wide, concurrentRequests: 2 } })
-      const seat = admitted(await meter.admit(two()))
+      const reservation = admitted(await meter.admit(two()))
       // A replica refuses commands while it loads, and closes its connections when it becomes the primary.
       const ofReplica = async (...words: string[]) => String(await replica.command(...words).catch(() => ''))
       const isCopied = async () => (await ofReplica('KEYS', '*acc_sentinel')) !== ''
@@ -495,7 +498,7 @@ else {
       await eventually(async () => (await ofReplica('ROLE')).startsWith('master'), 20_000)
       await decides(meter, 'redis')
       expect(await untilDecided(meter, two)).toMatchObject({ code: 'concurrent_requests_exceeded' })
-      await meter.settle(settlement(seat, 1, 1, Date.now()))
+      await meter.settle(settlement(reservation, 1, 1, Date.now()))
       expect(await untilDecided(meter, two)).toMatchObject({ admitted: true })
     })
 
@@ -515,9 +518,9 @@ else {
       })
       const otherId = Bun.randomUUIDv7()
       areAway = new Set()
-      const one = gateway({ stores: behind('one'), monotonic: () => performance.now() + aheadMs })
+      const failoverMeter = gateway({ stores: behind('one'), monotonic: () => performance.now() + aheadMs })
       const other = gateway({ stores: behind('other'), gatewayId: otherId })
-      await Promise.all([decides(one, 'redis'), decides(other, 'redis')])
+      await Promise.all([decides(failoverMeter, 'redis'), decides(other, 'redis')])
       const single = () => ({ ...next(`acc_outage_${silentMs}`), limits: { ...wide, concurrentRequests: 1 } })
       admitted(await other.admit(single()))
       areAway = new Set(['one', 'other'])
@@ -528,7 +531,7 @@ else {
       aheadMs = silentMs
       areAway = new Set(['other'])
       // It would have admitted by now.
-      expect(await one.admit(single()).catch(({ code }: GatewayError) => code)).toBe('service_unavailable')
+      expect(await failoverMeter.admit(single()).catch(({ code }: GatewayError) => code)).toBe('service_unavailable')
       areAway = new Set()
       const isRegistered = async () => {
         const [found] = await database.run(
@@ -540,7 +543,7 @@ else {
       }
       await eventually(isRegistered, 20_000)
       aheadMs += 60_000
-      expect(await untilDecided(one, single)).toMatchObject({ code: 'concurrent_requests_exceeded' })
+      expect(await untilDecided(failoverMeter, single)).toMatchObject({ code: 'concurrent_requests_exceeded' })
     })
 
     test('stays with Redis while Postgres is away, and answers 503 if Redis is emptied then', async () => {

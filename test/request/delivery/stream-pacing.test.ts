@@ -68,9 +68,9 @@ async function written(steps: readonly Step[], mode: StreamMode): Promise<{ writ
   return { writes, arrivals: arrivals.map(at => at - 1000) }
 }
 
-const textOf = (writes: readonly Write[]) =>
+const getText = (writes: readonly Write[]) =>
   writes.flatMap(({ batch }) => batch.flatMap(event => (event.type === 'text' ? [event.text] : []))).join('')
-const timed = (writes: readonly Write[]) => writes.map(write => [write.at, textOf([write])])
+const timed = (writes: readonly Write[]) => writes.map(write => [write.at, getText([write])])
 
 describe('pace: realtime', () => {
   test('shows the first text at once and the rest once per 10 ms cell', async () => {
@@ -231,7 +231,7 @@ describe('pace: for any chunking', () => {
         let seen = 0
         let index = 0
         for (const { at, batch } of writes) {
-          seen += textOf([{ at, batch }]).length
+          seen += getText([{ at, batch }]).length
           for (let length = 0; index < parts.length; index++) {
             length = parts.slice(0, index + 1).reduce((sum, [, piece]) => sum + piece.length, 0)
             if (length > seen) break
@@ -259,7 +259,7 @@ describe('pace: ends', () => {
     }
     const seen: string[] = []
     const consume = async () => {
-      for await (const batch of paceStream(broken(), 'buffered', clock)) seen.push(textOf([{ at: 0, batch }]))
+      for await (const batch of paceStream(broken(), 'buffered', clock)) seen.push(getText([{ at: 0, batch }]))
     }
     await expect(clock.run(consume())).rejects.toThrow('cut')
     expect(seen.join('')).toBe('One. Tw')

@@ -8,7 +8,7 @@ import { buildCatalog, fullName, type Model } from '../../../src/core/models/mod
 import { GatewayError } from '../../../src/core/validation/errors.ts'
 import { catalog } from '../../../src/models/catalog.ts'
 import type { HealthOutcome } from '../../../src/models/circuit-breaker.ts'
-import { createHealthBook } from '../../../src/models/health-tracker.ts'
+import { createHealthTracker } from '../../../src/models/health-tracker.ts'
 import { nearScore } from '../../../src/models/scoring.ts'
 import { explainOrder } from '../../../src/request/dry-run.ts'
 import { toRequestTrace } from '../../../src/request/record.ts'
@@ -18,10 +18,10 @@ import { type RouteDeps, route } from '../../../src/request/routing/route.ts'
 import { listPrice, nearEqualPrice } from '../../../src/request/routing/score-candidates.ts'
 import type { PromptAnalysis } from '../../../src/text/analysis/prompt-analysis.ts'
 import { askWith } from '../../harness/ask.ts'
-import { providerOf } from '../support.ts'
+import { getProvider } from '../support.ts'
 
 const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plans.usage }
-const reading: PromptAnalysis = {
+const analysis: PromptAnalysis = {
   queryType: 'other',
   queryTypeScores: {
     code: 0,
@@ -78,7 +78,7 @@ function modelAt(index: number): Model {
 
 function explained(world: World) {
   let now = Date.parse('2026-11-20T12:00:00Z')
-  const health = createHealthBook({ clock: { now: () => now, monotonic: () => now } })
+  const health = createHealthTracker({ clock: { now: () => now, monotonic: () => now } })
   for (const { model, outcome, times, cause } of world.reports)
     for (let time = 0; time < times; time++) {
       const failed = outcome === 'ok' ? {} : { cause }
@@ -87,18 +87,18 @@ function explained(world: World) {
   now += world.waitMs
   const { tied, learned } = world
   const deps: RouteDeps = {
-    catalogue: models,
-    endpoints: new Map(world.providers.map(id => [id, providerOf(id)])),
+    catalog: models,
+    endpoints: new Map(world.providers.map(id => [id, getProvider(id)])),
     health,
-    meter: { standing: () => null },
+    meter: { quotaStatus: () => null },
     clock: { now: () => now },
     random: () => world.random,
     ties: { of: () => (tied === null ? null : { model: fullName(modelAt(tied)), tokens: inputTokens }) },
-    budget: { shareOf: () => world.capShare },
+    budget: { getShare: () => world.capShare },
     learning: {
       of: () => ({
         epoch: 1,
-        leaningOf: () =>
+        findLeaning: () =>
           learned === null
             ? null
             : name => ({ bias: ((name.length % 5) - 2) / 50, entries: (name.length * learned) % 90 }),
@@ -106,13 +106,13 @@ function explained(world: World) {
     },
   }
   const model = world.named === null ? null : fullName(modelAt(world.named))
-  const ask = askWith({
+  const request = askWith({
     model,
     strategy: world.strategy,
     maxOutputTokens: world.maxOutputTokens,
     fallbackMaxCostFactor: 9,
   })
-  const plan = route(deps, { caller, ask, reading: { ...reading, strongGain: world.strongGain }, inputTokens })
+  const plan = route(deps, { caller, request, analysis: { ...analysis, strongGain: world.strongGain }, inputTokens })
   return { plan, health, shown: explainOrder({ health }, plan), called: [...inOrder({ health }, plan, () => {})] }
 }
 
@@ -128,8 +128,8 @@ function check(world: World): void {
   }
   const { plan, health, shown, called } = result
   expect(shown.map(({ candidate }) => candidate)).toEqual(called)
-  for (const [at, one] of shown.entries()) {
-    const { candidate, place, reasons } = one
+  for (const [at, item] of shown.entries()) {
+    const { candidate, place, reasons } = item
     const rest = shown.slice(at + 1)
     const skip = health.skipReason(fullName(candidate.model), plan.mode === 'manual' && candidate === plan.first)
     // A model that must not be called stands last, unless none may be called.
@@ -139,7 +139,7 @@ function check(world: World): void {
       expect(rest.every(other => other.place === 'unhealthy')).toBe(true)
     }
     if (place === 'score' || place === 'price')
-      for (const later of rest.filter(other => other.place === place && one.health === other.health)) {
+      for (const later of rest.filter(other => other.place === place && item.health === other.health)) {
         if (place === 'score') expect(candidate.score).toBeGreaterThanOrEqual(later.candidate.score)
         else
           expect(listPrice(candidate.model, { inputTokens, terms: plan.terms })).toBeLessThanOrEqual(
@@ -173,9 +173,9 @@ function check(world: World): void {
         expect(adjustment).toBeCloseTo(-degradedPenalty, 9)
     }
     // A model that is not healthy shows its cause, rate and since when; a healthy one shows none of it.
-    expect(reasons.some(reason => /attempts failed/.test(reason))).toBe(one.health !== 'healthy')
-    expect(one.health).toBe(health.stateOf(fullName(candidate.model)))
-    if (one.health !== 'healthy') expect(one.healthDetail?.since).not.toBeNull()
+    expect(reasons.some(reason => /attempts failed/.test(reason))).toBe(item.health !== 'healthy')
+    expect(item.health).toBe(health.getState(fullName(candidate.model)))
+    if (item.health !== 'healthy') expect(item.healthDetail?.since).not.toBeNull()
   }
   if (plan.mode === 'manual') return
   const trace = toRequestTrace(plan, { attempts: [], decision: null }, { rates: null, usage: noUsage })

@@ -7,8 +7,8 @@ import {
   buildCatalog,
   fitsWindow,
   fullName,
+  getNeeds,
   type Model,
-  needsOf,
   unmet,
 } from '../../../src/core/models/models.ts'
 import { GatewayError } from '../../../src/core/validation/errors.ts'
@@ -26,11 +26,11 @@ import { nearEqualPrice } from '../../../src/request/routing/score-candidates.ts
 import type { PromptAnalysis } from '../../../src/text/analysis/prompt-analysis.ts'
 import { noWeb } from '../../../src/web/web-plan.ts'
 import { askWith } from '../../harness/ask.ts'
-import { providerOf } from '../support.ts'
+import { getProvider } from '../support.ts'
 
 const today = Date.parse('2026-11-20T12:00:00Z')
 const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plans.usage }
-const reading: PromptAnalysis = {
+const analysis: PromptAnalysis = {
   queryType: 'other',
   queryTypeScores: {
     code: 0,
@@ -65,50 +65,50 @@ type World = {
   /** Learning of `caller`: biases and entries by model, for the query type `other`; null = not loaded yet. */
   readonly learnt?: ReadonlyMap<string, LearnedBias> | null
   readonly random?: number
-  readonly seats?: number
+  readonly reservations?: number
   readonly figures?: ReadonlyMap<string, Partial<Figures>>
   readonly tie?: CacheAffinity
   readonly shares?: LevelShares
 }
 
-function learningOf(learnt: ReadonlyMap<string, LearnedBias> | null | undefined): AccountLearning | null {
+function findLearning(learnt: ReadonlyMap<string, LearnedBias> | null | undefined): AccountLearning | null {
   if (learnt === undefined || learnt === null) return null
   return {
     epoch: 3,
-    leaningOf: type => (type === 'other' && learnt.size > 0 ? name => learnt.get(name) ?? null : null),
+    findLeaning: type => (type === 'other' && learnt.size > 0 ? name => learnt.get(name) ?? null : null),
   }
 }
 
 /** Learning of all other accounts: the opposite values. */
 const strangeLearning: AccountLearning = {
   epoch: 9,
-  leaningOf: () => name => ({ bias: name.length % 2 === 0 ? 0.2 : -0.2, entries: 99 }),
+  findLeaning: () => name => ({ bias: name.length % 2 === 0 ? 0.2 : -0.2, entries: 99 }),
 }
 
 function world(given: World = {}): RouteDeps {
   const providers = given.providers ?? ['openai', 'anthropic', 'google']
   return {
-    catalogue: buildCatalog(given.models ?? catalog),
-    endpoints: new Map(providers.map(id => [id, providerOf(id)])),
+    catalog: buildCatalog(given.models ?? catalog),
+    endpoints: new Map(providers.map(id => [id, getProvider(id)])),
     health: {
       mayTry: key => !given.cooling?.includes(key),
-      stateOf: key =>
+      getState: key =>
         given.unhealthy?.includes(key) ? 'unhealthy' : given.degraded?.includes(key) ? 'degraded' : 'healthy',
-      figuresOf: (key, published) => ({ ...withoutFailures(published), ...given.figures?.get(key) }),
+      getFigures: (key, published) => ({ ...withoutFailures(published), ...given.figures?.get(key) }),
     },
     meter: {
-      standing: () =>
+      quotaStatus: () =>
         given.left === undefined
           ? null
           : {
               requests: { limit: 30, remaining: 30, resetMs: 0 },
               tokens: { limit: 500_000, remaining: 500_000, resetMs: 0 },
               costMicrocents: { limit: 167_000_000, remaining: given.left },
-              seats: { limit: 5, remaining: given.seats ?? 5 },
+              reservations: { limit: 5, remaining: given.reservations ?? 5 },
             },
     },
     clock: { now: () => given.now ?? today },
-    learning: { of: accountId => (accountId === caller.accountId ? learningOf(given.learnt) : strangeLearning) },
+    learning: { of: accountId => (accountId === caller.accountId ? findLearning(given.learnt) : strangeLearning) },
     random: () => given.random ?? 1,
     ties: { of: () => given.tie ?? null },
     shares: given.shares ?? defaultLevelShares,
@@ -116,11 +116,11 @@ function world(given: World = {}): RouteDeps {
 }
 
 const routed = (
-  ask: Partial<ChatRequest> = {},
+  request: Partial<ChatRequest> = {},
   given: World = {},
   inputTokens = 100,
   read: Partial<PromptAnalysis> = {},
-): Route => route(world(given), { caller, ask: askWith(ask), reading: { ...reading, ...read }, inputTokens })
+): Route => route(world(given), { caller, request: askWith(request), analysis: { ...analysis, ...read }, inputTokens })
 const names = (plan: Route) => plan.candidates.map(({ model }) => fullName(model))
 
 function refused(...given: Parameters<typeof routed>): GatewayError {
@@ -158,7 +158,7 @@ describe('named model', () => {
     const [given] = buildCatalog(catalog).list.filter(({ id }) => id === 'gpt-5.5')
     const window = given?.contextWindow ?? 0
     const plan = (inputTokens: number) =>
-      route(world({}), { caller, ask: askWith({ model: 'gpt-5.5' }), reading, inputTokens, web })
+      route(world({}), { caller, request: askWith({ model: 'gpt-5.5' }), analysis, inputTokens, web })
     expect(plan(100)).toMatchObject({ inputTokens: 5_100, web })
     expect(plan(window - 4_000)).toMatchObject({ inputTokens: window - 4_000, web: noWeb })
     expect(plan(100).withoutWeb()).toMatchObject({ inputTokens: 100, web: noWeb })
@@ -216,13 +216,14 @@ describe('fallbacks of a named model', () => {
   })
 
   test('cost at most three times as much, by list price and by expected cost; others have the reason', () => {
-    const costOf = (model: Model, tokens: number) => baseCost(model.pricing, tokens, usualOutputTokens(model, reading))
+    const getCost = (model: Model, tokens: number) =>
+      baseCost(model.pricing, tokens, usualOutputTokens(model, analysis))
     for (const model of catalog)
       for (const tokens of [100, 60_000]) {
         const plan = routed({ model: fullName(model) }, { now: Date.parse('2026-06-01') }, tokens)
         for (const { model: other } of plan.candidates.slice(1)) {
           expect(blendedPrice(other.pricing)).toBeLessThanOrEqual(3 * blendedPrice(model.pricing) * (1 + 1e-9))
-          expect(costOf(other, tokens)).toBeLessThanOrEqual(3 * costOf(model, tokens))
+          expect(getCost(other, tokens)).toBeLessThanOrEqual(3 * getCost(model, tokens))
         }
       }
     const plan = routed({ model: 'openai/gpt-6-luna' })
@@ -305,8 +306,8 @@ describe('automatic routing', () => {
 
   test('drops a model whose usual output exceeds the share of the remaining limit per free concurrent request', () => {
     const opus = 'anthropic/claude-opus-5-5'
-    const plan = (left: number, seats: number, maxOutputTokens: number | null = null) =>
-      names(routed({ strategy: 'quality', maxOutputTokens }, { left, seats }))[0]
+    const plan = (left: number, reservations: number, maxOutputTokens: number | null = null) =>
+      names(routed({ strategy: 'quality', maxOutputTokens }, { left, reservations }))[0]
     expect(plan(20_000_000, 5)).toBe(opus)
     expect(plan(4_000_000, 5)).not.toBe(opus)
     expect(plan(4_000_000, 1)).toBe(opus)
@@ -331,17 +332,17 @@ describe('automatic routing', () => {
 
   test('gives every candidate components that add up to its score, with a reason', () => {
     for (const strategy of [null, ...strategies])
-      for (const one of routed({ strategy }, { degraded: ['google/gemini-3.8-flash'] }).candidates) {
-        const parts = one.parts()
+      for (const candidate of routed({ strategy }, { degraded: ['google/gemini-3.8-flash'] }).candidates) {
+        const parts = candidate.parts()
         if (parts === null) throw new Error('auto mode scores')
-        expect(Object.values(parts).reduce((sum, part) => sum + part, 0)).toBeCloseTo(one.score, 9)
-        expect(one.reason()).toStartWith('quality ')
+        expect(Object.values(parts).reduce((sum, part) => sum + part, 0)).toBeCloseTo(candidate.score, 9)
+        expect(candidate.reason()).toStartWith('quality ')
       }
   })
 
   test('lists every catalog model as a candidate or dropped with a reason', () => {
-    for (const ask of [{}, { testMode: true }, { model: 'gpt-5.5' }]) {
-      const plan = routed(ask)
+    for (const request of [{}, { testMode: true }, { model: 'gpt-5.5' }]) {
+      const plan = routed(request)
       const told = [...names(plan), ...plan.dropped.map(({ model }) => model)]
       expect(told.toSorted()).toEqual(catalog.map(fullName).toSorted())
     }
@@ -453,7 +454,7 @@ describe('route under `cost`', () => {
         }
         const plan = routed({ strategy: 'cost' }, given, tokens)
         const dropped = new Set(
-          plan.dropped.filter(({ reason }) => reason.includes('remaining daily cost limit')).map(one => one.model),
+          plan.dropped.filter(({ reason }) => reason.includes('remaining daily cost limit')).map(item => item.model),
         )
         const eligible = models.filter(model => !dropped.has(fullName(model)))
         const isOpen = (model: Model) => [...named('unhealthy'), ...named('cooling')].includes(fullName(model))
@@ -471,8 +472,8 @@ describe('route under `cost`', () => {
 
 describe('long conversation', () => {
   const pair = catalog.filter(({ id }) => ['gpt-6.1-sol', 'gemini-4-argon'].includes(id))
-  const at = (ask: Partial<ChatRequest>, given: World) =>
-    routed(ask, { models: pair, ...given }, 20_000, { strongGain: 0.6 })
+  const at = (request: Partial<ChatRequest>, given: World) =>
+    routed(request, { models: pair, ...given }, 20_000, { strongGain: 0.6 })
   const [leader, other] = at({}, {}).candidates
   if (leader === undefined || other === undefined) throw new Error('both can answer')
   const tie = { model: fullName(other.model), tokens: 19_000 }
@@ -486,7 +487,7 @@ describe('long conversation', () => {
   })
 
   test('leaves a model that is unhealthy or incapable, or when the strategy ignores cost', () => {
-    const kept = (ask: Partial<ChatRequest>, given: World) => at(ask, { tie, ...given }).isKept
+    const kept = (request: Partial<ChatRequest>, given: World) => at(request, { tie, ...given }).isKept
     expect(kept({}, { degraded: [tie.model] })).toBe(false)
     expect(kept({}, { cooling: [tie.model] })).toBe(false)
     expect(kept({ maxOutputTokens: 100_000 }, {})).toBe(other.model.maxOutputTokens >= 100_000)
@@ -497,9 +498,9 @@ describe('long conversation', () => {
 })
 
 describe('fallback with a cached conversation', () => {
-  const at = (tie: CacheAffinity | null, ask: Partial<ChatRequest> = {}, given: World = {}) =>
+  const at = (tie: CacheAffinity | null, request: Partial<ChatRequest> = {}, given: World = {}) =>
     names(
-      routed({ model: 'openai/gpt-5.5', ...ask }, { ...given, ...(tie === null ? {} : { tie }) }, 40_000, {
+      routed({ model: 'openai/gpt-5.5', ...request }, { ...given, ...(tie === null ? {} : { tie }) }, 40_000, {
         strongGain: 0.6,
       }),
     )
@@ -508,7 +509,7 @@ describe('fallback with a cached conversation', () => {
   const prices = new Map(catalog.map(model => [fullName(model), model.pricing]))
   const cached = others
     .slice(1)
-    .toSorted((one, other) => (prices.get(one)?.input ?? 0) - (prices.get(other)?.input ?? 0))[0]
+    .toSorted((text, other) => (prices.get(text)?.input ?? 0) - (prices.get(other)?.input ?? 0))[0]
   if (cached === undefined) throw new Error('the catalog has other fallbacks')
   const tie = { model: cached, tokens: 39_000 }
 
@@ -549,7 +550,7 @@ test('routing: never violates capability, window, test mode, budget, health, ret
     providers: fc.subarray(['openai', 'anthropic', 'google']),
     unhealthy: fc.subarray(catalog.map(fullName)),
     left: fc.nat({ max: 3_000_000 }),
-    seats: fc.integer({ min: 0, max: 5 }),
+    reservations: fc.integer({ min: 0, max: 5 }),
     tie: fc.record({ model: fc.constantFrom(...catalog.map(fullName)), tokens: fc.nat({ max: 200_000 }) }),
     figures: fc.constantFrom(new Map([['openai/gpt-6-luna', { errorRate: 0.5, firstTokenMs: 90 }]])),
     now: fc.constantFrom(today, Date.parse('2026-12-15'), Date.parse('2027-06-01')),
@@ -560,32 +561,32 @@ test('routing: never violates capability, window, test mode, budget, health, ret
       worlds,
       fc.nat({ max: 1_200_000 }),
       fc.double({ min: 0, max: 1, noNaN: true }),
-      (ask, given, tokens, complexity) => {
+      (request, given, tokens, complexity) => {
         let plan: Route
         try {
-          plan = routed(ask, given, tokens, { strongGain: complexity })
+          plan = routed(request, given, tokens, { strongGain: complexity })
         } catch (thrown) {
           expect(thrown).toBeInstanceOf(GatewayError)
           return
         }
         const day = new Date(given.now).toISOString().slice(0, 10)
         expect(plan.candidates.length).toBeWithin(1, 7)
-        for (const { model, endpoint, score } of plan.candidates.slice(ask.model === null ? 0 : 1)) {
-          expect(unmet(model, needsOf(askWith(ask)))).toBeNull()
+        for (const { model, endpoint, score } of plan.candidates.slice(request.model === null ? 0 : 1)) {
+          expect(unmet(model, getNeeds(askWith(request)))).toBeNull()
           expect(fitsWindow(model, tokens, 1)).toBe(true)
-          expect(ask.testMode && model.tier === 'premium').toBe(false)
+          expect(request.testMode && model.tier === 'premium').toBe(false)
           expect(model.deprecationDate === null || model.deprecationDate > day).toBe(true)
           expect(given.providers).toContain(endpoint.id)
           expect(score).toBeWithin(0, 1.000001)
         }
-        if (ask.model === null) {
+        if (request.model === null) {
           const least = (model: Model) => baseCost(model.pricing, tokens, 1)
           const payable = plan.candidates.filter(({ model }) => least(model) <= given.left)
           if (payable.length > 0) expect(payable).toHaveLength(plan.candidates.length)
           const sick = plan.candidates.map(({ model }) => given.unhealthy.includes(fullName(model)))
           expect(sick).toEqual(sick.toSorted((left, right) => Number(left) - Number(right)))
         }
-        expect(names(routed(ask, given, tokens, { strongGain: complexity }))).toEqual(names(plan))
+        expect(names(routed(request, given, tokens, { strongGain: complexity }))).toEqual(names(plan))
       },
     ),
     { numRuns: 150 },
@@ -618,9 +619,9 @@ describe('routing with learning', () => {
 
   test('never crosses a margin above the bound, and never chooses an excluded model', () => {
     fc.assert(
-      fc.property(asks, worlds, learnt, complexity, (ask, given, map, complex) => {
+      fc.property(asks, worlds, learnt, complexity, (request, given, map, complex) => {
         const able = (of: ReadonlyMap<string, LearnedBias>) =>
-          routed(ask, { ...given, learnt: of }, 100, { strongGain: complex })
+          routed(request, { ...given, learnt: of }, 100, { strongGain: complex })
         let plain: Route
         try {
           plain = able(new Map())
@@ -630,18 +631,18 @@ describe('routing with learning', () => {
         }
         const plan = able(map)
         const { model } = plan.first
-        const choice = { strategy: ask.strategy, level: plan.level, terms: plan.terms }
-        const base = new Map(score(catalog, choice).map(one => [fullName(one.model), one.score]))
+        const choice = { strategy: request.strategy, level: plan.level, terms: plan.terms }
+        const base = new Map(score(catalog, choice).map(item => [fullName(item.model), item.score]))
         const margin = (base.get(fullName(plain.first.model)) ?? 0) - (base.get(fullName(model)) ?? 0)
         expect(margin).toBeLessThanOrEqual(0.2 + 1e-9)
-        expect(ask.testMode && model.tier === 'premium').toBe(false)
-        expect(unmet(model, needsOf(askWith(ask)))).toBeNull()
+        expect(request.testMode && model.tier === 'premium').toBe(false)
+        expect(unmet(model, getNeeds(askWith(request)))).toBeNull()
         expect(given.providers).toContain(model.provider)
         if (given.unhealthy.includes(fullName(model))) expect(given.unhealthy).toContain(fullName(plain.first.model))
         expect(plan.learning.influenced).toBe(model !== plain.first.model)
         expect(plan.learning.epoch).toBe(3)
         expect(plan.learning.probability > 0 && plan.learning.probability <= 1).toBe(true)
-        if (ask.strategy === 'cost' || ask.strategy === 'speed') expect(model).toBe(plain.first.model)
+        if (request.strategy === 'cost' || request.strategy === 'speed') expect(model).toBe(plain.first.model)
       }),
       { numRuns: 300 },
     )
@@ -650,17 +651,17 @@ describe('routing with learning', () => {
   test('treats an erased or unloaded account exactly like a new one, whatever others have learned', () => {
     const decided = ({ candidates, first, dropped, learning: { epoch: _, ...learning } }: Route) =>
       JSON.stringify([
-        candidates.map(one => [fullName(one.model), one.score, one.reason()]),
+        candidates.map(candidate => [fullName(candidate.model), candidate.score, candidate.reason()]),
         first.score,
         dropped,
         learning,
       ])
     fc.assert(
-      fc.property(asks, worlds, complexity, (ask, given, complex) => {
+      fc.property(asks, worlds, complexity, (request, given, complex) => {
         const said = [null, undefined, new Map<string, LearnedBias>()].map(of => {
           try {
             return decided(
-              routed(ask, { ...given, ...(of === undefined ? {} : { learnt: of }) }, 100, { strongGain: complex }),
+              routed(request, { ...given, ...(of === undefined ? {} : { learnt: of }) }, 100, { strongGain: complex }),
             )
           } catch (thrown) {
             return thrown instanceof GatewayError ? thrown.code : thrown

@@ -5,7 +5,7 @@ import lexicon from '../../../src/text/analysis/lexicon/concepts.json'
 
 const readFeatures = createFeatureReader()
 const readMeaning = createConceptReader(readFeatures)
-const meaningOf = (text: string): (readonly [Concept | undefined, number])[] => {
+const getMeaning = (text: string): (readonly [Concept | undefined, number])[] => {
   const { count, found, at } = readMeaning(readFeatures(text))
   return Array.from({ length: count }, (_, index) => [concepts[found[index] ?? 0], at[index] ?? 0] as const)
 }
@@ -13,22 +13,22 @@ const meaningOf = (text: string): (readonly [Concept | undefined, number])[] => 
 describe('concept reader', () => {
   test('finds the same concepts in every language of the lexicon', () => {
     for (const text of ['compare', 'vergleiche', 'сравни', '比较', 'compara', 'confronta', '비교'])
-      expect(meaningOf(text).map(([concept]) => concept)).toContain('compare')
+      expect(getMeaning(text).map(([concept]) => concept)).toContain('compare')
   })
 
   test('returns concepts in order with the index of their word', () => {
-    const places = meaningOf('now compare the weather')
+    const places = getMeaning('now compare the weather')
     expect(places.filter(([concept]) => concept === 'compare')).toEqual([['compare', 1]])
     expect(places.map(([, at]) => at)).toEqual(places.map(([, at]) => at).toSorted((left, right) => left - right))
   })
 
   test('finds two-word entries only for adjacent words, in any case', () => {
-    expect(meaningOf('Linked List').map(([concept]) => concept)).toContain('algorithm')
-    expect(meaningOf('a list that is linked').map(([concept]) => concept)).not.toContain('algorithm')
+    expect(getMeaning('Linked List').map(([concept]) => concept)).toContain('algorithm')
+    expect(getMeaning('a list that is linked').map(([concept]) => concept)).not.toContain('algorithm')
   })
 
   test('finds stem entries in inflected words', () => {
-    for (const word of ['последние', 'последних', 'последняя']) expect(meaningOf(word)).toContainEqual(['now', 0])
+    for (const word of ['последние', 'последних', 'последняя']) expect(getMeaning(word)).toContainEqual(['now', 0])
   })
 
   test('returns at most 1,024 concepts for a text of any length', () => {

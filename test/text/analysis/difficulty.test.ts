@@ -1,12 +1,12 @@
 /** Difficulty on the project's own pairs, written after training and not part of it. */
 import { describe, expect, test } from 'bun:test'
-import { defaultLevelShares, levelOf } from '../../../src/models/capability-levels.ts'
-import { openReaders } from '../../../src/text/readers.ts'
+import { defaultLevelShares, getLevel } from '../../../src/models/capability-levels.ts'
+import { openPromptAnalyzer } from '../../../src/text/readers.ts'
 
-const readMessages = openReaders().read
+const readMessages = openPromptAnalyzer().read
 const read = (text: string) => readMessages([{ role: 'user', content: [{ type: 'text', text }], name: null }])
-const gainOf = (text: string) => read(text).strongGain
-const level = (text: string) => levelOf(gainOf(text), defaultLevelShares)
+const getGain = (text: string) => read(text).strongGain
+const level = (text: string) => getLevel(getGain(text), defaultLevelShares)
 
 type Pair = readonly [easy: string, hard: string]
 const pairs: Readonly<Record<string, readonly Pair[]>> = {
@@ -115,22 +115,22 @@ const pairs: Readonly<Record<string, readonly Pair[]>> = {
 describe('strongGain', () => {
   test('ranks the demanding prompt above the routine one in 90% of pairs, and in most pairs of each field', () => {
     const all = Object.entries(pairs).flatMap(([field, of]) => of.map(pair => ({ field, pair })))
-    const wrong = all.filter(({ pair: [easy, hard] }) => gainOf(hard) <= gainOf(easy))
+    const wrong = all.filter(({ pair: [easy, hard] }) => getGain(hard) <= getGain(easy))
     expect(wrong.length, JSON.stringify(wrong)).toBeLessThanOrEqual(all.length / 10)
     for (const [field, of] of Object.entries(pairs))
-      expect(of.filter(([easy, hard]) => gainOf(hard) > gainOf(easy)).length, field).toBeGreaterThanOrEqual(
+      expect(of.filter(([easy, hard]) => getGain(hard) > getGain(easy)).length, field).toBeGreaterThanOrEqual(
         of.length / 2,
       )
   })
 
   test('ranks design and proof above lists and rewriting, whatever their length', () => {
-    expect(gainOf('Design a fault-tolerant scheduler')).toBeGreaterThan(
-      gainOf(
+    expect(getGain('Design a fault-tolerant scheduler')).toBeGreaterThan(
+      getGain(
         'Hi! I would like you to list five colours in alphabetical order, it is for my little cousin who draws a lot',
       ),
     )
-    expect(gainOf('Beweise, dass es unendlich viele Primzahlen gibt')).toBeGreaterThan(
-      gainOf('Übersetze „guten Tag“ ins Englische'),
+    expect(getGain('Beweise, dass es unendlich viele Primzahlen gibt')).toBeGreaterThan(
+      getGain('Übersetze „guten Tag“ ins Englische'),
     )
   })
 
@@ -149,7 +149,7 @@ describe('strongGain', () => {
     'Écris un poème',
     '写一首诗',
   ])('stays below the strong level for %j', text => {
-    expect(level(text), `${gainOf(text)}`).not.toBe('strong')
+    expect(level(text), `${getGain(text)}`).not.toBe('strong')
   })
 
   test.each([
@@ -163,6 +163,6 @@ describe('strongGain', () => {
     'Démontre que la suite converge',
     '证明素数有无穷多个',
   ])('stays above the light level for %j', text => {
-    expect(level(text), `${gainOf(text)}`).not.toBe('light')
+    expect(level(text), `${getGain(text)}`).not.toBe('light')
   })
 })

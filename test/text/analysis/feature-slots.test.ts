@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { addFeature, createSlots, deduplicate, weightedSum } from '../../../src/text/analysis/feature-slots.ts'
-import { slotOf } from '../../../src/text/analysis/features.ts'
+import { getSlot } from '../../../src/text/analysis/features.ts'
 
 const bits = 6
 
@@ -16,7 +16,7 @@ test('deduplicate: keeps the first feature of each slot in order, independent of
       deduplicate(slots)
       const first = new Map<number, number>()
       for (const { hash, salt, value } of features) {
-        const place = slotOf(hash, salt, bits)
+        const place = getSlot(hash, salt, bits)
         if (!first.has(place)) first.set(place, value)
       }
       const kept = Array.from(

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { queryTypes } from '../../../src/core/chat/chat.ts'
 import { adjustForQueryType } from '../../../src/text/analysis/freshness.ts'
-import { openReaders } from '../../../src/text/readers.ts'
+import { openPromptAnalyzer } from '../../../src/text/readers.ts'
 import { machineTexts } from '../../core/machine-texts.ts'
 
-const readMessages = openReaders().read
+const readMessages = openPromptAnalyzer().read
 const read = (text: string) => readMessages([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 const unit = fc.double({ min: 0, max: 1, noNaN: true })
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { createFeatureReader } from '../../../src/text/analysis/features.ts'
-import { languageOf } from '../../../src/text/analysis/language.ts'
+import { getLanguage } from '../../../src/text/analysis/language.ts'
 
 const read = createFeatureReader()
 const readAside = createFeatureReader()
-const language = (text: string) => languageOf(text, read(text), readAside)
+const language = (text: string) => getLanguage(text, read(text), readAside)
 
 describe('languageOf', () => {
   test.each([

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Message, QueryType } from '../../../src/core/chat/chat.ts'
 import type { PromptAnalysis } from '../../../src/text/analysis/prompt-analysis.ts'
-import { openReaders } from '../../../src/text/readers.ts'
+import { openPromptAnalyzer } from '../../../src/text/readers.ts'
 import { cpuMs } from '../../harness/cpu.ts'
 
-const readMessages = openReaders().read
+const readMessages = openPromptAnalyzer().read
 const user = (...texts: readonly string[]): Message => ({
   role: 'user',
   content: texts.map(text => ({ type: 'text' as const, text })),
@@ -98,7 +98,7 @@ describe('prompt analysis', () => {
     fc.assert(
       fc.property(fc.array(word, { minLength: 1, maxLength: 40 }), change, (words, changed) => {
         // Before URLs and signs only, the polite opening is all that is left to analyze.
-        fc.pre(words.some(one => /^\p{L}/u.test(one) && !one.startsWith('https:')))
+        fc.pre(words.some(text => /^\p{L}/u.test(text) && !text.startsWith('https:')))
         // URLs stay as written, and an English polite phrase before a Chinese word is English.
         const { urls: _, language: __, ...plain } = read(words.join(' '))
         expect(read(changed(words))).toMatchObject(plain)
@@ -109,9 +109,9 @@ describe('prompt analysis', () => {
 
   test('reads all parts of the last user text and nothing else', () => {
     const tool: Message = { role: 'tool', callId: 'c', text: 'compare https://evil.example' }
-    const reading = readMessages([user('Compare a and b'), user('Tell me', 'a story about a cat'), tool])
-    expect(reading.queryType).toBe('creative')
-    expect(reading.urls).toEqual([])
+    const analysis = readMessages([user('Compare a and b'), user('Tell me', 'a story about a cat'), tool])
+    expect(analysis.queryType).toBe('creative')
+    expect(analysis.urls).toEqual([])
     expect(readMessages([])).toMatchObject({ queryType: 'other', complexity: 0, language: 'und', words: 0 })
   })
 })

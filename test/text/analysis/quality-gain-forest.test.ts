@@ -18,18 +18,18 @@ test('createForest: returns the sum of its trees, independent of earlier calls',
   const texts = fc.array(fc.array(value, { minLength: 7, maxLength: 7 }), { minLength: 1, maxLength: 5 })
   fc.assert(
     fc.property(trees, texts, (grown, cuesOfTexts) => {
-      const asked = Uint8Array.from(grown.flatMap(one => one.asked))
-      const above = Float32Array.from(grown.flatMap(one => one.above))
-      const leaves = grown.flatMap(one => one.leaves)
-      const forestOf = createForest({
+      const asked = Uint8Array.from(grown.flatMap(item => item.asked))
+      const above = Float32Array.from(grown.flatMap(item => item.above))
+      const leaves = grown.flatMap(item => item.leaves)
+      const getForest = createForest({
         depth,
         asked: asked.toBase64(),
         above: new Uint8Array(above.buffer).toBase64(),
         leaves: new Uint8Array(Int16Array.from(leaves).buffer).toBase64(),
         scale: 1,
       })
-      for (const cues of cuesOfTexts.map(one => Float64Array.from(one)))
-        expect(forestOf(cues)).toBe(askForest({ depth, asked, above, leaves: Float64Array.from(leaves) }, cues))
+      for (const cues of cuesOfTexts.map(cuesOfText => Float64Array.from(cuesOfText)))
+        expect(getForest(cues)).toBe(askForest({ depth, asked, above, leaves: Float64Array.from(leaves) }, cues))
     }),
   )
 })

@@ -11,7 +11,7 @@ import { describeNeeding } from '../../harness/needs.ts'
 
 const read = createFeatureReader()
 const head = createGainHead(kept)
-const gainOf = (text: string) => head(read(text))
+const getGain = (text: string) => head(read(text))
 
 const prompts = [
   'How many whole numbers below 500 are divisible by 3 or by 7, but not by both?',
@@ -39,13 +39,13 @@ const changes: Readonly<Record<string, (prompt: string) => string>> = {
 
 describe('gain classifier', () => {
   test.each(Object.entries(changes))('returns the same gain after %s', (_, change) => {
-    for (const prompt of prompts) expect(gainOf(change(prompt))).toBe(gainOf(prompt))
+    for (const prompt of prompts) expect(getGain(change(prompt))).toBe(getGain(prompt))
   })
 
   test('returns a gain from 0 to 1 for any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 400 }), text => {
-        const gain = gainOf(text)
+        const gain = getGain(text)
         expect(gain >= 0 && gain <= 1).toBe(true)
       }),
     )
@@ -57,21 +57,21 @@ describe('gain classifier', () => {
       'Refactor this queue so that two consumers never take the same job, and explain why the algorithm cannot deadlock',
     ]
     const small = ['hi', 'thank you', 'What is the capital of Norway?', 'Name a colour']
-    const least = Math.min(...work.map(gainOf))
-    for (const prompt of small) expect(gainOf(prompt)).toBeLessThan(least)
+    const least = Math.min(...work.map(getGain))
+    for (const prompt of small) expect(getGain(prompt)).toBeLessThan(least)
   })
 
   test('does not depend on earlier texts', () => {
-    const first = prompts.map(gainOf)
-    for (const prompt of prompts.toReversed()) gainOf(prompt)
-    expect(prompts.map(gainOf)).toEqual(first)
+    const first = prompts.map(getGain)
+    for (const prompt of prompts.toReversed()) getGain(prompt)
+    expect(prompts.map(getGain)).toEqual(first)
   })
 
   test('reads a bounded part of a 1 MB text', () => {
     const long = Array.from({ length: 150_000 }, (_, index) => `word${index}`).join(' ')
     const { count } = createSlotReader(16)(read(long))
     expect(count).toBeLessThanOrEqual(8192)
-    expect(gainOf(long)).toBeWithin(0, 1.0001)
+    expect(getGain(long)).toBeWithin(0, 1.0001)
   })
 })
 
@@ -95,19 +95,19 @@ describe('percentileRank', () => {
 })
 
 describe('cues', () => {
-  const cuesOf = (text: string) => Array.from(createCueReader()(read(text)))
+  const getCues = (text: string) => Array.from(createCueReader()(read(text)))
   const hasOptions = 20
   const wordsAsked = 21
   const wordsOffered = 22
 
   test('counts answer options by their letters, but not an article', () => {
-    const cues = cuesOf('Which is a fish? A. cat B. dog C. cod D. cow')
+    const cues = getCues('Which is a fish? A. cat B. dog C. cod D. cow')
     expect([cues[hasOptions], cues[wordsAsked], cues[wordsOffered]]).toEqual([1, 4, 8])
-    expect(cuesOf('A cat and a dog went to a bar')[hasOptions]).toBe(0)
+    expect(getCues('A cat and a dog went to a bar')[hasOptions]).toBe(0)
   })
 
   test('returns finite values for every text, including an empty one', () => {
-    for (const text of ['', '?', '...', ...prompts]) expect(cuesOf(text).every(Number.isFinite)).toBe(true)
+    for (const text of ['', '?', '...', ...prompts]) expect(getCues(text).every(Number.isFinite)).toBe(true)
   })
 })
 
@@ -115,7 +115,7 @@ const folder = join(import.meta.dir, '../../../../shared/data')
 
 /** The stored weights were trained on these rows: lower bounds on them, not a measure of generalization. */
 describeNeeding('data', 'stored gain weights on ../shared', () => {
-  const rowsOf = (set: string) =>
+  const getRows = (set: string) =>
     readFileSync(join(folder, set, 'data.jsonl'), 'utf8')
       .trimEnd()
       .split('\n')
@@ -126,7 +126,7 @@ describeNeeding('data', 'stored gain weights on ../shared', () => {
     ['routerarena-sub10', 0.68],
     ['routellm-mtbench', 0.68],
   ])('gainOf: recovers more area on %s than the stored lower bound', (set, least) => {
-    const outcomes = rowsOf(set).map(({ prompt, weak, strong }) => ({ score: gainOf(prompt), weak, strong }))
+    const outcomes = getRows(set).map(({ prompt, weak, strong }) => ({ score: getGain(prompt), weak, strong }))
     expect(areaRecovered(outcomes)).toBeGreaterThan(least)
   })
 
@@ -134,10 +134,10 @@ describeNeeding('data', 'stored gain weights on ../shared', () => {
     'gainOf: routes at least 98 percent of rephrased prompts the same way for a share of %d',
     share => {
       const texts = ['routellm-gsm8k', 'routerarena-sub10', 'routellm-mtbench']
-        .flatMap(rowsOf)
+        .flatMap(getRows)
         .map(({ prompt }) => prompt)
       for (const change of Object.values(changes)) {
-        const same = texts.filter(text => gainOf(change(text)) >= 1 - share === gainOf(text) >= 1 - share)
+        const same = texts.filter(text => getGain(change(text)) >= 1 - share === getGain(text) >= 1 - share)
         expect(same.length / texts.length).toBeGreaterThanOrEqual(0.98)
       }
     },

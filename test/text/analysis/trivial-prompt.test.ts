@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { queryTypes } from '../../../src/core/chat/chat.ts'
 import { enhancePrompt } from '../../../src/text/enhancement/enhance.ts'
-import { openReaders } from '../../../src/text/readers.ts'
+import { openPromptAnalyzer } from '../../../src/text/readers.ts'
 
-const read = openReaders().read
-const readingOf = (text: string) => read([{ role: 'user', content: [{ type: 'text', text }], name: null }])
+const read = openPromptAnalyzer().read
+const getReading = (text: string) => read([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 
 /** Returns each pattern filled with each of its words. */
 const filled = (pattern: string, words: readonly string[]) => words.map(word => pattern.replace('_', word))
@@ -298,7 +298,7 @@ describe('isTrivialPrompt', () => {
   test.each(Object.entries(small))(
     'returns true in %s for polite phrases, facts and yes/no questions',
     (language, prompts) => {
-      const changed = prompts.filter(prompt => enhancePrompt(prompt, readingOf(prompt)).changed)
+      const changed = prompts.filter(prompt => enhancePrompt(prompt, getReading(prompt)).changed)
       expect(changed).toEqual([])
       // For any assumed type.
       const asked = prompts.filter(prompt =>

@@ -6,7 +6,7 @@ import { type QueryType, queryTypes } from '../../../src/core/chat/chat.ts'
 import { enhancePrompt, isWithinGrowthLimits, type PromptTraits } from '../../../src/text/enhancement/enhance.ts'
 import texts from '../../../src/text/enhancement/enhancements.json'
 import type { Task } from '../../../src/text/enhancement/task-detection.ts'
-import { openReaders } from '../../../src/text/readers.ts'
+import { openPromptAnalyzer } from '../../../src/text/readers.ts'
 import { testNeeding } from '../../harness/needs.ts'
 
 type Lines<Kind extends string> = Readonly<Record<Kind, Readonly<Record<string, string>>>>
@@ -205,16 +205,16 @@ describe('enhance on any prompt', () => {
     fc.string({ unit: 'binary', maxLength: 240 }),
     fc.array(fc.lorem({ maxCount: 3 }), { maxLength: 12 }).map(parts => parts.join(' ')),
   )
-  const readings = fc.record({
+  const analyses = fc.record({
     queryType: fc.constantFrom(...queryTypes),
     language: fc.constantFrom(...languages, 'und'),
   })
 
   test('changes nothing when applied twice', () => {
     fc.assert(
-      fc.property(prompts, readings, readings, (prompt, reading, other) => {
-        const once = enhancePrompt(prompt, reading).prompt
-        expect(enhancePrompt(once, reading)).toMatchObject({ changed: false, prompt: once })
+      fc.property(prompts, analyses, analyses, (prompt, scan, other) => {
+        const once = enhancePrompt(prompt, scan).prompt
+        expect(enhancePrompt(once, scan)).toMatchObject({ changed: false, prompt: once })
         if (once !== prompt) expect(enhancePrompt(once, other)).toMatchObject({ changed: false, prompt: once })
       }),
     )
@@ -222,8 +222,8 @@ describe('enhance on any prompt', () => {
 
   test("keeps the user's text complete and in front, within the length limits", () => {
     fc.assert(
-      fc.property(prompts, readings, (prompt, reading) => {
-        const { changed, prompt: enhanced } = enhancePrompt(prompt, reading)
+      fc.property(prompts, analyses, (prompt, scan) => {
+        const { changed, prompt: enhanced } = enhancePrompt(prompt, scan)
         expect(enhanced.startsWith(prompt)).toBe(true)
         expect(changed).toBe(enhanced !== prompt)
         expect(isWithinGrowthLimits(prompt, enhanced)).toBe(true)
@@ -248,7 +248,7 @@ test.each(languages)('enhancement lines: add no number or URL in %s and fit the 
 })
 
 const data = join(import.meta.dir, '../../../../shared/data')
-const rowsOf = (name: string): readonly Record<string, string>[] =>
+const getRows = (name: string): readonly Record<string, string>[] =>
   readFileSync(join(data, name, 'data.jsonl'), 'utf8')
     .trim()
     .split('\n')
@@ -258,12 +258,12 @@ testNeeding(
   'data',
   'enhance: keeps detailed labeled prompts byte-identical and enhances terse ones of a known type',
   () => {
-    const read = openReaders().read
+    const read = openPromptAnalyzer().read
     const isChanged = ({ prompt = '' }: Readonly<Record<string, string>>) =>
       enhancePrompt(prompt, read([{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }])).changed
-    const detailed = rowsOf('enhance-gate').filter(({ gate }) => gate === 'unchanged')
+    const detailed = getRows('enhance-gate').filter(({ gate }) => gate === 'unchanged')
     expect(detailed.filter(isChanged).length / detailed.length).toBeLessThanOrEqual(0.01)
-    const terse = rowsOf('query-types').filter(({ detail, type }) => detail === 'terse' && type !== 'others')
+    const terse = getRows('query-types').filter(({ detail, type }) => detail === 'terse' && type !== 'others')
     expect(terse.filter(isChanged).length / terse.length).toBeGreaterThanOrEqual(0.95)
   },
 )

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { enhancePrompt, isWithinGrowthLimits } from '../../../src/text/enhancement/enhance.ts'
 import { isValidRewrite } from '../../../src/text/enhancement/prompt-rewrite.ts'
-import { openReaders } from '../../../src/text/readers.ts'
+import { openPromptAnalyzer } from '../../../src/text/readers.ts'
 
-const read = openReaders().read
+const read = openPromptAnalyzer().read
 const prompt = 'Write a story about Anna and her 3 dogs in "Old Town"'
 const added = 'Format: a finished piece with a clear ending.\nConstraints: vivid details, no clichés.'
 
@@ -77,7 +77,7 @@ describe('isValidRewrite', () => {
         taken++
         expect(isWithinGrowthLimits(original, rewritten)).toBe(true)
         const numbers = (of: string): readonly string[] => of.match(/\d+/g) ?? []
-        expect(numbers(rewritten).filter(one => !numbers(original).includes(one))).toEqual([])
+        expect(numbers(rewritten).filter(number => !numbers(original).includes(number))).toEqual([])
         expect(enhancePrompt(rewritten, { queryType: 'creative', language: 'en' }).changed).toBe(false)
       }),
     )

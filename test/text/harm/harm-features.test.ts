@@ -3,12 +3,12 @@ import fc from 'fast-check'
 import { createFeatureReader } from '../../../src/text/analysis/features.ts'
 import { createHarmClassifier } from '../../../src/text/harm/harm-classifier.ts'
 import { createHarmJudge } from '../../../src/text/harm/harm-features.ts'
-import { harmKinds, wordsOf } from '../../../src/text/harm/harm-slots.ts'
+import { getWords, harmKinds } from '../../../src/text/harm/harm-slots.ts'
 import { everydayRequests } from '../../core/everyday-requests.ts'
 import { instructionRequests } from '../../core/instruction-requests.ts'
 import { machineTexts } from '../../core/machine-texts.ts'
 
-const known = harmKinds.flatMap(kind => [...wordsOf(kind)])
+const known = harmKinds.flatMap(kind => [...getWords(kind)])
 
 test('harm scorer: bounds the content score without reading neighbors', () => {
   const read = createFeatureReader()

@@ -29,9 +29,9 @@ test('harm scorer: approximates the request score of each sentence from prefix s
   const about: [number, number, number][] = []
   eachPart(features, (from, to) => about.push([from, to, judge.requestAbout(from, to)]))
   const exact = about.map(([from, to, odds]) => ({ odds, exact: judge.readPart(features, from, to).request }))
-  expect(exact.filter(one => Math.abs(one.odds - one.exact) > 2.5)).toEqual([])
-  const [loudest] = exact.toSorted((one, other) => other.odds - one.odds)
-  expect(loudest?.exact).toBe(Math.max(...exact.map(one => one.exact)))
+  expect(exact.filter(item => Math.abs(item.odds - item.exact) > 2.5)).toEqual([])
+  const [loudest] = exact.toSorted((item, other) => other.odds - item.odds)
+  expect(loudest?.exact).toBe(Math.max(...exact.map(item => item.exact)))
 })
 
 test.each([
@@ -58,11 +58,11 @@ test('unscrambled: restores words in rot13 or with reordered letters', () => {
 })
 
 test('deobfuscatedVariants: splits joined letters, but no long word of the original text', () => {
-  const readings = [
+  const analyses = [
     ...deobfuscatedVariants('h0w d0 i f1nd a psychotherapist in t0wn f0r a b u i l d w e a p o n s x'),
   ].join('\n')
-  expect(readings).toContain('build weapons')
-  expect(readings).not.toContain('the rapist')
+  expect(analyses).toContain('build weapons')
+  expect(analyses).not.toContain('the rapist')
 })
 
 test('deobfuscatedVariants: returns nothing for plain prose and code', () => {

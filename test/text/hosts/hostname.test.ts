@@ -37,8 +37,8 @@ describe('normalizeHostname', () => {
     )
     const label = fc.array(letters, { minLength: 1, maxLength: 12 }).map(parts => parts.join(''))
     fc.assert(
-      fc.property(label, label, (one, other) => {
-        const host = `${one}.${other}.example`
+      fc.property(label, label, (text, other) => {
+        const host = `${text}.${other}.example`
         const asked = byBrowser(host)
         fc.pre(asked?.split('.').every(part => part.length <= 63) === true)
         expect([host, normalizeHostname(host)]).toEqual([host, asked])

@@ -21,13 +21,13 @@ function screened(pieces: readonly string[], mode: StreamMode | null, type: 'tex
   const screen = new OutputModerator(rules, mode)
   const event = (text: string): ChatEvent =>
     type === 'text' ? { type, choice: 0, text } : { type, choice: 0, index: 0, text }
-  const out = [...pieces.map(event), { type: 'finish', choice: 0, reason: 'stop' } as const].flatMap(one =>
-    screen.take([one]),
+  const out = [...pieces.map(event), { type: 'finish', choice: 0, reason: 'stop' } as const].flatMap(chatEvent =>
+    screen.take([chatEvent]),
   )
   return {
-    text: out.map(one => ('text' in one ? one.text : '')).join(''),
-    reasons: out.flatMap(one => (one.type === 'finish' ? [one.reason] : [])),
-    filtered: out.flatMap(one => (one.type === 'filtered' ? [[one.layer, one.category]] : [])),
+    text: out.map(chatEvent => ('text' in chatEvent ? chatEvent.text : '')).join(''),
+    reasons: out.flatMap(chatEvent => (chatEvent.type === 'finish' ? [chatEvent.reason] : [])),
+    filtered: out.flatMap(chatEvent => (chatEvent.type === 'filtered' ? [[chatEvent.layer, chatEvent.category]] : [])),
   }
 }
 
@@ -232,7 +232,8 @@ test.each(modes)('output moderator: sends reasoning before the text that follows
   const out = events.flatMap(event => screen.take([event]))
   const types = out.map(({ type }) => type)
   expect(types.lastIndexOf('reasoning')).toBeLessThan(types.indexOf('text'))
-  const said = (type: string) => out.map(one => (one.type === type && 'text' in one ? one.text : '')).join('')
+  const said = (type: string) =>
+    out.map(chatEvent => (chatEvent.type === type && 'text' in chatEvent ? chatEvent.text : '')).join('')
   expect([said('reasoning'), said('text')]).toEqual(['One thought. And half of ano', 'The answer. It goes on'])
 })
 
@@ -273,7 +274,7 @@ describe.each(modes)('output moderator of citations (%s)', mode => {
   test('keeps blocks of text apart, and judges them together', () => {
     const out = shown([text('So it is,'), cites({}), text(' they say', 1), cites({}), finish])
     const order = out.map(event => (event.type === 'text' ? `block ${event.block ?? 0}` : event.type))
-    expect(order.filter((one, index) => one !== order[index - 1])).toEqual([
+    expect(order.filter((name, index) => name !== order[index - 1])).toEqual([
       'block 0',
       'citation',
       'block 1',

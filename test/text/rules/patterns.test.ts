@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { compileRules, findBlockingRule, safetyRules } from '../../../src/text/rules/pattern-rules.ts'
+import { compileRules, findBlockingRule, moderationRules } from '../../../src/text/rules/pattern-rules.ts'
 import { compilePatterns, scan } from '../../../src/text/rules/patterns.ts'
 import { cpuMs } from '../../harness/cpu.ts'
 import { testNeeding } from '../../harness/needs.ts'
@@ -64,8 +64,8 @@ describe('word patterns', () => {
         (words, slots, gap) => {
           const [first, second, third] = slots
           const plain = words.some(
-            (one, i) =>
-              one === first &&
+            (item, i) =>
+              item === first &&
               words.some((two, j) => two === second && j > i && j - i <= gap + 1 && words[j + 1] === third),
           )
           expect(matches([`${first} ~${gap} ${second} ${third}`], words.join(' ')).length > 0).toBe(plain)
@@ -79,13 +79,13 @@ describe('word patterns', () => {
     const part = fc.constantFrom('a', 'b', 'a|b', 'c-a', '代码', 'a-b|c')
     const pattern = fc
       .array(fc.tuple(part, fc.constantFrom('', '~1 ', '~3 ')), { minLength: 1, maxLength: 3 })
-      .map(parts => parts.map(([one, gap], at) => (at === 0 ? one : gap + one)).join(' '))
+      .map(parts => parts.map(([item, gap], at) => (at === 0 ? item : gap + item)).join(' '))
     const text = fc.array(fc.constantFrom('a', 'b', 'c', '代', '码', 'x'), { maxLength: 14 })
     fc.assert(
       fc.property(fc.array(pattern, { minLength: 2, maxLength: 6 }), text, (patterns, words) => {
         const together = new Set(matches(patterns, words.join(' ')))
-        const alone = patterns.flatMap((one, at) => (matches([one], words.join(' ')).length > 0 ? [at] : []))
-        expect([...together].sort((one, other) => one - other)).toEqual(alone)
+        const alone = patterns.flatMap((name, at) => (matches([name], words.join(' ')).length > 0 ? [at] : []))
+        expect([...together].sort((value, other) => value - other)).toEqual(alone)
       }),
       { numRuns: 300 },
     )
@@ -99,7 +99,7 @@ describe('word patterns', () => {
   })
 
   test('take linear time on adversarial text', () => {
-    const rules = compileRules(safetyRules)
+    const rules = compileRules(moderationRules)
     for (const unit of ['ignore previous ', 'how to make ', 'do anything ', 'a', ' ', '代']) {
       const text = unit.repeat(Math.ceil(100_000 / unit.length))
       findBlockingRule(rules, text)
@@ -133,7 +133,7 @@ test('expressions: report the first violated one of many', () => {
 })
 
 describe('built-in rules', () => {
-  const rules = compileRules(safetyRules)
+  const rules = compileRules(moderationRules)
   const ruleFor = (text: string) => findBlockingRule(rules, text)?.category ?? null
 
   test.each([
@@ -166,7 +166,7 @@ describe('built-in rules', () => {
   })
 
   test('have unique IDs', () => {
-    expect(new Set(safetyRules.map(({ id }) => id)).size).toBe(safetyRules.length)
+    expect(new Set(moderationRules.map(({ id }) => id)).size).toBe(moderationRules.length)
   })
 
   testNeeding('data', 'rarely match ordinary prompts', async () => {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
-import { compileRules, findBlockingRule, safetyRules } from '../../../src/text/rules/pattern-rules.ts'
+import { compileRules, findBlockingRule, moderationRules } from '../../../src/text/rules/pattern-rules.ts'
 import { compileOpenings } from '../../../src/text/rules/prefix-patterns.ts'
 
-const rules = compileRules(safetyRules)
+const rules = compileRules(moderationRules)
 const ruleFor = (text: string) => findBlockingRule(rules, text)?.category ?? null
 
 describe('opening patterns', () => {

@@ -24,7 +24,7 @@ const samples: Readonly<Record<string, string>> = {
   json: JSON.stringify({ orders: [{ id: 81_223, total: 19.95, paid: true, address: { city: 'Lyon', zip: '69002' } }] }),
 }
 
-const ask = (messages: readonly Message[], more: Partial<ChatRequest> = {}) => ({
+const send = (messages: readonly Message[], more: Partial<ChatRequest> = {}) => ({
   messages,
   tools: [],
   responseFormat: { type: 'text' } as const,
@@ -40,7 +40,7 @@ describe('estimateTokens', () => {
   })
 
   test.each(Object.entries(samples))('returns at least the count of a request for %s', (_, text) => {
-    expect(estimateInputTokens(ask([user(text)]), 'openai')).toBeGreaterThanOrEqual(countWhole(text, asText))
+    expect(estimateInputTokens(send([user(text)]), 'openai')).toBeGreaterThanOrEqual(countWhole(text, asText))
   })
 
   /** Non-words in every alphabet, repeated as one run and as words. */
@@ -59,7 +59,7 @@ describe('estimateTokens', () => {
   test('returns at least the count of OpenAI, and three quarters of another one, for repeated non-words', () => {
     fc.assert(
       fc.property(repeatedNonWord, text => {
-        const request = ask([user(text)])
+        const request = send([user(text)])
         expect(estimateInputTokens(request, 'openai')).toBeGreaterThanOrEqual(countWhole(text, asText))
         expect(estimateInputTokens(request)).toBeGreaterThanOrEqual(countOlder(text, asText) * 0.75)
       }),
@@ -77,7 +77,7 @@ describe('estimateTokens', () => {
 
   test('takes a few milliseconds for any text of 1 MB', () => {
     for (const unit of [english, '漢字', '\u0000', 'x1!Y', '😀']) {
-      const request = ask([user(unit.repeat(1_000_000 / unit.length))])
+      const request = send([user(unit.repeat(1_000_000 / unit.length))])
       estimateInputTokens(request)
       const times = Array.from({ length: 9 }, () => {
         const start = cpuMs()
@@ -99,37 +99,37 @@ describe('estimateTokens', () => {
   })
 
   test('reserves for the highest count when no provider is given', () => {
-    const request = ask([user(english)])
+    const request = send([user(english)])
     for (const provider of ['openai', 'anthropic', 'google', 'somebody'])
       expect(estimateInputTokens(request)).toBeGreaterThanOrEqual(estimateInputTokens(request, provider))
   })
 
   test('counts images, tools, schemas, calls and their results', () => {
-    const bare = estimateInputTokens(ask([user('hi')]))
+    const bare = estimateInputTokens(send([user('hi')]))
     const image = { type: 'image', url: `data:image/png;base64,iVBORw0KGgo${'A'.repeat(1e6)}`, detail: null } as const
-    const withImage = estimateInputTokens(ask([{ role: 'user', content: [image], name: null }]))
+    const withImage = estimateInputTokens(send([{ role: 'user', content: [image], name: null }]))
     expect(withImage).toBeGreaterThan(1_000)
     expect(withImage).toBeLessThan(20_000)
     const text = { ...image, url: `data:image/png;base64,${Buffer.from(english.repeat(1_000)).toString('base64')}` }
-    expect(estimateInputTokens(ask([{ role: 'user', content: [text], name: null }]))).toBeGreaterThan(30_000)
+    expect(estimateInputTokens(send([{ role: 'user', content: [text], name: null }]))).toBeGreaterThan(30_000)
     const schema = { type: 'object', properties: { city: { type: 'string', description: english } } }
     const tools = [{ name: 'weather', description: 'weather by city', parameters: schema, strict: null }]
-    expect(estimateInputTokens(ask([user('hi')], { tools }))).toBeGreaterThan(bare + 80)
+    expect(estimateInputTokens(send([user('hi')], { tools }))).toBeGreaterThan(bare + 80)
     const responseFormat = { type: 'json_schema', name: 'x', description: null, schema, strict: null } as const
-    expect(estimateInputTokens(ask([user('hi')], { responseFormat }))).toBeGreaterThan(bare + 60)
+    expect(estimateInputTokens(send([user('hi')], { responseFormat }))).toBeGreaterThan(bare + 60)
     const call = { id: '1', name: 'weather', arguments: JSON.stringify({ city: english }), signature: null }
     const turns: Message[] = [
       { role: 'assistant', text: null, reasoning: null, toolCalls: [call], name: null },
       { role: 'tool', callId: '1', text: english },
     ]
-    expect(estimateInputTokens(ask([user('hi'), ...turns]))).toBeGreaterThan(bare + 80)
+    expect(estimateInputTokens(send([user('hi'), ...turns]))).toBeGreaterThan(bare + 80)
   })
 
   test('reads a schema nested 100,000 levels deep', () => {
     let schema: Record<string, unknown> = {}
     for (let depth = 0; depth < 100_000; depth += 1) schema = { a: schema }
     const tools = [{ name: 'deep', description: null, parameters: schema, strict: null }]
-    expect(estimateInputTokens(ask([user('hi')], { tools }))).toBeGreaterThan(100_000)
+    expect(estimateInputTokens(send([user('hi')], { tools }))).toBeGreaterThan(100_000)
   })
 })
 

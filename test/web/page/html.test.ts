@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { readHtml } from '../../../src/web/page/html.ts'
 import { cpuMs } from '../../harness/cpu.ts'
 
-const textOf = (html: string) => readHtml(html).text
+const getText = (html: string) => readHtml(html).text
 
 setDefaultTimeout(240_000)
 
@@ -33,9 +33,9 @@ describe('readHtml', () => {
   })
 
   test('returns everything but navigation without a main part, and navigation if nothing else exists', () => {
-    expect(textOf('<nav>Menu</nav><div>Words</div><div role=contentinfo>Imprint</div>')).toBe('Words')
-    expect(textOf('<nav>Menu</nav><main>Short</main><div>Words</div>')).toBe('Short\nWords')
-    expect(textOf('<nav>Only a menu</nav>')).toBe('Only a menu')
+    expect(getText('<nav>Menu</nav><div>Words</div><div role=contentinfo>Imprint</div>')).toBe('Words')
+    expect(getText('<nav>Menu</nav><main>Short</main><div>Words</div>')).toBe('Short\nWords')
+    expect(getText('<nav>Only a menu</nav>')).toBe('Only a menu')
   })
 
   test('omits text that a reader does not see [N2]', () => {
@@ -86,7 +86,7 @@ describe('readHtml', () => {
       '<p style="transform: scale(0)">SECRET</p>',
       '<p style="margin-left:-9999px">SECRET</p>',
     ]
-    for (const html of hidden) expect([html, textOf(`<p>Seen</p>${html}<p>too</p>`)]).toEqual([html, 'Seen\ntoo'])
+    for (const html of hidden) expect([html, getText(`<p>Seen</p>${html}<p>too</p>`)]).toEqual([html, 'Seen\ntoo'])
   })
 
   test('includes text that is only styled, or hidden on other media', () => {
@@ -112,20 +112,20 @@ describe('readHtml', () => {
       '<style>.menu .x{display:none}</style><p class=x>Words</p>',
       '<style>body{opacity:0}</style><body style="opacity:0"><p>Words</p></body>',
     ]
-    for (const html of seen) expect([html, textOf(html)]).toEqual([html, 'Words'])
+    for (const html of seen) expect([html, getText(html)]).toEqual([html, 'Words'])
   })
 
   test('reads any text, and no text becomes a tag', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 300 }), text => {
-        expect(typeof textOf(text)).toBe('string')
+        expect(typeof getText(text)).toBe('string')
         const escaped = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
-        const words = (one: string) =>
-          one
+        const words = (name: string) =>
+          name
             .split(/[\s\u00a0]+/)
             .filter(word => word !== '')
             .join(' ')
-        expect(words(textOf(`<p>a${escaped}z`))).toBe(words(`a${text}z`))
+        expect(words(getText(`<p>a${escaped}z`))).toBe(words(`a${text}z`))
       }),
     )
   })
@@ -150,7 +150,7 @@ describe('readHtml', () => {
       const html = piece.repeat(Math.floor(1_000_000 / piece.length))
       const startedAt = cpuMs()
       try {
-        textOf(html)
+        getText(html)
       } catch (cause) {
         expect(cause).toMatchObject({ message: 'the page is nested too deeply' })
       }

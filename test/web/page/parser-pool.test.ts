@@ -23,10 +23,10 @@ test('parser pool: terminates a thread on a document that expands without end an
 test('parser pool: rejects one page too many at once and reads those that wait', async () => {
   const page = { kind: 'html', text: '<p>One of many' } as const
   const all = await Promise.allSettled(Array.from({ length: 50 }, (_, at) => readers.read(page, `account ${at}`)))
-  const refused = all.filter(one => one.status === 'rejected')
+  const refused = all.filter(item => item.status === 'rejected')
   expect(refused.length).toBeGreaterThan(0)
-  for (const one of refused) expect(one.reason).toMatchObject({ code: 'too_slow' })
-  expect(all.filter(one => one.status === 'fulfilled' && one.value.text === 'One of many').length).toBe(
+  for (const item of refused) expect(item.reason).toMatchObject({ code: 'too_slow' })
+  expect(all.filter(item => item.status === 'fulfilled' && item.value.text === 'One of many').length).toBe(
     50 - refused.length,
   )
 })

@@ -68,7 +68,7 @@ export function useReset(database: Database, reset: Reset): Promise<boolean> {
       const acting = { actor: { kind: 'user', userId: user.id, address } } as const
       if (user.is_unverified) await endAccess(step, acting, user.id)
       else await step`delete from sessions where user_id = ${user.id}`
-      if (revokesKeys) await revokeKeysOf(step, acting, user.id)
+      if (revokesKeys) await getRevokeKeys(step, acting, user.id)
       await rememberAddress(step, user.id, addressDigests(user.email))
       await step`
         delete from sign_in_failures
@@ -194,11 +194,11 @@ async function endAccess(step: TransactionSql, by: Pick<Database, 'actor'>, user
   await step`delete from email_verifications where user_id = ${userId}`
   await step`delete from known_addresses where user_id = ${userId}`
   await step`delete from invitations where invited_by = ${userId} and accepted_at is null`
-  await revokeKeysOf(step, by, userId)
+  await getRevokeKeys(step, by, userId)
 }
 
 /** Revokes every key of a user. */
-async function revokeKeysOf(step: TransactionSql, by: Pick<Database, 'actor'>, userId: string): Promise<void> {
+async function getRevokeKeys(step: TransactionSql, by: Pick<Database, 'actor'>, userId: string): Promise<void> {
   const keys = await step<{ id: string; name: string; account_id: string }[]>`
     update api_keys set revoked_at = clock_timestamp(), updated_at = clock_timestamp()
     where user_id = ${userId} and (revoked_at is null or revoked_at > clock_timestamp())

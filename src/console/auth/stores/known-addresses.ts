@@ -14,7 +14,7 @@ const maximumFailures = 100
  * Returns whether a sign-in is locked, and whether the user of the email address has signed in under one of the
  * digests.
  */
-export async function signInStanding(
+export async function signInQuotaStatus(
   database: Database,
   email: string,
   { subjects, digests }: { readonly subjects: readonly string[]; readonly digests: readonly string[] },

@@ -4,7 +4,7 @@
  */
 import { and, desc, eq, gt, sql as sqlText } from 'drizzle-orm'
 import type { Sql, TransactionSql } from 'postgres'
-import { digestOf } from '../../../core/accounts/api-keys.ts'
+import { getDigest } from '../../../core/accounts/api-keys.ts'
 import type { ProjectRole } from '../../../core/accounts/roles.ts'
 import type { Database } from '../../../database/database.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
@@ -58,7 +58,7 @@ const failures = {
 
 /** Returns the subject under which failures of an email address are counted. Contains only its digest. */
 export function mailSubject(email: string): string {
-  return `mail:${digestOf(email)}`
+  return `mail:${getDigest(email)}`
 }
 
 /** Returns the subject for wrong current passwords at a password change. Only a user's own sessions can add to it. */

@@ -104,7 +104,7 @@ export function previewUser(
 }
 
 /** Returns true if single sign-on belongs to the account. `configured` null = to the only account. */
-export async function isAccountOf(database: Database, accountId: string, configured: string | null): Promise<boolean> {
+export async function getIsAccount(database: Database, accountId: string, configured: string | null): Promise<boolean> {
   if (configured !== null) return configured === accountId
   const rows = await database.run(({ sql }) => sql`select id from accounts where deleted_at is null limit 2`)
   return rows.length === 1

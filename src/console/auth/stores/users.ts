@@ -193,14 +193,14 @@ export async function applyRole(
   await revokeKeysBeyondRights(step, by, userId)
 }
 
-type Standing = { readonly actor: Role; readonly target: Role; readonly owners: number }
+type CachedQuota = { readonly actor: Role; readonly target: Role; readonly owners: number }
 
 function onTeam(
   database: Database,
   accountId: string,
   actorId: string,
   userId: string,
-  change: (step: TransactionSql, standing: Standing) => Promise<TeamChange>,
+  change: (step: TransactionSql, quotaStatus: CachedQuota) => Promise<TeamChange>,
 ): Promise<TeamChange> {
   return withAccountRls(database, accountId).sql(async step => {
     await step`select 1 from accounts where id = ${accountId} for no key update`

@@ -4,7 +4,7 @@
  * reads the setup session from Stripe.
  */
 import Stripe from 'stripe'
-import { digestOf } from '../../../core/accounts/api-keys.ts'
+import { getDigest } from '../../../core/accounts/api-keys.ts'
 import { currency } from '../../../core/billing/billing.ts'
 import { GatewayError } from '../../../core/validation/errors.ts'
 import type { Cards, SetupSession } from '../payment-processor.ts'
@@ -14,16 +14,16 @@ export function stripeCards(stripe: Stripe, publicUrl: string): Cards {
   return {
     customer: (accountId, email, known) =>
       known === null
-        ? ask(async () => {
+        ? send(async () => {
             const metadata = { account_id: accountId }
             // Includes the email: Stripe rejects the same key with other parameters for one day.
-            const idempotencyKey = `customer:${accountId}:${digestOf(email)}`
+            const idempotencyKey = `customer:${accountId}:${getDigest(email)}`
             const made = await stripe.customers.create({ email, metadata }, { idempotencyKey })
             return made.id
           })
         : Promise.resolve(known),
     openSetup: (accountId, customerId) =>
-      ask(async () => {
+      send(async () => {
         const session = await stripe.checkout.sessions.create({
           mode: 'setup',
           customer: customerId,
@@ -35,23 +35,23 @@ export function stripeCards(stripe: Stripe, publicUrl: string): Cards {
           success_url: `${publicUrl}/#/billing?setup_session={CHECKOUT_SESSION_ID}`,
           cancel_url: `${publicUrl}/#/billing`,
         })
-        return pageOf(session.url)
+        return getPage(session.url)
       }),
-    readSetup: sessionId => ask(() => readSetup(stripe, sessionId)),
+    readSetup: sessionId => send(() => readSetup(stripe, sessionId)),
     setDefault: (customerId, methodId) =>
-      ask(async () => {
+      send(async () => {
         await stripe.customers.update(customerId, { invoice_settings: { default_payment_method: methodId } })
       }),
     remove: methodId =>
-      ask(async () => {
+      send(async () => {
         // One that Stripe no longer has is removed.
         const method = await stripe.paymentMethods.retrieve(methodId).catch(orMissing)
         if (method !== null && method.customer !== null) await stripe.paymentMethods.detach(methodId).catch(orMissing)
       }),
     invoicePage: processorId =>
-      ask(async () => {
+      send(async () => {
         const { status, hosted_invoice_url: url } = await stripe.invoices.retrieve(processorId)
-        return status === 'open' && url != null ? pageOf(url) : null
+        return status === 'open' && url != null ? getPage(url) : null
       }),
   }
 }
@@ -63,11 +63,11 @@ export async function readSetup(stripe: Stripe, sessionId: string): Promise<Setu
     .catch(orMissing)
   const accountId = session?.metadata?.account_id
   if (session === null || session.mode !== 'setup' || accountId === undefined) return null
-  const customerId = idOf(session.customer)
+  const customerId = findId(session.customer)
   const intent = typeof session.setup_intent === 'string' ? null : session.setup_intent
   const method = typeof intent?.payment_method === 'string' ? null : (intent?.payment_method ?? null)
   const isDone = session.status === 'complete' && intent?.status === 'succeeded'
-  if (!isDone || method === null || customerId === null || idOf(method.customer) !== customerId)
+  if (!isDone || method === null || customerId === null || findId(method.customer) !== customerId)
     return { accountId, card: null }
   return {
     accountId,
@@ -86,7 +86,7 @@ export async function readSetup(stripe: Stripe, sessionId: string): Promise<Setu
 }
 
 /** Returns the URL if it is a web page, since a browser is redirected to it. */
-function pageOf(url: string | null): string {
+function getPage(url: string | null): string {
   if (url !== null && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url
   throw new GatewayError('service_unavailable', 'The payment processor returned no page. Retry.', {
     retryAfterMs: 5_000,
@@ -96,7 +96,7 @@ function pageOf(url: string | null): string {
 /** Helpers for calls to Stripe: error conversion, missing objects as null, references as IDs. */
 
 /** Returns the ID of a reference, expanded or not. */
-export function idOf(reference: string | { readonly id: string } | null): string | null {
+export function findId(reference: string | { readonly id: string } | null): string | null {
   return typeof reference === 'string' ? reference : (reference?.id ?? null)
 }
 
@@ -107,7 +107,7 @@ export function orMissing(cause: unknown): null {
 }
 
 /** Runs calls to Stripe and turns its errors into ours. Stripe's own text is dropped: it may repeat what it was sent. */
-export async function ask<T>(work: () => Promise<T>): Promise<T> {
+export async function send<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (cause) {

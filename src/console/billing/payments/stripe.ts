@@ -11,7 +11,7 @@ import Stripe from 'stripe'
 import { currency, type InvoiceStatus, type ProcessorInvoice } from '../../../core/billing/billing.ts'
 import { GatewayError } from '../../../core/validation/errors.ts'
 import type { EventObject, Order, Payments, PaymentWebhookEvent, PaymentWebhooks } from '../payment-processor.ts'
-import { ask, idOf, orMissing, readSetup, stripeCards } from './stripe-cards.ts'
+import { findId, orMissing, readSetup, send, stripeCards } from './stripe-cards.ts'
 
 type StripeSettings = {
   readonly secretKey: string
@@ -36,8 +36,8 @@ export function stripePayments(
   return {
     kind: 'stripe',
     cards: stripeCards(stripe, settings.publicUrl),
-    collect: (order, onBegun) => ask(() => collect(stripe, order, onBegun)),
-    webhooks: webhooksOf(stripe, settings, deps.now),
+    collect: (order, onBegun) => send(() => collect(stripe, order, onBegun)),
+    webhooks: getWebhooks(stripe, settings, deps.now),
   }
 }
 
@@ -76,7 +76,7 @@ async function collect(
   if (invoice.status === 'draft') {
     await fill(stripe, order, order.customerId, invoice.id)
     invoice = await stripe.invoices.retrieve(invoice.id)
-    if (invoice.total !== order.totalCents || invoice.currency !== currency || !isOf(invoice, order))
+    if (invoice.total !== order.totalCents || invoice.currency !== currency || !getIs(invoice, order))
       return seen(invoice)
     invoice = await stripe.invoices.finalizeInvoice(
       invoice.id,
@@ -84,7 +84,7 @@ async function collect(
       { idempotencyKey: `${order.invoiceId}:finalize` },
     )
   }
-  if (invoice.status !== 'open' || !isOf(invoice, order)) return seen(invoice)
+  if (invoice.status !== 'open' || !getIs(invoice, order)) return seen(invoice)
   // Without our payment method nothing is charged, whatever other methods the customer has at Stripe.
   if (order.stripePaymentMethodId === null) return seen(invoice, true)
   try {
@@ -97,8 +97,8 @@ async function collect(
   }
 }
 
-function isOf(invoice: Stripe.Invoice, { invoiceId, customerId }: Order): boolean {
-  return invoice.metadata?.invoice_id === invoiceId && idOf(invoice.customer) === customerId
+function getIs(invoice: Stripe.Invoice, { invoiceId, customerId }: Order): boolean {
+  return invoice.metadata?.invoice_id === invoiceId && findId(invoice.customer) === customerId
 }
 
 const recentInvoices = 100
@@ -139,15 +139,15 @@ function seen(invoice: Stripe.Invoice, wasAttempted = false): ProcessorInvoice {
     processorId: invoice.id,
     invoiceId: invoice.metadata?.invoice_id ?? null,
     accountId: invoice.metadata?.account_id ?? null,
-    customerId: idOf(invoice.customer),
+    customerId: findId(invoice.customer),
     currency: invoice.currency,
     totalCents: invoice.total,
     remainingCents: invoice.amount_remaining,
-    status: statusOf(invoice, wasAttempted),
+    status: getStatus(invoice, wasAttempted),
   }
 }
 
-function statusOf({ status, attempt_count }: Stripe.Invoice, wasAttempted: boolean): InvoiceStatus {
+function getStatus({ status, attempt_count }: Stripe.Invoice, wasAttempted: boolean): InvoiceStatus {
   switch (status) {
     case 'paid':
       return 'paid'
@@ -179,7 +179,7 @@ const eventSchema = Type.Object({
   data: Type.Object({ object: Type.Object({ id: Type.Optional(Type.String({ maxLength: 255 })) }) }),
 })
 
-function webhooksOf(stripe: Stripe, { webhookSecrets }: StripeSettings, now: () => number): PaymentWebhooks {
+function getWebhooks(stripe: Stripe, { webhookSecrets }: StripeSettings, now: () => number): PaymentWebhooks {
   return {
     read(body, signature) {
       if (!isSigned(body, signature, webhookSecrets, now())) throw unsigned()
@@ -188,7 +188,7 @@ function webhooksOf(stripe: Stripe, { webhookSecrets }: StripeSettings, now: () 
       const { id, type, created, data } = event
       return { id, type, objectId: data.object.id ?? null, occurredAt: created * 1000 }
     },
-    look: event => ask(() => fetchEventObject(stripe, event)),
+    look: event => send(() => fetchEventObject(stripe, event)),
   }
 }
 

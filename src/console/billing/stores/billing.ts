@@ -26,7 +26,7 @@ import {
   paymentMethods,
   planChanges,
 } from '../../../database/tables.ts'
-import { duesOf, noteNotices } from './billing-notices.ts'
+import { getDues, noteNotices } from './billing-notices.ts'
 
 /** An account with its current payment method. */
 export type BillingAccount = { readonly account: Account; readonly method: PaymentMethodRow | null }
@@ -49,7 +49,7 @@ export async function findBilling(database: Database, accountId: string): Promis
 }
 
 /** Converts an account to the state that `core/billing/billing.ts` reads. */
-export function stateOf({ account, method }: BillingAccount): BillingState {
+export function getState({ account, method }: BillingAccount): BillingState {
   const { plan, version, cycleStartedAt, cycleEndsAt, planAfterCycle, graceEndsAt } = account
   return {
     plan,
@@ -111,7 +111,7 @@ export async function changeBillingInTransaction(
   if (found === null || found.account.deletedAt !== null) return 'not_found'
   if (change.version != null && change.version !== found.account.version) return 'conflict'
   const { event, at, userId, method, newId } = change
-  const before = stateOf(found)
+  const before = getState(found)
   const isNew = method !== undefined && (event === 'method_added' ? !isSame(found.method, method) : !found.method)
   const after = transition(isNew ? { ...before, hasPaymentMethod: true } : before, event, at)
   // Changes that are only due to time are written by the worker: a rejection writes nothing.
@@ -181,14 +181,14 @@ async function writeState(
     .set({
       plan,
       version,
-      cycleStartedAt: dateOf(cycle?.startsAt),
-      cycleEndsAt: dateOf(cycle?.endsAt),
+      cycleStartedAt: findDate(cycle?.startsAt),
+      cycleEndsAt: findDate(cycle?.endsAt),
       planAfterCycle,
-      graceEndsAt: dateOf(graceEndsAt),
+      graceEndsAt: findDate(graceEndsAt),
       updatedAt: sql`clock_timestamp()`,
     })
     .where(eq(accounts.id, accountId))
-  const before = duesOf(account)
+  const before = getDues(account)
   await noteNotices(step, accountId, graceNotices(before, { ...before, plan, graceEndsAt }, at), at)
   for (const { startsAt, endsAt } of opened)
     await step
@@ -197,7 +197,7 @@ async function writeState(
       .onConflictDoNothing({ target: [billingCycles.accountId, billingCycles.startsAt] })
 }
 
-function dateOf(at: number | null | undefined): Date | null {
+function findDate(at: number | null | undefined): Date | null {
   return at == null ? null : new Date(at)
 }
 
@@ -250,7 +250,7 @@ export function rollCycles(database: Database, at: number, newId: (prefix: strin
       .limit(100)
     for (const { id } of due) {
       const found = await lockBilling(step, id)
-      if (found !== null) await writeState(step, found, transition(stateOf(found), 'time_passed', at), at, newId)
+      if (found !== null) await writeState(step, found, transition(getState(found), 'time_passed', at), at, newId)
     }
     return due.length
   })

@@ -7,7 +7,7 @@ import type { Database } from '../../../database/database.ts'
 import { type Transaction, withAccountRls } from '../../../database/statement.ts'
 import { type BreakdownDimension, type BreakdownLine, toBreakdown } from '../schemas.ts'
 import { workDeadlineMs } from './billing.ts'
-import { billedPartOf, cycleParts, findInvoice } from './invoices.ts'
+import { cycleParts, findInvoice, getBilledPart } from './invoices.ts'
 
 export type BreakdownRequest = {
   readonly accountId: string
@@ -35,7 +35,7 @@ export async function breakDownInvoice(
       lines,
     )
   const used = await withAccountRls(database, accountId).orm(
-    async step => usageBy(step, accountId, { by, tagName, period: await billedPartOf(step, cycle) }),
+    async step => usageBy(step, accountId, { by, tagName, period: await getBilledPart(step, cycle) }),
     workDeadlineMs,
   )
   return toBreakdown(used, lines)
@@ -64,7 +64,7 @@ async function usageBy(step: Transaction, accountId: string, { by, tagName, peri
     ), lines as (
       select kind, case when kind = 'usage' then unit end as unit, ${summed(sql`::float8`)} from kinds group by 1, 2
     )
-    select lines.*, ${nameOf(by)} as name from lines
+    select lines.*, ${getName(by)} as name from lines
     where requests <> 0 or billed_microcents <> 0`)
   return rows.map(
     (row): BreakdownLine => ({
@@ -149,7 +149,7 @@ function rowsBy(accountId: string, by: Wanted['by'], { tagName, period }: Omit<W
     select null, model, ${negated} from (${tagged}) as subtracted`
 }
 
-function nameOf(by: Wanted['by']): SQL {
+function getName(by: Wanted['by']): SQL {
   if (by === 'key') return sql`(select api_keys.name from api_keys where id = unit)`
   if (by === 'member') return sql`(select email from users where id = unit)`
   return sql`null::text`

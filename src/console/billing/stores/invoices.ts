@@ -135,7 +135,7 @@ async function invoiceFor(
   newId: (prefix: string) => string,
 ): Promise<Invoice | null> {
   const { accountId } = cycle
-  const used = await usageByModel(step, accountId, await billedPartOf(step, cycle))
+  const used = await usageByModel(step, accountId, await getBilledPart(step, cycle))
   const lines = toInvoiceLines(used, await earlierUsage(step, cycle))
   const totals = invoiceTotals(lines)
   const issuedAt = new Date(at)
@@ -177,15 +177,15 @@ async function earlierUsage(step: Transaction, { accountId, startsAt }: BillingC
     .limit(1)
   if (found === undefined) return null
   return {
-    used: await usageByModel(step, accountId, await billedPartOf(step, found.cycle)),
-    invoiced: await linesOf(step, found.invoiceId),
+    used: await usageByModel(step, accountId, await getBilledPart(step, found.cycle)),
+    invoiced: await getLines(step, found.invoiceId),
   }
 }
 
 /**
  * Returns the billed part of a cycle. If an operator changed the plan to `evaluation` during it, later usage is free.
  */
-export async function billedPartOf(step: Transaction, { accountId, startsAt, endsAt }: BillingCycle) {
+export async function getBilledPart(step: Transaction, { accountId, startsAt, endsAt }: BillingCycle) {
   const { effectiveAt } = planChanges
   const [left] = await step
     .select({ at: min(effectiveAt) })
@@ -201,7 +201,7 @@ export async function billedPartOf(step: Transaction, { accountId, startsAt, end
   return { startsAt: startsAt.getTime(), endsAt: (left?.at ?? endsAt).getTime() }
 }
 
-function linesOf(step: Pick<PostgresJsDatabase, 'select'>, invoiceId: string): Promise<InvoiceLine[]> {
+function getLines(step: Pick<PostgresJsDatabase, 'select'>, invoiceId: string): Promise<InvoiceLine[]> {
   return step
     .select()
     .from(invoiceLineRows)
@@ -254,7 +254,7 @@ export async function claimInvoice(database: Database, at: number): Promise<Due 
           .leftJoin(paymentMethods, and(eq(paymentMethods.accountId, accounts.id), isNull(paymentMethods.removedAt)))
           .where(eq(accounts.id, invoice.accountId))
         const { customerId = null, methodKind = null, stripePaymentMethodId = null } = owner ?? {}
-        return { invoice, lines: await linesOf(step, invoice.id), customerId, methodKind, stripePaymentMethodId }
+        return { invoice, lines: await getLines(step, invoice.id), customerId, methodKind, stripePaymentMethodId }
       }),
     workDeadlineMs,
   )
@@ -306,6 +306,6 @@ export async function findInvoice(
       .innerJoin(billingCycles, eq(billingCycles.id, invoices.cycleId))
       .where(and(eq(invoices.accountId, accountId), eq(invoices.id, invoiceId)))
       .limit(1)
-    return found === undefined ? null : { ...found, lines: await linesOf(orm, invoiceId) }
+    return found === undefined ? null : { ...found, lines: await getLines(orm, invoiceId) }
   })
 }

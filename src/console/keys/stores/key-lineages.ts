@@ -160,7 +160,9 @@ async function expiryRefusal(
   const endsLater = end !== null && (wanted === null || wanted > end)
   if (revokedAt !== null) return wanted?.getTime() === end?.getTime() ? null : 'revoked'
   if (!endsLater) return null
-  const isReplaced = (await lineageIn(step, accountId, lineId ?? id)).some(one => one.createdAt > createdAt)
+  const isReplaced = (await lineageIn(step, accountId, lineId ?? id)).some(
+    lineageKey => lineageKey.createdAt > createdAt,
+  )
   if (isReplaced) return 'replaced'
   const [now] = await step.execute<{ isExpired: boolean }>(
     sql`select ${end.toISOString()}::timestamptz <= clock_timestamp() as "isExpired"`,

@@ -36,26 +36,26 @@ export function createKeyLookups<T>(
 
   const next = (): PendingLookup<T>[] => {
     const batch = [...existing.values(), ...unknown.values()].slice(0, keysPerQuery)
-    for (const one of batch) {
-      existing.delete(one.digest)
-      unknown.delete(one.digest)
-      asked.set(one.digest, one)
+    for (const pendingLookup of batch) {
+      existing.delete(pendingLookup.digest)
+      unknown.delete(pendingLookup.digest)
+      asked.set(pendingLookup.digest, pendingLookup)
     }
     return batch
   }
-  const ask = async (batch: readonly PendingLookup<T>[]) => {
+  const send = async (batch: readonly PendingLookup<T>[]) => {
     try {
       const found = await query(batch)
-      for (const one of batch) one.resolve(found.get(one.digest) ?? null)
+      for (const pendingLookup of batch) pendingLookup.resolve(found.get(pendingLookup.digest) ?? null)
     } catch (cause) {
-      for (const one of batch) one.reject(cause)
+      for (const pendingLookup of batch) pendingLookup.reject(cause)
     } finally {
       asked.clear()
     }
   }
   const run = async () => {
     isRunning = true
-    for (let batch = next(); batch.length > 0; batch = next()) await ask(batch)
+    for (let batch = next(); batch.length > 0; batch = next()) await send(batch)
     isRunning = false
   }
 
@@ -65,10 +65,10 @@ export function createKeyLookups<T>(
       if (same !== undefined) return same.promise
       const line = exists ? existing : unknown
       if (line.size >= (exists ? maximumWaiting.existing : maximumWaiting.unknown)) return Promise.reject(tooMany())
-      const one = { digest, publicId, ...Promise.withResolvers<T | null>() }
-      line.set(digest, one)
+      const item = { digest, publicId, ...Promise.withResolvers<T | null>() }
+      line.set(digest, item)
       if (!isRunning) void run()
-      return one.promise
+      return item.promise
     },
   }
 }

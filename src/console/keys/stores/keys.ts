@@ -5,20 +5,20 @@
  */
 import { timingSafeEqual } from 'node:crypto'
 import { and, desc, eq, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
-import { digestOf, hasKeyLength, parseApiKey } from '../../../core/accounts/api-keys.ts'
+import { getDigest, hasKeyLength, parseApiKey } from '../../../core/accounts/api-keys.ts'
 import { paymentRequiredFrom } from '../../../core/billing/grace.ts'
 import { strictestPolicy } from '../../../core/chat/chat.ts'
 import { startFollowing, whenNeeded } from '../../../core/jobs/repeating.ts'
-import { type Caller, type Plans, pauseOf } from '../../../core/limits/plans.ts'
+import { type Caller, findPause, type Plans } from '../../../core/limits/plans.ts'
 import type { ScopeLimits } from '../../../core/limits/scopes.ts'
 import { setBounded } from '../../../core/text/recent-map.ts'
 import type { Database } from '../../../database/database.ts'
-import { limitsOf } from '../../../database/repositories/accounts.ts'
+import { getLimits } from '../../../database/repositories/accounts.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
 import { databaseTime, withAccountRls } from '../../../database/statement.ts'
 import { type ApiKey, accounts, apiKeys, type NewApiKey } from '../../../database/tables.ts'
 import type { KeyLookup } from '../../../http/authentication.ts'
-import { duesOf } from '../../billing/stores/billing-notices.ts'
+import { getDues } from '../../billing/stores/billing-notices.ts'
 import { mayHoldKeys } from '../../projects/store.ts'
 import { createKeyLookups } from './key-lookups.ts'
 
@@ -54,7 +54,7 @@ export async function listKeys(database: Database, accountId: string): Promise<A
       .orderBy(isNotNull(apiKeys.revokedAt), desc(apiKeys.createdAt), desc(apiKeys.id))
       .limit(1000),
   )
-  return keys.sort((one, other) => Number(one.createdAt) - Number(other.createdAt) || (one.id < other.id ? -1 : 1))
+  return keys.sort((key, other) => Number(key.createdAt) - Number(other.createdAt) || (key.id < other.id ? -1 : 1))
 }
 
 /** Revokes an account's key as of `at`. Returns false if the account has no such valid key. */
@@ -152,18 +152,18 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
     unknown.delete(digest)
     expired.delete(digest)
     if (existing.size < maximumExisting) existing.add(digest)
-    const pause = pauseOf(row.plan, row, maximumShortfall)
+    const pause = findPause(row.plan, row, maximumShortfall)
     const caller: Caller = {
       accountId: row.accountId,
       keyId: row.keyId,
       plan: row.plan,
-      limits: limitsOf(row, plans),
-      ...paymentOf(row),
+      limits: getLimits(row, plans),
+      ...getPayment(row),
       ...(pause === null ? {} : { pause: { ...pause, userId: row.userId } }),
       ...(row.keyWeb && row.accountWeb ? {} : { webOff: true }),
-      ...rulesOf(row),
+      ...getRules(row),
       ...((row.keyHedge ?? row.accountHedge) ? { hedges: true } : {}),
-      ...policyOf(row),
+      ...getPolicy(row),
     }
     const refreshAt = clock.now() + freshMs * (0.9 + 0.2 * random())
     setBounded(
@@ -270,17 +270,17 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
     recall(key) {
       // A known digest needs no format check.
       if (!hasKeyLength(key)) return null
-      const digest = digestOf(key)
+      const digest = getDigest(key)
       const caller = inMemory(digest, key)
       return caller === undefined && existing.has(digest) ? lookUpUsed(digest, key) : (caller ?? null)
     },
     find(key) {
       if (!hasKeyLength(key)) return null
-      const digest = digestOf(key)
+      const digest = getDigest(key)
       const caller = inMemory(digest, key)
       return caller === undefined ? lookUpUsed(digest, key) : caller
     },
-    isExpired: key => hasKeyLength(key) && expired.has(digestOf(key)),
+    isExpired: key => hasKeyLength(key) && expired.has(getDigest(key)),
     expect: digest => void existing.add(digest),
     look: () => polling.run().catch(() => {}),
     async close() {
@@ -358,14 +358,14 @@ function keyRows(database: Database, condition: SQL, limit: number) {
 }
 
 /** Returns the stricter policy of key and account; empty if both allow any fallback. */
-function policyOf({ keyFallback, accountFallback }: Row): Partial<Caller> {
+function getPolicy({ keyFallback, accountFallback }: Row): Partial<Caller> {
   const fallback = strictestPolicy(keyFallback, accountFallback)
   return fallback === 'any' ? {} : { fallback }
 }
 
 /** Returns when the account has to pay, and its soft cap with the billing cycle; empty if there is neither. */
-function paymentOf(row: Row): Partial<Caller> {
-  const from = paymentRequiredFrom(duesOf(row))
+function getPayment(row: Row): Partial<Caller> {
+  const from = paymentRequiredFrom(getDues(row))
   const { softCapMicrocents, cycleStartedAt } = row
   return {
     ...(from === null ? {} : { refusedFrom: from }),
@@ -375,7 +375,7 @@ function paymentOf(row: Row): Partial<Caller> {
 }
 
 /** Returns the rules of a key and of its account's tags; most keys have none. */
-function rulesOf({ lineId, limits, models, tags, strategy, projectId, tagLimits }: Row): Partial<Caller> {
+function getRules({ lineId, limits, models, tags, strategy, projectId, tagLimits }: Row): Partial<Caller> {
   return {
     ...(lineId === null ? {} : { lineageId: lineId }),
     ...(limits === null ? {} : { keyLimits: limits }),
@@ -408,6 +408,6 @@ function writeLastUsed(database: Database, uses: ReadonlyMap<string, number>) {
   )
 }
 
-function sameDigest(one: string, other: string): boolean {
-  return one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other))
+function sameDigest(text: string, other: string): boolean {
+  return text.length === other.length && timingSafeEqual(Buffer.from(text), Buffer.from(other))
 }

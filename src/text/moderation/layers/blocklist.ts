@@ -63,12 +63,12 @@ export function openBlocklist(
       try {
         const set = await readList(deps, source, leaving.signal)
         kept.set(source, set)
-        deps.log.info('blocklist_loaded', { source: nameOf(source), names: set.size })
+        deps.log.info('blocklist_loaded', { source: getName(source), names: set.size })
       } catch (cause) {
         if (leaving.signal.aborted) return
         const detail = cause instanceof Error ? cause.message.slice(0, 200) : 'unknown'
         deps.log.warn('blocklist_load_failed', {
-          source: nameOf(source),
+          source: getName(source),
           names_kept: kept.get(source)?.size ?? 0,
           detail,
         })
@@ -169,6 +169,6 @@ function isAddress(source: string): boolean {
 }
 
 /** Removes the query, which may contain a token. */
-function nameOf(source: string): string {
+function getName(source: string): string {
   return source.replace(/[?#].*$/, '')
 }

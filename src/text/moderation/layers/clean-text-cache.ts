@@ -13,7 +13,7 @@ export type CleanTextCache = CleanMessages & {
   /** The same for outputs, which return as messages of the next turn. */
   readonly answers: CleanOutputs
   /** Returns the kinds of secrets that were found in a message; null = not known. */
-  secretsOf(message: Said): readonly string[] | null
+  findSecrets(message: Said): readonly string[] | null
   keepSecrets(message: Said, kinds: readonly string[]): void
 }
 
@@ -22,7 +22,7 @@ type Said = Message | PromptDefinition
 const maximumMessages = 50_000
 
 /** Creates an empty cache. `listsVersion` changes with the blocklists. */
-export function createKnown(digests: KeyedDigests, listsVersion: () => number): CleanTextCache {
+export function createLookupCache(digests: KeyedDigests, listsVersion: () => number): CleanTextCache {
   let scores: RecentMap<number> = createRecentMap(maximumMessages)
   let version = listsVersion()
   // Blocklists do not affect secrets, so this cache has no version.
@@ -36,17 +36,17 @@ export function createKnown(digests: KeyedDigests, listsVersion: () => number): 
     return scores
   }
 
-  const scoreOf = (message: Digested) => current().get(digests.of(message)) ?? null
+  const findScore = (message: Digested) => current().get(digests.of(message)) ?? null
   const keep = (message: Digested, score: number) => current().set(digests.of(message), score)
 
   return {
-    scoreOf,
+    findScore,
     keep,
     answers(text) {
       const message = turn(text)
-      return { isClean: scoreOf(message) !== null, keep: () => keep(message, allowVerdict.score) }
+      return { isClean: findScore(message) !== null, keep: () => keep(message, allowVerdict.score) }
     },
-    secretsOf: message => secrets.get(digests.of(message)) ?? null,
+    findSecrets: message => secrets.get(digests.of(message)) ?? null,
     keepSecrets: (message, kinds) => secrets.set(digests.of(message), kinds),
   }
 }

@@ -9,7 +9,7 @@ import type { ModerationSettings } from './settings.ts'
 
 export type ExternalModeration = {
   /** Returns the category that blocks the texts; null = allowed or not answered. Never throws. */
-  ask(texts: readonly string[], requestId: string, signal: AbortSignal): Promise<string | null>
+  send(texts: readonly string[], requestId: string, signal: AbortSignal): Promise<string | null>
   /** Since the start. */
   readonly counts: { asked: number; blocked: number; failed: number; passedOver: number }
 }
@@ -49,7 +49,7 @@ export function createExternalModeration(deps: ModerationDeps, settings: Moderat
 
   return {
     counts,
-    async ask(texts, requestId, signal) {
+    async send(texts, requestId, signal) {
       if (deps.monotonic() < restsUntil) {
         counts.passedOver++
         deps.log.warn('moderation_skipped', { request_id: requestId, counts_as: 'in_process' })
@@ -60,8 +60,8 @@ export function createExternalModeration(deps: ModerationDeps, settings: Moderat
       const cancel = deps.after(settings.timeoutMs, () => timeout.abort())
       try {
         const ending = AbortSignal.any([signal, timeout.signal])
-        const categories = await Promise.all(batchesOf(texts).map(batch => judge(batch, ending)))
-        const category = categories.find(one => one !== null) ?? null
+        const categories = await Promise.all(getBatches(texts).map(batch => judge(batch, ending)))
+        const category = categories.find(text => text !== null) ?? null
         if (failures >= failuresUntilRest) deps.log.info('moderation_recovered', { after_failures: failures })
         failures = 0
         if (category !== null) counts.blocked++
@@ -89,7 +89,7 @@ export function createExternalModeration(deps: ModerationDeps, settings: Moderat
 class Failure extends Error {}
 
 /** Splits texts into parts that an endpoint accepts, and the parts into calls, the newest first. */
-function batchesOf(texts: readonly string[]): readonly (readonly string[])[] {
+function getBatches(texts: readonly string[]): readonly (readonly string[])[] {
   const pieces: string[] = []
   for (const text of texts.toReversed())
     for (let from = 0; ; from += maximumTextCharacters - overlapCharacters) {
@@ -127,10 +127,10 @@ async function judgeByEndpoint(
   }
   const answer = parsed(await shortText(response))
   if (!Value.Check(answerSchema, answer)) throw new Failure('not a moderation response')
-  return categoryOf(answer)
+  return findCategory(answer)
 }
 
-function categoryOf({ results }: Static<typeof answerSchema>): string | null {
+function findCategory({ results }: Static<typeof answerSchema>): string | null {
   const flagged = results.find(result => result.flagged)
   if (flagged === undefined) return null
   return spelt(Object.entries(flagged.categories ?? {}).find(([, is]) => is === true)?.[0] ?? '')

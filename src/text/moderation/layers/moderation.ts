@@ -3,21 +3,21 @@
 import type { Message, PromptDefinition, StreamMode } from '../../../core/chat/chat.ts'
 import type { KeyedDigests } from '../../../core/text/keyed-digests.ts'
 import type { HarmClassifier } from '../../harm/harm-classifier.ts'
-import { compileRules, rulesForData, type SafetyRules, safetyRules } from '../../rules/pattern-rules.ts'
+import { compileRules, type ModerationRules, moderationRules, rulesForData } from '../../rules/pattern-rules.ts'
 import { type OutputModerationRules, OutputModerator } from '../output-moderator.ts'
 import { type DetectedSecret, detectSecrets, secretKindSteps } from '../secret-detection.ts'
 import {
   allowVerdict,
   containsBlockedHost,
   createTextModerator,
-  resultOf,
+  getResult,
   type Steps,
   type Verdict,
 } from '../text-moderator.ts'
 import { type BlocklistDeps, openBlocklist } from './blocklist.ts'
-import { type CleanTextCache, createKnown } from './clean-text-cache.ts'
+import { type CleanTextCache, createLookupCache } from './clean-text-cache.ts'
 import { createExternalModeration, type ExternalModeration, type ModerationDeps } from './external-moderation.ts'
-import type { SafetySettings } from './settings.ts'
+import type { ModerationOptions } from './settings.ts'
 
 export type Moderation = {
   /** Moderates a prompt in process. */
@@ -38,7 +38,7 @@ export type Moderation = {
   isListed(address: string): boolean
   /** External moderation; null = not configured. */
   readonly moderation: ExternalModeration | null
-  readonly secrets: SafetySettings['secrets']
+  readonly secrets: ModerationOptions['secrets']
   leaksIn(text: string): readonly DetectedSecret[]
   /** Returns the kinds of secrets in a message or definition. */
   secretsIn(message: Message | PromptDefinition): readonly string[]
@@ -56,14 +56,14 @@ export type ModerationStats = {
   readonly moderation: Readonly<ExternalModeration['counts']> | null
 }
 
-export type SafetyDeps = ModerationDeps &
+export type ModerationParts = ModerationDeps &
   Pick<BlocklistDeps, 'hop'> & {
     /** Digests as keys of the clean-text cache; null = no cache. */
     readonly digests: KeyedDigests | null
     readonly classifier: HarmClassifier
   }
 
-type CompiledRules = { readonly rules: SafetyRules; readonly dataRules: SafetyRules }
+type CompiledRules = { readonly rules: ModerationRules; readonly dataRules: ModerationRules }
 
 let compiled: CompiledRules | null = null
 
@@ -73,12 +73,12 @@ function releaseRules(): CompiledRules {
   return compiled
 }
 
-function withOwnRules(own: SafetySettings['rules']): CompiledRules {
-  return { rules: compileRules([...own, ...safetyRules]), dataRules: compileRules(rulesForData(own)) }
+function withOwnRules(own: ModerationOptions['rules']): CompiledRules {
+  return { rules: compileRules([...own, ...moderationRules]), dataRules: compileRules(rulesForData(own)) }
 }
 
 /** Combines the layers. The settings must be validated: all their rules compile. */
-export function createSafety(deps: SafetyDeps, settings: SafetySettings): Moderation {
+export function createModeration(deps: ModerationParts, settings: ModerationOptions): Moderation {
   const { rules, dataRules } = settings.rules.length === 0 ? releaseRules() : withOwnRules(settings.rules)
   const blocklist = openBlocklist(deps, {
     sources: settings.blocklists,
@@ -86,7 +86,7 @@ export function createSafety(deps: SafetyDeps, settings: SafetySettings): Modera
     allow: settings.allow,
   })
   const { classifier } = deps
-  const known = deps.digests === null ? unknown : createKnown(deps.digests, blocklist.version)
+  const known = deps.digests === null ? unknown : createLookupCache(deps.digests, blocklist.version)
   const { listen, isHarmless } = classifier
   const answerRules: OutputModerationRules = { rules, hosts: blocklist, listen, isHarmless, known: null }
   const shownRules: OutputModerationRules = { ...answerRules, known: known.answers }
@@ -99,7 +99,7 @@ export function createSafety(deps: SafetyDeps, settings: SafetySettings): Modera
     known,
   })
   function* secretSteps(part: Message | PromptDefinition): Generator<number, readonly string[], void> {
-    const found = known.secretsOf(part)
+    const found = known.findSecrets(part)
     if (found !== null) return found
     const kinds = yield* secretKindSteps(part)
     known.keepSecrets(part, kinds)
@@ -125,7 +125,7 @@ export function createSafety(deps: SafetyDeps, settings: SafetySettings): Modera
     moderation,
     secrets: settings.secrets,
     leaksIn: detectSecrets,
-    secretsIn: part => resultOf(secretSteps(part)),
+    secretsIn: part => getResult(secretSteps(part)),
     screenAnswer: mode => (settings.screenAnswers ? new OutputModerator(shownRules, mode) : null),
     ready: blocklist.ready,
     figures: () => ({
@@ -137,10 +137,10 @@ export function createSafety(deps: SafetyDeps, settings: SafetySettings): Modera
 }
 
 const unknown: CleanTextCache = {
-  scoreOf: () => null,
+  findScore: () => null,
   keep() {},
   answers: () => ({ isClean: false, keep() {} }),
-  secretsOf: () => null,
+  findSecrets: () => null,
   keepSecrets() {},
 }
 

@@ -36,7 +36,7 @@ const moderationSchema = Type.Object(
   strict,
 )
 
-export const safetySchema = Type.Object(
+export const moderationFileSchema = Type.Object(
   {
     secrets: Type.Optional(Type.Union([Type.Literal('warn'), Type.Literal('mask'), Type.Literal('block')])),
     rules: Type.Optional(Type.Array(ruleSchema, { maxItems: 256 })),
@@ -50,7 +50,7 @@ export const safetySchema = Type.Object(
   strict,
 )
 
-type File = Static<typeof safetySchema>
+type File = Static<typeof moderationFileSchema>
 
 type OperatorRule = {
   readonly id: string
@@ -60,7 +60,7 @@ type OperatorRule = {
   readonly expressions: readonly string[]
 }
 
-export type SafetySettings = {
+export type ModerationOptions = {
   readonly secrets: 'warn' | 'mask' | 'block'
   readonly rules: readonly OperatorRule[]
   readonly moderation: ModerationSettings | null
@@ -86,15 +86,16 @@ const defaultReloadSeconds = 3_600
  * neither a path nor https, an exception that is not a host, a missing key. `urlProblem` returns the problem of a URL
  * that a key is sent to.
  */
-export function safetySettings(
+export function moderationSettings(
   file: File | undefined,
   read: { readonly secret: (name: string) => string | null; readonly urlProblem: (url: string) => string | null },
   problems: string[],
-): SafetySettings {
+): ModerationOptions {
   const { secrets, rules = [], moderation, blocklists = [], reload_seconds, allow = [], screen_answers } = file ?? {}
   const tell = (problem: string) => problems.push(`GATEWAY_CONFIG: safety.${problem}`)
   const ids = rules.map(({ id }) => id)
-  for (const id of new Set(ids.filter((one, at) => ids.indexOf(one) !== at))) tell(`rules: two rules are named "${id}"`)
+  for (const id of new Set(ids.filter((text, at) => ids.indexOf(text) !== at)))
+    tell(`rules: two rules are named "${id}"`)
   for (const list of blocklists)
     if (/^[a-z]+:\/\//i.test(list) && !list.startsWith('https://') && read.urlProblem(list) !== null)
       tell(`blocklists: "${list}" ${read.urlProblem(list)}`)
@@ -119,10 +120,11 @@ function readRule(rule: Static<typeof ruleSchema>, tell: (problem: string) => vo
       () => compilePatterns([pattern]),
       problem => tell(`rules: "${id}": ${problem}`),
     )
-  for (const one of expressions)
+  for (const expression of expressions)
     attempt(
       () => {
-        if (compileExpressions([one]).match('').length > 0) throw new TypeError(`"${one}" matches every text`)
+        if (compileExpressions([expression]).match('').length > 0)
+          throw new TypeError(`"${expression}" matches every text`)
       },
       problem => tell(`rules: "${id}": ${problem}`),
     )
@@ -139,7 +141,7 @@ function attempt(work: () => unknown, fail: (problem: string) => void): void {
 
 function readModeration(
   { url, api_key_env, model, timeout_ms }: Static<typeof moderationSchema>,
-  read: Parameters<typeof safetySettings>[1],
+  read: Parameters<typeof moderationSettings>[1],
   tell: (problem: string) => void,
 ): ModerationSettings {
   if (url === undefined && model === undefined) tell('moderation: requires a url or a model')

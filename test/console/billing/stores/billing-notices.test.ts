@@ -11,7 +11,7 @@ import { accounts, billingNotices as noticeRows, usageDaily, users } from '../..
 import type { BillingEmail } from '../../../../src/mail/mailer.ts'
 import type { Delivery } from '../../../../src/mail/queue.ts'
 import { newAccount, quiet } from '../../../database/database.contract.ts'
-import { onDatabaseOf } from '../../../database/on-database.ts'
+import { getOnDatabase } from '../../../database/on-database.ts'
 import { testedDatabases } from '../../../database/tested-databases.ts'
 
 let last = 0
@@ -83,7 +83,7 @@ async function invoiced(database: Database) {
 }
 
 for (const [name, open] of databases) {
-  const on = onDatabaseOf(name, open, 60_000)
+  const on = getOnDatabase(name, open, 60_000)
 
   describe(`billing notices on the ${name} database`, () => {
     on('send one email of each kind for a declined invoice, the last one when the hour is over', async database => {

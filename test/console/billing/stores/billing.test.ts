@@ -25,7 +25,7 @@ import { spentBefore, spentOnDays } from '../../../../src/database/repositories/
 import { accounts, billingCycles, invoices, planChanges } from '../../../../src/database/tables.ts'
 import { createShipper } from '../../../../src/ledger/shipper.ts'
 import { newAccount, newKey, quiet } from '../../../database/database.contract.ts'
-import { onDatabaseOf } from '../../../database/on-database.ts'
+import { getOnDatabase } from '../../../database/on-database.ts'
 import { usageRecord } from '../../../database/support.ts'
 import { testedDatabases } from '../../../database/tested-databases.ts'
 import { eventually } from '../../../harness/eventually.ts'
@@ -99,7 +99,7 @@ const used = fc.record({
 })
 type Used = typeof used extends fc.Arbitrary<infer T> ? T : never
 
-function recordOf(accountId: string, { offset, model, billed, tokens }: Used): UsageRecord {
+function getRecord(accountId: string, { offset, model, billed, tokens }: Used): UsageRecord {
   const [provider = '', name = ''] = model.split('/')
   return usageRecord({
     request_id: newId('req'),
@@ -115,10 +115,10 @@ function recordOf(accountId: string, { offset, model, billed, tokens }: Used): U
 }
 
 const inCycle = ({ offset }: Used) => offset >= 0 && offset < cycleMs
-const sumOf = (all: readonly { readonly billed: number }[]) => all.reduce((sum, one) => sum + one.billed, 0)
+const getSum = (all: readonly { readonly billed: number }[]) => all.reduce((sum, item) => sum + item.billed, 0)
 
 for (const [name, open] of databases) {
-  const on = onDatabaseOf(name, open, 60_000)
+  const on = getOnDatabase(name, open, 60_000)
 
   describe(`${name} Postgres`, () => {
     on(
@@ -129,23 +129,23 @@ for (const [name, open] of databases) {
             const { accountId } = await upgraded(database)
             await ship(
               database,
-              all.map(one => recordOf(accountId, one)),
+              all.map(item => getRecord(accountId, item)),
             )
             const cycle = { startsAt: start, endsAt: start + cycleMs }
-            expect(await spentInCycle(database, accountId, cycle)).toBe(sumOf(all.filter(inCycle)))
+            expect(await spentInCycle(database, accountId, cycle)).toBe(getSum(all.filter(inCycle)))
             await settle(database, start + cycleMs + settlementDelayMs)
             const [invoice, ...others] = await listInvoices(database, accountId)
             expect(others).toEqual([])
             const found = await findInvoice(database, accountId, invoice?.invoice.id ?? '')
             for (const model of models) {
-              const own = all.filter(one => inCycle(one) && one.model === model)
-              const line = found?.lines.find(one => one.model === model)
-              expect(line?.amountMicrocents ?? 0).toBe(sumOf(own))
+              const own = all.filter(item => inCycle(item) && item.model === model)
+              const line = found?.lines.find(item => item.model === model)
+              expect(line?.amountMicrocents ?? 0).toBe(getSum(own))
               expect(line?.requests ?? 0).toBe(own.length)
-              expect(line?.inputTokens ?? 0).toBe(own.reduce((sum, one) => sum + one.tokens, 0))
+              expect(line?.inputTokens ?? 0).toBe(own.reduce((sum, item) => sum + item.tokens, 0))
             }
-            expect(found?.invoice.totalMicrocents).toBe(sumOf(all.filter(inCycle)))
-            expect(found?.invoice.totalCents).toBe(Math.floor(sumOf(all.filter(inCycle)) / 1_000_000))
+            expect(found?.invoice.totalMicrocents).toBe(getSum(all.filter(inCycle)))
+            expect(found?.invoice.totalCents).toBe(Math.floor(getSum(all.filter(inCycle)) / 1_000_000))
           }),
           { numRuns: 8 },
         )
@@ -157,7 +157,7 @@ for (const [name, open] of databases) {
       async database => {
         const { accountId } = await upgraded(database)
         const record = (billed: number, offset = 1000) =>
-          recordOf(accountId, { offset, model: 'openai/gpt-a', billed, tokens: 5 })
+          getRecord(accountId, { offset, model: 'openai/gpt-a', billed, tokens: 5 })
         await ship(database, [record(7_000_001)])
         const at = start + cycleMs + settlementDelayMs
         while ((await rollCycles(database, at, newId)) > 0);
@@ -181,7 +181,7 @@ for (const [name, open] of databases) {
     on('moved to `evaluation` by the operator, an account is billed once, for what it used before', async database => {
       const { accountId } = await upgraded(database)
       const record = (billed: number, offset: number) =>
-        recordOf(accountId, { offset, model: 'openai/gpt-a', billed, tokens: 5 })
+        getRecord(accountId, { offset, model: 'openai/gpt-a', billed, tokens: 5 })
       const change = { userId: null, newId } as const
       const [left, back] = [3 * 86_400_000 + 7, 9 * 86_400_000]
       const leave = { ...change, event: 'downgrade_now', at: start + left } as const
@@ -283,7 +283,7 @@ for (const [name, open] of databases) {
     on('spentOnDays and spentBefore: add up to what was billed since the start of a period', async database => {
       const { accountId } = await upgraded(database)
       const day = (at: number, billed: number) => ({
-        ...recordOf(accountId, { offset: 0, model: 'openai/gpt-a', billed, tokens: 1 }),
+        ...getRecord(accountId, { offset: 0, model: 'openai/gpt-a', billed, tokens: 1 }),
         at_ms: at,
       })
       await ship(database, [
@@ -310,7 +310,7 @@ for (const [name, open] of databases) {
           Array.from({ length: accountCount }, async () => {
             const { accountId } = await upgraded(database)
             await ship(database, [
-              recordOf(accountId, { offset: 9, model: 'openai/gpt-a', billed: 5_000_000, tokens: 5 }),
+              getRecord(accountId, { offset: 9, model: 'openai/gpt-a', billed: 5_000_000, tokens: 5 }),
             ])
             return accountId
           }),
@@ -328,7 +328,7 @@ for (const [name, open] of databases) {
                 event: { id: newId('evt'), type: 'invoice', objectId: 'in', occurredAt: start + nth },
                 look: {
                   kind: 'invoice' as const,
-                  seen: seenOf(found?.invoice, isPaid && nth === 3 ? 'paid' : 'unpaid'),
+                  seen: getSeen(found?.invoice, isPaid && nth === 3 ? 'paid' : 'unpaid'),
                 },
               }))
             }),
@@ -344,7 +344,7 @@ for (const [name, open] of databases) {
           }
         })
         await Promise.all(lanes)
-        const count = (outcome: string) => outcomes.filter(one => one === outcome).length
+        const count = (outcome: string) => outcomes.filter(text => text === outcome).length
         expect({ applied: count('applied'), repeated: count('repeated'), seed }).toEqual({
           applied: events.length,
           repeated: 2 * events.length,
@@ -361,10 +361,10 @@ for (const [name, open] of databases) {
 
     on('W5 what another order, account or sum says has no effect, and is remembered as such', async database => {
       const { accountId } = await upgraded(database)
-      await ship(database, [recordOf(accountId, { offset: 9, model: 'openai/gpt-a', billed: 5_000_000, tokens: 5 })])
+      await ship(database, [getRecord(accountId, { offset: 9, model: 'openai/gpt-a', billed: 5_000_000, tokens: 5 })])
       await settle(database, start + cycleMs + settlementDelayMs)
       const [found] = await listInvoices(database, accountId)
-      const seen = seenOf(found?.invoice, 'paid')
+      const seen = getSeen(found?.invoice, 'paid')
       for (const wrong of [
         { totalCents: 4 },
         { currency: 'eur' },
@@ -382,14 +382,14 @@ for (const [name, open] of databases) {
     on('an invoice is collected by one of many at once, and again when a method is added', async database => {
       await database.run(({ orm }) => orm.update(invoices).set({ status: 'void', paidAt: null }))
       const { accountId, userId } = await upgraded(database)
-      await ship(database, [recordOf(accountId, { offset: 9, model: 'openai/gpt-a', billed: 5_000_000, tokens: 5 })])
+      await ship(database, [getRecord(accountId, { offset: 9, model: 'openai/gpt-a', billed: 5_000_000, tokens: 5 })])
       await settle(database, start + cycleMs + settlementDelayMs)
       const collected = start + cycleMs + settlementDelayMs
       const claims = await Promise.all(Array.from({ length: 8 }, () => claimInvoice(database, collected)))
-      const [claim, ...others] = claims.filter(one => one !== null)
+      const [claim, ...others] = claims.filter(item => item !== null)
       expect(others).toEqual([])
       expect(claim).toMatchObject({ methodKind: 'manual', invoice: { accountId, totalCents: 5 }, lines: [{}] })
-      await applyInvoice(database, seenOf(claim?.invoice, 'unpaid'), start)
+      await applyInvoice(database, getSeen(claim?.invoice, 'unpaid'), start)
       expect(await claimInvoice(database, collected)).toBeNull()
       await changeBilling(database, accountId, { event: 'method_removed', at: start, userId, newId })
       await changeBilling(database, accountId, { event: 'method_added', at: start, userId, newId, method: manual() })
@@ -398,7 +398,7 @@ for (const [name, open] of databases) {
   })
 }
 
-function seenOf(
+function getSeen(
   invoice: { readonly id: string; readonly accountId: string; readonly totalCents: number } | undefined,
   status: ProcessorInvoice['status'],
 ): ProcessorInvoice {
@@ -423,6 +423,6 @@ function generator(seed: number): () => number {
 function shuffled<T>(items: readonly T[], random: () => number): T[] {
   return items
     .map(item => ({ item, by: random() }))
-    .sort((one, other) => one.by - other.by)
+    .sort((item, other) => item.by - other.by)
     .map(({ item }) => item)
 }

@@ -14,7 +14,7 @@ import { accounts } from '../../../../src/database/tables.ts'
 import { createShipper } from '../../../../src/ledger/shipper.ts'
 import { quiet } from '../../../database/database.contract.ts'
 import { newTeam } from '../../../database/ledger-rows.ts'
-import { onDatabaseOf } from '../../../database/on-database.ts'
+import { getOnDatabase } from '../../../database/on-database.ts'
 import { usageRecord } from '../../../database/support.ts'
 import { testedDatabases } from '../../../database/tested-databases.ts'
 
@@ -79,26 +79,26 @@ const used = fc.record({
 })
 type Used = typeof used extends fc.Arbitrary<infer T> ? T : never
 
-function tagsOf({ team, env }: Used) {
+function getTags({ team, env }: Used) {
   const tags = { ...(team === undefined ? {} : { team }), ...(env === undefined ? {} : { env }) }
   return Object.keys(tags).length === 0 ? {} : { tags }
 }
 
-function recordOf({ accountId, keys }: Team, one: Used): UsageRecord {
+function getRecord({ accountId, keys }: Team, item: Used): UsageRecord {
   return usageRecord({
     request_id: newId('req'),
     account_id: accountId,
-    key_id: keys[one.key] ?? '',
-    at_ms: start + one.offset,
-    provider: one.model === '' ? '' : 'openai',
-    model: one.model,
-    status: one.model === '' ? 'failed' : 'completed',
-    dialect: one.dialect,
-    ...tagsOf(one),
-    input_tokens: one.tokens,
-    output_tokens: one.tokens % 997,
-    billed_microcents: one.billed,
-    reserved_microcents: one.billed,
+    key_id: keys[item.key] ?? '',
+    at_ms: start + item.offset,
+    provider: item.model === '' ? '' : 'openai',
+    model: item.model,
+    status: item.model === '' ? 'failed' : 'completed',
+    dialect: item.dialect,
+    ...getTags(item),
+    input_tokens: item.tokens,
+    output_tokens: item.tokens % 997,
+    billed_microcents: item.billed,
+    reserved_microcents: item.billed,
   })
 }
 
@@ -108,7 +108,7 @@ const questions = [
   ...['team', 'env', 'unused'].map(tagName => ({ by: 'tag', tagName }) as const),
 ]
 const fields = ['requests', 'inputTokens', 'cachedInputTokens', 'outputTokens', 'amountMicrocents'] as const
-const sumsOf = (lines: readonly Pick<BreakdownLine, (typeof fields)[number]>[]) =>
+const getSums = (lines: readonly Pick<BreakdownLine, (typeof fields)[number]>[]) =>
   fields.map(field => lines.reduce((sum, line) => sum + line[field], 0))
 
 /** Returns the amount of each value, computed from the records. */
@@ -117,18 +117,18 @@ function expected(
   all: readonly Used[],
   { by, tagName }: (typeof questions)[number],
 ) {
-  const unitOf = (one: Used) => {
-    if (by === 'key') return keys[one.key === 1 ? 0 : one.key]
-    if (by === 'member') return one.key < 2 ? ownerId : memberId
-    if (by === 'dialect') return one.dialect
-    if (by === 'model') return one.model === '' ? undefined : `openai/${one.model}`
-    const value = tagName === 'team' ? one.team : tagName === 'env' ? one.env : undefined
+  const findUnit = (item: Used) => {
+    if (by === 'key') return keys[item.key === 1 ? 0 : item.key]
+    if (by === 'member') return item.key < 2 ? ownerId : memberId
+    if (by === 'dialect') return item.dialect
+    if (by === 'model') return item.model === '' ? undefined : `openai/${item.model}`
+    const value = tagName === 'team' ? item.team : tagName === 'env' ? item.env : undefined
     return value === undefined ? undefined : `${tagName}=${value}`
   }
   const amounts = new Map<string | null, number>()
-  for (const one of all.filter(inCycle)) {
-    const unit = unitOf(one) ?? null
-    amounts.set(unit, (amounts.get(unit) ?? 0) + one.billed)
+  for (const item of all.filter(inCycle)) {
+    const unit = findUnit(item) ?? null
+    amounts.set(unit, (amounts.get(unit) ?? 0) + item.billed)
   }
   return new Map([...amounts].filter(([, amount]) => amount > 0))
 }
@@ -138,13 +138,13 @@ async function breakDown(database: Database, { accountId }: Team, question: (typ
   const invoiceId = newest?.invoice.id ?? ''
   const invoice = await findInvoice(database, accountId, invoiceId)
   const lines = (await breakDownInvoice(database, { accountId, invoiceId, ...question })) ?? []
-  expect([question, ...sumsOf(lines)]).toEqual([question, ...sumsOf(invoice?.lines ?? [])])
-  expect(sumsOf(lines).at(-1)).toBe(invoice?.invoice.totalMicrocents)
+  expect([question, ...getSums(lines)]).toEqual([question, ...getSums(invoice?.lines ?? [])])
+  expect(getSums(lines).at(-1)).toBe(invoice?.invoice.totalMicrocents)
   return lines
 }
 
 for (const [name, open] of databases) {
-  const on = onDatabaseOf(name, open, 60_000)
+  const on = getOnDatabase(name, open, 60_000)
 
   describe(`${name} Postgres`, () => {
     on('Invoice breakdown: adds up to the invoice by every dimension', async database => {
@@ -153,7 +153,7 @@ for (const [name, open] of databases) {
           const team = await newBilledTeam(database)
           await ship(
             database,
-            all.map(one => recordOf(team, one)),
+            all.map(item => getRecord(team, item)),
           )
           await settle(database, start + cycleMs + settlementDelayMs)
           for (const question of questions) {
@@ -169,12 +169,12 @@ for (const [name, open] of databases) {
 
     on('Invoice breakdown: has late usage as a correction, on this invoice and the next', async database => {
       const team = await newBilledTeam(database)
-      const one = { key: 2, model: 'gpt-a', dialect: 'native', team: 'ads', env: undefined, tokens: 5 } as const
-      await ship(database, [recordOf(team, { ...one, offset: 10, billed: 700 })])
+      const item = { key: 2, model: 'gpt-a', dialect: 'native', team: 'ads', env: undefined, tokens: 5 } as const
+      await ship(database, [getRecord(team, { ...item, offset: 10, billed: 700 })])
       await settle(database, start + cycleMs + settlementDelayMs)
       await ship(database, [
-        recordOf(team, { ...one, offset: 20, billed: 30 }),
-        recordOf(team, { ...one, offset: cycleMs + 5, billed: 2 }),
+        getRecord(team, { ...item, offset: 20, billed: 30 }),
+        getRecord(team, { ...item, offset: cycleMs + 5, billed: 2 }),
       ])
       const shown = async () =>
         (await breakDown(database, team, { by: 'tag', tagName: 'team' })).map(line => [
@@ -199,10 +199,10 @@ for (const [name, open] of databases) {
       async database => {
         const team = await newBilledTeam(database)
         const records = Array.from({ length: 1_003 }, (_, index) => ({
-          ...recordOf(team, { ...plain, offset: 90_000_000, billed: index + 1 }),
+          ...getRecord(team, { ...plain, offset: 90_000_000, billed: index + 1 }),
           tags: { session: `s${index}` },
         }))
-        await ship(database, [...records, recordOf(team, { ...plain, offset: 10, billed: 9 })])
+        await ship(database, [...records, getRecord(team, { ...plain, offset: 10, billed: 9 })])
         await settle(database, start + cycleMs + settlementDelayMs)
         const [newest] = await listInvoices(database, team.accountId)
         const question = { by: 'tag', tagName: 'session', invoiceId: newest?.invoice.id ?? '' } as const
@@ -212,7 +212,7 @@ for (const [name, open] of databases) {
           { kind: 'others', requests: 3, amountMicrocents: 6 },
           { kind: 'untagged', requests: 1, amountMicrocents: 9 },
         ])
-        expect(sumsOf(lines).at(-1)).toBe(newest?.invoice.totalMicrocents)
+        expect(getSums(lines).at(-1)).toBe(newest?.invoice.totalMicrocents)
         const other = await newTeam(database)
         expect(await breakDownInvoice(database, { accountId: other.accountId, ...question })).toBeNull()
       },

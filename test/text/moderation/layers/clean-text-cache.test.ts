@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import type { Message } from '../../../../src/core/chat/chat.ts'
 import { createKeyedDigests } from '../../../../src/core/text/keyed-digests.ts'
 import { eventually } from '../../../harness/eventually.ts'
-import { safetyFor } from './support.ts'
+import { moderationFor } from './support.ts'
 
 const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
 
@@ -28,13 +28,13 @@ const text = fc
 const link = fc.constantFrom('https://example.org/a.png', 'https://wicar.org/a.png', 'data:image/png;base64,AAAA')
 const message: fc.Arbitrary<Message> = fc.oneof(
   text.map(user),
-  text.map((one): Message => ({ role: 'system', text: one })),
-  text.map((one): Message => ({ role: 'tool', callId: 'call_1', text: one })),
+  text.map((name): Message => ({ role: 'system', text: name })),
+  text.map((name): Message => ({ role: 'tool', callId: 'call_1', text: name })),
   fc.tuple(text, link).map(
-    ([one, url]): Message => ({
+    ([name, url]): Message => ({
       role: 'user',
       content: [
-        { type: 'text', text: one },
+        { type: 'text', text: name },
         { type: 'image', url, detail: 'auto' },
       ],
       name: null,
@@ -52,14 +52,14 @@ const message: fc.Arbitrary<Message> = fc.oneof(
 )
 
 test('clean-text cache: does not change the verdict of a conversation, also with copied messages', () => {
-  const [remembering, forgetful] = [safetyFor(), safetyFor({}, { digests: null })]
+  const [remembering, forgetful] = [moderationFor(), moderationFor({}, { digests: null })]
   fc.assert(
     fc.property(fc.array(message, { maxLength: 5 }), messages => {
       const verdict = forgetful.screenMessages(messages)
       const kinds = messages.map(forgetful.secretsIn)
-      for (const one of [messages, messages, structuredClone(messages)]) {
-        expect(remembering.screenMessages(one)).toEqual(verdict)
-        expect(one.map(remembering.secretsIn)).toEqual(kinds)
+      for (const item of [messages, messages, structuredClone(messages)]) {
+        expect(remembering.screenMessages(item)).toEqual(verdict)
+        expect(item.map(remembering.secretsIn)).toEqual(kinds)
       }
     }),
     { numRuns: 400 },
@@ -67,15 +67,15 @@ test('clean-text cache: does not change the verdict of a conversation, also with
 })
 
 test('clean-text cache: does not change the verdict of an output or of its later turn', () => {
-  const [remembering, forgetful] = [safetyFor(), safetyFor({}, { digests: null })]
-  const shown = (safety: typeof remembering, parts: readonly string[]) => {
-    const screen = safety.screenAnswer(null)
+  const [remembering, forgetful] = [moderationFor(), moderationFor({}, { digests: null })]
+  const shown = (moderation: typeof remembering, parts: readonly string[]) => {
+    const screen = moderation.screenAnswer(null)
     const events = [
-      ...parts.map(one => ({ type: 'text', choice: 0, text: one }) as const),
+      ...parts.map(part => ({ type: 'text', choice: 0, text: part }) as const),
       { type: 'finish', choice: 0, reason: 'stop' } as const,
     ]
     const out = events.flatMap(event => screen?.take([event]) ?? [])
-    return { text: out.map(one => ('text' in one ? one.text : '')).join(''), hit: screen?.hit() }
+    return { text: out.map(item => ('text' in item ? item.text : '')).join(''), hit: screen?.hit() }
   }
   fc.assert(
     fc.property(fc.array(text, { maxLength: 3 }), parts => {
@@ -92,16 +92,16 @@ test('clean-text cache: does not change the verdict of an output or of its later
 test('clean-text cache: separates messages that differ in content or role', () => {
   const digests = createKeyedDigests(new Uint8Array(32))
   fc.assert(
-    fc.property(message, message, (one, other) => {
-      const shared = digests.of(one) === digests.of(other)
+    fc.property(message, message, (item, other) => {
+      const shared = digests.of(item) === digests.of(other)
       // Inline images and names of calls are not read.
       const seen = (of: Message) => JSON.stringify(of, (_key, value) => (value === null ? '' : value))
-      expect(shared).toBe(seen(one) === seen(other))
+      expect(shared).toBe(seen(item) === seen(other))
     }),
     { numRuns: 2_000 },
   )
   const turns = digests.of({ role: 'turns', text: 'Hi' })
-  for (const one of [user('Hi'), { role: 'system', text: 'Hi' } as const]) expect(digests.of(one)).not.toBe(turns)
+  for (const item of [user('Hi'), { role: 'system', text: 'Hi' } as const]) expect(digests.of(item)).not.toBe(turns)
   expect(digests.of(user('Hi'))).not.toBe(createKeyedDigests(new Uint8Array(32).fill(1)).of(user('Hi')))
 })
 
@@ -111,7 +111,7 @@ test('clean-text cache: drops all entries when a blocklist grows', async () => {
     const list = join(folder, 'hosts')
     await writeFile(list, 'other.example\n')
     let reload = () => {}
-    const safety = safetyFor(
+    const moderation = moderationFor(
       { blocklists: [list] },
       {
         after: (milliseconds, action) => {
@@ -120,15 +120,15 @@ test('clean-text cache: drops all entries when a blocklist grows', async () => {
         },
       },
     )
-    await safety.ready
+    await moderation.ready
     const messages = [user('See https://bad.example/now')]
-    expect(safety.screenMessages(messages).verdict).toBe('allow')
+    expect(moderation.screenMessages(messages).verdict).toBe('allow')
     await writeFile(list, 'other.example\nbad.example\n')
     reload()
-    const builtIn = safetyFor().figures().blockedHosts
-    await eventually(() => safety.figures().blockedHosts === builtIn + 2)
-    expect(safety.screenMessages(messages).verdict).toBe('block')
-    safety.close()
+    const builtIn = moderationFor().figures().blockedHosts
+    await eventually(() => moderation.figures().blockedHosts === builtIn + 2)
+    expect(moderation.screenMessages(messages).verdict).toBe('block')
+    moderation.close()
   } finally {
     await rm(folder, { recursive: true })
   }

@@ -45,7 +45,7 @@ const results = (...flags: boolean[]) =>
 describe('external moderation endpoint', () => {
   test('receives every text and blocks with its first flagged category', async () => {
     const { moderation, bodies } = world(async () => results(false, true))
-    expect(await moderation.ask(['one', 'two'], 'req_1', never)).toBe('hate_threatening')
+    expect(await moderation.send(['one', 'two'], 'req_1', never)).toBe('hate_threatening')
     expect(bodies).toEqual(['{"input":["two","one"]}'])
     expect(moderation.counts).toEqual({ asked: 1, blocked: 1, failed: 0, passedOver: 0 })
   })
@@ -53,7 +53,7 @@ describe('external moderation endpoint', () => {
   test('receives all of a long text, in calls of at most 64 overlapping parts', async () => {
     const { moderation, bodies } = world(async () => results(false))
     const text = Array.from({ length: 180_000 }, (_, at) => `w${at}`).join(' ')
-    await moderation.ask([text], 'req_1', never)
+    await moderation.send([text], 'req_1', never)
     const calls = bodies.map(body => JSON.parse(body).input as string[])
     expect(calls.map(({ length }) => length)).toEqual([64, Math.ceil((text.length - 200) / 15_800) - 64])
     const pieces = calls.flat()
@@ -71,7 +71,7 @@ describe('external moderation endpoint', () => {
     'keeps the in-process verdict and logs the failure when it %s',
     async (_what, answer, detail) => {
       const { moderation, lines } = world(answer)
-      expect(await moderation.ask(['one'], 'req_1', never)).toBeNull()
+      expect(await moderation.send(['one'], 'req_1', never)).toBeNull()
       expect(lines).toEqual([`moderation_failed ${detail}`])
       expect(moderation.counts.failed).toBe(1)
     },
@@ -81,7 +81,7 @@ describe('external moderation endpoint', () => {
     const { moderation, lines, timers } = world(
       init => new Promise((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('aborted')))),
     )
-    const verdict = moderation.ask(['one'], 'req_1', never)
+    const verdict = moderation.send(['one'], 'req_1', never)
     for (const expire of timers) expire()
     expect(await verdict).toBeNull()
     expect(lines).toEqual(['moderation_failed no verdict in time'])
@@ -92,18 +92,18 @@ describe('external moderation endpoint', () => {
     const { moderation, lines, bodies, pass } = world(async () =>
       isUp ? results(true) : new Response('', { status: 503 }),
     )
-    for (let count = 0; count < 4; count++) expect(await moderation.ask(['one'], 'req_1', never)).toBeNull()
+    for (let count = 0; count < 4; count++) expect(await moderation.send(['one'], 'req_1', never)).toBeNull()
     expect(bodies.length).toBe(3)
     isUp = true
     pass(10_001)
-    expect(await moderation.ask(['one'], 'req_1', never)).toBe('hate_threatening')
+    expect(await moderation.send(['one'], 'req_1', never)).toBe('hate_threatening')
     expect(lines.slice(-2)).toEqual(['moderation_skipped ', 'moderation_recovered'])
     expect(moderation.counts).toEqual({ asked: 4, blocked: 1, failed: 3, passedOver: 1 })
   })
 
   test('does not fail when a client disconnects', async () => {
     const { moderation } = world(() => Promise.reject(new Error('aborted')))
-    expect(await moderation.ask(['one'], 'req_1', AbortSignal.abort())).toBeNull()
+    expect(await moderation.send(['one'], 'req_1', AbortSignal.abort())).toBeNull()
     expect(moderation.counts.failed).toBe(0)
   })
 })
@@ -111,6 +111,6 @@ describe('external moderation endpoint', () => {
 test('external moderation model: uses the first JSON object, and treats other output as no response', async () => {
   const settings = { ...endpoint, url: null, model: 'gpt-5.5' }
   const { moderation } = world(() => Promise.reject(new Error('no endpoint')), settings)
-  expect(await moderation.ask(['with a knife'], 'req_1', never)).toBe('violence')
-  expect(await moderation.ask(['with a spoon'], 'req_1', never)).toBeNull()
+  expect(await moderation.send(['with a knife'], 'req_1', never)).toBe('violence')
+  expect(await moderation.send(['with a spoon'], 'req_1', never)).toBeNull()
 })

@@ -2,14 +2,21 @@
 
 import { readConfig } from '../../../../src/config/config.ts'
 import { createKeyedDigests } from '../../../../src/core/text/keyed-digests.ts'
-import { createSafety, type Moderation, type SafetyDeps } from '../../../../src/text/moderation/layers/moderation.ts'
-import type { SafetySettings } from '../../../../src/text/moderation/layers/settings.ts'
-import { openReaders } from '../../../../src/text/readers.ts'
+import {
+  createModeration,
+  type Moderation,
+  type ModerationParts,
+} from '../../../../src/text/moderation/layers/moderation.ts'
+import type { ModerationOptions } from '../../../../src/text/moderation/layers/settings.ts'
+import { openPromptAnalyzer } from '../../../../src/text/readers.ts'
 
 const nobody = () => Promise.reject(new Error('nobody is asked'))
 
-export function safetyFor(settings: Partial<SafetySettings> = {}, deps: Partial<SafetyDeps> = {}): Moderation {
-  return createSafety(
+export function moderationFor(
+  settings: Partial<ModerationOptions> = {},
+  deps: Partial<ModerationParts> = {},
+): Moderation {
+  return createModeration(
     {
       fetch: nobody,
       hop: nobody,
@@ -18,9 +25,9 @@ export function safetyFor(settings: Partial<SafetySettings> = {}, deps: Partial<
       log: { info() {}, warn() {} },
       complete: nobody,
       digests: createKeyedDigests(new Uint8Array(32)),
-      classifier: openReaders().classifier,
+      classifier: openPromptAnalyzer().classifier,
       ...deps,
     },
-    { ...readConfig({}).safety, ...settings },
+    { ...readConfig({}).moderation, ...settings },
   )
 }
