@@ -40,8 +40,9 @@ const refused: readonly (readonly [RegExp, string])[] = [
   [/\b(catalogues?|learnt|behaviours?|colours?|cancelled|e-mails?|licences?)\b/i, 'American spelling'],
 ]
 
-/** Names that say less than the term of the thing that they hold, and `textOf` for `getText` or `findText`. */
-const refusedName = /^(ask|reading|seats?|catalogue|standings?|faces?|foresight|one)$|(?<!index|Index|value)[a-z\d]Of$/
+/** Names that say less than the term of the thing that they hold, and `getText` for `getText`; JSON Schema has `anyOf`. */
+const refusedName =
+  /^(ask|reading|seats?|catalogue|standings?|faces?|foresight|one)$|(?<!^(index|lastIndex|value|any|one|all))Of$/
 
 /** Folders whose strings are data: word lists, examples, templates, generated outputs. */
 const dataStrings: readonly string[] = ['src/text/', 'src/web/untrusted-content.ts', 'src/training/', 'src/simulator/']

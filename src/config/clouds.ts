@@ -76,7 +76,7 @@ type TextScan = {
 
 const commonFields = ['id', 'type', 'base_url', 'models', 'hosts']
 const keyFields = ['api_key_env', 'keys', 'accounts']
-const fieldsOf: Readonly<Record<CloudType, readonly string[]>> = {
+const fieldsTable: Readonly<Record<CloudType, readonly string[]>> = {
   azure: [
     ...keyFields,
     ...['api_version', 'tenant_id', 'client_id', 'client_secret_env', 'login_url', 'scope', 'embedding_models'],
@@ -95,7 +95,7 @@ export function strayCloudFields(provider: CloudProvider): readonly string[] {
   const { type } = provider
   const names = Object.keys(provider)
   if (type === undefined) return names.filter(name => Object.hasOwn(cloudFields, name))
-  return names.filter(name => !commonFields.includes(name) && !fieldsOf[type].includes(name))
+  return names.filter(name => !commonFields.includes(name) && !fieldsTable[type].includes(name))
 }
 
 /** Reads a provider with a `type`; null = it cannot be called. Adds its problems, without secrets. */

@@ -49,7 +49,7 @@ export function lockDataFolder(directory: string): () => void {
   if (found !== null) throw new DataFolderHeld(directory, found)
   const lock = new Database(lockPath(directory))
   try {
-    // `holderOf` of another process locks the file for a moment.
+    // `findHolder` of another process locks the file for a moment.
     lock.run(`pragma busy_timeout = ${lookMs}`)
     lock.run('pragma journal_mode = memory')
     lock.run('begin exclusive')
@@ -81,7 +81,7 @@ export function findHolder(directory: string): FolderHolder | null {
   }
 }
 
-/** Maximum wait for other processes in `holderOf`. */
+/** Maximum wait for other processes in `findHolder`. */
 const lookMs = 2_000
 
 const lockPath = (directory: string) => join(directory, 'data-folder.lock')

@@ -41,7 +41,7 @@ export const addedCounts = (sql: Queries, counts: 'latency' | 'first_token') => 
 }
 
 /**
- * SQL for the sums of `requests` per bucket over rows that are grouped by `slots` (`durationSlotsOf`). Sums of filtered
+ * SQL for the sums of `requests` per bucket over rows that are grouped by `slots` (`getDurationSlots`). Sums of filtered
  * rows are plain SQL, which Postgres can run in parallel, and there are few such rows.
  */
 export const summedBySlots = (sql: Queries, milliseconds: Milliseconds) => {

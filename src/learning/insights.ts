@@ -14,7 +14,7 @@ export type Insight = BiasEstimate & {
 export type CellRow = LearningCell & { readonly queryType: string; readonly model: string }
 
 /**
- * Returns one row per cell, by query type, most requests first. `figureOf` returns the catalog's quality of a model;
+ * Returns one row per cell, by query type, most requests first. `findFigure` returns the catalog's quality of a model;
  * null = not in the catalog.
  */
 export function getInsights(

@@ -78,7 +78,7 @@ export function readUsage(database: Database, scope: UsageScope, period: UsagePe
 
 /**
  * Sets the planner for one sum over the log. Groups stay in memory instead of on disk. Without sorting, only the index
- * of the account's requests has the order of `logOf`: the planner prefers indexes that read all accounts. Compiling the
+ * of the account's requests has the order of `getLog`: the planner prefers indexes that read all accounts. Compiling the
  * statement takes longer than running it.
  */
 const prepareSum = (sql: TransactionSql) =>

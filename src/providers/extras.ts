@@ -15,7 +15,7 @@ type Shape = 'scalar' | 'scalars' | 'any' | readonly string[]
 const names = (shape: Shape, list: string) => Object.fromEntries(list.split(/\s+/).map(name => [name, shape]))
 
 /** Sources: OpenAI's reference; vLLM, SGLang, llama.cpp, Groq, Mistral, DeepSeek, Moonshot, Z.ai, DashScope, OpenRouter docs. */
-const fieldsOf: Readonly<Record<ProviderKind, Readonly<Record<string, Shape>>>> = {
+const fieldsTable: Readonly<Record<ProviderKind, Readonly<Record<string, Shape>>>> = {
   openai: {
     ...names('scalar', 'verbosity service_tier safety_identifier prompt_cache_key prompt_cache_retention'),
     modalities: 'scalars',
@@ -76,7 +76,7 @@ export function sortExtras(
 
 function findShape(kind: ProviderKind, name: string, listed: readonly string[]): Shape | null {
   if (listed.includes(name)) return 'any'
-  return Object.hasOwn(fieldsOf[kind], name) ? (fieldsOf[kind][name] ?? null) : null
+  return Object.hasOwn(fieldsTable[kind], name) ? (fieldsTable[kind][name] ?? null) : null
 }
 
 function fits(shape: Shape, value: unknown): boolean {

@@ -26,7 +26,7 @@ const patience = 8
 const needsParsing = /["\\\p{Cc}]/u
 
 /**
- * Creates a parser that returns the same as `parsed` for each frame. A value is valid until the next call. `placeOf`
+ * Creates a parser that returns the same as `parsed` for each frame. A value is valid until the next call. `findPlace`
  * locates the text in a value; null = unknown.
  */
 export function frameParser(findPlace: (value: unknown) => TextSlot | null): (frame: string) => unknown {

@@ -1,6 +1,6 @@
 /**
  * The port of provider adapters: pure conversion between internal chat types and one upstream wire format. No fetch,
- * clock, logger or retry; `request/call.ts` does all of that.
+ * clock, logger or retry; `request/answer.ts` does all of that.
  */
 
 import type { AttemptFailure } from '../core/chat/attempts.ts'

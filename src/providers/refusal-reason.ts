@@ -4,7 +4,7 @@ import { getText, record } from './json.ts'
 import type { RefusalReason } from './provider.ts'
 
 /** Names of request fields in the upstreams' APIs, by the name that they have in a chat request of the gateway. */
-const namesOf: Readonly<Record<string, string>> = {
+const namesTable: Readonly<Record<string, string>> = {
   max_output_tokens: 'max_tokens max_completion_tokens maxOutputTokens maxTokens num_predict',
   messages: 'input contents content system instructions systemInstruction system_instruction',
   response_format:
@@ -28,7 +28,7 @@ const unchanged =
 
 const known: ReadonlyMap<string, string> = new Map([
   ...unchanged.split(' ').map(name => [name, name] as const),
-  ...Object.entries(namesOf).flatMap(([name, others]) =>
+  ...Object.entries(namesTable).flatMap(([name, others]) =>
     [name, ...others.split(' ')].map(other => [other, name] as const),
   ),
 ])

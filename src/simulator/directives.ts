@@ -82,7 +82,7 @@ export const directives = [
 
 type Row = (typeof directives)[number]
 type Choice<Names extends string> = Names extends `${infer Head}|${infer Rest}` ? Head | Choice<Rest> : Names
-type ValueOf<Kind extends string> = Kind extends 'flag'
+type DirectiveValue<Kind extends string> = Kind extends 'flag'
   ? true
   : Kind extends 'number'
     ? number
@@ -91,7 +91,7 @@ type ValueOf<Kind extends string> = Kind extends 'flag'
       : Choice<Kind>
 
 /** The directives of one request by name; absent ones are omitted. */
-export type Directives = { readonly [Name in Row['name']]?: ValueOf<Extract<Row, { name: Name }>['value']> }
+export type Directives = { readonly [Name in Row['name']]?: DirectiveValue<Extract<Row, { name: Name }>['value']> }
 
 /** One `[[sim:…]]`, with its text as the key for `times`. */
 type DirectiveGroup = { readonly text: string; readonly values: Directives }

@@ -156,7 +156,7 @@ const sharp = 3
 
 let foldsKept: Uint16Array | null = null
 
-/** Returns `foldOf` for every UTF-16 unit as a table, computed on first use. */
+/** Returns `getFold` for every UTF-16 unit as a table, computed on first use. */
 function foldTable(): Uint16Array {
   foldsKept ??= filledTable(new Uint16Array(unitCount), getFold)
   return foldsKept

@@ -16,13 +16,13 @@ import gain from '../text/weights/gain.json'
 import { encodeWeights } from '../text/weights/stored-weights.ts'
 import { areaRecovered } from './apgr.ts'
 import { readRows } from './data.ts'
-import { foldOf } from './folds.ts'
-import { outcomesOf, quantilesOf, scoresUnseen } from './gain.ts'
+import { getFold } from './folds.ts'
+import { getOutcomes, getQuantiles, scoresUnseen } from './gain.ts'
 import { nineModels, readGainRows, tests, twoModels } from './gain-rows.ts'
 import { trainLbfgs } from './lbfgs.ts'
 import { type Example, quantised } from './linear.ts'
 import { effortExamples, typedSentences } from './templates.ts'
-import { partsOf, type ReportRow, type TrainingJob, trainingDigest } from './training-job.ts'
+import { getParts, type ReportRow, type TrainingJob, trainingDigest } from './training-job.ts'
 
 /** Weights set by hand for signs of hard and routine work; learned weights are regularized toward them. */
 const priors: Readonly<Record<string, number>> = {
@@ -108,11 +108,11 @@ export async function readEffort(): Promise<TrainingJob> {
   return {
     examples: trainingDigest(
       { ...settings, priors },
-      [...own, ...pairRows(material), ...exams].map(({ example }) => partsOf(example)),
+      [...own, ...pairRows(material), ...exams].map(({ example }) => getParts(example)),
     ),
     learn: async () => ({
       weights: { source, ...fitEffort(material) },
-      figures: [...figuresOf(material), ...(await areaFigures(material))],
+      figures: [...getFigures(material), ...(await areaFigures(material))],
     }),
   }
 }
@@ -124,27 +124,27 @@ const read = createFeatureReader()
 const notionReader = createNotionReader(true, true)
 const slots = createEffortSlots(bits)
 
-function exampleOf(text: string, one: number, weight: number): Example {
+function getExample(text: string, value: number, weight: number): Example {
   const features = read(text)
   notionReader.begin(features)
   fillEffortSlots(slots, features, notionReader.read(0, Math.min(features.count, effortWords)))
   return {
     slots: Uint32Array.from(slots.places.subarray(0, slots.count)),
     values: slots.values.slice(0, slots.count),
-    classes: [one],
+    classes: [value],
     weight,
   }
 }
 
 /** A prompt of the middle level counts half for each side. */
-function examplesOf(text: string, level: Level, weight: number): Example[] {
-  if (level === 'middle') return [exampleOf(text, 1, weight / 2), exampleOf(text, 0, weight / 2)]
-  return [exampleOf(text, level === 'strong' ? 1 : 0, weight)]
+function getExamples(text: string, level: Level, weight: number): Example[] {
+  if (level === 'middle') return [getExample(text, 1, weight / 2), getExample(text, 0, weight / 2)]
+  return [getExample(text, level === 'strong' ? 1 : 0, weight)]
 }
 
 async function readEffortMaterial(): Promise<Material> {
   const own = effortExamples(settings.each).flatMap(({ text, level, field }) =>
-    examplesOf(text, level, 1).map(example => ({ example, fold: field, set: '' })),
+    getExamples(text, level, 1).map(example => ({ example, fold: field, set: '' })),
   )
   const exams: Row[] = []
   for (const set of [...twoModels, nineModels]) {
@@ -153,8 +153,8 @@ async function readEffortMaterial(): Promise<Material> {
     const rows = await readRows(set, Question)
     for (const { prompt } of rows) {
       const question = prompt.split('\nAfter careful thought')[0] ?? prompt
-      const example = exampleOf(prompt, 1, settings.setWeight / rows.length)
-      exams.push({ example, fold: foldOf(question, folds), set })
+      const example = getExample(prompt, 1, settings.setWeight / rows.length)
+      exams.push({ example, fold: getFold(question, folds), set })
     }
   }
   const requests = [
@@ -162,13 +162,13 @@ async function readEffortMaterial(): Promise<Material> {
     ...typedSentences(2)
       .filter(({ type }) => type !== 'math')
       .map(({ text }) => text),
-  ].map(text => ({ example: exampleOf(text, 0, 1), fold: -1, set: '' }))
+  ].map(text => ({ example: getExample(text, 0, 1), fold: -1, set: '' }))
   return { own, pairs: await readRows('difficulty-pairs', Pair), exams: [...exams, ...requests] }
 }
 
 function pairRows({ pairs }: Material): Row[] {
   return pairs.flatMap(({ easy, hard, easy_level, hard_level }) =>
-    [...examplesOf(easy, easy_level, settings.pairWeight), ...examplesOf(hard, hard_level, settings.pairWeight)].map(
+    [...getExamples(easy, easy_level, settings.pairWeight), ...getExamples(hard, hard_level, settings.pairWeight)].map(
       example => ({ example, fold: -1, set: '' }),
     ),
   )
@@ -199,10 +199,10 @@ function fitEffort(
     exams.filter(row => !without.exam?.(row)).map(({ example }) => example),
     { ...settings, steps: 40 },
   )
-  return { effort: keptOf(effort), exam: keptOf(exam) }
+  return { effort: getKept(effort), exam: getKept(exam) }
 }
 
-function keptOf(weights: Float32Array) {
+function getKept(weights: Float32Array) {
   const { scale, bytes } = quantised(weights, 4)
   return { source: '', bits, scale, weights: encodeWeights(bytes) }
 }
@@ -219,35 +219,35 @@ function gainReader(weights: KeptEffort): (text: string) => number {
 
 type Judged = DifficultyPair & { readonly low: number; readonly high: number }
 
-function judged(pairs: readonly DifficultyPair[], gainOf: (text: string) => number): Judged[] {
-  return pairs.map(pair => ({ ...pair, low: gainOf(pair.easy), high: gainOf(pair.hard) }))
+function judged(pairs: readonly DifficultyPair[], getGain: (text: string) => number): Judged[] {
+  return pairs.map(pair => ({ ...pair, low: getGain(pair.easy), high: getGain(pair.hard) }))
 }
 
 /** Returns how benchmark questions and requests rank, by models that have not seen the fold or set. */
 async function areaFigures(material: Material): Promise<ReportRow[]> {
   const rows = await readGainRows()
   const texts = rows.map(({ prompt }) => prompt)
-  const mixed = (partOf: (row: { readonly fold: number; readonly set: string }) => string | number) => {
-    const scores = scoresUnseen(rows, partOf)
-    const ranks = quantilesOf(
+  const mixed = (getPart: (row: { readonly fold: number; readonly set: string }) => string | number) => {
+    const scores = scoresUnseen(rows, getPart)
+    const ranks = getQuantiles(
       rows,
       scoresUnseen(rows, row => row.fold),
     )
     const heads = new Map(
-      [...new Set(rows.map(partOf))].map(part => [
+      [...new Set(rows.map(getPart))].map(part => [
         part,
-        createEffortHead(fitEffort(material, { exam: row => row.set !== '' && partOf(row) === part })),
+        createEffortHead(fitEffort(material, { exam: row => row.set !== '' && getPart(row) === part })),
       ]),
     )
     const gains = Float64Array.from(rows, (row, index) => {
       const features = read(texts[index] ?? '')
       notionReader.begin(features)
       const notions = notionReader.read(0, Math.min(features.count, effortWords))
-      const told = heads.get(partOf(row))?.(features, notions)
+      const told = heads.get(getPart(row))?.(features, notions)
       if (told === undefined) return 0
       return mixedGain(percentileRank(ranks, scores[index] ?? 0), told.effort, examShare(features, told.examChance))
     })
-    return tests.map(test => areaRecovered(outcomesOf(test, rows, gains)))
+    return tests.map(test => areaRecovered(getOutcomes(test, rows, gains)))
   }
   const mean = (areas: readonly number[]) => (areas.reduce((sum, area) => sum + area, 0) / areas.length).toFixed(3)
   const folds = mixed(row => row.fold)
@@ -264,7 +264,7 @@ async function areaFigures(material: Material): Promise<ReportRow[]> {
   ]
 }
 
-function figuresOf(material: Material): ReportRow[] {
+function getFigures(material: Material): ReportRow[] {
   const { pairs } = material
   const none = judged(pairs, gainReader(fitEffort(material, { pair: () => true })))
   const domains = [...new Set(pairs.map(({ domain }) => domain))]
@@ -278,17 +278,17 @@ function figuresOf(material: Material): ReportRow[] {
 }
 
 function pairFigures(how: string, all: readonly Judged[]): ReportRow[] {
-  const share = (of: readonly Judged[], is: (one: Judged) => boolean) => of.filter(is).length / Math.max(1, of.length)
+  const share = (of: readonly Judged[], is: (item: Judged) => boolean) => of.filter(is).length / Math.max(1, of.length)
   const ordered = (of: readonly Judged[]) => share(of, ({ low, high }) => high > low)
   const ofLevel = (level: Level) =>
     all.flatMap(({ low, high, easy_level, hard_level }) => [
       ...(easy_level === level ? [low] : []),
       ...(hard_level === level ? [high] : []),
     ])
-  const partOf = (gains: readonly number[], is: (gain: number) => boolean) => gains.filter(is).length / gains.length
+  const getPart = (gains: readonly number[], is: (gain: number) => boolean) => gains.filter(is).length / gains.length
   const byDomain = [...Map.groupBy(all, ({ domain }) => domain)]
     .map(([domain, of]) => ({ domain, right: ordered(of) }))
-    .sort((one, other) => one.right - other.right)
+    .sort((item, other) => item.right - other.right)
   const worst = byDomain[0]?.right ?? 0
   const names = byDomain.filter(({ right }) => right === worst).map(({ domain }) => domain)
   const figure = (name: string, goal: string, measured: string): ReportRow => ({
@@ -307,9 +307,9 @@ function pairFigures(how: string, all: readonly Judged[]): ReportRow[] {
     figure('  worst domain', '≥ .80', `${worst.toFixed(2)} ${names.join(', ')}`),
     figure('  English', '', ordered(all.filter(({ language }) => language === 'en')).toFixed(3)),
     figure('  other languages', '', ordered(all.filter(({ language }) => language !== 'en')).toFixed(3)),
-    figure('  strong prompts called light', '≤ .02', partOf(ofLevel('strong'), one => one < 0.4).toFixed(3)),
-    figure('  light prompts called strong', '≤ .03', partOf(ofLevel('light'), one => one >= 0.7).toFixed(3)),
-    figure('  light prompts called light', '', partOf(ofLevel('light'), one => one < 0.4).toFixed(3)),
-    figure('  strong prompts called strong', '', partOf(ofLevel('strong'), one => one >= 0.7).toFixed(3)),
+    figure('  strong prompts called light', '≤ .02', getPart(ofLevel('strong'), value => value < 0.4).toFixed(3)),
+    figure('  light prompts called strong', '≤ .03', getPart(ofLevel('light'), value => value >= 0.7).toFixed(3)),
+    figure('  light prompts called light', '', getPart(ofLevel('light'), value => value < 0.4).toFixed(3)),
+    figure('  strong prompts called strong', '', getPart(ofLevel('strong'), value => value >= 0.7).toFixed(3)),
   ]
 }

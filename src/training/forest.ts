@@ -35,8 +35,8 @@ type Rows = {
 export function growForest({ columns, targets, weights }: Rows, settings: ForestSettings): Forest {
   const { trees, depth, rate, ridge } = settings
   const random = seededRandom(settings.seed)
-  const cuts = columns.map(column => cutsOf(column, settings.bins))
-  const binned = columns.map((column, index) => binsOf(column, cuts[index] ?? []))
+  const cuts = columns.map(column => getCuts(column, settings.bins))
+  const binned = columns.map((column, index) => getBins(column, cuts[index] ?? []))
   const count = targets.length
   const rest = targets.slice()
   const leaf = new Uint8Array(count)
@@ -103,7 +103,7 @@ export function askForest({ depth, asked, above, leaves }: Forest, values: Float
 }
 
 /** Returns thresholds between neighboring quantiles of a column, in single precision as they are stored. */
-function cutsOf(column: Float64Array, bins: number): number[] {
+function getCuts(column: Float64Array, bins: number): number[] {
   const sorted = column.toSorted()
   const cuts: number[] = []
   for (let bin = 1; bin < bins; bin++) {
@@ -118,7 +118,7 @@ function cutsOf(column: Float64Array, bins: number): number[] {
   return cuts
 }
 
-function binsOf(column: Float64Array, cuts: readonly number[]): Uint8Array {
+function getBins(column: Float64Array, cuts: readonly number[]): Uint8Array {
   return Uint8Array.from(column, value => {
     let bin = 0
     while (bin < cuts.length && value > (cuts[bin] ?? 0)) bin++

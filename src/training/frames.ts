@@ -20,13 +20,13 @@ type Frame = {
   readonly fill: Readonly<Record<string, readonly string[]>>
 }
 
-export type SafetyExample = { readonly text: string; readonly lesson: TrainingLabel; readonly harmful: boolean }
+export type ModerationExample = { readonly text: string; readonly lesson: TrainingLabel; readonly harmful: boolean }
 
 const groups = file.groups as readonly { readonly name: string; readonly frames: readonly Frame[] }[]
 const lists: Readonly<Record<string, readonly string[]>> = file.lists
 
 /** Yields all examples in a fixed order. */
-export function* safetyExamples(): Generator<SafetyExample> {
+export function* moderationExamples(): Generator<ModerationExample> {
   for (const { frames } of groups)
     for (const frame of frames)
       for (const text of sentences(frame)) yield { text, lesson: frame.lesson ?? 'request', harmful: frame.harmful }

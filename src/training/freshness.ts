@@ -4,13 +4,13 @@ import { createFeatureReader } from '../text/analysis/features.ts'
 import { adjustForQueryType, createFreshnessSlots, fillFreshnessSlots } from '../text/analysis/freshness.ts'
 import { encodeWeights } from '../text/weights/stored-weights.ts'
 import { readRows } from './data.ts'
-import { foldOf } from './folds.ts'
+import { getFold } from './folds.ts'
 import { machineTexts } from './frames.ts'
 import { trainLbfgs } from './lbfgs.ts'
 import { type Example, probabilities, quantised } from './linear.ts'
 import { heldOutTypes } from './query-types.ts'
 import { datedQuestions, typedSentences } from './templates.ts'
-import { f1, partsOf, type ReportRow, type TrainingJob, trainingDigest, weightedF1 } from './training-job.ts'
+import { f1, getParts, type ReportRow, type TrainingJob, trainingDigest, weightedF1 } from './training-job.ts'
 
 const needsCurrent = Type.Union([Type.Boolean(), Type.Null()])
 const EverGreen = Type.Object({
@@ -43,26 +43,26 @@ type Row = {
 
 /** Reads the training data of the freshness classifier. */
 export async function readFreshness(): Promise<TrainingJob> {
-  const exampleOf = createReader()
-  const rows = await readAll(exampleOf)
+  const getExample = createReader()
+  const rows = await readAll(getExample)
   // Excludes questions that are also in a set, so that no fold has seen its test questions.
   const asked = new Set(rows.map(({ text }) => plain(text)))
   const own = [
     ...datedQuestions(24)
       .filter(({ text }) => !asked.has(plain(text)))
-      .map(({ text, isCurrent }) => exampleOf(text, isCurrent, 0.4)),
-    ...typedSentences(3).map(({ text }) => exampleOf(text, false, 0.3)),
+      .map(({ text, isCurrent }) => getExample(text, isCurrent, 0.4)),
+    ...typedSentences(3).map(({ text }) => getExample(text, false, 0.3)),
     // A status in a log or a line of code must not be looked up.
-    ...machineTexts().map(text => exampleOf(text, false, 0.12)),
+    ...machineTexts().map(text => getExample(text, false, 0.12)),
   ]
   const examples = [...rows.map(row => row.example), ...own]
   return {
-    examples: trainingDigest(settings, examples.map(partsOf)),
+    examples: trainingDigest(settings, examples.map(getParts)),
     async learn() {
       const told: Told[][] = []
       for (let deal = 0; deal < deals; deal++) told.push(heldOut(rows, own, deal, await heldOutTypes(folds, deal)))
       const { scale, bytes } = quantised(trainLbfgs(examples, settings), weightLimit)
-      return { weights: { source, bits, scale, weights: encodeWeights(bytes) }, figures: figuresOf(told) }
+      return { weights: { source, bits, scale, weights: encodeWeights(bytes) }, figures: getFigures(told) }
     },
   }
 }
@@ -82,9 +82,9 @@ function plain(text: string): string {
   )
 }
 
-type ExampleOf = (text: string, isCurrent: boolean, weight: number) => Example
+type toExample = (text: string, isCurrent: boolean, weight: number) => Example
 
-function createReader(): ExampleOf {
+function createReader(): toExample {
   const read = createFeatureReader()
   const mean = createConceptReader(read)
   const slots = createFreshnessSlots(bits)
@@ -101,10 +101,10 @@ function createReader(): ExampleOf {
 }
 
 /** Returns all labeled rows. Weights: an unnecessary search costs money, and trivia does not change. */
-async function readAll(exampleOf: ExampleOf): Promise<readonly Row[]> {
+async function readAll(getExample: toExample): Promise<readonly Row[]> {
   const rows: Row[] = []
   const add = (set: Row['set'], kind: string, key: string, text: string, isCurrent: boolean, weight: number) =>
-    rows.push({ set, kind, key, text, isCurrent, example: exampleOf(text, isCurrent, weight) })
+    rows.push({ set, kind, key, text, isCurrent, example: getExample(text, isCurrent, weight) })
   for (const { prompt, needs_current, texts, official_split } of await readRows('evergreenqa', EverGreen)) {
     add(
       'evergreenqa',
@@ -138,23 +138,23 @@ function heldOut(
   rows: readonly Row[],
   own: readonly Example[],
   deal: number,
-  typesOf: (text: string, key: string) => Float64Array,
+  getTypes: (text: string, key: string) => Float64Array,
 ): Told[] {
   const told: Told[] = []
   const chance = new Float64Array(1)
   for (let fold = 0; fold < folds; fold++) {
-    const learned = rows.filter(row => foldOf(row.key, folds, deal) !== fold).map(row => row.example)
+    const learned = rows.filter(row => getFold(row.key, folds, deal) !== fold).map(row => row.example)
     const weights = trainLbfgs([...learned, ...own], settings)
     for (const row of rows) {
-      if (foldOf(row.key, folds, deal) !== fold) continue
+      if (getFold(row.key, folds, deal) !== fold) continue
       probabilities(weights, row.example, 1, chance)
-      told.push({ row, is: row.isCurrent, said: adjustForQueryType(chance[0] ?? 0, typesOf(row.text, row.key)) > 0.5 })
+      told.push({ row, is: row.isCurrent, said: adjustForQueryType(chance[0] ?? 0, getTypes(row.text, row.key)) > 0.5 })
     }
   }
   return told
 }
 
-function figuresOf(told: readonly (readonly Told[])[]): ReportRow[] {
+function getFigures(told: readonly (readonly Told[])[]): ReportRow[] {
   const figure = (name: string, goal: string, reference: string, measure: (told: readonly Told[]) => number) => {
     const values = told.map(measure)
     const mean = values.reduce((sum, value) => sum + value, 0) / values.length

@@ -46,16 +46,16 @@ type GainSettings = typeof gainSettings
  */
 export function fitGain(rows: readonly GainRow[], settings: GainSettings = gainSettings): GainModel {
   const { groupPart } = settings
-  const forest = fitForest(rows, targetsOf(rows, settings, groupPart.forest), settings)
+  const forest = fitForest(rows, getTargets(rows, settings, groupPart.forest), settings)
   return {
-    ...fitLine(rows, targetsOf(rows, settings, groupPart.line), settings),
+    ...fitLine(rows, getTargets(rows, settings, groupPart.line), settings),
     forest: { ...forest, leaves: forest.leaves.map(leaf => leaf * settings.forestPart) },
   }
 }
 
 /** Returns a model's prediction for a row. */
-export function gainScoreOf(model: GainModel, row: GainRow): number {
-  return lineOf(model, row) + askForest(model.forest, row.cues)
+export function getGainScore(model: GainModel, row: GainRow): number {
+  return getLine(model, row) + askForest(model.forest, row.cues)
 }
 
 /** Returns a model in stored form: words as bytes, leaves as 16-bit integers. */
@@ -88,7 +88,7 @@ export function keepModel({ words, cues, forest }: GainModel): Omit<StoredGainMo
  * replaced by the mean of the row's subject or task: less noise, and the linear model can only learn subjects by their
  * words.
  */
-function targetsOf(rows: readonly GainRow[], { testWeights, anchorPart }: GainSettings, groupPart: number) {
+function getTargets(rows: readonly GainRow[], { testWeights, anchorPart }: GainSettings, groupPart: number) {
   const gains = rows.map(({ outcomes }) => {
     let gain = 0
     for (const [test, { weak, strong }] of outcomes) gain += (testWeights[test] ?? 1) * (strong - weak)
@@ -110,7 +110,7 @@ function groupName({ set, group }: GainRow): string {
 }
 
 /** Returns row weights by set size to `power`, with sum `total`. */
-function weightsOf(rows: readonly GainRow[], power: number, total: number): Float64Array {
+function getWeights(rows: readonly GainRow[], power: number, total: number): Float64Array {
   const sizes = new Map<string, number>()
   for (const { set } of rows) sizes.set(set, (sizes.get(set) ?? 0) + 1)
   const weights = Float64Array.from(rows, ({ set }) => (sizes.get(set) ?? 1) ** power)
@@ -132,9 +132,9 @@ function fitLine(
   held.fill(ridge.cue, size, size + plainCues)
   held.fill(ridge.set, size + plainCues)
   const solution = solveRidge({
-    rows: rows.map(row => sparseOf(row, rarity, kinds, sets.indexOf(row.set))),
+    rows: rows.map(row => getSparse(row, rarity, kinds, sets.indexOf(row.set))),
     targets,
-    weights: weightsOf(rows, sizePower.line, 10_000),
+    weights: getWeights(rows, sizePower.line, 10_000),
     ridge: held,
   })
   return {
@@ -147,7 +147,7 @@ function fitLine(
  * Returns a row for the linear model: its words by rarity, its cues, and a column for its set that absorbs what the set
  * shares.
  */
-function sparseOf(row: GainRow, rarity: Float64Array, kinds: readonly Kind[], set: number): SparseRow {
+function getSparse(row: GainRow, rarity: Float64Array, kinds: readonly Kind[], set: number): SparseRow {
   const count = row.slots.length
   const size = rarity.length
   const columns = new Uint32Array(count + plainCues + 1)
@@ -164,7 +164,7 @@ function sparseOf(row: GainRow, rarity: Float64Array, kinds: readonly Kind[], se
   return { columns, values }
 }
 
-function lineOf({ words, cues }: Pick<GainModel, 'words' | 'cues'>, { slots, cues: values }: GainRow): number {
+function getLine({ words, cues }: Pick<GainModel, 'words' | 'cues'>, { slots, cues: values }: GainRow): number {
   let sum = 0
   for (const slot of slots) sum += words[slot] ?? 0
   let score = sum / Math.sqrt(Math.max(1, slots.length))
@@ -175,7 +175,7 @@ function lineOf({ words, cues }: Pick<GainModel, 'words' | 'cues'>, { slots, cue
 function fitForest(rows: readonly GainRow[], targets: Float64Array, { sizePower, forest }: GainSettings): Forest {
   const width = rows[0]?.cues.length ?? 0
   const columns = Array.from({ length: width }, (_, cue) => Float64Array.from(rows, row => row.cues[cue] ?? 0))
-  const weights = weightsOf(rows, sizePower.forest, rows.length)
+  const weights = getWeights(rows, sizePower.forest, rows.length)
   return growForest({ columns, targets, weights }, forest)
 }
 
@@ -190,7 +190,7 @@ type Kind = { readonly mean: number; readonly spread: number }
 
 /** Returns mean and standard deviation of the plain cues, with every set weighted equally. */
 function usualCues(rows: readonly GainRow[]): readonly Kind[] {
-  const weights = weightsOf(rows, -1, 1)
+  const weights = getWeights(rows, -1, 1)
   return Array.from({ length: plainCues }, (_, cue) => {
     let mean = 0
     let square = 0
@@ -206,10 +206,10 @@ function usualCues(rows: readonly GainRow[]): readonly Kind[] {
 const nothingKnown = { mean: 0, spread: 1, count: 0 }
 
 /** Returns mean, standard deviation and count of values, grouped by a name of their rows. */
-function usualBy(rows: readonly GainRow[], values: readonly number[], nameOf: (row: GainRow) => string) {
+function usualBy(rows: readonly GainRow[], values: readonly number[], getName: (row: GainRow) => string) {
   const named = Map.groupBy(rows.keys(), index => {
     const row = rows[index]
-    return row === undefined ? '' : nameOf(row)
+    return row === undefined ? '' : getName(row)
   })
   return new Map(
     [...named].map(([name, indexes]) => {

@@ -4,7 +4,7 @@ import { createFeatureReader } from '../text/analysis/features.ts'
 import { createSlotReader } from '../text/analysis/quality-gain.ts'
 import { createCueReader } from '../text/analysis/quality-gain-cues.ts'
 import { readRows } from './data.ts'
-import { foldOf } from './folds.ts'
+import { getFold } from './folds.ts'
 import { type Anchor, anchors } from './gain-anchors.ts'
 import { effortExamples } from './templates.ts'
 
@@ -84,7 +84,7 @@ function createRowReader() {
       prompt,
       set,
       group,
-      fold: foldOf(question, foldCount),
+      fold: getFold(question, foldCount),
       slots: places.slice(0, count),
       cues: readCues(features).slice(),
       outcomes,

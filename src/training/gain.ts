@@ -1,5 +1,5 @@
 import { areaRecovered, callsFor, type ModelOutcome } from './apgr.ts'
-import { fitGain, type GainModel, gainScoreOf, gainSettings, keepModel } from './gain-model.ts'
+import { fitGain, type GainModel, gainSettings, getGainScore, keepModel } from './gain-model.ts'
 import { type GainRow, nineModels, readGainRows, tests } from './gain-rows.ts'
 import { chooseAmongNine } from './nine-models.ts'
 import { type ReportRow, type Trained, type TrainingJob, trainingDigest } from './training-job.ts'
@@ -25,10 +25,10 @@ const source =
 /** Reads the training data of the gain classifier: all sets, and the anchors. */
 export async function readGain(): Promise<TrainingJob> {
   const rows = await readGainRows()
-  return { examples: trainingDigest(gainSettings, rows.map(partsOf)), learn: async () => trained(rows) }
+  return { examples: trainingDigest(gainSettings, rows.map(getParts)), learn: async () => trained(rows) }
 }
 
-function partsOf({ set, group, fold, slots, cues, outcomes, scores }: GainRow) {
+function getParts({ set, group, fold, slots, cues, outcomes, scores }: GainRow) {
   return [set, group, fold, slots, Float32Array.from(cues), [...outcomes], scores ?? '']
 }
 
@@ -36,7 +36,7 @@ function partsOf({ set, group, fold, slots, cues, outcomes, scores }: GainRow) {
 function trained(rows: readonly GainRow[]): Trained {
   const unseen = scoresUnseen(rows, row => row.fold)
   const leftOut = scoresUnseen(rows, row => row.set)
-  const quantiles = quantilesOf(rows, unseen)
+  const quantiles = getQuantiles(rows, unseen)
   return {
     weights: { source, ...keepModel(fitGain(rows)), quantiles },
     figures: [
@@ -51,17 +51,17 @@ function trained(rows: readonly GainRow[]): Trained {
 }
 
 /** Returns the score of each row under a model trained without its part. */
-export function scoresUnseen(rows: readonly GainRow[], partOf: (row: GainRow) => string | number): Float64Array {
+export function scoresUnseen(rows: readonly GainRow[], getPart: (row: GainRow) => string | number): Float64Array {
   const models = new Map<string | number, GainModel>()
-  for (const part of new Set(rows.map(partOf))) models.set(part, fitGain(rows.filter(row => partOf(row) !== part)))
+  for (const part of new Set(rows.map(getPart))) models.set(part, fitGain(rows.filter(row => getPart(row) !== part)))
   return Float64Array.from(rows, row => {
-    const model = models.get(partOf(row))
-    return model === undefined ? 0 : gainScoreOf(model, row)
+    const model = models.get(getPart(row))
+    return model === undefined ? 0 : getGainScore(model, row)
   })
 }
 
 /** Returns the outcomes of one test, ranked by scores. */
-export function outcomesOf(test: string, rows: readonly GainRow[], scores: Float64Array): ModelOutcome[] {
+export function getOutcomes(test: string, rows: readonly GainRow[], scores: Float64Array): ModelOutcome[] {
   return rows.flatMap((row, index) => {
     const outcome = row.outcomes.get(test)
     return outcome === undefined ? [] : [{ score: scores[index] ?? 0, ...outcome }]
@@ -70,11 +70,11 @@ export function outcomesOf(test: string, rows: readonly GainRow[], scores: Float
 
 function areaFigures(rows: readonly GainRow[], scores: Float64Array): ReportRow[] {
   return tests.map(test => {
-    const outcomes = outcomesOf(test, rows, scores)
+    const outcomes = getOutcomes(test, rows, scores)
     const calls = [0.5, 0.8].map(part => `CPT${part * 100} ${(callsFor(part, outcomes) * 100).toFixed(0)} %`).join(', ')
     const { goal, reference } = goals[test] ?? { goal: '', reference: '' }
     const lengths = Float64Array.from(rows, ({ cues }) => cues[0] ?? 0)
-    const length = areaRecovered(outcomesOf(test, rows, lengths)).toFixed(3)
+    const length = areaRecovered(getOutcomes(test, rows, lengths)).toFixed(3)
     return {
       name: test,
       goal,
@@ -89,12 +89,12 @@ function leftOutFigures(rows: readonly GainRow[], scores: Float64Array): ReportR
     name: `${test}, left out`,
     goal: '',
     reference: '',
-    measured: areaRecovered(outcomesOf(test, rows, scores)).toFixed(3),
+    measured: areaRecovered(getOutcomes(test, rows, scores)).toFixed(3),
   }))
 }
 
 function meanFigure(name: string, goal: string, reference: string, rows: readonly GainRow[], scores: Float64Array) {
-  const areas = tests.map(test => areaRecovered(outcomesOf(test, rows, scores)))
+  const areas = tests.map(test => areaRecovered(getOutcomes(test, rows, scores)))
   const mean = areas.reduce((sum, area) => sum + area, 0) / areas.length
   return { name, goal, reference, measured: mean.toFixed(3) }
 }
@@ -111,14 +111,14 @@ function nineFigure(rows: readonly GainRow[]): ReportRow {
 
 /** Returns the deviation of the share of strong calls from the requested one, if half of the folds rank the others. */
 function shareFigure(rows: readonly GainRow[], scores: Float64Array): ReportRow {
-  const weights = blendOf(rows)
+  const weights = getBlend(rows)
   const halves = [0, 1].map(half =>
     weights.map((weight, index) => ((rows[index]?.fold ?? 0) % 2 === half ? weight : 0)),
   )
   const [known = [], fresh = []] = halves
   const all = fresh.reduce((sum, weight) => sum + weight, 0)
   const misses = [0.1, 0.2, 0.35, 0.5, 0.65, 0.8].map(share => {
-    const threshold = quantileOf(scores, known, 1 - share)
+    const threshold = getQuantile(scores, known, 1 - share)
     const sent = fresh.reduce((sum, weight, index) => ((scores[index] ?? 0) >= threshold ? sum + weight : sum), 0)
     return Math.abs(sent / all - share)
   })
@@ -127,23 +127,23 @@ function shareFigure(rows: readonly GainRow[], scores: Float64Array): ReportRow 
 }
 
 /** Returns scores at the percentiles 0, 1, … 100 of the reference traffic. */
-export function quantilesOf(rows: readonly GainRow[], scores: Float64Array): number[] {
-  const weights = blendOf(rows)
-  return Array.from({ length: 101 }, (_, percent) => Number(quantileOf(scores, weights, percent / 100).toPrecision(6)))
+export function getQuantiles(rows: readonly GainRow[], scores: Float64Array): number[] {
+  const weights = getBlend(rows)
+  return Array.from({ length: 101 }, (_, percent) => Number(getQuantile(scores, weights, percent / 100).toPrecision(6)))
 }
 
 /**
  * Returns weights of the reference traffic: each set by the square root of its size, so that many kinds of prompts
  * count and large sets more.
  */
-function blendOf(rows: readonly GainRow[]): readonly number[] {
+function getBlend(rows: readonly GainRow[]): readonly number[] {
   const sizes = new Map<string, number>()
   for (const { set } of rows) sizes.set(set, (sizes.get(set) ?? 0) + 1)
   // The project's own prompts are not traffic.
   return rows.map(({ set }) => (set === 'anchors' ? 0 : (sizes.get(set) ?? 1) ** -0.5))
 }
 
-function quantileOf(scores: Float64Array, weights: readonly number[], share: number): number {
+function getQuantile(scores: Float64Array, weights: readonly number[], share: number): number {
   const order = [...scores.keys()].sort((left, right) => (scores[left] ?? 0) - (scores[right] ?? 0))
   const all = weights.reduce((sum, weight) => sum + weight, 0)
   let below = 0

@@ -26,7 +26,7 @@ export function trainLbfgs(examples: readonly Example[], settings: Ridge): Weigh
   const start = settings.start ?? new Float32Array(size)
   let weights = Float32Array.from(start)
   let slope = new Float32Array(size)
-  let loss = lossOf(examples, settings, start, weights, slope)
+  let loss = getLoss(examples, settings, start, weights, slope)
   const pairs: { readonly moved: Weights; readonly turned: Weights; readonly curve: number }[] = []
   for (let step = 0; step < settings.steps; step++) {
     const direction = towards(slope, pairs)
@@ -39,7 +39,7 @@ export function trainLbfgs(examples: readonly Example[], settings: Ridge): Weigh
     for (let attempt = 0; attempt < 20; attempt++, length /= 2) {
       next = plus(weights, direction, -length)
       nextSlope = new Float32Array(size)
-      nextLoss = lossOf(examples, settings, start, next, nextSlope)
+      nextLoss = getLoss(examples, settings, start, next, nextSlope)
       if (nextLoss <= loss - 1e-4 * length * descent) break
     }
     if (!(nextLoss < loss)) break
@@ -58,7 +58,7 @@ export function trainLbfgs(examples: readonly Example[], settings: Ridge): Weigh
 }
 
 /** Returns the loss at `weights` and adds its gradient to `slope`, which must be zero. */
-function lossOf(
+function getLoss(
   examples: readonly Example[],
   { classes, ridge }: Ridge,
   start: Weights,
@@ -76,16 +76,17 @@ function lossOf(
       chances[0] = chance - truth
     } else {
       let allowed = 0
-      for (const one of example.classes) allowed += chances[one] ?? 0
+      for (const value of example.classes) allowed += chances[value] ?? 0
       allowed = Math.max(allowed, 1e-12)
       loss -= example.weight * Math.log(allowed)
-      for (const one of example.classes) chances[one] = (chances[one] ?? 0) * (1 - 1 / allowed)
+      for (const value of example.classes) chances[value] = (chances[value] ?? 0) * (1 - 1 / allowed)
     }
     const { slots, values } = example
     for (let at = 0; at < slots.length; at++) {
       const from = (slots[at] ?? 0) * classes
       const value = (values === undefined ? 1 : (values[at] ?? 0)) * example.weight
-      for (let one = 0; one < classes; one++) slope[from + one] = (slope[from + one] ?? 0) + value * (chances[one] ?? 0)
+      for (let item = 0; item < classes; item++)
+        slope[from + item] = (slope[from + item] ?? 0) + value * (chances[item] ?? 0)
     }
   }
   for (let place = 0; place < weights.length; place++) {

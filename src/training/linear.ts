@@ -41,15 +41,15 @@ export function train(examples: readonly Example[], settings: Settings): Float32
     for (const index of shuffled(examples.length, random)) {
       const example = examples[index]
       if (example === undefined) continue
-      errorsOf(weights, example, classes, errors)
+      getErrors(weights, example, classes, errors)
       const { slots, values } = example
       for (let at = 0; at < slots.length; at++) {
         const from = (slots[at] ?? 0) * classes
         const value = (values === undefined ? 1 : (values[at] ?? 0)) * example.weight
-        for (let one = 0; one < classes; one++) {
-          const place = from + one
+        for (let item = 0; item < classes; item++) {
+          const place = from + item
           const weight = weights[place] ?? 0
-          const slope = (errors[one] ?? 0) * value + decay * (weight - (start?.[place] ?? 0))
+          const slope = (errors[item] ?? 0) * value + decay * (weight - (start?.[place] ?? 0))
           const square = (squares[place] ?? 0) + slope * slope
           squares[place] = square
           weights[place] = weight - (rate * slope) / Math.sqrt(square)
@@ -65,16 +65,16 @@ export function train(examples: readonly Example[], settings: Settings): Float32
 }
 
 /** Writes prediction minus truth by class into `errors`. */
-function errorsOf(weights: Float32Array, example: Example, classes: number, errors: Float64Array): void {
+function getErrors(weights: Float32Array, example: Example, classes: number, errors: Float64Array): void {
   probabilities(weights, example, classes, errors)
   if (classes === 1) {
     errors[0] = (errors[0] ?? 0) - (example.classes[0] ?? 0)
     return
   }
   let allowed = 0
-  for (const one of example.classes) allowed += errors[one] ?? 0
+  for (const value of example.classes) allowed += errors[value] ?? 0
   // For a coarse label, the model's own distribution over its classes is the target.
-  for (const one of example.classes) errors[one] = (errors[one] ?? 0) * (1 - 1 / Math.max(allowed, 1e-9))
+  for (const value of example.classes) errors[value] = (errors[value] ?? 0) * (1 - 1 / Math.max(allowed, 1e-9))
 }
 
 /** Writes the probability of each class into `result`. */
@@ -88,7 +88,7 @@ export function probabilities(
   for (let at = 0; at < slots.length; at++) {
     const from = (slots[at] ?? 0) * classes
     const value = values === undefined ? 1 : (values[at] ?? 0)
-    for (let one = 0; one < classes; one++) result[one] = (result[one] ?? 0) + value * (weights[from + one] ?? 0)
+    for (let item = 0; item < classes; item++) result[item] = (result[item] ?? 0) + value * (weights[from + item] ?? 0)
   }
   if (classes === 1) {
     result[0] = 1 / (1 + Math.exp(-(result[0] ?? 0)))
@@ -96,11 +96,11 @@ export function probabilities(
   }
   const highest = Math.max(...result)
   let total = 0
-  for (let one = 0; one < classes; one++) {
-    result[one] = Math.exp((result[one] ?? 0) - highest)
-    total += result[one] ?? 0
+  for (let value = 0; value < classes; value++) {
+    result[value] = Math.exp((result[value] ?? 0) - highest)
+    total += result[value] ?? 0
   }
-  for (let one = 0; one < classes; one++) result[one] = (result[one] ?? 0) / total
+  for (let value = 0; value < classes; value++) result[value] = (result[value] ?? 0) / total
 }
 
 /**

@@ -2,10 +2,10 @@
 const leastShared = 0.6
 
 /** Returns for each text the first one that it is a near duplicate of, transitively; itself if there is none. */
-export function originalsOf(texts: readonly string[]): readonly string[] {
+export function getOriginals(texts: readonly string[]): readonly string[] {
   const words = texts.map(text => new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu)))
   const origin = texts.map((_, index) => index)
-  const rootOf = (index: number): number => {
+  const getRoot = (index: number): number => {
     let at = index
     while ((origin[at] ?? at) !== at) at = origin[at] ?? at
     return at
@@ -13,10 +13,10 @@ export function originalsOf(texts: readonly string[]): readonly string[] {
   for (const [index, own] of words.entries())
     for (let other = 0; other < index; other++) {
       if (!isNear(own, words[other] ?? own)) continue
-      const [first, second] = [rootOf(index), rootOf(other)].sort((one, two) => one - two)
+      const [first, second] = [getRoot(index), getRoot(other)].sort((value, two) => value - two)
       origin[second ?? index] = first ?? index
     }
-  return texts.map((text, index) => texts[rootOf(index)] ?? text)
+  return texts.map((text, index) => texts[getRoot(index)] ?? text)
 }
 
 function isNear(left: ReadonlySet<string>, right: ReadonlySet<string>): boolean {

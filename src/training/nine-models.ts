@@ -13,13 +13,13 @@ export function chooseAmongNine(rows: readonly GainRow[]): { chosen: number; sin
   let chosen = 0
   for (let fold = 0; fold < foldCount; fold++) {
     const seen = [...rows.keys()].filter(index => rows[index]?.fold !== fold)
-    const kinds = kindsOf(rows, sparse, seen, models)
+    const kinds = getKinds(rows, sparse, seen, models)
     for (const [index, row] of rows.entries()) {
       const values = sparse[index]
       if (row.fold === fold && values !== undefined) chosen += scoreFor(row, bestModel(kinds, values, models))
     }
   }
-  const means = models.map(model => meanOf(rows, model))
+  const means = models.map(model => getMean(rows, model))
   const oracle = rows.reduce((sum, row) => sum + Math.max(...models.map(model => scoreFor(row, model))), 0)
   return { chosen: chosen / rows.length, single: Math.max(...means), oracle: oracle / rows.length }
 }
@@ -33,7 +33,7 @@ const softness = 0.08
 type Kind = { readonly line: Float64Array; readonly quality: readonly number[] }
 
 /** Returns each kind of task in the given rows: a linear model that detects it, and the quality of each model on it. */
-function kindsOf(
+function getKinds(
   rows: readonly GainRow[],
   sparse: readonly SparseRow[],
   seen: readonly number[],
@@ -52,7 +52,7 @@ function kindsOf(
       ridge: held,
     }),
     quality: models.map(model =>
-      meanOf(
+      getMean(
         seen.flatMap(index => rows[index] ?? []).filter(row => row.group === group),
         model,
       ),
@@ -69,7 +69,7 @@ function bestModel(kinds: readonly Kind[], values: SparseRow, models: readonly s
   return models[expected.indexOf(Math.max(...expected))] ?? ''
 }
 
-function meanOf(rows: readonly GainRow[], model: string): number {
+function getMean(rows: readonly GainRow[], model: string): number {
   return rows.reduce((sum, row) => sum + scoreFor(row, model), 0) / rows.length
 }
 

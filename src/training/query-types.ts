@@ -10,11 +10,11 @@ import { createTypeSlots, fillTypeSlots } from '../text/analysis/query-type.ts'
 import { enhancePrompt } from '../text/enhancement/enhance.ts'
 import { encodeWeights } from '../text/weights/stored-weights.ts'
 import { readRows } from './data.ts'
-import { foldOf } from './folds.ts'
+import { getFold } from './folds.ts'
 import { trainLbfgs } from './lbfgs.ts'
 import { type Example, probabilities, quantised } from './linear.ts'
 import { datedQuestions, shortRequests, typedSentences } from './templates.ts'
-import { f1, partsOf, type ReportRow, type TrainingJob, trainingDigest } from './training-job.ts'
+import { f1, getParts, type ReportRow, type TrainingJob, trainingDigest } from './training-job.ts'
 
 const LabelledQuery = Type.Object({ prompt: Type.String(), type: Type.String(), detail: Type.String() })
 const FamilyQuery = Type.Object({ prompt: Type.String(), family: Type.String() })
@@ -28,7 +28,7 @@ const settings = { size: 2 ** bits, classes: queryTypes.length, ridge: 1, steps:
 const codeTypes: readonly number[] = ['code', 'code_algorithm', 'debugging'].map(type => indexOf(type))
 
 /** Possible types of a family, since the sets' families are coarser. */
-const typesOf: Readonly<Record<string, readonly QueryType[]>> = {
+const typesTable: Readonly<Record<string, readonly QueryType[]>> = {
   code: ['code', 'code_algorithm', 'debugging'],
   math: ['math'],
   creative: ['creative', 'writing'],
@@ -91,9 +91,9 @@ type Row = {
  */
 export async function readQueryTypes(): Promise<TrainingJob> {
   const material = await readMaterial(createExampleReader())
-  const examples = rowsOf(material).map(toExample)
+  const examples = getRows(material).map(toExample)
   return {
-    examples: trainingDigest(settings, examples.map(partsOf)),
+    examples: trainingDigest(settings, examples.map(getParts)),
     async learn() {
       const figures = crossValidate(material)
       const { scale, bytes } = quantised(trainLbfgs(examples, settings), weightLimit)
@@ -108,13 +108,16 @@ const source =
 /** Returns a classifier for each text that was trained without the text's fold in this partition. */
 export async function heldOutTypes(folds: number, deal: number): Promise<(text: string, key: string) => Float64Array> {
   const read = createExampleReader()
-  const all = rowsOf(await readMaterial(read))
+  const all = getRows(await readMaterial(read))
   const models = Array.from({ length: folds }, (_, fold) =>
-    trainLbfgs(all.filter(row => row.text === null || foldOf(row.text, folds, deal) !== fold).map(toExample), settings),
+    trainLbfgs(
+      all.filter(row => row.text === null || getFold(row.text, folds, deal) !== fold).map(toExample),
+      settings,
+    ),
   )
   return (text, key) => {
     const chances = new Float64Array(queryTypes.length)
-    const model = models[foldOf(key, folds, deal)]
+    const model = models[getFold(key, folds, deal)]
     if (model !== undefined) probabilities(model, read(text, [], 1), queryTypes.length, chances)
     return chances
   }
@@ -130,28 +133,28 @@ type Material = {
   readonly others: readonly Row[]
 }
 
-async function readMaterial(exampleOf: ExampleOf): Promise<Material> {
+async function readMaterial(getExample: readExample): Promise<Material> {
   const labelled: Row[] = (await readRows('query-types', LabelledQuery)).map(({ prompt, type, detail }) => {
     const index = indexOf(type)
     const isTerse = detail === 'terse' && queryTypes[index] !== 'other'
-    const example = exampleOf(prompt, [index], 1)
+    const example = getExample(prompt, [index], 1)
     return { raw: prompt, text: prompt, example, type: index, isCode: codeTypes.includes(index), isTerse }
   })
   const families: Row[] = (await readRows('query-families', FamilyQuery)).map(({ prompt, family }) => ({
     raw: prompt,
     text: prompt,
-    example: exampleOf(prompt, (typesOf[family] ?? []).map(indexOf), familyWeight),
+    example: getExample(prompt, (typesTable[family] ?? []).map(indexOf), familyWeight),
     type: -1,
     isCode: family === 'code',
   }))
   const question = (text: string, asked: string | null): Row => {
     const type = indexOf('other')
-    return { raw: text, text: asked, example: exampleOf(text, [type], questionWeight), type, isCode: false }
+    return { raw: text, text: asked, example: getExample(text, [type], questionWeight), type, isCode: false }
   }
   const ownRow = ({ type, text }: Sentence, weight: number): Row => ({
     raw: text,
     text: null,
-    example: exampleOf(text, [indexOf(type)], weight),
+    example: getExample(text, [indexOf(type)], weight),
     type: indexOf(type),
     isCode: codeTypes.includes(indexOf(type)),
   })
@@ -172,7 +175,7 @@ async function readMaterial(exampleOf: ExampleOf): Promise<Material> {
     (await readRows('query-types-2', SourcedQuery)).map(({ prompt, type, also, source, task }): Row => {
       const types = [type, ...also].map(indexOf)
       const main = types[0] ?? 0
-      const example = exampleOf(prompt, types, 1)
+      const example = getExample(prompt, types, 1)
       return {
         raw: prompt,
         text: task ?? prompt,
@@ -190,7 +193,7 @@ async function readMaterial(exampleOf: ExampleOf): Promise<Material> {
     (await readRows('honest-multilingual', ForeignQuery)).flatMap(({ prompt, lang, type, english }): Row[] => {
       if (type === null) return []
       const index = indexOf(type)
-      const example = exampleOf(prompt, [index], 1)
+      const example = getExample(prompt, [index], 1)
       const row = { raw: prompt, text: english ?? prompt, example, type: index, isCode: codeTypes.includes(index) }
       return [{ ...row, language: lang }]
     }),
@@ -200,12 +203,12 @@ async function readMaterial(exampleOf: ExampleOf): Promise<Material> {
   const balanced = balance(labelled)
   const masked = [...balanced, ...sourced, ...foreign, ...others].map(row => ({
     ...row,
-    example: exampleOf(row.raw, row.example.classes, row.example.weight * maskedWeight, false),
+    example: getExample(row.raw, row.example.classes, row.example.weight * maskedWeight, false),
   }))
   return { labelled: balanced, families, others, sourced, foreign, masked }
 }
 
-const rowsOf = ({ labelled, families, others, sourced, foreign, masked }: Material): readonly Row[] => [
+const getRows = ({ labelled, families, others, sourced, foreign, masked }: Material): readonly Row[] => [
   ...labelled,
   ...families,
   ...others,
@@ -215,11 +218,11 @@ const rowsOf = ({ labelled, families, others, sourced, foreign, masked }: Materi
 ]
 
 /** Returns rows whose groups have equal weight, `total` each. */
-function even(rows: readonly Row[], groupOf: (row: Row) => string, total: number): Row[] {
-  const sizes = Map.groupBy(rows, groupOf)
+function even(rows: readonly Row[], getGroup: (row: Row) => string, total: number): Row[] {
+  const sizes = Map.groupBy(rows, getGroup)
   return rows.map(row => ({
     ...row,
-    example: { ...row.example, weight: Math.min(0.3, total / (sizes.get(groupOf(row))?.length ?? 1)) },
+    example: { ...row.example, weight: Math.min(0.3, total / (sizes.get(getGroup(row))?.length ?? 1)) },
   }))
 }
 
@@ -228,12 +231,12 @@ const toExample = ({ example }: Row) => example
 const weightLimit = 3
 
 function indexOf(type: string): number {
-  return queryTypes.findIndex(one => one === (type === 'others' ? 'other' : type))
+  return queryTypes.findIndex(queryType => queryType === (type === 'others' ? 'other' : type))
 }
 
-type ExampleOf = (text: string, classes: readonly number[], weight: number, withWords?: boolean) => Example
+type readExample = (text: string, classes: readonly number[], weight: number, withWords?: boolean) => Example
 
-function createExampleReader(): ExampleOf {
+function createExampleReader(): readExample {
   const read = createFeatureReader()
   const mean = createConceptReader(read)
   const slots = createTypeSlots(bits)
@@ -262,7 +265,7 @@ function balance(rows: readonly Row[]): readonly Row[] {
 
 function crossValidate(material: Material): ReportRow[] {
   const { labelled, families, sourced, foreign } = material
-  const all = rowsOf(material)
+  const all = getRows(material)
   const told: { readonly is: number; readonly said: number }[] = []
   const familyTold: { readonly is: boolean; readonly said: boolean }[] = []
   const enhanced: boolean[] = []
@@ -272,7 +275,7 @@ function crossValidate(material: Material): ReportRow[] {
   const readAside = createFeatureReader()
   for (let round = 0; round < folds * repeats; round++) {
     const isHeldOut = ({ text }: Row) =>
-      text !== null && foldOf(text, folds, Math.floor(round / folds)) === round % folds
+      text !== null && getFold(text, folds, Math.floor(round / folds)) === round % folds
     const weights = trainLbfgs(all.filter(row => !isHeldOut(row)).map(toExample), settings)
     if (round < folds) {
       for (const row of foreign.filter(isHeldOut)) foreignTold.push({ row, isRight: isRight(weights, row) })
@@ -290,7 +293,7 @@ function crossValidate(material: Material): ReportRow[] {
     is: codeTypes.includes(is),
     said: codeTypes.includes(said),
   })
-  const mean = byType.reduce((sum, one) => sum + one, 0) / byType.length
+  const mean = byType.reduce((sum, value) => sum + value, 0) / byType.length
   return [
     { name: 'accuracy', goal: '≥ .750', reference: '.630', measured: right.toFixed(3) },
     { name: 'macro-F1', goal: '≥ .700', reference: '.550', measured: mean.toFixed(3) },
@@ -325,14 +328,14 @@ function isRight(weights: Float32Array, row: Row): boolean {
  * originals.
  */
 function leftOut({ labelled, families, others, sourced, foreign, masked }: Material): ReportRow[] {
-  const all = rowsOf({ labelled, families, others, sourced, foreign, masked })
+  const all = getRows({ labelled, families, others, sourced, foreign, masked })
   const told = [...new Set(sourced.map(({ source }) => source))].flatMap(source => {
     const weights = trainLbfgs(all.filter(row => row.source !== source).map(toExample), settings)
     return sourced.filter(row => row.source === source).map(row => ({ row, isRight: isRight(weights, row) }))
   })
   // Without other languages except in the project's sentences, by folds of the English originals.
   const told2 = Array.from({ length: folds }, (_, fold) => fold).flatMap(fold => {
-    const isHeldOut = ({ text }: Row) => text !== null && foldOf(text, folds) === fold
+    const isHeldOut = ({ text }: Row) => text !== null && getFold(text, folds) === fold
     const weights = trainLbfgs(
       all.filter(row => row.language === undefined && !isHeldOut(row)).map(toExample),
       settings,
@@ -349,14 +352,14 @@ function leftOut({ labelled, families, others, sourced, foreign, masked }: Mater
 const fewestRows = 20
 
 /** Returns the share of correct predictions: mean and worst of the groups, and each. */
-function shares(name: string, goal: string, told: readonly Judged[], groupOf: (row: Row) => string): ReportRow[] {
-  const groups = [...Map.groupBy(told, ({ row }) => groupOf(row))]
+function shares(name: string, goal: string, told: readonly Judged[], getGroup: (row: Row) => string): ReportRow[] {
+  const groups = [...Map.groupBy(told, ({ row }) => getGroup(row))]
     .filter(([, of]) => of.length >= fewestRows)
-    .map(([group, of]) => ({ group, share: of.filter(one => one.isRight).length / of.length }))
-    .sort((one, other) => one.share - other.share)
+    .map(([group, of]) => ({ group, share: of.filter(judged => judged.isRight).length / of.length }))
+    .sort((item, other) => item.share - other.share)
   const mean = groups.reduce((sum, { share }) => sum + share, 0) / Math.max(1, groups.length)
   const each = groups.map(({ group, share }) => `${group} ${share.toFixed(2)}`).join(', ')
-  const all = told.filter(one => one.isRight).length / Math.max(1, told.length)
+  const all = told.filter(judged => judged.isRight).length / Math.max(1, told.length)
   return [
     {
       name: `${name}: mean / worst`,
@@ -368,14 +371,14 @@ function shares(name: string, goal: string, told: readonly Judged[], groupOf: (r
   ]
 }
 
-function chancesOf(weights: Float32Array, example: Example): Float64Array {
+function getChances(weights: Float32Array, example: Example): Float64Array {
   const chances = new Float64Array(queryTypes.length)
   probabilities(weights, example, queryTypes.length, chances)
   return chances
 }
 
 function likeliest(weights: Float32Array, example: Example): number {
-  const chances = chancesOf(weights, example)
+  const chances = getChances(weights, example)
   return chances.indexOf(Math.max(...chances))
 }
 
@@ -388,7 +391,7 @@ function isEnhanced(
 ): boolean {
   if (text === null) return false
   const queryType = queryTypes[likeliest(weights, example)] ?? 'other'
-  const queryTypeScores = classifierScores(chancesOf(weights, example))
+  const queryTypeScores = classifierScores(getChances(weights, example))
   return enhancePrompt(text, { queryType, queryTypeScores, language: getLanguage(text, readFeatures(text), readAside) })
     .changed
 }

@@ -4,7 +4,7 @@ import { createHarmReader } from '../text/harm/harm-features.ts'
 import type { HarmHead } from '../text/harm/harm-slots.ts'
 import { eachPart } from '../text/harm/parts.ts'
 import { readRows } from './data.ts'
-import { type SafetyExample, safetyExamples } from './frames.ts'
+import { type ModerationExample, moderationExamples } from './frames.ts'
 
 /** A labeled text: the target of each classifier, and its weight (0 = unlabeled). */
 export type Row = {
@@ -45,7 +45,7 @@ export async function labelledRows(): Promise<Row[]> {
     ...(await injections()),
     ...(await hotWords()),
     ...(await everydayPrompts()),
-    ...safetyExamples().map(rowOfExample),
+    ...moderationExamples().map(rowOfExample),
   ]
   return labelled.map(row => {
     // A template's placeholder identifies the collection, not the attack.
@@ -188,7 +188,7 @@ async function everydayPrompts(): Promise<Labelled[]> {
   return rows
 }
 
-function rowOfExample({ text, lesson, harmful: isHarmful }: SafetyExample): Labelled {
+function rowOfExample({ text, lesson, harmful: isHarmful }: ModerationExample): Labelled {
   const is = isHarmful ? 1 : 0
   const own = { text, set: ownSet, source: lesson, real: false }
   switch (lesson) {

@@ -10,9 +10,9 @@ import { blocksPart, getScore, isBlocked } from '../text/harm/harm-classifier.ts
 import { featureWeight, getRegion, type HarmHead, harmHeads, harmSlots } from '../text/harm/harm-slots.ts'
 import { compileRules, findBlockingRule, moderationRules } from '../text/rules/pattern-rules.ts'
 import { encodeWeights } from '../text/weights/stored-weights.ts'
-import { foldOf } from './folds.ts'
+import { getFold } from './folds.ts'
 import { type Example, train } from './linear.ts'
-import { originalsOf } from './near-duplicates.ts'
+import { getOriginals } from './near-duplicates.ts'
 import { createRowReader, judgedSets, labelledRows, ownSet, type Row, realUsers } from './safety-rows.ts'
 import { f1, type ReportRow, type Trained, type TrainingJob, trainingDigest } from './training-job.ts'
 import { wraps } from './wraps.ts'
@@ -40,7 +40,7 @@ const examWeight = 0.5
 const folds = 5
 
 /** Reads the training data of the classifiers. */
-export async function readSafety(): Promise<TrainingJob> {
+export async function readModeration(): Promise<TrainingJob> {
   const rows = await labelledRows()
   const parts = rows.map(({ slots, parts, truth, weight }) => [slots, ...parts.map(part => part.slots), truth, weight])
   return { examples: trainingDigest({ tuning, epochs }, parts), learn: async () => trained(rows) }
@@ -49,11 +49,11 @@ export async function readSafety(): Promise<TrainingJob> {
 /** Trains on all rows; results come from models that had not seen the evaluated texts. */
 function trained(rows: readonly Row[]): Trained {
   const original = originals(rows)
-  const figures = figuresOf(
+  const figures = getFigures(
     rows,
     judgedUnseen(
       rows,
-      row => (row.set === ownSet ? null : foldOf(original.get(row.text) ?? row.text, folds)),
+      row => (row.set === ownSet ? null : getFold(original.get(row.text) ?? row.text, folds)),
       (row, index) => isHarmful(row) || (row.source === realUsers && index % 4 === 0),
     ),
     judgedUnseen(
@@ -63,7 +63,9 @@ function trained(rows: readonly Row[]): Trained {
     ),
   )
   const models = harmHeads.map((head, index) => fit(rows, head, index + 1))
-  const scales = models.map(({ weights }) => weights.reduce((most, one) => Math.max(most, Math.abs(one)), 0) / 127)
+  const scales = models.map(
+    ({ weights }) => weights.reduce((most, weight) => Math.max(most, Math.abs(weight)), 0) / 127,
+  )
   const bytes = new Int8Array(harmSlots * harmHeads.length)
   for (const [index, { weights }] of models.entries())
     for (let slot = 0; slot < harmSlots; slot++)
@@ -85,7 +87,7 @@ type Model = { readonly weights: Float32Array; readonly bias: number }
 /** Trains one classifier. The bias is a slot that every text has. */
 function fit(rows: readonly Row[], head: HarmHead, seed: number): Model {
   const { regions, decay, rate } = tuning[head]
-  const exampleOf = (slots: Uint32Array, truth: number, weight: number): Example => {
+  const getExample = (slots: Uint32Array, truth: number, weight: number): Example => {
     const loud = featureWeight(slots.length)
     const values = new Float32Array(slots.length + 1).fill(1)
     for (let at = 0; at < slots.length; at++) values[at] = loud * (regions[getRegion(slots[at] ?? 0)] ?? 0)
@@ -96,13 +98,14 @@ function fit(rows: readonly Row[], head: HarmHead, seed: number): Model {
   }
   const examples: Example[] = []
   for (const { slots, parts, truth, weight } of rows) {
-    if (weight[head] > 0) examples.push(exampleOf(slots, truth[head], weight[head]))
+    if (weight[head] > 0) examples.push(getExample(slots, truth[head], weight[head]))
     // Every part of a harmless text is harmless, but a harmful text may have only one harmful part.
     if (head !== 'request' || truth.request === 1) continue
-    for (const part of parts) examples.push(exampleOf(part.slots, 0, Math.max(examWeight, weight.request) * partWeight))
+    for (const part of parts)
+      examples.push(getExample(part.slots, 0, Math.max(examWeight, weight.request) * partWeight))
   }
   const trained = train(examples, { size: harmSlots + 1, classes: 1, epochs, rate, decay, seed })
-  const weights = trained.subarray(0, harmSlots).map((one, slot) => one * (regions[getRegion(slot)] ?? 0))
+  const weights = trained.subarray(0, harmSlots).map((value, slot) => value * (regions[getRegion(slot)] ?? 0))
   return { weights, bias: trained[harmSlots] ?? 0 }
 }
 
@@ -122,25 +125,25 @@ type Judged = {
 
 /**
  * Evaluates patterns and classifier together, as in the service, on rows that the models had not seen; there are no
- * labeled texts for URLs. `groupOf` returns the group of rows evaluated together, null = not evaluated.
+ * labeled texts for URLs. `findGroup` returns the group of rows evaluated together, null = not evaluated.
  */
 function judgedUnseen(
   rows: readonly Row[],
-  groupOf: (row: Row) => string | number | null,
+  findGroup: (row: Row) => string | number | null,
   isWrapped: (row: Row, index: number) => boolean,
 ): readonly Judged[] {
   const judge = createTextJudge()
   const judged: Judged[] = []
-  const groups = [...Map.groupBy(rows, groupOf).keys()].filter(group => group !== null).sort()
+  const groups = [...Map.groupBy(rows, findGroup).keys()].filter(group => group !== null).sort()
   for (const [seed, group] of groups.entries()) {
-    const learnt = rows.filter(row => groupOf(row) !== group)
+    const learnt = rows.filter(row => findGroup(row) !== group)
     const models = harmHeads.map((head, index) => ({ head, model: fit(learnt, head, seed * 10 + index + 1) }))
-    for (const [index, row] of rows.filter(row => groupOf(row) === group).entries()) {
+    for (const [index, row] of rows.filter(row => findGroup(row) === group).entries()) {
       const forms = isWrapped(row, index) ? Object.entries(wraps) : []
       judged.push({
         row,
         blocked: judge.blocksRow(models, row),
-        score: getScore(oddsOf(models, row)),
+        score: getScore(getOdds(models, row)),
         wrapped: new Map(forms.map(([form, wrap]) => [form, judge.blocksText(models, wrap(row.text))])),
       })
     }
@@ -150,7 +153,7 @@ function judgedUnseen(
 
 type Models = readonly { readonly head: HarmHead; readonly model: Model }[]
 
-function oddsOf(models: Models, { slots, kinds }: Pick<Row, 'slots' | 'kinds'>) {
+function getOdds(models: Models, { slots, kinds }: Pick<Row, 'slots' | 'kinds'>) {
   const odds = { request: 0, content: 0, jailbreak: 0, evidence: slots.length, kinds }
   for (const { head, model } of models) odds[head] = logOdds(model, slots)
   return odds
@@ -163,13 +166,13 @@ function createTextJudge() {
   const readSlots = createRowReader()
   const blocksRow = (models: Models, { text, parts, ...whole }: Pick<Row, 'text' | 'slots' | 'kinds' | 'parts'>) =>
     findBlockingRule(rules, text) !== null ||
-    isBlocked(oddsOf(models, whole)) ||
+    isBlocked(getOdds(models, whole)) ||
     readDeeds(readFeatures(text)) !== null ||
-    parts.some(part => blocksPart(oddsOf(models, part), parts.length))
+    parts.some(part => blocksPart(getOdds(models, part), parts.length))
   return {
     blocksRow,
     blocksText: (models: Models, text: string) =>
-      [text, ...deobfuscatedVariants(text)].some(one => blocksRow(models, { text: one, ...readSlots(one) })),
+      [text, ...deobfuscatedVariants(text)].some(name => blocksRow(models, { text: name, ...readSlots(name) })),
   }
 }
 
@@ -179,7 +182,7 @@ function createTextJudge() {
  */
 function originals(rows: readonly Row[]): ReadonlyMap<string, string> {
   const texts = rows.filter(({ set }) => labelledSets.has(set)).map(({ text }) => text)
-  const firsts = originalsOf(texts)
+  const firsts = getOriginals(texts)
   return new Map(texts.map((text, index) => [text, firsts[index] ?? text]))
 }
 
@@ -193,7 +196,7 @@ const labelledSets: ReadonlySet<string> = new Set([
 const isHarmful = ({ set, truth }: Row) => set === 'harmful-requests' && truth.request === 1
 
 /** Returns results of models on unseen texts, by folds and by leaving out one source of harmful requests. */
-function figuresOf(rows: readonly Row[], judged: readonly Judged[], bySource: readonly Judged[]): ReportRow[] {
+function getFigures(rows: readonly Row[], judged: readonly Judged[], bySource: readonly Judged[]): ReportRow[] {
   const mean = (measure: (judged: readonly Judged[]) => number, of = judged) => measure(of).toFixed(3)
   const blockedShare = (which: (row: Row) => boolean) => (judged: readonly Judged[]) => {
     const those = judged.filter(({ row }) => which(row))
@@ -268,7 +271,7 @@ function wrapFigures(judged: readonly Judged[]): ReportRow[] {
 
 /** Returns the average precision. */
 function averagePrecision(judged: readonly Judged[]): number {
-  const ranked = [...judged].sort((one, other) => other.score - one.score)
+  const ranked = [...judged].sort((item, other) => other.score - item.score)
   let hits = 0
   let sum = 0
   for (const [index, { row }] of ranked.entries()) {

@@ -63,9 +63,9 @@ const foreignLetters = /[\u0370-\uffff]/
 function inPassing(text: string): string {
   const { openings, contexts, closings } = effort
   const random = seededRandom(getHash(text))
-  const one = (of: readonly string[]) => of[Math.floor(random() * of.length)] ?? ''
-  const told = [one(contexts), random() < 0.5 ? one(contexts) : '']
-  return [one(openings), ...(random() < 0.6 ? [...told, text] : [text, ...told]), one(closings)]
+  const item = (of: readonly string[]) => of[Math.floor(random() * of.length)] ?? ''
+  const told = [item(contexts), random() < 0.5 ? item(contexts) : '']
+  return [item(openings), ...(random() < 0.6 ? [...told, text] : [text, ...told]), item(closings)]
     .filter(part => part !== '')
     .join(' ')
 }

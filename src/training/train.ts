@@ -5,7 +5,7 @@
 import { join } from 'node:path'
 import { CommandFailure, command, print, runCommand } from '../commands/command.ts'
 import { showProgress } from '../commands/progress.ts'
-import { type TrainingJob, tableOf } from './training-job.ts'
+import { getTable, type TrainingJob } from './training-job.ts'
 import { courses, examplesIn } from './training-jobs.ts'
 
 const folder = join(import.meta.dir, '../text/weights')
@@ -57,5 +57,5 @@ async function trained(name: string, read: () => Promise<TrainingJob>, isCheck: 
     before !== null && examplesIn(before) === examples ? 'from the same examples' : 'from other examples'
   const verdict = isSame ? 'as it was' : isCheck ? `NOT as it is kept, ${difference}` : `written, ${difference}`
   const head = `${name} (${seconds} s, ${(text.length / 1024).toFixed(0)} KB, ${verdict})`
-  return { text: `\n${head}\n${tableOf(figures)}`, isSame }
+  return { text: `\n${head}\n${getTable(figures)}`, isSame }
 }

@@ -21,10 +21,10 @@ export type ReportRow = {
 }
 
 /** Formats results as a table for a terminal. */
-export function tableOf(figures: readonly ReportRow[]): string {
+export function getTable(figures: readonly ReportRow[]): string {
   const rows = [
     ['', 'goal', 'reference', 'cross-validated'],
-    ...figures.map(one => [one.name, one.goal, one.reference, one.measured]),
+    ...figures.map(figure => [figure.name, figure.goal, figure.reference, figure.measured]),
   ]
   const widths = [0, 1, 2, 3].map(column => Math.max(...rows.map(row => row[column]?.length ?? 0)))
   return rows
@@ -69,6 +69,6 @@ export function trainingDigest(settings: object, examples: Iterable<readonly Par
 }
 
 /** Returns an example as parts of a digest. */
-export function partsOf({ slots, values, classes, weight }: Example): readonly Part[] {
+export function getParts({ slots, values, classes, weight }: Example): readonly Part[] {
   return [slots, values ?? '', classes, Math.fround(weight)]
 }

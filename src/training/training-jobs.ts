@@ -4,7 +4,7 @@ import { readEffort } from './effort.ts'
 import { readFreshness } from './freshness.ts'
 import { readGain } from './gain.ts'
 import { readQueryTypes } from './query-types.ts'
-import { readSafety } from './safety.ts'
+import { readModeration } from './safety.ts'
 import type { TrainingJob } from './training-job.ts'
 import { readWorld } from './world.ts'
 
@@ -17,7 +17,7 @@ export const courses: Readonly<Record<string, () => Promise<TrainingJob>>> = {
   freshness: readFreshness,
   gain: readGain,
   effort: readEffort,
-  safety: readSafety,
+  moderation: readModeration,
   world: readWorld,
 }
 

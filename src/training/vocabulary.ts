@@ -34,7 +34,7 @@ function vocabularyFile() {
     bytes: packed(Buffer.concat(tokens)),
     lengths: packed(Uint8Array.from(tokens, token => token.length)),
     elsewhere: packed(Uint8Array.from(tokens, weightElsewhere)),
-    classes: packed(Uint8Array.from({ length: 0x10000 }, (_, unit) => classOf(unit))),
+    classes: packed(Uint8Array.from({ length: 0x10000 }, (_, unit) => getClass(unit))),
   }
 }
 
@@ -72,7 +72,7 @@ const shapes: readonly (readonly [shape: RegExp, unitClass: UnitClass])[] = [
 ]
 
 /** Returns the class of a unit. Surrogate halves count as symbols. */
-export function classOf(unit: number): UnitClass {
+export function getClass(unit: number): UnitClass {
   const text = String.fromCharCode(unit)
   return shapes.find(([shape]) => shape.test(text))?.[1] ?? unitClass.symbol
 }

@@ -13,10 +13,10 @@ import { asksForHarm } from '../text/harm/world.ts'
 import { encodeWeights } from '../text/weights/stored-weights.ts'
 import honestWorld from './data/honest-world.json'
 import { readRows } from './data.ts'
-import { foldOf } from './folds.ts'
-import { safetyExamples } from './frames.ts'
+import { getFold } from './folds.ts'
+import { moderationExamples } from './frames.ts'
 import { type Example, quantised, train } from './linear.ts'
-import { partsOf, type ReportRow, type Trained, type TrainingJob, trainingDigest } from './training-job.ts'
+import { getParts, type ReportRow, type Trained, type TrainingJob, trainingDigest } from './training-job.ts'
 
 const settings = { size: notionSlots, classes: 1, epochs: 8, rate: 0.1, decay: 1e-3, seed: 3 }
 const folds = 4
@@ -41,11 +41,11 @@ type Part = { readonly example: Example; readonly read: Notions }
 /** Reads the training data of the detector for all languages. */
 export async function readWorld(): Promise<TrainingJob> {
   const rows = await readWorldRows()
-  const examples = rows.flatMap(examplesOf)
+  const examples = rows.flatMap(getExamples)
   return {
-    examples: trainingDigest(settings, examples.map(partsOf)),
+    examples: trainingDigest(settings, examples.map(getParts)),
     async learn(): Promise<Trained> {
-      const figures = figuresOf(rows)
+      const figures = getFigures(rows)
       const { scale, bytes } = quantised(train(examples, settings), weightLimit)
       return { weights: { source, scale, weights: encodeWeights(bytes) }, figures }
     },
@@ -56,7 +56,7 @@ const source =
   'bun run train: harmful-requests, harmful-multilingual, xstest, honest-multilingual, honest-hot-words, evergreenqa, the sets of everyday prompts, data/frames.json and data/honest-world.json; hashed words and pairs of notions, no text'
 
 /** Only the whole of a harmful text is used, since each of its sentences may be harmless. */
-function examplesOf({ parts, harmful }: Row): Example[] {
+function getExamples({ parts, harmful }: Row): Example[] {
   return parts.slice(0, harmful ? 1 : parts.length).map(({ example }) => example)
 }
 
@@ -100,7 +100,7 @@ async function readWorldRows(): Promise<Row[]> {
     })
   for (const { prompt: text, unsafe } of await readRows('xstest', Contrast))
     add({ ...english, text, key: text, set: 'xstest', harmful: unsafe === 1, weight: 1 })
-  for (const { text, lesson, harmful } of safetyExamples())
+  for (const { text, lesson, harmful } of moderationExamples())
     if (lesson === 'request' || lesson === 'everyday')
       add({
         ...english,
@@ -156,7 +156,7 @@ function createPartReader() {
   return (text: string, harmful: boolean, weight: number): Part[] => {
     const features = readFeatures(text)
     readNotions.begin(features)
-    const partOf = (from: number, to: number, weight: number): Part => {
+    const getPart = (from: number, to: number, weight: number): Part => {
       const read = readNotions.read(from, to)
       const filled = filler.fill(read, features, from, to)
       return {
@@ -169,8 +169,8 @@ function createPartReader() {
         },
       }
     }
-    const parts = [partOf(0, features.count, weight)]
-    eachPart(features, (from, to) => parts.push(partOf(from, to, weight * partWeight)))
+    const parts = [getPart(0, features.count, weight)]
+    eachPart(features, (from, to) => parts.push(getPart(from, to, weight * partWeight)))
     return parts
   }
 }
@@ -183,17 +183,17 @@ type Judged = { readonly row: Row; readonly blocked: boolean }
  */
 function judgedUnseen(
   rows: readonly Row[],
-  groupOf: (row: Row) => string | null,
-  kinOf: (row: Row) => string | null = groupOf,
+  findGroup: (row: Row) => string | null,
+  findKin: (row: Row) => string | null = findGroup,
 ): Judged[] {
   const judged: Judged[] = []
-  for (const group of new Set(rows.map(groupOf))) {
+  for (const group of new Set(rows.map(findGroup))) {
     if (group === null) continue
-    const heldOut = rows.filter(row => groupOf(row) === group)
+    const heldOut = rows.filter(row => findGroup(row) === group)
     const keys = new Set(heldOut.map(({ key }) => key))
-    const kin = new Set(heldOut.map(kinOf))
-    const learnt = rows.filter(row => !kin.has(kinOf(row) ?? '') && (row.key === null || !keys.has(row.key)))
-    const weights = train(learnt.flatMap(examplesOf), settings)
+    const kin = new Set(heldOut.map(findKin))
+    const learnt = rows.filter(row => !kin.has(findKin(row) ?? '') && (row.key === null || !keys.has(row.key)))
+    const weights = train(learnt.flatMap(getExamples), settings)
     for (const row of heldOut) judged.push({ row, blocked: row.parts.some(part => isBlocked(weights, part)) })
   }
   return judged
@@ -205,15 +205,15 @@ function isBlocked(weights: Float32Array, { example: { slots, values }, read }: 
   return read.language !== 0 && read.count > 0 && asksForHarm(sum, read)
 }
 
-function figuresOf(rows: readonly Row[]): ReportRow[] {
-  const byText = judgedUnseen(rows, ({ key }) => (key === null ? null : String(foldOf(key, folds))))
+function getFigures(rows: readonly Row[]): ReportRow[] {
+  const byText = judgedUnseen(rows, ({ key }) => (key === null ? null : String(getFold(key, folds))))
   const bySource = judgedUnseen(rows, ({ set, source }) => (set === 'harmful-multilingual' ? source : null))
   const languages = [...new Set(rows.filter(({ set }) => set === 'harmful-multilingual').map(row => row.language))]
-  const groupOf = ({ set, language }: Row) =>
+  const findGroup = ({ set, language }: Row) =>
     set === 'harmful-multilingual' ? String(languages.indexOf(language) % folds) : null
   const byLanguage = judgedUnseen(
     rows,
-    row => (row.key === null || groupOf(row) === null ? null : `${groupOf(row)} ${foldOf(row.key, 2)}`),
+    row => (row.key === null || findGroup(row) === null ? null : `${findGroup(row)} ${getFold(row.key, 2)}`),
     // Excludes the language completely, including its harmless texts.
     ({ language }) => (languages.includes(language) ? String(languages.indexOf(language) % folds) : null),
   )
@@ -234,10 +234,10 @@ function figuresOf(rows: readonly Row[]): ReportRow[] {
 }
 
 /** Returns the share of blocked rows by group, and their mean. */
-function spread(name: string, goal: string, judged: readonly Judged[], groupOf: (row: Row) => string): ReportRow[] {
-  const shares = [...Map.groupBy(judged, ({ row }) => groupOf(row))]
+function spread(name: string, goal: string, judged: readonly Judged[], getGroup: (row: Row) => string): ReportRow[] {
+  const shares = [...Map.groupBy(judged, ({ row }) => getGroup(row))]
     .map(([group, those]) => ({ group, share: those.filter(({ blocked }) => blocked).length / those.length }))
-    .sort((one, other) => one.share - other.share)
+    .sort((item, other) => item.share - other.share)
   const mean = shares.reduce((sum, { share }) => sum + share, 0) / shares.length
   const all = judged.filter(({ blocked }) => blocked).length / judged.length
   return [

@@ -150,9 +150,9 @@ export const checks: Readonly<Record<string, Check>> = {
     assert.equal(held, 0)
   },
   'leaving the loop gives the answer up: the seat is free for the next': async ({ client, single, lib }) => {
-    const one = client({ apiKey: single })
-    for await (const _ of one.stream(slow, { stream_mode: 'realtime' })) {
-      await assert.rejects(one.chat('Hi', { maxRetries: 0 }), (error: unknown) => {
+    const openGateway = client({ apiKey: single })
+    for await (const _ of openGateway.stream(slow, { stream_mode: 'realtime' })) {
+      await assert.rejects(openGateway.chat('Hi', { maxRetries: 0 }), (error: unknown) => {
         assert.ok(error instanceof lib.RateLimitError)
         assert.equal(error.limit, 'concurrent_requests')
         assert.ok((error.retryAfter ?? 0) > 0)
@@ -160,7 +160,7 @@ export const checks: Readonly<Record<string, Check>> = {
       })
       break
     }
-    assert.ok((await one.chat('Hi')).output.length > 0)
+    assert.ok((await openGateway.chat('Hi')).output.length > 0)
   },
   'a failure half-way through a stream is thrown, after what came before it': async ({ client, lib }) => {
     let deltas = 0
@@ -231,8 +231,8 @@ export const checks: Readonly<Record<string, Check>> = {
     const impatient = client({ apiKey: hasty, maxRetries: 0 })
     await impatient.chat('Hi').catch(() => undefined)
     // One after another, since an unhandled rejection would end the process.
-    for (const ask of [() => impatient.chat('Hi'), () => impatient.stream('Hi').text()])
-      await assert.rejects(ask, (error: unknown) => {
+    for (const send of [() => impatient.chat('Hi'), () => impatient.stream('Hi').text()])
+      await assert.rejects(send, (error: unknown) => {
         assert.ok(error instanceof lib.RateLimitError && !(error instanceof lib.QuotaExceededError))
         assert.deepEqual([error.limit, error.limitValue], ['requests_per_minute', 1])
         assert.ok((error.retryAfter ?? 0) > 0 && (error.retryAfter ?? 99) <= 60)
@@ -331,12 +331,12 @@ export const checks: Readonly<Record<string, Check>> = {
       if (answer.status === 429) refused++
       return answer
     }
-    const one = client({ apiKey: single, fetch: noted })
-    const holding = one.stream(slow, { stream_mode: 'realtime' })
+    const openGateway = client({ apiKey: single, fetch: noted })
+    const holding = openGateway.stream(slow, { stream_mode: 'realtime' })
     let answered: Promise<{ output: string }> | null = null
     const startedAt = performance.now()
     for await (const _ of holding) {
-      answered ??= one.chat('Hi')
+      answered ??= openGateway.chat('Hi')
       answered.catch(() => undefined)
       if (refused > 0) break
     }

@@ -34,21 +34,21 @@ export function wireTypes(): string {
   const schemas = createSchemas()
   for (const [schema, direction] of spoken) schemas.of(schema, direction)
   const types = Object.entries(schemas.components()).map(
-    ([name, schema]) => `${comment(schema)}export type ${name} = ${typeOf(schema)}\n`,
+    ([name, schema]) => `${comment(schema)}export type ${name} = ${getType(schema)}\n`,
   )
   return `/** What travels, as the gateway's own schemas have it. Written by \`bun run client:types\`: change those, not this. */\n\n${types.join('\n')}`
 }
 
-function typeOf(schema: JsonSchema): string {
+function getType(schema: JsonSchema): string {
   if (schema.$ref !== undefined) return schema.$ref.split('/').at(-1) ?? ''
   if (schema.const !== undefined) return literal(schema.const)
   if (schema.enum !== undefined) return schema.enum.map(literal).join(' | ')
-  if (schema.anyOf !== undefined) return schema.anyOf.map(typeOf).join(' | ')
+  if (schema.anyOf !== undefined) return schema.anyOf.map(getType).join(' | ')
   switch (schema.type) {
     case 'array':
-      return `readonly (${schema.items === undefined ? 'unknown' : typeOf(schema.items)})[]`
+      return `readonly (${schema.items === undefined ? 'unknown' : getType(schema.items)})[]`
     case 'object':
-      return objectOf(schema)
+      return getObject(schema)
     case 'integer':
     case 'number':
       return 'number'
@@ -61,14 +61,14 @@ function typeOf(schema: JsonSchema): string {
   }
 }
 
-function objectOf({ properties = {}, patternProperties, additionalProperties, required = [] }: JsonSchema): string {
+function getObject({ properties = {}, patternProperties, additionalProperties, required = [] }: JsonSchema): string {
   const [values] = Object.values(patternProperties ?? {})
   const open = typeof additionalProperties === 'object' ? additionalProperties : values
-  if (open !== undefined) return `Record<string, ${typeOf(open)}>`
+  if (open !== undefined) return `Record<string, ${getType(open)}>`
   if (Object.keys(properties).length === 0) return 'Record<string, unknown>'
   const fields = Object.entries(properties).map(([name, property]) => {
     const optional = required.includes(name) ? '' : '?'
-    return `${comment(property)}${name}${optional}: ${typeOf(property)}${optional === '' ? '' : ' | undefined'}\n`
+    return `${comment(property)}${name}${optional}: ${getType(property)}${optional === '' ? '' : ' | undefined'}\n`
   })
   return `{\n${fields.join('')}}`
 }

@@ -11,7 +11,7 @@ import { countTokens as o200k } from 'gpt-tokenizer/encoding/o200k_base'
 import type { Message } from '../../src/core/chat/chat.ts'
 import { countTokens, estimateInputTokens, estimateTokens, likelyInputTokens } from '../../src/text/tokens/tokens.ts'
 import file from '../../src/text/weights/vocabulary.json' with { type: 'json' }
-import { classOf, publishedTokens, weightElsewhere } from '../../src/training/vocabulary.ts'
+import { getClass, publishedTokens, weightElsewhere } from '../../src/training/vocabulary.ts'
 import { cpuMs } from '../harness/cpu.ts'
 
 /** Deterministic, 0 ≤ x < 1. */
@@ -299,7 +299,7 @@ describe('vocabulary.json', () => {
   test('contains the published tokens and the classes of all code units', () => {
     expect(column(file.bytes).equals(Buffer.concat(tokens))).toBe(true)
     expect(column(file.lengths).equals(Uint8Array.from(tokens, token => token.length))).toBe(true)
-    expect(column(file.classes).equals(Uint8Array.from({ length: 0x10000 }, (_, unit) => classOf(unit)))).toBe(true)
+    expect(column(file.classes).equals(Uint8Array.from({ length: 0x10000 }, (_, unit) => getClass(unit)))).toBe(true)
   })
 
   test("contains each token's count elsewhere", () => {

@@ -44,7 +44,8 @@ export function extractProse(path: string, text: string): Prose[] {
       mark(node, 'code', '')
       return
     }
-    if (declaresName(node) && ts.isIdentifier(node.name)) mark(node.name, 'name', node.name.text)
+    if (declaresName(node) && node.name !== undefined && ts.isIdentifier(node.name))
+      mark(node.name, 'name', node.name.text)
     if (ts.isStringLiteralLike(node) || ts.isTemplateExpression(node)) markLiterals(node, 'string')
     else if (ts.isRegularExpressionLiteral(node)) mark(node, 'code', '')
     else if (ts.isJsxText(node)) mark(node, 'jsx', node.text)

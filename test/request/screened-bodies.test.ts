@@ -255,7 +255,7 @@ const outputs = /^messages\.(?:1\.content\.[34]|2)|^input\.[13]/
 
 /** Returns a body with a text in one place, or null if the gateway rejects it. */
 function requestWith(
-  { place, key, start, isDeep, isBase64 }: ReturnTypeOf<typeof written>,
+  { place, key, start, isDeep, isBase64 }: Returned<typeof written>,
   text: string,
 ): ChatRequest | null {
   const own = isBase64 && start !== '' ? start + Buffer.from(text).toString('base64') : start + text
@@ -269,7 +269,7 @@ function requestWith(
   }
 }
 
-type ReturnTypeOf<A> = A extends fc.Arbitrary<infer T> ? T : never
+type Returned<A> = A extends fc.Arbitrary<infer T> ? T : never
 
 function sentBodies(request: ChatRequest): readonly string[] {
   return providers.flatMap(([provider, model]) => {

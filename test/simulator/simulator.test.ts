@@ -52,7 +52,7 @@ function wireRequest(provider: Provider, prompt: string, stream: boolean, extra:
   }
 }
 
-async function ask(provider: Provider, prompt: string, stream = false, extra: Fields = {}) {
+async function send(provider: Provider, prompt: string, stream = false, extra: Fields = {}) {
   const { url, headers, body } = wireRequest(provider, prompt, stream, extra)
   const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
   return { status: response.status, headers: response.headers, text: await response.text() }
@@ -234,29 +234,29 @@ describe('official OpenAI client', () => {
 
   test('reads a labeled, repeatable output with consistent usage', async () => {
     const question = { model: 'gpt-5.5', messages: user('What is the capital of France?') }
-    const [one, two] = await Promise.all([
+    const [item, two] = await Promise.all([
       client.chat.completions.create(question),
       client.chat.completions.create(question),
     ])
-    const text = one.choices[0]?.message.content ?? ''
+    const text = item.choices[0]?.message.content ?? ''
     expect(text).toStartWith('[simulated gpt-5.5] You asked: “What is the capital of France?”')
     expect(text.split('. ').length).toBeGreaterThan(3)
     expect(two.choices[0]?.message.content).toBe(text)
-    expect(two.id).not.toBe(one.id)
-    expect(one.created).toBe(now / 1_000)
-    expect(one._request_id).toStartWith('req_')
-    expect(one.usage?.completion_tokens).toBe(Math.ceil(text.length / 4))
-    expect(one.usage?.total_tokens).toBe((one.usage?.prompt_tokens ?? 0) + (one.usage?.completion_tokens ?? 0))
+    expect(two.id).not.toBe(item.id)
+    expect(item.created).toBe(now / 1_000)
+    expect(item._request_id).toStartWith('req_')
+    expect(item.usage?.completion_tokens).toBe(Math.ceil(text.length / 4))
+    expect(item.usage?.total_tokens).toBe((item.usage?.prompt_tokens ?? 0) + (item.usage?.completion_tokens ?? 0))
   })
 
   test('receives usage in a stream only when requested', async () => {
-    const withUsage = await chunksOf({ include_usage: true })
-    const without = await chunksOf(null)
+    const withUsage = await getChunks({ include_usage: true })
+    const without = await getChunks(null)
     expect(withUsage.filter(chunk => chunk.usage != null)).toHaveLength(1)
     expect(withUsage.at(-1)?.choices).toEqual([])
     expect(without.some(chunk => 'usage' in chunk)).toBe(false)
 
-    async function chunksOf(stream_options: { include_usage: boolean } | null) {
+    async function getChunks(stream_options: { include_usage: boolean } | null) {
       const stream = await client.chat.completions.create({
         model: 'gpt-4.1',
         messages: user('Hi'),
@@ -308,7 +308,7 @@ describe('official OpenAI client', () => {
       [{ type: 'integer', minimum: -9, maximum: -3 }, -6],
       [{ type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 1 }, 0.5],
       [{ type: 'number', exclusiveMinimum: 1 }, 2],
-      [{ type: 'integer', minimum: 5, multipleOf: 7 }, 7],
+      [{ type: 'integer', minimum: 5, multipleTable: 7 }, 7],
       [{ type: 'array', items: text, minItems: 2 }, ['simulated value', 'simulated value']],
       [{ properties: { a: text, b: text }, required: ['b'] }, { b: 'simulated b' }],
       [
@@ -380,8 +380,8 @@ describe.each(providers)('simulated format %s', provider => {
   const read = readers[provider]
 
   test('streams text and usage of its JSON response', async () => {
-    const whole: unknown = JSON.parse((await ask(provider, 'Good morning')).text)
-    const streamed = read((await ask(provider, 'Good morning', true)).text)
+    const whole: unknown = JSON.parse((await send(provider, 'Good morning')).text)
+    const streamed = read((await send(provider, 'Good morning', true)).text)
     expect(streamed.text).toBe(String(textIn[provider](whole)))
     expect(streamed.text).toStartWith(`[simulated ${models[provider]}] `)
     expect(streamed).toMatchObject({ finish: finishes[provider].stop, ended: true, usage: at(whole, usageKey) })
@@ -401,7 +401,7 @@ describe.each(providers)('simulated format %s', provider => {
       ['Weather?', 1],
       ['Weather? [[sim:parallel=3, preamble]]', 3],
     ] as const) {
-      const { calls, finish, text } = read((await ask(provider, prompt, true, extra[provider])).text)
+      const { calls, finish, text } = read((await send(provider, prompt, true, extra[provider])).text)
       expect(calls).toHaveLength(count)
       expect(calls.every(call => call.name === 'weather' && isWeather(call.arguments))).toBe(true)
       expect(finish).toBe(finishes[provider].tool_calls)
@@ -433,7 +433,7 @@ describe.each(providers)('simulated format %s', provider => {
         ],
       },
     }
-    const after = read((await ask(provider, '', true, { ...extra[provider], ...withResult[provider] })).text)
+    const after = read((await send(provider, '', true, { ...extra[provider], ...withResult[provider] })).text)
     expect(after.text).toContain('The tool answered: “sunny”')
     expect(after.calls).toEqual([])
   })
@@ -458,13 +458,13 @@ describe.each(providers)('simulated format %s', provider => {
         },
       }),
     }
-    const capped = read((await ask(provider, 'Hi', true, settings[provider]({ cap: 9 }))).text)
+    const capped = read((await send(provider, 'Hi', true, settings[provider]({ cap: 9 }))).text)
     expect(capped).toMatchObject({ finish: finishes[provider].length, usage: { [outputKey]: 9 } })
     expect(capped.text).toHaveLength(36)
-    const stopped = read((await ask(provider, 'Hi', true, settings[provider]({ stop: 'You' }))).text)
+    const stopped = read((await send(provider, 'Hi', true, settings[provider]({ stop: 'You' }))).text)
     expect(stopped.text).toBe(`[simulated ${models[provider]}] `)
     expect(stopped.finish).toBe(provider === 'anthropic' ? 'stop_sequence' : finishes[provider].stop)
-    const structured = read((await ask(provider, 'Hi', true, settings[provider]({ schema: weather }))).text)
+    const structured = read((await send(provider, 'Hi', true, settings[provider]({ schema: weather }))).text)
     expect(isWeather(JSON.parse(structured.text))).toBe(true)
 
     const pixel = 'iVBORw0KGgo='
@@ -484,7 +484,7 @@ describe.each(providers)('simulated format %s', provider => {
       },
       google: { contents: [{ role: 'user', parts: [{ inlineData: { mimeType: 'image/png', data: pixel } }] }] },
     }
-    expect(read((await ask(provider, '', true, image[provider])).text).text).toContain('an image')
+    expect(read((await send(provider, '', true, image[provider])).text).text).toContain('an image')
   })
 
   test('writes reasoning in its own form', async () => {
@@ -493,7 +493,7 @@ describe.each(providers)('simulated format %s', provider => {
       anthropic: { thinking: { type: 'enabled', budget_tokens: 1_024 } },
       google: { generationConfig: { thinkingConfig: { thinkingBudget: 64, includeThoughts: true } } },
     }
-    const { reasoning, usage } = read((await ask(provider, 'Hi', true, effort[provider])).text)
+    const { reasoning, usage } = read((await send(provider, 'Hi', true, effort[provider])).text)
     expect(reasoning === '').toBe(provider === 'openai')
     const counts: Record<Provider, unknown> = {
       openai: at(usage, 'completion_tokens_details', 'reasoning_tokens'),
@@ -531,25 +531,25 @@ describe.each(providers)('simulated format %s', provider => {
   })
 
   test('fails with the requested status, body and wait time', async () => {
-    const limited = await ask(provider, '[[sim:status=429, retry_after=7]]', true)
+    const limited = await send(provider, '[[sim:status=429, retry_after=7]]', true)
     expect(limited.status).toBe(429)
     expect(JSON.stringify([...limited.headers]) + limited.text).toContain('7')
-    const overloaded = await ask(provider, '[[sim:status=529]]')
+    const overloaded = await send(provider, '[[sim:status=529]]')
     expect(overloaded.status).toBe(529)
     const words: Record<Provider, string> = {
       openai: 'context_length_exceeded',
       anthropic: 'prompt is too long',
       google: 'input token count',
     }
-    const overflow = await ask(provider, '[[sim:context_overflow]]')
+    const overflow = await send(provider, '[[sim:context_overflow]]')
     expect([overflow.status, overflow.text.includes(words[provider])]).toEqual([400, true])
-    expect((await ask(provider, '[[sim:model_missing]]')).status).toBe(404)
-    expect((await ask(provider, '[[sim:quota]]')).text).toMatch(/quota|credit/)
-    const blocked = await ask(provider, '[[sim:content_block]]', true)
+    expect((await send(provider, '[[sim:model_missing]]')).status).toBe(404)
+    expect((await send(provider, '[[sim:quota]]')).text).toMatch(/quota|credit/)
+    const blocked = await send(provider, '[[sim:content_block]]', true)
     expect(provider === 'google' ? blocked.text : blocked.status).toEqual(
       provider === 'google' ? expect.stringContaining('blockReason') : 400,
     )
-    expect(await ask(provider, '[[sim:html]]', true)).toMatchObject({
+    expect(await send(provider, '[[sim:html]]', true)).toMatchObject({
       status: 200,
       text: expect.stringContaining('<html'),
     })
@@ -576,7 +576,7 @@ describe.each(providers)('simulated format %s', provider => {
   })
 
   test('sends invalid frames, and streams with invalid ends', async () => {
-    const streamed = async (prompt: string) => (await ask(provider, prompt, true)).text
+    const streamed = async (prompt: string) => (await send(provider, prompt, true)).text
     await expect(streamed('[[sim:malformed_after=2]]').then(read)).rejects.toBeInstanceOf(SyntaxError)
     await expect(streamed('[[sim:error_after=2]]').then(read)).rejects.toThrow('error frame')
     const unended = read(await streamed('[[sim:no_terminal]]'))
@@ -586,14 +586,14 @@ describe.each(providers)('simulated format %s', provider => {
 
   test('finishes and counts as directed', async () => {
     for (const [finish, name] of Object.entries(finishes[provider])) {
-      expect(read((await ask(provider, `[[sim:finish=${finish}]]`, true)).text).finish).toBe(name)
+      expect(read((await send(provider, `[[sim:finish=${finish}]]`, true)).text).finish).toBe(name)
     }
-    expect(read((await ask(provider, '[[sim:content_filter]]', true)).text).finish).toBe(
+    expect(read((await send(provider, '[[sim:content_filter]]', true)).text).finish).toBe(
       finishes[provider].content_filter,
     )
-    expect(read((await ask(provider, '[[sim:empty]]', true)).text)).toMatchObject({ text: '', ended: true })
-    expect((await ask(provider, '[[sim:refusal]]')).text).toMatch(/refusal|SAFETY/)
-    const output = async (prompt: string) => read((await ask(provider, prompt, true)).text).usage
+    expect(read((await send(provider, '[[sim:empty]]', true)).text)).toMatchObject({ text: '', ended: true })
+    expect((await send(provider, '[[sim:refusal]]')).text).toMatch(/refusal|SAFETY/)
+    const output = async (prompt: string) => read((await send(provider, prompt, true)).text).usage
     expect(await output('[[sim:no_usage]]')).toBeNull()
     expect((await output('[[sim:usage_absurd]]'))?.[outputKey]).toBe(1e12)
     expect((await output('[[sim:usage_negative]]'))?.[outputKey]).toBe(-5)
@@ -601,16 +601,16 @@ describe.each(providers)('simulated format %s', provider => {
     expect((await output('[[sim:usage_zero]]'))?.[outputKey] ?? 0).toBe(0)
     expect((await output('[[sim:tokens=200]]'))?.[outputKey]).toBe(200)
     expect(JSON.stringify(await output('[[sim:cached=3]] a longer prompt'))).toMatch(/cache\w*":3/i)
-    expect((await ask(provider, '[[sim:served=another-model]]')).text).toContain('another-model')
-    expect((await ask(provider, '[[sim:reasoning=20]]')).text).toMatch(
+    expect((await send(provider, '[[sim:served=another-model]]')).text).toContain('another-model')
+    expect((await send(provider, '[[sim:reasoning=20]]')).text).toMatch(
       /(reasoning_tokens|thinking_tokens|thoughtsTokenCount)":20/,
     )
   })
 
   test('keeps its text with compression, slicing and any framing', async () => {
-    const plain = read((await ask(provider, 'Hi', true)).text)
+    const plain = read((await send(provider, 'Hi', true)).text)
     for (const variant of ['gzip', 'slice=1', 'slice=7, gzip', 'framing=close', 'framing=length']) {
-      const { text, headers } = await ask(provider, `Hi [[sim:${variant}]]`, true)
+      const { text, headers } = await send(provider, `Hi [[sim:${variant}]]`, true)
       expect([variant, read(text).text, read(text).ended]).toEqual([variant, plain.text, true])
       if (variant.includes('gzip')) expect(headers.get('content-encoding')).toBe('gzip')
     }
@@ -621,7 +621,7 @@ describe.each(providers)('simulated format %s', provider => {
   test('delays as directed', async () => {
     const time = async (prompt: string, stream: boolean) => {
       const start = performance.now()
-      await ask(provider, prompt, stream)
+      await send(provider, prompt, stream)
       return performance.now() - start
     }
     expect(await time('[[sim:slow_headers_ms=60]]', true)).toBeGreaterThan(55)
@@ -634,7 +634,7 @@ describe.each(providers)('simulated format %s', provider => {
 describe('directives', () => {
   test('apply to the provider or model that they name', async () => {
     const prompt = '[[sim:status=503, only=openai|claude-haiku-4-5]]'
-    const statuses = await Promise.all(providers.map(async provider => (await ask(provider, prompt)).status))
+    const statuses = await Promise.all(providers.map(async provider => (await send(provider, prompt)).status))
     expect(statuses).toEqual([503, 503, 200])
   })
 
@@ -642,7 +642,7 @@ describe('directives', () => {
     const prompt = `[[sim:status=503, times=2, key=${crypto.randomUUID()}]]`
     const statuses = []
     for (const provider of ['openai', 'google', 'openai', 'openai'] as const)
-      statuses.push((await ask(provider, prompt)).status)
+      statuses.push((await send(provider, prompt)).status)
     expect(statuses).toEqual([503, 503, 200, 200])
   })
 
@@ -670,7 +670,7 @@ describe('directives', () => {
       'framing=none',
       'framing',
     ]) {
-      const { status, text } = await ask('openai', `[[sim:${wrong}]]`)
+      const { status, text } = await send('openai', `[[sim:${wrong}]]`)
       expect([status, text.includes(wrong)]).toEqual([400, true])
     }
   })
@@ -715,7 +715,7 @@ describe('simulator server', () => {
     const answers = await Promise.all(
       Array.from({ length: 200 }, async (_, index) => {
         const provider = providers[index % 3] ?? 'openai'
-        return readers[provider]((await ask(provider, `Number ${index}.`, true)).text)
+        return readers[provider]((await send(provider, `Number ${index}.`, true)).text)
       }),
     )
     answers.forEach((answer, index) => {
@@ -811,8 +811,8 @@ describe('scripted upstream', () => {
     expect([first.status, await first.json()]).toEqual([201, { ok: true }])
     await expect(fetch(upstream.url, { method: 'POST', body: 'two', signal: leaving.signal })).rejects.toThrow()
     await upstream.until(ledger => ledger[1]?.outcome === 'aborted')
-    const [one, two] = upstream.ledger()
-    expect(one).toMatchObject({
+    const [item, two] = upstream.ledger()
+    expect(item).toMatchObject({
       method: 'POST',
       path: '/v1/x?y=1',
       body: 'hello',
@@ -820,7 +820,7 @@ describe('scripted upstream', () => {
       outcome: 'answered',
       abortedAt: null,
     })
-    expect(one?.bytesSent).toBeGreaterThan(10)
+    expect(item?.bytesSent).toBeGreaterThan(10)
     expect(two).toMatchObject({ bytesSent: 0, outcome: 'aborted' })
     expect(two?.abortedAt).toBeGreaterThanOrEqual(two?.startedAt ?? Number.POSITIVE_INFINITY)
     expect(upstream.openConnections()).toBe(0)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { foldOf, seededRandom, shuffled } from '../../src/training/folds.ts'
+import { getFold, seededRandom, shuffled } from '../../src/training/folds.ts'
 import { trainLbfgs } from '../../src/training/lbfgs.ts'
 import { type Example, probabilities, quantised, train } from '../../src/training/linear.ts'
 
@@ -35,7 +35,9 @@ describe.each(Object.entries(learners))('%s', (_, learn) => {
   })
 
   test('treats a label with several classes as none of the others', () => {
-    const examples = separable(200).map(one => (one.classes[0] === 1 ? { ...one, classes: [1, 2] } : one))
+    const examples = separable(200).map(example =>
+      example.classes[0] === 1 ? { ...example, classes: [1, 2] } : example,
+    )
     const chances = new Float64Array(3)
     const weights = learn(examples, 3)
     probabilities(weights, { slots: Uint32Array.of(1) }, 3, chances)
@@ -65,14 +67,16 @@ test('trainLbfgs: ends where no weight reduces the loss', () => {
 test('quantised: deviates at most half a step and clips at the limit', () => {
   const { scale, bytes } = quantised(Float32Array.of(0.5, -1, 1.9, 40), 2)
   expect(scale).toBeCloseTo(2 / 127, 9)
-  expect(Array.from(bytes, byte => byte * scale)).toEqual([0.5, -1, 1.9, 2].map(one => Math.round(one / scale) * scale))
+  expect(Array.from(bytes, byte => byte * scale)).toEqual(
+    [0.5, -1, 1.9, 2].map(value => Math.round(value / scale) * scale),
+  )
 })
 
 test('foldOf: ignores case and white space and balances the folds', () => {
-  expect(foldOf('What is  LOVE?\n', 5)).toBe(foldOf('what is love?', 5))
+  expect(getFold('What is  LOVE?\n', 5)).toBe(getFold('what is love?', 5))
   const sizes = [0, 0, 0, 0, 0]
   for (let text = 0; text < 5_000; text++) {
-    const fold = foldOf(`text ${text}`, 5)
+    const fold = getFold(`text ${text}`, 5)
     sizes[fold] = (sizes[fold] ?? 0) + 1
   }
   for (const size of sizes) expect(Math.abs(size - 1_000)).toBeLessThan(150)

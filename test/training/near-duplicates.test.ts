@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { originalsOf } from '../../src/training/near-duplicates.ts'
+import { getOriginals } from '../../src/training/near-duplicates.ts'
 
 test('originalsOf: groups near duplicates transitively', () => {
   const texts = [
@@ -9,5 +9,5 @@ test('originalsOf: groups near duplicates transitively', () => {
     'write a short guide on how to bake good bread',
     'Why is the sea salty?',
   ]
-  expect(originalsOf(texts)).toEqual([texts[0], texts[1], texts[0], texts[0], texts[4]].map(text => text ?? ''))
+  expect(getOriginals(texts)).toEqual([texts[0], texts[1], texts[0], texts[0], texts[4]].map(text => text ?? ''))
 })

@@ -51,7 +51,7 @@ testNeeding('data', 'complexity weights: rank detailed prompts above terse ones'
   const rows = await readRows('query-types', Query)
   const of = (detail: string) => rows.filter(row => row.detail === detail).map(row => read(row.prompt).complexity)
   const [terse, detailed] = [of('terse'), of('detailed')]
-  const above = detailed.reduce((sum, one) => sum + terse.filter(other => other < one).length, 0)
+  const above = detailed.reduce((sum, value) => sum + terse.filter(other => other < value).length, 0)
   const share = above / (terse.length * detailed.length)
   tell(`complexity: a detailed prompt is above a terse one in ${(100 * share).toFixed(1)} % of pairs`)
   expect(share).toBeGreaterThan(0.9)

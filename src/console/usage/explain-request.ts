@@ -119,7 +119,7 @@ const sameCause: Partial<Record<ErrorCode, AttemptFailure>> = {
 
 function getRow(code: ErrorCode, { param, causes }: Ended): Row {
   const { modelForbidden, attachmentsUnsupported, requestTimedOut } = explanations.special
-  const decidedBy = deciderOf[code]
+  const decidedBy = deciderTable[code]
   if (isModelForbidden(code, param)) return { decidedBy, ...modelForbidden }
   if (code === 'unsupported_parameter' && param === 'messages') return { decidedBy, ...attachmentsUnsupported }
   // No attempt failed: the timeout of the request ended a running one.
@@ -162,7 +162,7 @@ type Row = { readonly decidedBy: Decider; readonly summary: string; readonly nex
 
 const codeTexts: Readonly<Record<ErrorCode, Omit<Row, 'decidedBy'>>> = explanations.codes
 
-const deciderOf: Readonly<Record<ErrorCode, Decider>> = {
+const deciderTable: Readonly<Record<ErrorCode, Decider>> = {
   invalid_request: 'validation',
   invalid_json: 'validation',
   context_length_exceeded: 'routing',

@@ -98,7 +98,7 @@ export function getCost(rates: Rates, usage: TokenUsage): number {
 
 /**
  * Returns the cost of uncached input, cached input, cache writes (with those for an hour) and output in micro-cents, each
- * rounded. They explain a cost: only `costOf` is billed.
+ * rounded. They explain a cost: only `getCost` is billed.
  */
 export function costParts(rates: Rates, usage: TokenUsage): [number, number, number, number] {
   const prices = priceTable(rates, usage.inputTokens)
@@ -114,7 +114,7 @@ export function costParts(rates: Rates, usage: TokenUsage): [number, number, num
 }
 
 /**
- * What the cache costs beyond `costOf`, in micro-cents: a write for an hour costs twice the input, and prices are those of a write for
+ * What the cache costs beyond `getCost`, in micro-cents: a write for an hour costs twice the input, and prices are those of a write for
  * five minutes. Only Anthropic has it. Source: Anthropic's pricing page, "Prompt caching".
  */
 export function hourCacheCost(rates: Rates, usage: TokenUsage): number {

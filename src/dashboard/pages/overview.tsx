@@ -222,7 +222,7 @@ function ByKey({ usage, ...shared }: Covered) {
 /** Use of the account's limits now and today. */
 function Today({ account }: { readonly account: AccountToday }) {
   const { today, limits } = account
-  const { requests_last_minute: minute = 0, seats_taken: seats = 0 } = account.now ?? {}
+  const { requests_last_minute: minute = 0, seats_taken: reservations = 0 } = account.now ?? {}
   return (
     <section aria-label="Today" class="meters">
       <MeterBar
@@ -248,7 +248,7 @@ function Today({ account }: { readonly account: AccountToday }) {
       />
       <MeterBar
         label="Concurrent requests"
-        used={seats}
+        used={reservations}
         limit={limits.concurrent_requests}
         show={formatCount}
         note="In progress now"

@@ -2,7 +2,7 @@
  * The parts of the scripts that count scopes: a key and tags with limits of their own (`core/limits/scopes.ts`). They are
  * fields of the account's hash, so that one script decides on all of them:
  *
- * A scope is named as by `counterNameOf`: with the time since when it has limits.
+ * A scope is named as by `getCounterName`: with the time since when it has limits.
  *
  *   q:<scope>  its counters, nine packed doubles: y t c s z n as of the account, and of the month w: m cost with
  *              reservations, v what is settled of it
@@ -15,7 +15,7 @@
 import { scopeFormat } from '../../core/limits/redis.ts'
 
 /** Returns the months since March of year 0 for a day: only its equality and order matter. */
-const monthOf = `
+const monthTable = `
 local function monthOf(day)
   local days = day + 719468
   local era = math.floor(days / 146097)
@@ -31,7 +31,7 @@ end
  * `unpack_`.
  */
 const readScope = `
-${monthOf}
+${monthTable}
 local function readScope(name, today)
   local text = call('HGET', account, 'q:' .. name)
   if not text then return end

@@ -17,7 +17,7 @@ export type KeptEffort = {
 }
 
 /** Notions by signal; all others belong to `subject`. */
-const notionsOf: Partial<Readonly<Record<DifficultySignal, string>>> = {
+const notionsTable: Partial<Readonly<Record<DifficultySignal, string>>> = {
   design: 'design optimize systems algo make',
   proof: 'prove mathterm calc',
   debugging: 'bug',
@@ -34,7 +34,7 @@ const notionsOf: Partial<Readonly<Record<DifficultySignal, string>>> = {
 
 const signalNumber = (signal: DifficultySignal) => difficultySignals.indexOf(signal)
 const signalOfNotion = Uint8Array.from(taskNotions, notion => {
-  const signal = difficultySignals.find(difficultySignal => notionsOf[difficultySignal]?.split(' ').includes(notion))
+  const signal = difficultySignals.find(difficultySignal => notionsTable[difficultySignal]?.split(' ').includes(notion))
   return signalNumber(signal ?? 'subject')
 })
 const shape = signalNumber('shape')

@@ -8,7 +8,7 @@ export const skipped = 0
 
 const kept: { plain: Uint16Array | null; accented: Uint16Array | null } = { plain: null, accented: null }
 
-/** Returns `foldOf` for every UTF-16 unit as a table, computed on first use. */
+/** Returns `getFold` for every UTF-16 unit as a table, computed on first use. */
 export function foldTable(keepsAccents = false): Uint16Array {
   const name = keepsAccents ? 'accented' : 'plain'
   kept[name] ??= filledTable(new Uint16Array(unitCount), unit => getFold(unit, keepsAccents))

@@ -15,8 +15,8 @@ type CueReader = (features: Features) => Float64Array
 export function createCueReader(): CueReader {
   const cues = new Float64Array(cueCount)
   const groups = new Int32Array(groupCount)
-  const groupsOf = groupTable()
-  const sieve = getSieve(groupsOf.keys())
+  const groupsTable = groupTable()
+  const sieve = getSieve(groupsTable.keys())
   // One bit per word hash, for the approximate number of distinct words.
   const met = new Int32Array(differentWords / 32)
   const grouped = new Int32Array(maximumWords)
@@ -45,7 +45,7 @@ export function createCueReader(): CueReader {
     let option = 0
     let optionsAt = count
     for (let index = 0; index < found; index++) {
-      const entry = groupsOf.get(grouped[index] ?? 0) ?? 0
+      const entry = groupsTable.get(grouped[index] ?? 0) ?? 0
       for (let bits = entry & groupMask; bits !== 0; bits &= bits - 1) {
         const group = 31 - Math.clz32(bits & -bits)
         groups[group] = (groups[group] ?? 0) + 1

@@ -20,31 +20,31 @@ type Forest = (cues: Float64Array) => number
  * first that fails. Most cues of most texts fail at once.
  */
 export function createForest({ depth, asked, above, leaves, scale }: StoredForest): Forest {
-  const cueOf = Uint8Array.fromBase64(asked)
-  const thresholdOf = new Float32Array(Uint8Array.fromBase64(above).buffer)
+  const cueTable = Uint8Array.fromBase64(asked)
+  const thresholdTable = new Float32Array(Uint8Array.fromBase64(above).buffer)
   const addends = new Int16Array(Uint8Array.fromBase64(leaves).buffer)
-  const questions = Array.from(cueOf.keys()).sort(
+  const questions = Array.from(cueTable.keys()).sort(
     (value, other) =>
-      (cueOf[value] ?? 0) - (cueOf[other] ?? 0) || (thresholdOf[value] ?? 0) - (thresholdOf[other] ?? 0),
+      (cueTable[value] ?? 0) - (cueTable[other] ?? 0) || (thresholdTable[value] ?? 0) - (thresholdTable[other] ?? 0),
   )
-  const thresholds = Float64Array.from(questions, question => thresholdOf[question] ?? 0)
+  const thresholds = Float64Array.from(questions, question => thresholdTable[question] ?? 0)
   const trees = Uint16Array.from(questions, question => Math.floor(question / depth))
   const bits = Uint8Array.from(questions, question => 1 << (question % depth))
-  const firsts = getFirsts(questions.map(question => cueOf[question] ?? 0))
-  const leafOf = new Uint8Array(cueOf.length / depth)
+  const firsts = getFirsts(questions.map(question => cueTable[question] ?? 0))
+  const leafTable = new Uint8Array(cueTable.length / depth)
 
   return cues => {
-    leafOf.fill(0)
+    leafTable.fill(0)
     for (let cue = 0; cue + 1 < firsts.length; cue++) {
       const value = cues[cue] ?? 0
       const end = firsts[cue + 1] ?? 0
       for (let question = firsts[cue] ?? 0; question < end && value > (thresholds[question] ?? 0); question++) {
         const tree = trees[question] ?? 0
-        leafOf[tree] = (leafOf[tree] ?? 0) | (bits[question] ?? 0)
+        leafTable[tree] = (leafTable[tree] ?? 0) | (bits[question] ?? 0)
       }
     }
     let steps = 0
-    for (let tree = 0; tree < leafOf.length; tree++) steps += addends[(tree << depth) + (leafOf[tree] ?? 0)] ?? 0
+    for (let tree = 0; tree < leafTable.length; tree++) steps += addends[(tree << depth) + (leafTable[tree] ?? 0)] ?? 0
     return steps * scale
   }
 }

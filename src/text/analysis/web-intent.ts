@@ -10,7 +10,7 @@ export function requestsWeb(words: number, meaning: ConceptCounts, urls: readonl
   const { times } = meaning
   if ((times[web] ?? 0) > 0 && !isCodeType[type])
     if (isNear(meaning, seek, web, 8) || isNear(meaning, web, seekAfter, 5)) return true
-  if ((times[asOfToday] ?? 0) > 0 || isNear(meaning, asOf, now, 3)) return true
+  if ((times[asOfToday] ?? 0) > 0 || isNear(meaning, asTable, now, 3)) return true
   if (urls.length === 0) return false
   // Code contains many URLs that should not be fetched; a short question about one should.
   if (isNear(meaning, visit, address, 8)) return true
@@ -23,7 +23,7 @@ const getNumber = (concept: Concept) => concepts.indexOf(concept)
 const seek = getNumber('seek')
 const seekAfter = getNumber('seek_after')
 const web = getNumber('web')
-const asOf = getNumber('as_of')
+const asTable = getNumber('as_of')
 const asOfToday = getNumber('as_of_today')
 const now = getNumber('now')
 const visit = getNumber('visit')

@@ -162,7 +162,7 @@ const separatorShift = 10
 
 let traitsKept: Uint16Array | null = null
 
-/** Returns `traitOf` for every UTF-16 unit, computed on first use. */
+/** Returns `getTrait` for every UTF-16 unit, computed on first use. */
 function traitTable(): Uint16Array {
   traitsKept ??= filledTable(new Uint16Array(unitCount), unit => {
     const trait = getTrait(unit)

@@ -10,7 +10,7 @@ export type Task = 'explanation' | 'summary' | 'translation' | 'revision' | 'ide
 
 /** Returns the task of a prompt of a few lines; null = none. */
 export function detectTask(prompt: string, language: string): Task | null {
-  const verbs = verbsOf[language]
+  const verbs = verbsTable[language]
   if (verbs === undefined) return null
   const text = prompt.trim()
   const task = tasks.find(item => verbs[item].test(text)) ?? null
@@ -34,7 +34,7 @@ type Statement = {
 }
 const statements: Readonly<Record<string, Readonly<Record<Task, Statement>>>> = taskVerbs
 
-const verbsOf: Readonly<Record<string, Readonly<Record<Task, RegExp>>>> = Object.fromEntries(
+const verbsTable: Readonly<Record<string, Readonly<Record<Task, RegExp>>>> = Object.fromEntries(
   Object.entries(statements).map(([language, { translation, summary, revision, explanation, ideas }]) => [
     language,
     {

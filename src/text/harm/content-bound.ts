@@ -35,7 +35,7 @@ export function createContentBound(weights: Int8Array): ContentBound {
   const positive = (place: number) => Math.max(0, weights[place * harmHeads.length + content] ?? 0)
   const kindPositive = (hash: number, salt: number) => positive(featureSlot(2, hash, salt))
   const ofWords = filledTable(new Uint8Array(regionSlots), positive)
-  const { kindsOf, sieve } = kindTable()
+  const { kindsTable, sieve } = kindTable()
   const kinds = harmKinds.length
   const ofShare = (kind: number) => Math.max(...steps(8, share => kindPositive(kind * 16 + share + 1, salts.share)))
   const ofKind = Int32Array.from(harmKinds, (_, kind) => kindPositive(kind + 1, salts.kind) + ofShare(kind))
@@ -70,7 +70,7 @@ export function createContentBound(weights: Int8Array): ContentBound {
         sum += ofWords[featureSlot(0, word, salts.word)] ?? 0
         sum += ofWords[featureSlot(0, stems[at] ?? 0, salts.stem)] ?? 0
         if (sieve[word & (featureSieveSize - 1)] === 1) {
-          const own = kindsOf.get(word)
+          const own = kindsTable.get(word)
           if (own !== undefined) {
             sum += ofKinds(own, undefined)
             for (let last = met - 1; last >= 0 && at - (metAt[last] ?? 0) <= nearWords; last--)

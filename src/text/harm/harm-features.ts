@@ -125,7 +125,7 @@ const kindSpread = 0x9e3779b1
  * unpredictable branches.
  */
 export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * harmHeads.length)): HarmFeatureReader {
-  const { kindsOf, sieve } = kindTable()
+  const { kindsTable, sieve } = kindTable()
   const slots = new Uint32Array(harmSlots + 1)
   const noted = new Uint16Array(mostNoted)
   const unmet = packed(weights)
@@ -239,7 +239,7 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
         for (const kind of before)
           noted[notes++] = featureSlot(1, (stem + Math.imul(kind + 1, kindSpread)) | 0, salts.kindWord)
       }
-      const own = sieve[word & (featureSieveSize - 1)] === 1 ? (kindsOf.get(word) ?? none) : none
+      const own = sieve[word & (featureSieveSize - 1)] === 1 ? (kindsTable.get(word) ?? none) : none
       if (own.length > 0) {
         if (withNeighbours && at > from)
           for (const kind of own)

@@ -48,15 +48,15 @@ export const salts = {
 
 /** Returns the kinds of each word by its hash, and a sieve that rejects most words without a kind before the lookup. */
 export function kindTable() {
-  const kindsOf = new Map<number, number[]>()
+  const kindsTable = new Map<number, number[]>()
   for (const [index, kind] of harmKinds.entries())
     for (const word of getWords(kind)) {
       const hash = getHash(word)
-      const known = kindsOf.get(hash)
-      if (known === undefined) kindsOf.set(hash, [index])
+      const known = kindsTable.get(hash)
+      if (known === undefined) kindsTable.set(hash, [index])
       else if (!known.includes(index)) known.push(index)
     }
-  return { kindsOf, sieve: getSieve(kindsOf.keys()) }
+  return { kindsTable, sieve: getSieve(kindsTable.keys()) }
 }
 
 /**

@@ -16,7 +16,7 @@ const sorts: Readonly<Record<string, string>> = {
 }
 const sortNames = Object.keys(sorts)
 const otherSort = sortNames.length
-const sortOf = Uint8Array.from(notions, name => {
+const sortTable = Uint8Array.from(notions, name => {
   const sort = sortNames.findIndex(sortName => (sorts[sortName] ?? '').split(' ').includes(name))
   return sort < 0 ? otherSort : sort
 })
@@ -80,7 +80,7 @@ export function createNotionSlots() {
           note(pairFrom + Math.min(a, b) * places + Math.max(a, b))
         }
       let sortsMet = 0
-      for (let value = 0; value < different; value++) sortsMet |= 1 << (sortOf[distinct[value] ?? 0] ?? 0)
+      for (let value = 0; value < different; value++) sortsMet |= 1 << (sortTable[distinct[value] ?? 0] ?? 0)
       for (let a = 0; a < otherSort; a++)
         if ((sortsMet & (1 << a)) !== 0)
           for (let b = a; b < otherSort; b++)

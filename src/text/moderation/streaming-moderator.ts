@@ -97,7 +97,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
   }
 
   const onRule = (pattern: number): boolean => {
-    const rule = rules.rules[rules.ruleOf[pattern] ?? -1]
+    const rule = rules.rules[rules.ruleTable[pattern] ?? -1]
     const at = scan?.mayCompleteAt() ?? read
     // Text after the match does not change its meaning.
     if (rule === undefined || isReported(getText(before, Math.max(before, at)))) return true

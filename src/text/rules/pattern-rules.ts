@@ -49,7 +49,7 @@ export type ModerationRule = {
 export type ModerationRules = {
   readonly rules: readonly ModerationRule[]
   readonly set: PatternSet
-  readonly ruleOf: Uint16Array
+  readonly ruleTable: Uint16Array
   readonly openings: PrefixPatterns<ModerationRule>
   /** Expressions of all rules with the rule of each; null = there are none. */
   readonly expressions: { readonly set: ExpressionSet; readonly owners: readonly ModerationRule[] } | null
@@ -60,7 +60,7 @@ export function compileRules(rules: readonly ModerationRule[]): ModerationRules 
   return {
     rules,
     set: compilePatterns(rules.flatMap(rule => rule.patterns)),
-    ruleOf: Uint16Array.from(rules.flatMap((rule, index) => rule.patterns.map(() => index))),
+    ruleTable: Uint16Array.from(rules.flatMap((rule, index) => rule.patterns.map(() => index))),
     openings: compileOpenings(
       rules.flatMap(rule =>
         rule.openings === undefined ? [] : [{ of: rule, patterns: rule.openings, unless: rule.unless ?? [] }],
@@ -82,7 +82,7 @@ export function findBlockingRule(compiled: ModerationRules, text: string): Moder
   let broken = compiled.openings.of(text) ?? lineBroken(compiled, text)
   if (broken !== null) return broken
   scan(compiled.set, text, pattern => {
-    broken = compiled.rules[compiled.ruleOf[pattern] ?? -1] ?? null
+    broken = compiled.rules[compiled.ruleTable[pattern] ?? -1] ?? null
     return broken === null
   })
   return broken ?? findMatchingRule(compiled, text)

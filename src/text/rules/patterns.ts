@@ -63,12 +63,12 @@ export function compilePatterns(sources: readonly string[], place: 'anywhere' | 
     known.set(part, choices)
     return choices
   }
-  const stepsOf = new Map<number, Step[]>()
+  const stepsTable = new Map<number, Step[]>()
   /** Patterns with a common prefix share its states, so that one word advances all of them at once. */
   const shared = new Map<string, number>()
   const step = (hash: number, item: Step) => {
-    const steps = stepsOf.get(hash)
-    if (steps === undefined) stepsOf.set(hash, [item])
+    const steps = stepsTable.get(hash)
+    if (steps === undefined) stepsTable.set(hash, [item])
     else steps.push(item)
   }
   for (const [pattern, source] of sources.entries()) {
@@ -104,8 +104,8 @@ export function compilePatterns(sources: readonly string[], place: 'anywhere' | 
     }
     completes[last] = pattern
   }
-  if (stepsOf.size > mostWords) throw new TypeError(`the patterns have more than ${mostWords} different words`)
-  const steps = [...stepsOf.values()].flatMap(list => list.sort((item, other) => other.to - item.to))
+  if (stepsTable.size > mostWords) throw new TypeError(`the patterns have more than ${mostWords} different words`)
+  const steps = [...stepsTable.values()].flatMap(list => list.sort((item, other) => other.to - item.to))
   const reachFrom = new Uint8Array(completes.length)
   const lastReach = new Uint8Array(completes.length)
   for (const { from, reach, to } of steps) {
@@ -115,7 +115,7 @@ export function compilePatterns(sources: readonly string[], place: 'anywhere' | 
   }
   return {
     count: sources.length,
-    ...wordTable(stepsOf),
+    ...wordTable(stepsTable),
     steps: {
       from: Int32Array.from(steps, ({ from }) => from),
       reach: Uint8Array.from(steps, ({ reach }) => reach),
@@ -165,14 +165,14 @@ function findProblem(source: string, getChoices: (part: string) => Place['choice
 /** `reach` is a byte. */
 const mostBetween = 254
 
-function wordTable(stepsOf: ReadonlyMap<number, readonly Step[]>): Pick<PatternSet, 'sieve' | 'words'> {
+function wordTable(stepsTable: ReadonlyMap<number, readonly Step[]>): Pick<PatternSet, 'sieve' | 'words'> {
   const sieve = new Uint16Array(sieveSize)
   const words = {
-    hash: new Int32Array(stepsOf.size + 1),
-    next: new Uint16Array(stepsOf.size + 1),
-    from: new Uint32Array(stepsOf.size + 2),
+    hash: new Int32Array(stepsTable.size + 1),
+    next: new Uint16Array(stepsTable.size + 1),
+    from: new Uint32Array(stepsTable.size + 2),
   }
-  for (const [index, [hash, list]] of [...stepsOf].entries()) {
+  for (const [index, [hash, list]] of [...stepsTable].entries()) {
     const word = index + 1
     words.hash[word] = hash
     words.next[word] = sieve[hash & (sieveSize - 1)] ?? 0

@@ -14,7 +14,7 @@ export function stripeCards(stripe: Stripe, publicUrl: string): Cards {
   return {
     customer: (accountId, email, known) =>
       known === null
-        ? send(async () => {
+        ? callStripe(async () => {
             const metadata = { account_id: accountId }
             // Includes the email: Stripe rejects the same key with other parameters for one day.
             const idempotencyKey = `customer:${accountId}:${getDigest(email)}`
@@ -23,7 +23,7 @@ export function stripeCards(stripe: Stripe, publicUrl: string): Cards {
           })
         : Promise.resolve(known),
     openSetup: (accountId, customerId) =>
-      send(async () => {
+      callStripe(async () => {
         const session = await stripe.checkout.sessions.create({
           mode: 'setup',
           customer: customerId,
@@ -37,19 +37,19 @@ export function stripeCards(stripe: Stripe, publicUrl: string): Cards {
         })
         return getPage(session.url)
       }),
-    readSetup: sessionId => send(() => readSetup(stripe, sessionId)),
+    readSetup: sessionId => callStripe(() => readSetup(stripe, sessionId)),
     setDefault: (customerId, methodId) =>
-      send(async () => {
+      callStripe(async () => {
         await stripe.customers.update(customerId, { invoice_settings: { default_payment_method: methodId } })
       }),
     remove: methodId =>
-      send(async () => {
+      callStripe(async () => {
         // One that Stripe no longer has is removed.
         const method = await stripe.paymentMethods.retrieve(methodId).catch(orMissing)
         if (method !== null && method.customer !== null) await stripe.paymentMethods.detach(methodId).catch(orMissing)
       }),
     invoicePage: processorId =>
-      send(async () => {
+      callStripe(async () => {
         const { status, hosted_invoice_url: url } = await stripe.invoices.retrieve(processorId)
         return status === 'open' && url != null ? getPage(url) : null
       }),
@@ -107,7 +107,7 @@ export function orMissing(cause: unknown): null {
 }
 
 /** Runs calls to Stripe and turns its errors into ours. Stripe's own text is dropped: it may repeat what it was sent. */
-export async function send<T>(work: () => Promise<T>): Promise<T> {
+export async function callStripe<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (cause) {

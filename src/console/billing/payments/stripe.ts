@@ -11,7 +11,7 @@ import Stripe from 'stripe'
 import { currency, type InvoiceStatus, type ProcessorInvoice } from '../../../core/billing/billing.ts'
 import { GatewayError } from '../../../core/validation/errors.ts'
 import type { EventObject, Order, Payments, PaymentWebhookEvent, PaymentWebhooks } from '../payment-processor.ts'
-import { findId, orMissing, readSetup, send, stripeCards } from './stripe-cards.ts'
+import { callStripe, findId, orMissing, readSetup, stripeCards } from './stripe-cards.ts'
 
 type StripeSettings = {
   readonly secretKey: string
@@ -36,7 +36,7 @@ export function stripePayments(
   return {
     kind: 'stripe',
     cards: stripeCards(stripe, settings.publicUrl),
-    collect: (order, onBegun) => send(() => collect(stripe, order, onBegun)),
+    collect: (order, onBegun) => callStripe(() => collect(stripe, order, onBegun)),
     webhooks: getWebhooks(stripe, settings, deps.now),
   }
 }
@@ -188,7 +188,7 @@ function getWebhooks(stripe: Stripe, { webhookSecrets }: StripeSettings, now: ()
       const { id, type, created, data } = event
       return { id, type, objectId: data.object.id ?? null, occurredAt: created * 1000 }
     },
-    look: event => send(() => fetchEventObject(stripe, event)),
+    look: event => callStripe(() => fetchEventObject(stripe, event)),
   }
 }
 
