@@ -73,7 +73,7 @@ beforeAll(async () => {
     join(folder, 'config.json'),
     JSON.stringify({
       enhancement: { model: 'openai/gpt-6-luna' },
-      moderation: { secrets: 'warn', moderation: { url: `${others.url}/v1/moderations`, timeout_ms: 500 } },
+      safety: { secrets: 'warn', moderation: { url: `${others.url}/v1/moderations`, timeout_ms: 500 } },
     }),
   )
   gateway = await startGateway(

@@ -173,7 +173,7 @@ function getReport(deps: Window, request: ChatRequest) {
     needs_current_score: round(analysis.needsCurrentScore),
     urls: analysis.urls,
     language: analysis.language,
-    moderation,
+    safety: moderation,
     // The last user text as a model would receive it with `enhance_prompt`.
     enhanced_prompt: enhancedPrompt,
     changed,

@@ -54,7 +54,7 @@ export type Figures = Pick<RoutingFigures, 'quality' | 'tokensPerSecond' | 'firs
   /** Number of recent attempts behind these figures; older ones count less. */
   readonly tries: number
 }
-export type getFigures = (model: Model) => Figures
+export type FigureLookup = (model: Model) => Figures
 
 export type Scored = {
   readonly model: Model
@@ -79,7 +79,7 @@ export function withoutFailures({ quality, tokensPerSecond, firstTokenMs }: Rout
 /** Cached, since every request uses it for every model. */
 const published = new WeakMap<Model, Figures>()
 
-export const publishedFigures: getFigures = model => {
+export const publishedFigures: FigureLookup = model => {
   const known = published.get(model)
   if (known !== undefined) return known
   const figures = withoutFailures(model.figures)
@@ -91,7 +91,7 @@ export const publishedFigures: getFigures = model => {
 export function score(
   models: readonly Model[],
   choice: ScoringMode,
-  toFigures: getFigures = publishedFigures,
+  toFigures: FigureLookup = publishedFigures,
 ): Scored[] {
   const weights = getWeights(choice)
   const scored: Scored[] = []

@@ -86,7 +86,7 @@ export async function planDryRun(
   const candidates = explainOrder(deps, plan).map(({ candidate, place, health, healthDetail, reasons }) => {
     const { model } = candidate
     const figures =
-      candidate.figures ?? deps.health.getFigures?.(healthKey(candidate), model.figures) ?? publishedFigures(model)
+      candidate.figures ?? deps.health.findFigures?.(healthKey(candidate), model.figures) ?? publishedFigures(model)
     const outputTokens = expectedOutput(model, analysis, request.maxOutputTokens, known).tokens * request.choices
     const inputTokens =
       likelyInputTokens(enhancement?.request ?? request, model.provider) + usualWebTokens(plan.web, model)

@@ -82,9 +82,9 @@ function plain(text: string): string {
   )
 }
 
-type toExample = (text: string, isCurrent: boolean, weight: number) => Example
+type ExampleMaker = (text: string, isCurrent: boolean, weight: number) => Example
 
-function createReader(): toExample {
+function createReader(): ExampleMaker {
   const read = createFeatureReader()
   const mean = createConceptReader(read)
   const slots = createFreshnessSlots(bits)
@@ -101,7 +101,7 @@ function createReader(): toExample {
 }
 
 /** Returns all labeled rows. Weights: an unnecessary search costs money, and trivia does not change. */
-async function readAll(getExample: toExample): Promise<readonly Row[]> {
+async function readAll(getExample: ExampleMaker): Promise<readonly Row[]> {
   const rows: Row[] = []
   const add = (set: Row['set'], kind: string, key: string, text: string, isCurrent: boolean, weight: number) =>
     rows.push({ set, kind, key, text, isCurrent, example: getExample(text, isCurrent, weight) })

@@ -61,7 +61,7 @@ function start(moderation: object): Promise<Gateway> {
   const model = { id: 'm1', context_window: 32_000, max_output_tokens: 1_000, pricing }
   writeFileSync(
     config,
-    JSON.stringify({ providers: [{ id: 'ours', base_url: provider.url, models: [model] }], moderation }),
+    JSON.stringify({ providers: [{ id: 'ours', base_url: provider.url, models: [model] }], safety: moderation }),
   )
   return startGateway({ GATEWAY_CONFIG: config, LOG_LEVEL: 'error' })
 }

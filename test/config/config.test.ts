@@ -168,7 +168,7 @@ describe('invalid configuration value', () => {
       'GATEWAY_CONFIG: enhancement.model: no configured provider has a model of that name',
     ],
     [
-      { GATEWAY_CONFIG: file('judge.json', { moderation: { moderation: { model: 'nobody' } } }) },
+      { GATEWAY_CONFIG: file('judge.json', { safety: { moderation: { model: 'nobody' } } }) },
       'GATEWAY_CONFIG: safety.moderation.model: no configured provider has a model of that name',
     ],
     [
@@ -264,7 +264,7 @@ describe('invalid configuration value', () => {
         { provider: 'mistral', id: 'x' },
       ],
       plans: { usage: { daily_cost_usd: -1 }, gold: {} },
-      moderation: {
+      safety: {
         secrets: 'maybe',
         moderation: { url: 'http://example.com/v1', model: 'judge' },
         allow: ['not a host!', 'partner.example', '*.пример.example'],

@@ -190,7 +190,7 @@ describe('estimateInputTokens', () => {
   test.each([
     ['English', readFileSync(join(import.meta.dir, '../../LICENSE'), 'utf8')],
     ['English prose', cheap.repeat(20)],
-    ['code', readFileSync(join(import.meta.dir, '../../src/request/call.ts'), 'utf8')],
+    ['code', readFileSync(join(import.meta.dir, '../../src/request/answer.ts'), 'utf8')],
     ['JSON', readFileSync(join(import.meta.dir, '../../package.json'), 'utf8')],
     ['Chinese', '请解释一下为什么冬天白天短而夏天白天长，并举一个日常生活中的例子来说明这个道理。'.repeat(20)],
     ['Russian', 'Объясните, пожалуйста, почему зимой птицы не мёрзнут на проводах. '.repeat(20)],

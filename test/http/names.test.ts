@@ -104,7 +104,7 @@ describe('response that is lost after the model answered', () => {
       Object.assign(budget, { findWarning })
       throw new TypeError('header')
     }
-    Object.assign(budget, { getWarning: failing })
+    Object.assign(budget, { findWarning: failing })
     const before = upstream.ledger().length
     const [path, body] = request(`uni/${ids[0]}`)
     const answer = await gateway.post(path, body)

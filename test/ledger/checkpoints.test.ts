@@ -35,14 +35,14 @@ test('checkpoints: return the last checkpoint of each open request once after a 
     const record = ${JSON.stringify(record('', 0))}
     const limits = { requestsPerMinute: 9, concurrentRequests: 9, dailyTokens: 1e6, dailyCostMicrocents: 1e9 }
     const open = async id => (await meter.admit({ requestId: id, accountId: 'acc_1', limits, inputTokens: 1, outputTokens: 99,
-      choices: 1, fairShare: false, inputPrice: 0, outputPrice: 1e8, extraMicrocents: 0 })).seat
-    const note = (seat, tokens) => meter.checkpoint(seat, () => ({ tokens, microcents: tokens * 100,
-      record: { ...record, request_id: seat.requestId, output_tokens: tokens, at_ms: Date.now() } }))
+      choices: 1, fairShare: false, inputPrice: 0, outputPrice: 1e8, extraMicrocents: 0 })).reservation
+    const note = (reservation, tokens) => meter.checkpoint(reservation, () => ({ tokens, microcents: tokens * 100,
+      record: { ...record, request_id: reservation.requestId, output_tokens: tokens, at_ms: Date.now() } }))
     const [a, b, c] = await Promise.all(['a', 'b', 'c'].map(open))
     note(a, 5); note(b, 6)
     meter.flush()
     note(a, 7); note(c, 8)
-    await meter.settle({ seat: b, tokens: 1, microcents: 1, record: { ...record, request_id: 'b' } })
+    await meter.settle({ reservation: b, tokens: 1, microcents: 1, record: { ...record, request_id: 'b' } })
     const path = ${JSON.stringify(join(folder.path, 'open-requests'))}
     while (!(await Bun.file(path).text()).includes('"request_id":"c"')) await Bun.sleep(10)
     note(a, 9)

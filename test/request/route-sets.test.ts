@@ -26,7 +26,7 @@ const deps: RouteDeps = {
   health: {
     mayTry: () => true,
     getState: () => 'healthy',
-    getFigures: (_, published) => withoutFailures(published),
+    findFigures: (_, published) => withoutFailures(published),
   },
   meter: { quotaStatus: () => null },
   clock: { now: () => Date.parse('2026-11-20T12:00:00Z') },

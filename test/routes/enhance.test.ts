@@ -363,7 +363,7 @@ describe('rewrite by a model', () => {
     const path = join(folder, 'config.json')
     await Bun.write(
       path,
-      JSON.stringify({ enhancement: { model: `openai/${rewriting}` }, moderation: { secrets: 'mask' } }),
+      JSON.stringify({ enhancement: { model: `openai/${rewriting}` }, safety: { secrets: 'mask' } }),
     )
     await open({ GATEWAY_CONFIG: path })
   })

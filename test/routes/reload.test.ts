@@ -91,7 +91,7 @@ describe('reload', () => {
       ...base(),
       plans: { evaluation: { requests_per_minute: before + 7 } },
       routing: { strong_share: 0.1, middle_share: 0.2 },
-      moderation: { rules: [{ id: 'own', category: 'other', patterns: ['unusual marker text'] }] },
+      safety: { rules: [{ id: 'own', category: 'other', patterns: ['unusual marker text'] }] },
     })
     expect(result).toEqual({ problems: [], restart: [] })
     expect(await getLimit()).toBe(before + 7)

@@ -67,7 +67,7 @@ beforeAll(async () => {
           ],
         },
       ],
-      moderation: {
+      safety: {
         rules: [
           { id: 'titan', category: 'internal', patterns: ['project titan'] },
           { id: 'number', category: 'internal', expressions: ['zx-\\d{4}'] },

@@ -308,7 +308,7 @@ describe('official OpenAI client', () => {
       [{ type: 'integer', minimum: -9, maximum: -3 }, -6],
       [{ type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 1 }, 0.5],
       [{ type: 'number', exclusiveMinimum: 1 }, 2],
-      [{ type: 'integer', minimum: 5, multipleTable: 7 }, 7],
+      [{ type: 'integer', minimum: 5, multipleOf: 7 }, 7],
       [{ type: 'array', items: text, minItems: 2 }, ['simulated value', 'simulated value']],
       [{ properties: { a: text, b: text }, required: ['b'] }, { b: 'simulated b' }],
       [

@@ -12,7 +12,7 @@ import { insertSorted } from '../../models/insert-sorted.ts'
 import {
   alternateProviders,
   byScore,
-  type getFigures,
+  type FigureLookup,
   getWeights,
   placed,
   preferCheaper,
@@ -223,7 +223,7 @@ function withRestingLast(well: readonly Scored[], resting: readonly Scored[], co
 function cheapestModels(
   deps: RankDeps,
   request: RouteRequest,
-  { entries, getFigures }: { readonly entries: readonly Scored[]; readonly getFigures: getFigures },
+  { entries, getFigures }: { readonly entries: readonly Scored[]; readonly getFigures: FigureLookup },
   count: number,
 ): readonly Scored[] {
   const { health } = deps

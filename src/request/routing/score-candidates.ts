@@ -20,8 +20,8 @@ import { getLevel, type LevelShares } from '../../models/capability-levels.ts'
 import {
   costScore,
   describeScore,
+  type FigureLookup,
   type Figures,
-  type getFigures,
   publishedFigures,
   type Scored,
   type ScoringMode,
@@ -40,13 +40,13 @@ export type ScoreDeps = {
      * Returns the catalog figures of a model, blended with measured ones; null = nothing was measured. Absent =
      * measurement is off.
      */
-    getFigures?(key: string, published: RoutingFigures): Figures | null
+    findFigures?(key: string, published: RoutingFigures): Figures | null
   }
 }
 
 export type ScoredModels = {
   readonly mode: ScoringMode
-  readonly getFigures: getFigures
+  readonly getFigures: FigureLookup
   /** Best first: models that allow the requested output length. */
   readonly long: readonly Scored[]
   /** Best first: models with a lower output limit. They go behind all others. */
@@ -76,9 +76,9 @@ export function scoreFallbacks(named: Model, models: readonly Model[], terms: Pr
 }
 
 /** Measured figures, looked up once for each model of a request. */
-function figuresBy({ health }: ScoreDeps): getFigures {
-  if (health.getFigures === undefined) return publishedFigures
-  return model => health.getFigures?.(firstHealthKey(model), model.figures) ?? publishedFigures(model)
+function figuresBy({ health }: ScoreDeps): FigureLookup {
+  if (health.findFigures === undefined) return publishedFigures
+  return model => health.findFigures?.(firstHealthKey(model), model.figures) ?? publishedFigures(model)
 }
 
 /**
@@ -186,7 +186,7 @@ export function likelyModel(
 /** Data behind the scores of a ranking. */
 export type ScoreContext = {
   readonly mode: ScoringMode
-  readonly getFigures: getFigures
+  readonly getFigures: FigureLookup
   readonly learned: LearnedBiasLookup | null
   /** Cache affinity that put the first model there; null = none. */
   readonly keptFor: CacheAffinity | null

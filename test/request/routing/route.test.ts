@@ -94,7 +94,7 @@ function world(given: World = {}): RouteDeps {
       mayTry: key => !given.cooling?.includes(key),
       getState: key =>
         given.unhealthy?.includes(key) ? 'unhealthy' : given.degraded?.includes(key) ? 'degraded' : 'healthy',
-      getFigures: (key, published) => ({ ...withoutFailures(published), ...given.figures?.get(key) }),
+      findFigures: (key, published) => ({ ...withoutFailures(published), ...given.figures?.get(key) }),
     },
     meter: {
       quotaStatus: () =>
