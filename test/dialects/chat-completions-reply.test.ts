@@ -290,95 +290,58 @@ describe('wire bytes', () => {
     fold.add({ type: 'reasoning', choice: 1, text: 'hm' })
     fold.add({ type: 'refusal', choice: 2, text: 'no' })
     fold.add({ type: 'logprobs', choice: 1, tokens: [token('Hi')] })
-    expect(completionBody(fold.result(), receipt, opening, plain)).toMatchInlineSnapshot(`
-      {
-        "choices": [
-          {
-            "finish_reason": "tool_calls",
-            "index": 0,
-            "logprobs": null,
-            "message": {
-              "annotations": [],
-              "content": null,
-              "refusal": null,
-              "role": "assistant",
-              "tool_calls": [
-                {
-                  "extra_content": {
-                    "google": {
-                      "thought_signature": "sig",
-                    },
-                  },
-                  "function": {
-                    "arguments": "{}",
-                    "name": "one",
-                  },
-                  "id": "call_0_0",
-                  "type": "function",
-                },
-              ],
-            },
+    expect(completionBody(fold.result(), receipt, opening, plain)).toStrictEqual({
+      id: 'req_1',
+      choices: [
+        {
+          index: 0,
+          finish_reason: 'tool_calls',
+          logprobs: null,
+          message: {
+            role: 'assistant',
+            annotations: [],
+            content: null,
+            refusal: null,
+            tool_calls: [
+              {
+                type: 'function',
+                id: 'call_0_0',
+                extra_content: { google: { thought_signature: 'sig' } },
+                function: { name: 'one', arguments: '{}' },
+              },
+            ],
           },
-          {
-            "finish_reason": "stop",
-            "index": 1,
-            "logprobs": {
-              "content": [
-                {
-                  "bytes": [
-                    72,
-                    105,
-                  ],
-                  "logprob": -0.5,
-                  "token": "Hi",
-                  "top_logprobs": [],
-                },
-              ],
-              "refusal": null,
-            },
-            "message": {
-              "annotations": [],
-              "content": "Hi",
-              "reasoning_content": "hm",
-              "refusal": null,
-              "role": "assistant",
-            },
-          },
-          {
-            "finish_reason": "stop",
-            "index": 2,
-            "logprobs": null,
-            "message": {
-              "annotations": [],
-              "content": null,
-              "refusal": "no",
-              "role": "assistant",
-            },
-          },
-        ],
-        "created": 1700000000,
-        "id": "req_1",
-        "model": "openai/gpt-5.5",
-        "object": "chat.completion",
-        "usage": {
-          "completion_tokens": 7,
-          "completion_tokens_details": {
-            "accepted_prediction_tokens": 0,
-            "audio_tokens": 0,
-            "reasoning_tokens": 3,
-            "rejected_prediction_tokens": 0,
-          },
-          "cost_usd": 0.00012345,
-          "prompt_tokens": 11,
-          "prompt_tokens_details": {
-            "audio_tokens": 0,
-            "cache_write_tokens": 2,
-            "cached_tokens": 4,
-          },
-          "total_tokens": 18,
         },
-      }
-    `)
+        {
+          index: 1,
+          finish_reason: 'stop',
+          logprobs: { content: [{ bytes: [72, 105], logprob: -0.5, token: 'Hi', top_logprobs: [] }], refusal: null },
+          message: { role: 'assistant', annotations: [], content: 'Hi', reasoning_content: 'hm', refusal: null },
+        },
+        {
+          index: 2,
+          finish_reason: 'stop',
+          logprobs: null,
+          message: { role: 'assistant', annotations: [], content: null, refusal: 'no' },
+        },
+      ],
+      created: 1700000000,
+      model: 'openai/gpt-5.5',
+      object: 'chat.completion',
+      usage: {
+        completion_tokens: 7,
+        completion_tokens_details: {
+          accepted_prediction_tokens: 0,
+          audio_tokens: 0,
+          reasoning_tokens: 3,
+          rejected_prediction_tokens: 0,
+        },
+        cost_usd: 0.00012345,
+        prompt_tokens: 11,
+        prompt_tokens_details: { audio_tokens: 0, cache_write_tokens: 2, cached_tokens: 4 },
+        total_tokens: 18,
+      },
+    })
   })
 
   test('match for a JSON response with a deprecated function call', () => {

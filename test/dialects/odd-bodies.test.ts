@@ -9,22 +9,16 @@ import { readCompatible } from '../../src/dialects/chat-completions/request.ts'
 import { readMessages } from '../../src/dialects/messages/request.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import { readResponses } from '../../src/dialects/responses/request.ts'
-import { catalog } from '../../src/models/catalog.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { openaiResponses } from '../../src/providers/openai-responses.ts'
 import type { Provider } from '../../src/providers/provider.ts'
+import { modelNamed } from '../harness/model.ts'
 
 const seal = createReasoningSeal('a secret of the tests', null)
 const headers = new Headers()
 const access = { baseUrl: 'https://a.test/v1', apiKey: 'k' }
-
-function modelNamed(id: string): Model {
-  const model = catalog.find(item => item.id === id)
-  if (model === undefined) throw new Error(`${id} is in the catalog`)
-  return model
-}
 
 const upstreams: readonly (readonly [string, Provider, Model])[] = [
   ['OpenAI', openai({ official: true }), modelNamed('gpt-4.1')],

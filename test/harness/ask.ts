@@ -6,3 +6,39 @@ export function askWith(fields: Partial<ChatRequest> = {}): ChatRequest {
   const messages = [{ role: 'user', content: [{ type: 'text', text: 'Hello' }], name: null }] as const
   return chatRequestWithDefaults(messages, { fallback: 'any', bodyCharacters: 100, ...fields })
 }
+
+/** The fields of a request that sets only its prompt, as the API documents them. */
+export const documentedDefaults = {
+  bodyCharacters: 100,
+  choices: 1,
+  endUser: null,
+  enhance: false,
+  extras: {},
+  fallback: 'any',
+  fallbackMaxCostFactor: 3,
+  frequencyPenalty: null,
+  hedge: null,
+  logitBias: null,
+  logprobs: false,
+  maxOutputTokens: null,
+  metadata: null,
+  model: null,
+  parallelToolCalls: null,
+  presencePenalty: null,
+  reasoningEffort: null,
+  responseFormat: { type: 'text' },
+  seed: null,
+  session: null,
+  source: null,
+  stop: [],
+  strategy: null,
+  stream: null,
+  tags: null,
+  temperature: null,
+  testMode: false,
+  toolChoice: null,
+  tools: [],
+  topLogprobs: null,
+  topP: null,
+  web: 'auto',
+} as const

@@ -1,4 +1,5 @@
 import type { Model } from '../../src/core/models/models.ts'
+import { catalog } from '../../src/models/catalog.ts'
 
 /** Returns a model with all capabilities and the given `fields`. */
 export function modelWith(fields: Pick<Model, 'id' | 'provider' | 'parameters'> & Partial<Model>): Model {
@@ -30,4 +31,11 @@ export function modelWith(fields: Pick<Model, 'id' | 'provider' | 'parameters'> 
     figures: { quality: 0.5, tokensPerSecond: 50, firstTokenMs: 500, estimated: true },
     ...fields,
   }
+}
+
+/** Returns a model of the published catalog; throws without one. */
+export function modelNamed(id: string): Model {
+  const model = catalog.find(item => item.id === id)
+  if (model === undefined) throw new Error(`${id} is in the catalog`)
+  return model
 }

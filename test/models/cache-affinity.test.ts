@@ -1,15 +1,10 @@
 import { expect, test } from 'bun:test'
 import { fullName, type Model } from '../../src/core/models/models.ts'
 import { shouldKeepModel } from '../../src/models/cache-affinity.ts'
-import { catalog } from '../../src/models/catalog.ts'
+import { modelNamed } from '../harness/model.ts'
 
-function named(id: string): Model {
-  const model = catalog.find(item => item.id === id)
-  if (model === undefined) throw new Error(`${id} is not in the catalogue`)
-  return model
-}
-const sol = named('gpt-6.1-sol')
-const argon = named('gemini-4-argon')
+const sol = modelNamed('gpt-6.1-sol')
+const argon = modelNamed('gemini-4-argon')
 const request = { inputTokens: 20_000, outputTokens: 500, costWeight: 0.3, terms: { at: 0, tier: null } }
 const tie = (model: Model, tokens = 19_000) => ({ model: fullName(model), tokens })
 
@@ -28,6 +23,6 @@ test('shouldKeepModel: switches when the other is clearly better, little is cach
   const leader = { model: argon, score: 0.64 }
   expect(shouldKeepModel({ model: sol, score: 0.4 }, leader, tie(sol), request)).toBe(false)
   expect(shouldKeepModel({ model: sol, score: 0.63 }, leader, tie(sol, 1_024), request)).toBe(false)
-  const luna = { model: named('gpt-6-luna'), score: 0.64 }
+  const luna = { model: modelNamed('gpt-6-luna'), score: 0.64 }
   expect(shouldKeepModel({ model: sol, score: 0.63 }, luna, tie(sol), request)).toBe(false)
 })

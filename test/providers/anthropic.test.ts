@@ -110,27 +110,15 @@ describe('Anthropic request', () => {
   })
 
   test('contains only model, cap, stream and messages for a bare prompt', () => {
-    expect(sent({})).toMatchInlineSnapshot(`
-      {
-        "body": {
-          "max_tokens": 4096,
-          "messages": [
-            {
-              "content": [
-                {
-                  "text": "Hi",
-                  "type": "text",
-                },
-              ],
-              "role": "user",
-            },
-          ],
-          "model": "claude-test-1",
-          "stream": false,
-        },
-        "dropped": [],
-      }
-    `)
+    expect(sent({})).toStrictEqual({
+      body: {
+        max_tokens: 4096,
+        messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }],
+        model: 'claude-test-1',
+        stream: false,
+      },
+      dropped: [],
+    })
   })
 
   test('contains every parameter that the API supports and reports the others as dropped', () => {
@@ -157,94 +145,41 @@ describe('Anthropic request', () => {
         parallelToolCalls: false,
         endUser: 'u-17',
       }),
-    ).toMatchInlineSnapshot(`
-      {
-        "body": {
-          "max_tokens": 4096,
-          "messages": [
-            {
-              "content": [
-                {
-                  "text": "Weather?",
-                  "type": "text",
-                },
-              ],
-              "role": "user",
-            },
-            {
-              "content": [
-                {
-                  "id": "c1",
-                  "input": {
-                    "city": "Oslo",
-                  },
-                  "name": "weather",
-                  "type": "tool_use",
-                },
-              ],
-              "role": "assistant",
-            },
-            {
-              "content": [
-                {
-                  "content": "Rain",
-                  "tool_use_id": "c1",
-                  "type": "tool_result",
-                },
-              ],
-              "role": "user",
-            },
-          ],
-          "metadata": {
-            "user_id": "u-17",
-          },
-          "model": "claude-test-1",
-          "stop_sequences": [
-            "END",
-          ],
-          "stream": false,
-          "system": [
-            {
-              "text": "Be brief.",
-              "type": "text",
-            },
-          ],
-          "temperature": 1,
-          "tool_choice": {
-            "disable_parallel_tool_use": true,
-            "type": "any",
-          },
-          "tools": [
-            {
-              "description": "Looks outside.",
-              "input_schema": {
-                "properties": {
-                  "city": {
-                    "type": "string",
-                  },
-                },
-                "required": [
-                  "city",
-                ],
-                "type": "object",
-              },
-              "name": "weather",
-            },
-          ],
-        },
-        "dropped": [
-          "n",
-          "seed",
-          "logprobs",
-          "top_logprobs",
-          "logit_bias",
-          "presence_penalty",
-          "frequency_penalty",
-          "top_p",
-          "stop",
+    ).toStrictEqual({
+      body: {
+        max_tokens: 4096,
+        messages: [
+          { role: 'user', content: [{ type: 'text', text: 'Weather?' }] },
+          { role: 'assistant', content: [{ type: 'tool_use', id: 'c1', name: 'weather', input: { city: 'Oslo' } }] },
+          { role: 'user', content: [{ type: 'tool_result', content: 'Rain', tool_use_id: 'c1' }] },
         ],
-      }
-    `)
+        metadata: { user_id: 'u-17' },
+        model: 'claude-test-1',
+        stop_sequences: ['END'],
+        stream: false,
+        system: [{ type: 'text', text: 'Be brief.' }],
+        temperature: 1,
+        tool_choice: { type: 'any', disable_parallel_tool_use: true },
+        tools: [
+          {
+            name: 'weather',
+            description: 'Looks outside.',
+            input_schema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+          },
+        ],
+      },
+      dropped: [
+        'n',
+        'seed',
+        'logprobs',
+        'top_logprobs',
+        'logit_bias',
+        'presence_penalty',
+        'frequency_penalty',
+        'top_p',
+        'stop',
+      ],
+    })
   })
 
   test('omits an end-user ID that looks like an email address', () => {
@@ -589,66 +524,32 @@ describe('Anthropic JSON output', () => {
           properties: { enum: ['', 'a'], pattern: '^a?$' },
         },
       }),
-    ).toMatchInlineSnapshot(`
-      {
-        "schema": {
-          "$defs": {
-            "Point": {
-              "additionalProperties": false,
-              "properties": {
-                "x": {
-                  "description": "{"minimum":0}",
-                  "type": "number",
-                },
-              },
-              "type": "object",
-            },
+    ).toStrictEqual({
+      type: 'json_schema',
+      schema: {
+        type: 'object',
+        description: 'Root.\n{"minProperties":1}',
+        $defs: {
+          Point: {
+            type: 'object',
+            additionalProperties: false,
+            properties: { x: { type: 'number', description: '{"minimum":0}' } },
           },
-          "additionalProperties": false,
-          "description": 
-      "Root.
-      {"minProperties":1}"
-      ,
-          "properties": {
-            "kind": {
-              "anyOf": [
-                {
-                  "const": 1,
-                },
-                {
-                  "format": "date",
-                  "type": [
-                    "string",
-                    "null",
-                  ],
-                },
-                {
-                  "description": "{"format":"color"}",
-                  "type": "string",
-                },
-              ],
-            },
-            "points": {
-              "description": "{"maxItems":3}",
-              "items": {
-                "$ref": "#/$defs/Point",
-              },
-              "minItems": 1,
-              "type": "array",
-            },
-            "properties": {
-              "description": "{"pattern":"^a?$"}",
-              "enum": [
-                "",
-                "a",
-              ],
-            },
-          },
-          "type": "object",
         },
-        "type": "json_schema",
-      }
-    `)
+        additionalProperties: false,
+        properties: {
+          kind: {
+            anyOf: [
+              { const: 1 },
+              { type: ['string', 'null'], format: 'date' },
+              { type: 'string', description: '{"format":"color"}' },
+            ],
+          },
+          points: { type: 'array', description: '{"maxItems":3}', items: { $ref: '#/$defs/Point' }, minItems: 1 },
+          properties: { description: '{"pattern":"^a?$"}', enum: ['', 'a'] },
+        },
+      },
+    })
   })
 
   test('uses a forced tool when schema or model do not support that', () => {

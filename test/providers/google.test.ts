@@ -735,26 +735,10 @@ describe('Gemini request', () => {
   })
 
   test('contains only model and prompt for a plain prompt', () => {
-    expect(send().json).toMatchInlineSnapshot(`
-      {
-        "contents": [
-          {
-            "parts": [
-              {
-                "text": "Hello",
-              },
-            ],
-            "role": "user",
-          },
-        ],
-        "generationConfig": {
-          "maxOutputTokens": 100,
-          "thinkingConfig": {
-            "includeThoughts": true,
-          },
-        },
-      }
-    `)
+    expect<unknown>(send().json).toStrictEqual({
+      contents: [{ role: 'user', parts: [{ text: 'Hello' }] }],
+      generationConfig: { maxOutputTokens: 100, thinkingConfig: { includeThoughts: true } },
+    })
   })
 
   test('contains every supported parameter', () => {
@@ -789,89 +773,38 @@ describe('Gemini request', () => {
       toolChoice: 'auto',
     })
     expect(droppedParameters).toEqual([])
-    expect(json).toMatchInlineSnapshot(`
-      {
-        "contents": [
-          {
-            "parts": [
-              {
-                "text": "Hi",
-              },
-            ],
-            "role": "user",
-          },
-        ],
-        "generationConfig": {
-          "candidateCount": 2,
-          "frequencyPenalty": -0.1,
-          "logprobs": 5,
-          "maxOutputTokens": 100,
-          "presencePenalty": 0.1,
-          "responseJsonSchema": {
-            "properties": {
-              "a": {
-                "enum": [
-                  "x",
-                ],
-              },
-            },
-            "type": "object",
-          },
-          "responseLogprobs": true,
-          "responseMimeType": "application/json",
-          "seed": 7,
-          "stopSequences": [
-            "END",
-          ],
-          "temperature": 0.5,
-          "thinkingConfig": {
-            "includeThoughts": true,
-            "thinkingLevel": "high",
-          },
-          "topP": 0.9,
-        },
-        "systemInstruction": {
-          "parts": [
+    expect<unknown>(json).toStrictEqual({
+      contents: [{ role: 'user', parts: [{ text: 'Hi' }] }],
+      generationConfig: {
+        candidateCount: 2,
+        frequencyPenalty: -0.1,
+        logprobs: 5,
+        maxOutputTokens: 100,
+        presencePenalty: 0.1,
+        responseJsonSchema: { type: 'object', properties: { a: { enum: ['x'] } } },
+        responseLogprobs: true,
+        responseMimeType: 'application/json',
+        seed: 7,
+        stopSequences: ['END'],
+        temperature: 0.5,
+        thinkingConfig: { includeThoughts: true, thinkingLevel: 'high' },
+        topP: 0.9,
+      },
+      systemInstruction: { parts: [{ text: 'Be brief.' }, { text: 'Be kind.' }] },
+      toolConfig: { functionCallingConfig: { mode: 'AUTO' } },
+      tools: [
+        {
+          functionDeclarations: [
             {
-              "text": "Be brief.",
+              name: 'find',
+              description: 'Finds',
+              parametersJsonSchema: { type: 'object', properties: { q: { type: 'string', enum: ['a'] } } },
             },
-            {
-              "text": "Be kind.",
-            },
+            { name: 'now', description: '' },
           ],
         },
-        "toolConfig": {
-          "functionCallingConfig": {
-            "mode": "AUTO",
-          },
-        },
-        "tools": [
-          {
-            "functionDeclarations": [
-              {
-                "description": "Finds",
-                "name": "find",
-                "parametersJsonSchema": {
-                  "properties": {
-                    "q": {
-                      "enum": [
-                        "a",
-                      ],
-                      "type": "string",
-                    },
-                  },
-                  "type": "object",
-                },
-              },
-              {
-                "description": "",
-                "name": "now",
-              },
-            ],
-          },
-        ],
-      }
-    `)
+      ],
+    })
   })
 
   test('drops and reports parameters that model or API do not support', () => {
@@ -908,45 +841,13 @@ describe('Gemini request', () => {
       'top_logprobs',
       'top_p',
     ])
-    expect(send(everything, plain).json).toMatchInlineSnapshot(`
-      {
-        "contents": [
-          {
-            "parts": [
-              {
-                "text": "Hello",
-              },
-            ],
-            "role": "user",
-          },
-        ],
-        "generationConfig": {
-          "maxOutputTokens": 100,
-        },
-        "systemInstruction": {
-          "parts": [
-            {
-              "text": "Answer by calling one of the tools.",
-            },
-          ],
-        },
-        "toolConfig": {
-          "functionCallingConfig": {
-            "mode": "AUTO",
-          },
-        },
-        "tools": [
-          {
-            "functionDeclarations": [
-              {
-                "description": "",
-                "name": "a",
-              },
-            ],
-          },
-        ],
-      }
-    `)
+    expect<unknown>(send(everything, plain).json).toStrictEqual({
+      contents: [{ role: 'user', parts: [{ text: 'Hello' }] }],
+      generationConfig: { maxOutputTokens: 100 },
+      systemInstruction: { parts: [{ text: 'Answer by calling one of the tools.' }] },
+      toolConfig: { functionCallingConfig: { mode: 'AUTO' } },
+      tools: [{ functionDeclarations: [{ name: 'a', description: '' }] }],
+    })
     expect(send({ stop: ['1', '2', '3', '4', '5', '6'] }).droppedParameters).toEqual(['stop'])
     expect(send({ parallelToolCalls: true, reasoningEffort: 'none', stop: [''] }).droppedParameters).toEqual([])
   })
@@ -1006,124 +907,42 @@ describe('Gemini request', () => {
         user('on'),
       ],
     })
-    expect(json.contents).toMatchInlineSnapshot(`
-      [
-        {
-          "parts": [
-            {
-              "text": "Begin.",
-            },
-          ],
-          "role": "user",
-        },
-        {
-          "parts": [
-            {
-              "text": "On it.",
-            },
-            {
-              "functionCall": {
-                "args": {
-                  "q": 1,
-                },
-                "id": "1",
-                "name": "find",
-              },
-              "thoughtSignature": "c2ln",
-            },
-            {
-              "functionCall": {
-                "args": {},
-                "id": "2",
-                "name": "list",
-              },
-            },
-            {
-              "functionCall": {
-                "args": {},
-                "id": "3",
-                "name": "find",
-              },
-            },
-          ],
-          "role": "model",
-        },
-        {
-          "parts": [
-            {
-              "functionResponse": {
-                "id": "1",
-                "name": "find",
-                "response": {
-                  "found": true,
-                },
-              },
-            },
-            {
-              "functionResponse": {
-                "id": "2",
-                "name": "list",
-                "response": {
-                  "result": "plain text",
-                },
-              },
-            },
-            {
-              "functionResponse": {
-                "id": "3",
-                "name": "find",
-                "response": {
-                  "error": "The tool gave no result.",
-                },
-              },
-            },
-            {
-              "text": 
-      "Result of an earlier tool call:
-      of an unknown call"
-      ,
-            },
-            {
-              "text": "And?",
-            },
-          ],
-          "role": "user",
-        },
-        {
-          "parts": [
-            {
-              "functionCall": {
-                "args": {},
-                "id": "1",
-                "name": "big",
-              },
-              "thoughtSignature": "skip_thought_signature_validator",
-            },
-          ],
-          "role": "model",
-        },
-        {
-          "parts": [
-            {
-              "functionResponse": {
-                "id": "1",
-                "name": "big",
-                "response": {
-                  "result": "{"id":12345678901234567890}",
-                },
-              },
-            },
-            {
-              "text": "Go",
-            },
-            {
-              "text": "on",
-            },
-          ],
-          "role": "user",
-        },
-      ]
-    `)
+    expect<unknown>(json.contents).toStrictEqual([
+      { role: 'user', parts: [{ text: 'Begin.' }] },
+      {
+        role: 'model',
+        parts: [
+          { text: 'On it.' },
+          { functionCall: { id: '1', name: 'find', args: { q: 1 } }, thoughtSignature: 'c2ln' },
+          { functionCall: { id: '2', name: 'list', args: {} } },
+          { functionCall: { id: '3', name: 'find', args: {} } },
+        ],
+      },
+      {
+        role: 'user',
+        parts: [
+          { functionResponse: { id: '1', name: 'find', response: { found: true } } },
+          { functionResponse: { id: '2', name: 'list', response: { result: 'plain text' } } },
+          { functionResponse: { id: '3', name: 'find', response: { error: 'The tool gave no result.' } } },
+          { text: 'Result of an earlier tool call:\nof an unknown call' },
+          { text: 'And?' },
+        ],
+      },
+      {
+        role: 'model',
+        parts: [
+          { functionCall: { id: '1', name: 'big', args: {} }, thoughtSignature: 'skip_thought_signature_validator' },
+        ],
+      },
+      {
+        role: 'user',
+        parts: [
+          { functionResponse: { id: '1', name: 'big', response: { result: '{"id":12345678901234567890}' } } },
+          { text: 'Go' },
+          { text: 'on' },
+        ],
+      },
+    ])
   })
 
   test('adds the placeholder signature to the first call of a step only for models with reasoning levels', () => {
@@ -1227,70 +1046,22 @@ describe('Gemini request', () => {
       not: {},
     }
     const responseFormat = { type: 'json_schema', name: 'n', description: null, schema, strict: true } as const
-    expect(send({ responseFormat }).json.generationConfig.responseJsonSchema).toMatchInlineSnapshot(`
-      {
-        "$defs": {
-          "node": {
-            "properties": {
-              "next": {
-                "$ref": "#/$defs/node",
-              },
-            },
-            "type": "object",
-          },
-        },
-        "additionalProperties": false,
-        "properties": {
-          "any": {
-            "anyOf": [
-              {
-                "format": "date",
-                "type": "string",
-              },
-              {
-                "type": "array",
-              },
-            ],
-          },
-          "flag": {},
-          "free": {},
-          "kind": {
-            "anyOf": [
-              {
-                "enum": [
-                  "a",
-                  3,
-                ],
-              },
-              {
-                "type": "null",
-              },
-            ],
-          },
-          "nothing": {
-            "type": "null",
-          },
-          "only": {
-            "enum": [
-              "one",
-            ],
-          },
-          "pattern": {
-            "type": [
-              "string",
-              "null",
-            ],
-          },
-          "root": {
-            "$ref": "#/$defs/node",
-          },
-        },
-        "required": [
-          "kind",
-        ],
-        "type": "object",
-      }
-    `)
+    expect(send({ responseFormat }).json.generationConfig.responseJsonSchema).toStrictEqual({
+      type: 'object',
+      $defs: { node: { type: 'object', properties: { next: { $ref: '#/$defs/node' } } } },
+      additionalProperties: false,
+      properties: {
+        any: { anyOf: [{ type: 'string', format: 'date' }, { type: 'array' }] },
+        flag: {},
+        free: {},
+        kind: { anyOf: [{ enum: ['a', 3] }, { type: 'null' }] },
+        nothing: { type: 'null' },
+        only: { enum: ['one'] },
+        pattern: { type: ['string', 'null'] },
+        root: { $ref: '#/$defs/node' },
+      },
+      required: ['kind'],
+    })
   })
 
   test.each([

@@ -9,10 +9,10 @@ import { chatRequestWithDefaults } from '../../src/core/request/chat-request.ts'
 import { readMessages } from '../../src/dialects/messages/request.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import { readResponses } from '../../src/dialects/responses/request.ts'
-import { catalog } from '../../src/models/catalog.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { needsResponses, openaiResponses } from '../../src/providers/openai-responses.ts'
 import type { AnswerPart } from '../../src/providers/provider.ts'
+import { modelNamed } from '../harness/model.ts'
 
 const seal = createReasoningSeal('a secret of the tests', null)
 const read = (fields: object): ChatRequest => {
@@ -24,11 +24,6 @@ const message = (fields: object): ChatRequest => {
   return readMessages(body, { headers: new Headers(), text: '', accountId: 'acc_1' }, seal).request
 }
 const weather = { name: 'weather', input_schema: { type: 'object' } }
-function modelNamed(id: string): Model {
-  const model = catalog.find(item => item.id === id)
-  if (model === undefined) throw new Error(`${id} is in the catalogue`)
-  return model
-}
 const thinking = modelNamed('gpt-5.5')
 const plain = modelNamed('gpt-4.1')
 const chat = (fields: Partial<ChatRequest> = {}) =>

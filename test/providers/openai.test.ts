@@ -321,91 +321,56 @@ function expectValid(body: Json): void {
 describe('OpenAI request', () => {
   test('contains only model, messages and reserved cap for a plain prompt', () => {
     const request = requestFor({})
-    expect(request).toMatchInlineSnapshot(`
-      {
-        "body": "{"model":"gpt-5.5","messages":[{"role":"user","content":"Hello"}],"max_completion_tokens":1000}",
-        "droppedParameters": [],
-        "headers": {
-          "accept": "application/json",
-          "authorization": "Bearer key",
-          "content-type": "application/json",
-        },
-        "url": "https://api.openai.com/v1/chat/completions",
-      }
-    `)
+    expect(request).toStrictEqual({
+      body: '{"model":"gpt-5.5","messages":[{"role":"user","content":"Hello"}],"max_completion_tokens":1000}',
+      droppedParameters: [],
+      headers: { accept: 'application/json', authorization: 'Bearer key', 'content-type': 'application/json' },
+      url: 'https://api.openai.com/v1/chat/completions',
+    })
   })
 
   test('contains everything that a permissive model accepts', () => {
     const request = requestFor({ request: fullAsk, stream: true })
     expect(request.droppedParameters).toEqual([])
-    expect(JSON.parse(request.body)).toMatchInlineSnapshot(`
-      {
-        "frequency_penalty": 0.2,
-        "logit_bias": {
-          "50256": -100,
+    expect(JSON.parse(request.body)).toStrictEqual({
+      frequency_penalty: 0.2,
+      logit_bias: { 50256: -100 },
+      logprobs: true,
+      max_completion_tokens: 1000,
+      messages: [{ role: 'user', content: 'Hello' }],
+      model: 'gpt-5.5',
+      n: 2,
+      parallel_tool_calls: false,
+      presence_penalty: 0.1,
+      reasoning_effort: 'medium',
+      response_format: {
+        type: 'json_schema',
+        json_schema: {
+          name: 'answer',
+          schema: { type: 'object', additionalProperties: false, properties: {} },
+          strict: true,
         },
-        "logprobs": true,
-        "max_completion_tokens": 1000,
-        "messages": [
-          {
-            "content": "Hello",
-            "role": "user",
+      },
+      safety_identifier: 'customer-1',
+      seed: 7,
+      stop: ['END'],
+      stream: true,
+      stream_options: { include_usage: true },
+      temperature: 0.7,
+      tool_choice: { type: 'function', function: { name: 'weather' } },
+      tools: [
+        {
+          type: 'function',
+          function: {
+            name: 'weather',
+            description: 'Weather of a city',
+            parameters: { type: 'object', properties: { city: { type: 'string' } } },
           },
-        ],
-        "model": "gpt-5.5",
-        "n": 2,
-        "parallel_tool_calls": false,
-        "presence_penalty": 0.1,
-        "reasoning_effort": "medium",
-        "response_format": {
-          "json_schema": {
-            "name": "answer",
-            "schema": {
-              "additionalProperties": false,
-              "properties": {},
-              "type": "object",
-            },
-            "strict": true,
-          },
-          "type": "json_schema",
         },
-        "safety_identifier": "customer-1",
-        "seed": 7,
-        "stop": [
-          "END",
-        ],
-        "stream": true,
-        "stream_options": {
-          "include_usage": true,
-        },
-        "temperature": 0.7,
-        "tool_choice": {
-          "function": {
-            "name": "weather",
-          },
-          "type": "function",
-        },
-        "tools": [
-          {
-            "function": {
-              "description": "Weather of a city",
-              "name": "weather",
-              "parameters": {
-                "properties": {
-                  "city": {
-                    "type": "string",
-                  },
-                },
-                "type": "object",
-              },
-            },
-            "type": "function",
-          },
-        ],
-        "top_logprobs": 5,
-        "top_p": 0.9,
-      }
-    `)
+      ],
+      top_logprobs: 5,
+      top_p: 0.9,
+    })
   })
 
   test('drops and reports what a strict model rejects', () => {
@@ -414,62 +379,45 @@ describe('OpenAI request', () => {
       rules: strictRules,
       stream: true,
     })
-    expect(request.droppedParameters).toMatchInlineSnapshot(`
-      [
-        "n",
-        "seed",
-        "logprobs",
-        "top_logprobs",
-        "logit_bias",
-        "presence_penalty",
-        "frequency_penalty",
-        "temperature",
-        "top_p",
-        "stop",
-        "tool_choice",
-        "parallel_tool_calls",
-        "response_format",
-        "web_search_options",
-      ]
-    `)
-    expect(JSON.parse(request.body)).toMatchInlineSnapshot(`
-      {
-        "max_completion_tokens": 1000,
-        "messages": [
-          {
-            "content": "Answer by calling the tool \`weather\`.",
-            "role": "developer",
+    expect(request.droppedParameters).toStrictEqual([
+      'n',
+      'seed',
+      'logprobs',
+      'top_logprobs',
+      'logit_bias',
+      'presence_penalty',
+      'frequency_penalty',
+      'temperature',
+      'top_p',
+      'stop',
+      'tool_choice',
+      'parallel_tool_calls',
+      'response_format',
+      'web_search_options',
+    ])
+    expect(JSON.parse(request.body)).toStrictEqual({
+      max_completion_tokens: 1000,
+      messages: [
+        { role: 'developer', content: 'Answer by calling the tool `weather`.' },
+        { role: 'user', content: 'Hello' },
+      ],
+      model: 'gpt-5.5',
+      reasoning_effort: 'medium',
+      safety_identifier: 'customer-1',
+      stream: true,
+      tool_choice: 'auto',
+      tools: [
+        {
+          type: 'function',
+          function: {
+            name: 'weather',
+            description: 'Weather of a city',
+            parameters: { type: 'object', properties: { city: { type: 'string' } } },
           },
-          {
-            "content": "Hello",
-            "role": "user",
-          },
-        ],
-        "model": "gpt-5.5",
-        "reasoning_effort": "medium",
-        "safety_identifier": "customer-1",
-        "stream": true,
-        "tool_choice": "auto",
-        "tools": [
-          {
-            "function": {
-              "description": "Weather of a city",
-              "name": "weather",
-              "parameters": {
-                "properties": {
-                  "city": {
-                    "type": "string",
-                  },
-                },
-                "type": "object",
-              },
-            },
-            "type": "function",
-          },
-        ],
-        "verbosity": "low",
-      }
-    `)
+        },
+      ],
+      verbosity: 'low',
+    })
   })
 
   test('satisfies the parameter rules for any chat request', () => {
@@ -744,63 +692,27 @@ describe('OpenAI request', () => {
       { role: 'tool', callId: 'c1', text: 'sunny' },
       { role: 'assistant', text: null, reasoning: null, toolCalls: [], name: 'white space' },
     ]
-    expect(bodyFor({ request: { messages } }).messages).toMatchInlineSnapshot(`
-      [
-        {
-          "content": [
-            {
-              "text": "a",
-              "type": "text",
-            },
-            {
-              "image_url": {
-                "detail": "low",
-                "url": "data:image/png;base64,AA==",
-              },
-              "type": "image_url",
-            },
-          ],
-          "name": "Ann",
-          "role": "user",
-        },
-        {
-          "content": null,
-          "role": "assistant",
-          "tool_calls": [
-            {
-              "function": {
-                "arguments": "{}",
-                "name": "weather",
-              },
-              "id": "c1",
-              "type": "function",
-            },
-            {
-              "function": {
-                "arguments": "{bad",
-                "name": "weather",
-              },
-              "id": "c2",
-              "type": "function",
-            },
-          ],
-        },
-        {
-          "content": "sunny",
-          "role": "tool",
-          "tool_call_id": "c1",
-        },
-        {
-          "content": "The tool gave no result.",
-          "role": "tool",
-          "tool_call_id": "c2",
-        },
-        {
-          "content": "",
-          "role": "assistant",
-        },
-      ]
-    `)
+    expect(bodyFor({ request: { messages } }).messages).toStrictEqual([
+      {
+        role: 'user',
+        name: 'Ann',
+        content: [
+          { type: 'text', text: 'a' },
+          { type: 'image_url', image_url: { detail: 'low', url: 'data:image/png;base64,AA==' } },
+        ],
+      },
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: [
+          { type: 'function', id: 'c1', function: { name: 'weather', arguments: '{}' } },
+          { type: 'function', id: 'c2', function: { name: 'weather', arguments: '{bad' } },
+        ],
+      },
+      { role: 'tool', content: 'sunny', tool_call_id: 'c1' },
+      { role: 'tool', content: 'The tool gave no result.', tool_call_id: 'c2' },
+      { role: 'assistant', content: '' },
+    ])
     const elsewhere = bodyFor({ request: { messages }, provider: compatible }).messages as Json[]
     expect(elsewhere[1]?.reasoning_content).toBe('hm')
   })
@@ -1505,71 +1417,21 @@ describe('OpenAI failure in a response', () => {
       ],
       usage: { prompt_tokens: 1, completion_tokens: 2 },
     }
-    expect(official.readResponse(body)).toMatchInlineSnapshot(`
-      [
-        {
-          "id": "r1",
-          "model": "m-2",
-          "type": "served",
-        },
-        {
-          "type": "usage",
-          "usage": {
-            "cacheWriteTokens": 0,
-            "cachedInputTokens": 0,
-            "inputTokens": 1,
-            "outputTokens": 2,
-            "reasoningTokens": 0,
-          },
-        },
-        {
-          "choice": 0,
-          "text": "Hi",
-          "type": "text",
-        },
-        {
-          "choice": 0,
-          "id": "call_r1_0",
-          "index": 0,
-          "name": "f",
-          "signature": null,
-          "type": "tool_call",
-        },
-        {
-          "choice": 0,
-          "id": "call_r1_1",
-          "index": 1,
-          "name": "f",
-          "signature": "sig",
-          "type": "tool_call",
-        },
-        {
-          "choice": 0,
-          "index": 0,
-          "text": "{}",
-          "type": "tool_arguments",
-        },
-        {
-          "choice": 0,
-          "index": 1,
-          "text": "{}",
-          "type": "tool_arguments",
-        },
-        {
-          "choice": 0,
-          "reason": "tool_calls",
-          "type": "finish",
-        },
-        {
-          "choice": 1,
-          "reason": "content_filter",
-          "type": "finish",
-        },
-        {
-          "type": "end",
-        },
-      ]
-    `)
+    expect(official.readResponse(body)).toStrictEqual([
+      { type: 'served', id: 'r1', model: 'm-2' },
+      {
+        type: 'usage',
+        usage: { cacheWriteTokens: 0, cachedInputTokens: 0, inputTokens: 1, outputTokens: 2, reasoningTokens: 0 },
+      },
+      { type: 'text', choice: 0, text: 'Hi' },
+      { type: 'tool_call', id: 'call_r1_0', choice: 0, index: 0, name: 'f', signature: null },
+      { type: 'tool_call', id: 'call_r1_1', choice: 0, index: 1, name: 'f', signature: 'sig' },
+      { type: 'tool_arguments', choice: 0, index: 0, text: '{}' },
+      { type: 'tool_arguments', choice: 0, index: 1, text: '{}' },
+      { type: 'finish', choice: 0, reason: 'tool_calls' },
+      { type: 'finish', choice: 1, reason: 'content_filter' },
+      { type: 'end' },
+    ])
   })
 })
 
@@ -1698,32 +1560,30 @@ describe('OpenAI error response', () => {
       const { kind, blame, retryable } = refused(status, '<html>')
       return `${status} ${kind} ${blame}${retryable ? ' retryable' : ''}`
     })
-    expect(rows).toMatchInlineSnapshot(`
-      [
-        "400 request_refused caller",
-        "401 credential_refused us retryable",
-        "402 quota_exhausted us retryable",
-        "403 credential_refused us retryable",
-        "404 model_missing upstream retryable",
-        "405 unavailable upstream retryable",
-        "407 unavailable upstream retryable",
-        "408 timeout upstream retryable",
-        "409 unavailable upstream retryable",
-        "413 request_too_large caller",
-        "421 unavailable upstream retryable",
-        "422 request_refused caller",
-        "429 rate_limited upstream retryable",
-        "431 unavailable upstream retryable",
-        "451 unavailable upstream retryable",
-        "499 unavailable upstream retryable",
-        "500 unavailable upstream retryable",
-        "502 unavailable upstream retryable",
-        "503 overloaded upstream retryable",
-        "504 timeout upstream retryable",
-        "529 overloaded upstream retryable",
-        "302 bad_answer upstream retryable",
-      ]
-    `)
+    expect(rows).toStrictEqual([
+      '400 request_refused caller',
+      '401 credential_refused us retryable',
+      '402 quota_exhausted us retryable',
+      '403 credential_refused us retryable',
+      '404 model_missing upstream retryable',
+      '405 unavailable upstream retryable',
+      '407 unavailable upstream retryable',
+      '408 timeout upstream retryable',
+      '409 unavailable upstream retryable',
+      '413 request_too_large caller',
+      '421 unavailable upstream retryable',
+      '422 request_refused caller',
+      '429 rate_limited upstream retryable',
+      '431 unavailable upstream retryable',
+      '451 unavailable upstream retryable',
+      '499 unavailable upstream retryable',
+      '500 unavailable upstream retryable',
+      '502 unavailable upstream retryable',
+      '503 overloaded upstream retryable',
+      '504 timeout upstream retryable',
+      '529 overloaded upstream retryable',
+      '302 bad_answer upstream retryable',
+    ])
   })
 
   test('prefers a type or code to the status', () => {

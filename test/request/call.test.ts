@@ -1,38 +1,20 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { readConfig } from '../../src/config/config.ts'
 import type { ChatRequest } from '../../src/core/chat/chat.ts'
 import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
-import { webPrices } from '../../src/core/chat/web-sources.ts'
-import type { Caller, Limits } from '../../src/core/limits/plans.ts'
-import type { EmbeddingModel } from '../../src/core/models/embedding-models.ts'
+import type { Caller } from '../../src/core/limits/plans.ts'
 import { buildCatalog, fullName, type Model } from '../../src/core/models/models.ts'
-import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
 import { getHighestCost } from '../../src/core/usage/money.ts'
-import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
-import { createCacheAffinity } from '../../src/learning/cache-affinity.ts'
-import { createEstimateCalibration } from '../../src/learning/estimate-calibration.ts'
-import { createAnalysisCache } from '../../src/learning/recent-prompts.ts'
-import { createLocalMeter } from '../../src/limits/local/meter.ts'
 import { catalog as published } from '../../src/models/catalog.ts'
-import { createHealthTracker, type HealthTracker } from '../../src/models/health-tracker.ts'
-import { HedgeBudget } from '../../src/models/hedging.ts'
-import { anthropic } from '../../src/providers/anthropic.ts'
 import type { ConfiguredProvider } from '../../src/providers/configured-provider.ts'
-import { google } from '../../src/providers/google.ts'
 import { KeyPool } from '../../src/providers/keys/key-pool.ts'
-import { openai } from '../../src/providers/openai.ts'
-import { type AnswerDeps, answer } from '../../src/request/answer.ts'
-import { openPromptAnalyzer } from '../../src/text/readers.ts'
+import { answer } from '../../src/request/answer.ts'
 import { estimateInputTokens } from '../../src/text/tokens/tokens.ts'
 import { errorFrame, type Format, formats, getFrames, getWhole, models as named } from '../faults/support.ts'
 import { eventually } from '../harness/eventually.ts'
-import { movedClock } from '../harness/moved-clock.ts'
-import { moderationFor } from '../text/moderation/layers/support.ts'
-
-const readers = openPromptAnalyzer()
+import { caller, createWorld, plenty, startedAt } from './world.ts'
 
 /** Outcome of one upstream call. */
 const outcomes = [
@@ -52,95 +34,20 @@ const outcomes = [
   'breaks_at_once',
   'hangs_after_content',
 ] as const
-const startedAt = Date.UTC(2026, 4, 5, 12)
 
 type Outcome = (typeof outcomes)[number]
 
-const plenty: Limits = {
-  requestsPerMinute: 1_000_000,
-  concurrentRequests: 4,
-  dailyTokens: 1_000_000_000,
-  dailyCostMicrocents: 1_000_000_000_000,
-}
+type World = ReturnType<typeof createWorld> & { readonly calls: string[] }
 
-type World = {
-  readonly deps: AnswerDeps & { readonly health: HealthTracker }
-  readonly records: UsageRecord[]
-  readonly calls: string[]
-  reservationsTaken(): number
-  readonly time: ReturnType<typeof movedClock>
-}
-
-/** These requests need no web access. */
-const noLookups: AnswerDeps['web'] = {
-  search: { isThere: false, find: async () => [] },
-  pages: { read: async url => ({ url, code: 'refused' }) },
-  prices: webPrices,
-  screen: () => true,
-  screenPage: () => true,
-}
-
-const moderation = moderationFor()
-
-/** The real pipeline, adapters, meter and health tracker; the network plays `script`, one outcome per call. */
+/** The network plays `script`, one outcome per call. */
 function world(script: readonly Outcome[], limits = plenty, models: readonly Model[] = published): World {
-  const time = movedClock(startedAt)
-  const { clock } = time
-  const records: UsageRecord[] = []
   const calls: string[] = []
-  const journal = {
-    appendTogether: async (record: UsageRecord) => void records.push(record),
-    isWritable: () => true,
-    untilDurable: async () => {},
+  const answerNext = (format: Format, init: RequestInit) => {
+    calls.push(format)
+    return play(script[calls.length - 1] ?? 'answers', format, init)
   }
-  const meter = createLocalMeter({ clock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
-  const providers = { openai: openai({ official: true }), anthropic, google }
-  const endpoints = new Map(
-    formats.map((id): [string, ConfiguredProvider] => [
-      id,
-      { id, provider: providers[id], access: { baseUrl: `http://${id}`, apiKey: 'key' }, simulated: true },
-    ]),
-  )
-  const deps: World['deps'] = {
-    config: readConfig({}),
-    clock,
-    network: {
-      reaches: async () => true,
-      fetch(url: string, init: RequestInit) {
-        const format = formats.find(item => item === new URL(url).hostname)
-        if (format === undefined) throw new Error(`no provider at ${url}`)
-        calls.push(format)
-        return play(script[calls.length - 1] ?? 'answers', format, init)
-      },
-    },
-    log: { info() {}, warn() {}, error() {} },
-    catalog: buildCatalog(models),
-    embeddingCatalog: buildCatalog<EmbeddingModel>([]),
-    tokenizer: { decode: async () => [] },
-    endpoints,
-    read: readers.read,
-    moderation,
-    web: noLookups,
-    randomBytes: count => new Uint8Array(count),
-    meter,
-    health: createHealthTracker({ clock }),
-    learning: { of: () => null },
-    observe: { admitted() {}, settled() {} },
-    prompts: createAnalysisCache(readers, createKeyedDigests(new Uint8Array(32))),
-    calibration: createEstimateCalibration({ clock }),
-    ties: createCacheAffinity(clock, new Uint8Array(32)),
-    getPromptCacheKey: (accountId, name) => `${accountId} ${name}`,
-    cacheMarks: () => null,
-    hedges: new HedgeBudget(1),
-  }
-  const reservationsTaken = () => {
-    const reservations = meter.quotaStatus(caller.accountId, limits)?.reservations
-    return reservations === undefined ? 0 : reservations.limit - reservations.remaining
-  }
-  return { deps, records, calls, reservationsTaken, time }
+  return { ...createWorld(answerNext, models, limits), calls }
 }
-
-const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plenty }
 
 async function play(outcome: Outcome, format: Format, init: RequestInit): Promise<Response> {
   const aborted = new Promise<never>((_, reject) => {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test'
 import type { Message } from '../../src/core/chat/chat.ts'
-import type { Model } from '../../src/core/models/models.ts'
 import { getCost } from '../../src/core/usage/money.ts'
 import { catalog } from '../../src/models/catalog.ts'
 import {
@@ -12,6 +11,7 @@ import {
 import { openPromptAnalyzer } from '../../src/text/readers.ts'
 import { countTokens } from '../../src/text/tokens/tokens.ts'
 import { noWeb } from '../../src/web/web-plan.ts'
+import { modelNamed } from '../harness/model.ts'
 
 /** Analyzes in this thread; the composition handles parallel work. */
 const read = openPromptAnalyzer().read
@@ -31,12 +31,6 @@ const image: Message = {
   role: 'user',
   content: [{ type: 'image', url: 'https://example.org/a.png', detail: null }],
   name: null,
-}
-
-function named(id: string): Model {
-  const model = catalog.find(item => item.id === id)
-  if (model === undefined) throw new Error(`${id} is not in the catalogue`)
-  return model
 }
 
 describe('estimateCost', () => {
@@ -70,7 +64,7 @@ describe('estimateCost', () => {
   ] as const)(
     'for %s with an output cap of %p has the confidence of its parts',
     async (id, cap, messages, confidence) => {
-      expect(estimateCost(named(id), await measurePrompt(messages), cap).confidence).toBe(confidence)
+      expect(estimateCost(modelNamed(id), await measurePrompt(messages), cap).confidence).toBe(confidence)
     },
   )
 
@@ -85,7 +79,7 @@ describe('estimateCost', () => {
 
   test('expects longer outputs for code, planning and stories than for facts', async () => {
     const expected = async (text: string) =>
-      estimateCost(named('claude-haiku-4-5'), await measurePrompt([user(text)]), null).expectedOutputTokens
+      estimateCost(modelNamed('claude-haiku-4-5'), await measurePrompt([user(text)]), null).expectedOutputTokens
     const fact = await expected('What is the capital of Peru?')
     for (const text of [
       'Write a Python function that merges two sorted lists, with a docstring and unit tests for the empty list.',
@@ -97,7 +91,7 @@ describe('estimateCost', () => {
 
   test("prefers measured lengths to the table, and trusts the account's own when accurate", async () => {
     const prompt = await measurePrompt([user('Tell me something about otters')])
-    const flash = named('gemini-3.8-flash')
+    const flash = modelNamed('gemini-3.8-flash')
     const by = (known: CalibratedOutput, cap: number | null = null) => estimateCost(flash, prompt, cap, known)
     const plain = by(unknownLength)
     const doubled = by({ factor: 2, source: 'traffic', typicalErrorPct: 50 })
@@ -118,7 +112,7 @@ describe('estimateCost', () => {
     const web = { ...noWeb, query: 'otters', urls: ['https://a.example/'], microcents: 550_000 }
     const messages = [user('Tell me something about otters')]
     const [without, beside] = [await measurePrompt(messages), await measurePrompt(messages, web)]
-    const [plain, dearer] = [without, beside].map(prompt => estimateCost(named('gpt-5.5'), prompt, 100))
+    const [plain, dearer] = [without, beside].map(prompt => estimateCost(modelNamed('gpt-5.5'), prompt, 100))
     expect(dearer?.inputTokens).toBeGreaterThan((plain?.inputTokens ?? 0) + 1_000)
     expect(dearer?.costMicrocents).toBeGreaterThan((plain?.costMicrocents ?? 0) + web.microcents)
     expect([plain?.confidence, dearer?.confidence]).toEqual(['high', 'medium'])
@@ -127,7 +121,7 @@ describe('estimateCost', () => {
 
   test('expects more from a model that always reasons', async () => {
     const prompt = await measurePrompt([user('Tell me something about otters')])
-    const expected = (id: string) => estimateCost(named(id), prompt, null).expectedOutputTokens
+    const expected = (id: string) => estimateCost(modelNamed(id), prompt, null).expectedOutputTokens
     expect(expected('gpt-6.1-sol')).toBeGreaterThan(expected('gpt-6.1-terra'))
     expect(expected('claude-opus-5-5')).toBeGreaterThan(expected('claude-haiku-4-5'))
   })

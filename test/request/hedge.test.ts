@@ -1,35 +1,17 @@
 /** Hedged attempts in the real pipeline: the network records its calls, and each test sends their frames. */
 import { expect, test } from 'bun:test'
-import { readConfig } from '../../src/config/config.ts'
 import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
-import { webPrices } from '../../src/core/chat/web-sources.ts'
 import type { Caller, Limits } from '../../src/core/limits/plans.ts'
-import type { EmbeddingModel } from '../../src/core/models/embedding-models.ts'
-import { buildCatalog, fullName, type Model } from '../../src/core/models/models.ts'
-import { createKeyedDigests } from '../../src/core/text/keyed-digests.ts'
+import { fullName, type Model } from '../../src/core/models/models.ts'
 import { getCost, getHighestCost } from '../../src/core/usage/money.ts'
-import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
-import { createCacheAffinity } from '../../src/learning/cache-affinity.ts'
-import { createEstimateCalibration } from '../../src/learning/estimate-calibration.ts'
-import { createAnalysisCache } from '../../src/learning/recent-prompts.ts'
-import { createLocalMeter } from '../../src/limits/local/meter.ts'
 import { catalog as published } from '../../src/models/catalog.ts'
-import { createHealthTracker } from '../../src/models/health-tracker.ts'
-import { HedgeBudget } from '../../src/models/hedging.ts'
-import { anthropic } from '../../src/providers/anthropic.ts'
-import type { ConfiguredProvider } from '../../src/providers/configured-provider.ts'
-import { google } from '../../src/providers/google.ts'
-import { openai } from '../../src/providers/openai.ts'
-import { type AnswerDeps, answer } from '../../src/request/answer.ts'
-import { openPromptAnalyzer } from '../../src/text/readers.ts'
+import { answer } from '../../src/request/answer.ts'
 import { estimateInputTokens, likelyInputTokens } from '../../src/text/tokens/tokens.ts'
-import { type Format, formats, getFrames, models as named } from '../faults/support.ts'
-import { movedClock, oneTurn } from '../harness/moved-clock.ts'
-import { moderationFor } from '../text/moderation/layers/support.ts'
+import { type Format, getFrames, models as named } from '../faults/support.ts'
+import { oneTurn } from '../harness/moved-clock.ts'
+import { caller, createWorld, plenty } from './world.ts'
 
-const readers = openPromptAnalyzer()
-const moderation = moderationFor()
 const first = getModel('openai')
 const second = getModel('anthropic')
 
@@ -37,13 +19,6 @@ function getModel(format: Format): Model {
   const model = published.find(item => fullName(item) === named[format])
   if (model === undefined) throw new Error('the catalog has changed: choose other models')
   return model
-}
-
-const plenty: Limits = {
-  requestsPerMinute: 1_000_000,
-  concurrentRequests: 4,
-  dailyTokens: 1_000_000_000,
-  dailyCostMicrocents: 1_000_000_000_000,
 }
 
 /** One upstream call. Its response begins at once and continues as the test sends frames. */
@@ -107,70 +82,23 @@ type Options = {
 }
 
 function world({ models = [first, second], limits = plenty, share = 1, lateAfterMs = 1 }: Options = {}) {
-  const { clock, move } = movedClock(Date.UTC(2026, 4, 5, 12))
-  const records: UsageRecord[] = []
   const calls: UpstreamCall[] = []
   let whenCalled = () => {}
-  const journal = {
-    appendTogether: async (record: UsageRecord) => void records.push(record),
-    isWritable: () => true,
-    untilDurable: async () => {},
+  const play = (format: Format, init: RequestInit) => {
+    const upstreamCall = new UpstreamCall(format, init)
+    calls.push(upstreamCall)
+    whenCalled()
+    return upstreamCall.response
   }
-  const meter = createLocalMeter({ clock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
-  const providers = { openai: openai({ official: true }), anthropic, google }
-  const endpoints = new Map(
-    formats.map((id): [string, ConfiguredProvider] => [
-      id,
-      { id, provider: providers[id], access: { baseUrl: `http://${id}`, apiKey: 'key' }, simulated: true },
-    ]),
-  )
-  const tracker = createHealthTracker({ clock })
+  const { deps: usual, records, reservationsTaken, time } = createWorld(play, models, limits, share)
+  const tracker = usual.health
   const waits: string[] = []
   const health = {
     ...tracker,
     lateAfterMs: () => lateAfterMs,
     waited: (key: string) => void waits.push(key),
   }
-  const deps: AnswerDeps = {
-    config: readConfig({}),
-    clock,
-    network: {
-      reaches: async () => true,
-      fetch(url: string, init: RequestInit) {
-        const format = formats.find(item => item === new URL(url).hostname)
-        if (format === undefined) throw new Error(`no provider at ${url}`)
-        const upstreamCall = new UpstreamCall(format, init)
-        calls.push(upstreamCall)
-        whenCalled()
-        return upstreamCall.response
-      },
-    },
-    log: { info() {}, warn() {}, error() {} },
-    catalog: buildCatalog(models),
-    embeddingCatalog: buildCatalog<EmbeddingModel>([]),
-    tokenizer: { decode: async () => [] },
-    endpoints,
-    read: readers.read,
-    moderation,
-    web: {
-      search: { isThere: false, find: async () => [] },
-      pages: { read: async url => ({ url, code: 'refused' }) },
-      prices: webPrices,
-      screen: () => true,
-      screenPage: () => true,
-    },
-    randomBytes: count => new Uint8Array(count),
-    meter,
-    health,
-    learning: { of: () => null },
-    observe: { admitted() {}, settled() {} },
-    prompts: createAnalysisCache(readers, createKeyedDigests(new Uint8Array(32))),
-    calibration: createEstimateCalibration({ clock }),
-    ties: createCacheAffinity(clock, new Uint8Array(32)),
-    getPromptCacheKey: (accountId, name) => `${accountId} ${name}`,
-    cacheMarks: () => null,
-    hedges: new HedgeBudget(share),
-  }
+  const deps = { ...usual, health }
   const called = async (count: number) => {
     while (calls.length < count) await new Promise<void>(resolve => (whenCalled = resolve))
     const call = calls[count - 1]
@@ -178,16 +106,12 @@ function world({ models = [first, second], limits = plenty, share = 1, lateAfter
     return call
   }
   /** Resolves when the first content of all calls is late, and whatever begins then has begun. */
-  const late = () => move(1)
+  const late = () => time.move(1)
   /** Returns the first call and its hedge, which begins when the content of the first is late. */
   const hedged = async () => {
     const first = await called(1)
     await late()
     return [first, await called(2)] as const
-  }
-  const reservationsTaken = () => {
-    const reservations = meter.quotaStatus('acc_1', limits)?.reservations
-    return reservations === undefined ? 0 : reservations.limit - reservations.remaining
   }
   return { deps, records, calls, called, late, hedged, reservationsTaken, waits, tracker, limits }
 }
@@ -211,11 +135,11 @@ type Ended = { readonly events: readonly ChatEvent[]; readonly thrown: unknown }
 
 function run({ deps, limits }: World, request = askWith(), options: { signal?: AbortSignal; hedges?: boolean } = {}) {
   const { signal = new AbortController().signal, hedges } = options
-  const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits, ...(hedges ? { hedges } : {}) }
+  const of: Caller = { ...caller, limits, ...(hedges ? { hedges } : {}) }
   const events: ChatEvent[] = []
   const read = async (): Promise<Ended> => {
     try {
-      for await (const batch of answer(deps, caller, request, { id: `req_${Bun.randomUUIDv7()}`, signal }))
+      for await (const batch of answer(deps, of, request, { id: `req_${Bun.randomUUIDv7()}`, signal }))
         events.push(...batch)
       return { events, thrown: null }
     } catch (thrown) {

@@ -2,31 +2,24 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ChatRequest } from '../../src/core/chat/chat.ts'
-import type { Model } from '../../src/core/models/models.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { readCompatible } from '../../src/dialects/chat-completions/request.ts'
 import { readMessages } from '../../src/dialects/messages/request.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import { readResponses } from '../../src/dialects/responses/request.ts'
-import { catalog } from '../../src/models/catalog.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { openaiResponses } from '../../src/providers/openai-responses.ts'
 import { type ModerateDeps, moderate } from '../../src/request/moderate.ts'
 import { countTokens, estimateInputTokens, estimateOpaqueTokens } from '../../src/text/tokens/tokens.ts'
+import { modelNamed } from '../harness/model.ts'
 import { moderationFor } from '../text/moderation/layers/support.ts'
 
 const canary = 'Zyzzyva quokka words for a model that reads them all'
 const seal = createReasoningSeal('a secret of the tests', null)
 const access = { baseUrl: 'https://a.test/v1', apiKey: 'k' }
-
-function modelNamed(id: string): Model {
-  const model = catalog.find(item => item.id === id)
-  if (model === undefined) throw new Error(`${id} is in the catalog`)
-  return model
-}
 
 const providers = [
   [openaiResponses, modelNamed('gpt-5.5')],

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
+import { documentedDefaults } from '../harness/ask.ts'
 
 const canary = 'canary-7f3a'
 const hello = { role: 'user', content: 'Hello' }
@@ -110,57 +111,11 @@ test.each<[object, string, string]>([
 })
 
 test('bare prompt: becomes a chat request with the documented defaults', () => {
-  expect(read({ prompt: 'Hi' })).toMatchInlineSnapshot(`
-    {
-      "bodyCharacters": 100,
-      "choices": 1,
-      "dialect": "native",
-      "endUser": null,
-      "enhance": false,
-      "extras": {},
-      "fallback": "any",
-      "fallbackMaxCostFactor": 3,
-      "frequencyPenalty": null,
-      "hedge": null,
-      "logitBias": null,
-      "logprobs": false,
-      "maxOutputTokens": null,
-      "messages": [
-        {
-          "content": [
-            {
-              "text": "Hi",
-              "type": "text",
-            },
-          ],
-          "name": null,
-          "role": "user",
-        },
-      ],
-      "metadata": null,
-      "model": null,
-      "parallelToolCalls": null,
-      "presencePenalty": null,
-      "reasoningEffort": null,
-      "responseFormat": {
-        "type": "text",
-      },
-      "seed": null,
-      "session": null,
-      "source": null,
-      "stop": [],
-      "strategy": null,
-      "stream": null,
-      "tags": null,
-      "temperature": null,
-      "testMode": false,
-      "toolChoice": null,
-      "tools": [],
-      "topLogprobs": null,
-      "topP": null,
-      "web": "auto",
-    }
-  `)
+  expect(read({ prompt: 'Hi' })).toStrictEqual({
+    ...documentedDefaults,
+    dialect: 'native',
+    messages: [{ role: 'user', name: null, content: [{ type: 'text', text: 'Hi' }] }],
+  })
 })
 
 test('every field: reaches the chat request', () => {
@@ -200,101 +155,47 @@ test('every field: reaches the chat request', () => {
       tool_choice: 'required',
       response_format: { type: 'json_object' },
     }),
-  ).toMatchInlineSnapshot(`
-    {
-      "bodyCharacters": 100,
-      "choices": 1,
-      "dialect": "native",
-      "endUser": null,
-      "enhance": true,
-      "extras": {},
-      "fallback": "same_model",
-      "fallbackMaxCostFactor": 2.5,
-      "frequencyPenalty": null,
-      "hedge": null,
-      "logitBias": null,
-      "logprobs": false,
-      "maxOutputTokens": 9,
-      "messages": [
-        {
-          "role": "system",
-          "text": "Be brief.",
-        },
-        {
-          "content": [
-            {
-              "text": "See",
-              "type": "text",
-            },
-            {
-              "detail": "high",
-              "type": "image",
-              "url": "https://example.org/a.png",
-            },
-            {
-              "detail": null,
-              "type": "image",
-              "url": "DATA:image/png;base64,AA",
-            },
-          ],
-          "name": null,
-          "role": "user",
-        },
-        {
-          "name": null,
-          "reasoning": "hm",
-          "role": "assistant",
-          "text": "I look.",
-          "toolCalls": [
-            {
-              "arguments": "{}",
-              "id": "call_1",
-              "name": "look",
-              "signature": null,
-            },
-          ],
-        },
-        {
-          "callId": "call_1",
-          "role": "tool",
-          "text": "found",
-        },
-      ],
-      "metadata": {
-        "team": "blue",
+  ).toStrictEqual({
+    ...documentedDefaults,
+    dialect: 'native',
+    enhance: true,
+    fallback: 'same_model',
+    fallbackMaxCostFactor: 2.5,
+    maxOutputTokens: 9,
+    messages: [
+      { role: 'system', text: 'Be brief.' },
+      {
+        role: 'user',
+        name: null,
+        content: [
+          { type: 'text', text: 'See' },
+          { type: 'image', detail: 'high', url: 'https://example.org/a.png' },
+          { type: 'image', detail: null, url: 'DATA:image/png;base64,AA' },
+        ],
       },
-      "model": null,
-      "parallelToolCalls": null,
-      "presencePenalty": null,
-      "reasoningEffort": "low",
-      "responseFormat": {
-        "type": "json_object",
+      {
+        role: 'assistant',
+        name: null,
+        reasoning: 'hm',
+        text: 'I look.',
+        toolCalls: [{ id: 'call_1', name: 'look', arguments: '{}', signature: null }],
       },
-      "seed": 1,
-      "session": null,
-      "source": null,
-      "stop": [
-        "a",
-      ],
-      "strategy": "quality",
-      "stream": "realtime",
-      "tags": null,
-      "temperature": 2,
-      "testMode": true,
-      "toolChoice": "required",
-      "tools": [
-        {
-          "description": null,
-          "name": "look",
-          "parameters": null,
-          "strict": null,
-        },
-      ],
-      "topLogprobs": null,
-      "topP": 1,
-      "web": "off",
-    }
-  `)
+      { role: 'tool', callId: 'call_1', text: 'found' },
+    ],
+    metadata: { team: 'blue' },
+    reasoningEffort: 'low',
+    responseFormat: { type: 'json_object' },
+    seed: 1,
+    stop: ['a'],
+    strategy: 'quality',
+    stream: 'realtime',
+    temperature: 2,
+    testMode: true,
+    toolChoice: 'required',
+    tools: [{ name: 'look', description: null, parameters: null, strict: null }],
+    topP: 1,
+    web: 'off',
+  })
 })
 
 test('gateway headers: override the body', () => {

@@ -4,6 +4,7 @@ import type { ChatRequest } from '../../src/core/chat/chat.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { compatibleSchema, readCompatible } from '../../src/dialects/chat-completions/request.ts'
 import { nativeSchema } from '../../src/dialects/native/request.ts'
+import { documentedDefaults } from '../harness/ask.ts'
 
 const canary = 'canary-7f3a'
 const hello = { role: 'user', content: 'Hello' }
@@ -224,57 +225,11 @@ test('null: counts as absent in every field', () => {
 })
 
 test('minimal request: uses automatic routing and fallbacks, and does not stream', () => {
-  expect(send({})).toMatchInlineSnapshot(`
-    {
-      "bodyCharacters": 100,
-      "choices": 1,
-      "dialect": "chat_completions",
-      "endUser": null,
-      "enhance": false,
-      "extras": {},
-      "fallback": "any",
-      "fallbackMaxCostFactor": 3,
-      "frequencyPenalty": null,
-      "hedge": null,
-      "logitBias": null,
-      "logprobs": false,
-      "maxOutputTokens": null,
-      "messages": [
-        {
-          "content": [
-            {
-              "text": "Hello",
-              "type": "text",
-            },
-          ],
-          "name": null,
-          "role": "user",
-        },
-      ],
-      "metadata": null,
-      "model": null,
-      "parallelToolCalls": null,
-      "presencePenalty": null,
-      "reasoningEffort": null,
-      "responseFormat": {
-        "type": "text",
-      },
-      "seed": null,
-      "session": null,
-      "source": null,
-      "stop": [],
-      "strategy": null,
-      "stream": null,
-      "tags": null,
-      "temperature": null,
-      "testMode": false,
-      "toolChoice": null,
-      "tools": [],
-      "topLogprobs": null,
-      "topP": null,
-      "web": "auto",
-    }
-  `)
+  expect(send({})).toStrictEqual({
+    ...documentedDefaults,
+    dialect: 'chat_completions',
+    messages: [{ role: 'user', name: null, content: [{ type: 'text', text: 'Hello' }] }],
+  })
 })
 
 test('every field: reaches the chat request', () => {
@@ -314,83 +269,43 @@ test('every field: reaches the chat request', () => {
       top_k: 40,
       min_p: null,
     }),
-  ).toMatchInlineSnapshot(`
-    {
-      "bodyCharacters": 100,
-      "choices": 2,
-      "dialect": "chat_completions",
-      "endUser": "someone",
-      "enhance": true,
-      "extras": {
-        "top_k": 40,
-        "verbosity": "low",
-      },
-      "fallback": "same_model",
-      "fallbackMaxCostFactor": 2.5,
-      "frequencyPenalty": -1,
-      "hedge": null,
-      "logitBias": {
-        "5": -100,
-      },
-      "logprobs": true,
-      "maxOutputTokens": 30,
-      "messages": [
-        {
-          "content": [
-            {
-              "text": "Hello",
-              "type": "text",
-            },
-          ],
-          "name": null,
-          "role": "user",
-        },
-      ],
-      "metadata": {
-        "team": "blue",
-      },
-      "model": "openai/gpt-5.5",
-      "parallelToolCalls": true,
-      "presencePenalty": 1,
-      "reasoningEffort": "high",
-      "responseFormat": {
-        "description": null,
-        "name": "answer",
-        "schema": {
-          "type": "object",
-        },
-        "strict": true,
-        "type": "json_schema",
-      },
-      "seed": -3,
-      "session": null,
-      "source": null,
-      "stop": [
-        "END",
-      ],
-      "strategy": "cost",
-      "stream": null,
-      "tags": null,
-      "temperature": 0,
-      "testMode": true,
-      "toolChoice": {
-        "name": "look",
-      },
-      "tools": [
-        {
-          "description": null,
-          "name": "look",
-          "parameters": {
-            "type": "object",
-          },
-          "strict": null,
-        },
-      ],
-      "topLogprobs": 2,
-      "topP": 0.5,
-      "web": "off",
-    }
-  `)
+  ).toStrictEqual({
+    ...documentedDefaults,
+    choices: 2,
+    dialect: 'chat_completions',
+    endUser: 'someone',
+    enhance: true,
+    extras: { top_k: 40, verbosity: 'low' },
+    fallback: 'same_model',
+    fallbackMaxCostFactor: 2.5,
+    frequencyPenalty: -1,
+    logitBias: { 5: -100 },
+    logprobs: true,
+    maxOutputTokens: 30,
+    messages: [{ role: 'user', name: null, content: [{ type: 'text', text: 'Hello' }] }],
+    metadata: { team: 'blue' },
+    model: 'openai/gpt-5.5',
+    parallelToolCalls: true,
+    presencePenalty: 1,
+    reasoningEffort: 'high',
+    responseFormat: {
+      type: 'json_schema',
+      name: 'answer',
+      description: null,
+      schema: { type: 'object' },
+      strict: true,
+    },
+    seed: -3,
+    stop: ['END'],
+    strategy: 'cost',
+    temperature: 0,
+    testMode: true,
+    toolChoice: { name: 'look' },
+    tools: [{ name: 'look', description: null, parameters: { type: 'object' }, strict: null }],
+    topLogprobs: 2,
+    topP: 0.5,
+    web: 'off',
+  })
 })
 
 test('unknown fields: pass at every level, those of the top level in extras', () => {
@@ -509,93 +424,33 @@ test('conversation: keeps the order of parts, images, calls and results', () => 
         hello,
       ],
     }).messages,
-  ).toMatchInlineSnapshot(`
-    [
-      {
-        "role": "system",
-        "text": 
-    "Be
-    brief"
-    ,
-      },
-      {
-        "content": [
-          {
-            "text": "See",
-            "type": "text",
-          },
-          {
-            "detail": "low",
-            "type": "image",
-            "url": "data:image/png;base64,AA",
-          },
-        ],
-        "name": "Ann",
-        "role": "user",
-      },
-      {
-        "name": null,
-        "reasoning": "hm",
-        "role": "assistant",
-        "text": null,
-        "toolCalls": [
-          {
-            "arguments": "{"x":",
-            "id": "call_1",
-            "name": "look",
-            "signature": "sig",
-          },
-          {
-            "arguments": "{"x":",
-            "id": "call_2",
-            "name": "look",
-            "signature": null,
-          },
-        ],
-      },
-      {
-        "callId": "call_2",
-        "role": "tool",
-        "text": "b",
-      },
-      {
-        "callId": "call_1",
-        "role": "tool",
-        "text": "found",
-      },
-      {
-        "name": null,
-        "reasoning": null,
-        "role": "assistant",
-        "text": "So no",
-        "toolCalls": [],
-      },
-      {
-        "name": null,
-        "reasoning": null,
-        "role": "assistant",
-        "text": "no",
-        "toolCalls": [],
-      },
-      {
-        "name": null,
-        "reasoning": null,
-        "role": "assistant",
-        "text": null,
-        "toolCalls": [],
-      },
-      {
-        "content": [
-          {
-            "text": "Hello",
-            "type": "text",
-          },
-        ],
-        "name": null,
-        "role": "user",
-      },
-    ]
-  `)
+  ).toStrictEqual([
+    { role: 'system', text: 'Be\nbrief' },
+    {
+      role: 'user',
+      name: 'Ann',
+      content: [
+        { type: 'text', text: 'See' },
+        { type: 'image', detail: 'low', url: 'data:image/png;base64,AA' },
+      ],
+    },
+    {
+      role: 'assistant',
+      name: null,
+      reasoning: 'hm',
+      text: null,
+      toolCalls: [
+        { id: 'call_1', name: 'look', arguments: '{"x":', signature: 'sig' },
+        { id: 'call_2', name: 'look', arguments: '{"x":', signature: null },
+      ],
+    },
+    { role: 'tool', callId: 'call_2', text: 'b' },
+    { role: 'tool', callId: 'call_1', text: 'found' },
+    { role: 'assistant', name: null, reasoning: null, text: 'So no', toolCalls: [] },
+    { role: 'assistant', name: null, reasoning: null, text: 'no', toolCalls: [] },
+    { role: 'assistant', name: null, reasoning: null, text: null, toolCalls: [] },
+    { role: 'user', name: null, content: [{ type: 'text', text: 'Hello' }] },
+  ])
 })
 
 test('deprecated functions: become tools, and the response uses functions', () => {

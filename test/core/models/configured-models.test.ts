@@ -7,12 +7,13 @@ import {
   toModel,
   withChanges,
 } from '../../../src/core/models/configured-models.ts'
-import { buildCatalog, type Model } from '../../../src/core/models/models.ts'
+import { buildCatalog } from '../../../src/core/models/models.ts'
 import { priceVariant } from '../../../src/core/models/pricing.ts'
 import { getCost } from '../../../src/core/usage/money.ts'
 import { GatewayError } from '../../../src/core/validation/errors.ts'
 import { checker } from '../../../src/core/validation/validate.ts'
 import { catalog } from '../../../src/models/catalog.ts'
+import { modelNamed } from '../../harness/model.ts'
 
 setDefaultTimeout(60_000)
 
@@ -97,7 +98,7 @@ describe('catalog change', () => {
   const check = checker(modelChangeSchema)
   const after = (...rows: object[]) => withChanges(catalog, rows.map(check))
   const problems = (...rows: object[]) => changeProblems(catalog, rows.map(check))
-  const opus = named('claude-opus-5-5')
+  const opus = modelNamed('claude-opus-5-5')
 
   test('returns the published catalog without changes', () => {
     expect(after()).toEqual([...catalog])
@@ -219,12 +220,6 @@ describe('catalog change', () => {
 })
 
 const noTokens = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, reasoningTokens: 0 }
-
-function named(id: string): Model {
-  const model = catalog.find(item => item.id === id)
-  if (model === undefined) throw new Error(`${id} is not in the catalogue`)
-  return model
-}
 
 function findParam(act: () => unknown): string | null {
   try {

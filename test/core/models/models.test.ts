@@ -14,18 +14,13 @@ import {
 } from '../../../src/core/models/models.ts'
 import { catalog } from '../../../src/models/catalog.ts'
 import { askWith } from '../../harness/ask.ts'
+import { modelNamed } from '../../harness/model.ts'
 
 const pricing = { input_per_mtok: 0.5, output_per_mtok: 1 }
 const openrouter = toModel('openrouter', { id: 'anthropic/claude-opus-5.5:free', pricing, aliases: ['opus-free'] })
 const ollama = toModel('ollama', { id: 'GPT-4.1', pricing: { input_per_mtok: 0, output_per_mtok: 0 } })
 const reseller = toModel('reseller', { id: 'anthropic/claude-opus-5.5', pricing })
 const all = buildCatalog([...catalog, openrouter, ollama, reseller])
-
-function named(id: string): Model {
-  const model = catalog.find(item => item.id === id)
-  if (model === undefined) throw new Error(`${id} is not in the catalogue`)
-  return model
-}
 
 describe('catalog resolve', () => {
   test.each([
@@ -60,9 +55,9 @@ describe('catalog resolve', () => {
   })
 
   test('prefers the model listed first, unless the provider is given', () => {
-    expect(all.resolve('gpt-4.1')).toBe(named('gpt-4.1'))
+    expect(all.resolve('gpt-4.1')).toBe(modelNamed('gpt-4.1'))
     expect(all.resolve('ollama/gpt-4.1')).toBe(ollama)
-    expect(all.resolve('anthropic/claude-opus-5.5')).toBe(named('claude-opus-5-5'))
+    expect(all.resolve('anthropic/claude-opus-5.5')).toBe(modelNamed('claude-opus-5-5'))
     expect(all.resolve('reseller/anthropic/claude-opus-5.5')).toBe(reseller)
   })
 
@@ -72,7 +67,7 @@ describe('catalog resolve', () => {
 })
 
 describe('deprecation', () => {
-  const model = named('gemini-2.5-pro')
+  const model = modelNamed('gemini-2.5-pro')
 
   test.each([
     ['2026-11-23', 'deprecated', false],
@@ -89,8 +84,8 @@ describe('deprecation', () => {
   )
 
   test('ignores models without a date', () => {
-    expect(getDeprecation(named('gpt-5.5'), '2099-01-01')).toBe('current')
-    expect(leavingSoon(named('gpt-5.5'), '2099-01-01')).toBe(false)
+    expect(getDeprecation(modelNamed('gpt-5.5'), '2099-01-01')).toBe('current')
+    expect(leavingSoon(modelNamed('gpt-5.5'), '2099-01-01')).toBe(false)
   })
 })
 
@@ -116,21 +111,26 @@ describe('needsOf and unmet', () => {
       { stream: 'buffered' },
       'stream',
     ],
-    ['two choices', named('claude-opus-5-5'), { choices: 2 }, 'n'],
-    ['eight choices', named('gemini-3.8-flash'), { choices: 8 }, null],
-    ['nine choices', named('gemini-3.8-flash'), { choices: 9 }, 'n'],
-    ['log probabilities', named('gemini-3.8-flash'), { logprobs: true }, 'logprobs'],
+    ['two choices', modelNamed('claude-opus-5-5'), { choices: 2 }, 'n'],
+    ['eight choices', modelNamed('gemini-3.8-flash'), { choices: 8 }, null],
+    ['nine choices', modelNamed('gemini-3.8-flash'), { choices: 9 }, 'n'],
+    ['log probabilities', modelNamed('gemini-3.8-flash'), { logprobs: true }, 'logprobs'],
     // Without a requested effort the model reasons, and then returns no log probabilities.
-    ['log probabilities', named('gpt-5.5'), { logprobs: true }, 'logprobs'],
-    ['log probabilities without reasoning', named('gpt-5.5'), { logprobs: true, reasoningEffort: 'none' }, null],
-    ['log probabilities beside reasoning', named('gpt-5.5'), { logprobs: true, reasoningEffort: 'low' }, 'logprobs'],
+    ['log probabilities', modelNamed('gpt-5.5'), { logprobs: true }, 'logprobs'],
+    ['log probabilities without reasoning', modelNamed('gpt-5.5'), { logprobs: true, reasoningEffort: 'none' }, null],
+    [
+      'log probabilities beside reasoning',
+      modelNamed('gpt-5.5'),
+      { logprobs: true, reasoningEffort: 'low' },
+      'logprobs',
+    ],
     [
       'top log probabilities',
-      named('gpt-5.5'),
+      modelNamed('gpt-5.5'),
       { logprobs: true, topLogprobs: 2, reasoningEffort: 'none' },
       'top_logprobs',
     ],
-    ['top log probabilities', named('gpt-4.1'), { logprobs: true, topLogprobs: 20 }, null],
+    ['top log probabilities', modelNamed('gpt-4.1'), { logprobs: true, topLogprobs: 20 }, null],
   ])('report %s as unmet by $id', (_, model, asked, param) => {
     expect(unmet(model, getNeeds({ ...plain, ...asked }))?.param ?? null).toBe(param)
   })
@@ -138,11 +138,11 @@ describe('needsOf and unmet', () => {
   const forced: Partial<ChatRequest> = { tools: [tool], toolChoice: 'required' }
   const thoughtful = { ...local, parameters: { ...local.parameters, toolsNeedEffortNone: true } }
   test.each<[string, Model, Partial<ChatRequest>, string | null]>([
-    ['a forced tool', named('claude-opus-5-5'), forced, 'tool_choice'],
-    ['a named tool', named('claude-fable-5-2'), { tools: [tool], toolChoice: { name: 'look' } }, 'tool_choice'],
-    ['a tool by choice', named('claude-opus-5-5'), { tools: [tool], toolChoice: 'auto' }, null],
-    ['a forced tool', named('claude-haiku-5-5'), forced, null],
-    ['a forced tool beside reasoning', named('claude-haiku-5-5'), { ...forced, reasoningEffort: 'high' }, null],
+    ['a forced tool', modelNamed('claude-opus-5-5'), forced, 'tool_choice'],
+    ['a named tool', modelNamed('claude-fable-5-2'), { tools: [tool], toolChoice: { name: 'look' } }, 'tool_choice'],
+    ['a tool by choice', modelNamed('claude-opus-5-5'), { tools: [tool], toolChoice: 'auto' }, null],
+    ['a forced tool', modelNamed('claude-haiku-5-5'), forced, null],
+    ['a forced tool beside reasoning', modelNamed('claude-haiku-5-5'), { ...forced, reasoningEffort: 'high' }, null],
     ['reasoning beside tools', thoughtful, { tools: [tool], reasoningEffort: 'high' }, 'reasoning_effort'],
     ['no reasoning beside tools', thoughtful, { tools: [tool], reasoningEffort: 'none' }, null],
   ])('report %s as met only approximately by $id', (_, model, asked, param) => {
@@ -151,9 +151,9 @@ describe('needsOf and unmet', () => {
   })
 
   test('count the context window up to its last token', () => {
-    const model = named('gpt-5.5')
+    const model = modelNamed('gpt-5.5')
     expect(fitsWindow(model, 922_000, 128_000)).toBe(true)
     expect(fitsWindow(model, 922_001, 1)).toBe(false)
-    expect(fitsWindow(named('claude-haiku-4-5'), 199_000, 1_001)).toBe(false)
+    expect(fitsWindow(modelNamed('claude-haiku-4-5'), 199_000, 1_001)).toBe(false)
   })
 })
