@@ -60,7 +60,7 @@ export function command<const Operand extends string, const Taken extends Option
     async run(words) {
       const { values, positionals } = parsed(words, row.options)
       const missing = operandNames[positionals.length]
-      if (missing !== undefined) throw new UsageError(`Missing argument ${getStreamFormat(row.operands, missing)}.`)
+      if (missing !== undefined) throw new UsageError(`Missing argument ${getDisplayName(row.operands, missing)}.`)
       const further = positionals.slice(operandNames.length)
       const extra = further.find(word => row.further?.includes(word) !== true)
       if (extra !== undefined) throw new UsageError(wrongWord(extra, row.further))
@@ -121,7 +121,7 @@ function getHelp(row: {
 }
 
 const optionFace = (name: string, { value }: Option) => `--${name}${value === undefined ? '' : ` ${value}`}`
-const getStreamFormat = (operands: Readonly<Record<string, string>>, name: string) => operands[name] ?? name
+const getDisplayName = (operands: Readonly<Record<string, string>>, name: string) => operands[name] ?? name
 
 /** Formats rows with aligned columns. Removes control characters, so that a name cannot control the terminal. */
 export function columns(rows: readonly (readonly string[])[]): string[] {

@@ -214,7 +214,7 @@ async function openStored(
   // An embedded database uses this machine's clock. The clock of a database from outside is not set here.
   const timekeeper = isEmbedded || clock !== shared.clock ? null : shared.follow(database, log)
   undo.defer(() => timekeeper?.stop())
-  await timekeeper?.send()
+  await timekeeper?.measure()
   return {
     database,
     /** Description of where data is stored. */
@@ -223,7 +223,7 @@ async function openStored(
     passwords,
     schema,
     /** Fulfilled when the schema is current: immediately, unless Postgres was unavailable at startup. */
-    migrated: schema.then(() => timekeeper?.send()),
+    migrated: schema.then(() => timekeeper?.measure()),
     firstAccount: isEmbedded ? await makeFirstAccount(database, passwords, clock, newId) : null,
   }
 }

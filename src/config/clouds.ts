@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { type Static, Type } from '@sinclair/typebox'
 import type { ConfiguredModel } from '../core/models/configured-models.ts'
-import { getOne } from '../core/validation/validate.ts'
+import { oneOf } from '../core/validation/validate.ts'
 import type { AwsCredentials } from '../credentials/aws.ts'
 import type { EntraCredentials, ServiceAccount } from '../credentials/bearer.ts'
 import { baseUrlProblem, withoutTrailingSlash } from './addresses.ts'
@@ -16,7 +16,7 @@ const variable = keyVariableSchema
 
 /** Fields of a provider with a `type`. Which of them a type takes is checked in `readCloud`. */
 export const cloudFields = {
-  type: Type.Optional(getOne(['azure', 'bedrock', 'vertex'])),
+  type: Type.Optional(oneOf(['azure', 'bedrock', 'vertex'])),
   api_version: Type.Optional(
     Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}(-preview)?$', description: 'an API version: YYYY-MM-DD' }),
   ),
@@ -65,7 +65,7 @@ type CloudProvider = CloudFields & {
   readonly keys?: readonly unknown[]
 }
 
-type TextScan = {
+type CloudRow = {
   readonly read: EnvironmentReader
   readonly provider: CloudProvider
   /** Adds a line about this provider. */
@@ -103,7 +103,7 @@ export function readCloud(
   read: EnvironmentReader,
   type: CloudType,
   provider: CloudProvider,
-  problem: TextScan['problem'],
+  problem: CloudRow['problem'],
 ): CloudPlace | null {
   const secretIn = (name: string | undefined) => {
     if (name === undefined) return null
@@ -119,18 +119,18 @@ export function readCloud(
     const wrong = value === undefined ? null : baseUrlProblem(value)
     if (wrong !== null) problem(`${name} ${wrong}`)
   }
-  const scan = { read, provider, problem, secretIn }
+  const settings = { read, provider, problem, secretIn }
   switch (type) {
     case 'azure':
-      return readAzure(scan)
+      return readAzure(settings)
     case 'bedrock':
-      return readBedrock(scan)
+      return readBedrock(settings)
     case 'vertex':
-      return readVertex(scan)
+      return readVertex(settings)
   }
 }
 
-function readAzure({ provider, problem, secretIn }: TextScan): CloudPlace | null {
+function readAzure({ provider, problem, secretIn }: CloudRow): CloudPlace | null {
   const { base_url: baseUrl, api_version: apiVersion = null, tenant_id, client_id, client_secret_env } = provider
   const apiKey = secretIn(provider.api_key_env)
   const clientSecret = secretIn(client_secret_env)
@@ -161,8 +161,8 @@ function readAzure({ provider, problem, secretIn }: TextScan): CloudPlace | null
 }
 
 /** Explicit fields win over the environment that AWS's own clients read. */
-function readBedrock(scan: TextScan): CloudPlace | null {
-  const { read, provider, problem, secretIn } = scan
+function readBedrock(settings: CloudRow): CloudPlace | null {
+  const { read, provider, problem, secretIn } = settings
   const region = provider.region ?? read.text('AWS_REGION') ?? read.text('AWS_DEFAULT_REGION')
   if (region === null) {
     problem('has no `region`; add it, or set AWS_REGION')
@@ -182,7 +182,7 @@ function readBedrock(scan: TextScan): CloudPlace | null {
   const place = { baseUrl, apiKey }
   if (apiKey !== null || provider.keys !== undefined || provider.api_key_env !== undefined)
     return { ...place, cloud: { apiVersion: null, credentials: null } }
-  const aws = awsKeys(scan) ?? webIdentity(scan, stsUrl)
+  const aws = awsKeys(settings) ?? webIdentity(settings, stsUrl)
   if (aws === null) {
     problem(
       'has no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE, or AWS_BEARER_TOKEN_BEDROCK, or name others',
@@ -192,7 +192,7 @@ function readBedrock(scan: TextScan): CloudPlace | null {
   return { ...place, cloud: { apiVersion: null, credentials: { kind: 'aws', aws, region } } }
 }
 
-function awsKeys({ read, provider, problem, secretIn }: TextScan): AwsCredentials | null {
+function awsKeys({ read, provider, problem, secretIn }: CloudRow): AwsCredentials | null {
   const { access_key_id_env: idName, secret_access_key_env: secretName, session_token_env: tokenName } = provider
   if (provider.role_arn !== undefined && idName === undefined) return null
   if ((idName === undefined) !== (secretName === undefined))
@@ -205,7 +205,7 @@ function awsKeys({ read, provider, problem, secretIn }: TextScan): AwsCredential
   return { kind: 'keys', keys: { accessKeyId, secretAccessKey, sessionToken } }
 }
 
-function webIdentity({ read, provider }: TextScan, stsUrl: string): AwsCredentials | null {
+function webIdentity({ read, provider }: CloudRow, stsUrl: string): AwsCredentials | null {
   const roleArn = provider.role_arn ?? read.text('AWS_ROLE_ARN')
   const tokenFile = provider.web_identity_token_file ?? read.text('AWS_WEB_IDENTITY_TOKEN_FILE')
   if (roleArn === null || tokenFile === null) return null
@@ -213,7 +213,7 @@ function webIdentity({ read, provider }: TextScan, stsUrl: string): AwsCredentia
   return { kind: 'web_identity', identity: { stsUrl, roleArn, sessionName, tokenFile } }
 }
 
-function readVertex({ read, provider, problem, secretIn }: TextScan): CloudPlace | null {
+function readVertex({ read, provider, problem, secretIn }: CloudRow): CloudPlace | null {
   const { location, service_account_env: name } = provider
   const text = name === undefined ? readKeyFile(read, problem) : secretIn(name)
   const account = text === null ? null : parseServiceAccount(text, problem)
@@ -237,7 +237,7 @@ function vertexOrigin(location: string): string {
     : `https://${location}-aiplatform.googleapis.com`
 }
 
-function readKeyFile(read: EnvironmentReader, problem: TextScan['problem']): string | null {
+function readKeyFile(read: EnvironmentReader, problem: CloudRow['problem']): string | null {
   const path = read.text('GOOGLE_APPLICATION_CREDENTIALS')
   if (path === null) {
     problem('has no credentials; set GOOGLE_APPLICATION_CREDENTIALS, or add `service_account_env`')

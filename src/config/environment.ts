@@ -43,7 +43,7 @@ export function environmentReader(environment: Environment, problems: string[]) 
       problems.push(`${name}: must be an amount of US dollars from 0 to ${maximum}, like 1.50`)
       return fallback
     },
-    getOne<const T extends string>(name: string, choices: readonly T[], fallback: T): T {
+    oneOf<const T extends string>(name: string, choices: readonly T[], fallback: T): T {
       const raw = text(name)?.toLowerCase() ?? fallback
       const choice = choices.find(candidate => candidate === raw)
       if (choice !== undefined) return choice

@@ -92,7 +92,7 @@ export function readStripe(read: EnvironmentReader, publicUrl: string | null, pr
 
 /** Reads `OWNER_UPGRADES`: whether an owner's consent to charges is enough for plan `usage` where no card secures it. */
 export function readOwnerUpgrades(read: EnvironmentReader, hasStripe: boolean, problems: string[]): boolean {
-  const isAllowed = read.getOne('OWNER_UPGRADES', ['allow', 'refuse'], 'refuse') === 'allow'
+  const isAllowed = read.oneOf('OWNER_UPGRADES', ['allow', 'refuse'], 'refuse') === 'allow'
   if (isAllowed && hasStripe)
     problems.push('OWNER_UPGRADES: has no effect with STRIPE_SECRET_KEY, where owners upgrade with a card; unset it')
   return isAllowed

@@ -21,7 +21,7 @@ export function readOidc(
 ): SingleSignOnConfig | null {
   const issuer = read.text('OIDC_ISSUER')
   const clientId = read.text('OIDC_CLIENT_ID')
-  const defaultRole = read.getOne('OIDC_DEFAULT_ROLE', ['none', ...roles], 'none')
+  const defaultRole = read.oneOf('OIDC_DEFAULT_ROLE', ['none', ...roles], 'none')
   const config: SingleSignOnConfig = {
     issuer: issuer ?? '',
     clientId: clientId ?? '',
@@ -34,8 +34,8 @@ export function readOidc(
     roles: readRoles(read, problems),
     defaultRole: defaultRole === 'none' ? null : defaultRole,
     domains: readDomains(read, 'OIDC_DOMAINS', problems),
-    trustsEmail: read.getOne('OIDC_EMAIL', ['verified', 'trusted'], 'verified') === 'trusted',
-    isOnly: read.getOne('OIDC_ONLY', ['true', 'false'], 'false') === 'true',
+    trustsEmail: read.oneOf('OIDC_EMAIL', ['verified', 'trusted'], 'verified') === 'trusted',
+    isOnly: read.oneOf('OIDC_ONLY', ['true', 'false'], 'false') === 'true',
     sessionHours: read.integer('OIDC_SESSION_HOURS', 24, 1, longestSessionHours),
   }
   if (issuer === null) {
@@ -129,7 +129,7 @@ export function readRegistration(
   // A registration sets a password.
   const isSingleSignOnOnly = read.text('OIDC_ONLY')?.toLowerCase() === 'true'
   const usual = isReachable || isSingleSignOnOnly ? 'closed' : 'open'
-  const mode = read.getOne('REGISTRATION', registrationModes, usual)
+  const mode = read.oneOf('REGISTRATION', registrationModes, usual)
   if (mode === 'open' && isReachable && domains === null)
     warnings.push(
       `REGISTRATION=open: anyone who reaches this gateway can create an account, which spends your provider keys within the plan \`${ownerUpgrades ? 'usage` (OWNER_UPGRADES=allow)' : 'evaluation`'}`,

@@ -19,10 +19,10 @@ export const systemClock: Clock = {
 type SharedClock = {
   readonly clock: Clock
   /**
-   * Follows the database's clock until the returned function is called. Call `ask` when the database is available; it
+   * Follows the database's clock until the returned function is called. Call `measure` when the database is available; it
    * never rejects.
    */
-  follow(database: Database, log: Pick<Log, 'warn'>): { send(): Promise<void>; stop(): void }
+  follow(database: Database, log: Pick<Log, 'warn'>): { measure(): Promise<void>; stop(): void }
 }
 
 const askEveryMs = 5_000
@@ -47,7 +47,7 @@ export function createSharedClock(machine: Clock): SharedClock {
         const detail = `the database’s clock counts, which differs from this machine’s by ${after} ms`
         log.warn('clock_offset_changed', { detail })
       }
-      const send = () => {
+      const measure = () => {
         asking ??= askNow()
           // The next poll follows soon; until then the last offset applies.
           .catch(() => {})
@@ -56,7 +56,7 @@ export function createSharedClock(machine: Clock): SharedClock {
           })
         return asking
       }
-      return { send, stop: intervalTimer(askEveryMs, send) }
+      return { measure, stop: intervalTimer(askEveryMs, measure) }
     },
   }
 }

@@ -6,7 +6,7 @@ import { Type } from '@sinclair/typebox'
 import type { Tool } from '../core/chat/chat.ts'
 import { bodyText, calledName, callId, functionName } from '../core/request/part-schemas.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
-import { getOne, nullable } from '../core/validation/validate.ts'
+import { nullable, oneOf } from '../core/validation/validate.ts'
 import { checkerAt, type Fields, isFields } from './check.ts'
 
 /**
@@ -135,8 +135,8 @@ export function joinedTexts(...texts: readonly (string | null | undefined)[]): s
 
 const open = { additionalProperties: true }
 const named = Type.Object({ name: functionName }, open)
-const grammar = Type.Object({ syntax: getOne(['lark', 'regex']), definition: bodyText }, open)
-const format = Type.Object({ type: getOne(['text', 'grammar']), grammar: nullable(grammar) }, open)
+const grammar = Type.Object({ syntax: oneOf(['lark', 'regex']), definition: bodyText }, open)
+const format = Type.Object({ type: oneOf(['text', 'grammar']), grammar: nullable(grammar) }, open)
 const custom = Type.Object({ name: functionName, description: nullable(bodyText), format: nullable(format) }, open)
 const checkTool = checkerAt(Type.Object({ custom }, open))
 const checkChoice = checkerAt(Type.Object({ custom: named }, open))

@@ -7,7 +7,7 @@ import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ReasoningItem, reasoningFamilies } from '../core/chat/chat.ts'
 import type { ReasoningReader } from '../core/request/parse-messages.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
-import { getOne } from '../core/validation/validate.ts'
+import { oneOf } from '../core/validation/validate.ts'
 import { createTextSeal } from '../http/text-seal.ts'
 
 /**
@@ -47,8 +47,8 @@ const prefix = 'gwr1.'
 const isItem = TypeCompiler.Compile(
   Type.Object(
     {
-      family: getOne(reasoningFamilies),
-      kind: getOne(['signature', 'redacted', 'encrypted']),
+      family: oneOf(reasoningFamilies),
+      kind: oneOf(['signature', 'redacted', 'encrypted']),
       text: Type.String(),
       data: Type.String(),
       id: Type.Union([Type.String(), Type.Null()]),

@@ -35,14 +35,14 @@ const attachmentMarks = ['"image', '"input_image', '"file_data"', '"document"']
 export type Timer = { after(milliseconds: number, action: () => void): () => void }
 
 /** Reserves the bytes of a chat body while it is read. */
-type TextScan = { readonly hold: BodyHold; readonly clock: Timer }
+type BodyWatch = { readonly hold: BodyHold; readonly clock: Timer }
 
 /**
  * Returns the body's text without unpaired surrogates. Throws 413 over the limit before more than the limit is stored. A chat body between the two
  * limits passes only with image or file parts. Throws as `receiveBody` does.
  */
-export function readBody(request: Request, limit: number, scan: TextScan | null = null): Promise<string> {
-  return receiveBody(request, limit, scan)()
+export function readBody(request: Request, limit: number, watch: BodyWatch | null = null): Promise<string> {
+  return receiveBody(request, limit, watch)()
 }
 
 /**
@@ -51,31 +51,31 @@ export function readBody(request: Request, limit: number, scan: TextScan | null 
  * reserved as they arrive. Throws as `BodyHold` does, 413 if the declared length is over the limit, and 400 for an
  * unsupported encoding. Returns the function that reads the text; call it or release the reservation.
  */
-export function receiveBody(request: Request, limit: number, scan: TextScan | null): () => Promise<string> {
+export function receiveBody(request: Request, limit: number, watch: BodyWatch | null): () => Promise<string> {
   const most = limit === bodyLimits.chat ? bodyLimits.chatWithImages : limit
   const declared = request.headers.get('content-length')
   if (Number(declared ?? 0) > most) throw tooLarge(limit)
   const encoding = findEncoding(request.headers)
   if (declared !== null && encoding === null) {
-    scan?.hold.add(Number(declared), true)
-    return () => getText(request.text(), Number(declared), limit, scan)
+    watch?.hold.add(Number(declared), true)
+    return () => getText(request.text(), Number(declared), limit, watch)
   }
   const body = encoding === null ? request.body : decoded(request.body, encoding, most)
-  const counted = countedText(body, most, scan?.hold ?? null)
+  const counted = countedText(body, most, watch?.hold ?? null)
   // A caller that fails before it reads the text reports its own error.
   counted.catch(() => {})
-  return () => getText(counted, most, limit, scan)
+  return () => getText(counted, most, limit, watch)
 }
 
 async function getText(
   whole: Promise<string | null>,
   bytes: number,
   limit: number,
-  scan: TextScan | null,
+  watch: BodyWatch | null,
 ): Promise<string> {
   let text: string | null
   try {
-    text = await (scan === null ? whole : inTime(whole, bytes, scan.clock))
+    text = await (watch === null ? whole : inTime(whole, bytes, watch.clock))
   } catch (thrown) {
     if (thrown instanceof GatewayError) throw thrown
     return brokenOff()

@@ -3,23 +3,23 @@ import { Type } from '@sinclair/typebox'
 import { fallbackPolicies, strategies, streamModes } from '../core/chat/chat.ts'
 import { fallbackCostFactors } from '../core/request/chat-request.ts'
 import type { ErrorCode } from '../core/validation/errors.ts'
-import { getOne } from '../core/validation/validate.ts'
+import { oneOf } from '../core/validation/validate.ts'
 import { idempotencyHeaders, onceErrors } from './idempotency.ts'
 import { timeoutHeader } from './request-timeout.ts'
 
-const flag = getOne(['true', 'false', '1', '0'])
+const flag = oneOf(['true', 'false', '1', '0'])
 
 /** Each header up to the cost factor overrides the body field of the same meaning. */
 export const chatHeaders = {
-  'X-Gateway-Strategy': getOne(strategies),
+  'X-Gateway-Strategy': oneOf(strategies),
   'X-Gateway-Enhance': flag,
-  'X-Gateway-Stream-Mode': getOne(streamModes),
-  'X-Gateway-Web': getOne(['auto', 'off']),
+  'X-Gateway-Stream-Mode': oneOf(streamModes),
+  'X-Gateway-Web': oneOf(['auto', 'off']),
   'X-Gateway-Test-Mode': flag,
-  'X-Gateway-Fallback': getOne(fallbackPolicies),
+  'X-Gateway-Fallback': oneOf(fallbackPolicies),
   'X-Gateway-No-Fallback': flag,
   'X-Gateway-Fallback-Max-Cost-Factor': Type.Number(fallbackCostFactors),
-  'X-Gateway-Hedge': getOne(['on', 'off']),
+  'X-Gateway-Hedge': oneOf(['on', 'off']),
   ...timeoutHeader,
   ...idempotencyHeaders,
 }

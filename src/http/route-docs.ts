@@ -1,6 +1,6 @@
 /**
  * API description of a route: the schemas that check its input and type its response, and its own errors. The API
- * reference (`routes/reference`) is generated from these descriptions only.
+ * reference (`http/reference`) is generated from these descriptions only.
  */
 import type { TObject, TProperties, TSchema } from '@sinclair/typebox'
 import type { Action } from '../core/accounts/roles.ts'

@@ -9,7 +9,7 @@ import { highestLimits, plans } from '../core/limits/plans.ts'
 import { isLimited, type ScopeLimits, unlimitedScope } from '../core/limits/scopes.ts'
 import { fromUsd, toUsd } from '../core/usage/money.ts'
 import { type ErrorCode, errorTable, wireCode } from '../core/validation/errors.ts'
-import { getOne, nullable } from '../core/validation/validate.ts'
+import { nullable, oneOf } from '../core/validation/validate.ts'
 
 /** Object of a response. A version of the API only adds fields, so clients must ignore unknown ones. */
 export function strictObject<P extends TProperties>(properties: P, options: ObjectOptions = {}) {
@@ -64,15 +64,15 @@ export const hedgeCostUsd = Type.Optional(
 )
 export const count = Type.Integer({ minimum: 0, examples: [12] })
 export const share = Type.Number({ minimum: 0, maximum: 1, examples: [0.42] })
-export const queryType = getOne(queryTypes)
+export const queryType = oneOf(queryTypes)
 export const modelName = Type.String({ description: '`provider/model`', examples: ['openai/gpt-5.5'] })
 
-export const planName = getOne(Object.keys(plans) as (keyof typeof plans)[])
+export const planName = oneOf(Object.keys(plans) as (keyof typeof plans)[])
 
 export const userShape = namedSchema('User', {
   id: id('usr'),
   email: text('ada@example.com'),
-  role: getOne(roles),
+  role: oneOf(roles),
   verification_pending: Type.Boolean({
     description: 'the email address is not confirmed; until then the user can only read',
   }),
@@ -99,7 +99,7 @@ export const accountShape = namedSchema('Account', {
   requires_two_factor: Type.Boolean({
     description: 'whether users who sign in with a password must use a second factor',
   }),
-  fallback: { ...orNull(getOne(fallbackPolicies)), description: 'fallback policy of its requests; null = `any`' },
+  fallback: { ...orNull(oneOf(fallbackPolicies)), description: 'fallback policy of its requests; null = `any`' },
   limits: limitsShape,
   created_at: time,
 })
@@ -132,8 +132,8 @@ const types = [...new Set(Object.values(errorTable).map(({ type }) => type))]
 
 /** Error object, in every dialect. */
 export const errorFields = {
-  type: getOne(types),
-  code: getOne(codes),
+  type: oneOf(types),
+  code: oneOf(codes),
   message: text('`prompt` is missing: it must be a string.', 'what to do next'),
   param: orNull(text('messages.0.content', 'dotted path of the field at fault')),
   request_id: id('req'),

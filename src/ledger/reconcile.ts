@@ -193,11 +193,11 @@ async function compareCounters(database: Database, sources: readonly UsageSource
     dayText(dayOfRecord(record)) <= scope.to
   const accountIds = await getAccounts(database, scope)
   // A record that left a source before this read is in the ledger when the ledger is read afterwards.
-  const analyses = await Promise.all(sources.map(source => source.read(accountIds)))
-  const waiting = byId(analyses.flatMap(scan => scan.waiting).filter(isMeant))
-  const refused = byId(analyses.flatMap(scan => scan.refused).filter(isMeant))
-  const counted = analyses
-    .flatMap(scan => scan.counted)
+  const found = await Promise.all(sources.map(source => source.read(accountIds)))
+  const waiting = byId(found.flatMap(source => source.waiting).filter(isMeant))
+  const refused = byId(found.flatMap(source => source.refused).filter(isMeant))
+  const counted = found
+    .flatMap(source => source.counted)
     .filter(({ day }) => dayText(day) >= scope.from && dayText(day) <= scope.to)
   const { spent, present } = await getLedger(database, counted, [...waiting.values(), ...refused.values()])
 
@@ -223,7 +223,7 @@ async function compareCounters(database: Database, sources: readonly UsageSource
         0,
       ),
     },
-    damagedLines: analyses.reduce((sum, scan) => sum + scan.damagedLines, 0),
+    damagedLines: found.reduce((sum, source) => sum + source.damagedLines, 0),
   }
 }
 

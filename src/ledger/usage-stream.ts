@@ -85,7 +85,7 @@ export function createUsageStream({
     if (isTime) lookedAt = now
     // In one tick, so that all reads share one round trip.
     const found = await Promise.all(
-      (isTime ? allPartitions : allPartitions.filter(allPartition => own.has(allPartition))).map(read),
+      (isTime ? allPartitions : allPartitions.filter(partition => own.has(partition))).map(read),
     )
     if (now - claimedAt >= claimEveryMs) {
       claimedAt = now

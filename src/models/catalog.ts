@@ -17,7 +17,7 @@ import {
   tiers,
 } from '../core/models/models.ts'
 import { type Prices, type Pricing, priceVariant, type Rates } from '../core/models/pricing.ts'
-import { getOne } from '../core/validation/validate.ts'
+import { oneOf } from '../core/validation/validate.ts'
 import file from './catalog.json'
 
 const text = Type.String()
@@ -32,7 +32,7 @@ const prices = { input: number, output: number, cachedInput: orNull(number), cac
 const budget = { minimum: number, maximum: number, canDisable: flag }
 
 const parameterRules = {
-  sampling: getOne(['accepted', 'rejected', 'only_with_effort_none', 'accepted_when_thinking_disabled']),
+  sampling: oneOf(['accepted', 'rejected', 'only_with_effort_none', 'accepted_when_thinking_disabled']),
   maximumTemperature: number,
   temperatureWithTopP: flag,
   penalties: flag,
@@ -42,24 +42,24 @@ const parameterRules = {
   maximumTopLogprobs: number,
   maximumStops: number,
   maximumChoices: number,
-  outputCapField: getOne(['max_completion_tokens', 'max_tokens']),
-  systemRole: getOne(['system', 'developer']),
-  forcedToolChoice: getOne(['accepted', 'rejected', 'rejected_when_thinking']),
+  outputCapField: oneOf(['max_completion_tokens', 'max_tokens']),
+  systemRole: oneOf(['system', 'developer']),
+  forcedToolChoice: oneOf(['accepted', 'rejected', 'rejected_when_thinking']),
   toolsNeedEffortNone: flag,
   prefill: flag,
-  efforts: Type.Array(getOne(reasoningEfforts)),
+  efforts: Type.Array(oneOf(reasoningEfforts)),
   reasoning: Type.Union([
-    object({ kind: getOne(['none', 'effort', 'level']) }),
-    object({ kind: Type.Literal('adaptive'), off: getOne(['disabled', 'between_tools', 'lowest_effort']) }),
-    object({ kind: getOne(['budget', 'token_budget']), ...budget }),
+    object({ kind: oneOf(['none', 'effort', 'level']) }),
+    object({ kind: Type.Literal('adaptive'), off: oneOf(['disabled', 'between_tools', 'lowest_effort']) }),
+    object({ kind: oneOf(['budget', 'token_budget']), ...budget }),
   ]),
   streamOptions: flag,
   parallelToolCalls: flag,
-  responseFormat: getOne(['json_schema', 'json_object', 'none']),
+  responseFormat: oneOf(['json_schema', 'json_object', 'none']),
   passExtras: flag,
 }
 
-const metric = getOne(['artificial_analysis_intelligence_index', 'livebench_global_average', 'arena_text_score'])
+const metric = oneOf(['artificial_analysis_intelligence_index', 'livebench_global_average', 'arena_text_score'])
 const sourced = { variant: text, source: text, date: text }
 const score = { metric, value: number, ...sourced }
 const speed = orNull(object({ tokensPerSecond: number, firstTokenSeconds: number, ...sourced }))
@@ -69,7 +69,7 @@ const rowSchema = object({
   why,
   provider: text,
   displayName: text,
-  tier: getOne(tiers),
+  tier: oneOf(tiers),
   pricing: object({ ...prices, longContext: orNull(object({ aboveInputTokens: number, ...prices })) }),
   pricingSource: text,
   contextWindow: number,

@@ -1,7 +1,7 @@
 /** Probes of the process, and the manual of the simulator while providers are simulated. All without a key. */
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { getOne } from '../core/validation/validate.ts'
+import { oneOf } from '../core/validation/validate.ts'
 import { policies, withRouteDocs } from '../http/route-docs.ts'
 import { strictObject, text } from '../http/schemas.ts'
 
@@ -53,7 +53,7 @@ const healthShape = strictObject({
   simulated: Type.Boolean({ description: 'true while no provider is configured' }),
 })
 export type Health = Static<typeof healthShape>
-const readyShape = strictObject({ status: getOne(['ready', 'not_ready']) })
+const readyShape = strictObject({ status: oneOf(['ready', 'not_ready']) })
 export type Ready = Static<typeof readyShape>
 const directivesUsage =
   'Write them into a user message: `[[sim:tokens=200, pace_ms=20]]`, or `[[sim:status=503, only=openai]]`. A flag has no value: `[[sim:hang]]`.'

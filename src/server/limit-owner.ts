@@ -32,8 +32,8 @@ export async function openLimitOwner(config: Config, log: Log): Promise<() => Pr
     const { database, isEmbedded, migrated } = await openStores(config, { log, clock }, undo)
     const timekeeper = isEmbedded ? null : shared.follow(database, log)
     undo.defer(() => timekeeper?.stop())
-    await timekeeper?.send()
-    void migrated.then(() => timekeeper?.send())
+    await timekeeper?.measure()
+    void migrated.then(() => timekeeper?.measure())
     const learn = async (records: Parameters<typeof applyLearningEntries>[1]) =>
       void (await applyLearningEntries(database, records))
     const { journal, meter, shipper } = openLocalUsage(config, { database, clock, log, learn }, undo)

@@ -1,5 +1,5 @@
 /**
- * `bun run train`: trains the weights in `core/weights` from the labeled sets beside the checkout, and prints the
+ * `bun run train`: trains the weights in `text/weights` from the labeled sets beside the checkout, and prints the
  * results of cross-validation.
  */
 import { join } from 'node:path'

@@ -9,7 +9,7 @@ import type { TrainingJob } from './training-job.ts'
 import { readWorld } from './world.ts'
 
 /**
- * Training jobs by classifier, each reading its data from the labeled sets. Weights are stored in `core/weights` under
+ * Training jobs by classifier, each reading its data from the labeled sets. Weights are stored in `text/weights` under
  * the same name.
  */
 export const courses: Readonly<Record<string, () => Promise<TrainingJob>>> = {
@@ -17,7 +17,7 @@ export const courses: Readonly<Record<string, () => Promise<TrainingJob>>> = {
   freshness: readFreshness,
   gain: readGain,
   effort: readEffort,
-  moderation: readModeration,
+  safety: readModeration,
   world: readWorld,
 }
 

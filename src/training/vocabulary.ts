@@ -1,5 +1,5 @@
 /**
- * `bun src/training/vocabulary.ts` builds `core/weights/vocabulary.json` from the published vocabulary of o200k_base:
+ * `bun src/training/vocabulary.ts` builds `text/weights/vocabulary.json` from the published vocabulary of o200k_base:
  * its tokens in rank order, and for each token the count of the least efficient tokenizers.
  */
 import { readFileSync } from 'node:fs'

@@ -294,6 +294,17 @@ describe('invalid configuration value', () => {
     ])
   })
 
+  test('reports rules that are too large together', () => {
+    const expressions = [...'abcdefgh'].map(letter => `${letter}(x|yz){220}`)
+    const rules = expressions.map((expression, n) => ({ id: `r${n}`, category: 'other', expressions: [expression] }))
+    const findProblems = (count: number) =>
+      getProblems({ GATEWAY_CONFIG: file('large.json', { safety: { rules: rules.slice(0, count) } }) })
+    expect(findProblems(1)).toEqual([])
+    expect(findProblems(8)).toEqual([
+      'GATEWAY_CONFIG: safety.rules: all expressions together are too large; make them fewer, or repetitions shorter',
+    ])
+  })
+
   test('repeats no secret', () => {
     const canary = 'canary'
     const problems = getProblems({

@@ -9,7 +9,7 @@ import type { Clock } from '../../core/ports.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import type { DailyUsage } from '../../core/usage/usage-record.ts'
-import { checker, getOne, invalidField, nullable } from '../../core/validation/validate.ts'
+import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import { getLimits } from '../../database/repositories/accounts.ts'
 import { nameSchema } from '../../http/schemas.ts'
 import {
@@ -46,7 +46,7 @@ const changeSchema = Type.Object(
     web: Type.Optional(Type.Boolean()),
     hedge: Type.Optional(Type.Boolean()),
     requires_two_factor: Type.Optional(Type.Boolean({ description: 'owners only' })),
-    fallback: nullable(getOne(fallbackPolicies)),
+    fallback: nullable(oneOf(fallbackPolicies)),
   },
   { additionalProperties: false },
 )

@@ -11,7 +11,7 @@ import {
 } from '../../core/alerts/alerts.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, getOne, invalidField, nullable } from '../../core/validation/validate.ts'
+import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { projectIdSchema } from '../../http/schemas.ts'
@@ -40,7 +40,7 @@ const windowSchema = Type.Optional(
 )
 const creationSchema = Type.Object(
   {
-    metric: getOne(alertMetrics),
+    metric: oneOf(alertMetrics),
     threshold: thresholdSchema,
     window_minutes: windowSchema,
     project_id: nullable(projectIdSchema),

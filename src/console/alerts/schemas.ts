@@ -1,11 +1,11 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { alertMetrics } from '../../core/alerts/alerts.ts'
-import { getOne } from '../../core/validation/validate.ts'
+import { oneOf } from '../../core/validation/validate.ts'
 import { id, list, namedSchema, orNull, time } from '../../http/schemas.ts'
 
 export const alertShape = namedSchema('Alert', {
   id: id('alr'),
-  metric: getOne(alertMetrics),
+  metric: oneOf(alertMetrics),
   threshold: Type.Number({
     description: '`spend`: US dollars per UTC day; `error_rate`: share from 0 to 1; `latency`: p95 in milliseconds',
     examples: [0.05],

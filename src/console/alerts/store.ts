@@ -211,7 +211,7 @@ export function evaluateNextAlert(database: Database, at: number): Promise<Fired
   )
 }
 
-type TextScan = { readonly value: number | null; readonly since: Due['since']; readonly dueAt: number }
+type Measurement = { readonly value: number | null; readonly since: Due['since']; readonly dueAt: number }
 
 /** SQL for the daily sums of an alert's account or project. */
 const getDays = (step: TransactionSql, { account_id: accountId, project_id: projectId }: Due) =>
@@ -219,14 +219,14 @@ const getDays = (step: TransactionSql, { account_id: accountId, project_id: proj
     ? step`usage_daily where account_id = ${accountId}`
     : step`usage_tags_daily where account_id = ${accountId} and tag = ${projectTag(projectId)}`
 
-async function readSpend(step: TransactionSql, due: Due, at: number): Promise<TextScan> {
+async function readSpend(step: TransactionSql, due: Due, at: number): Promise<Measurement> {
   const rows = await step<{ microcents: number }[]>`
     select coalesce(sum(billed_microcents), 0)::float8 as microcents from ${getDays(step, due)}
       and day = ${dayText(at)}::text::date`
   return { value: spendValue(rows[0]?.microcents ?? 0), since: null, dueAt: at + spendEveryMs }
 }
 
-async function readWindow(step: TransactionSql, due: Due, at: number): Promise<TextScan> {
+async function readWindow(step: TransactionSql, due: Due, at: number): Promise<Measurement> {
   const { since, metric, window_minutes: minutes } = due
   const today = dayText(at)
   const now = await sumsFrom(step, due, today)

@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { actingAs } from '../../core/audit/audit.ts'
 import { csvLine } from '../../core/text/csv.ts'
 import { dayMs, timeIn } from '../../core/text/utc-days.ts'
-import { checker, getOne, invalidField } from '../../core/validation/validate.ts'
+import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import { type AuditFilters, type ListedAudit, listAudit, recordAuditAlone } from '../../database/repositories/audit.ts'
 import { createExportSlots, type ExportSlots, fileResponse } from '../../http/file-response.ts'
@@ -156,7 +156,7 @@ const filters = {
   /** A time is exclusive as `to`; a day is inclusive. */
   from: moment,
   to: moment,
-  actor: Type.Optional(getOne(['user', 'cli', 'system'])),
+  actor: Type.Optional(oneOf(['user', 'cli', 'system'])),
   user: Type.Optional(Type.String({ pattern: '^[\\w-]{1,64}$', maxLength: 64, description: 'the ID of a user' })),
   action: Type.Optional(auditActionSchema),
 }
@@ -172,7 +172,7 @@ const auditQuerySchema = Type.Object(
   },
   strict,
 )
-const auditExportQuerySchema = Type.Object({ format: Type.Optional(getOne(['csv', 'jsonl'])), ...filters }, strict)
+const auditExportQuerySchema = Type.Object({ format: Type.Optional(oneOf(['csv', 'jsonl'])), ...filters }, strict)
 
 const checkList = checker(auditQuerySchema)
 const checkExport = checker(auditExportQuerySchema)

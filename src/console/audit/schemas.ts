@@ -1,13 +1,13 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { auditActions } from '../../core/audit/audit.ts'
-import { getOne } from '../../core/validation/validate.ts'
+import { oneOf } from '../../core/validation/validate.ts'
 import { id, namedSchema, orNull, strictObject, text, time } from '../../http/schemas.ts'
 
 export const auditEntryShape = namedSchema('AuditEntry', {
   id: id('aud'),
   at: time,
   actor: strictObject({
-    type: getOne(['user', 'cli', 'system']),
+    type: oneOf(['user', 'cli', 'system']),
     user_id: orNull(id('usr')),
     email: orNull(text('ada@example.com', 'current address of the user; null after the removal of the user')),
   }),
@@ -24,4 +24,4 @@ export const auditListShape = strictObject({
   next_cursor: orNull(text('YXVkXzAxOT…', 'position of the next page; null = this is the last page')),
 })
 export type ShownAuditEntry = Static<typeof auditEntryShape>
-export const auditActionSchema = getOne(auditActions)
+export const auditActionSchema = oneOf(auditActions)

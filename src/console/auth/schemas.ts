@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { roles } from '../../core/accounts/roles.ts'
 import { registrationModes } from '../../core/accounts/single-sign-on.ts'
-import { getOne } from '../../core/validation/validate.ts'
+import { oneOf } from '../../core/validation/validate.ts'
 import { count, id, list, namedSchema, orNull, strictObject, text, time } from '../../http/schemas.ts'
 
 const ownSessionShape = namedSchema('OwnSession', {
@@ -16,7 +16,7 @@ export type ShownSession = Static<typeof ownSessionShape>
 export const ownSessionsShape = list(ownSessionShape)
 
 export const registrationRulesShape = namedSchema('RegistrationRules', {
-  mode: getOne(registrationModes),
+  mode: oneOf(registrationModes),
   domains: orNull(Type.Array(text('example.com'), { description: 'email domains that can register; null = any' })),
   verifies_email: Type.Boolean({ description: 'a new address must be confirmed by email' }),
   password_sign_in: Type.Boolean({ description: 'false = only single sign-on' }),
@@ -52,10 +52,10 @@ export const singleSignOnSettingsShape = namedSchema('SingleSignOnSettings', {
       sign_out_uri: text('https://gateway.example.com/', 'URI after sign-out at the provider'),
       scopes: text('openid email profile'),
       groups_claim: text('groups'),
-      roles: Type.Array(strictObject({ group: text('engineers'), role: getOne(roles) }), {
+      roles: Type.Array(strictObject({ group: text('engineers'), role: oneOf(roles) }), {
         description: 'role per group; empty = roles are managed on the team page',
       }),
-      default_role: orNull(getOne(roles)),
+      default_role: orNull(oneOf(roles)),
       domains: orNull(Type.Array(text('example.com'), { description: 'email domains that can sign in; null = any' })),
       trusts_email: Type.Boolean({ description: 'email addresses count without `email_verified`' }),
       only: Type.Boolean({ description: 'password sign-in is disabled' }),

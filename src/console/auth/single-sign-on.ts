@@ -20,7 +20,7 @@ import {
 } from '../../core/accounts/single-sign-on.ts'
 import type { Log } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, getOne } from '../../core/validation/validate.ts'
+import { checker, oneOf } from '../../core/validation/validate.ts'
 import { enforceIpLimit } from '../../http/rate-limits.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { sessionShape } from '../../http/schemas.ts'
@@ -62,7 +62,7 @@ export function singleSignOn(deps: SingleSignOnDeps) {
         summary: 'Start single sign-on',
         description:
           'Redirects a browser to the identity provider. With `test=true` it starts no session: the settings page shows the role that a sign-in gives, or why it fails.',
-        query: Type.Object({ test: Type.Optional(getOne(['true'])) }),
+        query: Type.Object({ test: Type.Optional(oneOf(['true'])) }),
         answer: null,
         status: 303,
         errors: ['not_found', 'ip_rate_limited'],

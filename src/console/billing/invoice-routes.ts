@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { tagNamePattern } from '../../core/request/tags.ts'
 import { type Cell, csvLine } from '../../core/text/csv.ts'
 import { decimalUsd, toUsd } from '../../core/usage/money.ts'
-import { checker, getOne, invalidField } from '../../core/validation/validate.ts'
+import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import { fileResponse } from '../../http/file-response.ts'
 import { notFound, readInput, reply, type SessionRequest, type SessionRoute } from '../../http/session-routes.ts'
@@ -81,11 +81,11 @@ type BreakdownDeps = { readonly database: Database }
 
 const querySchema = Type.Object(
   {
-    by: getOne(breakdownDimensions),
+    by: oneOf(breakdownDimensions),
     tag: Type.Optional(
       Type.String({ pattern: tagNamePattern, maxLength: 32, description: 'required by tag: the name of one tag' }),
     ),
-    format: Type.Optional(getOne(['csv', 'json'])),
+    format: Type.Optional(oneOf(['csv', 'json'])),
   },
   { additionalProperties: false },
 )

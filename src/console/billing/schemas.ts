@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import type { LineSums } from '../../core/billing/billing.ts'
-import { getOne } from '../../core/validation/validate.ts'
+import { oneOf } from '../../core/validation/validate.ts'
 import {
   count,
   id,
@@ -37,11 +37,11 @@ export const billingShape = namedSchema('Billing', {
   plan_after_cycle: planName,
   plans: strictObject({ evaluation: limitsShape, usage: limitsShape }, { description: 'limits of each plan' }),
   cycle: orNull(strictObject({ starts_at: time, ends_at: time, cost_usd: usd })),
-  collected_by: getOne(['manual', 'stripe']),
-  upgraded_by: { ...getOne(['owner', 'operator']), description: 'who changes the account to plan `usage`' },
+  collected_by: oneOf(['manual', 'stripe']),
+  upgraded_by: { ...oneOf(['owner', 'operator']), description: 'who changes the account to plan `usage`' },
   payment_method: orNull(
     strictObject({
-      kind: getOne(['manual', 'stripe']),
+      kind: oneOf(['manual', 'stripe']),
       brand: orNull(text('visa')),
       last_four: orNull(text('4242')),
       added_at: orNull(time),
@@ -57,7 +57,7 @@ export const billingShape = namedSchema('Billing', {
       used_usd: usd,
       used_share: Type.Number({ minimum: 0, description: 'share of the cap, 1 = all' }),
       warning: orNull(text('80% of the soft cap of 20 USD for this billing cycle is used')),
-      period: getOne(['billing_cycle', 'calendar_month']),
+      period: oneOf(['billing_cycle', 'calendar_month']),
       starts_at: time,
       resets_at: time,
     }),
@@ -66,7 +66,7 @@ export const billingShape = namedSchema('Billing', {
 
 const invoice = {
   id: id('inv'),
-  status: getOne(['open', 'paid', 'unpaid', 'void']),
+  status: oneOf(['open', 'paid', 'unpaid', 'void']),
   period: strictObject({ starts_at: time, ends_at: time }),
   total_usd: usd,
   collected_usd: usd,
@@ -96,12 +96,12 @@ const money = Type.Number({ description: 'US dollars, to 1e-8', examples: [0.000
 
 export const invoiceBreakdownShape = namedSchema('InvoiceBreakdown', {
   invoice_id: id('inv'),
-  by: getOne(breakdownDimensions),
+  by: oneOf(breakdownDimensions),
   tag: orNull(text('team')),
   lines: Type.Array(
     strictObject({
       kind: {
-        ...getOne(breakdownKinds),
+        ...oneOf(breakdownKinds),
         description:
           '`others`: all values after the 1,000 most expensive ones; `untagged`: requests without the tag; `correction`: usage of the previous cycle that this invoice has because it arrived late, less usage of its own cycle that arrived after it and is on the next invoice',
       },

@@ -1,6 +1,6 @@
 /** Learning data of an account, as the API shows it. */
 import { type Static, Type } from '@sinclair/typebox'
-import { getOne, nullable } from '../../core/validation/validate.ts'
+import { nullable, oneOf } from '../../core/validation/validate.ts'
 import {
   count,
   list,
@@ -15,7 +15,7 @@ import {
 } from '../../http/schemas.ts'
 import { confidences } from '../../learning/learning-cell.ts'
 
-const confidence = getOne(confidences)
+const confidence = oneOf(confidences)
 /** Name of the model when the entry was learned. */
 const queryType = text('code')
 const percent = Type.Number({ minimum: 0, maximum: 100, examples: [37.5] })

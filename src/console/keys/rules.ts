@@ -6,7 +6,7 @@ import { fallbackPolicies, strategies } from '../../core/chat/chat.ts'
 import { maximumTags, tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
 import { timeIn } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
-import { checker, getOne, invalidField, nullable } from '../../core/validation/validate.ts'
+import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { ApiKey } from '../../database/tables.ts'
 import type { Principal } from '../../http/authentication.ts'
@@ -81,9 +81,9 @@ const ruleFields = {
       description: `an object of at most ${maximumTags} strings: names of 1 to 32 letters, digits and \`_.-\`, values of 1 to 64 of these, spaces and \`:/@+\``,
     }),
   ),
-  strategy: nullable(getOne(strategies)),
+  strategy: nullable(oneOf(strategies)),
   project_id: nullable(projectIdSchema),
-  fallback: nullable(getOne(fallbackPolicies)),
+  fallback: nullable(oneOf(fallbackPolicies)),
   hedge: nullable(Type.Boolean({ description: 'whether its requests hedge; null = as the account' })),
 }
 export const keyCreationSchema = Type.Object({ name: nameSchema, ...ruleFields }, strict)

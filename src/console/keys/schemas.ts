@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { fallbackPolicies, strategies } from '../../core/chat/chat.ts'
-import { getOne } from '../../core/validation/validate.ts'
+import { oneOf } from '../../core/validation/validate.ts'
 import {
   count,
   id,
@@ -20,7 +20,7 @@ const fields = {
   name: text('production'),
   prefix: text('gw_live_4fKq2ZbN81Xa…', 'beginning of the key, the only visible part after its creation'),
   web: Type.Boolean({ description: 'whether requests with the key may use web access' }),
-  fallback: { ...orNull(getOne(fallbackPolicies)), description: 'fallback policy; null = that of the account' },
+  fallback: { ...orNull(oneOf(fallbackPolicies)), description: 'fallback policy; null = that of the account' },
   hedge: {
     ...orNull(Type.Boolean()),
     description: 'whether requests with the key hedge a late first token; null = as the account',
@@ -41,7 +41,7 @@ const fields = {
   used: scopeUsedShape,
   models: { ...orNull(Type.Array(text('anthropic/*'))), description: 'models that the key may use; null = all' },
   tags: { ...orNull(Type.Record(Type.String(), Type.String())), description: 'tags of all its requests' },
-  strategy: { ...orNull(getOne(strategies)), description: 'strategy of requests that name none' },
+  strategy: { ...orNull(oneOf(strategies)), description: 'strategy of requests that name none' },
   project_id: { ...orNull(id('prj')), description: 'project of its requests; null = none' },
 }
 

@@ -7,7 +7,7 @@ import { isAllowed, isAllowedIn, projectRoles } from '../../core/accounts/roles.
 import { actingAs } from '../../core/audit/audit.ts'
 import type { Clock } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, getOne, invalidField } from '../../core/validation/validate.ts'
+import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { changedLimits, nameSchema, scopeLimitsSchema, shownScopeLimits, shownScopeUsed } from '../../http/schemas.ts'
@@ -37,7 +37,7 @@ const strict = { additionalProperties: false } as const
 const limitsField = Type.Optional(Type.Union([scopeLimitsSchema, Type.Null()]))
 const creationSchema = Type.Object({ name: nameSchema, limits: limitsField }, strict)
 const changeSchema = Type.Object({ name: Type.Optional(nameSchema), limits: limitsField }, strict)
-const memberSchema = Type.Object({ role: getOne(projectRoles) }, strict)
+const memberSchema = Type.Object({ role: oneOf(projectRoles) }, strict)
 const checkCreation = checker(creationSchema)
 const checkChange = checker(changeSchema)
 const checkMember = checker(memberSchema)

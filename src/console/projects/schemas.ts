@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { projectRoles } from '../../core/accounts/roles.ts'
-import { getOne } from '../../core/validation/validate.ts'
+import { oneOf } from '../../core/validation/validate.ts'
 import {
   count,
   id,
@@ -16,7 +16,7 @@ import {
 const memberShape = namedSchema('ProjectMember', {
   user_id: id('usr'),
   email: text('ada@example.com'),
-  role: getOne(projectRoles),
+  role: oneOf(projectRoles),
 })
 
 export const projectShape = namedSchema('Project', {
@@ -25,7 +25,7 @@ export const projectShape = namedSchema('Project', {
   created_at: time,
   archived_at: { ...orNull(time), description: 'an archived project has no valid keys; its usage stays' },
   role: {
-    ...orNull(getOne(projectRoles)),
+    ...orNull(oneOf(projectRoles)),
     description: 'your role in the project; null = you see it as an owner or admin of the account',
   },
   limits: {

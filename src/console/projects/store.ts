@@ -167,11 +167,11 @@ export function setMember(
     await step`select 1 from users where id = ${userId} and account_id = ${accountId} for no key update`
     const [project] = await step<{ archived: boolean }[]>`
       select archived_at is not null as archived from projects where id = ${projectId} and account_id = ${accountId}`
-    const quotaStatus = await step<{ id: string; role: Role; inProject: ProjectRole | null }[]>`
+    const members = await step<{ id: string; role: Role; inProject: ProjectRole | null }[]>`
       select users.id, users.role, project_members.role as "inProject"
       from users left join project_members on user_id = users.id and project_id = ${projectId}
       where users.account_id = ${accountId} and removed_at is null and users.id in (${actorId}, ${userId})`
-    const [actor, target] = [actorId, userId].map(id => quotaStatus.find(item => item.id === id))
+    const [actor, target] = [actorId, userId].map(id => members.find(item => item.id === id))
     if (project === undefined || target === undefined || (role === null && target.inProject === null))
       return 'not_found'
     // The members of an archived project still see its requests, so they can be removed.

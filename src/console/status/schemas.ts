@@ -1,17 +1,17 @@
 /** State of one instance for owners and admins. Content-free: no address and no path. */
 import { type Static, Type } from '@sinclair/typebox'
 import { attemptFailures } from '../../core/chat/attempts.ts'
-import { getOne } from '../../core/validation/validate.ts'
+import { oneOf } from '../../core/validation/validate.ts'
 import { count, list, modelName, namedSchema, orNull, strictObject, text, time } from '../../http/schemas.ts'
 
-const storeState = getOne(['ok', 'unreachable'])
+const storeState = oneOf(['ok', 'unreachable'])
 export const statusShape = namedSchema('GatewayStatus', {
   version: text('1.5.0'),
   ready: Type.Boolean({ description: 'the instance accepts requests' }),
   simulated: Type.Boolean({ description: 'true while no provider is configured' }),
-  database: strictObject({ kind: getOne(['embedded', 'postgres']), state: storeState }),
+  database: strictObject({ kind: oneOf(['embedded', 'postgres']), state: storeState }),
   redis: { ...orNull(strictObject({ state: storeState })), description: 'null = not configured' },
-  limits_decided_by: { ...getOne(['gateway', 'redis', 'postgres']), description: 'store that counts the limits now' },
+  limits_decided_by: { ...oneOf(['gateway', 'redis', 'postgres']), description: 'store that counts the limits now' },
   moderation: strictObject({
     blocked_hosts: { ...count, description: 'hosts on the blocklists' },
     external: {
@@ -30,11 +30,11 @@ export const providerShape = namedSchema('Provider', {
   simulated: Type.Boolean(),
   models: { ...count, description: 'models of the catalog that it serves' },
   reachable: {
-    ...getOne(['yes', 'no', 'unknown']),
+    ...oneOf(['yes', 'no', 'unknown']),
     description: 'whether its last attempt got an HTTP response; `unknown` before the first attempt of this process',
   },
   last_success_at: orNull(time),
-  last_error: orNull(strictObject({ code: getOne(attemptFailures), at: time })),
+  last_error: orNull(strictObject({ code: oneOf(attemptFailures), at: time })),
   pool: {
     ...orNull(
       strictObject({

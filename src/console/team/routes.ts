@@ -13,7 +13,7 @@ import { isAllowed, outranks, projectRoles, roles } from '../../core/accounts/ro
 import type { RegistrationConfig } from '../../core/accounts/single-sign-on.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, getOne, invalidField, nullable } from '../../core/validation/validate.ts'
+import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { Invitation } from '../../database/tables.ts'
 import { enforceIpLimit } from '../../http/rate-limits.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
@@ -63,14 +63,14 @@ const strict = { additionalProperties: false } as const
 const invitationSchema = Type.Object(
   {
     email: emailSchema,
-    role: Type.Optional(getOne(['viewer', 'member', 'admin'])),
+    role: Type.Optional(oneOf(['viewer', 'member', 'admin'])),
     project_id: nullable(projectIdSchema),
-    project_role: Type.Optional(getOne(projectRoles)),
+    project_role: Type.Optional(oneOf(projectRoles)),
   },
   strict,
 )
 const acceptanceSchema = Type.Object({ password: passwordSchema }, strict)
-const roleSchema = Type.Object({ role: getOne(roles) }, strict)
+const roleSchema = Type.Object({ role: oneOf(roles) }, strict)
 const checkInvitation = checker(invitationSchema)
 const checkAcceptance = checker(acceptanceSchema)
 const checkRole = checker(roleSchema)

@@ -1,14 +1,14 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { projectRoles, roles } from '../../core/accounts/roles.ts'
-import { getOne } from '../../core/validation/validate.ts'
+import { oneOf } from '../../core/validation/validate.ts'
 import { id, namedSchema, orNull, text, time, userShape } from '../../http/schemas.ts'
 
 const invitation = {
   id: id('inv'),
   email: text('grace@example.com'),
-  role: getOne(roles),
+  role: oneOf(roles),
   project_id: { ...orNull(id('prj')), description: 'project that the user joins as well; null = none' },
-  project_role: orNull(getOne(projectRoles)),
+  project_role: orNull(oneOf(projectRoles)),
   created_at: time,
   expires_at: time,
 }

@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { dayMs, timeIn } from '../../core/text/utc-days.ts'
 import { needsLog, statusFilters, usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
-import { checker, getOne, invalidField } from '../../core/validation/validate.ts'
+import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
 import { projectIdSchema } from '../../http/schemas.ts'
 import type { LogPosition, LogRange, RequestFilters } from '../../ledger/request-filters.ts'
 import type { UsagePeriod } from '../../ledger/usage-lines.ts'
@@ -42,13 +42,13 @@ const filters = {
   key: words(64),
   /** ID of the user whose keys made the requests. */
   member: words(64),
-  status: Type.Optional(getOne(statusFilters)),
+  status: Type.Optional(oneOf(statusFilters)),
   error_code: words(64),
-  dialect: Type.Optional(getOne(recordedDialects)),
+  dialect: Type.Optional(oneOf(recordedDialects)),
   min_latency_ms: milliseconds,
   max_latency_ms: milliseconds,
-  routing_mode: Type.Optional(getOne(['auto', 'manual'])),
-  streamed: Type.Optional(getOne(['true', 'false'])),
+  routing_mode: Type.Optional(oneOf(['auto', 'manual'])),
+  streamed: Type.Optional(oneOf(['true', 'false'])),
   /** `name=value`, or a name with any value. */
   tag: Type.Optional(
     Type.String({
@@ -76,7 +76,7 @@ export const requestsQuerySchema = Type.Object(
   {
     ...filters,
     /** `rejected`: requests that were rejected before admission. They have no tags and no metadata. */
-    status: Type.Optional(getOne([...statusFilters, 'rejected'])),
+    status: Type.Optional(oneOf([...statusFilters, 'rejected'])),
     cursor: words(100),
     limit: Type.Optional(
       Type.String({ pattern: '^([1-9]\\d?|1\\d\\d|200)$', maxLength: 3, description: 'an integer from 1 to 200' }),
@@ -84,13 +84,13 @@ export const requestsQuerySchema = Type.Object(
   },
   strict,
 )
-export const exportQuerySchema = Type.Object({ format: Type.Optional(getOne(['csv', 'json'])), ...filters }, strict)
+export const exportQuerySchema = Type.Object({ format: Type.Optional(oneOf(['csv', 'json'])), ...filters }, strict)
 export const usageQuerySchema = Type.Object(
   {
     ...filters,
-    group_by: Type.Optional(getOne(usageGroups)),
+    group_by: Type.Optional(oneOf(usageGroups)),
     /** For hours, days and months: each of them split. By tag requires `tag` with one tag name. */
-    split_by: Type.Optional(getOne(usageSplits)),
+    split_by: Type.Optional(oneOf(usageSplits)),
   },
   strict,
 )

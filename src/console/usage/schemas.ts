@@ -3,7 +3,7 @@ import { attemptSkips, healthStates, placeReasons } from '../../core/chat/attemp
 import { fallbackPolicies } from '../../core/chat/chat.ts'
 import { mostCountedRejections, usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
 import { attemptOutcomes, recordedDialects } from '../../core/usage/usage-record.ts'
-import { getOne } from '../../core/validation/validate.ts'
+import { oneOf } from '../../core/validation/validate.ts'
 import {
   count,
   day,
@@ -22,7 +22,7 @@ import { deciders } from './explain-request.ts'
 /** One attempt on a model. */
 const attemptShape = namedSchema('LoggedAttempt', {
   model: modelName,
-  outcome: getOne(attemptOutcomes),
+  outcome: oneOf(attemptOutcomes),
   after_ms: { ...count, description: 'start of the attempt, in milliseconds since the request was received' },
   duration_ms: { ...count, description: 'milliseconds to its failure or its first content' },
 })
@@ -42,16 +42,16 @@ const logged = {
     description: 'ID that the provider gave its response; null = none',
   },
   provider: orNull(text('openai')),
-  routing_mode: getOne(['auto', 'manual']),
+  routing_mode: oneOf(['auto', 'manual']),
   strategy: orNull(text('quality')),
   query_type: orNull(text('code')),
   streamed: Type.Boolean(),
   dialect: {
-    ...orNull(getOne(recordedDialects)),
+    ...orNull(oneOf(recordedDialects)),
     description: 'dialect of the request; null in older requests without it',
   },
   status: {
-    ...getOne(['completed', 'failed', 'client_closed', 'blocked', 'rejected']),
+    ...oneOf(['completed', 'failed', 'client_closed', 'blocked', 'rejected']),
     description: '`rejected`: before admission, so without usage; only listed with the filter `status=rejected`',
   },
   error_code: orNull(text('upstream_failed')),
@@ -100,8 +100,8 @@ const tracedCandidate = namedSchema('RecordedCandidate', {
     ),
     description: 'components of the score; null = no scores, because the request names a model',
   },
-  place: { ...getOne(placeReasons), description: 'why the candidate has its place' },
-  health: { ...getOne(healthStates), description: 'health when the request was routed' },
+  place: { ...oneOf(placeReasons), description: 'why the candidate has its place' },
+  health: { ...oneOf(healthStates), description: 'health when the request was routed' },
   reasons: Type.Array(Type.String({ examples: ['ranked by its score'] })),
 })
 
@@ -112,7 +112,7 @@ export const requestRecordShape = namedSchema('RequestRecord', {
     ...orNull(count),
     description: 'status of the response; a stream that failed later has 200; null = the client disconnected',
   },
-  fallback: { ...getOne(fallbackPolicies), description: 'fallback policy in force' },
+  fallback: { ...oneOf(fallbackPolicies), description: 'fallback policy in force' },
   candidates: {
     ...orNull(Type.Array(tracedCandidate)),
     description:
@@ -123,7 +123,7 @@ export const requestRecordShape = namedSchema('RequestRecord', {
       Type.Array(
         namedSchema('RecordedAttempt', {
           model: modelName,
-          outcome: getOne(attemptOutcomes),
+          outcome: oneOf(attemptOutcomes),
           http_status: { ...orNull(count), description: 'status of the provider; null = no response' },
           cause: orNull(text('the provider is overloaded')),
           after_ms: count,
@@ -138,7 +138,7 @@ export const requestRecordShape = namedSchema('RequestRecord', {
       Type.Array(
         namedSchema('SkippedCandidate', {
           model: modelName,
-          reason: getOne(attemptSkips),
+          reason: oneOf(attemptSkips),
           cause: text('it is in a cooldown'),
         }),
       ),
@@ -162,7 +162,7 @@ export const requestRecordShape = namedSchema('RequestRecord', {
     description: 'cost by part; null = the parts are unknown, as in older requests',
   },
   cache_share: { ...orNull(share), description: 'cached share of the input tokens; null = no input' },
-  decided_by: { ...orNull(getOne(deciders)), description: 'part that ended the request; null = it completed' },
+  decided_by: { ...orNull(oneOf(deciders)), description: 'part that ended the request; null = it completed' },
   layer: { ...orNull(text('patterns')), description: 'moderation layer that blocked' },
   category: orNull(text('violence')),
   param: { ...orNull(text('messages')), description: 'field that the error names' },
@@ -214,7 +214,7 @@ const lines = {
 export const usageShape = namedSchema('UsageTotals', {
   from: day,
   to: { ...day, description: 'a UTC day, included' },
-  group_by: getOne(usageGroups),
+  group_by: oneOf(usageGroups),
   total: strictObject(sums),
   rejected: {
     ...orNull(count),
@@ -229,7 +229,7 @@ export const usageShape = namedSchema('UsageTotals', {
       strictObject({ key_id: id('key'), key_name: orNull(text('production')), ...sums }),
       strictObject({ user_id: id('usr'), email: orNull(text('ada@example.com')), ...sums }),
       strictObject({ tag: text('team=search'), ...sums }),
-      strictObject({ dialect: orNull(getOne(recordedDialects)), ...sums }),
+      strictObject({ dialect: orNull(oneOf(recordedDialects)), ...sums }),
       strictObject({ project_id: id('prj'), project_name: orNull(text('search')), ...sums }),
     ]),
     {
@@ -237,14 +237,14 @@ export const usageShape = namedSchema('UsageTotals', {
         'by tag, a request counts in each of its tags, and once in `total`; by project, requests without one count in `total` only',
     },
   ),
-  split_by: orNull(getOne(usageSplits)),
+  split_by: orNull(oneOf(usageSplits)),
   series: Type.Array(
     Type.Union([
       strictObject({ model: orNull(modelName), ...lines }),
       strictObject({ key_id: id('key'), key_name: orNull(text('production')), ...lines }),
       strictObject({ user_id: id('usr'), email: orNull(text('ada@example.com')), ...lines }),
       strictObject({ tag: text('team=search'), ...lines }),
-      strictObject({ dialect: orNull(getOne(recordedDialects)), ...lines }),
+      strictObject({ dialect: orNull(oneOf(recordedDialects)), ...lines }),
       strictObject({
         project_id: { ...orNull(id('prj')), description: 'null = requests without a project' },
         project_name: orNull(text('search')),

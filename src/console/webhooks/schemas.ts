@@ -1,16 +1,16 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { getOne } from '../../core/validation/validate.ts'
+import { oneOf } from '../../core/validation/validate.ts'
 import { webhookEventTypes } from '../../core/webhooks/events.ts'
 import { count, id, list, namedSchema, orNull, strictObject, text, time } from '../../http/schemas.ts'
 
-export const eventTypeSchema = getOne(webhookEventTypes)
+export const eventTypeSchema = oneOf(webhookEventTypes)
 
 const fields = {
   id: id('whk'),
   url: text('https://example.com/webhooks'),
   events: Type.Array(eventTypeSchema),
   enabled: Type.Boolean(),
-  disabled_by: orNull(getOne(['user', 'failures'])),
+  disabled_by: orNull(oneOf(['user', 'failures'])),
   disabled_at: orNull(time),
   failing_since: orNull(time),
   created_at: time,
@@ -27,7 +27,7 @@ export type ShownWebhook = Static<typeof webhookShape>
 export const deliveryShape = namedSchema('WebhookDelivery', {
   id: { ...id('msg'), description: '`webhook-id` of every attempt' },
   type: text('key.created'),
-  status: getOne(['pending', 'delivered', 'failed']),
+  status: oneOf(['pending', 'delivered', 'failed']),
   attempts: count,
   created_at: time,
   last_attempt_at: orNull(time),

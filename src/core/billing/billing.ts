@@ -223,14 +223,14 @@ function wholeCents(microcents: number): number {
 
 export type InvoiceStatus = 'open' | 'unpaid' | 'void' | 'paid'
 
-const quotaStatus = { open: 0, unpaid: 1, void: 2, paid: 3 } as const satisfies Record<InvoiceStatus, number>
+const invoiceOrder = { open: 0, unpaid: 1, void: 2, paid: 3 } as const satisfies Record<InvoiceStatus, number>
 
 /**
  * Returns an invoice's status after a new observation. Observations may be old, repeated or out of order; a status that
  * was reached is never undone, so any order leads to the same final status.
  */
 export function newerInvoiceStatus(known: InvoiceStatus, seen: InvoiceStatus): InvoiceStatus {
-  return quotaStatus[seen] > quotaStatus[known] ? seen : known
+  return invoiceOrder[seen] > invoiceOrder[known] ? seen : known
 }
 
 export const currency = 'usd'

@@ -2,7 +2,7 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { type ReasoningEffort, reasoningEfforts } from '../chat/chat.ts'
 import { storableName } from '../text/safe-name.ts'
-import { getOne } from '../validation/validate.ts'
+import { oneOf } from '../validation/validate.ts'
 import { fullName, getTier, type Model, maximumNameCharacters, type ParameterRules, tiers } from './models.ts'
 import { type Prices, type Pricing, priceVariant, type Rates, weekdays } from './pricing.ts'
 
@@ -44,7 +44,7 @@ const variant = Type.Object(
   {
     service_tier: optional(Type.String({ minLength: 1, maxLength: 64 })),
     hours_utc: optional(Type.Array(hours, { minItems: 1, maxItems: 24 })),
-    days: optional(Type.Array(getOne(weekdays), { minItems: 1, maxItems: 7 })),
+    days: optional(Type.Array(oneOf(weekdays), { minItems: 1, maxItems: 7 })),
     ...rateFields,
   },
   strict,
@@ -58,7 +58,7 @@ export const configuredModelSchema = Type.Object(
   {
     id: name,
     display_name: optional(name),
-    tier: optional(getOne(tiers)),
+    tier: optional(oneOf(tiers)),
     pricing: Type.Object({ ...rateFields, variants: optional(Type.Array(variant, { maxItems: 16 })) }, strict),
     context_window: optional(tokens),
     max_input_tokens: optional(tokens),
@@ -81,7 +81,7 @@ export const configuredModelSchema = Type.Object(
     parameters: optional(
       Type.Object(
         {
-          sampling: optional(getOne(['accepted', 'rejected', 'only_with_effort_none'])),
+          sampling: optional(oneOf(['accepted', 'rejected', 'only_with_effort_none'])),
           maximum_temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
           temperature_with_top_p: flag,
           penalties: flag,
@@ -91,16 +91,16 @@ export const configuredModelSchema = Type.Object(
           maximum_top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
           maximum_stops: optional(Type.Integer({ minimum: 0, maximum: 64 })),
           maximum_choices: optional(Type.Integer({ minimum: 1, maximum: 128 })),
-          output_cap_field: optional(getOne(['max_completion_tokens', 'max_tokens'])),
-          system_role: optional(getOne(['system', 'developer'])),
-          forced_tool_choice: optional(getOne(['accepted', 'rejected', 'rejected_when_thinking'])),
+          output_cap_field: optional(oneOf(['max_completion_tokens', 'max_tokens'])),
+          system_role: optional(oneOf(['system', 'developer'])),
+          forced_tool_choice: optional(oneOf(['accepted', 'rejected', 'rejected_when_thinking'])),
           tools_need_effort_none: flag,
           responses_only: flag,
           prefill: flag,
-          efforts: optional(Type.Array(getOne(reasoningEfforts), { maxItems: reasoningEfforts.length })),
+          efforts: optional(Type.Array(oneOf(reasoningEfforts), { maxItems: reasoningEfforts.length })),
           stream_options: flag,
           parallel_tool_calls: flag,
-          response_format: optional(getOne(['json_schema', 'json_object', 'none'])),
+          response_format: optional(oneOf(['json_schema', 'json_object', 'none'])),
           pass_extras: flag,
         },
         strict,
@@ -127,7 +127,7 @@ export type ConfiguredModel = Static<typeof configuredModelSchema>
 export const modelChangeSchema = Type.Object(
   {
     ...Type.Partial(configuredModelSchema).properties,
-    provider: getOne(['openai', 'anthropic', 'google']),
+    provider: oneOf(['openai', 'anthropic', 'google']),
     id: name,
     like: optional(name),
   },

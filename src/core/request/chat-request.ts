@@ -16,7 +16,7 @@ import {
   toPolicy,
 } from '../chat/chat.ts'
 import { autoModel } from '../models/models.ts'
-import { getOne, headerChoice, headerFlag, headerNumber, invalidField, nullable } from '../validation/validate.ts'
+import { headerChoice, headerFlag, headerNumber, invalidField, nullable, oneOf } from '../validation/validate.ts'
 import { bodyText, cacheMarkSchema, closedOrOpen, formatName, functionName, getCacheMark } from './part-schemas.ts'
 import { findSessionName, tagsOfHeaders } from './tags.ts'
 
@@ -74,19 +74,19 @@ export function chatRequestFields(additionalProperties: boolean) {
   const object = closedOrOpen(additionalProperties)
   const jsonSchema = Type.Object({}, { additionalProperties: true })
   const named = object({
-    type: getOne(['function'], 'unsupported_parameter'),
+    type: oneOf(['function'], 'unsupported_parameter'),
     function: object({ name: functionName }),
   })
   return {
     model: nullable(Type.String({ minLength: 1, maxLength: 256 })),
-    mode: nullable(getOne([autoModel])),
-    strategy: nullable(getOne(strategies)),
+    mode: nullable(oneOf([autoModel])),
+    strategy: nullable(oneOf(strategies)),
     stream: nullable(Type.Boolean()),
-    stream_mode: nullable(getOne(streamModes)),
+    stream_mode: nullable(oneOf(streamModes)),
     enhance_prompt: nullable(Type.Boolean()),
     test_mode: nullable(Type.Boolean()),
     fallback: nullable(
-      Type.Union([Type.Boolean(), getOne(fallbackPolicies)], {
+      Type.Union([Type.Boolean(), oneOf(fallbackPolicies)], {
         description:
           '`any` or true: other models may answer if the first one fails. `same_model` or false: only other hosts and keys of the same model. `none`: one call. The strictest of request, key and account applies.',
       }),
@@ -97,7 +97,7 @@ export function chatRequestFields(additionalProperties: boolean) {
         description: `how many times the expected cost of the named model its fallbacks may cost, ${usualFallbackCostFactor} by default`,
       }),
     ),
-    web: nullable(getOne(['auto', 'off'])),
+    web: nullable(oneOf(['auto', 'off'])),
     metadata: nullable(
       Type.Record(Type.String({ pattern: '^[\\s\\S]{1,64}$' }), Type.String({ maxLength: 512 }), {
         additionalProperties: false,
@@ -112,11 +112,11 @@ export function chatRequestFields(additionalProperties: boolean) {
     stop: nullable(
       Type.Union([Type.String({ maxLength: 1024 }), Type.Array(Type.String({ maxLength: 1024 }), { maxItems: 4 })]),
     ),
-    reasoning_effort: nullable(getOne(reasoningEfforts)),
+    reasoning_effort: nullable(oneOf(reasoningEfforts)),
     tools: nullable(
       Type.Array(
         object({
-          type: getOne(['function'], 'unsupported_parameter'),
+          type: oneOf(['function'], 'unsupported_parameter'),
           function: object({
             name: functionName,
             description: nullable(bodyText),
@@ -130,12 +130,12 @@ export function chatRequestFields(additionalProperties: boolean) {
     ),
     tool_choice: nullable(
       Type.Union([
-        getOne(['auto', 'none', 'required']),
+        oneOf(['auto', 'none', 'required']),
         named,
         object({
           type: Type.Literal('allowed_tools'),
           allowed_tools: object({
-            mode: getOne(['auto', 'required']),
+            mode: oneOf(['auto', 'required']),
             tools: Type.Array(named, { minItems: 1, maxItems: maximumTools }),
           }),
         }),
@@ -143,7 +143,7 @@ export function chatRequestFields(additionalProperties: boolean) {
     ),
     response_format: nullable(
       Type.Union([
-        object({ type: getOne(['text', 'json_object'], 'unsupported_parameter') }),
+        object({ type: oneOf(['text', 'json_object'], 'unsupported_parameter') }),
         object({
           type: Type.Literal('json_schema'),
           json_schema: object({

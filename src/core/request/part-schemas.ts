@@ -1,7 +1,7 @@
 /** Schemas of texts, images, documents and tool calls, which the conversations of several endpoints share. */
 import { type Static, type TObject, type TProperties, Type } from '@sinclair/typebox'
 import type { CacheMark } from '../chat/chat.ts'
-import { getOne, nullable } from '../validation/validate.ts'
+import { nullable, oneOf } from '../validation/validate.ts'
 
 /** Chat text. Bounded only by the body limit (8 MB, 32 MB with images). */
 export const bodyText = Type.String({ boundedBy: 'body' })
@@ -67,7 +67,7 @@ export function toolCallSchema(additionalProperties: boolean) {
   return object({
     id: callId,
     // Some clients omit it in the history: there is only one type of call.
-    type: nullable(getOne(['function'], 'unsupported_parameter')),
+    type: nullable(oneOf(['function'], 'unsupported_parameter')),
     function: object({ name: calledName, arguments: bodyText }),
     extra_content: nullable(object({ google: nullable(google) })),
   })
@@ -76,7 +76,7 @@ export function toolCallSchema(additionalProperties: boolean) {
 /** Returns the schema of Anthropic's `cache_control`, which clients of several APIs send. */
 export function cacheMarkSchema(additionalProperties: boolean) {
   return nullable(
-    Type.Object({ type: getOne(['ephemeral']), ttl: nullable(getOne(['5m', '1h'])) }, { additionalProperties }),
+    Type.Object({ type: oneOf(['ephemeral']), ttl: nullable(oneOf(['5m', '1h'])) }, { additionalProperties }),
   )
 }
 

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { type AttemptSkip, attemptFailures, type HealthState, hedgeLost, type PlaceReason } from '../chat/attempts.ts'
 import { chatDialects, type FallbackPolicy } from '../chat/chat.ts'
 import type { CompletedUsage } from '../validation/errors.ts'
-import { getOne } from '../validation/validate.ts'
+import { oneOf } from '../validation/validate.ts'
 import { toUsd } from './money.ts'
 
 export const attemptOutcomes = ['served', hedgeLost, ...attemptFailures] as const
@@ -25,7 +25,7 @@ export const maximumUpstreamId = 128
  */
 const triedSchema = Type.Tuple([
   Type.String({ maxLength: 321 }),
-  getOne(attemptOutcomes),
+  oneOf(attemptOutcomes),
   Type.Integer({ minimum: 0 }),
   Type.Integer({ minimum: 0 }),
 ])
@@ -69,7 +69,7 @@ export const usageRecordSchema = Type.Object(
     query_type: Type.Union([Type.String({ maxLength: 32 }), Type.Null()]),
     streamed: Type.Boolean(),
     /** The API form of the request. */
-    dialect: getOne(recordedDialects),
+    dialect: oneOf(recordedDialects),
     status: Type.Union([
       Type.Literal('completed'),
       Type.Literal('failed'),
@@ -103,7 +103,7 @@ export const usageRecordSchema = Type.Object(
     /** How it was routed and why it ended; absent in checkpoints. */
     trace: Type.Optional(requestTraceSchema),
     /** Absent = final. */
-    truth: Type.Optional(getOne(truths)),
+    truth: Type.Optional(oneOf(truths)),
     metadata: Type.Union([Type.Record(Type.String({ maxLength: 64 }), Type.String({ maxLength: 512 })), Type.Null()]),
     /** Labels that the caller chose (`core/request/tags.ts`); absent = none. */
     tags: Type.Optional(Type.Record(Type.String({ maxLength: 32 }), Type.String({ maxLength: 64 }))),

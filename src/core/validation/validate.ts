@@ -380,7 +380,7 @@ export function nullable<S extends TSchema>(schema: S) {
 }
 
 /** Returns the schema of a closed set of strings. `unmatched` is the error code for other strings. */
-export function getOne<const T extends string>(
+export function oneOf<const T extends string>(
   values: readonly T[],
   unmatched: ErrorCode = 'invalid_request',
 ): TUnsafe<T> {

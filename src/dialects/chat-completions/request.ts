@@ -22,7 +22,7 @@ import {
   toolCallSchema,
 } from '../../core/request/part-schemas.ts'
 import { findSessionName, promptCacheKey } from '../../core/request/tags.ts'
-import { checker, getOne, invalidField, nullable } from '../../core/validation/validate.ts'
+import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import { withoutCustomTools } from '../custom-tools.ts'
 import { readPreferences, rejectStoredState, withPreferences } from '../foreign-objects.ts'
 
@@ -35,13 +35,13 @@ const anyObject = Type.Object({}, open)
 const cache_control = cacheMarkSchema(true)
 
 const textPart = Type.Object(
-  { type: getOne(['text', 'input_text'], 'unsupported_parameter'), text: bodyText, cache_control },
+  { type: oneOf(['text', 'input_text'], 'unsupported_parameter'), text: bodyText, cache_control },
   open,
 )
 const imagePart = Type.Object(
   {
     type: Type.Literal('image_url'),
-    image_url: Type.Object({ url: imageAddress, detail: nullable(getOne(imageDetails)) }, open),
+    image_url: Type.Object({ url: imageAddress, detail: nullable(oneOf(imageDetails)) }, open),
     cache_control,
   },
   open,
@@ -55,7 +55,7 @@ const absent = Type.Optional(
 )
 
 const message = Type.Union([
-  Type.Object({ role: getOne(['system', 'developer']), content: textContent, name: participant, cache_control }, open),
+  Type.Object({ role: oneOf(['system', 'developer']), content: textContent, name: participant, cache_control }, open),
   Type.Object(
     {
       role: Type.Literal('user'),
@@ -117,22 +117,22 @@ const requestSchema = Type.Object({
       { maxItems: maximumTools },
     ),
   ),
-  function_call: nullable(Type.Union([getOne(['none', 'auto']), Type.Object({ name: functionName }, open)])),
+  function_call: nullable(Type.Union([oneOf(['none', 'auto']), Type.Object({ name: functionName }, open)])),
   user: nullable(Type.String({ maxLength: 512 })),
   safety_identifier: nullable(Type.String({ maxLength: 128 })),
 })
 
 /** Fields that are checked and go unchanged to upstreams that support them. */
 const extraSchema = Type.Object({
-  verbosity: nullable(getOne(['low', 'medium', 'high'])),
-  modalities: nullable(Type.Array(getOne(['text'], 'unsupported_parameter'), { minItems: 1, maxItems: 2 })),
+  verbosity: nullable(oneOf(['low', 'medium', 'high'])),
+  modalities: nullable(Type.Array(oneOf(['text'], 'unsupported_parameter'), { minItems: 1, maxItems: 2 })),
   audio: absent,
   prediction: nullable(anyObject),
   web_search_options: nullable(anyObject),
-  service_tier: nullable(getOne(['auto', 'default', 'flex', 'scale', 'priority', 'fast'])),
+  service_tier: nullable(oneOf(['auto', 'default', 'flex', 'scale', 'priority', 'fast'])),
   store: nullable(Type.Boolean()),
   prompt_cache_key: promptCacheKey,
-  prompt_cache_retention: nullable(getOne(['in_memory', '24h'])),
+  prompt_cache_retention: nullable(oneOf(['in_memory', '24h'])),
   prompt_cache_options: nullable(anyObject),
   moderation: nullable(anyObject),
 })

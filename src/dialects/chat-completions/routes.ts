@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { ReasoningItem } from '../../core/chat/chat.ts'
-import { getOne } from '../../core/validation/validate.ts'
+import { oneOf } from '../../core/validation/validate.ts'
 import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
 import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
@@ -72,7 +72,7 @@ const logprobs = orNull(
     refusal: Type.Null(),
   }),
 )
-const finishReason = getOne(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'])
+const finishReason = oneOf(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'])
 const created = Type.Integer({ minimum: 0, description: 'Unix seconds', examples: [1_777_982_400] })
 
 const ownFields = {

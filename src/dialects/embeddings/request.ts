@@ -6,7 +6,7 @@ import { maximumNameCharacters } from '../../core/models/models.ts'
 import { chatRequestWithDefaults } from '../../core/request/chat-request.ts'
 import { tagsOfHeaders } from '../../core/request/tags.ts'
 import type { GatewayError } from '../../core/validation/errors.ts'
-import { checker, getOne, nullable } from '../../core/validation/validate.ts'
+import { checker, nullable, oneOf } from '../../core/validation/validate.ts'
 
 const tokenId = Type.Integer({ minimum: 0 })
 
@@ -14,7 +14,7 @@ const tokenId = Type.Integer({ minimum: 0 })
 const fields = {
   model: Type.String({ minLength: 1, maxLength: maximumNameCharacters, examples: ['text-embedding-3-small'] }),
   dimensions: nullable(Type.Integer({ minimum: 1, maximum: 65_536 })),
-  encoding_format: nullable(getOne(['float', 'base64'])),
+  encoding_format: nullable(oneOf(['float', 'base64'])),
   user: nullable(Type.String({ maxLength: 512 })),
 }
 

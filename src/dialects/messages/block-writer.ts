@@ -51,7 +51,7 @@ export class BlockWriter {
   add(event: ContentEvent): void {
     // A Messages response has one choice.
     if (event.choice !== 0 || event.type === 'logprobs') return
-    if (this.call !== null && !this.call.scan.isWhole && !getIs(this.call, event)) this.waiting.push(event)
+    if (this.call !== null && !this.call.scan.isWhole && !isOfCall(this.call, event)) this.waiting.push(event)
     else this.write(event)
     if (this.waiting.length > 0 && this.call?.scan.isWhole) this.release()
   }
@@ -216,7 +216,7 @@ function unsigned(family: ReasoningFamily): ReasoningFamily {
   return family === 'anthropic' ? 'compatible' : family
 }
 
-function getIs({ index }: CallState, event: ContentEvent): boolean {
+function isOfCall({ index }: CallState, event: ContentEvent): boolean {
   return event.type === 'tool_arguments' && event.index === index
 }
 

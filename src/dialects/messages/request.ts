@@ -15,7 +15,7 @@ import {
 } from '../../core/request/chat-request.ts'
 import { bodyText } from '../../core/request/part-schemas.ts'
 import { promptCacheKey } from '../../core/request/tags.ts'
-import { checker, getOne, invalidField, nullable } from '../../core/validation/validate.ts'
+import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import type { RequestSource } from '../../http/chat-handler.ts'
 import { readPreferences, refuseForeignObjects, rejectStoredState, withPreferences } from '../foreign-objects.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
@@ -49,7 +49,7 @@ const gatewayFields = {
 /** Fields of the conversation, all of which `count_tokens` accepts. */
 const promptFields = {
   model: shared.model,
-  messages: Type.Array(Type.Object({ role: getOne(['user', 'assistant', 'system']), content }, open), {
+  messages: Type.Array(Type.Object({ role: oneOf(['user', 'assistant', 'system']), content }, open), {
     minItems: 1,
     maxItems: maximumMessages,
   }),
@@ -62,7 +62,7 @@ const promptFields = {
   ),
   tool_choice: nullable(
     Type.Object(
-      { type: getOne(['auto', 'any', 'tool', 'none']), disable_parallel_tool_use: nullable(Type.Boolean()) },
+      { type: oneOf(['auto', 'any', 'tool', 'none']), disable_parallel_tool_use: nullable(Type.Boolean()) },
       open,
     ),
   ),

@@ -1,6 +1,6 @@
 /** Schemas of Messages responses, as JSON and as a stream. `usage` also has the cost. */
 import { Type } from '@sinclair/typebox'
-import { getOne } from '../../core/validation/validate.ts'
+import { oneOf } from '../../core/validation/validate.ts'
 import {
   cacheSavedUsd,
   count,
@@ -16,7 +16,7 @@ import {
 } from '../../http/schemas.ts'
 import { messagesErrorTypes } from './errors.ts'
 
-const stopReason = getOne([
+const stopReason = oneOf([
   'end_turn',
   'max_tokens',
   'stop_sequence',
@@ -89,7 +89,7 @@ export const messageShape = namedSchema('MessagesReply', {
 /** An error of this API. Errors of Anthropic about a request keep Anthropic's text. */
 export const messagesErrorShape = namedSchema('MessagesError', {
   type: Type.Literal('error'),
-  error: namedSchema('MessagesErrorDetail', { ...errorFields, type: getOne(messagesErrorTypes) }),
+  error: namedSchema('MessagesErrorDetail', { ...errorFields, type: oneOf(messagesErrorTypes) }),
   request_id: id('req'),
 })
 

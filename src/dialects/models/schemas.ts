@@ -4,7 +4,7 @@ import { healthStates } from '../../core/chat/attempts.ts'
 import { reasoningEfforts } from '../../core/chat/chat.ts'
 import { tiers } from '../../core/models/models.ts'
 import { weekdays } from '../../core/models/pricing.ts'
-import { getOne } from '../../core/validation/validate.ts'
+import { oneOf } from '../../core/validation/validate.ts'
 import { count, list, modelName, namedSchema, orNull, share, strictObject, text } from '../../http/schemas.ts'
 
 const pricePerMillion = Type.Number({ minimum: 0, description: 'US dollars per million tokens', examples: [1.25] })
@@ -23,7 +23,7 @@ const modelShape = namedSchema('Model', {
   name: modelName,
   provider: text('openai'),
   display_name: text('GPT-5.5'),
-  tier: getOne(tiers),
+  tier: oneOf(tiers),
   pricing: strictObject({
     currency: Type.Literal('USD'),
     ...rates,
@@ -31,7 +31,7 @@ const modelShape = namedSchema('Model', {
       strictObject({
         service_tier: orNull(text('flex', 'as the provider names it; null = each')),
         hours_utc: orNull(Type.Array(text('01:00-04:00'), { description: 'null = all' })),
-        days: orNull(Type.Array(getOne(weekdays), { description: 'UTC days on which the hours begin; null = all' })),
+        days: orNull(Type.Array(oneOf(weekdays), { description: 'UTC days on which the hours begin; null = all' })),
         ...rates,
       }),
       { description: 'the first one whose conditions all hold replaces the other prices' },
@@ -49,16 +49,16 @@ const modelShape = namedSchema('Model', {
     streaming: Type.Boolean(),
     web_search: Type.Boolean(),
   }),
-  reasoning_efforts: Type.Array(getOne(reasoningEfforts)),
+  reasoning_efforts: Type.Array(oneOf(reasoningEfforts)),
   aliases: Type.Array(text('gpt-5.5-2026-03-05')),
   deprecated: Type.Boolean(),
   deprecation_date: orNull(date),
-  status: getOne(['current', 'deprecated', 'retired']),
+  status: oneOf(['current', 'deprecated', 'retired']),
   successor: orNull(modelName),
   release_date: orNull(date),
   quality_scores: Type.Array(
     strictObject({
-      metric: getOne(['artificial_analysis_intelligence_index', 'livebench_global_average', 'arena_text_score']),
+      metric: oneOf(['artificial_analysis_intelligence_index', 'livebench_global_average', 'arena_text_score']),
       value: measured,
       variant: Type.String(),
       source: Type.String(),
@@ -117,7 +117,7 @@ export const modelListShape = namedSchema('ModelList', {
 
 const modelHealthShape = namedSchema('ModelHealth', {
   model: modelName,
-  state: getOne(healthStates),
+  state: oneOf(healthStates),
   since: orNull(
     Type.String({
       format: 'date-time',
@@ -158,10 +158,8 @@ const codexModelSchema = namedSchema('CodexModel', {
   slug: Type.String({ description: 'model name to send', examples: ['anthropic/claude-sonnet-5-5'] }),
   display_name: text('GPT-5.5'),
   description: Type.String(),
-  default_reasoning_level: orNull(getOne(reasoningEfforts)),
-  supported_reasoning_levels: Type.Array(
-    strictObject({ effort: getOne(reasoningEfforts), description: Type.String() }),
-  ),
+  default_reasoning_level: orNull(oneOf(reasoningEfforts)),
+  supported_reasoning_levels: Type.Array(strictObject({ effort: oneOf(reasoningEfforts), description: Type.String() })),
   shell_type: Type.Literal('unified_exec'),
   visibility: Type.Literal('list'),
   supported_in_api: Type.Literal(true),
@@ -183,7 +181,7 @@ const codexModelSchema = namedSchema('CodexModel', {
   max_context_window: count,
   effective_context_window_percent: count,
   experimental_supported_tools: Type.Array(Type.String()),
-  input_modalities: Type.Array(getOne(['text', 'image'])),
+  input_modalities: Type.Array(oneOf(['text', 'image'])),
   supports_search_tool: Type.Literal(false),
 })
 export type CodexModel = Static<typeof codexModelSchema>

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { healthStates, placeReasons } from '../../core/chat/attempts.ts'
 import { strategies } from '../../core/chat/chat.ts'
-import { getOne } from '../../core/validation/validate.ts'
+import { oneOf } from '../../core/validation/validate.ts'
 import { count, modelName, namedSchema, orNull, queryType, share, strictObject, time } from '../../http/schemas.ts'
 import { levels } from '../../models/capability-levels.ts'
 import { difficultySignals } from '../../text/analysis/difficulty-signals.ts'
@@ -21,10 +21,10 @@ const candidate = namedSchema('RouteCandidate', {
   parts: Type.Union([parts, Type.Null()], {
     description: 'null if the request names a model: there are no scores then',
   }),
-  place: { ...getOne(placeReasons), description: 'why the candidate has this place in the order of calls' },
+  place: { ...oneOf(placeReasons), description: 'why the candidate has this place in the order of calls' },
   reasons: Type.Array(Type.String({ examples: ['quality 68 × 45 %, cost 51 × 32 %, speed 54 × 23 %'] })),
   estimated_cost_usd: Type.Number({ minimum: 0, examples: [0.00042] }),
-  health: getOne(healthStates),
+  health: oneOf(healthStates),
   health_detail: {
     ...orNull(
       strictObject({
@@ -46,8 +46,8 @@ const candidate = namedSchema('RouteCandidate', {
 
 /** Response of `POST /api/v1/route`: the candidates in the order of calls, and the dropped models. */
 export const dryRunShape = namedSchema('DryRun', {
-  mode: getOne(['auto', 'manual']),
-  strategy: orNull(getOne(strategies)),
+  mode: oneOf(['auto', 'manual']),
+  strategy: orNull(oneOf(strategies)),
   query_type: queryType,
   complexity: share,
   strong_gain: Type.Number({
@@ -58,12 +58,12 @@ export const dryRunShape = namedSchema('DryRun', {
   }),
   difficulty: Type.Array(
     strictObject({
-      signal: getOne(difficultySignals),
+      signal: oneOf(difficultySignals),
       weight: Type.Number({ description: 'above 0 raises `strong_gain`, below 0 lowers it', examples: [1.2] }),
     }),
     { description: 'at most six signals that decided `strong_gain`, strongest first' },
   ),
-  level: getOne(levels),
+  level: oneOf(levels),
   shares: strictObject({ strong: share, middle: share }),
   needs_current: Type.Boolean(),
   language: Type.String({ description: 'ISO 639-1; `und` = unknown', examples: ['en'] }),

@@ -5,7 +5,7 @@ import type { Caller } from '../../core/limits/plans.ts'
 import { autoModel, type Catalog, fullName, getDeprecation, type Model } from '../../core/models/models.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, getOne, invalidField } from '../../core/validation/validate.ts'
+import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
 import { bodyLimits } from '../../http/body.ts'
 import { createPublicEndpoint, maximumFreePrompt, type PublicEndpointDeps } from '../../http/public-endpoint.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
@@ -199,10 +199,10 @@ function shown(costEstimate: CostEstimate): ModelEstimate {
 const fields = {
   model: modelName,
   estimated_cost_usd: usd,
-  confidence: getOne(['high', 'medium', 'low']),
+  confidence: oneOf(['high', 'medium', 'low']),
   input_tokens: count,
   expected_output_tokens: count,
-  output_from: getOne(['cap', 'table', 'traffic', 'account']),
+  output_from: oneOf(['cap', 'table', 'traffic', 'account']),
   maximum_cost_usd: orNull(usd),
 }
 const modelEstimateShape = namedSchema('ModelEstimate', fields)

@@ -16,13 +16,13 @@ import {
   imageAddress,
   toolCallSchema,
 } from '../../core/request/part-schemas.ts'
-import { checker, getOne, nullable } from '../../core/validation/validate.ts'
+import { checker, nullable, oneOf } from '../../core/validation/validate.ts'
 
 const closed = { additionalProperties: false }
 const cache_control = cacheMarkSchema(false)
-const detail = nullable(getOne(imageDetails))
+const detail = nullable(oneOf(imageDetails))
 
-const textPart = Type.Object({ type: getOne(['text'], 'unsupported_parameter'), text: bodyText, cache_control }, closed)
+const textPart = Type.Object({ type: oneOf(['text'], 'unsupported_parameter'), text: bodyText, cache_control }, closed)
 const imagePart = Type.Object({ type: Type.Literal('image'), url: imageAddress, detail, cache_control }, closed)
 const imageUrlPart = Type.Object(
   { type: Type.Literal('image_url'), image_url: Type.Object({ url: imageAddress, detail }, closed), cache_control },

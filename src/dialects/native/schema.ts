@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { outputCapLimits } from '../../core/chat/attempts.ts'
 import { strategies } from '../../core/chat/chat.ts'
 import { omissionCodes } from '../../core/chat/web-sources.ts'
-import { getOne } from '../../core/validation/validate.ts'
+import { oneOf } from '../../core/validation/validate.ts'
 import {
   cacheSavedUsd,
   count,
@@ -55,13 +55,13 @@ const verdict = {
 const summary = {
   request_id: id('req'),
   model_used: { ...modelName, description: '`provider/model` that served the request' },
-  finish_reason: getOne(['stop', 'length', 'tool_calls', 'content_filter']),
+  finish_reason: oneOf(['stop', 'length', 'tool_calls', 'content_filter']),
   filtered: Type.Optional(strictObject(verdict, { description: 'present if moderation ended the output' })),
   output_cap: Type.Optional(
     strictObject(
       {
         tokens: Type.Integer({ minimum: 1, examples: [16_384] }),
-        limited_by: getOne(outputCapLimits),
+        limited_by: oneOf(outputCapLimits),
       },
       {
         description:
@@ -73,13 +73,13 @@ const summary = {
   tool_calls: Type.Array(toolCallShape),
   usage: chatUsageShape,
   routing: strictObject({
-    mode: getOne(['auto', 'manual']),
+    mode: oneOf(['auto', 'manual']),
     requested_model: Type.Optional({
       ...modelName,
       description:
         'model that the request named; `gateway-ai` = automatic routing. A fallback served if `model_used` is another one',
     }),
-    strategy: orNull(getOne(strategies)),
+    strategy: orNull(oneOf(strategies)),
     query_type: orNull(queryType),
     complexity: orNull(share),
     learned: Type.Boolean({ description: 'the learned bias of this account changed the choice' }),
@@ -90,7 +90,7 @@ const summary = {
     searched: Type.Boolean(),
     sources: Type.Array(strictObject({ url: text('https://example.com/'), title: text('Example Domain') })),
     left_out: Type.Array(
-      strictObject({ url: orNull(text('https://example.com/', 'null = the search')), code: getOne(omissionCodes) }),
+      strictObject({ url: orNull(text('https://example.com/', 'null = the search')), code: oneOf(omissionCodes) }),
       { description: 'sources that could not be read' },
     ),
   }),

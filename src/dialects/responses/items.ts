@@ -6,7 +6,7 @@ import type { ReadValues } from '../../core/chat/request-texts.ts'
 import { flatToolName } from '../../core/chat/tool-definitions.ts'
 import { bodyText, callId } from '../../core/request/part-schemas.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { getOne, invalidField, nullable } from '../../core/validation/validate.ts'
+import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import { checkerAt, type Fields, isFields, textOrNull } from '../check.ts'
 import { customArguments } from '../custom-tools.ts'
 import type { ReasoningOpener } from '../reasoning-seal.ts'
@@ -34,7 +34,7 @@ export type ReadInput = {
 
 const open = { additionalProperties: true }
 const itemName = Type.String({ minLength: 1, maxLength: 256 })
-const checkMessage = checkerAt(Type.Object({ role: getOne(['user', 'assistant', 'system', 'developer']) }, open))
+const checkMessage = checkerAt(Type.Object({ role: oneOf(['user', 'assistant', 'system', 'developer']) }, open))
 const checkCall = checkerAt(
   Type.Object({ call_id: callId, name: itemName, namespace: nullable(itemName), arguments: bodyText }, open),
 )

@@ -4,7 +4,7 @@ import { type ContentPart, imageDetails } from '../../core/chat/chat.ts'
 import { isImageData, isPdfData, type ReadValues } from '../../core/chat/request-texts.ts'
 import { fetchable } from '../../core/request/parse-messages.ts'
 import { bodyText, imageAddress } from '../../core/request/part-schemas.ts'
-import { getOne, invalidField, nullable } from '../../core/validation/validate.ts'
+import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import { checkerAt, type Fields, isFields, textOrNull } from '../check.ts'
 
 const open = { additionalProperties: true }
@@ -27,7 +27,7 @@ const checkFile = checkerAt(
     open,
   ),
 )
-const checkDetail = checkerAt(Type.Object({ detail: nullable(getOne(imageDetails)) }, open))
+const checkDetail = checkerAt(Type.Object({ detail: nullable(oneOf(imageDetails)) }, open))
 
 type ReadParts = {
   readonly parts: readonly ContentPart[]

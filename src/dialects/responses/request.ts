@@ -11,7 +11,7 @@ import { chatRequestFields, parseChatRequestFields } from '../../core/request/ch
 import { bodyText, formatName } from '../../core/request/part-schemas.ts'
 import { findSessionName, promptCacheKey } from '../../core/request/tags.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, getOne, invalidField, nullable } from '../../core/validation/validate.ts'
+import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import { type Fields, isFields } from '../check.ts'
 import { readPreferences, refuseForeignObjects, rejectStoredState, withPreferences } from '../foreign-objects.ts'
 import type { ReasoningOpener } from '../reasoning-seal.ts'
@@ -25,7 +25,7 @@ const anyObject = Type.Object({}, open)
 const shared = chatRequestFields(true)
 
 const format = Type.Union([
-  Type.Object({ type: getOne(['text', 'json_object'], 'unsupported_parameter') }, open),
+  Type.Object({ type: oneOf(['text', 'json_object'], 'unsupported_parameter') }, open),
   Type.Object(
     {
       type: Type.Literal('json_schema'),
@@ -62,13 +62,13 @@ const readFields = Type.Object({
   ),
   instructions: nullable(Type.Union([bodyText, Type.Array(anyObject, { maxItems: maximumItems })])),
   tools: nullable(Type.Array(Type.Object({ type: Type.String() }, open), { maxItems: maximumDeclaredTools })),
-  tool_choice: nullable(Type.Union([getOne(['none', 'auto', 'required']), anyObject])),
+  tool_choice: nullable(Type.Union([oneOf(['none', 'auto', 'required']), anyObject])),
   parallel_tool_calls: nullable(Type.Boolean()),
   reasoning: nullable(
-    Type.Object({ effort: nullable(getOne(reasoningEfforts)), summary: nullable(Type.String()) }, open),
+    Type.Object({ effort: nullable(oneOf(reasoningEfforts)), summary: nullable(Type.String()) }, open),
   ),
   text: nullable(
-    Type.Object({ format: nullable(format), verbosity: nullable(getOne(['low', 'medium', 'high'])) }, open),
+    Type.Object({ format: nullable(format), verbosity: nullable(oneOf(['low', 'medium', 'high'])) }, open),
   ),
   include: nullable(Type.Array(Type.String(), { maxItems: 64 })),
   top_logprobs: nullable(Type.Integer({ minimum: 0, maximum: 20 })),
@@ -80,14 +80,14 @@ const readFields = Type.Object({
   previous_response_id: nullable(Type.String()),
   conversation: nullable(Type.Union([Type.String(), anyObject])),
   prompt: nullable(anyObject),
-  truncation: nullable(getOne(['auto', 'disabled'])),
+  truncation: nullable(oneOf(['auto', 'disabled'])),
 })
 
 /** Fields with the same meaning in Chat Completions. */
 const extraFields = Type.Object({
   service_tier: nullable(Type.String({ maxLength: 64 })),
   prompt_cache_key: promptCacheKey,
-  prompt_cache_retention: nullable(getOne(['in_memory', '24h'])),
+  prompt_cache_retention: nullable(oneOf(['in_memory', '24h'])),
   prompt_cache_options: nullable(anyObject),
   moderation: nullable(anyObject),
 })

@@ -6,7 +6,7 @@
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { type GatewayError, withParam } from '../../core/validation/errors.ts'
-import { getOne } from '../../core/validation/validate.ts'
+import { oneOf } from '../../core/validation/validate.ts'
 import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
 import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
 import { errorResponse } from '../../http/error-response.ts'
@@ -32,7 +32,7 @@ import { responsesStream } from './stream.ts'
 const anything = Type.Object({}, { additionalProperties: true })
 const responseId = Type.String({ examples: ['resp_5f0c1b7ae94d42d8'] })
 const itemId = Type.String({ examples: ['msg_5f0c1b7ae94d42d80000'] })
-const status = getOne(['in_progress', 'completed', 'incomplete'])
+const status = oneOf(['in_progress', 'completed', 'incomplete'])
 
 const responseUsageShape = namedSchema('ResponseUsage', {
   input_tokens: count,
@@ -92,10 +92,10 @@ const responseShape = namedSchema('Response', {
   id: responseId,
   object: Type.Literal('response'),
   created_at: Type.Integer({ minimum: 0, description: 'Unix seconds', examples: [1_777_982_400] }),
-  status: getOne(['in_progress', 'completed', 'incomplete', 'failed']),
+  status: oneOf(['in_progress', 'completed', 'incomplete', 'failed']),
   background: Type.Literal(false),
   error: orNull(strictObject({ code: text('server_error'), message: Type.String() })),
-  incomplete_details: orNull(strictObject({ reason: getOne(['max_output_tokens', 'content_filter']) })),
+  incomplete_details: orNull(strictObject({ reason: oneOf(['max_output_tokens', 'content_filter']) })),
   model: modelName,
   output: Type.Array(outputItemShape),
   usage: orNull(responseUsageShape),
@@ -127,7 +127,7 @@ const withResponse = { ...event, response: responseShape }
 const responseEventShape = Type.Union(
   [
     strictObject({
-      type: getOne([
+      type: oneOf([
         'response.created',
         'response.in_progress',
         'response.completed',
@@ -137,7 +137,7 @@ const responseEventShape = Type.Union(
       ...withResponse,
     }),
     strictObject({
-      type: getOne(['response.output_item.added', 'response.output_item.done']),
+      type: oneOf(['response.output_item.added', 'response.output_item.done']),
       ...event,
       output_index: count,
       item: outputItemShape,

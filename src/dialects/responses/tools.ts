@@ -6,7 +6,7 @@ import { Type } from '@sinclair/typebox'
 import type { Tool, ToolChoice } from '../../core/chat/chat.ts'
 import { flatToolName, implicitNamespace, isTokenPricedTool } from '../../core/chat/tool-definitions.ts'
 import { bodyText } from '../../core/request/part-schemas.ts'
-import { getOne, invalidField, nullable } from '../../core/validation/validate.ts'
+import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
 import { checkerAt, type Fields, isFields } from '../check.ts'
 import { customParameters, grammarText, joinedTexts } from '../custom-tools.ts'
 
@@ -214,7 +214,7 @@ const checkChoice = checkerAt(
       type: Type.String(),
       name: nullable(Type.String()),
       namespace: nullable(Type.String()),
-      mode: nullable(getOne(['auto', 'required'])),
+      mode: nullable(oneOf(['auto', 'required'])),
       tools: nullable(Type.Array(listed, { maxItems: maximumDeclaredTools })),
     },
     open,

@@ -9,7 +9,7 @@ const perMillion = 1_000_000n
 
 /**
  * Returns how many output tokens `remaining` covers and what that reserves, or which of the two not even one token
- * fits. `freeSeats` is at least 1.
+ * fits. `freeReservations` is at least 1.
  */
 export function sizeReservation(
   request: AdmissionRequest,

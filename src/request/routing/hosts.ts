@@ -11,7 +11,7 @@ import { type Candidate, unreadable } from './candidate.ts'
 export type Endpoints = ReadonlyMap<string, ConfiguredProvider>
 
 /**
- * Returns the first endpoint of a model; undefined = none is configured. With `ask`, the first one that can read the
+ * Returns the first endpoint of a model; undefined = none is configured. With `request`, the first one that can read the
  * request, if there is one.
  */
 export function findEndpoint(

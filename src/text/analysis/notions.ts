@@ -1,6 +1,6 @@
 /**
  * Detects language-independent notions (to kill, a bomb, how, to prove …) with one word list per language in
- * `core/analysis/lexicon`. A model trained on combinations of notions in one language applies to all of them.
+ * `text/analysis/lexicon`. A model trained on combinations of notions in one language applies to all of them.
  */
 
 import { type Features, featureSieveSize, getHash, getSieve, maximumWords } from './features.ts'

@@ -107,13 +107,13 @@ function lonelyIn(traits: Uint16Array, length: number): number {
  * only those are tested.
  */
 function hasRunIn(traits: Uint16Array, length: number): boolean {
-  const getIs = (at: number) => at >= 0 && at < length && ((traits[units[at] ?? 0] ?? 0) & (1 << base64Shift)) !== 0
+  const isBase64 = (at: number) => at >= 0 && at < length && ((traits[units[at] ?? 0] ?? 0) & (1 << base64Shift)) !== 0
   for (let at = shortestRun - 1; at < length; at += shortestRun) {
-    if (!getIs(at)) continue
+    if (!isBase64(at)) continue
     let from = at
-    while (at - from < shortestRun && getIs(from - 1)) from--
+    while (at - from < shortestRun && isBase64(from - 1)) from--
     let to = at
-    while (to - from < shortestRun && getIs(to + 1)) to++
+    while (to - from < shortestRun && isBase64(to + 1)) to++
     if (to - from + 1 >= shortestRun) return true
   }
   return false

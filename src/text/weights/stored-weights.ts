@@ -1,4 +1,4 @@
-/** A trained table as stored in `core/weights`: one byte per weight, in base64. */
+/** A trained table as stored in `text/weights`: one byte per weight, in base64. */
 export type StoredWeights = {
   /** Description of the training data. */
   readonly source: string

@@ -3,11 +3,11 @@ import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import fc from 'fast-check'
 import { GatewayError } from '../../../src/core/validation/errors.ts'
-import { checker, getOne, headerChoice, headerFlag, parseJson } from '../../../src/core/validation/validate.ts'
+import { checker, headerChoice, headerFlag, oneOf, parseJson } from '../../../src/core/validation/validate.ts'
 import { cpuMs } from '../../harness/cpu.ts'
 
 const part = Type.Union([
-  Type.Object({ type: getOne(['text'], 'unsupported_parameter'), text: Type.String({ maxLength: 5 }) }),
+  Type.Object({ type: oneOf(['text'], 'unsupported_parameter'), text: Type.String({ maxLength: 5 }) }),
   Type.Object({
     type: Type.Literal('image_url'),
     image_url: Type.Object({ url: Type.String({ pattern: '^https:' }) }),
@@ -17,13 +17,13 @@ const schema = Type.Object(
   {
     messages: Type.Array(
       Type.Union([
-        Type.Object({ role: getOne(['system', 'developer']), content: Type.String() }),
+        Type.Object({ role: oneOf(['system', 'developer']), content: Type.String() }),
         Type.Object({ role: Type.Literal('user'), content: Type.Union([Type.String(), Type.Array(part)]) }),
       ]),
       { minItems: 1, maxItems: 3 },
     ),
     temperature: Type.Optional(Type.Union([Type.Number({ minimum: 0, maximum: 2 }), Type.Null()])),
-    choice: Type.Optional(Type.Union([getOne(['a', 'b']), Type.Object({ type: Type.Literal('f') }), Type.Null()])),
+    choice: Type.Optional(Type.Union([oneOf(['a', 'b']), Type.Object({ type: Type.Literal('f') }), Type.Null()])),
     labels: Type.Optional(
       Type.Record(Type.String({ pattern: '^[\\s\\S]{1,4}$' }), Type.String({ maxLength: 2 }), {
         additionalProperties: false,

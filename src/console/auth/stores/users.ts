@@ -193,14 +193,14 @@ export async function applyRole(
   await revokeKeysBeyondRights(step, by, userId)
 }
 
-type CachedQuota = { readonly actor: Role; readonly target: Role; readonly owners: number }
+type RolesInTeam = { readonly actor: Role; readonly target: Role; readonly owners: number }
 
 function onTeam(
   database: Database,
   accountId: string,
   actorId: string,
   userId: string,
-  change: (step: TransactionSql, quotaStatus: CachedQuota) => Promise<TeamChange>,
+  change: (step: TransactionSql, roles: RolesInTeam) => Promise<TeamChange>,
 ): Promise<TeamChange> {
   return withAccountRls(database, accountId).sql(async step => {
     await step`select 1 from accounts where id = ${accountId} for no key update`

@@ -93,6 +93,7 @@ export function moderationSettings(
 ): ModerationOptions {
   const { secrets, rules = [], moderation, blocklists = [], reload_seconds, allow = [], screen_answers } = file ?? {}
   const tell = (problem: string) => problems.push(`GATEWAY_CONFIG: safety.${problem}`)
+  const before = problems.length
   const ids = rules.map(({ id }) => id)
   for (const id of new Set(ids.filter((text, at) => ids.indexOf(text) !== at)))
     tell(`rules: two rules are named "${id}"`)
@@ -101,9 +102,20 @@ export function moderationSettings(
       tell(`blocklists: "${list}" ${read.urlProblem(list)}`)
   for (const host of allow)
     if (normalizeHostname(host) === null) tell(`allow: "${host}" is not a host name; write it as in partner.example`)
+  const operatorRules = rules.map(rule => readRule(rule, tell))
+  // All rules together have bounds of their own. A reload that met them later would stop the gateway.
+  if (problems.length === before)
+    attempt(
+      () => {
+        compilePatterns(operatorRules.flatMap(rule => rule.patterns))
+        const expressions = operatorRules.flatMap(rule => rule.expressions)
+        if (expressions.length > 0) compileExpressions(expressions)
+      },
+      problem => tell(`rules: ${problem}`),
+    )
   return {
     secrets: secrets ?? 'warn',
-    rules: rules.map(rule => readRule(rule, tell)),
+    rules: operatorRules,
     moderation: moderation === undefined ? null : readModeration(moderation, read, tell),
     blocklists,
     reloadMs: (reload_seconds ?? defaultReloadSeconds) * 1_000,
