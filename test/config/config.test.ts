@@ -295,7 +295,7 @@ describe('invalid configuration value', () => {
   })
 
   test('reports rules that are too large together', () => {
-    const expressions = [...'abcdefgh'].map(letter => `${letter}(x|yz){220}`)
+    const expressions = [...'abcdefgh'].map(letter => `${letter}(x|yz){150}`)
     const rules = expressions.map((expression, n) => ({ id: `r${n}`, category: 'other', expressions: [expression] }))
     const findProblems = (count: number) =>
       getProblems({ GATEWAY_CONFIG: file('large.json', { safety: { rules: rules.slice(0, count) } }) })
