@@ -3,9 +3,6 @@
  * log-normal around 200 ms, 3% take 10 to 100 times as long (Pareto). Both hosts draw independently. Requests with and
  * without hedging alternate. Usage: `bun test/bench/hedging.ts [requests of each kind]`.
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { systemClock } from '../../src/database/clock.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
 import { startGateway } from '../harness/gateway.ts'
@@ -22,7 +19,6 @@ function drawFirstMs(): number {
   return 200 * Math.exp(0.35 * normal)
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'wt-hedging-'))
 const simulator = await startSimulator({ clock: systemClock, random })
 const pricing = { input_per_mtok: 1, output_per_mtok: 4 }
 const server = { base_url: simulator.urls.openai }
@@ -35,10 +31,8 @@ const providers = [
   },
   { id: 'mirror', ...server, api_key_env: 'MIRROR_KEY', hosts: [{ model: 'own/shared' }] },
 ]
-const path = join(folder, 'config.json')
-writeFileSync(path, JSON.stringify({ providers }))
 const keys = { OWN_KEY: 'key-own', MIRROR_KEY: 'key-mirror' }
-const gateway = await startGateway({ GATEWAY_CONFIG: path, LOG_LEVEL: 'error', ...keys }, { embedded: true })
+const gateway = await startGateway({ LOG_LEVEL: 'error', ...keys }, { embedded: true, file: { providers } })
 
 type Sample = { readonly firstMs: number; readonly costUsd: number; readonly result: string | null }
 
@@ -98,4 +92,3 @@ for (const [name, samples] of Object.entries({ off, on })) {
 }
 await gateway.stop()
 await simulator.stop()
-rmSync(folder, { recursive: true, force: true })

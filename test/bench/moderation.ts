@@ -3,9 +3,6 @@
  * provider that answers after 500 ms, one of them with an endpoint that takes 200 ms; called alternately, so that
  * machine load affects both. Then the effect of a block that arrives after the provider's first token.
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { jsonAnswer, startUpstream } from '../harness/upstream.ts'
 
@@ -53,17 +50,11 @@ const endpoint = startUpstream(() => ({
   headDelayMs: judgesAfterMs,
 }))
 
-const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-bench-'))
-
 function start(moderation: object): Promise<Gateway> {
-  const config = join(folder, `${Object.keys(moderation).length}.json`)
   const pricing = { input_per_mtok: 1, output_per_mtok: 1 }
   const model = { id: 'm1', context_window: 32_000, max_output_tokens: 1_000, pricing }
-  writeFileSync(
-    config,
-    JSON.stringify({ providers: [{ id: 'ours', base_url: provider.url, models: [model] }], safety: moderation }),
-  )
-  return startGateway({ GATEWAY_CONFIG: config, LOG_LEVEL: 'error' })
+  const file = { providers: [{ id: 'ours', base_url: provider.url, models: [model] }], safety: moderation }
+  return startGateway({ LOG_LEVEL: 'error' }, { file })
 }
 
 const forms = {
@@ -126,7 +117,6 @@ try {
   await beside.stop()
   provider.stop()
   endpoint.stop()
-  rmSync(folder, { recursive: true })
 }
 
 async function getSpent({ deps, accountId }: Gateway): Promise<number> {

@@ -1,7 +1,4 @@
 /** A gateway whose Anthropic, OpenAI and Google are simulated and whose `relay` is scripted, with all that it asks of them. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Clock } from '../../src/core/ports.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import { startSimulator } from '../../src/simulator/simulator.ts'
@@ -26,14 +23,12 @@ export type MessagesRig = {
 }
 
 export async function startMessagesRig(limits: GatewayLimits = {}): Promise<MessagesRig> {
-  const folder = mkdtempSync(join(tmpdir(), 'messages-'))
   // A day on which all the models that are asked are served.
   const shiftMs = Date.parse('2026-11-20T12:00:00Z') - Date.now()
   const clock: Clock = { ...systemClock, now: () => Date.now() + shiftMs }
   const simulator = await startSimulator({ clock, random: Math.random })
   const rig: Pick<MessagesRig, 'script'> = { script: () => ({ status: 500 }) }
   const relay = startUpstream(request => rig.script(request))
-  const config = join(folder, 'gateway.json')
   const model = {
     id: 'thinker',
     pricing: { input_per_mtok: 1, output_per_mtok: 1 },
@@ -42,7 +37,7 @@ export async function startMessagesRig(limits: GatewayLimits = {}): Promise<Mess
     capabilities: { tools: true, reasoning: true },
     parameters: { pass_extras: true },
   }
-  writeFileSync(config, JSON.stringify({ providers: [{ id: 'relay', base_url: `${relay.url}/v1`, models: [model] }] }))
+  const file = { providers: [{ id: 'relay', base_url: `${relay.url}/v1`, models: [model] }] }
   const sent: SentRequest[] = []
   const network = {
     ...systemNetwork,
@@ -53,7 +48,6 @@ export async function startMessagesRig(limits: GatewayLimits = {}): Promise<Mess
   }
   const gateway = await startGateway(
     {
-      GATEWAY_CONFIG: config,
       OPENAI_API_KEY: 'k',
       OPENAI_BASE_URL: simulator.urls.openai,
       ANTHROPIC_API_KEY: 'k',
@@ -61,7 +55,7 @@ export async function startMessagesRig(limits: GatewayLimits = {}): Promise<Mess
       GEMINI_API_KEY: 'k',
       GEMINI_BASE_URL: simulator.urls.google,
     },
-    { clock, network, limits },
+    { clock, network, limits, file },
   )
   return Object.assign(rig, {
     gateway,
@@ -70,7 +64,6 @@ export async function startMessagesRig(limits: GatewayLimits = {}): Promise<Mess
       await gateway.stop()
       await simulator.stop()
       relay.stop()
-      rmSync(folder, { recursive: true, force: true })
     },
   })
 }

@@ -1,8 +1,5 @@
 /** `POST /v1/embeddings` over real sockets, with scripted upstreams. */
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { decodeVector, encodeVector } from '../../src/core/chat/embeddings.ts'
 import { newAccount } from '../harness/account.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -31,7 +28,6 @@ type Asked = {
   readonly encoding_format?: string
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'embeddings-'))
 let upstream: Upstream
 let gateway: Gateway
 let script: (request: UpstreamRequest) => UpstreamAnswer
@@ -56,35 +52,30 @@ beforeAll(async () => {
     asked.push({ host: request.path.split('/')[1] ?? '', body: JSON.parse(request.body) })
     return script(request)
   })
-  const config = join(folder, 'gateway.json')
   const model = { dimensions: 4, batch_inputs: 3 }
-  writeFileSync(
-    config,
-    JSON.stringify({
-      providers: [
-        {
-          id: 'tei',
-          base_url: `${upstream.url}/tei`,
-          embedding_models: [
-            { id: 'bge', input_per_mtok: 1, minimum_dimensions: 2, ...model },
-            { id: 'narrow', input_per_mtok: 1, ...model, batch_tokens: 12 },
-          ],
-        },
-        {
-          id: 'mirror',
-          base_url: `${upstream.url}/mirror/v1`,
-          embedding_models: [{ id: 'bge-copy', input_per_mtok: 3, same_as: 'tei/bge', ...model }],
-        },
-      ],
-    }),
-  )
+  const file = {
+    providers: [
+      {
+        id: 'tei',
+        base_url: `${upstream.url}/tei`,
+        embedding_models: [
+          { id: 'bge', input_per_mtok: 1, minimum_dimensions: 2, ...model },
+          { id: 'narrow', input_per_mtok: 1, ...model, batch_tokens: 12 },
+        ],
+      },
+      {
+        id: 'mirror',
+        base_url: `${upstream.url}/mirror/v1`,
+        embedding_models: [{ id: 'bge-copy', input_per_mtok: 3, same_as: 'tei/bge', ...model }],
+      },
+    ],
+  }
   const environment = {
-    GATEWAY_CONFIG: config,
     OPENAI_API_KEY: 'openai-key',
     OPENAI_BASE_URL: `${upstream.url}/openai/v1`,
     TRUSTED_PROXIES: '127.0.0.1',
   }
-  gateway = await startGateway(environment)
+  gateway = await startGateway(environment, { file })
 })
 beforeEach(() => {
   script = request => embedded(request)
@@ -93,7 +84,6 @@ beforeEach(() => {
 afterAll(async () => {
   await gateway.stop()
   upstream.stop()
-  rmSync(folder, { recursive: true })
 })
 
 async function embed(fields: object, headers: Record<string, string> = {}) {

@@ -1,10 +1,7 @@
 /** `POST /v1/responses` with scripted providers: the upstream requests, and all steps of the pipeline. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { newAccount } from '../harness/account.ts'
-import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { type Gateway, providersAt, startGateway } from '../harness/gateway.ts'
 import {
   jsonAnswer,
   startUpstream,
@@ -17,7 +14,6 @@ setDefaultTimeout(240_000)
 
 type Json = Readonly<Record<string, unknown>>
 
-const folder = mkdtempSync(join(tmpdir(), 'responses-'))
 let upstream: Upstream
 let gateway: Gateway
 let script: (request: UpstreamRequest) => UpstreamAnswer
@@ -80,20 +76,10 @@ const polite = ({ path }: UpstreamRequest) => {
 beforeAll(async () => {
   script = polite
   upstream = startUpstream(request => script(request))
-  const config = join(folder, 'gateway.json')
   const pricing = { input_per_mtok: 1, output_per_mtok: 1 }
   const relay = { id: 'relay', base_url: `${upstream.url}/relay/v1`, models: [{ id: 'small', pricing }] }
   const codex = { provider: 'openai', id: 'gpt-5.3-codex', like: 'gpt-5.5', pricing }
-  writeFileSync(config, JSON.stringify({ providers: [relay], models: [codex] }))
-  gateway = await startGateway({
-    GATEWAY_CONFIG: config,
-    OPENAI_API_KEY: 'k',
-    OPENAI_BASE_URL: `${upstream.url}/openai/v1`,
-    ANTHROPIC_API_KEY: 'k',
-    ANTHROPIC_BASE_URL: `${upstream.url}/anthropic`,
-    GEMINI_API_KEY: 'k',
-    GEMINI_BASE_URL: `${upstream.url}/google`,
-  })
+  gateway = await startGateway(providersAt(upstream.url), { file: { providers: [relay], models: [codex] } })
 })
 afterEach(() => {
   script = polite
@@ -101,7 +87,6 @@ afterEach(() => {
 afterAll(async () => {
   await gateway.stop()
   upstream.stop()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const responses = (body: Json, headers: Record<string, string> = {}) =>

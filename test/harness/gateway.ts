@@ -1,5 +1,5 @@
 /** A complete gateway for tests: real dependencies with their own data, behind a real socket, in this process. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createApp } from '../../src/app.ts'
@@ -48,11 +48,17 @@ const secret = 'a secret of the tests, long enough to be taken'
 
 /**
  * Starts a gateway. `environment` is the process environment; this process's own is not read. Without provider keys the
- * providers are simulated. `embedded` = use the embedded database even if a real one is available; `port` = a port that was chosen before.
+ * providers are simulated. `embedded` = use the embedded database even if a real one is available; `port` = a port that was chosen before;
+ * `file` = the configuration file.
  */
 export async function startGateway(
   environment: Environment = {},
-  options: DepsOptions & { readonly limits?: GatewayLimits; readonly embedded?: boolean; readonly port?: number } = {},
+  options: DepsOptions & {
+    readonly limits?: GatewayLimits
+    readonly embedded?: boolean
+    readonly port?: number
+    readonly file?: object
+  } = {},
 ): Promise<Gateway> {
   const own = options.embedded ? null : await newDatabase()
   const folder = own === null ? await freshDataFolder() : mkdtempSync(join(tmpdir(), 'gateway-ai-'))
@@ -60,8 +66,11 @@ export async function startGateway(
   const logLines: string[] = []
   // On a server the default is closed.
   const usual = environment.OIDC_ONLY === undefined ? { REGISTRATION: 'open' } : {}
+  const path = join(folder, 'gateway.json')
+  if (options.file !== undefined) writeFileSync(path, JSON.stringify(options.file))
   const settings = {
     ...patientEnvironment,
+    ...(options.file === undefined ? {} : { GATEWAY_CONFIG: path }),
     GATEWAY_DATA_DIR: folder,
     PORT: '0',
     LOG_LEVEL: 'debug',
@@ -124,3 +133,13 @@ export async function answered<T>(send: () => Promise<T>): Promise<T> {
       if (performance.now() > until) throw cause
     }
 }
+
+/** Returns the environment for one upstream that plays all three providers, each under its own path. */
+export const providersAt = (url: string) => ({
+  OPENAI_API_KEY: 'k',
+  OPENAI_BASE_URL: `${url}/openai/v1`,
+  ANTHROPIC_API_KEY: 'k',
+  ANTHROPIC_BASE_URL: `${url}/anthropic`,
+  GEMINI_API_KEY: 'k',
+  GEMINI_BASE_URL: `${url}/google`,
+})

@@ -1,8 +1,5 @@
 /** Names outside ASCII in every dialect, and responses that fail after the model answered. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { asciiName } from '../../src/core/text/safe-name.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { startUpstream, type Upstream } from '../harness/upstream.ts'
@@ -25,7 +22,6 @@ const sse = [chunk({ content: 'Hi' }, null), chunk({}, 'stop', { usage })].map(
   item => `data: ${JSON.stringify(item)}\n\n`,
 )
 
-const folder = mkdtempSync(join(tmpdir(), 'names-'))
 let upstream: Upstream
 let gateway: Gateway
 beforeAll(async () => {
@@ -37,19 +33,14 @@ beforeAll(async () => {
         }
       : { headers: { 'content-type': 'text/event-stream' }, pieces: [...sse, 'data: [DONE]\n\n'] },
   )
-  const config = join(folder, 'config.json')
   const models = ids.map(id => ({ id, pricing }))
   const embedding_models = [{ id: vectors, input_per_mtok: 1, max_input_tokens: 100, dimensions: 2 }]
-  writeFileSync(
-    config,
-    JSON.stringify({ providers: [{ id: 'uni', base_url: upstream.url, models, embedding_models }] }),
-  )
-  gateway = await startGateway({ GATEWAY_CONFIG: config })
+  const file = { providers: [{ id: 'uni', base_url: upstream.url, models, embedding_models }] }
+  gateway = await startGateway({}, { file })
 })
 afterAll(async () => {
   await gateway.stop()
   upstream.stop()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const hi = [{ role: 'user', content: 'Hi' }]

@@ -1,14 +1,10 @@
 /** A gateway with one model on several clouds: who serves it, and who takes over when a cloud refuses the gateway. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fullName } from '../../src/core/models/models.ts'
 import { accounts, type Clouds, catalogModel, fileWith, privateKeyPem, startClouds } from '../harness/clouds.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { sendRequest } from '../harness/users.ts'
 
-let folder: string
 let simulator: Clouds
 let gateway: Gateway
 
@@ -30,11 +26,9 @@ const local = Bun.serve({
 const getFullName = (provider: string) => fullName(catalogModel(provider))
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'gateway-clouds-'))
   simulator = startClouds()
   const { aws, azure, google } = accounts
   const anthropicModel = getFullName('anthropic')
-  const file = join(folder, 'config.json')
   const providers = [
     {
       id: 'azure-east',
@@ -76,26 +70,26 @@ beforeAll(async () => {
       hosts: [{ model: getFullName('google'), id: 'gemini-simulated' }],
     },
   ]
-  writeFileSync(file, JSON.stringify({ providers }))
-  gateway = await startGateway({
-    GATEWAY_CONFIG: file,
-    OLLAMA_BASE_URL: `http://127.0.0.1:${local.port}`,
-    AZURE_CLIENT_SECRET: azure.clientSecret,
-    BROKEN_ID: aws.accessKeyId,
-    BROKEN_SECRET: 'not-the-secret',
-    SERVICE_ACCOUNT: JSON.stringify({
-      type: 'service_account',
-      client_email: google.clientEmail,
-      private_key: privateKeyPem,
-      token_uri: `${simulator.url}/google/token`,
-    }),
-  })
+  gateway = await startGateway(
+    {
+      OLLAMA_BASE_URL: `http://127.0.0.1:${local.port}`,
+      AZURE_CLIENT_SECRET: azure.clientSecret,
+      BROKEN_ID: aws.accessKeyId,
+      BROKEN_SECRET: 'not-the-secret',
+      SERVICE_ACCOUNT: JSON.stringify({
+        type: 'service_account',
+        client_email: google.clientEmail,
+        private_key: privateKeyPem,
+        token_uri: `${simulator.url}/google/token`,
+      }),
+    },
+    { file: { providers } },
+  )
 })
 afterAll(async () => {
   await gateway.stop()
   simulator.stop()
   await local.stop(true)
-  rmSync(folder, { recursive: true })
 })
 
 type Completion = {

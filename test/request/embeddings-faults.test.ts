@@ -3,9 +3,6 @@
  * request costs nothing.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { encodeVector } from '../../src/core/chat/embeddings.ts'
 import type { Break, Framing } from '../../src/simulator/reply.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
@@ -25,7 +22,6 @@ const models: Readonly<Record<Family, { readonly embeds: string; readonly chats:
 
 const canary = 'sk-canary-2b8e41'
 const json = { 'content-type': 'application/json' } as const
-const folder = mkdtempSync(join(tmpdir(), 'embedding-faults-'))
 
 let upstream: Upstream
 let gateway: Gateway
@@ -38,7 +34,6 @@ beforeAll(async () => {
     calls += 1
     return script(body)
   })
-  const config = join(folder, 'gateway.json')
   const local = {
     id: 'local',
     base_url: `${upstream.url}/v1`,
@@ -52,20 +47,17 @@ beforeAll(async () => {
     ],
     embedding_models: [{ id: 'embeds', input_per_mtok: 1, dimensions: 4 }],
   }
-  writeFileSync(config, JSON.stringify({ providers: [local] }))
   const environment = {
-    GATEWAY_CONFIG: config,
     OPENAI_API_KEY: 'key',
     OPENAI_BASE_URL: `${upstream.url}/v1`,
     GEMINI_API_KEY: 'key',
     GEMINI_BASE_URL: upstream.url,
   }
-  gateway = await startGateway(environment, { clock })
+  gateway = await startGateway(environment, { clock, file: { providers: [local] } })
 })
 afterAll(async () => {
   await gateway.stop()
   upstream.stop()
-  rmSync(folder, { recursive: true })
 })
 
 type Verdict = readonly [status: number, code: string | null]

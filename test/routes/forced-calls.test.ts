@@ -3,9 +3,6 @@
  * without looking at the text, so a text in its place is never a success. Real sockets; the official clients read the errors.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import Anthropic from '@anthropic-ai/sdk'
 import { ChatOpenAI } from '@langchain/openai'
 import OpenAI from 'openai'
@@ -15,7 +12,6 @@ import { startUpstream, type Upstream, type UpstreamRequest } from '../harness/u
 
 setDefaultTimeout(60_000)
 
-const folder = mkdtempSync(join(tmpdir(), 'forced-calls-'))
 let upstream: Upstream
 let gateway: Gateway
 /** What the upstream answers, one per call; the last one repeats. */
@@ -113,24 +109,23 @@ beforeAll(async () => {
     capabilities: { tools: true, streaming: true },
     parameters: { forced_tool_choice, stream_options: true },
   })
-  const config = join(folder, 'gateway.json')
   const at = (id: string) => `${upstream.url}/${id}/v1`
   const providers = [
     // Their requests do not share the state of a circuit.
     { id: 'shy', base_url: at('shy'), models: [model('picky', 'rejected'), model('spare', 'rejected')] },
     { id: 'able', base_url: at('able'), models: [model('willing', 'accepted')] },
   ]
-  writeFileSync(config, JSON.stringify({ providers }))
-  gateway = await startGateway({
-    GATEWAY_CONFIG: config,
-    ANTHROPIC_API_KEY: 'k',
-    ANTHROPIC_BASE_URL: `${upstream.url}/anthropic`,
-  })
+  gateway = await startGateway(
+    {
+      ANTHROPIC_API_KEY: 'k',
+      ANTHROPIC_BASE_URL: `${upstream.url}/anthropic`,
+    },
+    { file: { providers } },
+  )
 })
 afterAll(async () => {
   await gateway.stop()
   upstream.stop()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const parameters = { type: 'object', properties: { at: { type: 'string' } }, required: ['at'] }

@@ -1,8 +1,5 @@
 /** Hedged first tokens behind a whole gateway: one model at two hosts, and one with two keys, on the simulator. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { systemClock } from '../../src/database/clock.ts'
@@ -13,7 +10,6 @@ import { createKeyFor, owner, sendRequest } from '../harness/users.ts'
 
 setDefaultTimeout(240_000)
 
-const folder = mkdtempSync(join(tmpdir(), 'hedging-'))
 let simulator: Simulator
 let gateway: Gateway
 
@@ -25,7 +21,6 @@ beforeAll(async () => {
     capabilities: { streaming: true },
   })
   const server = { base_url: simulator.urls.openai }
-  const path = join(folder, 'config.json')
   const providers = [
     { id: 'own', ...server, api_key_env: 'OWN_KEY', models: [model('shared')] },
     { id: 'mirror', ...server, api_key_env: 'MIRROR_KEY', hosts: [{ model: 'own/shared' }] },
@@ -39,9 +34,8 @@ beforeAll(async () => {
       models: [model('pooled')],
     },
   ]
-  writeFileSync(path, JSON.stringify({ providers, routing: { hedge_share: 1 } }))
   const keys = { OWN_KEY: 'key-own', MIRROR_KEY: 'key-mirror', KEY_A: 'key-a', KEY_B: 'key-b' }
-  gateway = await startGateway({ GATEWAY_CONFIG: path, ...keys })
+  gateway = await startGateway(keys, { file: { providers, routing: { hedge_share: 1 } } })
   // Enough measurements for a p95: 50 ms, the lowest bound.
   for (const key of ['own/shared', 'mirror/shared', 'pool/pooled'])
     for (let count = 0; count < 30; count++) gateway.deps.health.report(key, { outcome: 'ok', firstTokenMs: 20 })
@@ -49,7 +43,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await gateway.stop()
   await simulator.stop()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const hedgeOn = { 'x-gateway-hedge': 'on' }

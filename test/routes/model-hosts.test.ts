@@ -1,8 +1,5 @@
 /** A model on several hosts, and the client's own timeout: a whole gateway in front of the simulator. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { systemClock } from '../../src/database/clock.ts'
@@ -11,13 +8,11 @@ import { type Gateway, startGateway } from '../harness/gateway.ts'
 
 setDefaultTimeout(240_000)
 
-const folder = mkdtempSync(join(tmpdir(), 'model-hosts-'))
 let simulator: Simulator
 let gateway: Gateway
 
 beforeAll(async () => {
   simulator = await startSimulator({ clock: systemClock, random: Math.random })
-  const config = join(folder, 'config.json')
   const providers = [
     {
       id: 'mirror',
@@ -33,18 +28,18 @@ beforeAll(async () => {
       ],
     },
   ]
-  writeFileSync(config, JSON.stringify({ providers }))
-  gateway = await startGateway({
-    GATEWAY_CONFIG: config,
-    OPENAI_API_KEY: 'key-own',
-    OPENAI_BASE_URL: simulator.urls.openai,
-    MIRROR_KEY: 'key-mirror',
-  })
+  gateway = await startGateway(
+    {
+      OPENAI_API_KEY: 'key-own',
+      OPENAI_BASE_URL: simulator.urls.openai,
+      MIRROR_KEY: 'key-mirror',
+    },
+    { file: { providers } },
+  )
 })
 afterAll(async () => {
   await gateway.stop()
   await simulator.stop()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const post = (path: string, body: object, headers: Record<string, string> = {}) => gateway.post(path, body, headers)

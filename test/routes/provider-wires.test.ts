@@ -1,10 +1,7 @@
 /** Requests to providers and their responses, in the providers' own formats over sockets. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { ChatOpenAI } from '@langchain/openai'
-import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { type Gateway, providersAt, startGateway } from '../harness/gateway.ts'
 import {
   jsonAnswer,
   startUpstream,
@@ -18,7 +15,6 @@ setDefaultTimeout(240_000)
 
 type Json = Readonly<Record<string, unknown>>
 
-const folder = mkdtempSync(join(tmpdir(), 'provider-wires-'))
 let upstream: Upstream
 let gateway: Gateway
 /** Responses of one test, by the first part of the path. */
@@ -55,38 +51,26 @@ const polite = ({ path }: UpstreamRequest) => {
 beforeAll(async () => {
   script = polite
   upstream = startUpstream(request => script(request))
-  const config = join(folder, 'gateway.json')
   const pricing = { input_per_mtok: 1, output_per_mtok: 1 }
   const at = (path: string) => `${upstream.url}/${path}/v1`
-  writeFileSync(
-    config,
-    JSON.stringify({
-      providers: [
-        {
-          id: 'relay',
-          base_url: at('relay'),
-          extra_fields: ['plugins'],
-          models: [
-            { id: 'small', pricing, context_window: 8_000, max_output_tokens: 1_000, capabilities: { vision: true } },
-          ],
-        },
-        {
-          id: 'roomy',
-          base_url: at('roomy'),
-          models: [{ id: 'large', pricing, context_window: 64_000, max_output_tokens: 1_000 }],
-        },
-      ],
-    }),
-  )
-  gateway = await startGateway({
-    GATEWAY_CONFIG: config,
-    OPENAI_API_KEY: 'k',
-    OPENAI_BASE_URL: at('openai'),
-    ANTHROPIC_API_KEY: 'k',
-    ANTHROPIC_BASE_URL: `${upstream.url}/anthropic`,
-    GEMINI_API_KEY: 'k',
-    GEMINI_BASE_URL: `${upstream.url}/google`,
-  })
+  const file = {
+    providers: [
+      {
+        id: 'relay',
+        base_url: at('relay'),
+        extra_fields: ['plugins'],
+        models: [
+          { id: 'small', pricing, context_window: 8_000, max_output_tokens: 1_000, capabilities: { vision: true } },
+        ],
+      },
+      {
+        id: 'roomy',
+        base_url: at('roomy'),
+        models: [{ id: 'large', pricing, context_window: 64_000, max_output_tokens: 1_000 }],
+      },
+    ],
+  }
+  gateway = await startGateway(providersAt(upstream.url), { file })
 })
 afterEach(() => {
   script = polite
@@ -94,7 +78,6 @@ afterEach(() => {
 afterAll(async () => {
   await gateway.stop()
   upstream.stop()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const hello = [{ role: 'user', content: 'Hello' }]

@@ -1,9 +1,6 @@
 /** What providers report or refuse beside the text: a whole gateway in front of scripted providers, in every dialect. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { type Gateway, providersAt, startGateway } from '../harness/gateway.ts'
 import {
   jsonAnswer,
   startUpstream,
@@ -16,7 +13,6 @@ setDefaultTimeout(240_000)
 
 type Json = Readonly<Record<string, unknown>>
 
-const folder = mkdtempSync(join(tmpdir(), 'upstream-details-'))
 let upstream: Upstream
 let gateway: Gateway
 let script: (request: UpstreamRequest) => UpstreamAnswer
@@ -71,22 +67,13 @@ const chunk = (choice: Json, fields: Json = {}) => ({
 beforeAll(async () => {
   script = polite
   upstream = startUpstream(request => script(request))
-  const config = join(folder, 'gateway.json')
   const at = (path: string) => `${upstream.url}/${path}/v1`
   const pricing = { input_per_mtok: 1, output_per_mtok: 1 }
   const row = { id: 'small', pricing, capabilities: { vision: true } }
-  writeFileSync(config, JSON.stringify({ providers: [{ id: 'relay', base_url: at('relay'), models: [row] }] }))
-  gateway = await startGateway({
-    GATEWAY_CONFIG: config,
-    OPENAI_API_KEY: 'k',
-    OPENAI_BASE_URL: at('openai'),
-    ANTHROPIC_API_KEY: 'k',
-    ANTHROPIC_BASE_URL: `${upstream.url}/anthropic`,
-    GEMINI_API_KEY: 'k',
-    GEMINI_BASE_URL: `${upstream.url}/google`,
-    OPENROUTER_API_KEY: 'k',
-    OPENROUTER_BASE_URL: at('openrouter'),
-  })
+  gateway = await startGateway(
+    { ...providersAt(upstream.url), OPENROUTER_API_KEY: 'k', OPENROUTER_BASE_URL: at('openrouter') },
+    { file: { providers: [{ id: 'relay', base_url: at('relay'), models: [row] }] } },
+  )
 })
 afterEach(() => {
   script = polite
@@ -94,7 +81,6 @@ afterEach(() => {
 afterAll(async () => {
   await gateway.stop()
   upstream.stop()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const sentText = () => upstream.ledger().at(-1)?.body ?? ''

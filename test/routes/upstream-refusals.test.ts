@@ -1,9 +1,6 @@
 /** What clients learn of a refusal by the provider: its wait, its field and code, and nothing of its text. */
 
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import Anthropic from '@anthropic-ai/sdk'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
@@ -12,7 +9,6 @@ import { startUpstream, type Upstream, type UpstreamAnswer, type UpstreamRequest
 
 setDefaultTimeout(60_000)
 
-const folder = mkdtempSync(join(tmpdir(), 'refusals-'))
 const json = { 'content-type': 'application/json' }
 const secret = 'canary-of-the-prompt'
 let script: (request: UpstreamRequest) => UpstreamAnswer | Promise<UpstreamAnswer> = () => ({ status: 500 })
@@ -33,11 +29,8 @@ beforeAll(async () => {
     capabilities: { tools: true },
   })
   const provider = (id: string, ids: string[]) => ({ id, base_url: `${upstream.url}/${id}/v1`, models: ids.map(model) })
-  const config = join(folder, 'gateway.json')
   const providers = [provider('one', ['a', 'b', 'c', 'd', 'e', 'f']), provider('two', ['a'])]
-  writeFileSync(config, JSON.stringify({ providers }))
-  const environment = { GATEWAY_CONFIG: config, OLLAMA_BASE_URL: `${upstream.url}/ollama` }
-  gateway = await startGateway(environment, { clock })
+  gateway = await startGateway({ OLLAMA_BASE_URL: `${upstream.url}/ollama` }, { clock, file: { providers } })
 })
 afterEach(() => {
   script = () => ({ status: 500 })
@@ -45,7 +38,6 @@ afterEach(() => {
 afterAll(async () => {
   await gateway.stop()
   upstream.stop()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 const whole = (text: string) =>
