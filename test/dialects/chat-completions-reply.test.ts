@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import OpenAI from 'openai'
-import type { ChatEvent, FinishReason, ResponseStart, ResponseSummary } from '../../src/core/chat/chat-events.ts'
+import type { ChatEvent, FinishReason } from '../../src/core/chat/chat-events.ts'
 import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import {
@@ -10,28 +10,13 @@ import {
   compatibleStream,
   completionBody,
 } from '../../src/dialects/chat-completions/reply.ts'
+import { startWith, summaryWith } from '../harness/reply.ts'
 
-const opening: ResponseStart = {
-  requestId: 'req_1',
-  createdAt: 1_700_000_000,
-  model: 'openai/gpt-5.5',
-  provider: 'openai',
-  attempts: [],
-  droppedParameters: [],
-  enhanced: null,
-  overheadMs: 1,
-}
-const receipt: ResponseSummary = {
-  requestId: 'req_1',
-  model: 'openai/gpt-5.5',
-  provider: 'openai',
-  usage: { inputTokens: 11, cachedInputTokens: 4, cacheWriteTokens: 2, outputTokens: 7, reasoningTokens: 3 },
-  estimated: false,
+const opening = startWith({ createdAt: 1_700_000_000 })
+const receipt = summaryWith({
   cost: { model: 12_345, search: 0, fetch: 0, total: 12_345 },
   routing: { mode: 'auto', strategy: null, queryType: 'code', complexity: 0.4, learned: false, attempts: [] },
-  enhancement: null,
-  web: { searched: false, sources: [], leftOut: [] },
-}
+})
 const plain: CompletionStyle = { includeUsage: false, legacyFunctions: false, customTools: new Set() }
 const counted: CompletionStyle = { includeUsage: true, legacyFunctions: false, customTools: new Set() }
 const legacy: CompletionStyle = { includeUsage: false, legacyFunctions: true, customTools: new Set() }

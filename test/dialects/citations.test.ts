@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
-import type { ChatEvent, ContentEvent, ResponseStart, ResponseSummary } from '../../src/core/chat/chat-events.ts'
+import type { ChatEvent, ContentEvent } from '../../src/core/chat/chat-events.ts'
 import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { compatibleStream, completionBody } from '../../src/dialects/chat-completions/reply.ts'
 import { messageBody } from '../../src/dialects/messages/reply.ts'
@@ -21,6 +21,7 @@ import { openai } from '../../src/providers/openai.ts'
 import { openaiResponses } from '../../src/providers/openai-responses.ts'
 import type { AnswerPart, Provider } from '../../src/providers/provider.ts'
 import { createEventSplitter } from '../../src/providers/sse.ts'
+import { startWith, summaryWith } from '../harness/reply.ts'
 
 /** A page and the passage that cites it; '' = no passage. */
 type Cited = readonly [url: string, title: string, passage: string]
@@ -238,27 +239,12 @@ const upstreams: Readonly<Record<string, Made>> = {
   },
 }
 
-const opening: ResponseStart = {
-  requestId: 'req_1',
-  createdAt: 1,
-  model: 'p/m',
-  provider: 'p',
-  attempts: [],
-  droppedParameters: [],
-  enhanced: null,
-  overheadMs: 1,
-}
-const receipt: ResponseSummary = {
-  requestId: 'req_1',
+const opening = startWith({ model: 'p/m', provider: 'p' })
+const receipt = summaryWith({
   model: 'p/m',
   provider: 'p',
   usage: { inputTokens: 9, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 5, reasoningTokens: 0 },
-  estimated: false,
-  cost: { model: 1, search: 0, fetch: 0, total: 1 },
-  routing: { mode: 'manual', strategy: null, queryType: null, complexity: null, learned: false, attempts: [] },
-  enhancement: null,
-  web: { searched: false, sources: [], leftOut: [] },
-}
+})
 
 function getEvents(parts: readonly AnswerPart[]): readonly ChatEvent[] {
   const isContent = (part: AnswerPart): part is ContentEvent =>

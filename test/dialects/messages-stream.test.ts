@@ -3,17 +3,12 @@ import { describe, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import fc from 'fast-check'
 import type { ReasoningItem } from '../../src/core/chat/chat.ts'
-import type {
-  ChatEvent,
-  ContentEvent,
-  ProviderFields,
-  ResponseStart,
-  ResponseSummary,
-} from '../../src/core/chat/chat-events.ts'
+import type { ChatEvent, ContentEvent, ProviderFields } from '../../src/core/chat/chat-events.ts'
 import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { type MessageStyle, messageBody } from '../../src/dialects/messages/reply.ts'
 import { messagesStream } from '../../src/dialects/messages/stream.ts'
+import { startWith, summaryWith } from '../harness/reply.ts'
 
 const seal = ({ family, kind, text: said, data, id }: ReasoningItem) =>
   `gwr1.${Buffer.from(JSON.stringify([family, kind, said, data, id])).toString('base64url')}`
@@ -25,28 +20,11 @@ const documentCitation: ContentEvent = {
   source: { url: null, title: null, start: 0, end: 1 },
   own: { dialect: 'messages', json: '{"type":"char_location"}' },
 }
-const opening: ResponseStart = {
-  requestId: 'req_1',
-  createdAt: 0,
-  model: 'openai/gpt-5.5',
-  provider: 'openai',
-  attempts: [],
-  droppedParameters: [],
-  inputUsage: { inputTokens: 30, cachedInputTokens: 10, cacheWriteTokens: 5 },
-  enhanced: null,
-  overheadMs: 1,
-}
-const receipt: ResponseSummary = {
-  requestId: 'req_1',
-  model: 'openai/gpt-5.5',
-  provider: 'openai',
+const opening = startWith({ createdAt: 0, inputUsage: { inputTokens: 30, cachedInputTokens: 10, cacheWriteTokens: 5 } })
+const receipt = summaryWith({
   usage: { inputTokens: 31, cachedInputTokens: 10, cacheWriteTokens: 5, outputTokens: 7, reasoningTokens: 2 },
-  estimated: false,
   cost: { model: 100, search: 0, fetch: 0, total: 100 },
-  routing: { mode: 'manual', strategy: null, queryType: null, complexity: null, learned: false, attempts: [] },
-  enhancement: null,
-  web: { searched: false, sources: [], leftOut: [] },
-}
+})
 
 const text = (value: string): ContentEvent => ({ type: 'text', choice: 0, text: value })
 const reasoning = (value: string): ContentEvent => ({ type: 'reasoning', choice: 0, text: value })

@@ -2,19 +2,14 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import OpenAI from 'openai'
-import type {
-  ChatEvent,
-  ContentEvent,
-  FinishReason,
-  ResponseStart,
-  ResponseSummary,
-} from '../../src/core/chat/chat-events.ts'
+import type { ChatEvent, ContentEvent, FinishReason } from '../../src/core/chat/chat-events.ts'
 import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { type ErrorCode, GatewayError } from '../../src/core/validation/errors.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import { type ReplyContext, responseBody } from '../../src/dialects/responses/reply.ts'
 import { readResponses } from '../../src/dialects/responses/request.ts'
 import { responsesStream } from '../../src/dialects/responses/stream.ts'
+import { startWith, summaryWith } from '../harness/reply.ts'
 
 const reasoningSeal = createReasoningSeal('a secret of the tests', null)
 const requestId = 'req_00c0ffee'
@@ -34,27 +29,13 @@ function getContext(fields: object = {}): ReplyContext {
   return { ...read, seal: item => reasoningSeal.seal('acc_1', item) }
 }
 
-const opening: ResponseStart = {
-  requestId,
-  createdAt: 1_700_000_000,
-  model: 'openai/gpt-4.1',
-  provider: 'openai',
-  attempts: [],
-  droppedParameters: [],
-  enhanced: null,
-  overheadMs: 1,
-}
-const receipt: ResponseSummary = {
+const opening = startWith({ requestId, createdAt: 1_700_000_000, model: 'openai/gpt-4.1' })
+const receipt = summaryWith({
   requestId,
   model: 'openai/gpt-4.1',
-  provider: 'openai',
   usage: { inputTokens: 10, cachedInputTokens: 4, cacheWriteTokens: 2, outputTokens: 7, reasoningTokens: 3 },
-  estimated: false,
   cost: { model: 500, search: 0, fetch: 0, total: 500 },
-  routing: { mode: 'manual', strategy: null, queryType: null, complexity: null, learned: false, attempts: [] },
-  enhancement: null,
-  web: { searched: false, sources: [], leftOut: [] },
-}
+})
 const opened: ChatEvent = { type: 'opened', opening }
 const finish = (reason: FinishReason): ChatEvent => ({ type: 'finish', choice: 0, reason })
 const done: ChatEvent = { type: 'done', receipt }

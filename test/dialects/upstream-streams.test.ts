@@ -7,7 +7,7 @@ import Anthropic from '@anthropic-ai/sdk'
 import fc from 'fast-check'
 import OpenAI from 'openai'
 import type { ChatRequest } from '../../src/core/chat/chat.ts'
-import type { ChatEvent, ResponseStart, ResponseSummary } from '../../src/core/chat/chat-events.ts'
+import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { compatibleStream } from '../../src/dialects/chat-completions/reply.ts'
 import { messagesStream } from '../../src/dialects/messages/stream.ts'
@@ -25,6 +25,7 @@ import { createEventSplitter } from '../../src/providers/sse.ts'
 import { getFinishes } from '../../src/request/attempt-run.ts'
 import { applyParts, createUpstreamResponse } from '../../src/request/upstream-response.ts'
 import { askWith } from '../harness/ask.ts'
+import { startWith, summaryWith } from '../harness/reply.ts'
 
 const data = (value: object) => `data: ${JSON.stringify(value)}\n\n`
 const named = (value: { readonly type: string }) => `event: ${value.type}\n${data(value)}`
@@ -293,28 +294,16 @@ const streams: Readonly<Record<string, Made>> = {
 const [model] = catalog
 if (model === undefined) throw new Error('the catalog is empty')
 
-const opening: ResponseStart = {
-  requestId: 'req_1',
-  createdAt: 1,
+const opening = startWith({
   model: 'p/m',
   provider: 'p',
-  attempts: [],
-  droppedParameters: [],
   inputUsage: { inputTokens: 9, cachedInputTokens: 0, cacheWriteTokens: 0 },
-  enhanced: null,
-  overheadMs: 1,
-}
-const receipt: ResponseSummary = {
-  requestId: 'req_1',
+})
+const receipt = summaryWith({
   model: 'p/m',
   provider: 'p',
   usage: { inputTokens: 9, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 5, reasoningTokens: 0 },
-  estimated: false,
-  cost: { model: 1, search: 0, fetch: 0, total: 1 },
-  routing: { mode: 'manual', strategy: null, queryType: null, complexity: null, learned: false, attempts: [] },
-  enhancement: null,
-  web: { searched: false, sources: [], leftOut: [] },
-}
+})
 
 /** Returns the batches of a response whose body ends after `bytes`, split at `splits`; null as the last one = it failed. */
 function getBatches(provider: Provider, bytes: Uint8Array, splits: readonly number[]): (readonly ChatEvent[] | null)[] {

@@ -1,21 +1,13 @@
 /** Timing of a stream on a test clock: status, pings, cancellation. */
 import { describe, expect, test } from 'bun:test'
-import type { ChatEvent, ChatEvents, ResponseStart } from '../../src/core/chat/chat-events.ts'
+import type { ChatEvent, ChatEvents } from '../../src/core/chat/chat-events.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { toGatewayError } from '../../src/http/error-response.ts'
 import { streamHeaders, streamResponse } from '../../src/http/sse-response.ts'
 import { movedClock, oneTurn } from '../harness/moved-clock.ts'
+import { startWith } from '../harness/reply.ts'
 
-const opening: ResponseStart = {
-  requestId: 'req_1',
-  createdAt: 1,
-  model: 'openai/gpt-5.5',
-  provider: 'openai',
-  attempts: [],
-  droppedParameters: [],
-  enhanced: null,
-  overheadMs: 0,
-}
+const opening = startWith({ overheadMs: 0 })
 const opened: ChatEvent = { type: 'opened', opening }
 const text = (content: string): ChatEvent => ({ type: 'text', choice: 0, text: content })
 

@@ -9,36 +9,13 @@ import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { edited, elementsAt, membersAt, removals } from '../../src/providers/json-spans.ts'
 import { replaceUserText } from '../../src/text/enhancement/enhancement-plan.ts'
-import { modelWith } from '../harness/model.ts'
+import { budgetRules, modelWith } from '../harness/model.ts'
 
 const seal = createReasoningSeal('a secret of the tests', null)
 const access = { baseUrl: 'https://a.test', apiKey: 'k' }
 
-const older: ParameterRules = {
-  sampling: 'accepted_when_thinking_disabled',
-  maximumTemperature: 1,
-  temperatureWithTopP: false,
-  penalties: false,
-  seed: false,
-  logitBias: false,
-  logprobs: false,
-  maximumTopLogprobs: 0,
-  maximumStops: 8,
-  maximumChoices: 1,
-  outputCapField: 'max_tokens',
-  systemRole: 'system',
-  forcedToolChoice: 'rejected_when_thinking',
-  toolsNeedEffortNone: false,
-  prefill: true,
-  efforts: [],
-  reasoning: { kind: 'budget', minimum: 1_024, maximum: 63_999, canDisable: true },
-  streamOptions: false,
-  parallelToolCalls: true,
-  responseFormat: 'json_schema',
-  passExtras: false,
-}
 const newer: ParameterRules = {
-  ...older,
+  ...budgetRules,
   sampling: 'rejected',
   forcedToolChoice: 'rejected',
   efforts: ['low', 'medium', 'high'],
@@ -54,7 +31,10 @@ type Given = {
 }
 
 /** Returns the upstream request for a body; the serving model is `claude-a`. */
-function sent(text: string, { outputCap = 100, stream = false, rules = older, headers = {}, changed }: Given = {}) {
+function sent(
+  text: string,
+  { outputCap = 100, stream = false, rules = budgetRules, headers = {}, changed }: Given = {},
+) {
   const source = { headers: new Headers(headers), text, accountId: 'acc_1' }
   const { request } = readMessages(JSON.parse(text), source, seal)
   const model = modelWith({ id: 'claude-a', provider: 'anthropic', aliases: ['claude-a-2026'], parameters: rules })
@@ -223,7 +203,7 @@ describe('source body for another model', () => {
     [
       'supported fields stay',
       { temperature: 0.5, thinking: { type: 'disabled' } },
-      older,
+      budgetRules,
       { temperature: 0.5, thinking: { type: 'disabled' } },
       [],
     ],
@@ -244,7 +224,7 @@ describe('source body for another model', () => {
     [
       'adaptive thinking becomes a budget',
       { thinking: { type: 'adaptive' }, output_config: { effort: 'high' }, max_tokens: 9_000 },
-      older,
+      budgetRules,
       { thinking: { type: 'enabled', budget_tokens: 6_300 } },
       ['output_config'],
     ],

@@ -9,34 +9,10 @@ import { getTurns } from '../../src/providers/conversation-steps.ts'
 import type { AdapterRequest, AnswerPart } from '../../src/providers/provider.ts'
 import { wireToolNames } from '../../src/providers/tool-names.ts'
 import { askWith } from '../harness/ask.ts'
-import { modelWith } from '../harness/model.ts'
+import { budgetRules, modelWith } from '../harness/model.ts'
 import { cutOffsets, everyByte, mergeParts, readRecording, recordings } from './recordings.ts'
 
 type Json = Record<string, unknown>
-
-const budgetRules: ParameterRules = {
-  sampling: 'accepted_when_thinking_disabled',
-  maximumTemperature: 1,
-  temperatureWithTopP: false,
-  penalties: false,
-  seed: false,
-  logitBias: false,
-  logprobs: false,
-  maximumTopLogprobs: 0,
-  maximumStops: 8,
-  maximumChoices: 1,
-  outputCapField: 'max_tokens',
-  systemRole: 'system',
-  forcedToolChoice: 'rejected_when_thinking',
-  toolsNeedEffortNone: false,
-  prefill: true,
-  efforts: [],
-  reasoning: { kind: 'budget', minimum: 1_024, maximum: 63_999, canDisable: true },
-  streamOptions: false,
-  parallelToolCalls: true,
-  responseFormat: 'json_schema',
-  passExtras: false,
-}
 
 const adaptiveRules: ParameterRules = {
   ...budgetRules,

@@ -4,32 +4,10 @@ import type { ParameterRules } from '../../src/core/models/models.ts'
 import { openai } from '../../src/providers/openai.ts'
 import type { AdapterRequest } from '../../src/providers/provider.ts'
 import { askWith } from '../harness/ask.ts'
-import { modelWith } from '../harness/model.ts'
+import { generousRules, modelWith } from '../harness/model.ts'
 
 const compatible = openai({ official: false })
-const parameters: ParameterRules = {
-  sampling: 'accepted',
-  maximumTemperature: 2,
-  temperatureWithTopP: true,
-  penalties: true,
-  seed: true,
-  logitBias: true,
-  logprobs: true,
-  maximumTopLogprobs: 20,
-  maximumStops: 4,
-  maximumChoices: 8,
-  outputCapField: 'max_tokens',
-  systemRole: 'system',
-  forcedToolChoice: 'accepted',
-  toolsNeedEffortNone: false,
-  prefill: true,
-  efforts: [],
-  reasoning: { kind: 'effort' },
-  streamOptions: true,
-  parallelToolCalls: true,
-  responseFormat: 'json_schema',
-  passExtras: true,
-}
+const parameters: ParameterRules = { ...generousRules, outputCapField: 'max_tokens', efforts: [] }
 const ephemeral = { type: 'ephemeral' }
 
 type Situation = {

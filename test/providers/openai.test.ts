@@ -9,7 +9,7 @@ import { openai } from '../../src/providers/openai.ts'
 import type { AnswerPart, ProviderRequest } from '../../src/providers/provider.ts'
 import { createEventSplitter } from '../../src/providers/sse.ts'
 import { askWith } from '../harness/ask.ts'
-import { modelWith } from '../harness/model.ts'
+import { generousRules, modelWith } from '../harness/model.ts'
 import { cutOffsets, everyByte, mergeParts, type Recording, readRecording, recordings } from './recordings.ts'
 
 const official = openai({ official: true })
@@ -18,30 +18,6 @@ const compatible = openai({ official: false })
 type Json = Record<string, unknown>
 
 // ------------------------------------------------------------------------------------------------ building asks
-
-const generousRules: ParameterRules = {
-  sampling: 'accepted',
-  maximumTemperature: 2,
-  temperatureWithTopP: true,
-  penalties: true,
-  seed: true,
-  logitBias: true,
-  logprobs: true,
-  maximumTopLogprobs: 20,
-  maximumStops: 4,
-  maximumChoices: 8,
-  outputCapField: 'max_completion_tokens',
-  systemRole: 'system',
-  forcedToolChoice: 'accepted',
-  toolsNeedEffortNone: false,
-  prefill: true,
-  efforts: reasoningEfforts,
-  reasoning: { kind: 'effort' },
-  streamOptions: true,
-  parallelToolCalls: true,
-  responseFormat: 'json_schema',
-  passExtras: true,
-}
 
 const strictRules: ParameterRules = {
   ...generousRules,

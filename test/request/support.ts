@@ -3,6 +3,31 @@ import type { Model } from '../../src/core/models/models.ts'
 import type { ConfiguredProvider } from '../../src/providers/configured-provider.ts'
 import { openai } from '../../src/providers/openai.ts'
 import type { Candidate } from '../../src/request/routing/candidate.ts'
+import type { PromptAnalysis } from '../../src/text/analysis/prompt-analysis.ts'
+
+/** The analysis of an everyday English prompt. */
+export const analysis: PromptAnalysis = {
+  queryType: 'other',
+  queryTypeScores: {
+    code: 0,
+    code_algorithm: 0,
+    debugging: 0,
+    analysis: 0,
+    writing: 0,
+    math: 0,
+    creative: 0,
+    planning: 0,
+    comparison: 0,
+    other: 1,
+  },
+  complexity: 0.3,
+  strongGain: 0.3,
+  needsCurrent: false,
+  needsCurrentScore: 0,
+  urls: [],
+  language: 'en',
+  words: 5,
+}
 
 /** A configured provider that no test calls. */
 export function getProvider(id: string): ConfiguredProvider {

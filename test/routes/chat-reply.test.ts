@@ -1,16 +1,15 @@
 import { expect, test } from 'bun:test'
 import { Value } from '@sinclair/typebox/value'
-import type { ChatEvent, ResponseSummary } from '../../src/core/chat/chat-events.ts'
+import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
 import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { deltaFramer, nativeBody, nativeStream } from '../../src/dialects/native/reply.ts'
 import { chatEventShape, chatReplyShape } from '../../src/dialects/native/schema.ts'
+import { startWith, summaryWith } from '../harness/reply.ts'
 
-const receipt: ResponseSummary = {
-  requestId: 'req_1',
+const receipt = summaryWith({
   model: 'anthropic/claude-x',
   provider: 'anthropic',
-  usage: { inputTokens: 11, cachedInputTokens: 4, cacheWriteTokens: 2, outputTokens: 7, reasoningTokens: 3 },
   estimated: true,
   cost: { model: 12_345, search: 500_000, fetch: 1, total: 512_346 },
   routing: {
@@ -26,19 +25,10 @@ const receipt: ResponseSummary = {
   },
   enhancement: { changed: true, enhancedPrompt: 'Better', queryType: 'code' },
   web: { searched: true, sources: [{ url: 'https://x', title: 'X' }], leftOut: [{ url: null, code: 'too_slow' }] },
-}
+})
 const opened: ChatEvent = {
   type: 'opened',
-  opening: {
-    requestId: 'req_1',
-    createdAt: 1,
-    model: 'anthropic/claude-x',
-    provider: 'anthropic',
-    attempts: [],
-    droppedParameters: [],
-    enhanced: null,
-    overheadMs: 1,
-  },
+  opening: startWith({ model: 'anthropic/claude-x', provider: 'anthropic' }),
 }
 const answer: readonly ChatEvent[] = [
   { type: 'reasoning', choice: 0, text: 'hm' },

@@ -16,33 +16,10 @@ import { inOrder } from '../../../src/request/routing/hosts.ts'
 import { degradedPenalty } from '../../../src/request/routing/rank-candidates.ts'
 import { type RouteDeps, route } from '../../../src/request/routing/route.ts'
 import { listPrice, nearEqualPrice } from '../../../src/request/routing/score-candidates.ts'
-import type { PromptAnalysis } from '../../../src/text/analysis/prompt-analysis.ts'
 import { askWith } from '../../harness/ask.ts'
-import { getProvider } from '../support.ts'
+import { analysis, getProvider } from '../support.ts'
 
 const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plans.usage }
-const analysis: PromptAnalysis = {
-  queryType: 'other',
-  queryTypeScores: {
-    code: 0,
-    code_algorithm: 0,
-    debugging: 0,
-    analysis: 0,
-    writing: 0,
-    math: 0,
-    creative: 0,
-    planning: 0,
-    comparison: 0,
-    other: 1,
-  },
-  complexity: 0.3,
-  strongGain: 0.3,
-  needsCurrent: false,
-  needsCurrentScore: 0,
-  urls: [],
-  language: 'en',
-  words: 5,
-}
 const models = buildCatalog(catalog)
 const outcomes: readonly HealthOutcome[] = ['ok', 'soft_failure', 'unhealthy', 'cooling', 'switched_off']
 const inputTokens = 2_000

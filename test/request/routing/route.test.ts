@@ -26,32 +26,10 @@ import { nearEqualPrice } from '../../../src/request/routing/score-candidates.ts
 import type { PromptAnalysis } from '../../../src/text/analysis/prompt-analysis.ts'
 import { noWeb } from '../../../src/web/web-plan.ts'
 import { askWith } from '../../harness/ask.ts'
-import { getProvider } from '../support.ts'
+import { analysis, getProvider } from '../support.ts'
 
 const today = Date.parse('2026-11-20T12:00:00Z')
 const caller: Caller = { accountId: 'acc_1', keyId: 'key_1', plan: 'usage', limits: plans.usage }
-const analysis: PromptAnalysis = {
-  queryType: 'other',
-  queryTypeScores: {
-    code: 0,
-    code_algorithm: 0,
-    debugging: 0,
-    analysis: 0,
-    writing: 0,
-    math: 0,
-    creative: 0,
-    planning: 0,
-    comparison: 0,
-    other: 1,
-  },
-  complexity: 0.3,
-  strongGain: 0.3,
-  needsCurrent: false,
-  needsCurrentScore: 0,
-  urls: [],
-  language: 'en',
-  words: 5,
-}
 
 type World = {
   readonly providers?: readonly string[]
