@@ -1,5 +1,7 @@
 /** Results of `doctor`: one line for each check, with the action that removes a problem. */
 
+import { getEviction } from '../database/redis.ts'
+
 export type CheckState = 'ok' | 'warning' | 'error'
 
 export type Check = {
@@ -73,12 +75,11 @@ export function bunCheck(found: string, engines: string): Check {
 /** Judges the answer of `INFO memory`: a Redis that evicts keys loses counters, which are then rebuilt from Postgres. */
 export function redisMemoryCheck(info: string): Check {
   const field = (name: string) => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim() ?? ''
-  const policy = field('maxmemory_policy')
   const isBounded = field('maxmemory') !== '0' && field('maxmemory') !== ''
-  const detail = `maxmemory ${isBounded ? field('maxmemory_human') : 'unlimited'}, ${policy || 'policy unknown'}`
-  return isBounded && policy !== 'noeviction'
-    ? warningCheck('redis memory', detail, 'Set maxmemory-policy noeviction: an evicted counter must be rebuilt.')
-    : okCheck('redis memory', detail)
+  const detail = `maxmemory ${isBounded ? field('maxmemory_human') : 'unlimited'}, ${field('maxmemory_policy') || 'policy unknown'}`
+  return getEviction(info) === null
+    ? okCheck('redis memory', detail)
+    : warningCheck('redis memory', detail, 'Set maxmemory-policy noeviction: an evicted counter must be rebuilt.')
 }
 
 /** Judges a failed call to a provider by the kind of its failure. */

@@ -8,7 +8,7 @@ import type { DailyUsage, UsageRecord } from '../core/usage/usage-record.ts'
 import { type Channel, openChannel } from '../database/channel.ts'
 import type { Database } from '../database/database.ts'
 import { socketPathIn } from '../database/embedded.ts'
-import { openRedis, type Redis } from '../database/redis.ts'
+import { openRedis, type Redis, type RedisEvent } from '../database/redis.ts'
 import { limitScripts, sharedLimits } from '../database/shared-limits.ts'
 import type { Journal } from '../ledger/journal.ts'
 import { createScopeSeed, createUsageSeed } from '../ledger/ledger.ts'
@@ -97,6 +97,13 @@ export function openLocalUsage(config: Config, parts: Parts, undo: AsyncDisposab
   return { journal, meter, shipper }
 }
 
+function describeRedisEvent(event: RedisEvent, detail: string): string {
+  if (event === 'redis_unavailable') return `REDIS_URL: ${detail}; Postgres decides limits until it serves`
+  if (event === 'redis_evicts')
+    return `REDIS_URL: maxmemory-policy is ${detail}, so that Redis drops counters and limits can be exceeded; set it to noeviction`
+  return detail
+}
+
 /** Opens limits in Redis while Redis is available, and otherwise in Postgres. */
 function openShared(config: Config, parts: Parts, undo: AsyncDisposableStack): Usage {
   const { database, clock, log } = parts
@@ -110,10 +117,7 @@ function openShared(config: Config, parts: Parts, undo: AsyncDisposableStack): U
     scripts: [...meterScripts, ...limitScripts],
     checks: meterChecks,
     onEvent: (event, detail) =>
-      log[event === 'redis_connected' ? 'info' : 'warn'](event, {
-        detail:
-          event === 'redis_unavailable' ? `REDIS_URL: ${detail}; Postgres decides limits until it answers` : detail,
-      }),
+      log[event === 'redis_connected' ? 'info' : 'warn'](event, { detail: describeRedisEvent(event, detail) }),
   })
   undo.defer(async () => {
     // Acknowledgements are flushed without waiting. Otherwise another instance would ship the same records again.

@@ -4,7 +4,7 @@
  */
 import { isSentinelUrl } from '../core/text/sentinel-urls.ts'
 import type { Redis } from './redis.ts'
-import { primaryUrl } from './redis-sentinel.ts'
+import { primaryUrl, quietly } from './redis-sentinel.ts'
 
 export type Channel = {
   /** Notifies the others. Never throws and waits for nothing. */
@@ -86,12 +86,4 @@ function withCredentials(url: string, first: string): string {
   const [node, { username, password }] = [new URL(url), new URL(first)]
   if (node.username === '' && node.password === '') Object.assign(node, { username, password })
   return node.href
-}
-
-function quietly(action: () => void): void {
-  try {
-    action()
-  } catch {
-    // It was already closed.
-  }
 }

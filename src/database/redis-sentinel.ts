@@ -49,7 +49,8 @@ function isLoginRejection(cause: unknown): cause is Error {
   return cause instanceof Error && /^(NOAUTH|WRONGPASS|NOPERM|ERR AUTH) /.test(cause.message)
 }
 
-function quietly(action: () => void): void {
+/** Closes what may be closed already. */
+export function quietly(action: () => void): void {
   try {
     action()
   } catch {

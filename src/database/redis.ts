@@ -9,7 +9,7 @@ import { RedisUnavailableError, type Script } from '../core/limits/redis.ts'
 import { usualDeadlines } from '../core/request/deadlines.ts'
 import { isSentinelUrl } from '../core/text/sentinel-urls.ts'
 import { createPatience } from './patience.ts'
-import { primaryUrl } from './redis-sentinel.ts'
+import { primaryUrl, quietly } from './redis-sentinel.ts'
 
 export type Redis = {
   /**
@@ -30,8 +30,8 @@ export type Redis = {
   close(): void
 }
 
-/** The first connection, the begin of an outage, and its end. */
-export type RedisEvent = 'redis_connected' | 'redis_unavailable' | 'redis_recovered'
+/** The first connection, the begin of an outage, its end, and a connection to a server that evicts keys. */
+export type RedisEvent = 'redis_connected' | 'redis_unavailable' | 'redis_recovered' | 'redis_evicts'
 
 type RedisOptions = {
   /** Loaded with every new connection, so that the first requests do not all send the source. */
@@ -49,7 +49,7 @@ type RedisOptions = {
   readonly onEvent?: (event: RedisEvent, detail: string) => void
 }
 
-/** One script and its keys, all in one slot. */
+/** One script and its keys, all in one slot. It replies `INFO memory` of its server. */
 export type RedisCheck = { readonly script: Script; readonly keys: readonly string[] }
 
 type Client = {
@@ -118,7 +118,7 @@ export function openRedis(options: RedisOptions): Redis {
         Promise.all(scripts.map(script => client.send('probe', ['SCRIPT', 'LOAD', script.source]))),
         usualDeadlineMs,
       )
-      await check(client)
+      const [eviction] = (await check(client)).flatMap(info => getEviction(String(info)) ?? [])
       if (closed) return client.destroy()
       failures = 0
       failedConnections = 0
@@ -126,6 +126,7 @@ export function openRedis(options: RedisOptions): Redis {
       isAwayTold = false
       onEvent(wasConnected ? 'redis_recovered' : 'redis_connected', '')
       wasConnected = true
+      if (eviction !== undefined) onEvent('redis_evicts', eviction)
       for (const listener of listeners) listener(true)
     } catch (cause) {
       client.destroy()
@@ -133,7 +134,7 @@ export function openRedis(options: RedisOptions): Redis {
     }
   }
 
-  /** Rejects unless Redis does what the checks ask of it. */
+  /** Returns the replies of the checks. Rejects unless Redis does what they ask of it. */
   const check = (client: Client) =>
     within(
       Promise.all(
@@ -292,6 +293,13 @@ async function dial(
   }
 }
 
+/** Returns the policy by which a server evicts keys, from its `INFO memory`; null = it evicts none. */
+export function getEviction(info: string): string | null {
+  const getField = (name: string) => new RegExp(`^${name}:(\\S+)`, 'm').exec(info)?.[1] ?? null
+  const policy = getField('maxmemory_policy') ?? 'policy unknown'
+  return [null, '0'].includes(getField('maxmemory')) || policy === 'noeviction' ? null : policy
+}
+
 /** Returns the servers to connect to: the primary if these are Sentinels. */
 async function addresses(urls: readonly string[]): Promise<readonly string[]> {
   return isSentinelUrl(urls[0] ?? '') ? [await primaryUrl(urls)] : urls
@@ -314,11 +322,3 @@ function getReason(cause: unknown): string {
  * Redis does not serve: out of memory, read-only, loading, without permission.
  */
 const ofCommand = /^(?:WRONGTYPE|NOSCRIPT|NOGROUP|BUSYGROUP|BUSYKEY|CROSSSLOT|EXECABORT|NOTBUSY) /
-
-function quietly(action: () => void): void {
-  try {
-    action()
-  } catch {
-    // It was already closed.
-  }
-}

@@ -113,6 +113,16 @@ if (server !== null && postgres !== null && database !== null) {
       redis.thaw()
     },
     paused: async redis => void (await redis.command('CLIENT', 'PAUSE', '400', 'ALL')),
+    full: async redis => {
+      await redis.command('CONFIG', 'SET', 'maxmemory', '1')
+      await Bun.sleep(500)
+      await redis.command('CONFIG', 'SET', 'maxmemory', '0')
+    },
+    'read-only': async redis => {
+      await redis.command('REPLICAOF', '127.0.0.1', '1')
+      await Bun.sleep(500)
+      await redis.command('REPLICAOF', 'NO', 'ONE')
+    },
   }
   // Instances that survive several faults.
   let lasting: Team | null = null

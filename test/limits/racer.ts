@@ -10,7 +10,7 @@ import { createShipper } from '../../src/ledger/shipper.ts'
 import { createUsageStream } from '../../src/ledger/usage-stream.ts'
 import { FailoverMeter } from '../../src/limits/failover/failover.ts'
 import type { AdmissionRequest, Reservation } from '../../src/limits/meter.ts'
-import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
+import { meterChecks, meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
 import { patient, patientStore } from '../harness/patience.ts'
 import { settlement } from './meter.contract.ts'
 
@@ -58,6 +58,7 @@ checkpoints.settleLeft(record => journal.append(record))
 const redis = openRedis({
   urls: settings.redis.split(','),
   scripts: meterScripts,
+  checks: meterChecks,
   deadlineMs: settings.redisMs ?? patient.redisMs,
 })
 const meter = new FailoverMeter({

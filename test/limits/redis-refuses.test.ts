@@ -3,19 +3,31 @@ import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { createClient } from 'redis'
 import { openRedis } from '../../src/database/redis.ts'
+import { createIdempotencyStore } from '../../src/database/repositories/idempotency.ts'
+import { limitScripts, sharedLimits } from '../../src/database/shared-limits.ts'
+import type { Meter, Reservation } from '../../src/limits/meter.ts'
 import { checkScript, meterChecks, meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
+import { newAccount, quiet } from '../database/database.contract.ts'
+import { movableClock } from '../database/support.ts'
 import { testedDatabases } from '../database/tested-databases.ts'
 import { eventually } from '../harness/eventually.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
+import { patientStore } from '../harness/patience.ts'
 import { type PrivateRedis, startRedis } from '../harness/redis.ts'
-import { admitted, send, settlement } from './meter.contract.ts'
+import { admitted, send, settlement, wide } from './meter.contract.ts'
 import { failoverRig } from './rig.ts'
 
 setDefaultTimeout(60_000)
 
 const databases = testedDatabases()
 const server = await startRedis()
-afterAll(() => server?.stop())
+/** The only node of a cluster. */
+const node = await startRedis({ cluster: true })
+afterAll(() => Promise.all([server?.stop(), node?.stop()]))
+if (node !== null) {
+  await node.command('CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
+  await eventually(async () => String(await node.command('CLUSTER', 'INFO')).includes('cluster_state:ok'), 10_000)
+}
 
 const set = (redis: PrivateRedis, name: string, value: string) => redis.command('CONFIG', 'SET', name, value)
 /** Runs a command that does not answer until the fault is over. */
@@ -42,6 +54,7 @@ const replies = (redis: PrivateRedis, code: string) =>
 
 type Refusal = {
   readonly code: string
+  readonly isCluster?: true
   readonly strike: (redis: PrivateRedis) => Promise<unknown>
   readonly heal: (redis: PrivateRedis) => Promise<unknown>
 }
@@ -61,6 +74,7 @@ const refusals: readonly Refusal[] = [
     code: 'MISCONF',
     async strike(redis) {
       await set(redis, 'save', '3600 1000000')
+      rmSync(`${redis.folder}/dump.rdb`, { recursive: true, force: true })
       // A folder in the place of the file that Redis renames its snapshot to.
       Bun.spawnSync(['mkdir', '-p', `${redis.folder}/dump.rdb/full`])
       await redis.command('BGSAVE')
@@ -68,7 +82,7 @@ const refusals: readonly Refusal[] = [
     },
     async heal(redis) {
       rmSync(`${redis.folder}/dump.rdb`, { recursive: true, force: true })
-      await redis.command('BGSAVE')
+      // Without snapshots a failed one hinders no writes. Another one might replace the folder of the next strike.
       await set(redis, 'save', '')
     },
   },
@@ -95,37 +109,97 @@ const refusals: readonly Refusal[] = [
   },
   {
     code: 'NOPERM',
-    strike: redis => redis.command('ACL', 'SETUSER', 'default', '-hset'),
-    heal: redis => redis.command('ACL', 'SETUSER', 'default', '+hset'),
+    strike: redis => redis.command('ACL', 'SETUSER', 'default', '-hset', '-rpush'),
+    heal: redis => redis.command('ACL', 'SETUSER', 'default', '+hset', '+rpush'),
+  },
+  {
+    code: 'NOREPLICAS',
+    strike: redis => set(redis, 'min-replicas-to-write', '1'),
+    heal: redis => set(redis, 'min-replicas-to-write', '0'),
+  },
+  {
+    code: 'CLUSTERDOWN',
+    isCluster: true,
+    async strike(redis) {
+      await redis.command('CLUSTER', 'DELSLOTSRANGE', '0', '0')
+      await replies(redis, 'CLUSTERDOWN')
+    },
+    heal: redis => redis.command('CLUSTER', 'ADDSLOTSRANGE', '0', '0'),
   },
 ]
 
-for (const { code, strike, heal } of refusals)
-  testNeeding('redis', `limits: Postgres decides while Redis replies ${code}, and no request is rejected`, async () => {
-    const redis = needed(server)
+const two = { ...wide, concurrentRequests: 2 }
+const rule = { allowed: 2, windowMs: 90_000 }
+
+for (const { code, strike, heal, isCluster } of refusals) {
+  const getServer = () => needed(isCluster ? node : server)
+
+  testNeeding('redis', `limits: Postgres decides while Redis replies ${code}, and no count is lost`, async () => {
+    const redis = getServer()
     const rig = await failoverRig({ database: needed(databases[0][1]()), redis })
+    const meters = [rig.meter, await rig.open()] as const
+    const settle = (meter: Meter, reservation: Reservation, tokens: number) =>
+      meter.settle(settlement(reservation, tokens, 1_000, rig.clock.now()))
     try {
-      const { meter } = rig
-      const open = admitted(await meter.admit(send('before')))
+      const open = admitted(await meters[0].admit(send('before', { limits: two })))
       await strike(redis)
-      const during = admitted(await meter.admit(send('during')))
-      expect(meter.decidedBy()).toBe('postgres')
-      for (const [reservation, tokens] of [
-        [open, 100],
-        [during, 10],
-      ] as const)
-        await meter.settle(settlement(reservation, tokens, 1_000, rig.clock.now()))
+      const during = admitted(await meters[1].admit(send('during', { limits: two })))
+      for (const [index, meter] of meters.entries()) {
+        expect(await meter.admit(send(`third-${index}`, { limits: two }))).toMatchObject({
+          admitted: false,
+          code: 'concurrent_requests_exceeded',
+        })
+        expect(meter.decidedBy()).toBe('postgres')
+      }
+      await settle(meters[0], open, 100)
+      await settle(meters[1], during, 10)
       expect(rig.written.map(record => record.request_id).sort()).toEqual(['before', 'during'])
       await heal(redis)
-      await eventually(() => meter.decidedBy() === 'redis', 20_000)
-      const after = await meter.admit(send('after'))
-      expect(after).toMatchObject({ admitted: true })
-      await meter.settle(settlement(admitted(after), 1, 1, rig.clock.now()))
+      await eventually(() => meters.every(meter => meter.decidedBy() === 'redis'), 20_000)
+      const after = admitted(await meters[1].admit(send('after', { limits: two })))
+      await settle(meters[1], after, 1)
+      expect(await meters[0].loadStatus('acc_1', two)).toMatchObject({
+        requests: { remaining: two.requestsPerMinute - 3 },
+        tokens: { remaining: two.dailyTokens - 111 },
+        costMicrocents: { remaining: two.dailyCostMicrocents - 3_000 },
+        reservations: { remaining: 2 },
+      })
     } finally {
       await heal(redis).catch(() => {})
       await rig.close()
     }
   })
+
+  testNeeding('redis', `IP limits and idempotency keys: hold while Redis replies ${code}`, async () => {
+    const redis = getServer()
+    const database = needed(databases[0][1]())
+    const { accountId } = await newAccount(database)
+    const client = openRedis({ urls: [redis.url], scripts: limitScripts, checks: meterChecks, ...patientStore })
+    const store = createIdempotencyStore({ database, redis: client, log: quiet })
+    const limiter = sharedLimits({ redis: client, clock: movableClock() })(code, rule)
+    const claim = (holder: string, name: string) =>
+      store.claim({ accountId, name, requestDigest: 'digest', holder, leaseMs: 60_000 })
+    try {
+      await eventually(client.isReady, 10_000)
+      expect(await limiter.take('192.0.2.1')).toBe(0)
+      expect(await claim('one', 'before')).toEqual({ outcome: 'taken' })
+      await strike(redis)
+      expect(await limiter.take('192.0.2.1')).toBe(0)
+      expect(await limiter.take('192.0.2.1')).toBeGreaterThan(0)
+      expect(await claim('two', 'before')).toEqual({ outcome: 'running' })
+      expect(await claim('three', 'during')).toEqual({ outcome: 'taken' })
+      expect(await claim('four', 'during')).toEqual({ outcome: 'running' })
+      await heal(redis)
+      await eventually(client.isReady, 20_000)
+      expect(await limiter.take('192.0.2.1')).toBeGreaterThan(0)
+      expect(await claim('five', 'during')).toEqual({ outcome: 'running' })
+    } finally {
+      await heal(redis).catch(() => {})
+      await store.close()
+      client.close()
+    }
+  })
+}
 
 testNeeding('redis', 'Redis client: stays connected when a command is refused that limits do not need', async () => {
   const redis = needed(server)
@@ -141,6 +215,34 @@ testNeeding('redis', 'Redis client: stays connected when a command is refused th
   } finally {
     client.close()
     await redis.command('ACL', 'SETUSER', 'default', '+publish')
+  }
+})
+
+testNeeding('redis', 'Redis client: names the policy of a server that evicts keys, at each connection', async () => {
+  const redis = needed(server)
+  const connect = async () => {
+    const events: string[] = []
+    const client = openRedis({
+      urls: [redis.url],
+      checks: meterChecks,
+      onEvent: (...event) => events.push(event.join(' ')),
+      ...patientStore,
+    })
+    await eventually(client.isReady, 10_000)
+    client.close()
+    return events
+  }
+  try {
+    await set(redis, 'maxmemory-policy', 'volatile-lru')
+    // Without a bound nothing is evicted.
+    expect(await connect()).toEqual(['redis_connected '])
+    await set(redis, 'maxmemory', '1gb')
+    expect(await connect()).toEqual(['redis_connected ', 'redis_evicts volatile-lru'])
+    await set(redis, 'maxmemory-policy', 'noeviction')
+    expect(await connect()).toEqual(['redis_connected '])
+  } finally {
+    await set(redis, 'maxmemory', '0')
+    await set(redis, 'maxmemory-policy', 'noeviction')
   }
 })
 

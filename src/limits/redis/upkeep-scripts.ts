@@ -185,7 +185,7 @@ return {1, text, oldest[1] and oldest[1][1] or ''}
 
 /**
  * Runs each command of the meter's scripts on KEYS 1, beginning with one that needs memory: after another write of the
- * same script, a full Redis would accept it.
+ * same script, a full Redis would accept it. Replies `INFO memory`.
  */
 export const checkScript = script(`
 local call, key = redis.call, KEYS[1]
@@ -206,7 +206,7 @@ call('XRANGE', key, '-', '+', 'COUNT', 1)
 call('PEXPIRE', key, 1000)
 call('DEL', key)
 call('TIME')
-return call('INFO', 'server')
+return call('INFO', 'memory')
 `)
 
 /** What Redis must do to decide limits, on each node of a cluster. */
