@@ -10,6 +10,7 @@ import type { AdapterRequest, AnswerPart } from '../../src/providers/provider.ts
 import { wireToolNames } from '../../src/providers/tool-names.ts'
 import { askWith } from '../harness/ask.ts'
 import { budgetRules, modelWith } from '../harness/model.ts'
+import { anyRequest, anyText } from './any-request.ts'
 import { cutOffsets, everyByte, mergeParts, readRecording, recordings } from './recordings.ts'
 
 type Json = Record<string, unknown>
@@ -782,49 +783,6 @@ const requestSchema = {
   dependentRequired: { tool_choice: ['tools'] },
 }
 
-const anyText = fc.oneof(
-  fc.constantFrom('', ' ', '\n\t', 'a ', '\ud800', 'data:'),
-  fc.string({ unit: 'binary', maxLength: 12 }),
-)
-const anyCallId = fc.constantFrom('a', 'b', 'a:b', 'a|b', '', '0', 'toolu_01', 'x'.repeat(80))
-const anyName = fc.constantFrom('f', 'g', 'weather')
-const anyUrl = fc.constantFrom(
-  'https://a.test/i.png',
-  'data:image/png;base64,AA',
-  'data:image/svg+xml;base64,AA',
-  'data:,',
-  'data:image/webp,AA',
-)
-const anyMessage: fc.Arbitrary<Message> = fc.oneof(
-  anyText.map(system),
-  fc.record({
-    role: fc.constant('user' as const),
-    name: fc.constant(null),
-    content: fc.array(
-      fc.oneof(
-        anyText.map(value => ({ type: 'text' as const, text: value })),
-        anyUrl.map(url => ({ type: 'image' as const, url, detail: null })),
-      ),
-      { maxLength: 3 },
-    ),
-  }),
-  fc.record({
-    role: fc.constant('assistant' as const),
-    text: fc.option(anyText),
-    reasoning: fc.option(anyText),
-    name: fc.constant(null),
-    toolCalls: fc.array(
-      fc.record({
-        id: anyCallId,
-        name: fc.oneof(anyName, anyText),
-        arguments: fc.oneof(anyText, fc.json()),
-        signature: fc.constant(null),
-      }),
-      { maxLength: 3 },
-    ),
-  }),
-  fc.record({ role: fc.constant('tool' as const), callId: anyCallId, text: anyText }),
-)
 const anySchema = fc.letrec<{ schema: Json }>(tie => ({
   schema: fc.oneof(
     { maxDepth: 3 },
@@ -845,41 +803,10 @@ const anySchema = fc.letrec<{ schema: Json }>(tie => ({
     fc.record({ anyOf: fc.array(tie('schema'), { maxLength: 2 }), $defs: fc.record({ a: tie('schema') }) }),
   ),
 })).schema
-const orNull = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | null> => fc.option(arbitrary, { nil: null })
-const anyAsk: fc.Arbitrary<ChatRequest> = fc
-  .record({
-    messages: fc.array(anyMessage, { maxLength: 8 }),
-    temperature: orNull(fc.double({ min: 0, max: 2, noNaN: true })),
-    topP: orNull(fc.double({ min: 0, max: 1, noNaN: true })),
-    stop: fc.array(anyText, { maxLength: 5 }),
-    tools: fc.uniqueArray(
-      fc.record({
-        name: anyName,
-        description: orNull(anyText),
-        parameters: orNull(anySchema),
-        strict: orNull(fc.boolean()),
-      }),
-      { maxLength: 2, selector: tool => tool.name },
-    ),
-    toolChoice: orNull(
-      fc.constantFrom<NonNullable<ChatRequest['toolChoice']>>('auto', 'none', 'required', { name: 'weather' }),
-    ),
-    parallelToolCalls: orNull(fc.boolean()),
-    responseFormat: fc.oneof(
-      fc.constant({ type: 'text' } as const),
-      fc.constant({ type: 'json_object' } as const),
-      fc.record({
-        type: fc.constant('json_schema' as const),
-        name: anyName,
-        description: orNull(anyText),
-        schema: anySchema,
-        strict: fc.constant(null),
-      }),
-    ),
-    reasoningEffort: orNull(fc.constantFrom('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')),
-    endUser: orNull(anyText),
-  })
-  .map(some => ({ ...plainAsk, ...some }))
+const anyAsk = anyRequest({
+  schema: anySchema,
+  calledName: fc.oneof(fc.constantFrom('f', 'g', 'weather'), anyText),
+}).map(some => ({ ...plainAsk, ...some }))
 const anyRules: fc.Arbitrary<ParameterRules> = fc
   .record({
     sampling: fc.constantFrom('accepted', 'rejected', 'accepted_when_thinking_disabled'),

@@ -7,6 +7,7 @@ import { google } from '../../src/providers/google.ts'
 import type { AnswerPart, ProviderFailure } from '../../src/providers/provider.ts'
 import { askWith } from '../harness/ask.ts'
 import { modelWith } from '../harness/model.ts'
+import { anyRequest } from './any-request.ts'
 import { cutOffsets, everyByte, mergeParts, type Recording, readRecording, recordings } from './recordings.ts'
 
 const level: ParameterRules = {
@@ -1242,42 +1243,6 @@ describe('Gemini request for any input', () => {
     $defs: { schema: taken },
   }
 
-  const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: null })
-  const loose = fc.oneof(
-    fc.constantFrom('', ' ', 'a', '\ud800', 'Hello\n', '{"a":1}', '[1]', '{"a":1e400}'),
-    fc.string({ maxLength: 8 }),
-  )
-  const id = fc.constantFrom('1', '2', '', 'call:3|x')
-  const name = fc.constantFrom('find', 'list')
-  const url = fc.constantFrom(
-    'https://example.com/a.png',
-    'data:image/png;base64,AAAA',
-    'data:,x%20y',
-    'data:broken',
-    'https://x',
-  )
-  const content = fc.oneof(
-    fc.record({ type: fc.constant('text' as const), text: loose }),
-    fc.record({ type: fc.constant('image' as const), url, detail: fc.constant(null) }),
-  )
-  const toolCall = fc.record({
-    id,
-    name,
-    arguments: loose,
-    signature: maybe(fc.constantFrom('c2ln', 'not base64!', '')),
-  })
-  const message: fc.Arbitrary<Message> = fc.oneof(
-    fc.record({ role: fc.constant('system' as const), text: loose }),
-    fc.record({ role: fc.constant('user' as const), content: fc.array(content, { maxLength: 3 }), name: maybe(loose) }),
-    fc.record({
-      role: fc.constant('assistant' as const),
-      text: maybe(loose),
-      reasoning: maybe(loose),
-      toolCalls: fc.array(toolCall, { maxLength: 3 }),
-      name: fc.constant(null),
-    }),
-    fc.record({ role: fc.constant('tool' as const), callId: id, text: loose }),
-  )
   const schemaOver = (child: fc.Arbitrary<Record<string, unknown>>): fc.Arbitrary<Record<string, unknown>> =>
     fc.record(
       {
@@ -1297,40 +1262,7 @@ describe('Gemini request for any input', () => {
       { requiredKeys: [] },
     )
   const tree = schemaOver(schemaOver(fc.constant({ type: 'string', pattern: 'x' })))
-  const number = (max: number) => maybe(fc.double({ min: 0, max, noNaN: true }))
-  const request: fc.Arbitrary<Partial<ChatRequest>> = fc.record({
-    messages: fc.array(message, { maxLength: 6 }),
-    temperature: number(2),
-    topP: number(1),
-    presencePenalty: number(2),
-    frequencyPenalty: number(2),
-    seed: maybe(fc.maxSafeInteger()),
-    logitBias: maybe(fc.constant({ '1': 1 })),
-    logprobs: fc.boolean(),
-    topLogprobs: maybe(fc.nat(20)),
-    stop: fc.array(loose, { maxLength: 6 }),
-    choices: fc.integer({ min: 1, max: 128 }),
-    tools: fc.array(
-      fc.record({ name, description: maybe(loose), parameters: maybe(tree), strict: maybe(fc.boolean()) }),
-      { maxLength: 2 },
-    ),
-    toolChoice: maybe(
-      fc.oneof(fc.constantFrom('auto' as const, 'none' as const, 'required' as const), fc.record({ name })),
-    ),
-    parallelToolCalls: maybe(fc.boolean()),
-    responseFormat: fc.oneof(
-      fc.record({ type: fc.constantFrom('text' as const, 'json_object' as const) }),
-      fc.record({
-        type: fc.constant('json_schema' as const),
-        name,
-        description: maybe(loose),
-        schema: tree,
-        strict: maybe(fc.boolean()),
-      }),
-    ),
-    reasoningEffort: maybe(fc.constantFrom('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')),
-    extras: fc.constant({ unknown: true }),
-  })
+  const request = anyRequest({ schema: tree, signature: fc.constantFrom(null, 'c2ln', 'not base64!', '') })
 
   test('matches the documented schema with consistent turns', () => {
     const validate = new Ajv({ strict: false, allErrors: true }).compile(requestSchema)

@@ -10,6 +10,7 @@ import type { AnswerPart, ProviderRequest } from '../../src/providers/provider.t
 import { createEventSplitter } from '../../src/providers/sse.ts'
 import { askWith } from '../harness/ask.ts'
 import { generousRules, modelWith } from '../harness/model.ts'
+import { anyRequest } from './any-request.ts'
 import { cutOffsets, everyByte, mergeParts, type Recording, readRecording, recordings } from './recordings.ts'
 
 const official = openai({ official: true })
@@ -397,69 +398,6 @@ describe('OpenAI request', () => {
   })
 
   test('satisfies the parameter rules for any chat request', () => {
-    const effort = fc.constantFrom(...reasoningEfforts)
-    const nullable = <T>(value: fc.Arbitrary<T>) => fc.option(value)
-    const text = fc.string({ maxLength: 8, unit: 'binary' })
-    const messages: fc.Arbitrary<Message> = fc.oneof(
-      fc.record({ role: fc.constant('system' as const), text }),
-      fc.record({
-        role: fc.constant('user' as const),
-        content: fc.array(
-          fc.oneof(
-            fc.record({ type: fc.constant('text' as const), text }),
-            fc.record({
-              type: fc.constant('image' as const),
-              url: fc.webUrl(),
-              detail: nullable(fc.constantFrom('auto' as const, 'low' as const, 'high' as const)),
-            }),
-          ),
-          { maxLength: 3 },
-        ),
-        name: nullable(text),
-      }),
-      fc.record({
-        role: fc.constant('assistant' as const),
-        text: nullable(text),
-        reasoning: nullable(text),
-        toolCalls: fc.array(
-          fc.record({
-            id: fc.string({ minLength: 1, maxLength: 50 }),
-            name: fc.constant('weather'),
-            arguments: text,
-            signature: fc.constant(null),
-          }),
-          { maxLength: 2 },
-        ),
-        name: nullable(text),
-      }),
-      fc.record({ role: fc.constant('tool' as const), callId: fc.string({ minLength: 1, maxLength: 50 }), text }),
-    )
-    const asks = fc.record({
-      messages: fc.array(messages, { maxLength: 5 }),
-      temperature: nullable(fc.double({ min: 0, max: 2, noNaN: true })),
-      topP: nullable(fc.double({ min: 0, max: 1, noNaN: true })),
-      presencePenalty: nullable(fc.constantFrom(-2, 0, 2)),
-      seed: nullable(fc.integer()),
-      logitBias: nullable(fc.constant({ '1': 5 })),
-      logprobs: fc.boolean(),
-      topLogprobs: nullable(fc.integer({ min: 0, max: 20 })),
-      stop: fc.array(text, { maxLength: 6 }),
-      choices: fc.integer({ min: 1, max: 128 }),
-      tools: fc.constantFrom([], [weather], [{ name: 'now', description: null, parameters: null, strict: true }]),
-      toolChoice: nullable(fc.constantFrom('auto' as const, 'none' as const, 'required' as const, { name: 'weather' })),
-      parallelToolCalls: nullable(fc.boolean()),
-      responseFormat: fc.constantFrom<ChatRequest['responseFormat'][]>(
-        { type: 'text' },
-        { type: 'json_object' },
-        { type: 'json_schema', name: 'a', description: 'b', schema: {}, strict: null },
-      ),
-      reasoningEffort: nullable(effort),
-      endUser: nullable(fc.string({ maxLength: 300 })),
-      extras: fc.constantFrom<Json[]>(
-        {},
-        { verbosity: 'low', store: null, model: 'x', messages: [], stream: false, n: 99 },
-      ),
-    })
     const rules = fc.record({
       sampling: fc.constantFrom(
         'accepted' as const,
@@ -487,32 +425,38 @@ describe('OpenAI request', () => {
       passExtras: fc.boolean(),
     })
     fc.assert(
-      fc.property(asks, rules, fc.boolean(), fc.boolean(), (chatRequest, given, stream, isOfficial) => {
-        const request = requestFor({
-          request: chatRequest,
-          rules: given,
-          stream,
-          provider: isOfficial ? official : compatible,
-        })
-        const body = JSON.parse(request.body) as Json
-        expectValid(body)
-        expect(request.body.isWellFormed() && !/(?<!\\)(?:\\\\)*\\ud[89a-f]/.test(request.body)).toBe(true)
-        expect(body.model).toBe('gpt-5.5')
-        expect(body[given.outputCapField]).toBe(1000)
-        expect(Number(body.temperature ?? 0)).toBeLessThanOrEqual(given.maximumTemperature)
-        expect((body.stop as string[] | undefined)?.length ?? 0).toBeLessThanOrEqual(given.maximumStops)
-        expect(Number(body.n ?? 1)).toBeLessThanOrEqual(given.maximumChoices)
-        if (given.sampling === 'rejected') expect(body).not.toContainKeys(['temperature'])
-        if (given.sampling === 'only_with_effort_none' && body.reasoning_effort !== 'none')
-          expect(body.temperature).toBeUndefined()
-        if (chatRequest.tools.length > 0 && given.toolsNeedEffortNone) expect(body.reasoning_effort).toBe('none')
-        else if (body.reasoning_effort !== undefined) expect(given.efforts).toContain(body.reasoning_effort as 'low')
-        if (body.response_format !== undefined) expect(given.responseFormat).not.toBe('none')
-        if ((body.response_format as Json | undefined)?.type === 'json_object')
-          expect(JSON.stringify(body.messages)).toMatch(/json/i)
-        if (chatRequest.temperature !== null && body.temperature === undefined)
-          expect(request.droppedParameters).toContain('temperature')
-      }),
+      fc.property(
+        anyRequest({ schema: fc.constant({}), callId: fc.string({ minLength: 1, maxLength: 50 }) }),
+        rules,
+        fc.boolean(),
+        fc.boolean(),
+        (chatRequest, given, stream, isOfficial) => {
+          const request = requestFor({
+            request: chatRequest,
+            rules: given,
+            stream,
+            provider: isOfficial ? official : compatible,
+          })
+          const body = JSON.parse(request.body) as Json
+          expectValid(body)
+          expect(request.body.isWellFormed() && !/(?<!\\)(?:\\\\)*\\ud[89a-f]/.test(request.body)).toBe(true)
+          expect(body.model).toBe('gpt-5.5')
+          expect(body[given.outputCapField]).toBe(1000)
+          expect(Number(body.temperature ?? 0)).toBeLessThanOrEqual(given.maximumTemperature)
+          expect((body.stop as string[] | undefined)?.length ?? 0).toBeLessThanOrEqual(given.maximumStops)
+          expect(Number(body.n ?? 1)).toBeLessThanOrEqual(given.maximumChoices)
+          if (given.sampling === 'rejected') expect(body).not.toContainKeys(['temperature'])
+          if (given.sampling === 'only_with_effort_none' && body.reasoning_effort !== 'none')
+            expect(body.temperature).toBeUndefined()
+          if (chatRequest.tools.length > 0 && given.toolsNeedEffortNone) expect(body.reasoning_effort).toBe('none')
+          else if (body.reasoning_effort !== undefined) expect(given.efforts).toContain(body.reasoning_effort as 'low')
+          if (body.response_format !== undefined) expect(given.responseFormat).not.toBe('none')
+          if ((body.response_format as Json | undefined)?.type === 'json_object')
+            expect(JSON.stringify(body.messages)).toMatch(/json/i)
+          if (chatRequest.temperature !== null && body.temperature === undefined)
+            expect(request.droppedParameters).toContain('temperature')
+        },
+      ),
       { numRuns: 300 },
     )
   })
