@@ -390,7 +390,7 @@ describe('budgets', () => {
     'lines of src/ledger': [linesUnder('ledger'), 2_800],
     'lines of src/request': [linesUnder('request'), 6_725],
     'lines of src/text': [linesUnder('text'), 10_480],
-    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 90_630],
+    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 89_500],
     'files in src': [sizes.size, 674],
     'files of at most 25 lines': [[...sizes.values()].filter(lines => lines <= 25).length, 31],
     'files of more than 300 lines': [[...sizes.values()].filter(lines => lines > 300).length, 42],
