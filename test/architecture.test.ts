@@ -332,7 +332,7 @@ describe('source rules', () => {
       'src/http/body.ts',
       'src/compose/deps.ts',
       'src/text/tokens/tokenizer.ts',
-      'src/credentials/token-request.ts',
+      'src/credentials/credential-cache.ts',
       'src/database/channel.ts',
       'src/database/database.ts',
       'src/database/embedded.ts',

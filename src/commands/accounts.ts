@@ -25,12 +25,12 @@ import {
   createAccount,
   findAccountByEmail,
   getLimits,
+  listAccounts,
 } from '../database/repositories/accounts.ts'
 import type { Account, ApiKey } from '../database/tables.ts'
 import { getDailyUsage } from '../ledger/ledger.ts'
 import { shellCommand } from '../server/banner.ts'
-import { CommandFailure, choice, columns, command, json, print, printJson, UsageError } from './command.ts'
-import { listing } from './list-accounts.ts'
+import { CommandFailure, choice, columns, command, json, newId, print, printJson, UsageError } from './command.ts'
 import { withAccount, withDatabase } from './open-database.ts'
 
 const email = '<email>'
@@ -93,6 +93,44 @@ const create = command({
   },
 })
 
+const list = command({
+  name: 'accounts list',
+  about: 'List all accounts, oldest first',
+  operands: {},
+  options: { json },
+  run: ({ options }) =>
+    withDatabase(async database => {
+      const plans = readPlans()
+      const listed = await listAccounts(database)
+      if (options.json)
+        return printJson({
+          data: listed.map(({ account, email, members }) => ({
+            id: account.id,
+            email,
+            plan: account.plan,
+            members,
+            requests_per_minute: getLimits(account, plans).requestsPerMinute,
+            created_at: account.createdAt.toISOString(),
+          })),
+        })
+      if (listed.length === 0)
+        return print(`No accounts. Create one:  ${shellCommand('accounts create you@example.com')}`)
+      print(
+        ...columns([
+          ['ID', 'OWNER', 'PLAN', 'MEMBERS', 'RPM', 'CREATED'],
+          ...listed.map(({ account, email, members }) => [
+            account.id,
+            email,
+            account.plan,
+            String(members),
+            String(getLimits(account, plans).requestsPerMinute),
+            account.createdAt.toISOString().slice(0, 10),
+          ]),
+        ]),
+      )
+    }),
+})
+
 const show = command({
   name: 'accounts show',
   about: 'Show an account: plan, limits, what it used today (UTC), keys',
@@ -112,7 +150,7 @@ const show = command({
           email: user.email,
           plan: account.plan,
           limits: limitsForJson(limits),
-          own_limits: ownLimits(account),
+          own_limits: limitsForJson(account),
           today: { tokens: today.tokens, cost_usd: toUsd(today.microcents) },
           shortfall_usd: toUsd(getSum(keys)),
           paused_keys: paused.map(({ key, until, requestId, member }) => ({
@@ -252,7 +290,7 @@ const resetTwoFactor = command({
     }),
 })
 
-export const accountCommands = [create, listing, show, plan, limits, resume, resetPassword, resetTwoFactor]
+export const accountCommands = [create, list, show, plan, limits, resume, resetPassword, resetTwoFactor]
 
 /** Returns today's unbilled usage beyond reservations. */
 function getSum(keys: readonly ApiKey[]): number {
@@ -311,7 +349,7 @@ function change(
         email: user.email,
         plan: changed.plan,
         limits: limitsForJson(now),
-        own_limits: ownLimits(changed),
+        own_limits: limitsForJson(changed),
       })
     print(`${user.email}: plan ${changed.plan}, ${limitsText(now)}.`)
   })
@@ -319,22 +357,13 @@ function change(
 
 const count = (value: number) => value.toLocaleString('en')
 
-function limitsForJson(limits: Limits) {
+/** Null = the plan's limit, in the overrides of an account. */
+function limitsForJson(limits: Pick<Account, keyof Limits>) {
   return {
     requests_per_minute: limits.requestsPerMinute,
     concurrent_requests: limits.concurrentRequests,
     daily_tokens: limits.dailyTokens,
-    daily_cost_usd: toUsd(limits.dailyCostMicrocents),
-  }
-}
-
-/** Returns the account's limit overrides; null = the plan's limit. */
-function ownLimits(account: Pick<Account, keyof Limits>) {
-  return {
-    requests_per_minute: account.requestsPerMinute,
-    concurrent_requests: account.concurrentRequests,
-    daily_tokens: account.dailyTokens,
-    daily_cost_usd: account.dailyCostMicrocents === null ? null : toUsd(account.dailyCostMicrocents),
+    daily_cost_usd: limits.dailyCostMicrocents === null ? null : toUsd(limits.dailyCostMicrocents),
   }
 }
 
@@ -356,5 +385,3 @@ function dollars(name: string, text: string): number {
   if (/^\d+(\.\d{1,8})?$/.test(text) && value <= highestLimits.dailyUsd) return fromUsd(value)
   throw new UsageError(`${name} must be an amount from 0 to ${highestLimits.dailyUsd}, like 12.50.`)
 }
-
-const newId = (prefix: string) => `${prefix}_${randomBase62(20, randomBytes)}`

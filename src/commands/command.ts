@@ -1,6 +1,8 @@
 /** A command is a row that describes its arguments. Parsing, help text and types are derived from it. */
+import { randomBytes } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { ConfigError } from '../config/config.ts'
+import { randomBase62 } from '../core/accounts/api-keys.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { describeError } from '../core/validation/operator-errors.ts'
 
@@ -134,6 +136,9 @@ export function columns(rows: readonly (readonly string[])[]): string[] {
       .trimEnd(),
   )
 }
+
+/** Returns a new ID with this prefix. */
+export const newId = (prefix: string) => `${prefix}_${randomBase62(20, randomBytes)}`
 
 /** Writes lines for people. */
 export function print(...lines: readonly string[]): void {

@@ -1,8 +1,6 @@
 /** `accounts delete` and `users anonymize`: what a data-protection request asks of the operator. */
-import { randomBytes } from 'node:crypto'
 import { anonymizeUser, deleteAccount } from '../console/account/store.ts'
-import { randomBase62 } from '../core/accounts/api-keys.ts'
-import { CommandFailure, command, json, print, printJson, UsageError } from './command.ts'
+import { CommandFailure, command, json, newId, print, printJson, UsageError } from './command.ts'
 import { withAccount } from './open-database.ts'
 
 const email = '<email>'
@@ -49,4 +47,4 @@ const anonymization = command({
 export const eraseCommands = [deletion, anonymization]
 
 const unconfirmed = (name: string, address: string) => `This cannot be undone. To confirm: ${name} ${address} --yes`
-const parts = () => ({ at: Date.now(), newId: (prefix: string) => `${prefix}_${randomBase62(20, randomBytes)}` })
+const parts = () => ({ at: Date.now(), newId })

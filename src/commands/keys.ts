@@ -3,13 +3,13 @@ import { randomBytes } from 'node:crypto'
 import { findKey, rotateKey } from '../console/keys/stores/key-lineages.ts'
 import { createKey, listKeys, revokeKey } from '../console/keys/stores/keys.ts'
 import { allProjects } from '../console/projects/store.ts'
-import { mintApiKey, randomBase62 } from '../core/accounts/api-keys.ts'
+import { mintApiKey } from '../core/accounts/api-keys.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 import type { Database } from '../database/database.ts'
 import type { ApiKey } from '../database/tables.ts'
 import { shownScopeLimits } from '../http/schemas.ts'
 import { shellCommand } from '../server/banner.ts'
-import { CommandFailure, columns, command, json, print, printJson, UsageError } from './command.ts'
+import { CommandFailure, columns, command, json, newId, print, printJson, UsageError } from './command.ts'
 import { withAccount } from './open-database.ts'
 import { durationIn, keyExpiryIn, limitsIn, meantProject, modelListIn } from './projects.ts'
 
@@ -40,7 +40,7 @@ const create = command({
     }
     const minted = mintApiKey(randomBytes)
     const own = {
-      id: `key_${randomBase62(20, randomBytes)}`,
+      id: newId('key'),
       name,
       publicId: minted.id,
       digest: minted.digest,
@@ -144,7 +144,7 @@ const rotate = command({
       throw new UsageError('--overlap must be a duration of at most 7 days, such as 30m, 12h or 2d.')
     const minted = mintApiKey(randomBytes)
     const fresh = {
-      id: `key_${randomBase62(20, randomBytes)}`,
+      id: newId('key'),
       publicId: minted.id,
       digest: minted.digest,
       createdAt: new Date(),

@@ -1,14 +1,12 @@
 /** `projects …`: projects of an account, and the rules that projects and keys share. */
-import { randomBytes } from 'node:crypto'
 import { Value } from '@sinclair/typebox/value'
 import { createProject, listProjects, type NamedProject } from '../console/projects/store.ts'
-import { randomBase62 } from '../core/accounts/api-keys.ts'
 import type { ScopeLimits } from '../core/limits/scopes.ts'
 import { dayMs, timeIn } from '../core/text/utc-days.ts'
 import { changedLimits, scopeLimitsSchema, shownScopeLimits, shownScopeUsed } from '../http/schemas.ts'
 import { modelPattern } from '../models/allowed-models.ts'
 import { shellCommand } from '../server/banner.ts'
-import { CommandFailure, columns, command, json, print, printJson, UsageError } from './command.ts'
+import { CommandFailure, columns, command, json, newId, print, printJson, UsageError } from './command.ts'
 import { withAccount } from './open-database.ts'
 
 const email = '<email>'
@@ -29,7 +27,7 @@ const create = command({
       throw new UsageError(`--name must have 1 to ${maximumNameCharacters} characters.`)
     const createdAt = new Date()
     const project = {
-      id: `prj_${randomBase62(20, randomBytes)}`,
+      id: newId('prj'),
       name,
       createdAt,
       limits: limitsIn(options.limits, createdAt),

@@ -10,7 +10,6 @@ import type { UsageReport } from './usage-reports.ts'
 const auditing = async () => ({
   ...(await import('./usage-reports.ts')),
   ...(await import('../ledger/reconcile/sources.ts')),
-  ...(await import('../ledger/reconcile/sources.ts')),
   ...(await import('./open-database.ts')),
 })
 const dataDirectory = () => resolve(readStoreConfig().dataDirectory)

@@ -4,19 +4,12 @@
  */
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import type { RegistrationConfig, SingleSignOnConfig } from '../core/accounts/single-sign-on.ts'
 import { type WebPrices, webPrices } from '../core/chat/web-sources.ts'
 import { applyPlanOverrides, highestLimits, type Plans } from '../core/limits/plans.ts'
-import {
-  type ConfiguredModel,
-  changeProblems,
-  type ModelChange,
-  withChanges,
-} from '../core/models/configured-models.ts'
-import type { ConfiguredEmbeddingModel } from '../core/models/embedding-models.ts'
-import { fullName, type Model } from '../core/models/models.ts'
+import { changeProblems, withChanges } from '../core/models/configured-models.ts'
+import { fullName } from '../core/models/models.ts'
 import { maximumTotalMinutes } from '../core/models/pricing.ts'
-import { type Deadlines, deadlinesOfAtLeast, type ServiceDeadlines } from '../core/request/deadlines.ts'
+import { type Deadlines, deadlinesOfAtLeast } from '../core/request/deadlines.ts'
 import { isSentinelUrl, sentinelProblem } from '../core/text/sentinel-urls.ts'
 import { fromUsd } from '../core/usage/money.ts'
 import { OperatorError } from '../core/validation/operator-errors.ts'
@@ -25,119 +18,20 @@ import { defaultLevelShares, type LevelShares, parseLevelShares } from '../model
 import { catalog, catalogueDate } from '../models/catalog.ts'
 import { withCatalogUpdate } from '../models/catalog-update.ts'
 import { defaultHedgeShare } from '../models/hedging.ts'
-import { type ConfiguredHost, hostProblems } from '../models/model-hosts.ts'
-import { type ModerationOptions, moderationSettings } from '../text/moderation/layers/settings.ts'
+import { hostProblems } from '../models/model-hosts.ts'
+import { moderationSettings } from '../text/moderation/layers/settings.ts'
 import { baseUrlProblem, isAnsweredHost, isListenAddress, loopbackOrigin, trustedProxies } from './addresses.ts'
 import { readCatalogFile } from './catalog-file.ts'
 import { type ConfigFile, readConfigFile } from './config-file.ts'
 import { type Environment, type EnvironmentReader, environmentReader } from './environment.ts'
 import { resolveKeyModels } from './key-models.ts'
-import { builtIn, knownModels, nameProblems, offeredModels, type ProviderSettings, readProviders } from './providers.ts'
-import {
-  type MailConfig,
-  type OtlpConfig,
-  readMail,
-  readOtlp,
-  readOwnerUpgrades,
-  readPublicUrl,
-  readSearch,
-  readStripe,
-  type SearchSettings,
-  type StripeConfig,
-} from './services.ts'
+import { builtIn, knownModels, nameProblems, offeredModels, readProviders } from './providers.ts'
+import { readMail, readOtlp, readOwnerUpgrades, readPublicUrl, readSearch, readStripe } from './services.ts'
 import { readOidc, readRegistration } from './sign-in.ts'
 
 export type { Environment } from './environment.ts'
 
-export type Config = {
-  readonly port: number
-  readonly host: string
-  /** Shared by the instances of one start: the embedded database, the session secret. */
-  readonly dataDirectory: string
-  /** Of this process only: journal and checkpoints, which must have one writer. */
-  readonly ownDirectory: string
-  /** Number of worker processes; 1 = this process serves itself. */
-  readonly workers: number
-  /** Number of gateway processes on this machine: all workers, also in a worker's own configuration. */
-  readonly processes: number
-  /** Number of this worker, from 1; null = the operator started it. */
-  readonly worker: number | null
-  /** null = embedded. */
-  readonly databaseUrl: string | null
-  /** Empty = limits are counted in process. */
-  readonly redisUrls: readonly string[]
-  /** null only in embedded mode, which generates one in the data folder. */
-  readonly jwtSecret: string | null
-  readonly jwtSecretPrevious: string | null
-  /** Empty = the three providers are simulated. */
-  readonly providers: readonly ProviderSettings[]
-  readonly extraModels: readonly { readonly provider: string; readonly row: ConfiguredModel }[]
-  readonly embeddingModels: readonly { readonly provider: string; readonly row: ConfiguredEmbeddingModel }[]
-  /** Configured providers that serve models of other providers. */
-  readonly hosts: readonly ConfiguredHost[]
-  /** Changes and additions to the catalog. */
-  /** The built-in models with the installed catalog update. */
-  readonly publishedModels: readonly Model[]
-  /** Where `gateway models update` installs an update. */
-  readonly catalogFile: string
-  /** Date of the catalog, `YYYY-MM-DD`. */
-  readonly catalogDate: string
-  readonly modelChanges: readonly ModelChange[]
-  readonly plans: Plans
-  readonly web: WebConfig
-  readonly moderation: ModerationOptions
-  /** `provider/model` of the model that rewrites prompts; null = only rules. */
-  readonly rewriter: string | null
-  /** Target shares of requests for stronger models. */
-  readonly routing: LevelShares
-  /** Share (0–1) of an account's requests with hedging that may hedge. */
-  readonly hedgeShare: number
-  /** Null = manual invoicing. */
-  readonly stripe: StripeConfig | null
-  /** Without Stripe, owners change their accounts to plan `usage`; otherwise only the operator does. */
-  readonly ownerUpgrades: boolean
-  /** Null = no emails are sent. */
-  readonly mail: MailConfig | null
-  /** Origin at which users reach this gateway; null = unknown. */
-  readonly publicUrl: string | null
-  readonly registration: RegistrationConfig
-  /** Null = users sign in with a password only. */
-  readonly singleSignOn: SingleSignOnConfig | null
-  readonly defaultMaxOutputTokens: number
-  /** The gateway sets cache marks for providers that cache only marked input, if the client sets none. */
-  readonly automaticCacheMarks: boolean
-  /** Integer of 1e-8 USD: an account with a larger shortfall is paused. */
-  readonly maximumShortfall: number
-  readonly deadlines: Deadlines
-  readonly serviceDeadlines: ServiceDeadlines
-  /** Free token counts of one account. */
-  readonly tokenCountsPerMinute: number
-  /** Maximum bytes of request bodies in this process, in total and per account. */
-  readonly bodies: BodyLimits
-  /** How long running streams may continue after SIGTERM. */
-  readonly drainMs: number
-  /** How long new connections are still accepted after SIGTERM, so that a load balancer can react. */
-  readonly drainNoticeMs: number
-  /** Webhooks may use `http://` and addresses that are not public. */
-  readonly privateWebhooks: boolean
-  readonly allowedHosts: readonly string[] | null
-  readonly isTrustedProxy: (address: string) => boolean
-  readonly logLevel: LogLevel
-  /** Required for `/metrics` from other hosts; null = only from this machine. */
-  readonly metricsToken: string | null
-  /** Null = no telemetry export. */
-  readonly otlp: OtlpConfig | null
-  readonly warnings: readonly string[]
-}
-
-type WebConfig = {
-  /** In calling order; empty with simulated providers = simulated. */
-  readonly search: readonly SearchSettings[]
-  readonly prices: WebPrices
-}
-
 const logLevels = ['debug', 'info', 'warn', 'error'] as const
-type LogLevel = (typeof logLevels)[number]
 
 /** All problems of a configuration, one line each. */
 export class ConfigError extends OperatorError {
@@ -153,7 +47,7 @@ const fewUpstreamCalls = 1_024
 const bunsUpstreamCalls = 256
 
 /** Location of the data: all that account and key commands need. */
-export type StoreConfig = Pick<Config, 'dataDirectory' | 'databaseUrl' | 'serviceDeadlines'>
+export type StoreConfig = Readonly<ReturnType<typeof storeConfig>>
 
 /** Reads only this part, so that an unrelated error does not prevent revoking a key. Throws `ConfigError`. */
 export function readStoreConfig(environment: Environment = process.env): StoreConfig {
@@ -163,7 +57,7 @@ export function readStoreConfig(environment: Environment = process.env): StoreCo
   return config
 }
 
-function storeConfig(read: EnvironmentReader): StoreConfig {
+function storeConfig(read: EnvironmentReader) {
   return {
     dataDirectory: read.text('GATEWAY_DATA_DIR') ?? './.data',
     databaseUrl: read.url('DATABASE_URL', ['postgres:', 'postgresql:']),
@@ -185,8 +79,10 @@ function redisUrlProblem(urls: readonly string[]): string | null {
   return urls.some(isSentinelUrl) ? sentinelProblem(urls) : null
 }
 
+export type Config = Readonly<ReturnType<typeof readConfig>>
+
 /** Reads the configuration from an environment, by default `process.env`. Throws `ConfigError` with every problem. */
-export function readConfig(environment: Environment = process.env): Config {
+export function readConfig(environment: Environment = process.env) {
   const problems: string[] = []
   const warnings: string[] = []
   const read = environmentReader(environment, problems)
@@ -260,40 +156,67 @@ export function readConfig(environment: Environment = process.env): Config {
   const reach = { hasMail: mail !== null, isReachable, ownerUpgrades }
   const registration = readRegistration(read, reach, problems, warnings)
 
-  const config: Config = {
+  const config = {
     port,
     host,
+    /** Shared by the instances of one start: the embedded database, the session secret. */
     dataDirectory,
+    /** Of this process only: journal and checkpoints, which must have one writer. */
     ownDirectory: worker === null ? dataDirectory : join(dataDirectory, `worker-${worker}`),
+    /** Number of worker processes; 1 = this process serves itself. */
     workers: worker === null ? processes : 1,
+    /** Number of gateway processes on this machine: all workers, also in a worker's own configuration. */
     processes,
+    /** Number of this worker, from 1; null = the operator started it. */
     worker,
+    /** null = embedded. */
     databaseUrl,
+    /** Empty = limits are counted in process. */
     redisUrls,
+    /** null only in embedded mode, which generates one in the data folder. */
     jwtSecret,
     jwtSecretPrevious,
+    /** Empty = the three providers are simulated. */
     providers,
     extraModels: models,
     embeddingModels,
+    /** The built-in models with the installed catalog update. */
     publishedModels,
+    /** Where `gateway models update` installs an update. */
     catalogFile,
+    /** Date of the catalog, `YYYY-MM-DD`. */
     catalogDate: update?.date ?? catalogueDate,
+    /** Configured providers that serve models of other providers. */
     hosts,
     modelChanges: file.models,
     plans: applyPlanOverrides(file.plans),
-    web: { search: readSearch(read), prices: getPrices(file) },
+    web: {
+      /** In calling order; empty with simulated providers = simulated. */
+      search: readSearch(read),
+      prices: getPrices(file),
+    },
     moderation,
+    /** `provider/model` of the model that rewrites prompts; null = only rules. */
     rewriter: findModel('enhancement.model', file.enhancement.model),
+    /** Target shares of requests for stronger models. */
     routing: readShares(file, problems),
+    /** Share (0–1) of an account's requests with hedging that may hedge. */
     hedgeShare: file.routing.hedge_share ?? defaultHedgeShare,
+    /** Null = manual invoicing. */
     stripe,
+    /** Without Stripe, owners change their accounts to plan `usage`; otherwise only the operator does. */
     ownerUpgrades,
+    /** Null = no emails are sent. */
     mail,
+    /** Origin at which users reach this gateway; null = unknown. */
     publicUrl,
     registration,
+    /** Null = users sign in with a password only. */
     singleSignOn: readOidc(read, { publicUrl: ownOrigin, isOpen: registration.mode === 'open' }, problems),
     defaultMaxOutputTokens: read.integer('DEFAULT_MAX_OUTPUT_TOKENS', 16_384, 1, 1_000_000),
+    /** The gateway sets cache marks for providers that cache only marked input, if the client sets none. */
     automaticCacheMarks: read.oneOf('PROMPT_CACHE_MARKS', ['auto', 'off'], 'auto') === 'auto',
+    /** Integer of 1e-8 USD: an account with a larger shortfall is paused. */
     maximumShortfall: readMaximumShortfall(read),
     deadlines: {
       connectMs: read.integer('CONNECT_TIMEOUT_MS', 3_000, 1, minute),
@@ -302,17 +225,24 @@ export function readConfig(environment: Environment = process.env): Config {
       firstContentMs: read.integer('FIRST_CONTENT_TIMEOUT_MS', 2 * minute, 1, 30 * minute),
       firstContentReasoningMs: read.integer('FIRST_CONTENT_REASONING_TIMEOUT_MS', 5 * minute, 1, 30 * minute),
       totalMs: read.integer('TOTAL_TIMEOUT_MS', 10 * minute, 1, maximumTotalMinutes * minute),
-    },
+    } satisfies Deadlines,
     serviceDeadlines,
+    /** Free token counts of one account. */
     tokenCountsPerMinute: read.integer('TOKEN_COUNTS_PER_MINUTE', 120, 1, 1_000_000),
+    /** Maximum bytes of request bodies in this process, in total and per account. */
     bodies: readBodies(read, problems),
+    /** How long running streams may continue after SIGTERM. */
     drainMs: read.integer('DRAIN_TIMEOUT_MS', 30_000, 0, 10 * minute),
+    /** How long new connections are still accepted after SIGTERM, so that a load balancer can react. */
     drainNoticeMs: read.integer('DRAIN_NOTICE_MS', 3_000, 0, minute),
+    /** Webhooks may use `http://` and addresses that are not public. */
     privateWebhooks: read.oneOf('WEBHOOKS_PRIVATE_HOSTS', ['allow', 'refuse'], 'refuse') === 'allow',
     allowedHosts: readAllowedHosts(read, problems),
     isTrustedProxy: trustedProxies(read.list('TRUSTED_PROXIES') ?? [], problems),
     logLevel: read.oneOf('LOG_LEVEL', logLevels, 'info'),
+    /** Required for `/metrics` from other hosts; null = only from this machine. */
     metricsToken: readMetricsToken(read, problems),
+    /** Null = no telemetry export. */
     otlp: readOtlp(read, problems),
     warnings,
   }

@@ -2,8 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { AwsV4Signer } from 'aws4fetch'
 import type { Authorization, Authorizer, ProviderFailure, SignableRequest } from '../providers/provider.ts'
-import { credentialCache, type Fetched } from './credential-cache.ts'
-import { type CredentialDeps, postForm, refused } from './token-request.ts'
+import { type CredentialDeps, credentialCache, type Fetched, postForm, refused } from './credential-cache.ts'
 
 /** A key pair; the session token belongs to temporary ones. */
 export type AwsKeys = {

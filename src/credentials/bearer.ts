@@ -1,8 +1,14 @@
 /** Authorizers that add an OAuth access token: Microsoft Entra ID and Google service accounts. */
 import { importPKCS8, SignJWT } from 'jose'
 import type { Authorization, Authorizer, ProviderFailure } from '../providers/provider.ts'
-import { type CredentialCache, credentialCache, type Fetched } from './credential-cache.ts'
-import { type CredentialDeps, postForm, refused } from './token-request.ts'
+import {
+  type CredentialCache,
+  type CredentialDeps,
+  credentialCache,
+  type Fetched,
+  postForm,
+  refused,
+} from './credential-cache.ts'
 
 /** Client credentials of an app registration. */
 export type EntraCredentials = {

@@ -7,12 +7,13 @@ import {
   type RateLimiterFactory,
 } from '../core/limits/rate-limits.ts'
 import { type Script, script } from '../core/limits/redis.ts'
+import type { Clock } from '../core/ports.ts'
 import type { Redis } from './redis.ts'
 
 type SharedLimitsOptions = {
   readonly redis: Pick<Redis, 'evaluate'>
   /** Epoch milliseconds of this process, for its own counts. */
-  readonly clock: { now(): number }
+  readonly clock: Pick<Clock, 'now'>
   /** For tests: the time used in Redis instead of its own. */
   readonly time?: () => number
 }

@@ -1,4 +1,5 @@
 /** Identifies the client: the API key or the session of a request, and its IP address. */
+
 import { createHmac } from 'node:crypto'
 import { jwt } from '@elysiajs/jwt'
 import { Type } from '@sinclair/typebox'
@@ -9,6 +10,7 @@ import { getDigest, keyPrefix, parseApiKey, type RandomBytes } from '../core/acc
 import type { ProjectRole, Role } from '../core/accounts/roles.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { RateLimiter } from '../core/limits/rate-limits.ts'
+import type { Clock } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { ipRateLimitedError } from './rate-limits.ts'
 
@@ -233,7 +235,7 @@ const claimsSchema = Type.Object({ sub: ownId, sid: ownId, iat: Type.Number(), e
 export function createTokens(options: {
   readonly secret: string
   readonly previousSecret: string | null
-  readonly clock: { now(): number }
+  readonly clock: Pick<Clock, 'now'>
 }): Tokens {
   const { secret, previousSecret, clock } = options
   const own = getKey(secret)

@@ -1,5 +1,6 @@
 /** Reads request bodies as text, with a size limit. */
 
+import type { Clock } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { wellFormedJson } from '../core/validation/untrusted-json.ts'
 import type { BodyBudget, BodyHold } from './body-budget.ts'
@@ -32,7 +33,7 @@ export const serverLimits = { maxRequestBodySize: serverBodyLimit, idleTimeout: 
 /** Marks a chat body with images or documents; searched only in bodies over the smaller limit. */
 const attachmentMarks = ['"image', '"input_image', '"file_data"', '"document"']
 
-export type Timer = { after(milliseconds: number, action: () => void): () => void }
+export type Timer = Pick<Clock, 'after'>
 
 /** Reserves the bytes of a chat body while it is read. */
 type BodyWatch = { readonly hold: BodyHold; readonly clock: Timer }

@@ -8,6 +8,7 @@ import type { ChatEvents, ResponseStart, ResponseSummary } from '../core/chat/ch
 import { createRequestAbort, type RequestAbort, type RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { type CollectedResponse, createResponseCollector } from '../core/chat/response-collector.ts'
 import type { Caller, QuotaStatus } from '../core/limits/plans.ts'
+import type { Clock } from '../core/ports.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
 import type { RejectedFacts } from '../core/usage/rejection.ts'
 import { hasClientEffect, toCompletedUsage, type UsageRecord } from '../core/usage/usage-record.ts'
@@ -17,7 +18,15 @@ import { readApiKey } from './authentication.ts'
 import { bodyLimits, checkContentType, receiveBody } from './body.ts'
 import type { BodyBudget, BodyHold } from './body-budget.ts'
 import { errorResponse, toBilledError, toGatewayError } from './error-response.ts'
-import { type HeaderPairs, writeCaller, writeOpening, writeOutputCap, writePairs, writeReceipt } from './headers.ts'
+import {
+  type HeaderPairs,
+  type QuotaHeaderDeps,
+  writeCaller,
+  writeOpening,
+  writeOutputCap,
+  writePairs,
+  writeReceipt,
+} from './headers.ts'
 import { claimIdempotencyKey, type IdempotencyStore, type IdempotentRun } from './idempotency.ts'
 import { endInTime, readTimeout } from './request-timeout.ts'
 import { type StreamFormat, streamHeaders, streamResponse } from './sse-response.ts'
@@ -70,7 +79,7 @@ export type ChatEndpoint = {
 /** Writes an error in one dialect. */
 export type Refusal = (error: GatewayError, requestId: string) => Response
 
-type ChatHandlerDeps = {
+type ChatHandlerDeps = Pick<QuotaHeaderDeps, 'meter' | 'look' | 'budget'> & {
   readonly answer: (caller: Caller, chatRequest: ChatRequest, request: ActiveRequest) => ChatEvents
   /** Trace context of a request. */
   readonly findTrace: (headers: Headers) => TraceParent | null
@@ -81,11 +90,7 @@ type ChatHandlerDeps = {
   readonly idempotency: IdempotencyStore
   /** Maximum duration of a request. */
   readonly longestMs: number
-  readonly clock: { monotonic(): number; after(milliseconds: number, action: () => void): () => void }
-  readonly meter: { quotaStatus(accountId: string, limits: Caller['limits']): QuotaStatus | null }
-  /** Loads the account's quota status into `meter`. Never throws. */
-  readonly look: (caller: Caller, requestId: string) => Promise<void>
-  readonly budget: { findWarning(caller: Caller): string | null }
+  readonly clock: Pick<Clock, 'monotonic' | 'after'>
   /** Returns headers that announce the deprecation of the serving model. */
   readonly deprecation: (model: string) => HeaderPairs | null
   readonly inFlight: InFlight

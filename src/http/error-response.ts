@@ -1,7 +1,7 @@
 /** Converts a thrown value to the API's error body. Clients see only the texts of a `GatewayError`. */
 
 import type { RateLimiter, RateLimiterFactory } from '../core/limits/rate-limits.ts'
-import type { Log } from '../core/ports.ts'
+import type { Clock, Log } from '../core/ports.ts'
 import { errorBody, GatewayError } from '../core/validation/errors.ts'
 import { ipRateLimitedError } from './rate-limits.ts'
 
@@ -76,7 +76,7 @@ const rejectionsLoggedEveryMs = 1_000
 
 type FailureDeps = {
   readonly limits: RateLimiterFactory
-  readonly clock: { monotonic(): number }
+  readonly clock: Pick<Clock, 'monotonic'>
   readonly log: Pick<Log, 'debug' | 'error'>
   /** Counts an error response, of a chat route or of another route. */
   readonly observe: { failed(surface: 'chat' | 'other', error: GatewayError): void }

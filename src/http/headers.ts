@@ -21,10 +21,7 @@ export type HeaderPairs = Readonly<Record<string, string>>
  */
 export function writeCaller(
   headers: Headers,
-  deps: {
-    readonly meter: { quotaStatus(accountId: string, limits: Caller['limits']): QuotaStatus | null }
-    readonly budget: { findWarning(caller: Caller): string | null }
-  },
+  deps: Pick<QuotaHeaderDeps, 'meter' | 'budget'>,
   caller: Caller | null,
 ): void {
   if (caller === null) return

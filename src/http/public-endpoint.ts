@@ -5,6 +5,7 @@
 
 import type { Caller } from '../core/limits/plans.ts'
 import { afterRequest, type RateLimiterFactory, waitMs } from '../core/limits/rate-limits.ts'
+import type { Clock } from '../core/ports.ts'
 import { parseJson } from '../core/validation/validate.ts'
 import { refuseMalformed } from './authentication.ts'
 import { bodyLimits, checkContentType, readBody, whileHeld } from './body.ts'
@@ -40,7 +41,7 @@ const preflight = {
 export type PublicEndpointDeps = {
   /** IP address of the client, IPv6 by network; `server` is Elysia's own. */
   readonly getAddress: (request: Request, server: Bun.Server<unknown> | null) => string
-  readonly clock: { now(): number }
+  readonly clock: Pick<Clock, 'now'>
   readonly limits: RateLimiterFactory
   readonly bodies: BodyBudget
   /** Returns the caller of a request's key if memory has it. */

@@ -1,6 +1,8 @@
 /** `X-Gateway-Timeout-Ms`: the client's bound for a whole request, from its arrival to the end of its response. */
+
 import { Type } from '@sinclair/typebox'
 import type { RequestAbort } from '../core/chat/request-abort.ts'
+import type { Clock } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { invalidField } from '../core/validation/validate.ts'
 
@@ -21,7 +23,7 @@ export function readTimeout(headers: Headers): number | null {
 }
 
 type TimeoutParts = {
-  readonly clock: { monotonic(): number; after(milliseconds: number, action: () => void): () => void }
+  readonly clock: Pick<Clock, 'monotonic' | 'after'>
   readonly timeoutMs: number
   /** Monotonic milliseconds at which the request arrived. */
   readonly receivedAt: number

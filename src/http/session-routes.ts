@@ -1,13 +1,14 @@
 /** Routes for signed-in users, as a table. The policy in a route's description is the policy that is enforced. */
+
 import { Elysia } from 'elysia'
 import { type Action, isAllowed, isAllowedSomewhere } from '../core/accounts/roles.ts'
 import type { Actor } from '../core/audit/audit.ts'
-import type { RateLimiterFactory } from '../core/limits/rate-limits.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { parseJson } from '../core/validation/validate.ts'
 import type { Principal } from './authentication.ts'
 import { bodyLimits, checkContentType, notJson, readBody, whileHeld } from './body.ts'
 import type { BodyBudget } from './body-budget.ts'
+import type { PublicEndpointDeps } from './public-endpoint.ts'
 import { type RouteDocs, session, withRouteDocs } from './route-docs.ts'
 
 /** One request of a user whose role permits the route's action, in the account or in a project. */
@@ -73,12 +74,7 @@ export function refuseWithoutTwoFactor({ mustSetUpTwoFactor }: Pick<Principal, '
 const harmless = /^[\w.-]{1,128}$/
 
 /** Dependencies of a route without a session. */
-export type OpenRouteDeps = {
-  /** The client's network address, IPv6 by network. */
-  readonly getAddress: (request: Request, server: Bun.Server<unknown> | null) => string
-  readonly limits: RateLimiterFactory
-  readonly bodies: BodyBudget
-}
+export type OpenRouteDeps = Pick<PublicEndpointDeps, 'getAddress' | 'limits' | 'bodies'>
 
 /** Runs a route without a session while the small body is reserved for the client's IP address. */
 export function heldOpen(

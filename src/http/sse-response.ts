@@ -4,7 +4,9 @@
  * status, `pull` reads one batch per call, so that a slow client slows the upstream, and `cancel` aborts the upstream
  * call.
  */
+
 import type { ChatEvent, ChatEvents, ResponseStart } from '../core/chat/chat-events.ts'
+import type { Clock } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { toBilledError } from './error-response.ts'
 
@@ -37,7 +39,7 @@ type StreamOptions = {
 }
 
 /** Monotonic milliseconds, and one-shot timers; the returned function cancels one. */
-type StreamClock = { monotonic(): number; after(milliseconds: number, action: () => void): () => void }
+type StreamClock = Pick<Clock, 'monotonic' | 'after'>
 
 /**
  * Resolves with the response after the first content, the first failure (thrown, so that it keeps its status) or

@@ -5,6 +5,7 @@
 
 import type { ChatRequest, Message } from '../core/chat/chat.ts'
 import { type AutomaticCacheMarks, leastCachedCharacters } from '../core/chat/provider-features.ts'
+import type { Clock } from '../core/ports.ts'
 import { createRecentMap } from '../core/text/recent-map.ts'
 import { asksForHour } from '../core/usage/source-charges.ts'
 import type { CacheAffinity, CachePlace } from '../models/cache-affinity.ts'
@@ -50,7 +51,7 @@ const leastTokens = 1_024
 const comparedCharacters = 8_192
 
 /** Creates an empty tracker. `salt` is secret and lives as long as the tracker. */
-export function createCacheAffinity(clock: { monotonic(): number }, salt: Uint8Array): CacheAffinityTracker {
+export function createCacheAffinity(clock: Pick<Clock, 'monotonic'>, salt: Uint8Array): CacheAffinityTracker {
   const secret = Buffer.from(salt).toString('base64')
   const lines = createRecentMap<Line>(maximumTies)
 

@@ -3,7 +3,9 @@
  * usual, and the typical error of cost estimates, for all accounts together and for each one. In this process's memory,
  * numbers only; a restart begins with the table of usual lengths.
  */
+
 import { type QueryType, queryTypes } from '../core/chat/chat.ts'
+import type { Clock } from '../core/ports.ts'
 import { createRecentMap } from '../core/text/recent-map.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 
@@ -102,7 +104,7 @@ export type EstimateCalibrator = {
 
 const maximumAccounts = 2_000
 
-export function createEstimateCalibration({ clock }: { readonly clock: { now(): number } }): EstimateCalibrator {
+export function createEstimateCalibration({ clock }: { readonly clock: Pick<Clock, 'now'> }): EstimateCalibrator {
   const everybody = new Map<QueryType, CalibrationState>()
   const accounts = createRecentMap<CalibrationState>(maximumAccounts * queryTypes.length)
 

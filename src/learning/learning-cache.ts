@@ -6,6 +6,7 @@
 
 import { type Actor, actingAs } from '../core/audit/audit.ts'
 import { startFollowing, startRepeating, whenNeeded } from '../core/jobs/repeating.ts'
+import type { Clock, Log } from '../core/ports.ts'
 import { createRecentMap } from '../core/text/recent-map.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import type { Database } from '../database/database.ts'
@@ -53,10 +54,10 @@ export type LearningCache = {
 
 type LearningCacheOptions = {
   readonly database: Database
-  readonly clock: { now(): number; monotonic(): number; sleep(milliseconds: number): Promise<void> }
+  readonly clock: Pick<Clock, 'now' | 'monotonic' | 'sleep'>
   /** Returns a model's catalog quality (0–1) by `provider/model`; null = not in the catalog. */
   readonly findFigure: (model: string) => number | null
-  readonly log: { warn(event: string, fields?: Readonly<Record<string, string>>): void }
+  readonly log: Pick<Log, 'warn'>
 }
 
 type Topic = { readonly leans: ReadonlyMap<string, LearnedBias>; readonly usualRatio: LengthStatistics | null }

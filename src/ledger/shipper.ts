@@ -6,6 +6,7 @@
 
 import type { Sql } from 'postgres'
 import { intervalTimer, whenNeeded } from '../core/jobs/repeating.ts'
+import type { Clock, Log } from '../core/ports.ts'
 import type { DailyUsage, UsageRecord } from '../core/usage/usage-record.ts'
 import { getTruth, mergedRecords } from '../core/usage/usage-truth.ts'
 import { failureReason } from '../core/validation/errors.ts'
@@ -15,7 +16,6 @@ import type { Journal, JournalBatch } from './journal.ts'
 import type { UsageStream } from './usage-stream.ts'
 
 type Work = (records: readonly UsageRecord[]) => Promise<unknown>
-type Fields = Readonly<Record<string, string | number | boolean | null>>
 
 export type ShipperOptions = {
   readonly journal: Pick<Journal, 'take' | 'setAside' | 'aside' | 'backlog' | 'onRecord'>
@@ -26,8 +26,8 @@ export type ShipperOptions = {
   readonly learn?: Work
   /** Receives requests whose checkpoint was settled in addition to their end, possibly repeatedly. */
   readonly correct?: (settledTwice: readonly SettledTwice[]) => Promise<void>
-  readonly clock: { now(): number }
-  readonly log: { warn(event: string, fields?: Fields): void; error(event: string, fields?: Fields): void }
+  readonly clock: Pick<Clock, 'now'>
+  readonly log: Pick<Log, 'warn' | 'error'>
 }
 
 /** A request with its final usage in the ledger. */

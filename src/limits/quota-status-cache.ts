@@ -1,4 +1,5 @@
 import type { Limits } from '../core/limits/plans.ts'
+import type { Clock } from '../core/ports.ts'
 import { maximumAccounts, setBounded } from '../core/text/recent-map.ts'
 import { dayMs, formatDay } from '../core/text/utc-days.ts'
 import { type DailyUsage, nothing } from '../core/usage/usage-record.ts'
@@ -28,7 +29,7 @@ type StatusCache = {
 const minuteMs = 60_000
 
 /** Creates an empty cache. The least recently updated accounts are evicted first. */
-export function createStatusCache(clock: { now(): number }): StatusCache {
+export function createStatusCache(clock: Pick<Clock, 'now'>): StatusCache {
   const memory = new Map<string, CachedStatus>()
   return {
     note: (accountId, noted) => setBounded(memory, accountId, noted, maximumAccounts),

@@ -5,6 +5,7 @@
 
 import { createTransport } from 'nodemailer'
 import type { BillingNotice } from '../core/billing/grace.ts'
+import type { Clock, Log } from '../core/ports.ts'
 
 export type Email = {
   /** For the log, which contains nothing else of the email. */
@@ -50,11 +51,8 @@ export type MailQueue = {
 
 type MailOptions = {
   readonly transport: MailTransport
-  readonly clock: {
-    sleep(milliseconds: number): Promise<unknown>
-    after(milliseconds: number, action: () => void): () => void
-  }
-  readonly log: { warn(event: string, fields?: Readonly<Record<string, string | number>>): void }
+  readonly clock: Pick<Clock, 'sleep' | 'after'>
+  readonly log: Pick<Log, 'warn'>
   /** Milliseconds to wait after each failed attempt; there is one attempt more than entries. */
   readonly waitsMs?: readonly number[]
 }

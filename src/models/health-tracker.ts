@@ -5,6 +5,7 @@
 
 import type { AttemptFailure, HealthState } from '../core/chat/attempts.ts'
 import type { RoutingFigures } from '../core/models/models.ts'
+import type { Clock } from '../core/ports.ts'
 import {
   afterFirstToken,
   applyOutcome,
@@ -125,11 +126,7 @@ const minimumRetries = 3
 const maximumKeys = 10_000
 
 /** Creates a tracker in which all models are healthy. */
-export function createHealthTracker({
-  clock,
-}: {
-  readonly clock: { now(): number; monotonic(): number }
-}): HealthTracker {
+export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'now' | 'monotonic'> }): HealthTracker {
   const lines = new Map<string, Line>()
   const activity = new Map<string, ProviderActivity>()
   let activeRequests = 0

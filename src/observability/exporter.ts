@@ -7,7 +7,7 @@
  */
 
 import { intervalTimer } from '../core/jobs/repeating.ts'
-import type { Log } from '../core/ports.ts'
+import type { Log, Network } from '../core/ports.ts'
 import { createCounter, type Family, type Labels } from './instruments.ts'
 import { metricsBody, tracesBody } from './otlp.ts'
 import type { Tracer } from './traces.ts'
@@ -19,7 +19,7 @@ export type ExporterOptions = {
   readonly headers: Readonly<Record<string, string>>
   /** Attributes of everything sent: service, version and process. */
   readonly resource: Labels
-  readonly fetch: (url: string, init: RequestInit) => Promise<Response>
+  readonly fetch: Network['fetch']
   readonly now: () => number
   readonly tracer: Tracer
   readonly families: () => readonly Family[]

@@ -1,7 +1,7 @@
 /** Telemetry of requests: metrics, one log line, and sampled traces. Called when a request is settled. */
 
 import { createActiveSet } from '../core/chat/request-abort.ts'
-import type { Log } from '../core/ports.ts'
+import type { Clock, Log } from '../core/ports.ts'
 import { readTraceParent, type TraceParent } from '../core/text/traceparent.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import type { GatewayError } from '../core/validation/errors.ts'
@@ -29,7 +29,7 @@ export type Telemetry = {
 type ObserveOptions = {
   readonly state: GaugeSources
   readonly log: Pick<Log, 'debug' | 'warn'>
-  readonly clock: { now(): number; monotonic(): number }
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>
   /** Null = no export and no traces. */
   readonly otlp:
     | (Pick<ExporterOptions, 'endpoint' | 'headers' | 'fetch' | 'metricsEveryMs'> & { readonly sampleRatio: number })

@@ -18,8 +18,6 @@ import { guardBody, guardStream } from './response-guard.ts'
  * batch, since several parts of one content would become one vector.
  */
 
-export const googleEmbeddings: NonNullable<Provider['embeddings']> = { toRequest, readResponse }
-
 /** Fields of the compatible API with an equivalent here. */
 const fieldNames: ReadonlyMap<string, string> = new Map([
   ['task_type', 'taskType'],
@@ -79,6 +77,6 @@ export const google: Provider = {
   readResponse: body => guardBody(() => readGoogleResponse(body)),
   streamReader: choices => guardStream(googleStreamReader(choices)),
   readFailure: readGoogleFailure,
-  embeddings: googleEmbeddings,
+  embeddings: { toRequest, readResponse },
   toolNames: { accepted: /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, longest: 64 },
 }

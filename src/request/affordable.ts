@@ -17,60 +17,42 @@ type AffordableRequest = {
 
 /**
  * Enlarges the reservation if this candidate costs or counts more. If the remaining daily tokens do not suffice, lowers
- * the output cap. Null = the account cannot pay for the candidate.
+ * the output cap. A hedge adds its whole cost, and its part is noted. Null = the account cannot pay for the candidate.
  */
-export function affordable(
+export async function affordable(
   meter: Pick<Meter, 'raise'>,
-  { plan, prepared }: AffordableRequest,
-  candidate: Candidate,
+  { plan, prepared: { request } }: AffordableRequest,
   progress: Progress,
-): Reservation | Promise<Reservation | null> {
+  { candidate, isHedge }: { readonly candidate: Candidate; readonly isHedge: boolean },
+): Promise<Reservation | null> {
   const { reservation, hedge } = progress
-  const { request } = prepared
+  const { reservedTokens, reservedMicrocents } = reservation
   const { outputCap, inputTokens, microcents } = highestUsage({ plan, request }, candidate, reservation)
-  // A canceled hedge is billed too.
-  const beside = hedge === null || hedge.other === null ? nothing : hedge
-  const worst = microcents + plan.web.microcents + beside.microcents
-  const tokens = inputTokens + outputCap * plan.choices + beside.tokens
-  const isEnough = worst <= reservation.reservedMicrocents && tokens <= reservation.reservedTokens
-  // The reservation was made for the first candidate, also if it is less than what that can add.
-  if (isEnough || candidate === plan.first) return reservation
-  const first = highestUsage({ plan, request }, plan.first, reservation)
-  if (microcents <= first.microcents && tokens - beside.tokens <= first.inputTokens + first.outputCap * plan.choices)
-    return reservation
-  const raise = async (toTokens: number, cap: number): Promise<Reservation | null> => {
-    const raised = await meter.raise(reservation, toTokens, worst)
+  const ownTokens = inputTokens + outputCap * plan.choices
+  const raise = async (toTokens: number, toMicrocents: number, cap: number): Promise<Reservation | null> => {
+    const raised = await meter.raise(reservation, toTokens, toMicrocents)
     if (raised !== null) progress.reservation = raised
     return raised && { ...raised, outputCap: cap }
   }
-  const smaller = Math.floor((reservation.reservedTokens - beside.tokens - inputTokens) / plan.choices)
-  return raise(Math.max(tokens, reservation.reservedTokens), outputCap).then(
-    raised => raised ?? (smaller < 1 || smaller >= outputCap ? null : raise(reservation.reservedTokens, smaller)),
-  )
-}
-
-const nothing = { tokens: 0, microcents: 0 }
-
-/** Enlarges the reservation by the whole cost of a hedge, and notes its part; null = the account cannot pay for both. */
-export async function affordableHedge(
-  meter: Pick<Meter, 'raise'>,
-  { plan, prepared }: AffordableRequest,
-  candidate: Candidate,
-  progress: Progress,
-): Promise<Reservation | null> {
-  const { reservation, hedge } = progress
-  const { outputCap, inputTokens, microcents } = highestUsage(
-    { plan, request: prepared.request },
-    candidate,
-    reservation,
-  )
-  const tokens = inputTokens + outputCap * plan.choices
-  const { reservedTokens, reservedMicrocents } = reservation
-  const raised = await meter.raise(reservation, reservedTokens + tokens, reservedMicrocents + microcents)
-  if (raised === null || hedge === null) return null
-  progress.reservation = raised
-  Object.assign(hedge, { tokens, microcents })
-  return raised
+  if (isHedge) {
+    const raised = await raise(reservedTokens + ownTokens, reservedMicrocents + microcents, outputCap)
+    if (raised !== null && hedge !== null) Object.assign(hedge, { tokens: ownTokens, microcents })
+    return raised
+  }
+  // A canceled hedge is billed too.
+  const beside = hedge === null || hedge.other === null ? { tokens: 0, microcents: 0 } : hedge
+  const worst = microcents + plan.web.microcents + beside.microcents
+  const tokens = ownTokens + beside.tokens
+  const isEnough = worst <= reservedMicrocents && tokens <= reservedTokens
+  // The reservation was made for the first candidate, also if it is less than what that can add.
+  if (isEnough || candidate === plan.first) return reservation
+  const first = highestUsage({ plan, request }, plan.first, reservation)
+  if (microcents <= first.microcents && ownTokens <= first.inputTokens + first.outputCap * plan.choices)
+    return reservation
+  const smaller = Math.floor((reservedTokens - beside.tokens - inputTokens) / plan.choices)
+  const raised = await raise(Math.max(tokens, reservedTokens), worst, outputCap)
+  if (raised !== null || smaller < 1 || smaller >= outputCap) return raised
+  return raise(reservedTokens, worst, smaller)
 }
 
 /** Returns the largest usage of one attempt, with the input that the provider may add, without the gateway's own web access. */

@@ -9,7 +9,7 @@ import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
-import type { RequestAnalysis } from '../text/analysis/prompt-analysis.ts'
+import type { RecentPrompts } from '../learning/recent-prompts.ts'
 import { estimateInputTokens } from '../text/tokens/tokens.ts'
 import { planWebAccess } from '../web/web-plan.ts'
 import { type AdmitDeps, admit } from './admit.ts'
@@ -46,10 +46,7 @@ export type AnswerDeps = RouteDeps &
   OutputModerationDeps &
   CheckpointDeps &
   SettleDeps & {
-    readonly prompts: {
-      /** Prompt analysis, and the digest under which the prompt is remembered. */
-      read(accountId: string, request: ChatRequest): { readonly analysis: RequestAnalysis; readonly digest: string }
-    }
+    readonly prompts: Pick<RecentPrompts, 'read'>
     readonly observe: { admitted(progress: Progress): void }
   }
 

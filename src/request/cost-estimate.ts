@@ -3,7 +3,7 @@ import type { ImagePart, Message, QueryType } from '../core/chat/chat.ts'
 import type { Model } from '../core/models/models.ts'
 import { type PriceTerms, type Rates, ratesAt } from '../core/models/pricing.ts'
 import { getCost, getHighestCost } from '../core/usage/money.ts'
-import type { LengthSource } from '../learning/estimate-calibration.ts'
+import type { CalibratedLength, LengthSource } from '../learning/estimate-calibration.ts'
 import type { PromptAnalysis } from '../text/analysis/prompt-analysis.ts'
 import { estimateImageTokens, getFactor } from '../text/tokens/tokens.ts'
 import { noWeb, type WebPlan } from '../web/web-plan.ts'
@@ -45,16 +45,8 @@ type MeasuredPrompt = {
   readonly at: number
 }
 
-/** Measured output length, relative to the table of usual lengths. */
-export type CalibratedOutput = {
-  /** Factor on the usual length. */
-  readonly factor: number
-  readonly source: LengthSource
-  readonly typicalErrorPct: number | null
-}
-
 /** Calibration without measurements. */
-export const unknownLength: CalibratedOutput = { factor: 1, source: 'table', typicalErrorPct: null }
+export const unknownLength: CalibratedLength = { factor: 1, source: 'table', typicalErrorPct: null }
 
 /** Typical tokens of a page and of search results: the project's own rough figures. */
 const usualWeb = { page: 2_000, results: 800 } as const
@@ -79,7 +71,7 @@ export function estimateCost(
   model: Model,
   prompt: MeasuredPrompt,
   maxOutputTokens: number | null,
-  known: CalibratedOutput = unknownLength,
+  known: CalibratedLength = unknownLength,
 ): CostEstimate {
   const images = prompt.images.reduce((sum, detail) => sum + estimateImageTokens(detail, model.provider), 0)
   const text = Math.ceil(prompt.textTokens * getFactor(model.provider))
@@ -108,7 +100,7 @@ export function expectedOutput(
   model: Model,
   cues: LengthCues,
   maxOutputTokens: number | null,
-  { factor, source }: CalibratedOutput,
+  { factor, source }: CalibratedLength,
 ): { readonly tokens: number; readonly from: OutputSource } {
   const tokens = Math.max(1, Math.round(usualOutputTokens(model, cues) * factor))
   const cap = Math.min(maxOutputTokens ?? model.maxOutputTokens, model.maxOutputTokens)
@@ -131,7 +123,7 @@ const tolerableErrorPct = 33
 function getConfidence(
   counted: boolean,
   capped: boolean,
-  { source, typicalErrorPct }: CalibratedOutput,
+  { source, typicalErrorPct }: CalibratedLength,
 ): EstimateConfidence {
   if (counted && capped) return 'high'
   const proven = source === 'account' && typicalErrorPct !== null && typicalErrorPct <= tolerableErrorPct

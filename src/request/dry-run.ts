@@ -2,6 +2,7 @@ import type { HealthState, PlaceReason } from '../core/chat/attempts.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import { ratesAt } from '../core/models/pricing.ts'
+import type { CalibratedLength } from '../learning/estimate-calibration.ts'
 import { defaultLevelShares, type LevelShares } from '../models/capability-levels.ts'
 import type { SkipReason } from '../models/circuit-breaker.ts'
 import { type Figures, publishedFigures } from '../models/scoring.ts'
@@ -11,7 +12,7 @@ import { estimateInputTokens, likelyInputTokens } from '../text/tokens/tokens.ts
 import { planWebAccess, type WebAvailability } from '../web/web-plan.ts'
 import { type AdmissionCheckDeps, checkAdmission } from './admit.ts'
 import { getUnderPolicy } from './answer.ts'
-import { baseCost, type CalibratedOutput, expectedOutput, usualWebTokens } from './cost-estimate.ts'
+import { baseCost, expectedOutput, usualWebTokens } from './cost-estimate.ts'
 import { planRequestEnhancement } from './enhance.ts'
 import type { Candidate } from './routing/candidate.ts'
 import { type CandidateOrderDeps, healthKey, inOrder, routingHealthKey } from './routing/hosts.ts'
@@ -23,7 +24,7 @@ export type Preview = {
   readonly shares: LevelShares
   readonly plan: Route
   readonly candidates: readonly PreviewedCandidate[]
-  readonly known: CalibratedOutput
+  readonly known: CalibratedLength
   /** Signals that decided the complexity of the prompt. */
   readonly difficulty: readonly WeighedSignal[]
 }

@@ -3,7 +3,7 @@ import type { ResponseSummary } from '../core/chat/chat-events.ts'
 import { abortError, type RequestAbortSignal } from '../core/chat/request-abort.ts'
 import type { Log } from '../core/ports.ts'
 import type { Deadlines, ServiceDeadlines } from '../core/request/deadlines.ts'
-import type { HealthOutcome } from '../models/circuit-breaker.ts'
+import type { HealthTracker } from '../models/health-tracker.ts'
 import type { PromptAnalyzer, RequestAnalysis } from '../text/analysis/prompt-analysis.ts'
 import { maximumGrowth } from '../text/enhancement/enhance.ts'
 import { type EnhancementPlan, planEnhancement, replaceUserText } from '../text/enhancement/enhancement-plan.ts'
@@ -101,12 +101,7 @@ export type RewriteDeps = Omit<CompleteDeps, 'deadlines'> & {
     readonly deadlines: Deadlines
     readonly serviceDeadlines: Pick<ServiceDeadlines, 'rewriteMs'>
   }
-  readonly health: {
-    mayTry(key: string): boolean
-    beginAttempt(key: string): boolean
-    endProbe(key: string): void
-    report(key: string, report: { readonly outcome: HealthOutcome }): void
-  }
+  readonly health: Pick<HealthTracker, 'mayTry' | 'beginAttempt' | 'endProbe' | 'report'>
   readonly log: Pick<Log, 'info'>
 }
 

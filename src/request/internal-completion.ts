@@ -104,8 +104,8 @@ function toRequest({ system, user, reasoningEffort }: Question): ChatRequest {
 type CountDeps = {
   readonly config: { readonly serviceDeadlines: Pick<ServiceDeadlines, 'tokenCountMs'> }
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
-  readonly network: { readonly fetch: (url: string, init: RequestInit) => Promise<Response> }
-  readonly clock: { after(milliseconds: number, action: () => void): () => void }
+  readonly network: Pick<Network, 'fetch'>
+  readonly clock: Pick<Clock, 'after'>
 }
 
 /** Maximum bytes of a count response; a longer one is ignored. */

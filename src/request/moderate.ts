@@ -7,7 +7,7 @@ import { abortError, createRequestAbort, type RequestAbortSignal } from '../core
 import { partTexts } from '../core/chat/request-texts.ts'
 import { collectDefinitions, mapDefinitionTexts } from '../core/chat/tool-definitions.ts'
 import type { WebSource } from '../core/chat/web-sources.ts'
-import type { Log } from '../core/ports.ts'
+import type { Clock, Log } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { Moderation } from '../text/moderation/layers/moderation.ts'
 import { charactersPerTurn, createPacer, nextTurn } from '../text/moderation/pacing.ts'
@@ -275,7 +275,7 @@ export async function* moderateOutput(
 
 export type ScreenAheadDeps = {
   readonly moderation: Pick<Moderation, 'screenSteps'>
-  readonly clock: { sleep(milliseconds: number): Promise<void> }
+  readonly clock: Pick<Clock, 'sleep'>
 }
 
 /**

@@ -1,4 +1,5 @@
 /** Content-free records of a settled request: the usage record, its learning entry, and the summary for the client. */
+
 import { type Attempt, type AttemptOutcome, type AttemptSkip, attemptSkips } from '../core/chat/attempts.ts'
 import type { FallbackPolicy } from '../core/chat/chat.ts'
 import type { ResponseSummary, TokenUsage } from '../core/chat/chat-events.ts'
@@ -24,6 +25,7 @@ import {
   type UsageRecord,
 } from '../core/usage/usage-record.ts'
 import { logLengthRatio } from '../learning/learning-cell.ts'
+import type { RecentPrompts } from '../learning/recent-prompts.ts'
 import { inferQuality, type LengthStatistics } from '../learning/response-quality.ts'
 import type { AdmittedRequest, Progress } from './progress.ts'
 import type { Candidate } from './routing/candidate.ts'
@@ -164,13 +166,7 @@ export type LearningEntryDeps = {
   readonly learning: {
     of(accountId: string): { findUsualRatio(queryType: string): LengthStatistics | null } | null
   }
-  /** Records an answered request and returns the ID of the request that it repeats; null = none. */
-  readonly prompts: {
-    answered(
-      digest: string,
-      request: { readonly id: string; readonly from: number; readonly to: number },
-    ): string | null
-  }
+  readonly prompts: Pick<RecentPrompts, 'answered'>
   readonly clock: Pick<Clock, 'now'>
 }
 

@@ -3,16 +3,15 @@
  * files compute the cost (`settled-cost.ts`), the usage record and the summary; this file writes them.
  */
 
-import type { ChatRequest, QueryType } from '../core/chat/chat.ts'
 import type { ResponseSummary, TokenUsage } from '../core/chat/chat-events.ts'
 import { type Catalog, fullName } from '../core/models/models.ts'
 import type { Clock, Log } from '../core/ports.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
-import type { CalibrationSample } from '../learning/estimate-calibration.ts'
+import type { CacheAffinityTracker } from '../learning/cache-affinity.ts'
+import type { EstimateCalibrator } from '../learning/estimate-calibration.ts'
 import type { Meter } from '../limits/meter.ts'
-import type { CachePlace } from '../models/cache-affinity.ts'
 import { likelyInputTokens } from '../text/tokens/tokens.ts'
-import { baseCost, type CalibratedOutput, expectedOutput, usualOutputTokens, usualWebTokens } from './cost-estimate.ts'
+import { baseCost, expectedOutput, usualOutputTokens, usualWebTokens } from './cost-estimate.ts'
 import type { AdmittedRequest, Progress } from './progress.ts'
 import { type LearningEntryDeps, toLearningEntry, toRequestTrace, toResponseSummary, toUsageRecord } from './record.ts'
 import type { Candidate } from './routing/candidate.ts'
@@ -116,23 +115,9 @@ export function checkpoint(deps: CheckpointDeps, request: AdmittedRequest, progr
 
 export type EstimateDeps = {
   /** Output length per query type, of one account and of all. */
-  readonly calibration: {
-    of(queryType: QueryType, accountId: string | null): CalibratedOutput
-    settled(accountId: string, queryType: QueryType, outcome: CalibrationSample): void
-  }
+  readonly calibration: EstimateCalibrator
   /** Which model has the beginning of a conversation in its cache. */
-  readonly ties: {
-    answered(
-      accountId: string,
-      request: ChatRequest,
-      by: {
-        readonly model: string
-        readonly inputTokens: number
-        readonly isCached: boolean | null
-        readonly place: CachePlace
-      },
-    ): void
-  }
+  readonly ties: Pick<CacheAffinityTracker, 'answered'>
 }
 
 /**

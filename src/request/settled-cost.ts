@@ -1,7 +1,7 @@
 /** Cost of a request: the upstream's own token counts, estimates for missing ones, and at most the reservation. */
 
 import type { ChatRequest } from '../core/chat/chat.ts'
-import type { TokenUsage } from '../core/chat/chat-events.ts'
+import type { ReportedUsage, TokenUsage } from '../core/chat/chat-events.ts'
 import { chosenTier, requestedTier } from '../core/chat/provider-features.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { Catalog, Model } from '../core/models/models.ts'
@@ -61,11 +61,12 @@ export function settledCost(
   progress: Progress,
 ): SettledCost {
   const response = billedResponse(progress)
-  const reservation = progress.reservation
+  const { reservation } = progress
+  const input = { plan, request, reservation }
   const model = response === null ? null : servedModel(catalog, response)
   const rates = response === null || model === null ? null : ratesAt(model.pricing, getTerms(response))
-  const { usage: counted, estimated } = used(response, { plan, request, reservation })
-  const usage = model === null ? counted : possible(counted, model, { plan, request, reservation })
+  const { usage: counted, estimated } = used(response, input)
+  const usage = model === null ? counted : possible(counted, model, input)
   // The web is reserved beside the model, and has no value to the client without an output.
   const web = model === null ? null : progress.web
   const search = (web?.searchMicrocents ?? 0) + (model === null ? 0 : providerSearchCost(usage))
@@ -73,7 +74,7 @@ export function settledCost(
   // The attempt that lost a hedge. As a failed attempt, it costs nothing if nothing was answered.
   const other = progress.hedge?.other ?? null
   const isBilled = model !== null && other !== null && !progress.discarded.includes(other)
-  const lost = isBilled ? otherCost(catalog, other, { plan, request, reservation }) : null
+  const lost = isBilled ? otherCost(catalog, other, input) : null
   const costFor = (tokens: TokenUsage) =>
     rates === null ? 0 : getCost(rates, tokens) + hourCacheCost(rates, tokens) + search + fetch + (lost?.cost ?? 0)
   // The provider charges for its own counts, also where they exceed the model's limits.
@@ -81,9 +82,7 @@ export function settledCost(
   const charged = costFor(usage)
   const billed = paysInFull(caller) ? charged : Math.min(charged, reservation.reservedMicrocents)
   const hedge = Math.min(lost?.cost ?? 0, Math.max(0, billed - search - fetch))
-  const unbilled = unbilledResponses(progress).map(unbilledResponse =>
-    otherCost(catalog, unbilledResponse, { plan, request, reservation }),
-  )
+  const unbilled = unbilledResponses(progress).map(item => otherCost(catalog, item, input))
   const owed = unbilled.reduce((sum, { cost }) => Math.min(sum + cost, Number.MAX_SAFE_INTEGER), due)
   const otherUsages = [...(lost === null ? [] : [lost]), ...unbilled].map(({ usage: item }) => item)
   const cacheSaved = rates === null ? null : savedByCache(rates, usage)
@@ -153,21 +152,10 @@ function used(
   if (!isCanceled && !ended && !hasContent && reported === null) return { usage: nothing, estimated: false }
   const { provider } = candidate.model
   const inputTokens = reported?.inputTokens ?? Math.min(plan.inputTokens, likelyInputTokens(response.request, provider))
-  const cachedInputTokens = Math.min(reported?.cachedInputTokens ?? 0, inputTokens)
+  const { leastOutputTokens = 0, ...parts }: ReportedUsage = reported ?? nothing
   const outputTokens =
-    counted ??
-    Math.max(reported?.leastOutputTokens ?? 0, arrivedTokens(response, reservation.outputCap * request.choices))
-  return {
-    usage: {
-      inputTokens,
-      cachedInputTokens,
-      cacheWriteTokens: Math.min(reported?.cacheWriteTokens ?? 0, inputTokens - cachedInputTokens),
-      outputTokens,
-      reasoningTokens: Math.min(reported?.reasoningTokens ?? 0, outputTokens),
-      ...chargedBeside(reported),
-    },
-    estimated: true,
-  }
+    counted ?? Math.max(leastOutputTokens, arrivedTokens(response, reservation.outputCap * request.choices))
+  return { usage: withTotals(parts, inputTokens, outputTokens), estimated: true }
 }
 
 /**
@@ -185,27 +173,26 @@ function possible(counted: TokenUsage, model: Model, { plan, request, reservatio
   const mostInput = Math.max(plan.inputTokens, model.contextWindow * (request.embedding?.inputs.length ?? 1))
   const mostOutput = Math.max(reservation.outputCap, model.maxOutputTokens) * request.choices
   if (counted.inputTokens <= mostInput && counted.outputTokens <= mostOutput) return counted
-  const inputTokens = Math.min(counted.inputTokens, mostInput)
-  const outputTokens = Math.min(counted.outputTokens, mostOutput)
-  const cachedInputTokens = Math.min(counted.cachedInputTokens, inputTokens)
-  return {
-    inputTokens,
-    cachedInputTokens,
-    cacheWriteTokens: Math.min(counted.cacheWriteTokens, inputTokens - cachedInputTokens),
-    outputTokens,
-    reasoningTokens: Math.min(counted.reasoningTokens, outputTokens),
-    ...chargedBeside(counted),
-  }
+  return withTotals(counted, Math.min(counted.inputTokens, mostInput), Math.min(counted.outputTokens, mostOutput))
 }
 
-/** Returns the counts that cost something beside the tokens. Their cost is bounded by the tokens, or by the reservation. */
-function chargedBeside(
-  counted: Pick<TokenUsage, 'hourCacheWriteTokens' | 'providerSearches'> | null,
-): Pick<TokenUsage, 'hourCacheWriteTokens' | 'providerSearches'> {
-  const { hourCacheWriteTokens, providerSearches } = counted ?? {}
+/**
+ * Returns the usage with these totals, and with parts of at most these. The cost of the other counts is bounded by the
+ * tokens, or by the reservation.
+ */
+function withTotals(
+  parts: Omit<TokenUsage, 'inputTokens' | 'outputTokens'>,
+  inputTokens: number,
+  outputTokens: number,
+): TokenUsage {
+  const cachedInputTokens = Math.min(parts.cachedInputTokens, inputTokens)
   return {
-    ...(hourCacheWriteTokens === undefined ? {} : { hourCacheWriteTokens }),
-    ...(providerSearches === undefined ? {} : { providerSearches }),
+    ...parts,
+    inputTokens,
+    cachedInputTokens,
+    cacheWriteTokens: Math.min(parts.cacheWriteTokens, inputTokens - cachedInputTokens),
+    outputTokens,
+    reasoningTokens: Math.min(parts.reasoningTokens, outputTokens),
   }
 }
 

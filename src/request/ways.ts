@@ -4,18 +4,20 @@
  * neither counts as an attempt nor draws on the retry budget, within a bound. Without capacity anywhere the request
  * waits briefly once.
  */
+
 import type { AttemptOutcome, AttemptSkip } from '../core/chat/attempts.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
 import type { AutomaticCacheMarks } from '../core/chat/provider-features.ts'
 import { abortError, sleepUnlessAborted } from '../core/chat/request-abort.ts'
 import { fullName } from '../core/models/models.ts'
+import type { CacheAffinityTracker } from '../learning/cache-affinity.ts'
 import type { Meter, Reservation } from '../limits/meter.ts'
-import type { CacheAffinity, CachePlace } from '../models/cache-affinity.ts'
+import type { CachePlace } from '../models/cache-affinity.ts'
 import type { HealthTracker } from '../models/health-tracker.ts'
 import type { HedgeBudget } from '../models/hedging.ts'
 import type { KeyClaim, NoKey, PoolKey } from '../providers/keys/key-pool.ts'
 import { likelyInputTokens } from '../text/tokens/tokens.ts'
-import { affordable, affordableHedge } from './affordable.ts'
+import { affordable } from './affordable.ts'
 import type { AttemptRun, AttemptRunDeps, CallRequest, Way } from './attempt-run.ts'
 import type { FailedAttempt, ReportDeps } from './errors.ts'
 import type { Progress } from './progress.ts'
@@ -29,7 +31,7 @@ export type CallDeps = AttemptRunDeps &
     /** Cache marks for a request that has none; null = none. */
     readonly cacheMarks: (accountId: string, request: ChatRequest) => AutomaticCacheMarks | null
     readonly endpoints: Endpoints
-    readonly ties: { of(accountId: string, request: ChatRequest): CacheAffinity | null }
+    readonly ties: Pick<CacheAffinityTracker, 'of'>
     readonly hedges: Pick<HedgeBudget, 'earn' | 'draw'>
     readonly health: Pick<
       HealthTracker,
@@ -127,7 +129,7 @@ export async function select(state: CallState): Promise<Way | null> {
     state.again = null
     if (candidate === null) return null
     if (!worthTrying(state, candidate)) continue
-    const reservation = await affordable(state.deps.meter, state.request, candidate, state.progress)
+    const reservation = await affordable(state.deps.meter, state.request, state.progress, { candidate, isHedge: false })
     const way = reservation === null ? 'skipped_over_budget' : take(state, candidate, reservation)
     if (typeof way !== 'string') return way
     skip(state, candidate, way)
@@ -162,7 +164,7 @@ export async function selectBeside(state: CallState, running: AttemptRun): Promi
   for (const candidate of options) {
     const own = claimKey(state, candidate, progress.reservation.outputCap, except)
     if (own?.key === null) continue
-    const reservation = await affordableHedge(deps.meter, request, candidate, progress)
+    const reservation = await affordable(deps.meter, request, progress, { candidate, isHedge: true })
     const ticket = reservation === null ? null : ticketFor(state, candidate)
     if (reservation !== null && ticket !== null) return { candidate, reservation, claim: own, ticket }
     own?.settle(0)

@@ -1,10 +1,10 @@
 /** Creates the dependencies and the app, listens, and drains on SIGTERM or on a message of the supervisor. */
+
 import { createApp, version } from '../app.ts'
 import { createDeps } from '../compose/deps.ts'
 import type { Config } from '../config/config.ts'
 import { type ReloadResult, storeReload } from '../config/reload.ts'
 import { localOwner } from '../console/account/first-account.ts'
-import type { Message } from '../core/chat/chat.ts'
 import type { Log } from '../core/ports.ts'
 import { describeError } from '../core/validation/operator-errors.ts'
 import type { Database } from '../database/database.ts'
@@ -17,6 +17,7 @@ import { readNative } from '../dialects/native/request.ts'
 import { createReasoningSeal } from '../dialects/reasoning-seal.ts'
 import { readResponses } from '../dialects/responses/request.ts'
 import type { PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
+import type { Moderation } from '../text/moderation/layers/moderation.ts'
 import { estimateInputTokens } from '../text/tokens/tokens.ts'
 import { banner, firstAccountCommand } from './banner.ts'
 import { exitWithStartupError, listenErrorText, serveOn } from './bind-port.ts'
@@ -153,7 +154,7 @@ const rounds = 20
 
 type WarmUpDeps = {
   readonly read: PromptAnalyzer
-  readonly moderation: { screenMessages(messages: readonly Message[]): unknown }
+  readonly moderation: Pick<Moderation, 'screenMessages'>
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import type { Config } from '../config/config.ts'
 import type { RequestAbort } from '../core/chat/request-abort.ts'
-import type { Log } from '../core/ports.ts'
+import type { Clock, Log } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { describeError } from '../core/validation/operator-errors.ts'
 
@@ -20,7 +20,7 @@ type Served = { readonly app: RequestHandler; readonly server: Bun.Server<unknow
 
 type ShutdownDeps = {
   readonly log: Log
-  readonly clock: { sleep(milliseconds: number): Promise<unknown> }
+  readonly clock: Pick<Clock, 'sleep'>
   readonly readiness: { isReady: boolean }
   /** Requests in progress. */
   readonly inFlight: Iterable<Pick<RequestAbort, 'abort'>>

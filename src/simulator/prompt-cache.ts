@@ -3,6 +3,7 @@
  * minutes after the last use. Anthropic caches up to the marks of a request, and looks for an earlier one at most 20
  * blocks back. OpenAI and Google need no marks.
  */
+import type { Clock } from '../core/ports.ts'
 import { createRecentMap } from '../core/text/recent-map.ts'
 import type { RawRequest } from './server.ts'
 import { isWireObject, objectsIn, readKey, type SimulatedFormat, type WireObject } from './wire-format.ts'
@@ -19,7 +20,7 @@ const maximumLookback = 20
 const maximumEntries = 50_000
 
 /** Returns a function that reads and writes the cache for one request with `inputTokens` tokens. */
-export function createPromptCaches(clock: { now(): number }) {
+export function createPromptCaches(clock: Pick<Clock, 'now'>) {
   /** Until when each beginning is kept, by its hash. */
   const kept = createRecentMap<number>(maximumEntries)
 

@@ -1,4 +1,5 @@
 /** Answers one request in a wire format, modified and broken as the directives request. */
+import type { Clock } from '../core/ports.ts'
 import { createRecentMap } from '../core/text/recent-map.ts'
 import { type Directives, findDirectives, readDirectives } from './directives.ts'
 import { countUsage, createOutput } from './output.ts'
@@ -43,7 +44,7 @@ type Body = {
 
 export type SimulatorParts = {
   /** `now` in epoch milliseconds, used for creation times. */
-  readonly clock: { now(): number }
+  readonly clock: Pick<Clock, 'now'>
   /** In [0, 1). Only IDs are random, never output. */
   readonly random: () => number
 }

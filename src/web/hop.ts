@@ -2,11 +2,12 @@
  * One request to a URL that a server named in a redirect. The URL is checked like that of a page, and the connection
  * goes to the checked address, so that a name that resolves differently later has no effect.
  */
+import type { Network } from '../core/ports.ts'
 import { checkUrl, isPublicAddress } from '../core/validation/public-address.ts'
 import type { Resolve } from './resolve.ts'
 
 type HopDeps = {
-  readonly fetch: (url: string, init: RequestInit) => Promise<Response>
+  readonly fetch: Network['fetch']
   readonly resolve: Resolve
   /** For tests, whose servers are local: another address to dial, and the certificate authority to trust there. */
   readonly dial?: (origin: URL) => { readonly origin: string; readonly certificateAuthority?: string }

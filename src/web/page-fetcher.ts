@@ -3,9 +3,11 @@
  * limits on time and size, and parsed in a separate thread. Every failure is one of four codes after a multiple of 100
  * ms, so that clients cannot probe what exists at an address.
  */
+
 import type { IncomingMessage } from 'node:http'
 import type { LeftOutCode, OmittedSource, WebDocument } from '../core/chat/web-sources.ts'
 import { countIfAllowed, createSlidingWindows, type RateCounter } from '../core/limits/rate-limits.ts'
+import type { Clock } from '../core/ports.ts'
 import type { ServiceDeadlines } from '../core/request/deadlines.ts'
 import { type AllowedUrl, checkUrl, isPublicAddress } from '../core/validation/public-address.ts'
 import { readPageBody } from './page/body.ts'
@@ -26,7 +28,7 @@ export type PageFetcher = {
 }
 
 export type PageReaderOptions = {
-  readonly clock: { now(): number; monotonic(): number; sleep(milliseconds: number): Promise<void> }
+  readonly clock: Pick<Clock, 'now' | 'monotonic' | 'sleep'>
   readonly resolve: Resolve
   /** Returns true if the operator's blocklist contains the URL in any notation. */
   readonly isListed: (url: string) => boolean

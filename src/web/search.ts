@@ -4,7 +4,7 @@
  */
 
 import { type OmittedSource, type WebDocument, webLimits, withoutFragment } from '../core/chat/web-sources.ts'
-import type { Clock } from '../core/ports.ts'
+import type { Clock, Log, Network } from '../core/ports.ts'
 
 type SearchRequest = { readonly url: string; readonly init: RequestInit }
 
@@ -25,9 +25,9 @@ export type Search = {
 
 type SearchOptions = {
   readonly backEnds: readonly SearchBackEnd[]
-  readonly fetch: (url: string, init: RequestInit) => Promise<Response>
+  readonly fetch: Network['fetch']
   readonly clock: Pick<Clock, 'monotonic' | 'after'>
-  readonly log: { warn(event: string, fields: Readonly<Record<string, string>>): void }
+  readonly log: Pick<Log, 'warn'>
   readonly isListed: (url: string) => boolean
   /** Time of all back ends together, in milliseconds. */
   readonly budgetMs: number

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { credentialCache, type Fetched } from '../../src/credentials/credential-cache.ts'
-import { postForm } from '../../src/credentials/token-request.ts'
+import { credentialCache, type Fetched, postForm } from '../../src/credentials/credential-cache.ts'
 import type { ProviderFailure } from '../../src/providers/provider.ts'
 
 const failure: ProviderFailure = {

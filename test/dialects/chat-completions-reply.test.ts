@@ -4,12 +4,7 @@ import OpenAI from 'openai'
 import type { ChatEvent, FinishReason } from '../../src/core/chat/chat-events.ts'
 import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
-import {
-  type CompletionStyle,
-  chunkFramer,
-  compatibleStream,
-  completionBody,
-} from '../../src/dialects/chat-completions/reply.ts'
+import { compatibleStream, completionBody } from '../../src/dialects/chat-completions/reply.ts'
 import { startWith, summaryWith } from '../harness/reply.ts'
 
 const opening = startWith({ createdAt: 1_700_000_000 })
@@ -17,6 +12,7 @@ const receipt = summaryWith({
   cost: { model: 12_345, search: 0, fetch: 0, total: 12_345 },
   routing: { mode: 'auto', strategy: null, queryType: 'code', complexity: 0.4, learned: false, attempts: [] },
 })
+type CompletionStyle = Parameters<typeof compatibleStream>[0]
 const plain: CompletionStyle = { includeUsage: false, legacyFunctions: false, customTools: new Set() }
 const counted: CompletionStyle = { includeUsage: true, legacyFunctions: false, customTools: new Set() }
 const legacy: CompletionStyle = { includeUsage: false, legacyFunctions: true, customTools: new Set() }
@@ -42,7 +38,7 @@ const argues = (index: number, piece: string, choice = 0): ChatEvent => ({
 const token = (name: string) => ({ token: name, logprob: -0.5, bytes: [...Buffer.from(name)], top_logprobs: [] })
 
 const frames = (batches: readonly (readonly ChatEvent[])[], style = plain) => {
-  const { frame } = chunkFramer(style)
+  const { frame } = compatibleStream(style, 'req_1')
   return batches.map(batch => frame(batch)).join('')
 }
 
@@ -340,7 +336,7 @@ describe('wire bytes', () => {
   })
 })
 
-test('chunkFramer: writes finish reason, usage and [DONE] only after settlement', () => {
+test('compatibleStream: writes finish reason, usage and [DONE] only after settlement', () => {
   const cut = frames([[opened, text('Hel')], [finish('stop')]], counted)
   expect(cut).not.toMatch(/"finish_reason":"|"usage":\{|\[DONE\]/)
 })
@@ -358,7 +354,7 @@ type Chunk = {
   }[]
 }
 
-test('chunkFramer: keeps text, calls and order for any output and any batches', () => {
+test('compatibleStream: keeps text, calls and order for any output and any batches', () => {
   const choice = fc.nat({ max: 2 })
   const piece = fc.string({ unit: 'binary', minLength: 1, maxLength: 6 })
   const written = fc.oneof(

@@ -1,6 +1,6 @@
 /** `POST /v1/embeddings` over real sockets, with scripted upstreams. */
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { decodeVector, encodeVector } from '../../src/core/chat/embeddings.ts'
+import { encodeVector, parseVector } from '../../src/core/chat/embeddings.ts'
 import { newAccount } from '../harness/account.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
@@ -172,7 +172,7 @@ describe('POST /v1/embeddings', () => {
   test('converts floats to base64 and sends no encoding to a compatible server', async () => {
     const { body } = await embed({ input: ['abc'], encoding_format: 'base64' })
     expect(asked[0]?.body).toEqual({ model: 'bge', input: ['abc'] })
-    expect([...(decodeVector(String(body.data[0]?.embedding)) ?? [])]).toEqual([3, 0.5, 1, 1.5])
+    expect([...(parseVector(String(body.data[0]?.embedding)) ?? [])]).toEqual([3, 0.5, 1, 1.5])
   })
 
   test('converts OpenAI’s base64 to floats when the client names no encoding', async () => {

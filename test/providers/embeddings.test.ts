@@ -6,7 +6,7 @@ import {
   publishedEmbeddingModels,
   toEmbeddingModel,
 } from '../../src/core/models/embedding-models.ts'
-import { googleEmbeddings } from '../../src/providers/google.ts'
+import { google } from '../../src/providers/google.ts'
 import { openaiEmbeddings } from '../../src/providers/openai/embeddings.ts'
 import type { AdapterRequest, AnswerPart } from '../../src/providers/provider.ts'
 import { askWith } from '../harness/ask.ts'
@@ -115,6 +115,8 @@ describe('OpenAI embeddings', () => {
 })
 
 describe('Gemini embeddings', () => {
+  const { embeddings: googleEmbeddings } = google
+  if (googleEmbeddings === undefined) throw new Error('the adapter has no embeddings')
   const base = access('https://generativelanguage.googleapis.com/')
   const content = (text: string) => ({ model: 'models/gemini-embedding-001', content: { parts: [{ text }] } })
 

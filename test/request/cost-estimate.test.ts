@@ -1,13 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import type { Message } from '../../src/core/chat/chat.ts'
 import { getCost } from '../../src/core/usage/money.ts'
+import type { CalibratedLength } from '../../src/learning/estimate-calibration.ts'
 import { catalog } from '../../src/models/catalog.ts'
-import {
-  type CalibratedOutput,
-  estimateCost,
-  measurePrompt as measureWith,
-  unknownLength,
-} from '../../src/request/cost-estimate.ts'
+import { estimateCost, measurePrompt as measureWith, unknownLength } from '../../src/request/cost-estimate.ts'
 import { openPromptAnalyzer } from '../../src/text/readers.ts'
 import { countTokens } from '../../src/text/tokens/tokens.ts'
 import { noWeb } from '../../src/web/web-plan.ts'
@@ -92,7 +88,7 @@ describe('estimateCost', () => {
   test("prefers measured lengths to the table, and trusts the account's own when accurate", async () => {
     const prompt = await measurePrompt([user('Tell me something about otters')])
     const flash = modelNamed('gemini-3.8-flash')
-    const by = (known: CalibratedOutput, cap: number | null = null) => estimateCost(flash, prompt, cap, known)
+    const by = (known: CalibratedLength, cap: number | null = null) => estimateCost(flash, prompt, cap, known)
     const plain = by(unknownLength)
     const doubled = by({ factor: 2, source: 'traffic', typicalErrorPct: 50 })
     expect(doubled.expectedOutputTokens).toBe(2 * plain.expectedOutputTokens)

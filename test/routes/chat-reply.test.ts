@@ -3,7 +3,7 @@ import { Value } from '@sinclair/typebox/value'
 import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
 import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
-import { deltaFramer, nativeBody, nativeStream } from '../../src/dialects/native/reply.ts'
+import { nativeBody, nativeStream } from '../../src/dialects/native/reply.ts'
 import { chatEventShape, chatReplyShape } from '../../src/dialects/native/schema.ts'
 import { startWith, summaryWith } from '../harness/reply.ts'
 
@@ -52,7 +52,7 @@ const payloads = (stream: string) =>
     .map(block => JSON.parse(block.slice(6)) as Record<string, unknown>)
 
 test('chat stream: matches byte for byte', () => {
-  expect(deltaFramer().frame([opened, ...answer, { type: 'done', receipt }])).toMatchInlineSnapshot(`
+  expect(nativeStream('req_1').frame([opened, ...answer, { type: 'done', receipt }])).toMatchInlineSnapshot(`
     "data: {"type":"delta","content":"","reasoning":"hm"}
 
     data: {"type":"delta","content":"I look."}
@@ -111,7 +111,7 @@ test('chat response: matches field by field', () => {
 
 test('done: equals the JSON response without its output, which the deltas contain', () => {
   const events: readonly ChatEvent[] = [...answer, { type: 'refusal', choice: 0, text: ' No.' }]
-  const { frame } = deltaFramer()
+  const { frame } = nativeStream('req_1')
   const parts = [opened, ...events, { type: 'done', receipt } as const].flatMap(event => payloads(frame([event])))
   const { type, ...done } = parts.at(-1) ?? {}
   const { output, ...whole } = nativeBody(folded(events), receipt) as Record<string, unknown>
@@ -150,7 +150,7 @@ test('chat response: reports a moderation stop in its body, in an event and in `
   const verdict = { layer: 'urls', category: 'malicious_url' }
   const body = nativeBody(folded(filtered), receipt)
   expect([body.filtered, Value.Check(chatReplyShape, body)]).toEqual([verdict, true])
-  const events = payloads(deltaFramer().frame([opened, ...filtered, { type: 'done', receipt }]))
+  const events = payloads(nativeStream('req_1').frame([opened, ...filtered, { type: 'done', receipt }]))
   expect(events.slice(1)).toMatchObject([
     { type: 'filtered', ...verdict },
     { type: 'done', filtered: verdict },

@@ -1,6 +1,8 @@
 /** Limits of tags: they apply to all requests of the account that carry the tag. */
+
 import { Type } from '@sinclair/typebox'
 import { actingAs } from '../../core/audit/audit.ts'
+import type { Clock } from '../../core/ports.ts'
 import { tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checker } from '../../core/validation/validate.ts'
@@ -12,7 +14,7 @@ import { changeTag, type LimitedTag, limitedTags, usedByTag } from './store.ts'
 
 type TagsDeps = {
   readonly database: Database
-  readonly clock: { now(): number }
+  readonly clock: Pick<Clock, 'now'>
   /** Makes every gateway instance read changed keys, users and plans again. */
   readonly announce: () => void
 }

@@ -33,7 +33,7 @@ export function encodeVector(vector: Vector): string {
 }
 
 /** Returns the vector of such a text; null if it is not base64 of complete, finite float32 values. */
-export function decodeVector(text: string): Float32Array | null {
+function decodeVector(text: string): Float32Array | null {
   const bytes = Buffer.from(text, 'base64')
   // Buffer ignores invalid characters; a wrong length reveals them.
   const unpadded = text.replace(/=+$/, '').length

@@ -1,5 +1,6 @@
 /** Rate limits that do not belong to an account: per IP address or per email address. */
 
+import type { Clock } from '../ports.ts'
 import { createRecentMap } from '../text/recent-map.ts'
 
 export type LimitRule = BucketRule | WindowRule
@@ -19,7 +20,7 @@ export type RateLimiterFactory = (title: string, rule: LimitRule) => RateLimiter
 const names = 10_000
 
 /** Creates rate limiters that count in this process only. */
-export function createLocalRateLimiters(clock: { now(): number }): RateLimiterFactory {
+export function createLocalRateLimiters(clock: Pick<Clock, 'now'>): RateLimiterFactory {
   return (_, rule) => {
     const counter = createRateCounter(rule)
     return { take: name => countIfAllowed(counter, name, clock.now()) }

@@ -1,4 +1,5 @@
 /** Monthly soft caps: amounts billed in the running period, and the emails about them. */
+
 import {
   budgetMilestones,
   budgetWarning,
@@ -8,6 +9,7 @@ import {
 } from '../../core/billing/billing.ts'
 import { type BudgetPeriod, budgetPeriod, periodKey } from '../../core/billing/budget-period.ts'
 import type { Caller } from '../../core/limits/plans.ts'
+import type { Clock } from '../../core/ports.ts'
 import { createRecentMap } from '../../core/text/recent-map.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
@@ -130,7 +132,7 @@ const maximumSettled = 2_000
  */
 export function createBudgetTracker(
   database: Database,
-  clock: { now(): number },
+  clock: Pick<Clock, 'now'>,
   /** Called when a milestone is reached, possibly repeatedly. */
   reached: (accountId: string, period: BudgetPeriod, percent: number, capMicrocents: number) => void = () => {},
 ): BudgetTracker {

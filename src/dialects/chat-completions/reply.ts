@@ -23,7 +23,7 @@ import { sealedDetail } from '../reasoning-seal.ts'
 import type { CompatibleRequest } from './request.ts'
 
 /** Settings of the request that change the form of the response. */
-export type CompletionStyle = Pick<CompatibleRequest, 'includeUsage' | 'legacyFunctions' | 'customTools'> & {
+type CompletionStyle = Pick<CompatibleRequest, 'includeUsage' | 'legacyFunctions' | 'customTools'> & {
   /** Seals reasoning for the client; absent = the client cannot send it back. */
   readonly seal?: (item: ReasoningItem) => string
 }
@@ -34,7 +34,7 @@ type ChunkFramer = { frame(batch: readonly ChatEvent[]): string }
  * Returns a framer for the server-sent chunks of one response. It keeps state, so each response needs its own. Finish chunks, the
  * usage chunk and `[DONE]` follow only `done`: a truncated or unsettled response must not look complete.
  */
-export function chunkFramer(style: CompletionStyle): ChunkFramer {
+function chunkFramer(style: CompletionStyle): ChunkFramer {
   const chunks = chunkWriter(style)
   const finished = new Map<number, FinishReason>()
   const add = (event: ChatEvent) => {

@@ -17,8 +17,7 @@ import { countSchema, messagesSchema, readCount, readMessages } from './request.
 import { countShape, messageEventShape, messageShape, messagesErrorShape } from './schema.ts'
 import { messagesStream } from './stream.ts'
 
-type CountTokensDeps = Pick<ChatRouteDeps, 'getCaller' | 'newRequestId'> & {
-  readonly bodies: ChatRouteDeps['bodies']
+type CountTokensDeps = Pick<ChatRouteDeps, 'getCaller' | 'newRequestId' | 'bodies'> & {
   readonly reasoningSeal: ReasoningSeal
   readonly limitTokenCounts: TokenCountLimit
   readonly catalog: Pick<Catalog, 'resolve'>

@@ -3,6 +3,7 @@ import type { HealthState } from '../../core/chat/attempts.ts'
 import type { EmbeddingCatalog, EmbeddingModel } from '../../core/models/embedding-models.ts'
 import { type Catalog, type Deprecation, fullName, getDeprecation, type Model } from '../../core/models/models.ts'
 import { pricingFields } from '../../core/models/pricing.ts'
+import type { Clock } from '../../core/ports.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { errorBody, GatewayError } from '../../core/validation/errors.ts'
 import type { Callers } from '../../http/authentication.ts'
@@ -32,7 +33,7 @@ type ModelsDeps = {
   readonly health: {
     report(): readonly { readonly model: string; readonly state: HealthState; readonly since: string | null }[]
   }
-  readonly clock: { now(): number }
+  readonly clock: Pick<Clock, 'now'>
 }
 
 /** A shared response body, serialized once, with its `etag`. */

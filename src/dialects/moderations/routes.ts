@@ -1,11 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Message } from '../../core/chat/chat.ts'
-import type { Caller } from '../../core/limits/plans.ts'
 import type { RateLimiterFactory } from '../../core/limits/rate-limits.ts'
 import { checker, nullable, parseJson } from '../../core/validation/validate.ts'
-import { bodyLimits, checkContentType, receiveBody, type Timer } from '../../http/body.ts'
-import type { BodyBudget } from '../../http/body-budget.ts'
+import { bodyLimits, checkContentType, receiveBody } from '../../http/body.ts'
+import type { ChatRouteDeps } from '../../http/chat-handler.ts'
 import { enforceAccountLimit } from '../../http/rate-limits.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { namedSchema, share, text } from '../../http/schemas.ts'
@@ -125,13 +124,9 @@ const limit = { perMinute: 120, burst: 60 }
 const charactersPerShare = 65_536
 const shares = { perMinute: 64, burst: 128 }
 
-type ModerationsRouteDeps = {
-  readonly getCaller: (request: Request) => Caller | Promise<Caller>
+type ModerationsRouteDeps = Pick<ChatRouteDeps, 'getCaller' | 'bodies' | 'clock' | 'newRequestId'> & {
   readonly moderation: Pick<Moderation, 'screenSteps' | 'secrets' | 'secretsIn'>
   readonly limits: RateLimiterFactory
-  readonly bodies: BodyBudget
-  readonly clock: Timer
-  readonly newRequestId: () => string
 }
 
 /** `POST /v1/moderations`: the gateway's own moderation, in process. Nothing is billed, recorded or sent to a provider. */

@@ -1,12 +1,11 @@
 import { Elysia } from 'elysia'
 import type { ChatRequest } from '../../core/chat/chat.ts'
-import type { Caller, QuotaStatus } from '../../core/limits/plans.ts'
 import type { RateLimiterFactory } from '../../core/limits/rate-limits.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { fixedLimit, GatewayError } from '../../core/validation/errors.ts'
 import { parseJson } from '../../core/validation/validate.ts'
-import { bodyLimits, checkContentType, receiveBody, type Timer } from '../../http/body.ts'
-import type { BodyBudget } from '../../http/body-budget.ts'
+import { bodyLimits, checkContentType, receiveBody } from '../../http/body.ts'
+import type { ChatRouteDeps } from '../../http/chat-handler.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { type Preview, type PreviewedCandidate, planDryRun } from '../../request/dry-run.ts'
 import { getOffer } from '../../request/enrich.ts'
@@ -17,15 +16,9 @@ import { nativeSchema, readNative } from './request.ts'
 const each = { perMinute: 60, burst: 30 }
 
 type RouteModuleDeps = Parameters<typeof planDryRun>[0] &
-  Parameters<typeof getOffer>[0] & {
-    readonly getCaller: (request: Request) => Caller | Promise<Caller>
-    readonly meter: { quotaStatus(accountId: string, limits: Caller['limits']): QuotaStatus | null }
-    /** Loads the account's quota status into `meter`. Never throws. */
-    readonly look: (caller: Caller, requestId: string) => Promise<void>
-    readonly newRequestId: () => string
+  Parameters<typeof getOffer>[0] &
+  Pick<ChatRouteDeps, 'getCaller' | 'meter' | 'look' | 'newRequestId' | 'bodies' | 'clock'> & {
     readonly limits: RateLimiterFactory
-    readonly bodies: BodyBudget
-    readonly clock: Timer
   }
 
 /** `POST /api/v1/route`: how a chat request would be routed, and why. Calls, bills and counts nothing. */

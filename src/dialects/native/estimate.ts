@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import type { ContentPart, Message, QueryType } from '../../core/chat/chat.ts'
+import type { ContentPart, Message } from '../../core/chat/chat.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import { autoModel, type Catalog, fullName, getDeprecation, type Model } from '../../core/models/models.ts'
 import { toUsd } from '../../core/usage/money.ts'
@@ -10,7 +10,8 @@ import { bodyLimits } from '../../http/body.ts'
 import { createPublicEndpoint, maximumFreePrompt, type PublicEndpointDeps } from '../../http/public-endpoint.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { count, modelName, namedSchema, orNull, queryType, usd } from '../../http/schemas.ts'
-import { type CalibratedOutput, type CostEstimate, estimateCost, measurePrompt } from '../../request/cost-estimate.ts'
+import { type CostEstimate, estimateCost, measurePrompt } from '../../request/cost-estimate.ts'
+import type { OutputForecast } from '../../request/routing/score-candidates.ts'
 import type { PromptAnalysis, PromptAnalyzer } from '../../text/analysis/prompt-analysis.ts'
 import { noWeb, type WebPlan } from '../../web/web-plan.ts'
 
@@ -61,7 +62,7 @@ type EstimateDeps = PublicEndpointDeps & {
   /** Plans the web access for these messages, without a search or fetch. */
   readonly planWeb: (messages: readonly Message[], analysis: PromptAnalysis) => WebPlan
   /** Returns the calibration of output lengths and cost estimates: of an account if one is given, otherwise of all. */
-  readonly calibration: { of(queryType: QueryType, accountId: string | null): CalibratedOutput }
+  readonly calibration: NonNullable<OutputForecast['calibration']>
   /** Counts tokens of texts as OpenAI's models do. */
   readonly tokenizer: { count(texts: readonly string[]): Promise<number> }
 }

@@ -17,7 +17,7 @@ type Piece = { readonly before: string; readonly after: string; text: string }
  * Returns a framer for the server-sent events of one response; each response needs its own. Text is `content`. Reasoning and tool
  * calls have an empty `content`; calls have the delta form of Chat Completions. `done` is the response without its text.
  */
-export function deltaFramer(): DeltaFramer {
+function deltaFramer(): DeltaFramer {
   // Collects only the events that `done` repeats.
   const kept = createResponseCollector()
   let piece: Piece | null = null

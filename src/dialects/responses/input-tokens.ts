@@ -1,11 +1,11 @@
 /** `POST /v1/responses/input_tokens`: estimates the input tokens of a request. No upstream is called, nothing is billed or logged. */
+
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import type { Caller } from '../../core/limits/plans.ts'
 import type { Catalog } from '../../core/models/models.ts'
 import { parseJson } from '../../core/validation/validate.ts'
-import { bodyLimits, checkContentType, receiveBody, type Timer } from '../../http/body.ts'
-import type { BodyBudget } from '../../http/body-budget.ts'
+import { bodyLimits, checkContentType, receiveBody } from '../../http/body.ts'
+import type { ChatRouteDeps } from '../../http/chat-handler.ts'
 import type { TokenCountLimit } from '../../http/rate-limits.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { count, namedSchema } from '../../http/schemas.ts'
@@ -13,13 +13,10 @@ import { likelyInputTokens } from '../../text/tokens/tokens.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
 import { readResponses, responsesSchema } from './request.ts'
 
-type InputTokensDeps = {
-  readonly getCaller: (request: Request) => Caller | Promise<Caller>
+type InputTokensDeps = Pick<ChatRouteDeps, 'getCaller' | 'bodies' | 'clock'> & {
   readonly catalog: Pick<Catalog, 'resolve'>
   readonly reasoningSeal: ReasoningSeal
   readonly limitTokenCounts: TokenCountLimit
-  readonly bodies: BodyBudget
-  readonly clock: Timer
 }
 
 /** Returns the route. */

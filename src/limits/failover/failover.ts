@@ -8,6 +8,7 @@
 import { type Limits, zeroLimits } from '../../core/limits/plans.ts'
 import { allPartitions, getPartition } from '../../core/limits/redis.ts'
 import { noScopes } from '../../core/limits/scopes.ts'
+import type { Clock } from '../../core/ports.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
 import { type DailyUsage, nothing, type UsageRecord } from '../../core/usage/usage-record.ts'
 import { type CheckpointBatch, createProgressLog, type NotesStore } from '../checkpoint-batch.ts'
@@ -38,7 +39,7 @@ import { OpenRequests } from './open-requests.ts'
 export type FailoverOptions = {
   readonly redis: LimitRedis
   readonly database: LimitDatabase
-  readonly clock: { now(): number; monotonic(): number }
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>
   readonly journal: RecordJournal & {
     append(record: UsageRecord): void
     /** Returns records that may be missing in the ledger. */

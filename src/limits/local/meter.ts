@@ -8,6 +8,7 @@
 
 import { zeroLimits } from '../../core/limits/plans.ts'
 import { getCounterName, noScopes, type ScopeUsage } from '../../core/limits/scopes.ts'
+import type { Clock } from '../../core/ports.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
 import { type DailyUsage, nothing } from '../../core/usage/usage-record.ts'
 import { type CheckpointBatch, createProgressLog, type NotesStore } from '../checkpoint-batch.ts'
@@ -28,7 +29,7 @@ import {
 import { countInScopes, decideAdmission, newScope, scopesAllow, scopesToday } from './scopes.ts'
 
 export type LocalMeterOptions = {
-  readonly clock: { now(): number }
+  readonly clock: Pick<Clock, 'now'>
   readonly journal: RecordJournal
   /**
    * Returns the usage of an account on a UTC day (since the epoch) from ledger and journal. Called once per account.

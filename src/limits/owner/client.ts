@@ -7,6 +7,7 @@
 import { whenNeeded } from '../../core/jobs/repeating.ts'
 import { type Limits, zeroLimits } from '../../core/limits/plans.ts'
 import { countIfAllowed, createRateCounter, type RateLimiterFactory } from '../../core/limits/rate-limits.ts'
+import type { Clock } from '../../core/ports.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
 import type { DailyUsage } from '../../core/usage/usage-record.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
@@ -20,7 +21,7 @@ import type { Call, Counters, OwnerCalls, OwnerMessage, WorkerMessage } from './
 
 type OwnerClientOptions = {
   readonly worker: number
-  readonly clock: { now(): number }
+  readonly clock: Pick<Clock, 'now'>
   /** Sends to the owner. Never throws. */
   readonly send: (message: WorkerMessage) => void
   /** Stores records that the owner has not confirmed. Opened on first use. */

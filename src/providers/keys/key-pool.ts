@@ -3,6 +3,7 @@
  * by weight. An account pauses after a 429; a rejected key is skipped until a reload, or for 60 s if no other is left.
  * Counts in this process only: what another process used is seen in the upstream's rate headers and 429s.
  */
+import type { Clock } from '../../core/ports.ts'
 import type { Access, ProviderFailure } from '../provider.ts'
 import {
   findReset,
@@ -35,7 +36,7 @@ export type KeyPoolContents = {
 }
 
 /** One attempt that needs a key. */
-export type KeyNeed = {
+type KeyNeed = {
   /** Full name of the model. */
   readonly model: string
   /** Estimated tokens: input and output cap. */
@@ -56,7 +57,7 @@ export type NoKey = {
   readonly waitMs: number
 }
 
-export type KeyPoolStatus = {
+type KeyPoolStatus = {
   readonly keys: number
   /** Keys that the provider rejected, for a model or for all. */
   readonly rejectedKeys: number
@@ -97,14 +98,14 @@ type Account = {
 /** The keys of a provider, which a reload can replace. */
 export class KeyPool {
   private keys: readonly PoolKey[] = []
-  private readonly clock: { monotonic(): number }
+  private readonly clock: Pick<Clock, 'monotonic'>
   private readonly accounts = new Map<string, Account>()
   /** When a key was rejected, by model; null = for all models. */
   private readonly refused = new Map<PoolKey, Map<string | null, number>>()
   /** Turns of equal keys: smooth weighted round robin. */
   private readonly turns = new Map<PoolKey, number>()
 
-  constructor(contents: KeyPoolContents, clock: { monotonic(): number }) {
+  constructor(contents: KeyPoolContents, clock: Pick<Clock, 'monotonic'>) {
     this.clock = clock
     this.replace(contents)
   }

@@ -7,9 +7,10 @@
 import type { StreamMode } from '../../core/chat/chat.ts'
 import { appendMerged, type ChatEvent, type ChatEvents, isTextDelta } from '../../core/chat/chat-events.ts'
 import { completeTextLength } from '../../core/chat/sentence-boundary.ts'
+import type { Clock } from '../../core/ports.ts'
 
 /** Monotonic milliseconds. `sleep` resolves at its time or shortly after; see `createTicker`. */
-export type PaceClock = { now(): number; sleep(milliseconds: number): Promise<void> }
+export type PaceClock = Pick<Clock, 'now' | 'sleep'>
 
 /** Grid of the writes, so that one timer serves every stream; `realtime` writes at most once per cell. */
 export const gridMs = 10
@@ -237,7 +238,7 @@ function readyOfLast(queue: readonly ChatEvent[], patient: boolean): number {
 function ignore(): void {}
 
 /** Clock of a ticker: monotonic milliseconds, and one timer. */
-type TickerSource = { monotonic(): number; after(milliseconds: number, action: () => void): () => void }
+type TickerSource = Pick<Clock, 'monotonic' | 'after'>
 
 /**
  * One timer for any number of sleepers, running only while there are sleepers: a thousand timers fire milliseconds

@@ -122,11 +122,7 @@ type Plan = {
 }
 
 export type CandidateOrderDeps = {
-  /**
-   * Returns why a model must not be called now; null = it may be called. A model that the client named is called for
-   * longer.
-   */
-  readonly health: { skipReason(key: string, isNamed: boolean): SkipReason | null }
+  readonly health: Pick<HealthTracker, 'skipReason'>
   /** Called for each candidate that comes last because it must not be called now, with the reason. */
   readonly rests?: (candidate: Candidate, reason: SkipReason) => void
 }

@@ -2,12 +2,14 @@
  * Third step of routing: the order in which scored models are called. Health, learning, the monthly soft cap and prompt
  * caches move a model up or down; none of them removes one.
  */
+
 import { prefersCheaper } from '../../core/billing/billing.ts'
-import type { HealthState } from '../../core/chat/attempts.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import { fullName } from '../../core/models/models.ts'
 import { applyLearnedBias, explore, type LearnedBiasLookup } from '../../learning/apply-bias.ts'
+import type { CacheAffinityTracker } from '../../learning/cache-affinity.ts'
 import { type CacheAffinity, hasAffinity, shouldKeepModel } from '../../models/cache-affinity.ts'
+import type { HealthTracker } from '../../models/health-tracker.ts'
 import { insertSorted } from '../../models/insert-sorted.ts'
 import {
   alternateProviders,
@@ -37,11 +39,7 @@ import {
 export const maximumCandidates = 6
 
 /** Health of a candidate, by its key. */
-type RankHealth = {
-  /** False while the model must not be called. */
-  mayTry(key: string): boolean
-  getState(key: string): HealthState
-}
+type RankHealth = Pick<HealthTracker, 'mayTry' | 'getState'>
 
 export type RankDeps = OutputForecast & {
   readonly health: RankHealth
@@ -52,7 +50,7 @@ export type RankDeps = OutputForecast & {
   /** Random number, 0 ≤ x < 1, for exploration. Absent = no exploration. */
   readonly random?: () => number
   /** Returns the model that answered the conversation before. Absent = unknown. */
-  readonly ties?: { of(accountId: string, request: RouteRequest['request']): CacheAffinity | null }
+  readonly ties?: Pick<CacheAffinityTracker, 'of'>
 }
 
 export type AccountLearning = { readonly epoch: number; findLeaning(queryType: string): LearnedBiasLookup | null }

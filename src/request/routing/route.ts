@@ -9,6 +9,7 @@ import type { Caller } from '../../core/limits/plans.ts'
 import type { EmbeddingCatalog } from '../../core/models/embedding-models.ts'
 import { type Catalog, fitsWindow, fullName, getNeeds, type Model } from '../../core/models/models.ts'
 import type { PriceTerms } from '../../core/models/pricing.ts'
+import type { Clock } from '../../core/ports.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
 import { defaultLevelShares, getLevel, type Level, type LevelShares } from '../../models/capability-levels.ts'
 import type { RequestAnalysis } from '../../text/analysis/prompt-analysis.ts'
@@ -41,7 +42,7 @@ export type RouteDeps = FilterDeps &
     readonly catalog: Catalog
     /** Names that a chat request cannot use, for the error. Absent = none. */
     readonly embeddingCatalog?: Pick<EmbeddingCatalog, 'resolve'>
-    readonly clock: { /** Epoch milliseconds. */ now(): number }
+    readonly clock: Pick<Clock, 'now'>
     /** Target shares of requests per capability level. Absent = the defaults. */
     readonly shares?: LevelShares
   }

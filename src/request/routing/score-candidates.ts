@@ -1,4 +1,5 @@
 /** Second step of routing: scores each eligible model for a request, before health and learning. */
+
 import type { HealthState, PlaceReason } from '../../core/chat/attempts.ts'
 import type { Message } from '../../core/chat/chat.ts'
 import {
@@ -13,8 +14,10 @@ import {
   tiers,
 } from '../../core/models/models.ts'
 import { type PriceTerms, ratesAt } from '../../core/models/pricing.ts'
+import type { Clock } from '../../core/ports.ts'
 import { priceTable } from '../../core/usage/money.ts'
 import { getBias, type LearnedBiasLookup } from '../../learning/apply-bias.ts'
+import type { EstimateCalibrator } from '../../learning/estimate-calibration.ts'
 import { type CacheAffinity, describeAffinity, hasAffinity } from '../../models/cache-affinity.ts'
 import { getLevel, type LevelShares } from '../../models/capability-levels.ts'
 import {
@@ -30,7 +33,7 @@ import {
 } from '../../models/scoring.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import type { PromptAnalyzer } from '../../text/analysis/prompt-analysis.ts'
-import { baseCost, type CalibratedOutput, expectedOutput, unknownLength } from '../cost-estimate.ts'
+import { baseCost, expectedOutput, unknownLength } from '../cost-estimate.ts'
 import type { Candidate, RouteRequest, ScoreParts } from './candidate.ts'
 import { findEndpoint, firstHealthKey } from './hosts.ts'
 
@@ -96,9 +99,7 @@ function similarity(model: Model, other: Model, terms: PriceTerms): number {
 
 export type OutputForecast = {
   /** Expected output length relative to the usual one. Absent = usual length. */
-  readonly calibration?: {
-    of(queryType: RouteRequest['analysis']['queryType'], accountId: string | null): CalibratedOutput
-  }
+  readonly calibration?: Pick<EstimateCalibrator, 'of'>
 }
 
 /** Returns the expected output tokens of a model, all choices together. */
@@ -166,7 +167,7 @@ function byHealth(left: PricedModel, right: PricedModel): number {
 
 type LikelyModelDeps = {
   readonly catalog: Pick<Catalog, 'list'>
-  readonly clock: { now(): number }
+  readonly clock: Pick<Clock, 'now'>
   readonly read: PromptAnalyzer
   readonly shares: LevelShares
 }

@@ -2,10 +2,12 @@
  * Sessions, their rotating refresh tokens, and sign-in lockouts. A lockout only rejects new sign-ins from unknown
  * network addresses. All times are the database's own, so that instances with different clocks decide alike.
  */
+
 import { and, desc, eq, gt, sql as sqlText } from 'drizzle-orm'
 import type { Sql, TransactionSql } from 'postgres'
 import { getDigest } from '../../../core/accounts/api-keys.ts'
 import type { ProjectRole } from '../../../core/accounts/roles.ts'
+import type { Clock } from '../../../core/ports.ts'
 import type { Database } from '../../../database/database.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
 import { withAccountRls } from '../../../database/statement.ts'
@@ -293,7 +295,7 @@ export type SessionDirectory = {
 /** Creates the session cache of one process. */
 export function createSessionDirectory(options: {
   readonly database: Database
-  readonly clock: { monotonic(): number }
+  readonly clock: Pick<Clock, 'monotonic'>
 }): SessionDirectory {
   const { database, clock } = options
   const entries = new Map<string, { readonly askedAt: number; readonly answer: Promise<Principal | null> }>()

@@ -9,6 +9,7 @@ import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import Stripe from 'stripe'
 import { currency, type InvoiceStatus, type ProcessorInvoice } from '../../../core/billing/billing.ts'
+import type { Clock, Network } from '../../../core/ports.ts'
 import { GatewayError } from '../../../core/validation/errors.ts'
 import type { EventObject, Order, Payments, PaymentWebhookEvent, PaymentWebhooks } from '../payment-processor.ts'
 import { callStripe, findId, orMissing, readSetup, stripeCards } from './stripe-cards.ts'
@@ -28,10 +29,7 @@ type StripeSettings = {
 const retries = 2
 
 /** Creates Stripe as the payment processor. Makes no call before the first use. */
-export function stripePayments(
-  settings: StripeSettings,
-  deps: { readonly fetch: (url: string, init: RequestInit) => Promise<Response>; readonly now: () => number },
-): Payments {
+export function stripePayments(settings: StripeSettings, deps: Pick<Network, 'fetch'> & Pick<Clock, 'now'>): Payments {
   const stripe = connect(settings, deps.fetch)
   return {
     kind: 'stripe',
@@ -41,10 +39,7 @@ export function stripePayments(
   }
 }
 
-function connect(
-  { secretKey, apiBase, timeoutMs }: StripeSettings,
-  fetch: (url: string, init: RequestInit) => Promise<Response>,
-) {
+function connect({ secretKey, apiBase, timeoutMs }: StripeSettings, fetch: Network['fetch']) {
   const base = apiBase === null ? null : new URL(apiBase)
   const call = (url: string | URL | Request, init?: RequestInit) => fetch(String(url), { ...init, redirect: 'error' })
   // Only for the type: it is called as a plain function.

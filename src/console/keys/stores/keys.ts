@@ -3,6 +3,7 @@
  * digest. A poll reads all changes within half a second, so entries stay correct without expiring. It also holds the
  * digests of all valid keys, so that an invalid key is recognized without a query.
  */
+
 import { timingSafeEqual } from 'node:crypto'
 import { and, desc, eq, inArray, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
 import { getDigest, hasKeyLength, parseApiKey } from '../../../core/accounts/api-keys.ts'
@@ -11,6 +12,7 @@ import { strictestPolicy } from '../../../core/chat/chat.ts'
 import { startFollowing, whenNeeded } from '../../../core/jobs/repeating.ts'
 import { type Caller, findPause, type Plans } from '../../../core/limits/plans.ts'
 import type { ScopeLimits } from '../../../core/limits/scopes.ts'
+import type { Clock } from '../../../core/ports.ts'
 import { setBounded } from '../../../core/text/recent-map.ts'
 import type { Database } from '../../../database/database.ts'
 import { getLimits } from '../../../database/repositories/accounts.ts'
@@ -103,7 +105,7 @@ export type KeyDirectory = KeyLookup & {
 
 type KeyDirectoryOptions = {
   readonly database: Database
-  readonly clock: { now(): number }
+  readonly clock: Pick<Clock, 'now'>
   readonly plans: Plans
   /** Integer of 1e-8 USD: keys with a larger shortfall on one day are paused; absent = none is. */
   readonly maximumShortfall?: number

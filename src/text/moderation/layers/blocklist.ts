@@ -3,8 +3,10 @@
  * one and replaces it at once, so that no request waits or sees a partial list. If a list cannot be read, its previous
  * version stays and the log reports it.
  */
+
 import { createReadStream } from 'node:fs'
 import type { Readable } from 'node:stream'
+import type { Clock, Log, Network } from '../../../core/ports.ts'
 import { buildHostSet, type HostSet, longestCovered } from '../../hosts/host-set.ts'
 import { normalizeHostname } from '../../hosts/hostname.ts'
 import type { BlockedHosts } from '../text-moderator.ts'
@@ -20,13 +22,12 @@ type Blocklist = BlockedHosts & {
 }
 
 export type BlocklistDeps = {
-  readonly fetch: (url: string, init: RequestInit) => Promise<Response>
+  readonly fetch: Network['fetch']
   /** Requests a URL that a list's server redirects to, after the checks for page URLs. */
   readonly hop: (location: string, base: URL, signal: AbortSignal) => Promise<Response>
-  readonly after: (milliseconds: number, action: () => void) => () => void
-  readonly log: { info(event: string, fields: Fields): void; warn(event: string, fields: Fields): void }
+  readonly after: Clock['after']
+  readonly log: Pick<Log, 'info' | 'warn'>
 }
-type Fields = Readonly<Record<string, string | number>>
 
 /** A list is parsed in slices of this size (about 1 ms of work), yielding after each. */
 const sliceBytes = 65_536

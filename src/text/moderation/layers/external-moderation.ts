@@ -3,8 +3,10 @@
  * instructions. Runs in parallel to the request. If it does not answer in time, the in-process verdict stands, which
  * has already allowed the text.
  */
+
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
+import type { Clock, Log, Network } from '../../../core/ports.ts'
 import type { ModerationSettings } from './settings.ts'
 
 export type ExternalModeration = {
@@ -15,14 +17,13 @@ export type ExternalModeration = {
 }
 
 export type ModerationDeps = {
-  readonly fetch: (url: string, init: RequestInit) => Promise<Response>
+  readonly fetch: Network['fetch']
   readonly monotonic: () => number
-  readonly after: (milliseconds: number, action: () => void) => () => void
-  readonly log: { warn(event: string, fields: Fields): void; info(event: string, fields: Fields): void }
+  readonly after: Clock['after']
+  readonly log: Pick<Log, 'info' | 'warn'>
   /** Returns the output of a catalog model for a system text and a user text. Throws if there is none. */
   readonly complete: (model: string, system: string, user: string, signal: AbortSignal) => Promise<string>
 }
-type Fields = Readonly<Record<string, string | number>>
 
 /**
  * After this many consecutive failures the endpoint is skipped for a cooldown, so that a dead one does not slow down

@@ -70,7 +70,7 @@ async function read(path: string, addresses: readonly string[] = [publicAddress]
       fetch: send,
       hop,
       after: () => () => {},
-      log: { info() {}, warn: (_, fields) => void warnings.push(String(fields.detail)) },
+      log: { info() {}, warn: (_, fields) => void warnings.push(String(fields?.detail)) },
     },
     { sources: [`http://127.0.0.1:${configured.port}${path}`], reloadMs: 1_000, allow: [] },
   )

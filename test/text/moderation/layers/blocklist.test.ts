@@ -19,8 +19,8 @@ function world(fetch: () => Promise<Response> = () => Promise.reject(new Error('
       return () => {}
     },
     log: {
-      info: (event: string, fields: object) => void lines.push(`${event} ${JSON.stringify(fields)}`),
-      warn: (event: string, fields: object) => void lines.push(`${event} ${JSON.stringify(fields)}`),
+      info: (event: string, fields?: object) => void lines.push(`${event} ${JSON.stringify(fields)}`),
+      warn: (event: string, fields?: object) => void lines.push(`${event} ${JSON.stringify(fields)}`),
     },
   }
   const open = (sources: readonly string[], allow: readonly string[] = []) =>

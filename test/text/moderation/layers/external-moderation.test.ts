@@ -28,7 +28,7 @@ function world(answer: (init: RequestInit) => Promise<Response>, settings = endp
       return () => {}
     },
     log: {
-      warn: (event, fields) => void lines.push(`${event} ${fields.detail ?? ''}`),
+      warn: (event, fields) => void lines.push(`${event} ${fields?.detail ?? ''}`),
       info: event => void lines.push(event),
     },
     complete: async (_model, _system, user) =>
