@@ -121,7 +121,7 @@ async function* getBatches(stream: ReadableStream<Uint8Array>): AsyncGenerator<s
   if (rest !== '') yield rest
 }
 
-export type AnalysisThreads = {
+type AnalysisThreads = {
   /** Analyzes lines in the least busy thread; `haveTime` must be true. Rejects if a thread fails. */
   of(lines: string): Promise<AnalysisResult>
   /** Returns true if a thread is ready and nearly idle. */
@@ -143,7 +143,7 @@ type PendingBatch = {
 const ordersAhead = 3
 
 /** Starts `count` threads, each with its own analysis. */
-export function startAnalysisThreads(count: number): AnalysisThreads {
+function startAnalysisThreads(count: number): AnalysisThreads {
   const waiting = new Map<number, PendingBatch>()
   let orders = 0
 

@@ -2,7 +2,7 @@
 
 import { getEviction } from '../database/redis.ts'
 
-export type CheckState = 'ok' | 'warning' | 'error'
+type CheckState = 'ok' | 'warning' | 'error'
 
 export type Check = {
   readonly name: string

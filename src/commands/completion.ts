@@ -5,7 +5,7 @@ const shells = ['bash', 'zsh', 'fish'] as const
 type Shell = (typeof shells)[number]
 
 /** Completions by the words before the cursor: `''`, `accounts`, `accounts create`. */
-export type Completions = ReadonlyMap<string, readonly Completion[]>
+type Completions = ReadonlyMap<string, readonly Completion[]>
 type Completion = { readonly word: string; readonly about: string; readonly values: readonly string[] | null }
 
 /** Returns the command that prints a script. `load` returns all commands, this one included. */

@@ -114,7 +114,7 @@ function leavingRow(row: { model: string; state: string; until: string | null; s
   return [row.model, row.state, row.until ?? '-', row.successor ?? '-']
 }
 
-export const modelListing = command({
+const modelListing = command({
   name: 'models list',
   about: 'List the models that this configuration offers; calls no provider',
   operands: {},

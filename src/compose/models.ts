@@ -32,10 +32,7 @@ import type { Process } from './process.ts'
 type Endpoints = ReadonlyMap<string, ConfiguredProvider>
 
 /** The part of the configuration that decides which models the gateway offers. */
-export type CatalogConfig = Pick<
-  Config,
-  'publishedModels' | 'modelChanges' | 'extraModels' | 'embeddingModels' | 'hosts'
->
+type CatalogConfig = Pick<Config, 'publishedModels' | 'modelChanges' | 'extraModels' | 'embeddingModels' | 'hosts'>
 
 /** Returns the configured servers whose models are discovered, with their current keys, which a reload replaces. */
 export function localServers(

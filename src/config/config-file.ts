@@ -174,6 +174,6 @@ function under(path: string, key: string): string {
   return `${path === '' ? '' : `${path}.`}${key.slice(0, maximumKeyCharacters).replace(/\p{Cc}/gu, '')}`
 }
 
-export function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
+function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

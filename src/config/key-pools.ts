@@ -20,7 +20,7 @@ export const keyVariableSchema = Type.String({
   description: 'the name of the environment variable that contains the key, in capitals',
 })
 
-export const keySchema = Type.Object(
+const keySchema = Type.Object(
   {
     name,
     /** Exactly one of `api_key_env` and `api_key_file`. */
@@ -38,7 +38,7 @@ export const keySchema = Type.Object(
 )
 
 /** Accounts at the provider: keys that name one share its figures. */
-export const keyAccountSchema = Type.Object({ name, rpm: Type.Optional(rate), tpm: Type.Optional(rate) }, strict)
+const keyAccountSchema = Type.Object({ name, rpm: Type.Optional(rate), tpm: Type.Optional(rate) }, strict)
 
 export const keyPoolFields = {
   keys: Type.Optional(Type.Array(keySchema, { minItems: 1, maxItems: 64 })),
@@ -51,7 +51,7 @@ type ConfiguredPool = {
   readonly accounts?: readonly Static<typeof keyAccountSchema>[]
 }
 
-export type KeySettings = {
+type KeySettings = {
   readonly name: string
   readonly apiKey: string
   readonly weight: number

@@ -2,7 +2,7 @@
 import { isPrivateHost } from './addresses.ts'
 import type { EnvironmentReader } from './environment.ts'
 
-export type MailConfig = {
+type MailConfig = {
   readonly smtpUrl: string
   readonly from: string
   /** URL at which browsers reach this gateway; without a trailing slash. */
@@ -48,7 +48,7 @@ export function readMail(
   return { smtpUrl, from: from ?? '', publicUrl: publicUrl ?? '', requireTls }
 }
 
-export type StripeConfig = {
+type StripeConfig = {
   readonly secretKey: string
   /** One secret, or two during a rotation. */
   readonly webhookSecrets: readonly string[]
@@ -98,7 +98,7 @@ export function readOwnerUpgrades(read: EnvironmentReader, hasStripe: boolean, p
   return isAllowed
 }
 
-export type OtlpConfig = {
+type OtlpConfig = {
   readonly endpoint: string
   readonly headers: Readonly<Record<string, string>>
   /** Share of requests that are traced, 0–1. */

@@ -6,7 +6,7 @@ import { baseUrlProblem } from './addresses.ts'
 import type { EnvironmentReader } from './environment.ts'
 
 /** Path of the redirect URI, which the operator registers at the identity provider. */
-export const oidcCallbackPath = '/api/v1/auth/oidc/callback'
+const oidcCallbackPath = '/api/v1/auth/oidc/callback'
 const longestSessionHours = 720
 /** Issuers of Entra ID that are not one tenant: their users could be of any organization. */
 const manyTenants = /^https:\/\/login\.microsoftonline\.com\/(common|organizations|consumers)(\/|$)/
@@ -101,7 +101,7 @@ function readRoles(read: EnvironmentReader, problems: string[]): ReadonlyMap<str
 const domainShape = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/
 
 /** Reads a list of email domains; null = not set. */
-export function readDomains(read: EnvironmentReader, name: string, problems: string[]): readonly string[] | null {
+function readDomains(read: EnvironmentReader, name: string, problems: string[]): readonly string[] | null {
   const domains = read.list(name)?.map(domain => domain.toLowerCase()) ?? null
   if (domains?.length === 0) problems.push(`${name}: is empty; list at least one domain or unset it`)
   for (const domain of domains ?? [])

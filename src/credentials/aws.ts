@@ -5,14 +5,14 @@ import type { Authorization, Authorizer, ProviderFailure, SignableRequest } from
 import { type CredentialDeps, credentialCache, type Fetched, postForm, refused } from './credential-cache.ts'
 
 /** A key pair; the session token belongs to temporary ones. */
-export type AwsKeys = {
+type AwsKeys = {
   readonly accessKeyId: string
   readonly secretAccessKey: string
   readonly sessionToken: string | null
 }
 
 /** A role that a token of the platform (Kubernetes, CI) may assume. */
-export type WebIdentity = {
+type WebIdentity = {
   readonly stsUrl: string
   readonly roleArn: string
   readonly sessionName: string

@@ -234,7 +234,7 @@ class MissedDeadline extends Error {
 }
 
 /** Returns `promise`, or rejects with `MissedDeadline` after `deadlineMs`. A later result is ignored. */
-export function deadline<T>(promise: Promise<T>, deadlineMs: number): Promise<T> {
+function deadline<T>(promise: Promise<T>, deadlineMs: number): Promise<T> {
   return new Promise((done, fail) => {
     // Waits one more turn of the event loop: if this process stalled, the answer is ready to be read.
     const late = () => setImmediate(() => fail(new MissedDeadline(deadlineMs)))

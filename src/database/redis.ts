@@ -31,7 +31,7 @@ export type Redis = {
 }
 
 /** The first connection, the begin of an outage, its end, and a connection to a server that evicts keys. */
-export type RedisEvent = 'redis_connected' | 'redis_unavailable' | 'redis_recovered' | 'redis_evicts'
+type RedisEvent = 'redis_connected' | 'redis_unavailable' | 'redis_recovered' | 'redis_evicts'
 
 type RedisOptions = {
   /** Loaded with every new connection, so that the first requests do not all send the source. */
@@ -50,7 +50,7 @@ type RedisOptions = {
 }
 
 /** One script and its keys, all in one slot. It replies `INFO memory` of its server. */
-export type RedisCheck = { readonly script: Script; readonly keys: readonly string[] }
+type RedisCheck = { readonly script: Script; readonly keys: readonly string[] }
 
 type Client = {
   connect(): Promise<unknown>

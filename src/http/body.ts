@@ -33,7 +33,7 @@ export const serverLimits = { maxRequestBodySize: serverBodyLimit, idleTimeout: 
 /** Marks a chat body with images or documents; searched only in bodies over the smaller limit. */
 const attachmentMarks = ['"image', '"input_image', '"file_data"', '"document"']
 
-export type Timer = Pick<Clock, 'after'>
+type Timer = Pick<Clock, 'after'>
 
 /** Reserves the bytes of a chat body while it is read. */
 type BodyWatch = { readonly hold: BodyHold; readonly clock: Timer }

@@ -17,7 +17,7 @@ import type { UsageStream } from './usage-stream.ts'
 
 type Work = (records: readonly UsageRecord[]) => Promise<unknown>
 
-export type ShipperOptions = {
+type ShipperOptions = {
   readonly journal: Pick<Journal, 'take' | 'setAside' | 'aside' | 'backlog' | 'onRecord'>
   /** Additional source of records. Its batches may come from any instance. */
   readonly stream?: UsageStream

@@ -27,7 +27,7 @@ export type Email = {
 }
 
 /** Passes one email to a mail server. Rejects with `EmailRejectedError` if a retry cannot succeed. */
-export type MailTransport = { send(letter: Email): Promise<void>; close(): void }
+type MailTransport = { send(letter: Email): Promise<void>; close(): void }
 
 /** The mail server permanently rejects this email. */
 export class EmailRejectedError extends Error {

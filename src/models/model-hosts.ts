@@ -71,7 +71,7 @@ export function hostProblems(models: readonly Model[], configured: readonly Conf
 }
 
 /** The model as one host serves it: with its prices for the account, and with its name for the adapter. */
-export type HostedModel = { readonly model: Model; readonly wire: Model }
+type HostedModel = { readonly model: Model; readonly wire: Model }
 
 /** Cached: a copy per request would compute the cached names again. */
 const hosted = new WeakMap<ModelHost, HostedModel>()

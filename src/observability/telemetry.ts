@@ -13,7 +13,7 @@ import type { Family } from './instruments.ts'
 import { createMetrics, type Surface } from './metrics.ts'
 import { createTracer } from './traces.ts'
 
-export type Telemetry = {
+type Telemetry = {
   /** Called when the request gets its reservation. */
   admitted(progress: Progress): void
   /** Called once for every admitted request, whichever side ended it. */

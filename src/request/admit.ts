@@ -1,4 +1,3 @@
-import type { ChatRequest } from '../core/chat/chat.ts'
 import type { OmittedSource } from '../core/chat/web-sources.ts'
 import type { Caller, Limits } from '../core/limits/plans.ts'
 import { type ScopeLimits, unlimitedScope } from '../core/limits/scopes.ts'
@@ -11,15 +10,11 @@ import type { Admission, AdmissionRequest, LimitErrorCode, LimitReached, Meter, 
 import { tokensSpared } from '../text/tokens/tokens.ts'
 import { noWeb, type WebPlan, type WebUse } from '../web/web-plan.ts'
 import { highestUsage, reservedTerms } from './affordable.ts'
+import type { AdmittedRequest } from './progress.ts'
 import type { Route } from './routing/route.ts'
 
 /** A request with its plan and its ID. */
-type AdmissionInput = {
-  readonly requestId: string
-  readonly caller: Caller
-  readonly request: ChatRequest
-  readonly plan: Route
-}
+type AdmissionInput = Pick<AdmittedRequest, 'requestId' | 'caller' | 'request' | 'plan'>
 
 /** The reservation, and the plan that it covers. */
 type Admitted = {

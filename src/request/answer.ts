@@ -174,7 +174,7 @@ export async function* answer(
  * the finish reasons of a complete output. `progress.response` is the response to be billed. Throws `GatewayError` if
  * no candidate answered, if the output ended early after its first content was sent, and when `signal` aborts.
  */
-export async function* call(deps: CallDeps, request: CallRequest, progress: Progress): ChatEvents {
+async function* call(deps: CallDeps, request: CallRequest, progress: Progress): ChatEvents {
   const state = createCallState(deps, request, progress)
   progress.upstreamMs = request.prepared.waitedMs
   startHedging(state)

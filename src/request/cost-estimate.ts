@@ -168,7 +168,7 @@ const [briefWords, documentWords] = [14, 1_200]
 const usualReasoning = 800
 
 /** Analysis that the output length depends on. */
-export type LengthCues = Pick<PromptAnalysis, 'queryType' | 'words'>
+type LengthCues = Pick<PromptAnalysis, 'queryType' | 'words'>
 
 /** Returns the expected output tokens of `model` before any measurement, including reasoning. */
 export function usualOutputTokens(model: Model, { queryType, words }: LengthCues): number {

@@ -148,7 +148,7 @@ export function explainOrder(
 }
 
 /** Why a model is not healthy. */
-export type HealthDetail = {
+type HealthDetail = {
   /** Cause of its last failure; null = unknown. */
   readonly cause: string | null
   /** Share of failures among its latest attempts, 0–1. */
@@ -158,7 +158,7 @@ export type HealthDetail = {
 }
 
 /** Facts about one candidate at the time of its ranking. */
-export type PlacedCandidate = { readonly place: PlaceReason; readonly health: HealthState }
+type PlacedCandidate = { readonly place: PlaceReason; readonly health: HealthState }
 
 const sentences: Readonly<Record<PlaceReason, string>> = {
   requested: 'named by the request',
@@ -179,7 +179,7 @@ export function explainPlace({ place, health }: PlacedCandidate): readonly strin
 }
 
 /** Returns one sentence about a model that is not healthy: cause, rate and since when. */
-export function explainHealth(health: HealthState, { cause, failureRate, since }: HealthDetail): string {
+function explainHealth(health: HealthState, { cause, failureRate, since }: HealthDetail): string {
   const began = since === null ? '' : ` since ${new Date(since).toISOString().slice(0, 19)}Z`
   const last = cause === null ? '' : `, last cause: ${cause}`
   return `${health}${began}: ${Math.round(failureRate * 100)}% of the latest attempts failed${last}`

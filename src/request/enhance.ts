@@ -94,7 +94,7 @@ async function enhanceBy(
   } as Enhanced
 }
 
-export type RewriteDeps = Omit<CompleteDeps, 'deadlines'> & {
+type RewriteDeps = Omit<CompleteDeps, 'deadlines'> & {
   /** `rewriter`: the operator's model for rewrites, `provider/model`; null = none. */
   readonly config: {
     readonly rewriter: string | null
@@ -116,7 +116,7 @@ const outputCap = 1_024
  * model, it is unhealthy, or it times out. One attempt at the operator's cost: the account is not billed. Rejects only
  * when `signal` aborts.
  */
-export async function rewrite(
+async function rewrite(
   { clock, network, catalog, endpoints, config, health, log }: RewriteDeps,
   prompt: string,
   requestId: string,

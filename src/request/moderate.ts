@@ -129,7 +129,7 @@ function checkPart(
 }
 
 /** Returns the error of a blocking verdict on a field of the request. */
-export function blockedBy(param: Param, { layer, category, rule }: Verdict): GatewayError {
+function blockedBy(param: Param, { layer, category, rule }: Verdict): GatewayError {
   return refusal(param, layer ?? 'patterns', category ?? 'illegal', rule)
 }
 
@@ -239,7 +239,7 @@ function blockedMessage(place: string, category: string): string {
 export type OutputModerationDeps = { readonly moderation: Pick<Moderation, 'screenAnswer'> }
 
 /** The moderation layer that ended the output. */
-export type OutputHit = { readonly layer: string | null; readonly category: string | null }
+type OutputHit = { readonly layer: string | null; readonly category: string | null }
 
 /**
  * Yields the output that may be sent. Sends nothing before the external moderation has judged the prompt, which runs

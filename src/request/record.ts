@@ -84,7 +84,7 @@ export function toUsageRecord(
 }
 
 /** Tags, and the key's lineage if it is not the key itself. Both are absent in most records. */
-export function recordLabels(
+function recordLabels(
   { keyId, lineageId = keyId }: Caller,
   tags: Tags | undefined,
 ): Pick<UsageRecord, 'lineage_id' | 'tags'> {
@@ -120,7 +120,7 @@ function toAttemptRecords({ attempts }: Progress, startedMonotonic: number): Att
 }
 
 /** Returns whether an outcome is that of a call; skipped candidates are not listed. */
-export function wasCalled(outcome: AttemptOutcome): outcome is TriedOutcome {
+function wasCalled(outcome: AttemptOutcome): outcome is TriedOutcome {
   return attemptOutcomes.some(attemptOutcome => attemptOutcome === outcome)
 }
 
@@ -229,7 +229,7 @@ function inCallOrder(ranked: readonly Candidate[]): readonly Candidate[] {
 }
 
 /** Returns the HTTP statuses of the attempts that the record lists. */
-export function tracedAttempts(attempts: readonly Attempt[]): Pick<RequestTrace, 's'> {
+function tracedAttempts(attempts: readonly Attempt[]): Pick<RequestTrace, 's'> {
   const statuses: number[] = []
   for (const { outcome, status } of attempts) if (wasCalled(outcome)) statuses.push(status ?? 0)
   return statuses.length === 0 ? {} : { s: statuses.slice(-maximumTried) }
@@ -246,7 +246,7 @@ function isSkip(outcome: AttemptOutcome): outcome is AttemptSkip {
 }
 
 /** Returns the moderation layer that decided, and the field that the error names. */
-export function tracedDecision(decision: Progress['decision']): Pick<RequestTrace, 'm' | 'p'> {
+function tracedDecision(decision: Progress['decision']): Pick<RequestTrace, 'm' | 'p'> {
   if (decision === null) return {}
   const { layer, category, param } = decision
   const field = fieldName(param)

@@ -113,7 +113,7 @@ export function checkpoint(deps: CheckpointDeps, request: AdmittedRequest, progr
   })
 }
 
-export type EstimateDeps = {
+type EstimateDeps = {
   /** Output length per query type, of one account and of all. */
   readonly calibration: EstimateCalibrator
   /** Which model has the beginning of a conversation in its cache. */
@@ -124,7 +124,7 @@ export type EstimateDeps = {
  * Updates the in-memory state after an answered request: error of the cost estimate, output length, and the model whose
  * cache has the conversation's beginning.
  */
-export function updateEstimates(
+function updateEstimates(
   deps: EstimateDeps,
   { caller, request, plan: { analysis: scan, web } }: AdmittedRequest,
   { response, model, rates, usage, billed, hedge }: SettledCost,

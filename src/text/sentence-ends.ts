@@ -8,7 +8,7 @@ const mayEnd = 1
 const wideEnd = 2
 /** Stands behind the mark and belongs to the sentence: `."`, `.)`, `.**`. */
 const closer = 3
-export const blank = 4
+const blank = 4
 const newline = 5
 
 /** Of every UTF-16 unit. */

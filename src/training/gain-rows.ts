@@ -3,10 +3,36 @@ import type { Level } from '../models/capability-levels.ts'
 import { createFeatureReader } from '../text/analysis/features.ts'
 import { createSlotReader } from '../text/analysis/quality-gain.ts'
 import { createCueReader } from '../text/analysis/quality-gain-cues.ts'
+import file from './data/gain-anchors.json'
 import { readRows } from './data.ts'
 import { getFold } from './folds.ts'
-import { type Anchor, anchors } from './gain-anchors.ts'
 import { effortExamples } from './templates.ts'
+
+/** A training prompt with the expected gain of a strong model: 0 = none, 1 = large. */
+type Anchor = { readonly prompt: string; readonly gain: number }
+
+/**
+ * Returns prompts of everyday kinds that no labeled set has: polite phrases and small favors, which any model can do,
+ * and work of many steps, where models differ. Judged by hand; they keep routing sensible for prompts other than exams.
+ */
+function anchors(): Anchor[] {
+  return [
+    ...file.easy.map(prompt => ({ prompt, gain: 0 })),
+    ...file.topics.flatMap((topic, index) => [
+      { prompt: filled(file.easyForms, index, topic), gain: 0.1 },
+      { prompt: filled(file.middleForms, index, topic), gain: 0.4 },
+    ]),
+    ...file.trades.flatMap((trade, index) => [
+      { prompt: filled(file.hardForms, index, trade), gain: 0.9 },
+      { prompt: filled(file.hardForms, index + 3, trade), gain: 0.9 },
+    ]),
+    ...file.hard.map(prompt => ({ prompt, gain: 1 })),
+  ]
+}
+
+function filled(forms: readonly string[], index: number, what: string): string {
+  return (forms[index % forms.length] ?? '').replace('…', what)
+}
 
 /** Features of one prompt for the gain classifier, and how models did on it. */
 export type GainRow = {
@@ -32,7 +58,7 @@ export const bits = 16
  * Pairs by which the nine models are evaluated. The set's README recommends the first two; the third has a gap in
  * between. The strong model is the same, so that only the gap differs.
  */
-export const pairs = [
+const pairs = [
   { test: 'nine, large gap', weak: 'mistral-7b-instruct-v0.3', strong: 'llama-3.1-nemotron-51b-instruct' },
   { test: 'nine, middle gap', weak: 'gemma-2-9b-it', strong: 'llama-3.1-nemotron-51b-instruct' },
   { test: 'nine, small gap', weak: 'llama-3.1-8b-instruct', strong: 'llama-3.1-nemotron-51b-instruct' },

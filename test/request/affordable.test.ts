@@ -57,7 +57,10 @@ async function fallBackTo(to: ReturnType<typeof getCandidate>, part: number, can
     raises.push(reservedMicrocents)
     return canRaise ? { ...held, reservedTokens, reservedMicrocents } : null
   }
-  const result = await affordable({ raise }, { plan, prepared: { request: chatRequest } }, progress, { candidate: to, isHedge: false })
+  const result = await affordable({ raise }, { plan, prepared: { request: chatRequest } }, progress, {
+    candidate: to,
+    isHedge: false,
+  })
   return { result, raises, highest: highestUsage({ plan, request: chatRequest }, to, reservation) }
 }
 

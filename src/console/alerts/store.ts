@@ -88,7 +88,7 @@ async function placeProblem(
 type FoundAlert = Pick<ListedAlert, 'id' | 'projectId'>
 
 /** New values of an alert; undefined = unchanged. */
-export type AlertChange = {
+type AlertChange = {
   readonly threshold: number | undefined
   readonly windowMinutes: number | undefined
   /** Another project than before; null = none. */

@@ -16,7 +16,7 @@ import { type Clock, type Network, readBodyText } from '../../core/ports.ts'
 export type SignInSecrets = { readonly state: string; readonly nonce: string; readonly verifier: string }
 
 /** Whether the provider's metadata could be read, as this process saw it. Times in epoch milliseconds. */
-export type ProviderStatus = {
+type ProviderStatus = {
   readonly checkedAtMs: number
   /** Time of the first check with this outcome. */
   readonly sinceMs: number

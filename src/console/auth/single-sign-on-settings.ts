@@ -6,7 +6,7 @@ import type { IdentityProvider } from './identity-provider.ts'
 import { type SingleSignOnSettings, singleSignOnSettingsShape } from './schemas.ts'
 import { getIsAccount } from './stores/single-sign-on.ts'
 
-export type SingleSignOnSettingsDeps = {
+type SingleSignOnSettingsDeps = {
   readonly config: { readonly singleSignOn: SingleSignOnConfig | null }
   readonly database: Database
   readonly identityProvider: Pick<IdentityProvider, 'status'> | null

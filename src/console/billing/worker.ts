@@ -27,7 +27,7 @@ type BillingWorkerOptions = {
 }
 
 /** Does everything that is due now; see `Repeating`. */
-export type BillingWorker = Repeating
+type BillingWorker = Repeating
 
 const everyMs = 15_000
 /** Maximum steps per run, so that an instance that was offline for long does not monopolize its database. */

@@ -28,8 +28,8 @@ export type ListedProject = Pick<ProjectRow, 'id' | 'name'> & {
 
 export type NamedProject = Pick<ProjectRow, 'id' | 'name' | 'archivedAt'>
 
-export type ChangeLimits = (before: ScopeLimits | null) => ScopeLimits | null
-export type ProjectChange = 'done' | 'not_found' | 'archived' | 'forbidden'
+type ChangeLimits = (before: ScopeLimits | null) => ScopeLimits | null
+type ProjectChange = 'done' | 'not_found' | 'archived' | 'forbidden'
 
 /** Maximum projects of an account, without archived ones. */
 const maximumProjects = 100

@@ -25,7 +25,7 @@ export type ShownStatus = Static<typeof statusShape>
 
 const quota = orNull(strictObject({ limit: count, remaining: count }))
 
-export const providerShape = namedSchema('Provider', {
+const providerShape = namedSchema('Provider', {
   id: text('openai'),
   simulated: Type.Boolean(),
   models: { ...count, description: 'models of the catalog that it serves' },

@@ -176,7 +176,7 @@ function timeIfExact(param: string, text: string | undefined): number | null {
   return text === undefined || text.length === 10 ? null : getTime(param, text)
 }
 
-export const getDay = (time: number) => new Date(time).toISOString().slice(0, 10)
+const getDay = (time: number) => new Date(time).toISOString().slice(0, 10)
 
 /** Position in a list for clients: opaque, and only valid for the next page. */
 export function encodeCursor({ atMicros, requestId }: LogPosition): string {

@@ -24,7 +24,7 @@ export const newWebhookShape = namedSchema('NewWebhook', {
 export const webhooksShape = list(webhookShape)
 export type ShownWebhook = Static<typeof webhookShape>
 
-export const deliveryShape = namedSchema('WebhookDelivery', {
+const deliveryShape = namedSchema('WebhookDelivery', {
   id: { ...id('msg'), description: '`webhook-id` of every attempt' },
   type: text('key.created'),
   status: oneOf(['pending', 'delivered', 'failed']),

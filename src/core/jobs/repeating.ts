@@ -74,7 +74,7 @@ export function startRepeating(
   }
 }
 
-export type WhenNeeded = {
+type WhenNeeded = {
   /** Runs the job `afterMs` after the first call since its last start. Further calls until then change nothing. */
   need(): void
   /** Cancels a run that has not started, and waits for the current one. */

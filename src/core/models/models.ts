@@ -3,7 +3,7 @@ import { dayMs } from '../text/utc-days.ts'
 import type { Prices, Pricing } from './pricing.ts'
 
 export const tiers = ['economy', 'standard', 'premium'] as const
-export type Tier = (typeof tiers)[number]
+type Tier = (typeof tiers)[number]
 
 type Capabilities = {
   readonly vision: boolean
@@ -92,7 +92,7 @@ export type MeasuredSpeed = {
 }
 
 /** Sources of a catalog row's facts by key, and its published speed. */
-export type Evidence = {
+type Evidence = {
   readonly limitsSource: string
   readonly deprecationSource: string | null
   readonly releaseDateBasis: string

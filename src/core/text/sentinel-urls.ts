@@ -5,7 +5,7 @@
 
 const defaultPort = '26379'
 
-export type Sentinels = {
+type Sentinels = {
   /** URL of each Sentinel, with the credentials of the Sentinels. */
   readonly urls: readonly string[]
   /** Name of the primary. */

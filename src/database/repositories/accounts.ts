@@ -46,7 +46,7 @@ export async function findAccountByEmail(database: Database, email: string): Pro
   return rows[0] ?? null
 }
 
-export type ListedAccount = { readonly account: Account; readonly email: string; readonly members: number }
+type ListedAccount = { readonly account: Account; readonly email: string; readonly members: number }
 
 /** Returns all accounts with the email of their first owner and the number of their members, oldest first. */
 export async function listAccounts(database: Database): Promise<readonly ListedAccount[]> {

@@ -95,7 +95,7 @@ export async function recordBudgetNotice(
   )
 }
 
-export type BudgetTracker = {
+type BudgetTracker = {
   /**
    * Returns the used share of an account's soft cap in the period (1 = all); 0 if there is none or it is not loaded
    * yet.

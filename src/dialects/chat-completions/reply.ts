@@ -28,13 +28,11 @@ type CompletionStyle = Pick<CompatibleRequest, 'includeUsage' | 'legacyFunctions
   readonly seal?: (item: ReasoningItem) => string
 }
 
-type ChunkFramer = { frame(batch: readonly ChatEvent[]): string }
-
 /**
  * Returns a framer for the server-sent chunks of one response. It keeps state, so each response needs its own. Finish chunks, the
  * usage chunk and `[DONE]` follow only `done`: a truncated or unsettled response must not look complete.
  */
-function chunkFramer(style: CompletionStyle): ChunkFramer {
+function chunkFramer(style: CompletionStyle): Pick<StreamFormat, 'frame'> {
   const chunks = chunkWriter(style)
   const finished = new Map<number, FinishReason>()
   const add = (event: ChatEvent) => {

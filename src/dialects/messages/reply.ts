@@ -35,7 +35,7 @@ export function getFamily(provider: string): ReasoningFamily {
   return provider === 'openai' || provider === 'anthropic' || provider === 'google' ? provider : 'compatible'
 }
 
-export function messageId(requestId: string): string {
+function messageId(requestId: string): string {
   return `msg_${requestId.replace(/^req_/, '')}`
 }
 

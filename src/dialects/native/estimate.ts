@@ -207,7 +207,7 @@ const fields = {
   maximum_cost_usd: orNull(usd),
 }
 const modelEstimateShape = namedSchema('ModelEstimate', fields)
-export type ModelEstimate = Static<typeof modelEstimateShape>
+type ModelEstimate = Static<typeof modelEstimateShape>
 
 /** Cost of a request on the model it names, and on every other one. */
 export const estimateShape = namedSchema('Estimate', {

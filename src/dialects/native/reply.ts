@@ -9,15 +9,13 @@ import { errorBody } from '../../core/validation/errors.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
 import type { ChatReply, ChatSummary } from './schema.ts'
 
-type DeltaFramer = { frame(batch: readonly ChatEvent[]): string }
-
 type Piece = { readonly before: string; readonly after: string; text: string }
 
 /**
  * Returns a framer for the server-sent events of one response; each response needs its own. Text is `content`. Reasoning and tool
  * calls have an empty `content`; calls have the delta form of Chat Completions. `done` is the response without its text.
  */
-function deltaFramer(): DeltaFramer {
+function deltaFramer(): Pick<StreamFormat, 'frame'> {
   // Collects only the events that `done` repeats.
   const kept = createResponseCollector()
   let piece: Piece | null = null

@@ -177,22 +177,22 @@ function getBounds(schema: JsonSchema): string {
 
 /** HTML templates that escape every value except markup. */
 
-export type Markup = { readonly text: string }
+type Markup = { readonly text: string }
 
 type Value = string | number | Markup | readonly Markup[]
 
 /** Template tag: escapes values; includes markup and lists of it unchanged. */
-export function html(pieces: TemplateStringsArray, ...values: readonly Value[]): Markup {
+function html(pieces: TemplateStringsArray, ...values: readonly Value[]): Markup {
   return raw(pieces.map((piece, index) => piece + (index < values.length ? written(values[index] ?? '') : '')).join(''))
 }
 
 /** Text that is already HTML. */
-export function raw(text: string): Markup {
+function raw(text: string): Markup {
   return { text }
 }
 
 /** The Markdown subset of descriptions: `code` and **strong**. */
-export function markdown(text: string): Markup {
+function markdown(text: string): Markup {
   return raw(
     escaped(text)
       .replaceAll(/`([^`]+)`/g, '<code>$1</code>')

@@ -12,7 +12,6 @@ import type { Clock } from '../../core/ports.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
 import { type DailyUsage, nothing, type UsageRecord } from '../../core/usage/usage-record.ts'
 import { type CheckpointBatch, createProgressLog, type NotesStore } from '../checkpoint-batch.ts'
-import { type RecordJournal, untilDurable, writeDurably } from '../durable-record.ts'
 import type { Epoch } from '../epoch.ts'
 import type {
   Admission,
@@ -30,7 +29,7 @@ import { afterRelease, afterSettlement, createStatusCache, untouched } from '../
 import { createRedisStore, type RedisSettlement, type RedisStore } from '../redis/store.ts'
 import { createUnshippedRecords, type UnshippedRecords } from '../redis/unshipped-records.ts'
 import { getCachedStatus, getDecision, type Numbers } from '../reply.ts'
-import { getRecord, spentBy } from '../settled-record.ts'
+import { getRecord, type RecordJournal, spentBy, untilDurable, writeDurably } from '../settled-record.ts'
 import { DecidingStore } from './deciding-store.ts'
 import { LeaseUpkeep } from './lease-upkeep.ts'
 import { type AuthorityOptions, LimitAuthority } from './limit-authority.ts'

@@ -21,7 +21,7 @@ export type LocalAccount = {
   readonly scopes: Map<string, ScopeCounters>
   usedAt: number
 }
-export type Held = Omit<OpenReservation, keyof PendingCheckpoint> & PendingCheckpoint & { lapsed: boolean }
+type Held = Omit<OpenReservation, keyof PendingCheckpoint> & PendingCheckpoint & { lapsed: boolean }
 /** Spent plus reserved usage. */
 type Counters = { tokens: number; microcents: number }
 

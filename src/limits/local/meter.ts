@@ -12,9 +12,8 @@ import type { Clock } from '../../core/ports.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
 import { type DailyUsage, nothing } from '../../core/usage/usage-record.ts'
 import { type CheckpointBatch, createProgressLog, type NotesStore } from '../checkpoint-batch.ts'
-import { journalGone, type RecordJournal, untilDurable, writeDurably } from '../durable-record.ts'
 import type { Admission, AdmissionRequest, LimitReached, Meter, Reservation } from '../meter.ts'
-import { getRecord, spentBy } from '../settled-record.ts'
+import { getRecord, journalGone, type RecordJournal, spentBy, untilDurable, writeDurably } from '../settled-record.ts'
 import { createSettledReservations } from '../settled-reservations.ts'
 import {
   addUsage,

@@ -146,7 +146,7 @@ export function looseTools(tools: readonly Tool[]): readonly string[] {
     : []
 }
 
-export type Format = {
+type Format = {
   readonly field: Json | undefined
   readonly instruction: Instruction | null
   /** True if the model supports less than requested. */

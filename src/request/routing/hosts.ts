@@ -93,9 +93,7 @@ export function firstHealthKey(model: Model): string {
 }
 
 /** Returns the keys of all hosts of a model, in the order of calls. */
-export function getHealthKeys(
-  model: Pick<Model, 'id' | 'provider'> & Partial<Pick<Model, 'hosts'>>,
-): readonly string[] {
+function getHealthKeys(model: Pick<Model, 'id' | 'provider'> & Partial<Pick<Model, 'hosts'>>): readonly string[] {
   return model.hosts?.map(host => healthKey({ model, host })) ?? [fullName(model)]
 }
 

@@ -101,7 +101,7 @@ export function notConfigured(model: Model): GatewayError {
 }
 
 /** Returns the error for an embedding model in a chat request; null = the name is of no embedding model. */
-export function embeddingModelInChat(models: Pick<EmbeddingCatalog, 'resolve'>, name: string): GatewayError | null {
+function embeddingModelInChat(models: Pick<EmbeddingCatalog, 'resolve'>, name: string): GatewayError | null {
   const model = models.resolve(name)
   if (model === null) return null
   const message = `${fullName(model)} is an embedding model. Use POST /v1/embeddings, or choose a chat model from GET /v1/models.`
@@ -109,7 +109,7 @@ export function embeddingModelInChat(models: Pick<EmbeddingCatalog, 'resolve'>, 
 }
 
 /** The message repeats nothing of the unknown name: it may be a key pasted into the wrong field. */
-export function unknownModel(catalog: Catalog, name: string): GatewayError {
+function unknownModel(catalog: Catalog, name: string): GatewayError {
   const near = nearNames(catalog, name)
   const hint = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`
   const message = `Unknown model.${hint} List models with GET /v1/models, or use \`gateway-ai\` for automatic routing.`

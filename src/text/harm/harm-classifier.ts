@@ -19,7 +19,7 @@ type HarmVerdict = {
  * Log-odds from which a text is blocked, set by cross-validation (`training/safety.ts`). The threshold for requests
  * blocks hardly any everyday prompt. The one for content is higher, since describing harm is not doing it.
  */
-export const thresholds: Readonly<Record<HarmHead, number>> = { request: -0.85, content: 2.5, jailbreak: -1.4 }
+const thresholds: Readonly<Record<HarmHead, number>> = { request: -0.85, content: 2.5, jailbreak: -1.4 }
 
 export type HarmClassifier = {
   /** Judges text that a user writes or adds to the conversation. */

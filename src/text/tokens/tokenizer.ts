@@ -2,7 +2,7 @@ import type { Clock } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import type { TokenizerOrder, TokenizerReport } from './tokenizer-worker.ts'
 
-export type Tokenizer = {
+type Tokenizer = {
   /**
    * Returns the total tokens of all texts by the tokenizers of OpenAI's models. Rejects with `service_unavailable` on a
    * timeout.

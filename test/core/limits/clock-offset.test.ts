@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createClockOffset } from '../../../src/core/limits/clock-offset.ts'
+import { createClockOffset } from '../../../src/database/clock.ts'
 
 /** Creates a sample with a round trip of `out` and `back` milliseconds to a clock that is `ahead`. */
 const answer = (askedAt: number, ahead: number, out: number, back: number) => ({

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { createForest } from '../../../src/text/analysis/quality-gain-forest.ts'
+import { createForest } from '../../../src/text/analysis/quality-gain.ts'
 import { askForest } from '../../../src/training/forest.ts'
 
 // Few values, so that cues often equal their thresholds.

@@ -283,7 +283,7 @@ export async function recordFailure(database: Database, subjects: readonly strin
   return rows.map(row => row.subject)
 }
 
-export type SessionDirectory = {
+type SessionDirectory = {
   /**
    * Returns the holder of a session, at most 500 ms old; null if it has ended. Rejects if the database is unavailable.
    */

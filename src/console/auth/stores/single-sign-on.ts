@@ -38,7 +38,7 @@ export async function useSignIn(database: Database, digest: string): Promise<boo
   return rows.length > 0
 }
 
-export type IdentifiedUser = {
+type IdentifiedUser = {
   readonly id: string
   readonly accountId: string
   readonly email: string

@@ -138,7 +138,7 @@ export async function rehash(
   )
 }
 
-export type TeamChange = 'done' | 'not_found' | 'forbidden' | 'last_owner'
+type TeamChange = 'done' | 'not_found' | 'forbidden' | 'last_owner'
 
 /**
  * Changes a user's role with the current rights of `actorId`. Open invitations by a demoted user end, and the API keys that

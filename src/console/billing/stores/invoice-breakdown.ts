@@ -9,7 +9,7 @@ import { type BreakdownDimension, type BreakdownLine, toBreakdown } from '../sch
 import { workDeadlineMs } from './billing.ts'
 import { cycleParts, findInvoice, getBilledPart } from './invoices.ts'
 
-export type BreakdownRequest = {
+type BreakdownRequest = {
   readonly accountId: string
   readonly invoiceId: string
   readonly by: BreakdownDimension

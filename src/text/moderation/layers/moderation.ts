@@ -1,13 +1,15 @@
 /** The moderation layers as one component for the pipeline, web access and the command line. */
 
 import type { Message, PromptDefinition, StreamMode } from '../../../core/chat/chat.ts'
-import type { KeyedDigests } from '../../../core/text/keyed-digests.ts'
+import type { Digested, KeyedDigests } from '../../../core/text/keyed-digests.ts'
+import { createRecentMap, type RecentMap } from '../../../core/text/recent-map.ts'
 import type { HarmClassifier } from '../../harm/harm-classifier.ts'
 import { compileRules, type ModerationRules, moderationRules, rulesForData } from '../../rules/pattern-rules.ts'
-import { type OutputModerationRules, OutputModerator } from '../output-moderator.ts'
+import { type CleanOutputs, type OutputModerationRules, OutputModerator } from '../output-moderator.ts'
 import { type DetectedSecret, detectSecrets, secretKindSteps } from '../secret-detection.ts'
 import {
   allowVerdict,
+  type CleanMessages,
   containsBlockedHost,
   createTextModerator,
   getResult,
@@ -15,7 +17,6 @@ import {
   type Verdict,
 } from '../text-moderator.ts'
 import { type BlocklistDeps, openBlocklist } from './blocklist.ts'
-import { type CleanTextCache, createLookupCache } from './clean-text-cache.ts'
 import { createExternalModeration, type ExternalModeration, type ModerationDeps } from './external-moderation.ts'
 import type { ModerationOptions } from './settings.ts'
 
@@ -152,4 +153,56 @@ function verdictOfAnswer(rules: OutputModerationRules, text: string): Verdict {
     { type: 'finish', choice: 0, reason: 'stop' },
   ])
   return screen.hit() ?? allowVerdict
+}
+
+/**
+ * Cache of recently moderated clean texts, so that a conversation that returns with every turn is checked once. In this
+ * process's memory and keyed by digest, without content; cleared when a blocklist changes.
+ */
+
+type CleanTextCache = CleanMessages & {
+  /** The same for outputs, which return as messages of the next turn. */
+  readonly answers: CleanOutputs
+  /** Returns the kinds of secrets that were found in a message; null = not known. */
+  findSecrets(message: Said): readonly string[] | null
+  keepSecrets(message: Said, kinds: readonly string[]): void
+}
+
+type Said = Message | PromptDefinition
+
+const maximumMessages = 50_000
+
+/** Creates an empty cache. `listsVersion` changes with the blocklists. */
+function createLookupCache(digests: KeyedDigests, listsVersion: () => number): CleanTextCache {
+  let scores: RecentMap<number> = createRecentMap(maximumMessages)
+  let version = listsVersion()
+  // Blocklists do not affect secrets, so this cache has no version.
+  const secrets = createRecentMap<readonly string[]>(maximumMessages)
+
+  const current = (): RecentMap<number> => {
+    if (version !== listsVersion()) {
+      scores = createRecentMap(maximumMessages)
+      version = listsVersion()
+    }
+    return scores
+  }
+
+  const findScore = (message: Digested) => current().get(digests.of(message)) ?? null
+  const keep = (message: Digested, score: number) => current().set(digests.of(message), score)
+
+  return {
+    findScore,
+    keep,
+    answers(text) {
+      const message = turn(text)
+      return { isClean: findScore(message) !== null, keep: () => keep(message, allowVerdict.score) }
+    },
+    findSecrets: message => secrets.get(digests.of(message)) ?? null,
+    keepSecrets: (message, kinds) => secrets.set(digests.of(message), kinds),
+  }
+}
+
+/** Returns an output as the message that the client will send back. */
+function turn(text: string): Message {
+  return { role: 'assistant', text, reasoning: null, toolCalls: [], name: null }
 }

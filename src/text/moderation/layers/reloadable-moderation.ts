@@ -1,7 +1,7 @@
 import type { Moderation } from './moderation.ts'
 
 /** Moderation whose layers can be replaced while requests run. A request in progress keeps the layers it began with. */
-export type ReloadableModeration = Moderation & {
+type ReloadableModeration = Moderation & {
   /** Uses `next` as soon as its blocklists are read, and then closes the layers before it. */
   replace(next: Moderation): void
 }
