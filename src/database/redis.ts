@@ -31,7 +31,7 @@ export type Redis = {
 }
 
 /** The first connection, the begin of an outage, its end, and a connection to a server that evicts keys. */
-type RedisEvent = 'redis_connected' | 'redis_unavailable' | 'redis_recovered' | 'redis_evicts'
+export type RedisEvent = 'redis_connected' | 'redis_unavailable' | 'redis_recovered' | 'redis_evicts'
 
 type RedisOptions = {
   /** Loaded with every new connection, so that the first requests do not all send the source. */
