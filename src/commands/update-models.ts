@@ -49,7 +49,7 @@ export const updateModels = command({
         `The update (${update.date}) is not newer than the catalog in use (${config.catalogDate}): nothing to install.`,
       )
     const changed = catalogDifferences(config.publishedModels, withCatalogUpdate(catalog, update))
-    const kept = keptFigures(catalog, update, config.modelChanges)
+    const kept = keptFigures(update, config.modelChanges)
     const isInstalled = options['dry-run'] !== true
     if (isInstalled) install(config.catalogFile, bytes)
     if (options.json)

@@ -161,28 +161,28 @@ function line(difference: Difference): string {
     case 'tag_rollup': {
       const { key_id, model, ledger, rollup } = difference
       const tag = kind === 'tag_rollup' ? ` tag ${difference.tag}` : ''
-      return `daily total of ${account_id} ${day} ${key_id} ${model}${tag}: ${formatDifferences(ledger ?? {}, rollup ?? {}, 'ledger', 'total')}`
+      return `daily total of ${account_id} ${day} ${key_id} ${model}${tag}: ${formatDifferences(ledger ?? {}, rollup ?? {}, 'total')}`
     }
     case 'counter':
-      return `counter of ${account_id} ${day}: ${formatDifferences(difference.ledger, difference.counter, 'ledger', 'counter')}`
+      return `counter of ${account_id} ${day}: ${formatDifferences(difference.ledger, difference.counter, 'counter')}`
     case 'refused':
       return `not in the ledger: ${difference.request_id} of ${account_id} ${day} ${difference.key_id} ${difference.model}, ${usd(difference.recorded.microcents)}`
     case 'record':
-      return `${difference.request_id} of ${account_id} ${day} ${difference.key_id} ${difference.model}: ${formatDifferences(difference.ledger ?? {}, difference.recorded, 'ledger', 'journal')}`
+      return `${difference.request_id} of ${account_id} ${day} ${difference.key_id} ${difference.model}: ${formatDifferences(difference.ledger ?? {}, difference.recorded, 'journal')}`
   }
 }
 
 /** Lists the differing fields: `billed_microcents 30 in the ledger, 20 in the sum`. */
-function formatDifferences(item: object, other: object, oneName: string, otherName: string): string {
+function formatDifferences(ledger: object, other: object, otherName: string): string {
   const [left, right] = [
-    new Map<string, unknown>(Object.entries(item)),
+    new Map<string, unknown>(Object.entries(ledger)),
     new Map<string, unknown>(Object.entries(other)),
   ]
   return [...new Set([...left.keys(), ...right.keys()])]
     .filter(name => left.get(name) !== right.get(name))
     .map(
       name =>
-        `${name} ${left.get(name) ?? 'nothing'} in the ${oneName}, ${right.get(name) ?? 'nothing'} in the ${otherName}`,
+        `${name} ${left.get(name) ?? 'nothing'} in the ledger, ${right.get(name) ?? 'nothing'} in the ${otherName}`,
     )
     .join('; ')
 }

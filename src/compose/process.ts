@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts'
 import { randomBase62 } from '../core/accounts/api-keys.ts'
 import { intervalTimer, type RepeatTimer } from '../core/jobs/repeating.ts'
 import type { Clock, Network } from '../core/ports.ts'
-import { createSharedClock, systemClock } from '../database/clock.ts'
+import { createSharedClock } from '../database/clock.ts'
 import { createLog } from '../observability/log.ts'
 import { systemNetwork } from '../web/network.ts'
 import type { PageReaderOptions } from '../web/page-fetcher.ts'
@@ -24,7 +24,7 @@ export type ProcessOptions = {
 export type Process = ReturnType<typeof openProcess>
 
 export function openProcess({ logLevel }: Pick<Config, 'logLevel'>, options: ProcessOptions) {
-  const shared = createSharedClock(systemClock)
+  const shared = createSharedClock()
   const clock = options.clock ?? shared.clock
   return {
     shared,

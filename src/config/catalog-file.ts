@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { Value } from '@sinclair/typebox/value'
 import { systemErrorText } from '../core/validation/operator-errors.ts'
-import { catalog, catalogueDate } from '../models/catalog.ts'
+import { catalogueDate } from '../models/catalog.ts'
 import { type CatalogUpdate, catalogUpdateProblems, catalogUpdateSchema } from '../models/catalog-update.ts'
 import { getFaults } from './config-file.ts'
 
@@ -18,7 +18,7 @@ export function parseCatalogUpdate(text: string): { readonly update: CatalogUpda
     return { problems: ['it is not valid JSON'] }
   }
   if (!Value.Check(catalogUpdateSchema, value)) return { problems: [...getFaults(catalogUpdateSchema, value, '')] }
-  const problems = catalogUpdateProblems(catalog, value)
+  const problems = catalogUpdateProblems(value)
   return problems.length > 0 ? { problems: [...problems] } : { update: value }
 }
 

@@ -259,9 +259,9 @@ function readMaximumShortfall(read: EnvironmentReader): number {
 }
 
 /** Returns the shortfall limit for a command. Throws `ConfigError`. */
-export function getMaximumShortfall(environment: Environment = process.env): number {
+export function getMaximumShortfall(): number {
   const problems: string[] = []
-  const limit = readMaximumShortfall(environmentReader(environment, problems))
+  const limit = readMaximumShortfall(environmentReader(process.env, problems))
   if (problems.length > 0) throw new ConfigError(problems)
   return limit
 }

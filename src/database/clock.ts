@@ -30,17 +30,17 @@ const askEveryMs = 5_000
  * Creates a clock that shows the database's time, so that gateways with different clocks agree on expiry and on the
  * current day. Durations and timers use this machine's clock, as does the time before the first sample.
  */
-export function createSharedClock(machine: Clock): SharedClock {
+export function createSharedClock(): SharedClock {
   const offset = createClockOffset()
   return {
-    clock: { ...machine, now: () => machine.now() + offset.milliseconds() },
+    clock: { ...systemClock, now: () => systemClock.now() + offset.milliseconds() },
     follow(database, log) {
       let asking: Promise<void> | null = null
       const askNow = async () => {
         const before = offset.milliseconds()
-        const askedAt = machine.now()
+        const askedAt = systemClock.now()
         const told = await databaseTime(database)
-        offset.take({ askedAt, told: told.getTime(), answeredAt: machine.now() })
+        offset.take({ askedAt, told: told.getTime(), answeredAt: systemClock.now() })
         const after = offset.milliseconds()
         if (after === before) return
         const detail = `the database’s clock counts, which differs from this machine’s by ${after} ms`

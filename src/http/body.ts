@@ -42,8 +42,8 @@ type BodyWatch = { readonly hold: BodyHold; readonly clock: Timer }
  * Returns the body's text without unpaired surrogates. Throws 413 over the limit before more than the limit is stored. A chat body between the two
  * limits passes only with image or file parts. Throws as `receiveBody` does.
  */
-export function readBody(request: Request, limit: number, watch: BodyWatch | null = null): Promise<string> {
-  return receiveBody(request, limit, watch)()
+export function readBody(request: Request, limit: number): Promise<string> {
+  return receiveBody(request, limit, null)()
 }
 
 /**

@@ -2,9 +2,11 @@
  * An update of the catalog between releases: rows like the operator's own `models`, checked against the built-in catalog,
  * applied below the operator's changes.
  */
+
 import { type Static, Type } from '@sinclair/typebox'
 import { changeProblems, type ModelChange, modelChangeSchema, withChanges } from '../core/models/configured-models.ts'
 import { fullName, type Model } from '../core/models/models.ts'
+import { catalog } from './catalog.ts'
 
 /** The form of an update file. A later release may read others. */
 const catalogFormat = 'gateway-catalog-1'
@@ -26,13 +28,13 @@ export function withCatalogUpdate(published: readonly Model[], update: CatalogUp
 }
 
 /** Returns the problems of an update, one line each. A successor must be in the updated catalog. */
-export function catalogUpdateProblems(published: readonly Model[], update: CatalogUpdate): readonly string[] {
-  const names = new Set(withCatalogUpdate(published, update).flatMap(({ id, aliases }) => [id, ...aliases]))
+export function catalogUpdateProblems(update: CatalogUpdate): readonly string[] {
+  const names = new Set(withCatalogUpdate(catalog, update).flatMap(({ id, aliases }) => [id, ...aliases]))
   const lost = update.models.filter(
     ({ successor }) => successor !== undefined && !names.has(withoutProvider(successor)),
   )
   return [
-    ...changeProblems(published, update.models),
+    ...changeProblems(catalog, update.models),
     ...lost.map(model => `${fullName(model)}: its successor ${model.successor} is not in the catalog`),
   ]
 }
@@ -80,13 +82,9 @@ function flat(model: Model): ReadonlyMap<string, string> {
 }
 
 /** Returns the figures of an update that do not count, because the operator's own configuration has another. */
-export function keptFigures(
-  published: readonly Model[],
-  update: CatalogUpdate,
-  changes: readonly ModelChange[],
-): readonly CatalogDifference[] {
-  const updated = withCatalogUpdate(published, update)
-  const offered = new Set(catalogDifferences(published, updated).map(({ model, field }) => `${model} ${field}`))
+export function keptFigures(update: CatalogUpdate, changes: readonly ModelChange[]): readonly CatalogDifference[] {
+  const updated = withCatalogUpdate(catalog, update)
+  const offered = new Set(catalogDifferences(catalog, updated).map(({ model, field }) => `${model} ${field}`))
   return catalogDifferences(updated, withChanges(updated, changes)).filter(
     ({ model, field }) => offered.has(`${model} ${field}`) || offered.has(`${model} model`),
   )

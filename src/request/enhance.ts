@@ -5,7 +5,6 @@ import type { Log } from '../core/ports.ts'
 import type { Deadlines, ServiceDeadlines } from '../core/request/deadlines.ts'
 import type { HealthTracker } from '../models/health-tracker.ts'
 import type { PromptAnalyzer, RequestAnalysis } from '../text/analysis/prompt-analysis.ts'
-import { maximumGrowth } from '../text/enhancement/enhance.ts'
 import { type EnhancementPlan, planEnhancement, replaceUserText } from '../text/enhancement/enhancement-plan.ts'
 import { isValidRewrite, rewriteInstructions } from '../text/enhancement/prompt-rewrite.ts'
 import { estimateInputTokens } from '../text/tokens/tokens.ts'
@@ -131,7 +130,7 @@ async function rewrite(
   // The client waits for the rewrite before its own output can begin.
   const deadlines = { ...config.deadlines, totalMs: config.serviceDeadlines.rewriteMs }
   const question = {
-    system: rewriteInstructions(maximumGrowth),
+    system: rewriteInstructions,
     user: prompt,
     outputCap,
     reasoningEffort: 'none',

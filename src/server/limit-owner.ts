@@ -8,7 +8,7 @@ import type { Config } from '../config/config.ts'
 import { intervalTimer } from '../core/jobs/repeating.ts'
 import { createLocalRateLimiters } from '../core/limits/rate-limits.ts'
 import type { Log } from '../core/ports.ts'
-import { createSharedClock, systemClock } from '../database/clock.ts'
+import { createSharedClock } from '../database/clock.ts'
 import { openStores } from '../database/open-stores.ts'
 import { applyLearningEntries } from '../learning/learning.ts'
 import { createUsageSeed } from '../ledger/ledger.ts'
@@ -27,7 +27,7 @@ const shippingDeadlineMs = 5_000
 export async function openLimitOwner(config: Config, log: Log): Promise<() => Promise<void>> {
   const undo = new AsyncDisposableStack()
   try {
-    const shared = createSharedClock(systemClock)
+    const shared = createSharedClock()
     const { clock } = shared
     const { database, isEmbedded, migrated } = await openStores(config, { log, clock }, undo)
     const timekeeper = isEmbedded ? null : shared.follow(database, log)

@@ -125,7 +125,7 @@ export function refuseUnknownPart(dialect: Dialect, type: unknown, place: string
 
 /** Returns whether Anthropic's tools have this type; `custom` and a missing type are functions of the client. */
 export function isMessagesTool(type: string): boolean {
-  return messagesTools.has(getFamily(type, '_'))
+  return messagesTools.has(getFamily(type))
 }
 
 /** Returns the values of a beta header that may be sent, and the others. */
@@ -144,9 +144,8 @@ function findBeta(name: string): Bound | undefined {
 }
 
 /** Returns a type without its version: `web_search` of `web_search_20250305`. */
-function getFamily(type: string, separator: string): string {
-  const at = type.search(new RegExp(`${separator}\\d{8}$`))
-  return at === -1 ? type : type.slice(0, at)
+function getFamily(type: string): string {
+  return type.replace(/_\d{8}$/, '')
 }
 
 /**
@@ -200,7 +199,7 @@ function hasContent(value: unknown): boolean {
 }
 
 function addedByTool({ type, max_uses: uses, max_content_tokens: tokens }: Fields): number {
-  if (typeof type !== 'string' || messagesTools.get(getFamily(type, '_')) !== 'window') return 0
+  if (typeof type !== 'string' || messagesTools.get(getFamily(type)) !== 'window') return 0
   // Only fetched pages have a bound, and only if the client sets both.
   const isBounded = type.startsWith('web_fetch') && typeof uses === 'number' && typeof tokens === 'number'
   return isBounded ? Math.max(0, uses) * Math.max(0, tokens) * pageMargin : unbounded

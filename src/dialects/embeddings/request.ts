@@ -72,11 +72,11 @@ export function readEmbeddingsRequest(value: unknown, headers: Headers): Embeddi
  * Throws `invalid_request` that names `input` or the item.
  */
 function parseInputs(input: unknown): Pick<EmbeddingInputs, 'inputs' | 'isSingle'> {
-  if (input === undefined || input === null) throw invalidInput('is missing: it must be', forms)
+  if (input === undefined || input === null) throw invalidInput('is missing: it must be')
   if (typeof input === 'string') return { inputs: [checkedText(input, 'input')], isSingle: true }
-  if (!Array.isArray(input)) throw invalidInput('must be', forms)
+  if (!Array.isArray(input)) throw invalidInput('must be')
   const list: readonly unknown[] = input
-  if (list.length === 0) throw invalidInput('must not be an empty list: it must be', forms)
+  if (list.length === 0) throw invalidInput('must not be an empty list: it must be')
   if (typeof list[0] === 'number') return { inputs: [checkedIds(list, 'input')], isSingle: true }
   if (list.length > maximumInputs)
     throw inputError('input', `must hold at most ${maximumInputs} inputs and holds ${list.length}. Split the request`)
@@ -93,8 +93,8 @@ function parseInputs(input: unknown): Pick<EmbeddingInputs, 'inputs' | 'isSingle
 
 const forms = 'a string, a list of strings, a list of token IDs, or a list of lists of token IDs'
 
-function invalidInput(problem: string, expected: string): GatewayError {
-  return inputError('input', `${problem} ${expected}`)
+function invalidInput(problem: string): GatewayError {
+  return inputError('input', `${problem} ${forms}`)
 }
 
 function checkedText(text: string, place: string): string {

@@ -1,10 +1,8 @@
 import type { PromptAnalyzer } from '../analysis/prompt-analysis.ts'
-import { isTerse, isWithinGrowthLimits } from './enhance.ts'
+import { isTerse, isWithinGrowthLimits, maximumGrowth } from './enhance.ts'
 
-/** Returns the instructions for the model that rewrites prompts. `growth` = characters that it may add. */
-export function rewriteInstructions(growth: number): string {
-  return `The user's message is a prompt for another assistant. Do not answer it. Repeat it word for word, then, in the same language, add two to four short lines that say how to answer it: audience, format, scope, constraints, steps or checks, whichever fit. Add no fact, number, name, address or quotation that is not in it, and at most ${growth} characters in all. Reply with the prompt alone.`
-}
+/** Instructions for the model that rewrites prompts. */
+export const rewriteInstructions = `The user's message is a prompt for another assistant. Do not answer it. Repeat it word for word, then, in the same language, add two to four short lines that say how to answer it: audience, format, scope, constraints, steps or checks, whichever fit. Add no fact, number, name, address or quotation that is not in it, and at most ${maximumGrowth} characters in all. Reply with the prompt alone.`
 
 /**
  * Returns true if a rewrite satisfies the rules of enhancement: longer within the same bounds, containing the user's
