@@ -10,7 +10,7 @@ import type { AdapterRequest, AnswerPart } from '../../src/providers/provider.ts
 import { wireToolNames } from '../../src/providers/tool-names.ts'
 import { askWith } from '../harness/ask.ts'
 import { budgetRules, modelWith } from '../harness/model.ts'
-import { anyRequest, anyText } from './any-request.ts'
+import { anyRequest, anyText, closed } from './any-request.ts'
 import { cutOffsets, everyByte, mergeParts, readRecording, recordings } from './recordings.ts'
 
 type Json = Record<string, unknown>
@@ -679,12 +679,8 @@ describe('Anthropic reasoning and sampling', () => {
 
 const id = { type: 'string', pattern: '^[a-zA-Z0-9_-]{1,64}$' }
 const visible = { type: 'string', pattern: '\\S' }
-const exactly = (type: string, properties: Json, required = Object.keys(properties)) => ({
-  type: 'object',
-  properties: { type: { const: type }, ...properties },
-  required: ['type', ...required],
-  additionalProperties: false,
-})
+const exactly = (type: string, properties: Json, required = Object.keys(properties)) =>
+  closed({ type: { const: type }, ...properties }, ['type', ...required])
 const userBlocks = [
   exactly('text', { text: visible }),
   exactly('image', {
@@ -704,12 +700,11 @@ const assistantBlocks = [
   exactly('text', { text: visible }),
   exactly('tool_use', { id, name: id, input: { type: 'object' } }),
 ]
-const turnSchema = (role: string, blocks: unknown[]) => ({
-  type: 'object',
-  properties: { role: { const: role }, content: { type: 'array', minItems: 1, items: { oneOf: blocks } } },
-  required: ['role', 'content'],
-  additionalProperties: false,
-})
+const turnSchema = (role: string, blocks: unknown[]) =>
+  closed({ role: { const: role }, content: { type: 'array', minItems: 1, items: { oneOf: blocks } } }, [
+    'role',
+    'content',
+  ])
 /** Schema of a Messages request, written by hand from the API's documentation. */
 const requestSchema = {
   type: 'object',

@@ -4,6 +4,14 @@ import { type ChatRequest, type Message, reasoningEfforts } from '../../src/core
 
 type Json = Record<string, unknown>
 
+/** Returns the schema of an object with these properties and no others. */
+export const closed = (properties: Json, required: readonly string[] = []) => ({
+  type: 'object',
+  properties,
+  required,
+  additionalProperties: false,
+})
+
 export const anyText = fc.oneof(
   fc.constantFrom('', ' ', 'a ', '\n\t', 'Hello\n', '\ud800', 'data:', '{"a":1}', '[1]', '{"a":1e400}'),
   fc.string({ unit: 'binary', maxLength: 12 }),

@@ -7,7 +7,7 @@ import { google } from '../../src/providers/google.ts'
 import type { AnswerPart, ProviderFailure } from '../../src/providers/provider.ts'
 import { askWith } from '../harness/ask.ts'
 import { modelWith } from '../harness/model.ts'
-import { anyRequest } from './any-request.ts'
+import { anyRequest, closed } from './any-request.ts'
 import { cutOffsets, everyByte, mergeParts, type Recording, readRecording, recordings } from './recordings.ts'
 
 const level: ParameterRules = {
@@ -1110,29 +1110,23 @@ describe('Gemini request', () => {
 })
 
 describe('Gemini request for any input', () => {
-  const object = (properties: Record<string, unknown>, required: readonly string[] = []) => ({
-    type: 'object',
-    additionalProperties: false,
-    properties,
-    required,
-  })
   const text = { type: 'string', minLength: 1 }
   const base64 = { type: 'string', pattern: '^[A-Za-z0-9+/_-]*={0,2}$' }
   const part = {
     oneOf: [
-      object({ text }, ['text']),
-      object({ inlineData: object({ mimeType: text, data: base64 }, ['mimeType', 'data']) }, ['inlineData']),
-      object({ fileData: object({ mimeType: text, fileUri: text }, ['fileUri']) }, ['fileData']),
-      object(
+      closed({ text }, ['text']),
+      closed({ inlineData: closed({ mimeType: text, data: base64 }, ['mimeType', 'data']) }, ['inlineData']),
+      closed({ fileData: closed({ mimeType: text, fileUri: text }, ['fileUri']) }, ['fileData']),
+      closed(
         {
-          functionCall: object({ id: { type: 'string' }, name: text, args: { type: 'object' } }, ['name', 'args']),
+          functionCall: closed({ id: { type: 'string' }, name: text, args: { type: 'object' } }, ['name', 'args']),
           thoughtSignature: base64,
         },
         ['functionCall'],
       ),
-      object(
+      closed(
         {
-          functionResponse: object({ id: { type: 'string' }, name: text, response: { type: 'object' } }, [
+          functionResponse: closed({ id: { type: 'string' }, name: text, response: { type: 'object' } }, [
             'name',
             'response',
           ]),
@@ -1145,7 +1139,7 @@ describe('Gemini request for any input', () => {
   const schema = { $ref: '#/$defs/schema' }
   const schemas = { type: 'object', additionalProperties: schema }
   const taken = {
-    ...object({
+    ...closed({
       $id: text,
       $ref: text,
       $anchor: text,
@@ -1173,23 +1167,23 @@ describe('Gemini request for any input', () => {
     then: { propertyNames: { pattern: '^\\$' } },
   }
   const requestSchema = {
-    ...object(
+    ...closed(
       {
-        systemInstruction: object({ parts }, ['parts']),
+        systemInstruction: closed({ parts }, ['parts']),
         contents: {
           type: 'array',
           minItems: 1,
-          items: object({ role: { enum: ['user', 'model'] }, parts }, ['role', 'parts']),
+          items: closed({ role: { enum: ['user', 'model'] }, parts }, ['role', 'parts']),
         },
         tools: {
           type: 'array',
           minItems: 1,
-          items: object(
+          items: closed(
             {
               functionDeclarations: {
                 type: 'array',
                 minItems: 1,
-                items: object({ name: text, description: { type: 'string' }, parametersJsonSchema: schema }, [
+                items: closed({ name: text, description: { type: 'string' }, parametersJsonSchema: schema }, [
                   'name',
                   'description',
                 ]),
@@ -1198,11 +1192,11 @@ describe('Gemini request for any input', () => {
             ['functionDeclarations'],
           ),
         },
-        toolConfig: object({
+        toolConfig: closed({
           functionCallingConfig: {
             oneOf: [
-              object({ mode: { enum: ['AUTO', 'NONE', 'ANY'] } }, ['mode']),
-              object({ mode: { const: 'ANY' }, allowedFunctionNames: { type: 'array', minItems: 1, items: text } }, [
+              closed({ mode: { enum: ['AUTO', 'NONE', 'ANY'] } }, ['mode']),
+              closed({ mode: { const: 'ANY' }, allowedFunctionNames: { type: 'array', minItems: 1, items: text } }, [
                 'mode',
                 'allowedFunctionNames',
               ]),
@@ -1210,7 +1204,7 @@ describe('Gemini request for any input', () => {
           },
         }),
         generationConfig: {
-          ...object(
+          ...closed(
             {
               maxOutputTokens: { type: 'integer', minimum: 1 },
               candidateCount: { type: 'integer', minimum: 1, maximum: 8 },
@@ -1225,7 +1219,7 @@ describe('Gemini request for any input', () => {
               responseMimeType: { const: 'application/json' },
               responseJsonSchema: schema,
               thinkingConfig: {
-                ...object({
+                ...closed({
                   includeThoughts: { type: 'boolean' },
                   thinkingLevel: { enum: ['minimal', 'low', 'medium', 'high'] },
                   thinkingBudget: { type: 'integer', minimum: 0, maximum: 32_768 },

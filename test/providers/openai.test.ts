@@ -10,7 +10,7 @@ import type { AnswerPart, ProviderRequest } from '../../src/providers/provider.t
 import { createEventSplitter } from '../../src/providers/sse.ts'
 import { askWith } from '../harness/ask.ts'
 import { generousRules, modelWith } from '../harness/model.ts'
-import { anyRequest } from './any-request.ts'
+import { anyRequest, closed } from './any-request.ts'
 import { cutOffsets, everyByte, mergeParts, type Recording, readRecording, recordings } from './recordings.ts'
 
 const official = openai({ official: true })
@@ -97,189 +97,112 @@ const fullAsk: Partial<ChatRequest> = {
 // ------------------------------------------------------------------------------------------------ the wire's schema
 
 const nonEmpty = { type: 'string', minLength: 1 }
-const parts = {
-  type: 'array',
-  minItems: 1,
-  items: {
-    oneOf: [
+const someOf = (items: object, more: object = {}) => ({ type: 'array', minItems: 1, items, ...more })
+const parts = someOf({
+  oneOf: [
+    closed({ type: { const: 'text' }, text: { type: 'string' } }, ['type', 'text']),
+    closed(
       {
-        type: 'object',
-        properties: { type: { const: 'text' }, text: { type: 'string' } },
-        required: ['type', 'text'],
-        additionalProperties: false,
+        type: { const: 'image_url' },
+        image_url: closed({ url: nonEmpty, detail: { enum: ['auto', 'low', 'high'] } }, ['url']),
       },
-      {
-        type: 'object',
-        properties: {
-          type: { const: 'image_url' },
-          image_url: {
-            type: 'object',
-            properties: { url: nonEmpty, detail: { enum: ['auto', 'low', 'high'] } },
-            required: ['url'],
-            additionalProperties: false,
-          },
-        },
-        required: ['type', 'image_url'],
-        additionalProperties: false,
-      },
-    ],
+      ['type', 'image_url'],
+    ),
+  ],
+})
+const toolCall = closed(
+  {
+    id: nonEmpty,
+    type: { const: 'function' },
+    function: closed({ name: nonEmpty, arguments: nonEmpty }, ['name', 'arguments']),
   },
-}
+  ['id', 'type', 'function'],
+)
 const message = {
   oneOf: [
+    closed({ role: { enum: ['system', 'developer'] }, content: { type: 'string' } }, ['role', 'content']),
+    closed({ role: { const: 'user' }, content: { anyOf: [{ type: 'string' }, parts] }, name: nonEmpty }, [
+      'role',
+      'content',
+    ]),
     {
-      type: 'object',
-      properties: { role: { enum: ['system', 'developer'] }, content: { type: 'string' } },
-      required: ['role', 'content'],
-      additionalProperties: false,
-    },
-    {
-      type: 'object',
-      properties: { role: { const: 'user' }, content: { anyOf: [{ type: 'string' }, parts] }, name: nonEmpty },
-      required: ['role', 'content'],
-      additionalProperties: false,
-    },
-    {
-      type: 'object',
-      properties: {
-        role: { const: 'assistant' },
-        content: { type: ['string', 'null'] },
-        reasoning_content: { type: 'string' },
-        name: nonEmpty,
-        tool_calls: {
-          type: 'array',
-          minItems: 1,
-          items: {
-            type: 'object',
-            properties: {
-              id: nonEmpty,
-              type: { const: 'function' },
-              function: {
-                type: 'object',
-                properties: { name: nonEmpty, arguments: nonEmpty },
-                required: ['name', 'arguments'],
-                additionalProperties: false,
-              },
-            },
-            required: ['id', 'type', 'function'],
-            additionalProperties: false,
-          },
+      ...closed(
+        {
+          role: { const: 'assistant' },
+          content: { type: ['string', 'null'] },
+          reasoning_content: { type: 'string' },
+          name: nonEmpty,
+          tool_calls: someOf(toolCall),
         },
-      },
-      required: ['role', 'content'],
-      additionalProperties: false,
+        ['role', 'content'],
+      ),
       if: { properties: { content: { type: 'null' } } },
       // biome-ignore lint/suspicious/noThenProperty: JSON Schema's own word
       then: { required: ['tool_calls'] },
     },
-    {
-      type: 'object',
-      properties: { role: { const: 'tool' }, tool_call_id: nonEmpty, content: { type: 'string' } },
-      required: ['role', 'tool_call_id', 'content'],
-      additionalProperties: false,
-    },
+    closed({ role: { const: 'tool' }, tool_call_id: nonEmpty, content: { type: 'string' } }, [
+      'role',
+      'tool_call_id',
+      'content',
+    ]),
   ],
 }
 const unit = { type: 'number', minimum: -2, maximum: 2 }
-const requestSchema = {
-  type: 'object',
-  properties: {
-    model: nonEmpty,
-    messages: { type: 'array', items: message },
-    stream: { const: true },
-    stream_options: { type: 'object', properties: { include_usage: { const: true } }, additionalProperties: false },
-    max_tokens: { type: 'integer', minimum: 1 },
-    max_completion_tokens: { type: 'integer', minimum: 1 },
-    temperature: { type: 'number', minimum: 0, maximum: 2 },
-    top_p: { type: 'number', minimum: 0, maximum: 1 },
-    presence_penalty: unit,
-    frequency_penalty: unit,
-    seed: { type: 'integer' },
-    logit_bias: { type: 'object', additionalProperties: { type: 'number', minimum: -100, maximum: 100 } },
-    logprobs: { const: true },
-    top_logprobs: { type: 'integer', minimum: 0, maximum: 20 },
-    stop: { type: 'array', items: nonEmpty, minItems: 1, maxItems: 4 },
-    n: { type: 'integer', minimum: 2, maximum: 128 },
-    tools: {
-      type: 'array',
-      minItems: 1,
-      items: {
-        type: 'object',
-        properties: {
-          type: { const: 'function' },
-          function: {
-            type: 'object',
-            properties: {
-              name: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' },
-              description: { type: 'string' },
-              parameters: { type: 'object' },
-              strict: { type: 'boolean' },
-            },
-            required: ['name'],
-            additionalProperties: false,
-          },
-        },
-        required: ['type', 'function'],
-        additionalProperties: false,
-      },
-    },
-    tool_choice: {
-      oneOf: [
-        { enum: ['auto', 'none', 'required'] },
-        {
-          type: 'object',
-          properties: {
-            type: { const: 'function' },
-            function: {
-              type: 'object',
-              properties: { name: nonEmpty },
-              required: ['name'],
-              additionalProperties: false,
-            },
-          },
-          required: ['type', 'function'],
-          additionalProperties: false,
-        },
-      ],
-    },
-    parallel_tool_calls: { type: 'boolean' },
-    response_format: {
-      oneOf: [
-        {
-          type: 'object',
-          properties: { type: { const: 'json_object' } },
-          required: ['type'],
-          additionalProperties: false,
-        },
-        {
-          type: 'object',
-          properties: {
-            type: { const: 'json_schema' },
-            json_schema: {
-              type: 'object',
-              properties: {
-                name: nonEmpty,
-                description: { type: 'string' },
-                schema: { type: 'object' },
-                strict: { type: 'boolean' },
-              },
-              required: ['name', 'schema'],
-              additionalProperties: false,
-            },
-          },
-          required: ['type', 'json_schema'],
-          additionalProperties: false,
-        },
-      ],
-    },
-    reasoning_effort: { enum: [...reasoningEfforts] },
-    safety_identifier: { type: 'string', maxLength: 128 },
-    user: { type: 'string' },
-    verbosity: { enum: ['low', 'medium', 'high'] },
-    service_tier: { type: 'string' },
-    store: { type: 'boolean' },
+const offeredTool = closed(
+  {
+    name: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' },
+    description: { type: 'string' },
+    parameters: { type: 'object' },
+    strict: { type: 'boolean' },
   },
-  required: ['model', 'messages'],
+  ['name'],
+)
+const outputSchema = closed(
+  { name: nonEmpty, description: { type: 'string' }, schema: { type: 'object' }, strict: { type: 'boolean' } },
+  ['name', 'schema'],
+)
+const requestSchema = {
+  ...closed(
+    {
+      model: nonEmpty,
+      messages: { type: 'array', items: message },
+      stream: { const: true },
+      stream_options: closed({ include_usage: { const: true } }),
+      max_tokens: { type: 'integer', minimum: 1 },
+      max_completion_tokens: { type: 'integer', minimum: 1 },
+      temperature: { type: 'number', minimum: 0, maximum: 2 },
+      top_p: { type: 'number', minimum: 0, maximum: 1 },
+      presence_penalty: unit,
+      frequency_penalty: unit,
+      seed: { type: 'integer' },
+      logit_bias: { type: 'object', additionalProperties: { type: 'number', minimum: -100, maximum: 100 } },
+      logprobs: { const: true },
+      top_logprobs: { type: 'integer', minimum: 0, maximum: 20 },
+      stop: someOf(nonEmpty, { maxItems: 4 }),
+      n: { type: 'integer', minimum: 2, maximum: 128 },
+      tools: someOf(closed({ type: { const: 'function' }, function: offeredTool }, ['type', 'function'])),
+      tool_choice: {
+        oneOf: [
+          { enum: ['auto', 'none', 'required'] },
+          closed({ type: { const: 'function' }, function: closed({ name: nonEmpty }, ['name']) }, ['type', 'function']),
+        ],
+      },
+      parallel_tool_calls: { type: 'boolean' },
+      response_format: {
+        oneOf: [
+          closed({ type: { const: 'json_object' } }, ['type']),
+          closed({ type: { const: 'json_schema' }, json_schema: outputSchema }, ['type', 'json_schema']),
+        ],
+      },
+      reasoning_effort: { enum: [...reasoningEfforts] },
+      safety_identifier: { type: 'string', maxLength: 128 },
+      user: { type: 'string' },
+      verbosity: { enum: ['low', 'medium', 'high'] },
+      service_tier: { type: 'string' },
+      store: { type: 'boolean' },
+    },
+    ['model', 'messages'],
+  ),
   oneOf: [{ required: ['max_tokens'] }, { required: ['max_completion_tokens'] }],
   dependentRequired: {
     stream_options: ['stream'],
@@ -287,7 +210,6 @@ const requestSchema = {
     parallel_tool_calls: ['tools'],
     top_logprobs: ['logprobs'],
   },
-  additionalProperties: false,
 }
 const valid = new Ajv({ allErrors: true, strict: false }).compile(requestSchema)
 
