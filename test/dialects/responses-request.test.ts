@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'bun:test'
 import type { Message, ReasoningItem } from '../../src/core/chat/chat.ts'
 import { flatToolName } from '../../src/core/chat/tool-definitions.ts'
-import { GatewayError } from '../../src/core/validation/errors.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import { findCarrier, refersToItems, withCarriedItems } from '../../src/dialects/responses/carried-items.ts'
 import { readResponses } from '../../src/dialects/responses/request.ts'
+import { getRefusal } from '../harness/refusal.ts'
 
 const seal = createReasoningSeal('a secret of the tests', null)
 const read = (fields: object, headers: Record<string, string> = {}) => {
@@ -15,15 +15,7 @@ const read = (fields: object, headers: Record<string, string> = {}) => {
 }
 const send = (fields: object, headers: Record<string, string> = {}) => read(fields, headers).request
 const messages = (...input: readonly object[]) => send({ input }).messages
-function refusal(fields: object): { code: string; param: string | null; message: string } {
-  try {
-    read(fields)
-  } catch (thrown) {
-    if (thrown instanceof GatewayError) return { code: thrown.code, param: thrown.param, message: thrown.message }
-    throw thrown
-  }
-  throw new Error('was taken')
-}
+const refusal = (fields: object) => getRefusal(() => read(fields))
 const text = (said: string) => ({ type: 'text', text: said }) as const
 const said = (fields: Partial<Extract<Message, { role: 'assistant' }>>): Message => ({
   role: 'assistant',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { GatewayError } from '../../src/core/validation/errors.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
 import { documentedDefaults } from '../harness/ask.ts'
+import { getRefusal } from '../harness/refusal.ts'
 
 const canary = 'canary-7f3a'
 const hello = { role: 'user', content: 'Hello' }
@@ -10,15 +10,7 @@ const call = { id: 'call_1', type: 'function', function: { name: 'look', argumen
 
 const read = (body: object, headers: Record<string, string> = {}) => readNative(body, new Headers(headers), 100)
 
-function failure(body: object, headers: Record<string, string> = {}): GatewayError {
-  try {
-    read(body, headers)
-  } catch (thrown) {
-    if (thrown instanceof GatewayError) return thrown
-    throw thrown
-  }
-  throw new Error(`not refused: ${JSON.stringify(body)}`)
-}
+const failure = (body: object, headers: Record<string, string> = {}) => getRefusal(() => read(body, headers))
 
 const wrongFields: Record<string, readonly unknown[]> = {
   messages: [[], 7, canary, new Array(10_001).fill(hello)],

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { Kind, type TSchema } from '@sinclair/typebox'
 import type { ChatRequest } from '../../src/core/chat/chat.ts'
-import { GatewayError } from '../../src/core/validation/errors.ts'
 import { compatibleSchema, readCompatible } from '../../src/dialects/chat-completions/request.ts'
 import { nativeSchema } from '../../src/dialects/native/request.ts'
 import { documentedDefaults } from '../harness/ask.ts'
+import { getRefusal } from '../harness/refusal.ts'
 
 const canary = 'canary-7f3a'
 const hello = { role: 'user', content: 'Hello' }
@@ -17,15 +17,7 @@ const read = (body: object, headers: Record<string, string> = {}) => readCompati
 const send = (fields: object, headers: Record<string, string> = {}): ChatRequest =>
   read({ messages: [hello], ...fields }, headers).request
 
-function failure(body: object, headers: Record<string, string> = {}): GatewayError {
-  try {
-    read(body, headers)
-  } catch (thrown) {
-    if (thrown instanceof GatewayError) return thrown
-    throw thrown
-  }
-  throw new Error(`not refused: ${JSON.stringify(body)}`)
-}
+const failure = (body: object, headers: Record<string, string> = {}) => getRefusal(() => read(body, headers))
 
 /** Values of the wrong type, range or length, by field. Wrong strings contain the canary if possible. */
 const wrongFields: Record<string, readonly unknown[]> = {

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import fc from 'fast-check'
-import { GatewayError } from '../../../src/core/validation/errors.ts'
 import { checker, headerChoice, headerFlag, oneOf, parseJson } from '../../../src/core/validation/validate.ts'
 import { cpuMs } from '../../harness/cpu.ts'
+import { getRefusal } from '../../harness/refusal.ts'
 
 const part = Type.Union([
   Type.Object({ type: oneOf(['text'], 'unsupported_parameter'), text: Type.String({ maxLength: 5 }) }),
@@ -36,16 +36,6 @@ const schema = Type.Object(
   { additionalProperties: false },
 )
 const check = checker(schema)
-
-function failure(action: () => unknown): GatewayError {
-  try {
-    action()
-  } catch (thrown) {
-    if (thrown instanceof GatewayError) return thrown
-    throw thrown
-  }
-  throw new Error('nothing was refused')
-}
 
 const user = (content: unknown) => ({ messages: [{ role: 'user', content }] })
 
@@ -94,14 +84,14 @@ describe('checker', () => {
     [{ ...user('x'), extra: 1 }, 'extra', '`extra` is not a known field here: remove it or correct its name.'],
     [7, null, 'The body must be an object.'],
   ])('reports %j as %s', (value, param, message) => {
-    const error = failure(() => check(value))
+    const error = getRefusal(() => check(value))
     expect(error.code).toBe('invalid_request')
     expect(error.param).toBe(param)
     if (message !== null) expect(error.message).toBe(message)
   })
 
   test("checker: uses the schema's own code for a value outside of a closed set", () => {
-    const error = failure(() => check(user([{ type: 'input_audio' }])))
+    const error = getRefusal(() => check(user([{ type: 'input_audio' }])))
     expect([error.code, error.param]).toEqual(['unsupported_parameter', 'messages.0.content.0.type'])
   })
 })
@@ -146,7 +136,7 @@ test('checker: explains every value that TypeBox rejects and returns accepted on
   fc.assert(
     fc.property(body, sample => {
       if (Value.Check(schema, sample)) expect(check(sample)).toBe(sample as never)
-      else expect(failure(() => check(sample)).message).not.toContain('is not valid')
+      else expect(getRefusal(() => check(sample)).message).not.toContain('is not valid')
     }),
     { numRuns: 1000 },
   )
@@ -157,26 +147,26 @@ test('checker: stops at the first fault of a large invalid body', () => {
   const nested = user(new Array(200_000).fill({ type: 'image_url', image_url: 7 }))
   const late = user([...new Array(50_000).fill({ type: 'text', text: 'x' }), { type: 'text', text: 7 }])
   const start = cpuMs()
-  failure(() => check(wide))
-  failure(() => check(nested))
-  expect(failure(() => check(late)).param).toBe('messages.0.content.50000.text')
+  getRefusal(() => check(wide))
+  getRefusal(() => check(nested))
+  expect(getRefusal(() => check(late)).param).toBe('messages.0.content.50000.text')
   expect(cpuMs() - start).toBeLessThan(1_000)
 })
 
 describe('parseJson', () => {
   test.each(['', '{', 'nope', '{"a":1,}', "{'a':1}", '{"a":"\\x"}'])('throws invalid_json for %j', text => {
-    expect(failure(() => parseJson(text)).code).toBe('invalid_json')
+    expect(getRefusal(() => parseJson(text)).code).toBe('invalid_json')
   })
 
   test.each(['[]', '7', '"text"', 'null'])('rejects %s', text => {
-    expect(failure(() => parseJson(text)).code).toBe('invalid_request')
+    expect(getRefusal(() => parseJson(text)).code).toBe('invalid_request')
   })
 
   test('accepts 64 levels of nesting and rejects 65', () => {
     const nested = (levels: number) => `${'{"a":'.repeat(levels - 1)}{}${'}'.repeat(levels - 1)}`
     expect(() => parseJson(nested(64))).not.toThrow()
-    expect(failure(() => parseJson(nested(65))).code).toBe('invalid_json')
-    expect(failure(() => parseJson('['.repeat(1_000_000))).code).toBe('invalid_json')
+    expect(getRefusal(() => parseJson(nested(65))).code).toBe('invalid_json')
+    expect(getRefusal(() => parseJson('['.repeat(1_000_000))).code).toBe('invalid_json')
   })
 
   test('counts depth only outside of strings', () => {
@@ -189,7 +179,7 @@ describe('parseJson', () => {
   })
 
   test('never quotes the body in its error', () => {
-    expect(failure(() => parseJson('{"a": canary}')).message).not.toContain('canary')
+    expect(getRefusal(() => parseJson('{"a": canary}')).message).not.toContain('canary')
   })
 })
 
@@ -202,7 +192,7 @@ describe('headerChoice and headerFlag', () => {
   })
 
   test("reject other values under the header's name", () => {
-    const error = failure(() =>
+    const error = getRefusal(() =>
       headerChoice(new Headers({ 'x-gateway-web': 'canary' }), 'X-Gateway-Web', ['auto', 'off']),
     )
     expect([error.code, error.param]).toEqual(['invalid_request', 'X-Gateway-Web'])

@@ -26,6 +26,7 @@ import { nearEqualPrice } from '../../../src/request/routing/score-candidates.ts
 import type { PromptAnalysis } from '../../../src/text/analysis/prompt-analysis.ts'
 import { noWeb } from '../../../src/web/web-plan.ts'
 import { askWith } from '../../harness/ask.ts'
+import { getRefusal } from '../../harness/refusal.ts'
 import { analysis, getProvider } from '../support.ts'
 
 const today = Date.parse('2026-11-20T12:00:00Z')
@@ -101,15 +102,7 @@ const routed = (
 ): Route => route(world(given), { caller, request: askWith(request), analysis: { ...analysis, ...read }, inputTokens })
 const names = (plan: Route) => plan.candidates.map(({ model }) => fullName(model))
 
-function refused(...given: Parameters<typeof routed>): GatewayError {
-  try {
-    routed(...given)
-  } catch (thrown) {
-    if (thrown instanceof GatewayError) return thrown
-    throw thrown
-  }
-  throw new Error('was routed')
-}
+const refused = (...given: Parameters<typeof routed>) => getRefusal(() => routed(...given))
 
 describe('named model', () => {
   test('comes first, with fallbacks from other providers after it', () => {
