@@ -97,8 +97,8 @@ const fullAsk: Partial<ChatRequest> = {
 // ------------------------------------------------------------------------------------------------ the wire's schema
 
 const nonEmpty = { type: 'string', minLength: 1 }
-const someOf = (items: object, more: object = {}) => ({ type: 'array', minItems: 1, items, ...more })
-const parts = someOf({
+const nonEmptyList = (items: object, more: object = {}) => ({ type: 'array', minItems: 1, items, ...more })
+const parts = nonEmptyList({
   oneOf: [
     closed({ type: { const: 'text' }, text: { type: 'string' } }, ['type', 'text']),
     closed(
@@ -132,7 +132,7 @@ const message = {
           content: { type: ['string', 'null'] },
           reasoning_content: { type: 'string' },
           name: nonEmpty,
-          tool_calls: someOf(toolCall),
+          tool_calls: nonEmptyList(toolCall),
         },
         ['role', 'content'],
       ),
@@ -178,9 +178,9 @@ const requestSchema = {
       logit_bias: { type: 'object', additionalProperties: { type: 'number', minimum: -100, maximum: 100 } },
       logprobs: { const: true },
       top_logprobs: { type: 'integer', minimum: 0, maximum: 20 },
-      stop: someOf(nonEmpty, { maxItems: 4 }),
+      stop: nonEmptyList(nonEmpty, { maxItems: 4 }),
       n: { type: 'integer', minimum: 2, maximum: 128 },
-      tools: someOf(closed({ type: { const: 'function' }, function: offeredTool }, ['type', 'function'])),
+      tools: nonEmptyList(closed({ type: { const: 'function' }, function: offeredTool }, ['type', 'function'])),
       tool_choice: {
         oneOf: [
           { enum: ['auto', 'none', 'required'] },
