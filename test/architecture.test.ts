@@ -390,7 +390,7 @@ describe('budgets', () => {
     'lines of src/ledger': [linesUnder('ledger'), 2_783],
     'lines of src/request': [linesUnder('request'), 6_690],
     'lines of src/text': [linesUnder('text'), 10_475],
-    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 89_500],
+    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 89_460],
     'files in src': [sizes.size, 662],
     'files of at most 25 lines': [[...sizes.values()].filter(lines => lines <= 25).length, 31],
     'files of more than 300 lines': [[...sizes.values()].filter(lines => lines > 300).length, 41],
