@@ -7,9 +7,8 @@ import { highestPrices, toUsd } from '../core/usage/money.ts'
 import { highestSourceCharges } from '../core/usage/source-charges.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { Admission, AdmissionRequest, LimitErrorCode, LimitReached, Meter, Reservation } from '../limits/meter.ts'
-import { tokensSpared } from '../text/tokens/tokens.ts'
 import { noWeb, type WebPlan, type WebUse } from '../web/web-plan.ts'
-import { highestUsage, reservedTerms } from './affordable.ts'
+import { highestUsage, reservedInput, reservedTerms } from './affordable.ts'
 import type { AdmittedRequest } from './progress.ts'
 import type { Route } from './routing/route.ts'
 
@@ -106,7 +105,7 @@ function toAdmissionRequest(
 ): AdmissionRequest {
   const { first } = plan
   // Covers the first model's provider; a fallback to another one reserves more if needed.
-  const inputTokens = plan.inputTokens - tokensSpared(request, first.model.provider)
+  const inputTokens = reservedInput(plan, request, first)
   const terms = reservedTerms(plan, first)
   const highest = highestPrices(first.model.pricing, inputTokens, terms)
   const scopes = findScopes(caller, findTags(caller, request))
@@ -130,6 +129,7 @@ function isDaily(code: LimitErrorCode): boolean {
   return code === 'daily_tokens_exceeded' || code === 'daily_cost_exceeded' || code === 'monthly_cost_exceeded'
 }
 
+/** Throws if the account is paused or must pay. */
 function checkPaid({ clock }: Pick<AdmitDeps, 'clock'>, { pause, refusedFrom }: Caller): void {
   if (pause !== undefined && pause.until > clock.now()) throw accountPaused(pause, pause.until - clock.now())
   if (refusedFrom === undefined || refusedFrom > clock.now()) return

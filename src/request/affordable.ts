@@ -63,7 +63,7 @@ export function highestUsage(
 ) {
   const { model, endpoint } = candidate
   const outputCap = Math.min(reservation.outputCap, model.maxOutputTokens)
-  const shown = plan.inputTokens - tokensSpared(request, model.provider)
+  const shown = reservedInput(plan, request, candidate)
   const room = Math.max(0, model.contextWindow - shown)
   // A provider of another form does not receive the client's own body.
   const isOwn =
@@ -76,6 +76,15 @@ export function highestUsage(
   const most = { inputTokens, outputTokens: outputCap * plan.choices }
   const microcents = getHighestCost(model.pricing, most, terms) + charges
   return { outputCap, inputTokens, addedTokens, microcents }
+}
+
+/** Returns the input tokens that a candidate is reserved at, without what its provider may add; never below 0. */
+export function reservedInput(
+  { inputTokens }: Pick<Route, 'inputTokens'>,
+  request: ChatRequest,
+  { model }: Candidate,
+): number {
+  return Math.max(0, inputTokens - tokensSpared(request, model.provider))
 }
 
 /** Returns the terms that a candidate is reserved on. A tier that it is not sent binds nothing: its provider may choose any. */

@@ -151,7 +151,9 @@ export class AttemptRun {
   private drawnTokens(): number | null {
     const { failure, usage, text, reasoning } = this.response
     const status = this.attempt.status()
-    if (failure?.kind === 'connection_failed' || (failure !== null && status !== null && status >= 400)) return 0
+    const isRefused = failure?.kind === 'connection_failed' || (failure !== null && status !== null && status >= 400)
+    // Of several calls, those before the refused one were answered.
+    if (isRefused && usage === null) return 0
     if (usage?.inputTokens == null) return null
     const { inputTokens, outputTokens, leastOutputTokens = 0 } = usage
     return inputTokens + (outputTokens ?? Math.max(leastOutputTokens, estimateTokens(text) + estimateTokens(reasoning)))

@@ -70,7 +70,7 @@ class EmbeddingsAttempt implements OpenAttempt {
     const [part] = parts ?? []
     if (part?.type !== 'vectors') {
       call.close(false)
-      return part === undefined ? [unreadableBody('200 no vectors')] : [part]
+      return [part?.type === 'failure' ? part : unreadableBody('200 no vectors')]
     }
     call.close(true)
     const { model } = this.options.candidate

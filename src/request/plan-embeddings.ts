@@ -13,6 +13,7 @@ import type { PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
 import { tokenIdLimit } from '../text/tokens/decode-tokens.ts'
 import { estimateInputTokens, estimateTokens } from '../text/tokens/tokens.ts'
 import { noWeb } from '../web/web-plan.ts'
+import { checkPaid } from './admit.ts'
 import type { Candidate } from './routing/candidate.ts'
 import type { Endpoints } from './routing/hosts.ts'
 import type { Route } from './routing/route.ts'
@@ -44,7 +45,8 @@ const estimateSlack = 1.05
 
 /**
  * Resolves the model and checks the inputs against it. Throws `model_not_found`, `forbidden`, `unsupported_parameter` or
- * `invalid_request` for `dimensions`, and `context_length_exceeded` for an input that is too long.
+ * `invalid_request` for `dimensions`, `payment_required` or `account_paused`, and `context_length_exceeded` for an input
+ * that is too long.
  */
 export async function planEmbeddings(
   deps: PlanEmbeddingsDeps,
@@ -58,6 +60,8 @@ export async function planEmbeddings(
     throw modelNotAllowed(caller.models)
   checkDimensions(model, embedding.dimensions)
   checkIds(embedding)
+  // As `admit` does, before the work on a large body.
+  checkPaid(deps, caller)
   const texts = await decodeInputs(deps, embedding)
   const { tokens, mostTokens } = await countTokens(embedding, texts, hosts)
   for (const [index, count] of tokens.entries()) {

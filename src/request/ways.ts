@@ -15,7 +15,7 @@ import type { Meter, Reservation } from '../limits/meter.ts'
 import type { CachePlace } from '../models/cache-affinity.ts'
 import type { HealthTracker } from '../models/health-tracker.ts'
 import type { HedgeBudget } from '../models/hedging.ts'
-import type { KeyClaim, NoKey, PoolKey } from '../providers/keys/key-pool.ts'
+import type { KeyClaim, KeyNeed, NoKey, PoolKey } from '../providers/keys/key-pool.ts'
 import { likelyInputTokens } from '../text/tokens/tokens.ts'
 import { affordable } from './affordable.ts'
 import type { AttemptRun, AttemptRunDeps, CallRequest, Way } from './attempt-run.ts'
@@ -162,13 +162,18 @@ export async function selectBeside(state: CallState, running: AttemptRun): Promi
   if (options.length === 0 || !deps.hedges.draw(request.caller.accountId)) return null
   const except = claim === null ? state.triedKeys : new Set([...state.triedKeys, claim.key])
   for (const candidate of options) {
-    const own = claimKey(state, candidate, progress.reservation.outputCap, except)
+    // The account that has the prompt in its cache is the late one.
+    const own = claimKey(state, candidate, progress.reservation.outputCap, { except, preferred: null })
     if (own?.key === null) continue
-    const reservation = await affordable(deps.meter, request, progress, { candidate, isHedge: true })
-    const ticket = reservation === null ? null : ticketFor(state, candidate)
-    if (reservation !== null && ticket !== null) return { candidate, reservation, claim: own, ticket }
-    own?.settle(0)
-    return null
+    let way: Way | null = null
+    try {
+      const reservation = await affordable(deps.meter, request, progress, { candidate, isHedge: true })
+      const ticket = reservation === null ? null : ticketFor(state, candidate)
+      if (reservation !== null && ticket !== null) way = { candidate, reservation, claim: own, ticket }
+      return way
+    } finally {
+      if (way === null) own?.settle(0)
+    }
   }
   return null
 }
@@ -181,7 +186,9 @@ export function release({ claim, ticket }: Pick<Way, 'claim' | 'ticket'>): void 
 
 /** Claims a key and a ticket of the retry budget; otherwise returns the reason for skipping the candidate. */
 function take(state: CallState, candidate: Candidate, reservation: Reservation): Way | AttemptSkip {
-  const claim = claimKey(state, candidate, reservation.outputCap, state.triedKeys)
+  const place = findCachePlace(state, candidate)
+  const preferred = place?.host === candidate.endpoint.id ? place.account : null
+  const claim = claimKey(state, candidate, reservation.outputCap, { except: state.triedKeys, preferred })
   if (claim?.key === null) return withoutKey(state, candidate, claim)
   const ticket = ticketFor(state, candidate)
   if (ticket !== null) return { candidate, reservation, claim, ticket }
@@ -189,19 +196,17 @@ function take(state: CallState, candidate: Candidate, reservation: Reservation):
   return 'skipped_retry_budget'
 }
 
-/** Claims a key outside `except`; null = the host has one credential. */
+/** Claims a key; null = the host has one credential. */
 function claimKey(
   state: CallState,
   candidate: Candidate,
   outputCap: number,
-  except: ReadonlySet<PoolKey>,
+  choice: Pick<KeyNeed, 'except' | 'preferred'>,
 ): KeyClaim | NoKey | null {
   const { model, endpoint } = candidate
   if (endpoint.keys === undefined) return null
   const tokens = getTokens(state.request.prepared.request, model, outputCap)
-  const place = findCachePlace(state, candidate)
-  const preferred = place?.host === endpoint.id ? place.account : null
-  return endpoint.keys.claim({ model: fullName(model), tokens, except, preferred })
+  return endpoint.keys.claim({ model: fullName(model), tokens, ...choice })
 }
 
 /** Returns the tokens of an attempt at most: input and output cap, as providers count them. */

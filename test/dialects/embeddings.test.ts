@@ -410,6 +410,27 @@ describe('embeddings limits', () => {
     }
     expect(asked).toEqual([])
   })
+
+  test('hold when an unknown field is longer than the inputs, and reserve the same as without it', async () => {
+    const input = 'one two three four five six seven eight'
+    const pad = 'not an input. '.repeat(100_000)
+    const reserved: unknown[] = []
+    for (const more of [{}, { pad }]) {
+      const { status, headers } = await embed({ model: 'text-embedding-3-small', input, ...more })
+      expect(status).toBe(200)
+      reserved.push((await getRecord(headers.get('x-request-id') ?? ''))?.reserved)
+    }
+    expect(reserved[0]).toBeGreaterThan(0)
+    expect(reserved[1]).toBe(reserved[0])
+    for (const [limits, code] of [
+      [{ dailyTokens: 10 }, 'daily_tokens_exceeded'],
+      [{ dailyCostMicrocents: 10 }, 'daily_cost_exceeded'],
+    ] as const) {
+      const send = await asAccount(limits)
+      const { status, body } = await send({ model: 'text-embedding-3-small', input, pad })
+      expect([status, body.error.code]).toEqual([429, code])
+    }
+  })
 })
 
 test('usage of embeddings: appears in the request log, the totals and the export', async () => {

@@ -86,6 +86,33 @@ test('highestUsage: adds nothing for a provider that does not receive the body o
   expect(highest.addedTokens).toBe(0)
 })
 
+test('highestUsage: returns nothing below 0 when the other fields are longer than the plan', () => {
+  const embedding = { inputs: ['a'], isSingle: true, texts: ['a'], tokens: [1], dimensions: null }
+  fc.assert(
+    fc.property(
+      fc.nat({ max: 1_000 }),
+      fc.constantFrom('openai', 'anthropic', 'google', 'local'),
+      fc.string({ maxLength: 20 }).map(text => text.repeat(200)),
+      fc.boolean(),
+      (inputTokens, provider, pad, isEmbedded) => {
+        const plan = { inputTokens, choices: 1, terms: { at: 0, tier: null } }
+        const request = { ...chatRequest, source: null, extras: { pad }, ...(isEmbedded ? { embedding } : {}) }
+        const reservation = {
+          requestId: 'r',
+          accountId: 'a',
+          outputCap: 1,
+          reservedTokens: 0,
+          reservedMicrocents: 0,
+          day: 1,
+        }
+        const highest = highestUsage({ plan, request }, getCandidate({ ...cheap, provider }), reservation)
+        expect(Math.min(highest.inputTokens, highest.microcents)).toBeGreaterThanOrEqual(0)
+        if (isEmbedded) expect(highest.inputTokens).toBeGreaterThanOrEqual(inputTokens)
+      },
+    ),
+  )
+})
+
 const adapters = {
   openai: openai({ official: true }),
   compatible: openai({ official: false }),

@@ -6,6 +6,7 @@ import { fullName, type Model } from '../../src/core/models/models.ts'
 import { getCost, getHighestCost } from '../../src/core/usage/money.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
 import { catalog as published } from '../../src/models/catalog.ts'
+import { KeyPool } from '../../src/providers/keys/key-pool.ts'
 import { answer } from '../../src/request/answer.ts'
 import { estimateInputTokens, likelyInputTokens } from '../../src/text/tokens/tokens.ts'
 import { type Format, getFrames, models as named } from '../faults/support.ts'
@@ -419,4 +420,66 @@ test('hedge: text that waits for a required call is not billed when the client d
   expect(record).toMatchObject({ status: 'client_closed', billed_microcents: 0 })
   expect(record?.output_tokens).toBeGreaterThan(0)
   expect(record?.shortfall_microcents).toBeGreaterThan(canceled(first, getInput(first)))
+})
+
+/** A rig whose provider of `format` has these keys, by name with the account and the weight. */
+function withKeys(
+  rig: World,
+  format: Format,
+  keyed: Readonly<Record<string, readonly [account: string, weight: number]>>,
+) {
+  const endpoint = rig.deps.endpoints.get(format)
+  if (endpoint === undefined) throw new Error('no endpoint')
+  const keys = new KeyPool(
+    {
+      keys: Object.entries(keyed).map(([name, [account, weight]]) => {
+        return { name, access: { ...endpoint.access, apiKey: name }, account, weight, models: null }
+      }),
+      quotas: new Map(Object.values(keyed).map(([account]) => [account, { requests: 100, tokens: null }])),
+    },
+    rig.deps.clock,
+  )
+  const endpoints = new Map([...rig.deps.endpoints, [format, { ...endpoint, keys }]])
+  return { keys, rig: { ...rig, deps: { ...rig.deps, endpoints } } }
+}
+
+test('hedge: settles the claim of its key when the meter fails', async () => {
+  const usual = world()
+  const { keys, rig } = withKeys(usual, 'anthropic', { k: ['a', 1] })
+  const claims: unknown[] = []
+  const claim = keys.claim.bind(keys)
+  keys.claim = need => {
+    const claimed = claim(need)
+    if (claimed.key !== null) {
+      const settle = claimed.settle.bind(claimed)
+      claimed.settle = (...used) => {
+        claims.push(used[0])
+        settle(...used)
+      }
+    }
+    return claimed
+  }
+  const raise = () => Promise.reject(new Error('no store'))
+  const ending = run({ ...rig, deps: { ...rig.deps, meter: { ...rig.deps.meter, raise } } })
+  await rig.called(1)
+  await rig.late()
+  expect((await ending).thrown).toMatchObject({ message: 'no store' })
+  expect(claims).toEqual([0])
+})
+
+test('hedge: does not prefer the account that has the prompt in its cache', async () => {
+  const usual = world({ models: [first] })
+  const { rig } = withKeys(usual, 'openai', { k1: ['late', 1], k2: ['late', 1], k3: ['other', 10] })
+  const tie = { model: named.openai, tokens: 1_000, place: { host: 'openai', account: 'late' } }
+  const used: unknown[] = []
+  const fetch = (url: string, init: RequestInit) => {
+    used.push(new Headers(init.headers).get('authorization'))
+    return rig.deps.network.fetch(url, init)
+  }
+  const deps = { ...rig.deps, ties: { ...rig.deps.ties, of: () => tie }, network: { ...rig.deps.network, fetch } }
+  const ending = run({ ...rig, deps })
+  const [, hedge] = await rig.hedged()
+  hedge.send('opening', 'content', 'closing')
+  expect((await ending).thrown).toBeNull()
+  expect(used[1]).toBe('Bearer k3')
 })

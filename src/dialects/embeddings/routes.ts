@@ -90,8 +90,10 @@ function createEndpoint({ embeddingCatalog }: { readonly embeddingCatalog: Embed
         request: request.request,
         spelling: {},
         heldBytes: Math.min(inputs.length * length * numberBytes, mostVectorBytes),
-        body: (_answer, { vectors = [] }, { usage }, over) =>
-          toResponseBody(embeddingsBody(request, vectors, usage.inputTokens), over),
+        body(_answer, { vectors }, { usage }, over) {
+          if (vectors === undefined) throw new Error('a response to embeddings without vectors')
+          return toResponseBody(embeddingsBody(request, vectors, usage.inputTokens), over)
+        },
       }
     },
   }

@@ -36,7 +36,7 @@ export type KeyPoolContents = {
 }
 
 /** One attempt that needs a key. */
-type KeyNeed = {
+export type KeyNeed = {
   /** Full name of the model. */
   readonly model: string
   /** Estimated tokens: input and output cap. */

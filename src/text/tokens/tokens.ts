@@ -80,7 +80,7 @@ export function estimateTokens(text: string, provider = 'openai'): number {
 
 /** The parts of a request that an upstream may count as input. */
 type Weighable = Pick<ChatRequest, 'messages' | 'tools' | 'responseFormat'> &
-  Partial<Pick<ChatRequest, 'extras' | 'source'>>
+  Partial<Pick<ChatRequest, 'extras' | 'source' | 'embedding'>>
 
 /**
  * Returns an upper bound of a request's input tokens, which is reserved before the call. Without `provider`, valid for
@@ -117,6 +117,8 @@ export function likelyInputTokens(request: Weighable, provider: string): number 
 
 /** Returns how many tokens a provider's models need less than the reservation that is valid for all. */
 export function tokensSpared(request: Weighable, provider: string): number {
+  // Inputs to embed are reserved without the other fields, so nothing can be spared of those.
+  if (request.embedding !== undefined) return 0
   return Math.max(0, estimateInputTokens(request) - estimateInputTokens(request, provider))
 }
 
