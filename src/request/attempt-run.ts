@@ -152,8 +152,7 @@ export class AttemptRun {
     const { failure, usage, text, reasoning } = this.response
     const status = this.attempt.status()
     const isRefused = failure?.kind === 'connection_failed' || (failure !== null && status !== null && status >= 400)
-    // Of several calls, those before the refused one were answered.
-    if (isRefused && usage === null) return 0
+    if (isRefused) return 0
     if (usage?.inputTokens == null) return null
     const { inputTokens, outputTokens, leastOutputTokens = 0 } = usage
     return inputTokens + (outputTokens ?? Math.max(leastOutputTokens, estimateTokens(text) + estimateTokens(reasoning)))

@@ -37,6 +37,8 @@ export type AttemptOptions = {
   /** Monotonic deadline of the whole request in milliseconds. */
   readonly deadlineAt: number
   readonly signal: RequestAbortSignal
+  /** Receives the failure of a key that another one replaces within the attempt. */
+  readonly keyFailed?: (failure: ProviderFailure, status: number | null, claim: KeyClaim) => void
 }
 
 /** What the loop reads of an attempt, whether it makes one call or several. */

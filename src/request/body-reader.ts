@@ -294,7 +294,7 @@ function mayWait({ type }: AnswerPart): boolean {
 }
 
 /** Returns the failure of a response that breaks its format. */
-export function unreadableBody(detail: string): AnswerPart {
+export function unreadableBody(detail: string): Extract<AnswerPart, { type: 'failure' }> {
   return {
     type: 'failure',
     failure: { kind: 'bad_answer', blame: 'upstream', retryable: true, retryAfterMs: null, detail },

@@ -1,11 +1,17 @@
 /**
- * One attempt of a request for embeddings at one host: as many upstream calls as its inputs need, read as one response. The first
- * failure ends all of them, since vectors of another host must not be mixed in.
+ * One attempt of a request for embeddings at one host: as many upstream calls as its inputs need, read as one response.
+ * Each call has a key of its own, and another one after a failure of that. Other failures end all calls, since vectors
+ * of another host must not be mixed in.
  */
+import { isKeyFailure } from '../core/chat/attempts.ts'
 import type { EmbeddingInputs, Vector } from '../core/chat/chat.ts'
-import type { Access, AnswerPart } from '../providers/provider.ts'
+import { sleepUnlessAborted } from '../core/chat/request-abort.ts'
+import { fullName } from '../core/models/models.ts'
+import type { KeyClaim, PoolKey } from '../providers/keys/key-pool.ts'
+import type { Access, AnswerPart, ProviderFailure } from '../providers/provider.ts'
 import { type AttemptDeps, type AttemptOptions, type OpenAttempt, UpstreamAttempt } from './attempt.ts'
 import { unreadableBody } from './body-reader.ts'
+import { maximumCapacityWaitMs, maximumKeyFailures } from './ways.ts'
 
 /** Calls of one attempt that run at the same time. */
 const maximumParallelCalls = 4
@@ -13,18 +19,22 @@ const maximumParallelCalls = 4
 /** Inputs from index `from` up to but excluding `to`, and their probable tokens. */
 type Batch = { readonly from: number; readonly to: number; readonly tokens: number }
 
-type Turn = { readonly call: UpstreamAttempt; readonly batch: Batch; readonly parts: readonly AnswerPart[] | null }
+type Call = { readonly upstream: UpstreamAttempt; readonly batch: Batch; readonly claim: KeyClaim | null }
+
+type Turn = Call & { readonly parts: readonly AnswerPart[] | null }
 
 class EmbeddingsAttempt implements OpenAttempt {
   readonly droppedParameters: readonly string[]
   private readonly deps: AttemptDeps
   private readonly options: AttemptOptions
   private readonly embedding: EmbeddingInputs
-  private readonly batches: readonly Batch[]
+  private readonly waiting: Batch[]
   private readonly vectors: Vector[]
-  private readonly running = new Map<UpstreamAttempt, Promise<Turn>>()
+  private readonly running = new Map<Call, Promise<Turn>>()
+  private readonly failedKeys = new Set<PoolKey>()
+  private keyFailure: ProviderFailure | null = null
+  private waitedForKeysMs = 0
   private first: UpstreamAttempt | null
-  private started = 0
   private inputTokens = 0
   private isEstimated = false
   private last: UpstreamAttempt
@@ -34,9 +44,9 @@ class EmbeddingsAttempt implements OpenAttempt {
     this.deps = deps
     this.options = options
     this.embedding = embedding
-    this.batches = splitIntoBatches(embedding.tokens, model.embedding?.batch ?? { inputs: 1, tokens: 1 })
+    this.waiting = [...splitIntoBatches(embedding.tokens, model.embedding?.batch ?? { inputs: 1, tokens: 1 })]
     this.vectors = new Array(embedding.tokens.length)
-    this.first = this.callFor(this.batches[0])
+    this.first = this.callFor(this.waiting[0], options.claim ?? null)
     this.last = this.first
     this.droppedParameters = this.first.droppedParameters
   }
@@ -62,17 +72,18 @@ class EmbeddingsAttempt implements OpenAttempt {
 
   /** Returns the usage of the calls that have completed, and with the last of them all vectors. Never throws. */
   async next(): Promise<readonly AnswerPart[] | null> {
-    while (this.running.size < maximumParallelCalls && this.started < this.batches.length) this.start()
-    if (this.running.size === 0) return null
-    const { call, batch, parts } = await Promise.race(this.running.values())
-    this.running.delete(call)
-    this.last = call
+    const isShort = await this.startAll()
+    if (this.running.size === 0) return isShort ? [{ type: 'failure', failure: this.keyFailure ?? noCapacity }] : null
+    const { upstream, batch, claim, parts } = await Promise.race(this.running.values())
+    for (const call of this.running.keys()) if (call.upstream === upstream) this.running.delete(call)
+    this.last = upstream
     const [part] = parts ?? []
     if (part?.type !== 'vectors') {
-      call.close(false)
-      return [part?.type === 'failure' ? part : unreadableBody('200 no vectors')]
+      const failed = part?.type === 'failure' ? part : unreadableBody('200 no vectors')
+      return this.hasOtherKey({ upstream, batch, claim }, failed.failure) ? [] : [failed]
     }
-    call.close(true)
+    upstream.close(true)
+    claim?.settle(part.inputTokens ?? batch.tokens)
     const { model } = this.options.candidate
     const problem = wrongLength(part.vectors, this.embedding.dimensions ?? model.embedding?.dimensions ?? null)
     if (problem !== null) return [problem]
@@ -82,7 +93,7 @@ class EmbeddingsAttempt implements OpenAttempt {
     const counts = { cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, reasoningTokens: 0 }
     const { inputTokens, isEstimated } = this
     const usage: AnswerPart = { type: 'usage', usage: { inputTokens, ...counts }, isEstimated }
-    if (this.running.size > 0 || this.started < this.batches.length) return [usage]
+    if (this.running.size > 0 || this.waiting.length > 0) return [usage]
     // Checked over all calls: two servers behind one address may serve two models.
     const mixed = wrongLength(this.vectors, null)
     if (mixed !== null) return [usage, mixed]
@@ -92,31 +103,83 @@ class EmbeddingsAttempt implements OpenAttempt {
   /** Ends the calls that still run. Always called. */
   close(): void {
     this.first?.close(false)
-    for (const call of this.running.keys()) call.close(false)
+    for (const { upstream, claim } of this.running.keys()) {
+      upstream.close(false)
+      claim?.settle(null)
+    }
   }
 
-  private start(): void {
-    const batch = this.batches[this.started]
-    if (batch === undefined) return
-    const call = this.first ?? this.callFor(batch)
+  /** Ends a failed call. Returns whether its inputs wait for another key. */
+  private hasOtherKey({ upstream, batch, claim }: Call, failure: ProviderFailure): boolean {
+    upstream.close(false)
+    const status = upstream.status()
+    const isRefused = failure.kind === 'connection_failed' || (status !== null && status >= 400)
+    claim?.settle(isRefused ? 0 : null, { ...failure, status })
+    if (claim === null || !isKeyFailure(failure.kind) || this.failedKeys.size + 1 >= maximumKeyFailures) return false
+    this.options.keyFailed?.(failure, status, claim)
+    this.failedKeys.add(claim.key)
+    this.keyFailure = failure
+    this.waiting.unshift(batch)
+    return true
+  }
+
+  /** Starts the calls that have a key, and waits briefly for the first. Returns whether none runs for lack of one. */
+  private async startAll(): Promise<boolean> {
+    const { candidate, signal, deadlineAt } = this.options
+    for (;;) {
+      const batch = this.waiting[0]
+      if (batch === undefined || this.running.size >= maximumParallelCalls) return false
+      const { keys } = candidate.endpoint
+      const isFirst = this.first !== null
+      const claim = isFirst
+        ? (this.options.claim ?? null)
+        : (keys?.claim({ model: fullName(candidate.model), tokens: batch.tokens, except: this.failedKeys }) ?? null)
+      if (claim === null || claim.key !== null) {
+        this.start(batch, claim)
+        continue
+      }
+      // The end of a running call may free capacity as well.
+      if (this.running.size > 0) return false
+      const { reason, waitMs } = claim
+      const isLate = this.deps.clock.monotonic() + waitMs >= deadlineAt
+      if (reason !== 'at_limit' || isLate || this.waitedForKeysMs + waitMs > maximumCapacityWaitMs) return true
+      this.waitedForKeysMs += waitMs
+      await sleepUnlessAborted(this.deps.clock, waitMs, signal)
+      if (signal.aborted) return true
+    }
+  }
+
+  private start(batch: Batch, claim: KeyClaim | null): void {
+    this.waiting.shift()
+    const upstream = this.first ?? this.callFor(batch, claim)
     this.first = null
-    this.started += 1
+    const call = { upstream, batch, claim }
     this.running.set(
       call,
-      call.next().then(parts => ({ call, batch, parts })),
+      upstream.next().then(parts => ({ ...call, parts })),
     )
   }
 
-  private callFor(batch: Batch = { from: 0, to: 0, tokens: 0 }): UpstreamAttempt {
+  private callFor(batch: Batch = { from: 0, to: 0, tokens: 0 }, claim: KeyClaim | null = null): UpstreamAttempt {
     const { request, deadlines, candidate } = this.options
     const { inputs, texts } = this.embedding
     const sent = candidate.model.embedding?.tokenIds === 'as_is' ? inputs : texts
     return new UpstreamAttempt(this.deps, {
       ...this.options,
+      claim,
       request: { ...request, inputs: sent.slice(batch.from, batch.to) },
       deadlines: { ...deadlines, firstContentMs: deadlines.totalMs },
     })
   }
+}
+
+/** No key has capacity within the bound, and none has failed. */
+const noCapacity: ProviderFailure = {
+  kind: 'rate_limited',
+  blame: 'upstream',
+  retryable: true,
+  retryAfterMs: maximumCapacityWaitMs,
+  detail: 'no capacity',
 }
 
 /** Returns the attempt of a request: as one call, or as those that its inputs need. */

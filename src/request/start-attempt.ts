@@ -8,6 +8,7 @@ import { modelAt } from '../models/model-hosts.ts'
 import type { Access, AdapterRequest } from '../providers/provider.ts'
 import { AttemptRun, type Way } from './attempt-run.ts'
 import { createAttempt } from './embeddings-attempt.ts'
+import { reportFailure } from './errors.ts'
 import type { Candidate } from './routing/candidate.ts'
 import { healthKey } from './routing/hosts.ts'
 import { createUpstreamResponse } from './upstream-response.ts'
@@ -55,6 +56,8 @@ function start(state: CallState, way: Way): AttemptRun {
     deadlines: deadlinesFor(deps.config.deadlines, candidate, isRefused),
     deadlineAt,
     signal,
+    keyFailed: (failure, status, lost) =>
+      reportFailure(deps, state.request.requestId, { candidate, failure, status, claim: lost }),
   })
   const key = healthKey(candidate)
   const isProbe = deps.health.beginAttempt(key)

@@ -85,7 +85,7 @@ export const maximumKeyFailures = 8
 /** A wait that an upstream does not state. */
 const usualWaitMs = 5_000
 /** Longest wait of a request for capacity, in total. */
-const maximumCapacityWaitMs = 2_000
+export const maximumCapacityWaitMs = 2_000
 
 /** Creates the state of a request before its first attempt. */
 export function createCallState(deps: CallDeps, request: CallRequest, progress: Progress): CallState {

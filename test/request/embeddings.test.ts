@@ -97,6 +97,49 @@ test('embeddings: keep the tokens of answered calls in the quota of the key when
   expect(refused.keys.claim({ model: name, tokens: 1_000_000, except: new Set() }).key).not.toBeNull()
 })
 
+test('embeddings: claim a key per call, and repeat only the call whose key has failed', async () => {
+  const calls: { readonly key: string; readonly input: string }[] = []
+  const play = (key: string, input: string) => {
+    calls.push({ key, input: input.slice(0, 1) })
+    const isFirst = calls.filter(call => call.input === 'b').length === 1
+    return input.startsWith('b') && isFirst ? Response.json({}, { status: 429 }) : vectors(600)
+  }
+  const rig = world(play, ['k1', 'k2', 'k3'])
+  expect(
+    await run(
+      rig,
+      [...'abcdef'].map(letter => `${letter} ${long}`),
+    ),
+  ).toBeNull()
+  expect(calls.map(({ input }) => input).sort()).toEqual(['a', 'b', 'b', 'c', 'd', 'e', 'f'])
+  const [refused, repeated] = calls.filter(({ input }) => input === 'b')
+  expect(repeated?.key).not.toBe(refused?.key ?? '')
+  expect(new Set(calls.map(({ key }) => key)).size).toBe(3)
+  expect(rig.records.map(({ input_tokens }) => input_tokens)).toEqual([3_600])
+})
+
+test('embeddings: repeat a call with another key although the first key fails for all', async () => {
+  const calls = new Map<string, number>()
+  const play = (key: string) => {
+    calls.set(key, (calls.get(key) ?? 0) + 1)
+    return key === 'k1' ? Response.json({}, { status: 401 }) : vectors(600)
+  }
+  const rig = world(play, ['k1', 'k2'])
+  expect(await run(rig, [`a ${long}`, `b ${long}`, `c ${long}`])).toBeNull()
+  expect(calls.get('k2')).toBe(3)
+  expect(rig.keys.status().rejectedKeys).toBe(1)
+})
+
+test('embeddings: fail with the refusal when every key refuses, within the bound of keys', async () => {
+  let calls = 0
+  const rig = world(() => {
+    calls += 1
+    return Response.json({}, { status: 429 })
+  }, ['k1', 'k2'])
+  expect(await run(rig, [`a ${long}`, `b ${long}`])).toMatchObject({ code: 'upstream_rate_limited' })
+  expect(calls).toBeLessThanOrEqual(4)
+})
+
 test('embeddings: fail when a response has neither vectors nor a failure', async () => {
   const rig = world(() => vectors(1))
   const endpoint = rig.deps.endpoints.get('openai')
