@@ -23,11 +23,11 @@ type Scored = { readonly score: number }
  */
 export function applyLearnedBias<T extends Scored>(
   scored: readonly T[],
-  findLean: (entry: T) => LearnedBias | null,
+  findBias: (entry: T) => LearnedBias | null,
 ): T[] {
   const placed: Biased<T>[] = []
   for (const entry of scored) {
-    const lean = findLean(entry)
+    const lean = findBias(entry)
     insertSorted(
       placed,
       { entry, biased: entry.score + (lean?.bias ?? 0), bound: maximumBias(lean?.entries ?? 0, lean?.ratings) },
@@ -61,17 +61,17 @@ const nearTie = 0.05
  */
 export function explore<T extends Scored>(
   ordered: readonly T[],
-  findLean: (entry: T) => LearnedBias | null,
+  findBias: (entry: T) => LearnedBias | null,
   mayLead: (entry: T) => boolean,
   draw: () => number,
 ): { readonly ordered: readonly T[]; readonly probability: number } {
   const [leader] = ordered
   const sure = { ordered, probability: 1 }
-  if (leader === undefined || maximumBias(findLean(leader)?.entries ?? 0) === 0) return sure
+  if (leader === undefined || maximumBias(findBias(leader)?.entries ?? 0) === 0) return sure
   let least: T | null = null
   let fewest = Number.POSITIVE_INFINITY
   for (const entry of ordered) {
-    const entries = findLean(entry)?.entries ?? 0
+    const entries = findBias(entry)?.entries ?? 0
     const isNear = entry !== leader && leader.score - entry.score <= nearTie
     if (isNear && entries < fewest && !isWellKnown(entries) && mayLead(entry)) [least, fewest] = [entry, entries]
   }

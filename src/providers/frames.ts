@@ -42,7 +42,7 @@ export function frameParser(findPlace: (value: unknown) => TextSlot | null): (fr
     }
     misses++
     const value = parseUntrustedJson(frame)
-    mould = findMould(frame, value, findPlace(value))
+    mould = findTemplate(frame, value, findPlace(value))
     return value
   }
 }
@@ -58,7 +58,7 @@ function pieceIn(frame: string, { before, after }: Mould): string | null {
   return typeof text === 'string' ? text : null
 }
 
-function findMould(frame: string, value: unknown, place: TextSlot | null): Mould | null {
+function findTemplate(frame: string, value: unknown, place: TextSlot | null): Mould | null {
   if (place === null) return null
   const name = `"${place.key}":`
   const at = frame.indexOf(name)

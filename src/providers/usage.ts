@@ -30,7 +30,11 @@ export function reportedUsage(counts: WireCounts): ReportedUsage | null {
   const isMore = total === null && counts.output !== null && reasoning > counts.output
   const output = isMore ? (counts.output ?? 0) + reasoning : counts.output
   if (input === null || output === null)
-    return bounded({ ...counts, input: input ?? findRest(total, output), output: output ?? findRest(total, input) })
+    return bounded({
+      ...counts,
+      input: input ?? findDifference(total, output),
+      output: output ?? findDifference(total, input),
+    })
   const rest = Math.max(0, (total ?? 0) - input - output)
   const beside = isBeside ? 0 : ([caches, cached, written].find(part => isRest(part, rest, reasoning)) ?? 0)
   const thought = rest - beside
@@ -60,7 +64,7 @@ function isRest(part: number, rest: number, reasoning: number): boolean {
 }
 
 /** Returns the rest of a total without one part; null if that is 0, which means unknown. */
-function findRest(total: number | null, part: number | null): number | null {
+function findDifference(total: number | null, part: number | null): number | null {
   const rest = (total ?? 0) - (part ?? 0)
   return rest > 0 ? rest : null
 }

@@ -44,7 +44,7 @@ export async function admit(deps: AdmitDeps, input: AdmissionInput): Promise<Adm
   const second = await deps.meter.admit(toAdmissionRequest(deps, { ...input, plan: reduced }))
   if (!second.admitted) throw refusal(second, caller)
   const reservation = await withAddedInput(deps, { ...input, plan: reduced }, second)
-  return { reservation, plan: reduced, web: { ...nothingLookedUp, leftOut: getAll(plan.web) } }
+  return { reservation, plan: reduced, web: { ...nothingLookedUp, leftOut: listRefusedSources(plan.web) } }
 }
 
 /**
@@ -95,7 +95,7 @@ export async function checkAdmission(deps: AdmissionCheckDeps, input: AdmissionI
 
 const nothingLookedUp = { searched: false, sources: [], searchMicrocents: 0, fetchMicrocents: 0 }
 
-function getAll({ query, urls, surplus }: WebPlan): readonly OmittedSource[] {
+function listRefusedSources({ query, urls, surplus }: WebPlan): readonly OmittedSource[] {
   return [...(query === null ? [] : [null]), ...urls, ...surplus].map(url => ({ url, code: 'refused' }))
 }
 

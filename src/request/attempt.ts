@@ -67,7 +67,7 @@ export class UpstreamAttempt {
     const { provider } = options.candidate.endpoint
     this.deps = deps
     this.options = options
-    this.provider = getForm(provider, options.request)
+    this.provider = selectProvider(provider, options.request)
     this.names = wireToolNames(options.request.request, this.provider)
     const request = this.names === null ? options.request : { ...options.request, request: this.names.request }
     this.request = this.provider.toRequest(request, this.access())
@@ -152,7 +152,7 @@ export class UpstreamAttempt {
 }
 
 /** Returns the form of the provider's API that serves this call. */
-function getForm(provider: Provider, request: AdapterRequest): Provider {
+function selectProvider(provider: Provider, request: AdapterRequest): Provider {
   const { embeddings } = provider
   if (request.inputs === undefined || embeddings === undefined) return provider.formFor?.(request) ?? provider
   const toRequest: Provider['toRequest'] = (adapterRequest, access) => embeddings.toRequest(adapterRequest, access)

@@ -199,10 +199,10 @@ function fitEffort(
     exams.filter(row => !without.exam?.(row)).map(({ example }) => example),
     { ...settings, steps: 40 },
   )
-  return { effort: getKept(effort), exam: getKept(exam) }
+  return { effort: toStoredTable(effort), exam: toStoredTable(exam) }
 }
 
-function getKept(weights: Float32Array) {
+function toStoredTable(weights: Float32Array) {
   const { scale, bytes } = quantised(weights, 4)
   return { source: '', bits, scale, weights: encodeWeights(bytes) }
 }

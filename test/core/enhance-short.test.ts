@@ -9,7 +9,7 @@ import { openPromptAnalyzer } from '../../src/text/readers.ts'
 type Lines = Readonly<Record<string, Readonly<Record<string, string>>>>
 const enhancements: Readonly<Record<string, Readonly<Record<'lines' | 'tasks', Lines>>>> = texts
 const read = openPromptAnalyzer().read
-const getReading = (text: string) => read([{ role: 'user', content: [{ type: 'text', text }], name: null }])
+const analyzeText = (text: string) => read([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 
 /** In the language named before the prompts; by type or task. */
 const gaining: Readonly<Record<Exclude<QueryType, 'other'> | Task, Readonly<Record<string, readonly string[]>>>> = {
@@ -84,7 +84,7 @@ describe('enhance on short demanding prompts', () => {
 
 /** Returns which lines an enhanced prompt got; null = none. */
 function findKind(prompt: string): string | null {
-  const scan = getReading(prompt)
+  const scan = analyzeText(prompt)
   const { changed, prompt: enhanced } = enhancePrompt(prompt, scan)
   const words = enhancements[scan.language]
   if (!changed || words === undefined) return null
@@ -138,6 +138,6 @@ const staying: Readonly<Record<string, readonly string[]>> = {
 
 describe('enhance on short simple prompts', () => {
   test.each(Object.entries(staying))('returns unchanged: %s', (_, prompts) => {
-    expect(prompts.filter(prompt => enhancePrompt(prompt, getReading(prompt)).changed)).toEqual([])
+    expect(prompts.filter(prompt => enhancePrompt(prompt, analyzeText(prompt)).changed)).toEqual([])
   })
 })

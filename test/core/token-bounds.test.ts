@@ -12,6 +12,7 @@ import type { Message } from '../../src/core/chat/chat.ts'
 import { countTokens, estimateInputTokens, estimateTokens, likelyInputTokens } from '../../src/text/tokens/tokens.ts'
 import file from '../../src/text/weights/vocabulary.json' with { type: 'json' }
 import { getClass, publishedTokens, weightElsewhere } from '../../src/training/vocabulary.ts'
+import { user } from '../harness/ask.ts'
 import { cpuMs } from '../harness/cpu.ts'
 
 /** Deterministic, 0 ≤ x < 1. */
@@ -22,7 +23,6 @@ const random = () => {
 }
 
 const asText = { disallowedSpecial: new Set<string>() }
-const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
 const asking = (text: string) => ({ messages: [user(text)], tools: [], responseFormat: { type: 'text' } as const })
 /** Tokens that a message adds to its text. */
 const flat = 8

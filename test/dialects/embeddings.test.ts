@@ -66,7 +66,10 @@ beforeAll(async () => {
       {
         id: 'mirror',
         base_url: `${upstream.url}/mirror/v1`,
-        embedding_models: [{ id: 'bge-copy', input_per_mtok: 3, same_as: 'tei/bge', ...model }],
+        embedding_models: [
+          { id: 'bge-copy', input_per_mtok: 3, same_as: 'tei/bge', ...model },
+          { id: 'bge-long', input_per_mtok: 3, same_as: 'tei/bge', ...model, dimensions: 8 },
+        ],
       },
     ],
   }
@@ -228,11 +231,13 @@ describe('embedding hosts', () => {
     gateway.deps.health.report('tei/bge', { outcome: 'ok' })
   })
 
-  test('never fall back to another model', async () => {
+  test('never fall back to another model or to vectors of another length', async () => {
     script = () => jsonAnswer({ error: { message: 'down' } }, 500)
     const { status, body } = await embed({ model: 'text-embedding-3-small', input: 'a' })
     expect([status, body.error.code]).toEqual([502, 'upstream_failed'])
     expect(asked.map(({ host }) => host)).toEqual(['openai'])
+    expect((await embed({ model: 'tei/bge', input: 'a' })).status).toBe(502)
+    expect(asked.map(({ body }) => body.model)).toEqual(['text-embedding-3-small', 'bge', 'bge-copy'])
   })
 
   test('return 404 for an embedding model in chat and a chat model in embeddings', async () => {

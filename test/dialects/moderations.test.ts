@@ -7,7 +7,7 @@ import { type Gateway, startGateway } from '../harness/gateway.ts'
 setDefaultTimeout(240_000)
 
 describe('toModerationResult', () => {
-  const getFlagged = (category: string) => {
+  const getFlaggedCategories = (category: string) => {
     const { flagged, categories } = toModerationResult(blockVerdict('classifier', category, 0.9), false)
     return [flagged, Object.keys(categories).filter(name => categories[name])]
   }
@@ -21,7 +21,7 @@ describe('toModerationResult', () => {
     ['jailbreak', ['gateway/jailbreak']],
     ['a rule of the operator', ['gateway/a rule of the operator']],
   ])('names %s with OpenAI’s category, or with one of the gateway', (category, names) => {
-    expect(getFlagged(category)).toEqual([true, names])
+    expect(getFlaggedCategories(category)).toEqual([true, names])
   })
 
   test('flags no category for an allowed text and returns its score', () => {

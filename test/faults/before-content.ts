@@ -15,7 +15,6 @@ import {
   type Format,
   formats,
   getFrames,
-  getWhole,
   models,
   modes,
   type Reply,
@@ -24,6 +23,7 @@ import {
   type Script,
   servedBy,
   streamText,
+  writeWholeAnswer,
 } from './support.ts'
 
 const json = { 'content-type': 'application/json' } as const
@@ -49,7 +49,7 @@ const cutShort =
   request => {
     const stream = asksForStream(format, request)
     const frames = getFrames(format, ['lost'])
-    const text = stream ? streamText(frames) : JSON.stringify(getWhole(format, 'lost'))
+    const text = stream ? streamText(frames) : JSON.stringify(writeWholeAnswer(format, 'lost'))
     const cutAt = stream ? frames.opening.join('').length + 10 : Math.floor(text.length / 2)
     return { headers: stream ? eventStream : json, framing, pieces: [text], cutAt, end }
   }
@@ -94,7 +94,7 @@ const faults: Readonly<Record<string, Fault>> = {
   'an answer without content': format => request =>
     asksForStream(format, request)
       ? { headers: eventStream, framing: 'chunked', pieces: [streamText(getFrames(format, []))] }
-      : { headers: json, pieces: [JSON.stringify(getWhole(format, ''))] },
+      : { headers: json, pieces: [JSON.stringify(writeWholeAnswer(format, ''))] },
   'one line of 3 MB': inStream(() => `data: {"choices":[{"delta":{"content":"${'x'.repeat(3 * 1_048_576)}"}}]}\n\n`),
   'an image': always({ headers: { 'content-type': 'image/png' }, pieces: [`PNG ${canary}`] }),
   'a redirect': () => () => ({ status: 302, headers: { location: `${elsewhere.url}/stolen` } }),

@@ -8,11 +8,11 @@ import {
   type Format,
   formats,
   getFrames,
-  getWhole,
   models,
   modes,
   type Row,
   requestsTo,
+  writeWholeAnswer,
 } from './support.ts'
 
 const json = { 'content-type': 'application/json' } as const
@@ -248,7 +248,7 @@ describe('response without content', () => {
   const empty = (format: Format, finish: 'stop' | 'length' = 'stop') =>
     rig.play(format, () => ({
       headers: json,
-      pieces: [JSON.stringify(getWhole(format, '', { input: 30, output: 0 }, finish))],
+      pieces: [JSON.stringify(writeWholeAnswer(format, '', { input: 30, output: 0 }, finish))],
     }))
 
   test('serves the second of two with its usage', async () => {

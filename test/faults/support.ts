@@ -136,7 +136,7 @@ export function streamText({ opening, content, closing }: Frames): string {
 }
 
 /** Returns a complete response in each format's JSON. */
-export function getWhole(
+export function writeWholeAnswer(
   format: Format,
   text: string,
   counts: Counts | null = usualCounts,
@@ -215,7 +215,7 @@ export function goodAnswer(
       pieces: [streamText(getFrames(format, pieces, counts, 'stop', model))],
     }
   }
-  const whole = getWhole(format, text, counts, 'stop', model)
+  const whole = writeWholeAnswer(format, text, counts, 'stop', model)
   return { headers: { 'content-type': 'application/json' }, pieces: [JSON.stringify(whole)] }
 }
 

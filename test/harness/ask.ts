@@ -1,10 +1,12 @@
-import type { ChatRequest } from '../../src/core/chat/chat.ts'
+import type { ChatRequest, Message } from '../../src/core/chat/chat.ts'
 import { chatRequestWithDefaults } from '../../src/core/request/chat-request.ts'
+
+/** A user's turn of one text. */
+export const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
 
 /** Returns a chat request with a one-word prompt and defaults for everything except `fields`. */
 export function askWith(fields: Partial<ChatRequest> = {}): ChatRequest {
-  const messages = [{ role: 'user', content: [{ type: 'text', text: 'Hello' }], name: null }] as const
-  return chatRequestWithDefaults(messages, { fallback: 'any', bodyCharacters: 100, ...fields })
+  return chatRequestWithDefaults([user('Hello')], { fallback: 'any', bodyCharacters: 100, ...fields })
 }
 
 /** The fields of a request that sets only its prompt, as the API documents them. */

@@ -2,9 +2,8 @@ import { expect, test } from 'bun:test'
 import type { ChatRequest, Message } from '../../src/core/chat/chat.ts'
 import { createCacheAffinity } from '../../src/learning/cache-affinity.ts'
 import { movableClock } from '../database/support.ts'
-import { askWith } from '../harness/ask.ts'
+import { askWith, user } from '../harness/ask.ts'
 
-const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
 const assistant = (text: string): Message => ({
   role: 'assistant',
   text,

@@ -5,7 +5,7 @@ import type { ChatRequest, Message, ReasoningEffort, ToolCall } from '../../src/
 import type { ParameterRules } from '../../src/core/models/models.ts'
 import { google } from '../../src/providers/google.ts'
 import type { AnswerPart, ProviderFailure } from '../../src/providers/provider.ts'
-import { askWith } from '../harness/ask.ts'
+import { askWith, user } from '../harness/ask.ts'
 import { modelWith } from '../harness/model.ts'
 import { anyRequest, closed } from './any-request.ts'
 import { cutOffsets, everyByte, mergeParts, type Recording, readRecording, recordings } from './recordings.ts'
@@ -60,7 +60,6 @@ const plain: ParameterRules = {
 
 const getModel = (parameters: ParameterRules) => modelWith({ id: 'gemini-x', provider: 'google', parameters })
 
-const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
 const assistant = (text: string | null, toolCalls: readonly ToolCall[] = []): Message => ({
   role: 'assistant',
   text,

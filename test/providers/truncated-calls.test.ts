@@ -121,12 +121,12 @@ const getCalls = (...names: readonly string[]) => fc.tuple(...names.map(getCall)
 
 /** A modification of the list of events; `at` and `to` are indexes. */
 type Mishap = { readonly kind: 'twice' | 'moved' | 'restarted' | 'mixed'; readonly at: number; readonly to: number }
-const getMishap = (...kinds: readonly Mishap['kind'][]): fc.Arbitrary<Mishap> =>
+const arbitraryMishap = (...kinds: readonly Mishap['kind'][]): fc.Arbitrary<Mishap> =>
   fc.record({ kind: fc.constantFrom(...kinds), at: fc.nat(40), to: fc.nat(40) })
 /** Reordered events of one response, or those of two after or between each other. */
 const mishaps = fc.oneof(
-  fc.array(getMishap('twice', 'moved'), { minLength: 1, maxLength: 3 }),
-  fc.tuple(getMishap('restarted', 'mixed')),
+  fc.array(arbitraryMishap('twice', 'moved'), { minLength: 1, maxLength: 3 }),
+  fc.tuple(arbitraryMishap('restarted', 'mixed')),
 )
 
 function after(events: readonly Json[], other: readonly Json[], { kind, at, to }: Mishap): readonly Json[] {

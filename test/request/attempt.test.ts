@@ -265,7 +265,7 @@ describe('upstream error over a real socket', () => {
   })
 
   /** Returns the result after the status arrived and the clock moved by `milliseconds`. */
-  async function getRead(answer: UpstreamAnswer, milliseconds: number) {
+  async function readLate(answer: UpstreamAnswer, milliseconds: number) {
     const upstream = startUpstream(() => answer)
     try {
       const here = rig({ url: upstream.url })
@@ -292,8 +292,8 @@ describe('upstream error over a real socket', () => {
     const dripping = function* () {
       for (yield piece('{"error":{"message":"'); ; ) yield piece('x', 5)
     }
-    expect(await getRead(refusal(dripping()), 1_999)).toEqual({ parts: 'nothing yet', running: 0 })
-    expect(await getRead(refusal(dripping()), 2_000)).toMatchObject({ parts: [failure], running: 0 })
+    expect(await readLate(refusal(dripping()), 1_999)).toEqual({ parts: 'nothing yet', running: 0 })
+    expect(await readLate(refusal(dripping()), 2_000)).toMatchObject({ parts: [failure], running: 0 })
   })
 
   test('reads at most 64 KB and uses the text', async () => {
@@ -301,13 +301,13 @@ describe('upstream error over a real socket', () => {
       for (yield error; ; ) yield 'x'.repeat(16_384)
     }
     const spent = { kind: 'quota_exhausted', detail: '429' }
-    expect(await getRead(refusal(endless()), 0)).toMatchObject({ parts: [{ failure: spent }], running: 0 })
+    expect(await readLate(refusal(endless()), 0)).toMatchObject({ parts: [{ failure: spent }], running: 0 })
   })
 
   test('uses the status when the connection breaks, and the text when it is complete', async () => {
     const cut = { ...refusal([`${error}"}}`]), end: 'rst' } as const
-    expect(await getRead({ ...cut, cutAt: 20 }, 0)).toMatchObject({ parts: [failure] })
+    expect(await readLate({ ...cut, cutAt: 20 }, 0)).toMatchObject({ parts: [failure] })
     const told = { kind: 'quota_exhausted', detail: '429 insufficient_quota' }
-    expect(await getRead(refusal([`${error}"}}`]), 0)).toMatchObject({ parts: [{ failure: told }] })
+    expect(await readLate(refusal([`${error}"}}`]), 0)).toMatchObject({ parts: [{ failure: told }] })
   })
 })

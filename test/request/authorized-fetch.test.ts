@@ -21,7 +21,7 @@ function getNetwork(...statuses: readonly number[]) {
   return { fetch, sent }
 }
 
-const getInit = (signal = new AbortController().signal) => ({
+const createInit = (signal = new AbortController().signal) => ({
   method: 'POST',
   headers: { 'x-own': '1' },
   body: '{}',
@@ -39,7 +39,7 @@ const tokens = (isRenewable: boolean): Authorizer => {
 describe('authorized fetch', () => {
   test('sends the same request where there is no authorizer', async () => {
     const network = getNetwork(401)
-    const init = getInit()
+    const init = createInit()
     const response = await authorizedFetch(network, { baseUrl: 'https://host', apiKey: 'k' }, request, init)
     expect(response.status).toBe(401)
     expect(network.sent).toEqual([init])
@@ -48,7 +48,7 @@ describe('authorized fetch', () => {
 
   test('sends a refused request once more with renewed credentials, and never a third time', async () => {
     const network = getNetwork(401, 401, 200)
-    expect((await authorizedFetch(network, accessWith(tokens(true)), request, getInit())).status).toBe(401)
+    expect((await authorizedFetch(network, accessWith(tokens(true)), request, createInit())).status).toBe(401)
     expect(network.sent.map(({ headers }) => new Headers(headers).get('authorization'))).toEqual([
       'Bearer 1',
       'Bearer 2',
@@ -62,14 +62,14 @@ describe('authorized fetch', () => {
     [429, true],
   ] as const)('returns a status of %i if renewable is %s', async (status, isRenewable) => {
     const network = getNetwork(status)
-    expect((await authorizedFetch(network, accessWith(tokens(isRenewable)), request, getInit())).status).toBe(status)
+    expect((await authorizedFetch(network, accessWith(tokens(isRenewable)), request, createInit())).status).toBe(status)
     expect(network.sent.length).toBe(1)
   })
 
   test('sends nothing without credentials', async () => {
     const network = getNetwork()
     const authorizer: Authorizer = { authorize: async () => ({ failure }), isRenewable: () => true }
-    const sending = authorizedFetch(network, accessWith(authorizer), request, getInit())
+    const sending = authorizedFetch(network, accessWith(authorizer), request, createInit())
     await expect(sending).rejects.toMatchObject({ failure })
     await expect(sending).rejects.toBeInstanceOf(CredentialsMissingError)
     expect(network.sent).toEqual([])
@@ -80,10 +80,10 @@ describe('authorized fetch', () => {
     const pending: Promise<Authorization> = new Promise(() => {})
     const authorizer: Authorizer = { authorize: () => pending, isRenewable: () => true }
     const abort = new AbortController()
-    const sending = authorizedFetch(network, accessWith(authorizer), request, getInit(abort.signal))
+    const sending = authorizedFetch(network, accessWith(authorizer), request, createInit(abort.signal))
     abort.abort()
     await expect(sending).rejects.toMatchObject({ name: 'AbortError' })
-    await expect(authorizedFetch(network, accessWith(authorizer), request, getInit(abort.signal))).rejects.toThrow()
+    await expect(authorizedFetch(network, accessWith(authorizer), request, createInit(abort.signal))).rejects.toThrow()
     expect(network.sent).toEqual([])
   })
 })

@@ -12,7 +12,7 @@ import type { ConfiguredProvider } from '../../src/providers/configured-provider
 import { KeyPool } from '../../src/providers/keys/key-pool.ts'
 import { answer } from '../../src/request/answer.ts'
 import { estimateInputTokens } from '../../src/text/tokens/tokens.ts'
-import { errorFrame, type Format, formats, getFrames, getWhole, models as named } from '../faults/support.ts'
+import { errorFrame, type Format, formats, getFrames, models as named, writeWholeAnswer } from '../faults/support.ts'
 import { eventually } from '../harness/eventually.ts'
 import { caller, createWorld, plenty, startedAt } from './world.ts'
 
@@ -74,7 +74,7 @@ async function play(outcome: Outcome, format: Format, init: RequestInit): Promis
     case 'answers':
       return stream([...opening, ...content, ...closing], 'close')
     case 'empty':
-      return Response.json(getWhole(format, ''))
+      return Response.json(writeWholeAnswer(format, ''))
     case 'status_500':
       return refused(500, {})
     case 'status_503':

@@ -7,6 +7,7 @@ import { estimateCost, measurePrompt as measureWith, unknownLength } from '../..
 import { openPromptAnalyzer } from '../../src/text/readers.ts'
 import { countTokens } from '../../src/text/tokens/tokens.ts'
 import { noWeb } from '../../src/web/web-plan.ts'
+import { user } from '../harness/ask.ts'
 import { modelNamed } from '../harness/model.ts'
 
 /** Analyzes in this thread; the composition handles parallel work. */
@@ -22,7 +23,6 @@ const measurePrompt = (messages: Parameters<typeof measureWith>[0], web = noWeb)
     { cues: read(messages), web, at: 0 },
   )
 
-const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
 const image: Message = {
   role: 'user',
   content: [{ type: 'image', url: 'https://example.org/a.png', detail: null }],

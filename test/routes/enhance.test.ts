@@ -17,7 +17,7 @@ import { jsonAnswer, silence, startUpstream, type Upstream, type UpstreamAnswer 
 setDefaultTimeout(240_000)
 
 const read = openPromptAnalyzer().read
-const getEnhanced = (text: string) =>
+const enhanceText = (text: string) =>
   enhancePrompt(text, read([{ role: 'user', content: [{ type: 'text', text }], name: null }])).prompt
 
 const terse = 'Write a short story about a lighthouse'
@@ -63,7 +63,7 @@ describe('POST /api/v1/chat/enhance', () => {
     expect(answer.status).toBe(200)
     expect(answer.headers.get('cache-control')).toBe('no-store')
     const body = (await answer.json()) as { changed: boolean; enhanced_prompt: string; query_type: string }
-    expect(body).toEqual({ changed: true, enhanced_prompt: getEnhanced(terse), query_type: 'creative' })
+    expect(body).toEqual({ changed: true, enhanced_prompt: enhanceText(terse), query_type: 'creative' })
     expect(body.enhanced_prompt.startsWith(`${terse}\n\n`)).toBe(true)
     expect(await (await start()({ prompt: body.enhanced_prompt })).json()).toMatchObject({
       changed: false,
@@ -79,7 +79,7 @@ describe('POST /api/v1/chat/enhance', () => {
 
   test('200: reports an explanation as its query type', async () => {
     const prompt = 'Tell me about gravity'
-    const enhanced = { changed: true, enhanced_prompt: getEnhanced(prompt), query_type: 'other' }
+    const enhanced = { changed: true, enhanced_prompt: enhanceText(prompt), query_type: 'other' }
     expect(await (await start()({ prompt })).json()).toEqual(enhanced)
     expect(enhanced.enhanced_prompt).toContain('example')
   })
@@ -203,8 +203,8 @@ describe('enhanced chat request', () => {
 
   test('sends the prompt of the free endpoint byte for byte, and reports it', async () => {
     const { response, reply } = await send({ prompt: terse, enhance_prompt: true })
-    expect(lastContent()).toBe(getEnhanced(terse))
-    expect(reply.enhancement).toEqual({ changed: true, enhanced_prompt: getEnhanced(terse), query_type: 'creative' })
+    expect(lastContent()).toBe(enhanceText(terse))
+    expect(reply.enhancement).toEqual({ changed: true, enhanced_prompt: enhanceText(terse), query_type: 'creative' })
     expect(response.headers.get('x-gateway-enhanced')).toBe('true')
     const free = await fetch(`${gateway.url}/api/v1/chat/enhance`, {
       method: 'POST',
@@ -231,7 +231,7 @@ describe('enhanced chat request', () => {
     const response = await gateway.post('/v1/chat/completions', body, { 'X-Gateway-Enhance': 'true' })
     expect(response.headers.get('x-gateway-enhanced')).toBe('true')
     expect(await response.json()).not.toHaveProperty('enhancement')
-    expect(lastContent()).toBe(getEnhanced(terse))
+    expect(lastContent()).toBe(enhanceText(terse))
     const off = await gateway.post(
       '/v1/chat/completions',
       { ...body, enhance_prompt: true },
@@ -259,7 +259,7 @@ describe('enhanced chat request', () => {
     ]
     await send({ messages: messages(terse), enhance_prompt: true })
     const enhanced = lastSent()
-    await send({ messages: messages(getEnhanced(terse)) })
+    await send({ messages: messages(enhanceText(terse)) })
     expect(enhanced).toBe(lastSent())
   })
 
@@ -351,7 +351,7 @@ describe('enhanced chat request', () => {
     await send({ prompt, web: 'auto', enhance_prompt: true })
     const [block, text] = lastContent() as readonly { readonly text: string }[]
     expect(block?.text).toContain('<<<web-data')
-    expect(text?.text).toBe(getEnhanced(prompt))
+    expect(text?.text).toBe(enhanceText(prompt))
     expect(text?.text).not.toBe(prompt)
   })
 })
@@ -405,8 +405,8 @@ describe('rewrite by a model', () => {
     rewrite = answer
     const { response, reply } = await send({ prompt: terse, enhance_prompt: true })
     expect(response.status).toBe(200)
-    expect(lastContent()).toBe(getEnhanced(terse))
-    expect(reply.enhancement?.enhanced_prompt).toBe(getEnhanced(terse))
+    expect(lastContent()).toBe(enhanceText(terse))
+    expect(reply.enhancement?.enhanced_prompt).toBe(enhanceText(terse))
   })
 
   test('falls back to the rules when the rewrite never comes', async () => {
@@ -417,8 +417,8 @@ describe('rewrite by a model', () => {
     await gateway.stop()
     gateway = other
     expect(response.status).toBe(200)
-    expect(lastContent()).toBe(getEnhanced(terse))
-    expect(reply.enhancement?.enhanced_prompt).toBe(getEnhanced(terse))
+    expect(lastContent()).toBe(enhanceText(terse))
+    expect(reply.enhancement?.enhanced_prompt).toBe(enhanceText(terse))
   })
 
   test('keeps masked secrets masked, also for the rewriting model', async () => {

@@ -5,12 +5,12 @@ import type { Message } from '../../src/core/chat/chat.ts'
 import type { WebDocument } from '../../src/core/chat/web-sources.ts'
 import { estimateInputTokens } from '../../src/text/tokens/tokens.ts'
 import { insertedText, insertUntrustedContent, visibleText } from '../../src/web/untrusted-content.ts'
+import { user } from '../harness/ask.ts'
 import { cpuMs } from '../harness/cpu.ts'
 import { goldenBlock } from './golden.ts'
 import { injections } from './injections.ts'
 
 const nonce = '0123456789abcdef0123456789abcdef'
-const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
 const question: readonly Message[] = [
   { role: 'system', text: 'Be brief.' },
   user('Hello'),

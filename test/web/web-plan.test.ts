@@ -3,8 +3,8 @@ import type { ChatRequest, Message } from '../../src/core/chat/chat.ts'
 import { webLimits, webPrices } from '../../src/core/chat/web-sources.ts'
 import { openPromptAnalyzer } from '../../src/text/readers.ts'
 import { noWeb, planWebAccess, toSearchQuery } from '../../src/web/web-plan.ts'
+import { user } from '../harness/ask.ts'
 
-const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
 const asking = (messages: readonly Message[], web: ChatRequest['web'] = 'auto') => ({ messages, web })
 const offer = { canSearch: true, prices: webPrices, read: openPromptAnalyzer().read }
 const urls = [

@@ -17,7 +17,7 @@ import {
   pageShape,
   type ShownBreakdown,
 } from './schemas.ts'
-import { shownInvoice, shownLine } from './serializers.ts'
+import { shownInvoice, shownLine, shownSums } from './serializers.ts'
 import { breakDownInvoice } from './stores/invoice-breakdown.ts'
 import { findInvoice, listInvoices } from './stores/invoices.ts'
 
@@ -140,17 +140,7 @@ function readQuery(url: string) {
 }
 
 function shownBreakdownLine(line: BreakdownLine): ShownLine {
-  return {
-    kind: line.kind,
-    id: line.id,
-    name: line.name,
-    requests: line.requests,
-    input_tokens: line.inputTokens,
-    cached_input_tokens: line.cachedInputTokens,
-    output_tokens: line.outputTokens,
-    reasoning_tokens: line.reasoningTokens,
-    cost_usd: toUsd(line.amountMicrocents),
-  }
+  return { kind: line.kind, id: line.id, name: line.name, ...shownSums(line) }
 }
 
 const columns = [

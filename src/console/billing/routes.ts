@@ -24,7 +24,7 @@ import { billingShape, pageShape } from './schemas.ts'
 import { shownBilling } from './serializers.ts'
 import type { BillingAccount, BillingOutcome, NewMethod } from './stores/billing.ts'
 import { changeBilling, findBilling, getState, manualMethod, setSoftCap } from './stores/billing.ts'
-import { getDues } from './stores/billing-notices.ts'
+import { toDues } from './stores/billing-notices.ts'
 import { spentInCycle } from './stores/invoices.ts'
 
 type BillingDeps = OnceDeps &
@@ -183,7 +183,7 @@ async function overview({ config, database, clock, payments }: BillingDeps, acco
   const cycleMicrocents =
     cycle === null || isRunning ? periodMicrocents : await spentInCycle(database, accountId, cycle)
   const spent = { cycleMicrocents, period, periodMicrocents }
-  const dues = getDues(found.account)
+  const dues = toDues(found.account)
   const view = { plans: config.plans, collectedBy: payments.kind, isOwnersChoice, dues, spent, now }
   return reply(shownBilling(found, view))
 }

@@ -144,7 +144,7 @@ async function create(deps: WebhookDeps, { principal, request, actor }: SessionR
   const endpoint = { id, url: new URL(url).href, events, sealedSecret, projectId }
   if (!(await addEndpoint(actingAs(deps.database, actor), accountId, endpoint)))
     throw new GatewayError('conflict', `An account has at most ${maximumEndpoints} webhooks. Delete one first.`)
-  return reply({ ...(await getShown(deps, accountId, id)), secret }, 201)
+  return reply({ ...(await loadWebhook(deps, accountId, id)), secret }, 201)
 }
 
 async function change(deps: WebhookDeps, { principal, params, request, actor }: SessionRequest): Promise<Response> {
@@ -158,7 +158,7 @@ async function change(deps: WebhookDeps, { principal, params, request, actor }: 
   const to = { ...wanted, projectId, url: wanted.url === undefined ? undefined : new URL(wanted.url).href }
   if (!(await changeEndpoint(actingAs(deps.database, actor), accountId, id, to))) throw notFound()
   if (wanted.enabled === true) deps.webhooks.wake()
-  return reply(await getShown(deps, accountId, id))
+  return reply(await loadWebhook(deps, accountId, id))
 }
 
 async function rotate(deps: WebhookDeps, { principal, params, request, actor }: SessionRequest): Promise<Response> {
@@ -168,7 +168,7 @@ async function rotate(deps: WebhookDeps, { principal, params, request, actor }: 
   const fresh = { sealedSecret: deps.webhooks.seal.seal(id, secret), overlapSeconds }
   const rotated = await rotateSecret(actingAs(deps.database, actor), accountId, id, fresh)
   if (!rotated) throw notFound()
-  return reply({ ...(await getShown(deps, accountId, id)), secret })
+  return reply({ ...(await loadWebhook(deps, accountId, id)), secret })
 }
 
 /** Throws unless the account has the project and it is not archived; null = no project is wanted. */
@@ -183,7 +183,7 @@ function refuseBadUrl({ config }: WebhookDeps, url: string): void {
   if (problem !== null) throw invalidField('url', problem)
 }
 
-async function getShown({ database }: WebhookDeps, accountId: string, id: string): Promise<ShownWebhook> {
+async function loadWebhook({ database }: WebhookDeps, accountId: string, id: string): Promise<ShownWebhook> {
   const [row] = await listEndpoints(database, accountId, id)
   if (row === undefined) throw notFound()
   return shownWebhook(row)

@@ -189,7 +189,7 @@ export function parseChatRequestFields(body: RequestFields, headers: Headers) {
       body.fallback_max_cost_factor ??
       usualFallbackCostFactor,
     web: headerChoice(headers, 'X-Gateway-Web', ['auto', 'off']) ?? body.web ?? 'auto',
-    hedge: findSwitch(headerChoice(headers, 'X-Gateway-Hedge', ['on', 'off'])),
+    hedge: toSwitch(headerChoice(headers, 'X-Gateway-Hedge', ['on', 'off'])),
     enhance: headerFlag(headers, 'X-Gateway-Enhance') ?? body.enhance_prompt ?? false,
     testMode: headerFlag(headers, 'X-Gateway-Test-Mode') ?? body.test_mode ?? false,
     metadata: body.metadata == null ? null : storable(body.metadata),
@@ -198,7 +198,7 @@ export function parseChatRequestFields(body: RequestFields, headers: Headers) {
   } satisfies Partial<ChatRequest>
 }
 
-function findSwitch(choice: 'on' | 'off' | null): boolean | null {
+function toSwitch(choice: 'on' | 'off' | null): boolean | null {
   return choice === null ? null : choice === 'on'
 }
 

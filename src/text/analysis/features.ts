@@ -326,7 +326,7 @@ function traitTable(): Int32Array {
 
 function madeTable(): Int32Array {
   const traits = new Int32Array(65_536)
-  for (let unit = 0; unit < 65_536; unit++) traits[unit] = (getLower(unit) << foldedShift) | getKind(unit)
+  for (let unit = 0; unit < 65_536; unit++) traits[unit] = (toLowerUnit(unit) << foldedShift) | getKind(unit)
   return traits
 }
 
@@ -362,7 +362,7 @@ function isIdeograph(unit: number): boolean {
   return (unit >= 0x3040 && unit <= 0x30ff) || (unit >= 0x3400 && unit <= 0x9fff) || (unit >= 0x0e00 && unit <= 0x0e7f)
 }
 
-function getLower(unit: number): number {
+function toLowerUnit(unit: number): number {
   const folded = String.fromCharCode(unit).toLowerCase()
   return folded.length === 1 ? folded.charCodeAt(0) : unit
 }

@@ -35,7 +35,7 @@ export function createForest({ depth, asked, above, leaves, scale }: StoredFores
   const thresholds = Float64Array.from(questions, question => thresholdTable[question] ?? 0)
   const trees = Uint16Array.from(questions, question => Math.floor(question / depth))
   const bits = Uint8Array.from(questions, question => 1 << (question % depth))
-  const firsts = getFirsts(questions.map(question => cueTable[question] ?? 0))
+  const firsts = getFirstIndexes(questions.map(question => cueTable[question] ?? 0))
   const leafTable = new Uint8Array(cueTable.length / depth)
 
   return cues => {
@@ -55,7 +55,7 @@ export function createForest({ depth, asked, above, leaves, scale }: StoredFores
 }
 
 /** Returns the start of each cue's thresholds, and the end after the last. */
-function getFirsts(cues: readonly number[]): Uint16Array {
+function getFirstIndexes(cues: readonly number[]): Uint16Array {
   const firsts = new Uint16Array(Math.max(...cues) + 2)
   for (let cue = 0; cue < firsts.length; cue++) firsts[cue] = cues.filter(value => value < cue).length
   return firsts

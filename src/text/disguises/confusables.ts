@@ -47,12 +47,12 @@ const depends = 0xffff
 const nothing = 0xad
 
 function learned(unit: number): number {
-  const look = getLook(unit)
+  const look = getLookalike(unit)
   looks[unit] = look
   return look
 }
 
-function getLook(unit: number): number {
+function getLookalike(unit: number): number {
   if (invisible.test(String.fromCharCode(unit))) return nothing
   const form = singleForm(unit)
   // 0 means "not computed", so U+0000 cannot be stored.

@@ -51,8 +51,8 @@ export function unscrambled(text: string): readonly string[] {
   }
   const analyses: string[] = []
   if (turned >= fewestTurned && turned > plain) analyses.push(rot13(text))
-  if (backwards >= fewestTurned && backwards > plain) analyses.push(eachWord(text, getBackwards), getBackwards(text))
-  if (swapped >= fewestSwapped && swapped > long) analyses.push(eachWord(text, getOrdered))
+  if (backwards >= fewestTurned && backwards > plain) analyses.push(eachWord(text, reverseText), reverseText(text))
+  if (swapped >= fewestSwapped && swapped > long) analyses.push(eachWord(text, sortLetters))
   return analyses
 }
 
@@ -84,15 +84,15 @@ const firstLetter = 97
 const base = 31
 
 /** Makes sums of letters distinct. */
-function getMix(letter: number): number {
+function mixLetter(letter: number): number {
   return Math.imul(letter + 1, 0x9e3779b1) ^ Math.imul(letter + 7, 0x85ebca6b)
 }
-const mixes = Int32Array.from({ length: alphabet }, (_, letter) => getMix(letter))
+const mixes = Int32Array.from({ length: alphabet }, (_, letter) => mixLetter(letter))
 const firstMixes = mixes.map(mix => Math.imul(mix, 3))
 
 /** Returns the shape of a word: first letter, last letter, and the others in any order. */
 function getShape(inner: number, last: number, letters: number): number {
-  return (inner + Math.imul(getMix(last), 4) + Math.imul(letters, 0x27d4eb2f)) | 0
+  return (inner + Math.imul(mixLetter(last), 4) + Math.imul(letters, 0x27d4eb2f)) | 0
 }
 
 function getHashes(word: string): { readonly word: number; readonly shape: number } {
@@ -102,7 +102,7 @@ function getHashes(word: string): { readonly word: number; readonly shape: numbe
   for (let at = 0; at < word.length; at++) {
     const letter = word.charCodeAt(at) - firstLetter
     hash = (Math.imul(hash, base) + letter + 1) | 0
-    inner = (inner + (at === 0 ? Math.imul(getMix(letter), 3) : getMix(letter))) | 0
+    inner = (inner + (at === 0 ? Math.imul(mixLetter(letter), 3) : mixLetter(letter))) | 0
     last = letter
   }
   return { word: hash, shape: getShape(inner, last, word.length) }
@@ -161,12 +161,12 @@ function eachWord(text: string, changed: (word: string) => string): string {
   return text.replace(/[a-z]+/gi, changed)
 }
 
-function getBackwards(text: string): string {
+function reverseText(text: string): string {
   return Array.from(text).reverse().join('')
 }
 
 /** Returns the listed word with the same letters; otherwise swaps the second and third letter. */
-function getOrdered(word: string): string {
+function sortLetters(word: string): string {
   if (word.length < leastSwapped) return word
   const { words, shapes } = vocabulary()
   const low = word.toLowerCase()

@@ -121,11 +121,11 @@ const doneInTheirWay: Readonly<Record<Task, readonly QueryType[]>> = {
  */
 function typeToFit({ queryType, queryTypeScores: scores }: PromptTraits): QueryType {
   if (queryType !== 'other' || scores === undefined) return queryType
-  const likeliest = getLikeliest(scores)
+  const likeliest = getBestType(scores)
   return scores[likeliest] >= nearlyAsLikely * scores.other ? likeliest : 'other'
 }
 
-function getLikeliest(scores: Readonly<Record<QueryType, number>>): QueryType {
+function getBestType(scores: Readonly<Record<QueryType, number>>): QueryType {
   return knownTypes.reduce((best, type) => (scores[type] > scores[best] ? type : best))
 }
 
@@ -141,7 +141,7 @@ const nearlyAsLikely = 0.35
 function briefType(prompt: string, { queryType, queryTypeScores: scores, language }: PromptTraits): QueryType {
   if (isName(prompt, language)) return 'other'
   if (scores === undefined) return queryType
-  const likeliest = getLikeliest(scores)
+  const likeliest = getBestType(scores)
   const isClear = scores[likeliest] >= leastClear && scores[likeliest] >= asLikely * scores.other
   return isClear ? likeliest : 'other'
 }

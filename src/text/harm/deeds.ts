@@ -148,7 +148,7 @@ const numbers =
 
 function phraseTable() {
   const words = new Map<number, Known>()
-  const getKnown = (word: string): Known => {
+  const getEntry = (word: string): Known => {
     const known = words.get(getHash(word)) ?? { alone: 0, phrases: [], years: 0 }
     words.set(getHash(word), known)
     return known
@@ -156,20 +156,20 @@ function phraseTable() {
   for (const concept of names)
     for (const phrase of concepts[concept].join(' ').split(' ').flatMap(inflected)) {
       const [first = '', ...rest] = phrase.split('_')
-      const known = getKnown(first)
+      const known = getEntry(first)
       if (rest.length === 0) known.alone |= getBit(concept)
       else known.phrases.push({ rest: rest.map(getHash), means: getBit(concept) })
     }
   for (const [index, name] of numbers.entries())
-    for (const written of [name, String(index + 1)]) getKnown(written).years = index + 1
-  const lastWords = objects.flatMap(concept => concepts[concept].join(' ').split(' ').flatMap(inflected).map(getLast))
+    for (const written of [name, String(index + 1)]) getEntry(written).years = index + 1
+  const lastWords = objects.flatMap(concept => concepts[concept].join(' ').split(' ').flatMap(inflected).map(lastWord))
   return { words, sieve: getSieve(words.keys()), objects: getSieve(lastWords.map(getHash)) }
 }
 
 /** Every blocked combination needs one of these. */
 const objects: readonly Concept[] = ['massWeapon', 'sexual', 'groom', 'unseen', 'terrorists']
 
-function getLast(phrase: string): string {
+function lastWord(phrase: string): string {
   return phrase.split('_').at(-1) ?? phrase
 }
 

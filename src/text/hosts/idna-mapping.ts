@@ -17,7 +17,7 @@ export function mapIdna(text: string): string {
 
 /** Returns true if a unit can occur in names in any form. */
 export function isOfName(unit: number): boolean {
-  return getLook(unit) !== blank
+  return mapUnit(unit) !== blank
 }
 
 /** Characters that count as dots in names. */
@@ -42,7 +42,7 @@ function letterByLetter(text: string, isNormal: boolean) {
     let count = 0
     for (let at = 0; at < length; at++) {
       const unit = units[at] ?? 0
-      const look = looks[unit] || getLook(unit)
+      const look = looks[unit] || mapUnit(unit)
       if (look > highestMeaning) written[count++] = look
       else if (look === depends) {
         isSettled = false
@@ -86,7 +86,7 @@ const mostSeveral = 8
 type Letters = { readonly units: Uint16Array; readonly isOpen: boolean }
 const noLetters: Letters = { units: new Uint16Array(0), isOpen: false }
 
-function getLook(unit: number): number {
+function mapUnit(unit: number): number {
   if (looks[unit] === 0) looks[unit] = learned(unit)
   return looks[unit] ?? blank
 }

@@ -16,7 +16,7 @@ export function detectSecrets(text: string): readonly DetectedSecret[] {
   const seen = signs.in(text)
   const leaks = leaksAsWritten(text, seen)
   if ((seen & signs.lone) === 0 && !isParted(text)) return leaks
-  const bare = getBare(text)
+  const bare = withoutSeparators(text)
   const others = leaksAsWritten(bare.text, signs.in(bare.text)).map(({ kind, from, to }) => ({
     kind,
     from: bare.places[from] ?? 0,
@@ -53,7 +53,7 @@ function isParted(text: string): boolean {
 }
 
 /** Returns a text without characters that may split a secret, with the original position of each unit. */
-function getBare(text: string): { readonly text: string; readonly places: Uint32Array } {
+function withoutSeparators(text: string): { readonly text: string; readonly places: Uint32Array } {
   const bareUnits = new Uint16Array(text.length)
   const places = new Uint32Array(text.length)
   let count = 0

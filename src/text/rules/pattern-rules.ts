@@ -143,7 +143,7 @@ const orderInData: ModerationRule = {
 const beginnings = /(?:[\n\r.!?>\])*#|;:]|-->|[。！？।؟：]) *(?=[^\s.!?>\])*#|;:。！？।؟："“„«「『'-])/g
 
 /** Returns the start positions of sentences and lines, including 0. Linear. */
-function getBeginnings(text: string): readonly number[] {
+function findBeginnings(text: string): readonly number[] {
   const places = [0]
   for (const { index, 0: mark } of text.matchAll(beginnings)) {
     if (places.length === mostBeginnings) break
@@ -156,7 +156,7 @@ const mostBeginnings = 4_096
 
 /** Returns the first rule that such a text violates. An instruction may open any of its sentences. */
 export function firstBrokenByData(compiled: ModerationRules, text: string): ModerationRule | null {
-  for (const from of getBeginnings(text)) {
+  for (const from of findBeginnings(text)) {
     const broken = compiled.openings.at(text, from, longestOpening)
     if (broken !== null) return broken
   }

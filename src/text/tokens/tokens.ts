@@ -94,7 +94,7 @@ export function estimateInputTokens(request: Weighable, provider?: string): numb
     flat += attachment.type === 'image' ? getHighestImage(attachment.detail, provider) : getHighestFile(attachment)
   flat += unreadImages(request) * getHighestImage(null, provider)
   if (provider === undefined || provider === 'anthropic') flat += instructionTokens(request)
-  return getHighest(weightOfAll(request), provider) + flat
+  return getUpperBound(weightOfAll(request), provider) + flat
 }
 
 /** Returns the probable input tokens of a request, which are billed if the provider reports no count. */
@@ -123,7 +123,7 @@ export function tokensSpared(request: Weighable, provider: string): number {
 }
 
 /** Returns the upper bound of a measure: for OpenAI its own tokenizer's count, for others the documented rule. */
-function getHighest(measure: TokenEstimate, provider: string | undefined): number {
+function getUpperBound(measure: TokenEstimate, provider: string | undefined): number {
   const own = (measure.own + measure.cuts + deviations * Math.sqrt(measure.ownVariance)) * roughness
   if (provider === 'openai') return Math.ceil(Math.min(own, measure.bytes))
   const elsewhere =
@@ -219,7 +219,7 @@ function weightOfUnread({ source }: Weighable): TokenEstimate {
 /** Returns an upper bound of the tokens of those parts that a provider may read as input, but usually does not. */
 export function estimateOpaqueTokens({ source }: Pick<ChatRequest, 'source'>, provider?: string): number {
   const parts = (source?.unread ?? []).filter(({ kind }) => !isInput(kind))
-  return parts.length === 0 ? 0 : getHighest(weighParts(parts), provider)
+  return parts.length === 0 ? 0 : getUpperBound(weighParts(parts), provider)
 }
 
 function isInput(kind: PromptDefinition['kind']): boolean {

@@ -66,9 +66,9 @@ export function* logRecords({ accounts, requests, from, to }: LogPlan): Generato
 
 function recordAt(at_ms: number, n: number, { accountId, keyIds }: LogAccount, random: () => number): UsageRecord {
   /** Few values are frequent, the others rare. */
-  const getOne = <const Values extends readonly [unknown, ...unknown[]]>(values: Values): Values[number] =>
+  const pickValue = <const Values extends readonly [unknown, ...unknown[]]>(values: Values): Values[number] =>
     values[Math.floor(random() ** 2 * values.length)] ?? values[0]
-  const [provider, model] = getOne(models)
+  const [provider, model] = pickValue(models)
   const chance = random()
   const status = chance < 0.96 ? 'completed' : chance < 0.985 ? 'failed' : chance < 0.995 ? 'client_closed' : 'blocked'
   const isServed = status === 'completed' || status === 'client_closed'
@@ -95,11 +95,11 @@ function recordAt(at_ms: number, n: number, { accountId, keyIds }: LogAccount, r
     ...(isServed ? { upstream_id: `resp_${n.toString(36).padStart(24, '0')}` } : {}),
     routing_mode: isAuto ? 'auto' : 'manual',
     strategy: isAuto ? 'balanced' : null,
-    query_type: getOne(queryTypes),
+    query_type: pickValue(queryTypes),
     streamed: random() < 0.55,
-    dialect: getOne(dialects),
+    dialect: pickValue(dialects),
     status,
-    error_code: status === 'failed' ? getOne(failures) : status === 'blocked' ? 'content_blocked' : null,
+    error_code: status === 'failed' ? pickValue(failures) : status === 'blocked' ? 'content_blocked' : null,
     finish_reason: isServed ? 'stop' : null,
     input_tokens,
     cached_input_tokens: Math.floor(input_tokens * random() ** 4),
@@ -117,7 +117,7 @@ function recordAt(at_ms: number, n: number, { accountId, keyIds }: LogAccount, r
     ...(random() < 0.5
       ? {
           tags: {
-            team: getOne(teams),
+            team: pickValue(teams),
             env: random() < 0.8 ? 'production' : 'staging',
             ...projects[n % projects.length],
           },

@@ -4,7 +4,7 @@ import { enhancePrompt } from '../../../src/text/enhancement/enhance.ts'
 import { openPromptAnalyzer } from '../../../src/text/readers.ts'
 
 const read = openPromptAnalyzer().read
-const getReading = (text: string) => read([{ role: 'user', content: [{ type: 'text', text }], name: null }])
+const analyzeText = (text: string) => read([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 
 /** Returns each pattern filled with each of its words. */
 const filled = (pattern: string, words: readonly string[]) => words.map(word => pattern.replace('_', word))
@@ -298,7 +298,7 @@ describe('isTrivialPrompt', () => {
   test.each(Object.entries(small))(
     'returns true in %s for polite phrases, facts and yes/no questions',
     (language, prompts) => {
-      const changed = prompts.filter(prompt => enhancePrompt(prompt, getReading(prompt)).changed)
+      const changed = prompts.filter(prompt => enhancePrompt(prompt, analyzeText(prompt)).changed)
       expect(changed).toEqual([])
       // For any assumed type.
       const asked = prompts.filter(prompt =>

@@ -5,7 +5,7 @@ import { buildHostSet } from '../../../src/text/hosts/host-set.ts'
 import { normalizeHostname } from '../../../src/text/hosts/hostname.ts'
 import { cpuMs } from '../../harness/cpu.ts'
 
-function getSet(list: string, pieceBytes = 1_000_000) {
+function createSet(list: string, pieceBytes = 1_000_000) {
   const builder = buildHostSet()
   const bytes = new TextEncoder().encode(list)
   for (let at = 0; at < bytes.length; at += pieceBytes) builder.read(bytes.subarray(at, at + pieceBytes))
@@ -130,7 +130,7 @@ describe('host set', () => {
     ['wildcards and filters', '! title\n*.evil.com\n||worse.example^\n'],
     ['addresses', 'https://evil.com/path\nworse.example:8080\n'],
   ])('reads %s', (_what, list) => {
-    const set = getSet(list)
+    const set = createSet(list)
     expect([set.covers('evil.com') > 0, set.covers('worse.example') > 0, set.covers('localhost') > 0]).toEqual([
       true,
       true,
@@ -139,7 +139,7 @@ describe('host set', () => {
   })
 
   test('covers hosts below a name and no others', () => {
-    const set = getSet('evil.com\ndeep.example.org')
+    const set = createSet('evil.com\ndeep.example.org')
     expect(
       ['a.b.evil.com', 'notevil.com', 'evil.com.org', 'example.org', 'x.deep.example.org'].map(host =>
         set.covers(host),
@@ -148,7 +148,7 @@ describe('host set', () => {
   })
 
   test('covers a punycode name in any spelling of its labels and counts it once', () => {
-    const set = getSet('xn--e1afmkfd.xn--80akhbyknj4f\nxn--bcher-kva.example\n0.0.0.0 XN--LS8H.la\nfaß.example')
+    const set = createSet('xn--e1afmkfd.xn--80akhbyknj4f\nxn--bcher-kva.example\n0.0.0.0 XN--LS8H.la\nfaß.example')
     expect(set.size).toBe(4)
     for (const host of [
       'xn--e1afmkfd.xn--80akhbyknj4f',
@@ -173,7 +173,7 @@ describe('host set', () => {
         fc.uniqueArray(name, { minLength: 1, maxLength: 60 }),
         fc.integer({ min: 1, max: 40 }),
         (names, size) => {
-          const set = getSet(names.map((text, at) => (at % 2 === 0 ? text : `0.0.0.0 ${text}`)).join('\n'), size)
+          const set = createSet(names.map((text, at) => (at % 2 === 0 ? text : `0.0.0.0 ${text}`)).join('\n'), size)
           expect(set.size).toBe(names.length)
           expect(names.every(text => set.covers(normalizeHostname(text) ?? '') === text.length)).toBe(true)
         },

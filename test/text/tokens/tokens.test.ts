@@ -4,6 +4,7 @@ import { countTokens as countOlder } from 'gpt-tokenizer/encoding/cl100k_base'
 import { countTokens as countWhole } from 'gpt-tokenizer/encoding/o200k_base'
 import type { ChatRequest, Message } from '../../../src/core/chat/chat.ts'
 import { countTokens, estimateInputTokens, estimateTokens } from '../../../src/text/tokens/tokens.ts'
+import { user } from '../../harness/ask.ts'
 import { cpuMs } from '../../harness/cpu.ts'
 
 const asText = { disallowedSpecial: new Set<string>() }
@@ -30,7 +31,6 @@ const send = (messages: readonly Message[], more: Partial<ChatRequest> = {}) => 
   responseFormat: { type: 'text' } as const,
   ...more,
 })
-const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
 
 describe('estimateTokens', () => {
   test.each(Object.entries(samples))('deviates at most a third from the count for %s', (_, text) => {

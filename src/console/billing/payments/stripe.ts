@@ -71,7 +71,7 @@ async function collect(
   if (invoice.status === 'draft') {
     await fill(stripe, order, order.customerId, invoice.id)
     invoice = await stripe.invoices.retrieve(invoice.id)
-    if (invoice.total !== order.totalCents || invoice.currency !== currency || !getIs(invoice, order))
+    if (invoice.total !== order.totalCents || invoice.currency !== currency || !matchesOrder(invoice, order))
       return seen(invoice)
     invoice = await stripe.invoices.finalizeInvoice(
       invoice.id,
@@ -79,7 +79,7 @@ async function collect(
       { idempotencyKey: `${order.invoiceId}:finalize` },
     )
   }
-  if (invoice.status !== 'open' || !getIs(invoice, order)) return seen(invoice)
+  if (invoice.status !== 'open' || !matchesOrder(invoice, order)) return seen(invoice)
   // Without our payment method nothing is charged, whatever other methods the customer has at Stripe.
   if (order.stripePaymentMethodId === null) return seen(invoice, true)
   try {
@@ -92,7 +92,7 @@ async function collect(
   }
 }
 
-function getIs(invoice: Stripe.Invoice, { invoiceId, customerId }: Order): boolean {
+function matchesOrder(invoice: Stripe.Invoice, { invoiceId, customerId }: Order): boolean {
   return invoice.metadata?.invoice_id === invoiceId && findId(invoice.customer) === customerId
 }
 

@@ -9,7 +9,7 @@ import type { Transaction } from '../../../database/statement.ts'
 import { type Account, billingNotices, users } from '../../../database/tables.ts'
 
 /** Converts an account row to the dues that `core/billing/grace.ts` reads. */
-export function getDues(account: Pick<Account, 'plan' | 'graceEndsAt' | 'unpaidSince'>): Dues {
+export function toDues(account: Pick<Account, 'plan' | 'graceEndsAt' | 'unpaidSince'>): Dues {
   return {
     plan: account.plan,
     graceEndsAt: account.graceEndsAt?.getTime() ?? null,

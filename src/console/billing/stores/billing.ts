@@ -26,7 +26,7 @@ import {
   paymentMethods,
   planChanges,
 } from '../../../database/tables.ts'
-import { getDues, noteNotices } from './billing-notices.ts'
+import { noteNotices, toDues } from './billing-notices.ts'
 
 /** An account with its current payment method. */
 export type BillingAccount = { readonly account: Account; readonly method: PaymentMethodRow | null }
@@ -188,7 +188,7 @@ async function writeState(
       updatedAt: sql`clock_timestamp()`,
     })
     .where(eq(accounts.id, accountId))
-  const before = getDues(account)
+  const before = toDues(account)
   await noteNotices(step, accountId, graceNotices(before, { ...before, plan, graceEndsAt }, at), at)
   for (const { startsAt, endsAt } of opened)
     await step

@@ -7,7 +7,7 @@ import { type Transaction, withAccountRls } from '../../../database/statement.ts
 import { accounts, invoices, paymentMethods, webhookEvents } from '../../../database/tables.ts'
 import type { EnteredCard, EventObject, PaymentWebhookEvent } from '../payment-processor.ts'
 import { changeBillingInTransaction, lockBilling, workDeadlineMs } from './billing.ts'
-import { getDues, noteNotices } from './billing-notices.ts'
+import { noteNotices, toDues } from './billing-notices.ts'
 
 type EventOutcome = 'applied' | 'repeated' | 'ignored' | 'mismatch'
 
@@ -123,7 +123,7 @@ async function appliedInvoice(step: Transaction, seen: ProcessorInvoice, at: num
     .limit(1)
   const unpaidSince = unpaid === undefined ? null : (account.unpaidSince ?? new Date(at))
   await step.update(accounts).set({ unpaidSince, updatedAt: sql`clock_timestamp()` }).where(eq(accounts.id, accountId))
-  const notices = graceNotices(getDues(account), getDues({ ...account, unpaidSince }), at)
+  const notices = graceNotices(toDues(account), toDues({ ...account, unpaidSince }), at)
   const declined = { kind: 'invoice_unpaid', subject: invoice.id, dueAt: at } as const
   await noteNotices(step, accountId, status === 'unpaid' ? [declined, ...notices] : notices, at)
   return { outcome: 'applied', accountId }

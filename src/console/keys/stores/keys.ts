@@ -20,7 +20,7 @@ import { recordAudit } from '../../../database/repositories/audit.ts'
 import { databaseTime, withAccountRls } from '../../../database/statement.ts'
 import { type ApiKey, accounts, apiKeys, type NewApiKey } from '../../../database/tables.ts'
 import type { KeyLookup } from '../../../http/authentication.ts'
-import { getDues } from '../../billing/stores/billing-notices.ts'
+import { toDues } from '../../billing/stores/billing-notices.ts'
 import { mayHoldKeys } from '../../projects/store.ts'
 import { createKeyLookups } from './key-lookups.ts'
 
@@ -367,7 +367,7 @@ function getPolicy({ keyFallback, accountFallback }: Row): Partial<Caller> {
 
 /** Returns when the account has to pay, and its soft cap with the billing cycle; empty if there is neither. */
 function getPayment(row: Row): Partial<Caller> {
-  const from = paymentRequiredFrom(getDues(row))
+  const from = paymentRequiredFrom(toDues(row))
   const { softCapMicrocents, cycleStartedAt } = row
   return {
     ...(from === null ? {} : { refusedFrom: from }),

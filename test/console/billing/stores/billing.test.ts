@@ -328,7 +328,7 @@ for (const [name, open] of databases) {
                 event: { id: newId('evt'), type: 'invoice', objectId: 'in', occurredAt: start + nth },
                 look: {
                   kind: 'invoice' as const,
-                  seen: getSeen(found?.invoice, isPaid && nth === 3 ? 'paid' : 'unpaid'),
+                  seen: toProcessorInvoice(found?.invoice, isPaid && nth === 3 ? 'paid' : 'unpaid'),
                 },
               }))
             }),
@@ -364,7 +364,7 @@ for (const [name, open] of databases) {
       await ship(database, [getRecord(accountId, { offset: 9, model: 'openai/gpt-a', billed: 5_000_000, tokens: 5 })])
       await settle(database, start + cycleMs + settlementDelayMs)
       const [found] = await listInvoices(database, accountId)
-      const seen = getSeen(found?.invoice, 'paid')
+      const seen = toProcessorInvoice(found?.invoice, 'paid')
       for (const wrong of [
         { totalCents: 4 },
         { currency: 'eur' },
@@ -389,7 +389,7 @@ for (const [name, open] of databases) {
       const [claim, ...others] = claims.filter(item => item !== null)
       expect(others).toEqual([])
       expect(claim).toMatchObject({ methodKind: 'manual', invoice: { accountId, totalCents: 5 }, lines: [{}] })
-      await applyInvoice(database, getSeen(claim?.invoice, 'unpaid'), start)
+      await applyInvoice(database, toProcessorInvoice(claim?.invoice, 'unpaid'), start)
       expect(await claimInvoice(database, collected)).toBeNull()
       await changeBilling(database, accountId, { event: 'method_removed', at: start, userId, newId })
       await changeBilling(database, accountId, { event: 'method_added', at: start, userId, newId, method: manual() })
@@ -398,7 +398,7 @@ for (const [name, open] of databases) {
   })
 }
 
-function getSeen(
+function toProcessorInvoice(
   invoice: { readonly id: string; readonly accountId: string; readonly totalCents: number } | undefined,
   status: ProcessorInvoice['status'],
 ): ProcessorInvoice {

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'bun:test'
-import type { Message } from '../../../../src/core/chat/chat.ts'
+import { user } from '../../../harness/ask.ts'
 import { moderationFor } from './support.ts'
 
 const moderation = moderationFor()
-const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], name: null })
 
 describe('moderation of a conversation', () => {
   test('returns exactly verdict, layer, category and score', () => {
