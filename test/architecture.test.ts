@@ -348,7 +348,6 @@ describe('source rules', () => {
       'src/ledger/reconcile.ts',
       'src/ledger/reconcile/sources.ts',
       'src/ledger/shipper.ts',
-      'src/ledger/usage-stream.ts',
       'src/ledger/usage-totals.ts',
       'src/limits/settled-record.ts',
       'src/limits/postgres/store.ts',

@@ -35,7 +35,7 @@ import { openConsole, openIdentity } from './console.ts'
 import { announceDeprecations, openCatalog, openContent } from './models.ts'
 import { openProcess, type Process, type ProcessOptions } from './process.ts'
 import { openProviders } from './providers.ts'
-import { openUsage } from './usage.ts'
+import { openUsage, type Usage } from './usage.ts'
 
 const shippingDeadlineMs = 5_000
 
@@ -112,8 +112,7 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
     },
     undo,
   )
-  /** Whether this instance accepts new requests. */
-  const readiness = { isReady: false }
+  const readiness = createReadiness(usage.records)
   const telemetry = createTelemetryObserver({
     ...own,
     state: {
@@ -225,6 +224,22 @@ async function openStored(
     /** Fulfilled when the schema is current: immediately, unless Postgres was unavailable at startup. */
     migrated: schema.then(() => timekeeper?.measure()),
     firstAccount: isEmbedded ? await makeFirstAccount(database, passwords, clock, newId) : null,
+  }
+}
+
+/** Share of the journal's bound from which on this instance is not ready: others take its requests before it rejects them. */
+const journalAlmostFull = 0.9
+
+/** Whether this instance accepts new requests: it has started, and its journal has room. */
+function createReadiness({ fill }: Pick<Usage['records'], 'fill'>) {
+  let isServing = false
+  return {
+    get isReady() {
+      return isServing && fill() < journalAlmostFull
+    },
+    set isReady(isSo: boolean) {
+      isServing = isSo
+    },
   }
 }
 

@@ -13,8 +13,7 @@ import { limitScripts, sharedLimits } from '../database/shared-limits.ts'
 import type { Journal } from '../ledger/journal.ts'
 import { createScopeSeed, createUsageSeed } from '../ledger/ledger.ts'
 import { createShipper, type Shipper } from '../ledger/shipper.ts'
-import { openOwnJournal, openSettledCheckpoints, takeOverJournals } from '../ledger/take-over.ts'
-import { createUsageStream } from '../ledger/usage-stream.ts'
+import { openOwnJournal, openOwnRecords } from '../ledger/take-over.ts'
 import { FailoverMeter } from '../limits/failover/failover.ts'
 import { createLocalMeter } from '../limits/local/meter.ts'
 import type { Meter } from '../limits/meter.ts'
@@ -34,7 +33,7 @@ export type Usage = {
   /** Daily usage of an account on a UTC day (days since the epoch): shipped and unshipped records. */
   readonly spent: (accountId: string, day: number) => Promise<DailyUsage>
   /** Unshipped usage records, as the gauges report them. */
-  readonly records: Pick<Shipper, 'backlog' | 'aside' | 'lagMs'>
+  readonly records: Pick<Shipper, 'backlog' | 'aside' | 'lagMs'> & Pick<Journal, 'fill'>
   /**
    * Connects to the other gateway instances; `onHint` is called when one of them reports a change. Null = there are no
    * others.
@@ -69,7 +68,7 @@ function openOwn(config: Config, parts: Parts, undo: AsyncDisposableStack): Usag
     redis: null,
     sharedRatio: () => null,
     spent: createUsageSeed(parts.database, journal),
-    records: shipper,
+    records: { ...shipper, fill: journal.fill },
     channel: () => null,
     ready: () => Promise.resolve(),
     drain: deadlineMs => shipper.drain(deadlineMs),
@@ -78,12 +77,8 @@ function openOwn(config: Config, parts: Parts, undo: AsyncDisposableStack): Usag
 
 /** Opens limits and usage in this process. Open requests of an earlier process are settled first. */
 export function openLocalUsage(config: Config, parts: Parts, undo: AsyncDisposableStack) {
-  const { database, clock, log } = parts
-  const journal = openOwnJournal(config.ownDirectory, log)
-  undo.defer(() => journal.close())
-  takeOverJournals(config.dataDirectory, journal, log)
-  const checkpoints = openSettledCheckpoints(config.ownDirectory, journal, log)
-  undo.defer(() => checkpoints.close())
+  const { database, clock } = parts
+  const { journal, checkpoints } = openRecords(config, parts, undo)
   const meter = createLocalMeter({
     clock,
     journal,
@@ -97,6 +92,13 @@ export function openLocalUsage(config: Config, parts: Parts, undo: AsyncDisposab
   return { journal, meter, shipper }
 }
 
+function openRecords(config: Config, { log }: Pick<Parts, 'log'>, undo: AsyncDisposableStack) {
+  const records = openOwnRecords(config, log)
+  undo.defer(() => records.journal.close())
+  undo.defer(() => records.checkpoints.close())
+  return records
+}
+
 function describeRedisEvent(event: RedisEvent, detail: string): string {
   if (event === 'redis_unavailable') return `REDIS_URL: ${detail}; Postgres decides limits until it serves`
   if (event === 'redis_evicts')
@@ -107,10 +109,7 @@ function describeRedisEvent(event: RedisEvent, detail: string): string {
 /** Opens limits in Redis while Redis is available, and otherwise in Postgres. */
 function openShared(config: Config, parts: Parts, undo: AsyncDisposableStack): Usage {
   const { database, clock, log } = parts
-  const journal = openOwnJournal(config.ownDirectory, log)
-  undo.defer(() => journal.close())
-  const checkpoints = openSettledCheckpoints(config.ownDirectory, journal, log)
-  undo.defer(() => checkpoints.close())
+  const { journal, checkpoints, unreported } = openRecords(config, parts, undo)
   const redis = openRedis({
     urls: config.redisUrls,
     deadlineMs: config.serviceDeadlines.redisMs,
@@ -119,31 +118,20 @@ function openShared(config: Config, parts: Parts, undo: AsyncDisposableStack): U
     onEvent: (event, detail) =>
       log[event === 'redis_connected' ? 'info' : 'warn'](event, { detail: describeRedisEvent(event, detail) }),
   })
-  undo.defer(async () => {
-    // Acknowledgements are flushed without waiting. Otherwise another instance would ship the same records again.
-    await redis.send('last', ['PING']).catch(() => {})
-    redis.close()
-  })
-  const gatewayId = Bun.randomUUIDv7()
+  undo.defer(() => redis.close())
   const meter = new FailoverMeter({
     redis,
     database,
     clock,
     journal,
     checkpoints,
-    gatewayId,
+    gatewayId: Bun.randomUUIDv7(),
     deadlines: config.serviceDeadlines,
     onEvent: (event, detail) => log.warn(event, { detail }),
   })
   undo.defer(() => meter.close())
-  const onDamage = (detail: string) => log.error('usage_stream_corrupted', { detail })
-  const stream = createUsageStream({ redis, gatewayId, monotonic: clock.monotonic, kept: meter.kept, onDamage })
-  const shipper = createShipper({
-    ...parts,
-    journal,
-    stream,
-    correct: settledTwice => meter.correct(settledTwice),
-  })
+  meter.takeOver(unreported)
+  const shipper = createShipper({ ...parts, journal })
   undo.defer(() => shipper.close())
   return {
     meter,
@@ -151,7 +139,7 @@ function openShared(config: Config, parts: Parts, undo: AsyncDisposableStack): U
     redis,
     sharedRatio: () => (meter.isShared() ? 1 : 0),
     spent: createUsageSeed(database, journal),
-    records: shipper,
+    records: { ...shipper, fill: journal.fill },
     channel: onHint => openChannel({ urls: config.redisUrls, redis, onHint }),
     ready: waitMs => meter.ready(waitMs),
     drain: deadlineMs => shipper.drain(deadlineMs),
@@ -202,6 +190,8 @@ async function joinOwner(config: Config, { clock, log }: Parts, undo: AsyncDispo
       backlog: () => (config.worker === 1 ? client.backlog().records : 0),
       aside: () => (config.worker === 1 ? client.backlog().aside : 0),
       lagMs: () => (config.worker === 1 ? client.backlog().lagMs : 0),
+      // The owner of the limits rejects requests while its journal is full.
+      fill: () => 0,
     },
     channel(onHint) {
       onChanged = onHint

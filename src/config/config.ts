@@ -163,6 +163,8 @@ export function readConfig(environment: Environment = process.env) {
     dataDirectory,
     /** Of this process only: journal and checkpoints, which must have one writer. */
     ownDirectory: worker === null ? dataDirectory : join(dataDirectory, `worker-${worker}`),
+    /** Bytes of usage records on disk from which on this process rejects requests: Postgres has been away for long. */
+    journalMaximumBytes: read.integer('USAGE_JOURNAL_MAX_BYTES', 1 << 30, 1 << 20, Number.MAX_SAFE_INTEGER),
     /** Number of worker processes; 1 = this process serves itself. */
     workers: worker === null ? processes : 1,
     /** Number of gateway processes on this machine: all workers, also in a worker's own configuration. */

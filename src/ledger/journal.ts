@@ -20,6 +20,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -48,7 +49,10 @@ export type Journal = {
   append(record: UsageRecord): void
   /** The same as a promise, in one `write` with all records of the same turn of the event loop. */
   appendTogether(record: UsageRecord): Promise<void>
-  /** Returns true if new work may begin: false while a record waits in memory, after another attempt to write it. */
+  /**
+   * Returns true if new work may begin: false while a record waits in memory, after another attempt to write it, and
+   * while the files have reached their bound.
+   */
   isWritable(): boolean
   /** Resolves when a record that `append` could not write is on disk or in Postgres; rejects after `deadlineMs`. */
   untilDurable(requestId: string, deadlineMs: number): Promise<void>
@@ -63,6 +67,8 @@ export type Journal = {
   waiting(): UsageRecord[]
   /** Returns the number of unreleased records. */
   backlog(): number
+  /** Returns the share of the bound that the files fill; above 1 while open requests end beyond it. */
+  fill(): number
   /** Calls `listener` with each new record, and never more than one listener. */
   onRecord(listener: () => void): void
   /** Stores a record that Postgres rejects in a separate file. The next start ships it again. */
@@ -75,6 +81,8 @@ export type Journal = {
 export type JournalOptions = {
   readonly directory: string
   readonly segmentBytes?: number
+  /** Bytes of unreleased files from which on no new work may begin; absent = unbounded. */
+  readonly maximumBytes?: number
   readonly fsyncEveryMs?: number
   /** Called for unreadable lines at startup, and for a file abandoned after a failed `fsync`. */
   readonly onDamage?: (detail: string) => void
@@ -90,8 +98,9 @@ type Segment = {
   records: UsageRecord[] | null
   count: number
   shipped: number
+  bytes: number
 }
-type Active = { readonly descriptor: number; readonly segment: Segment; bytes: number; isDirty: boolean }
+type Active = { readonly descriptor: number; readonly segment: Segment; isDirty: boolean }
 
 const defaultSegmentBytes = 16 << 20
 const defaultFsyncEveryMs = 200
@@ -110,6 +119,7 @@ const endOfTurn = () => new Promise<void>(resolve => setImmediate(resolve))
  */
 export function openJournal(options: JournalOptions): Journal {
   const { directory, segmentBytes = defaultSegmentBytes, fsyncEveryMs = defaultFsyncEveryMs } = options
+  const { maximumBytes = Number.POSITIVE_INFINITY } = options
   const { onDamage = () => {}, system = { write: writeSync, fsync } } = options
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   chmodSync(directory, 0o700)
@@ -124,7 +134,15 @@ export function openJournal(options: JournalOptions): Journal {
     const path = join(directory, name)
     const records = readRecords(path, onDamage)
     if (records.length === 0) rmSync(path, { force: true })
-    else segments.push({ path, accounts: getAccounts(records), records: null, count: records.length, shipped: 0 })
+    else
+      segments.push({
+        path,
+        accounts: getAccounts(records),
+        records: null,
+        count: records.length,
+        shipped: 0,
+        bytes: statSync(path).size,
+      })
   }
   let active: Active | null = null
   /** Accepted records that the disk rejected. */
@@ -144,9 +162,9 @@ export function openJournal(options: JournalOptions): Journal {
   const begin = (): Active => {
     const path = join(directory, `${String(++sequence).padStart(12, '0')}.log`)
     const descriptor = openSync(path, 'ax', 0o600)
-    const segment: Segment = { path, accounts: new Set(), records: [], count: 0, shipped: 0 }
+    const segment: Segment = { path, accounts: new Set(), records: [], count: 0, shipped: 0, bytes: 0 }
     segments.push(segment)
-    return { descriptor, segment, bytes: 0, isDirty: false }
+    return { descriptor, segment, isDirty: false }
   }
 
   /** Stops writing the file. `closed` is called when its bytes are synced. */
@@ -185,16 +203,16 @@ export function openJournal(options: JournalOptions): Journal {
       if (written > 0 && !truncated(active)) leave()
       throw error
     }
-    active.bytes += lines.length
     active.isDirty = true
     syncing.need()
     const { segment } = active
+    segment.bytes += lines.length
     segment.count += records.length
     for (const record of records) {
       segment.records?.push(record)
       segment.accounts.add(record.account_id)
     }
-    if (active.bytes >= segmentBytes) leave()
+    if (segment.bytes >= segmentBytes) leave()
   }
 
   const append = (records: readonly UsageRecord[]) => {
@@ -279,6 +297,8 @@ export function openJournal(options: JournalOptions): Journal {
   }
   readmit()
 
+  const fill = () => segments.reduce((sum, { bytes }) => sum + bytes, 0) / maximumBytes
+
   return {
     append: record => append([record]),
     appendTogether(record) {
@@ -288,6 +308,7 @@ export function openJournal(options: JournalOptions): Journal {
       return together.written
     },
     isWritable() {
+      if (fill() >= 1) return false
       if (stranded.length === 0) return true
       if (performance.now() - triedAt < retryWritingMs) return false
       triedAt = performance.now()
@@ -333,7 +354,7 @@ export function openJournal(options: JournalOptions): Journal {
         segment.shipped += records.length
         if (segment.shipped < segment.count) return
         if (active?.segment !== segment) remove(segment)
-        else if (active.bytes >= worthLeavingBytes) leave()
+        else if (segment.bytes >= worthLeavingBytes) leave()
       }
       return { records, release }
     },
@@ -372,6 +393,7 @@ export function openJournal(options: JournalOptions): Journal {
       }
       aside.set(line, record)
     },
+    fill,
     aside: () => aside.size,
     async close() {
       void syncing.close()
@@ -438,8 +460,8 @@ export function decodeLine(line: Uint8Array): UsageRecord | null {
 
 function truncated(active: Active): boolean {
   try {
-    ftruncateSync(active.descriptor, active.bytes)
-    return fstatSync(active.descriptor).size === active.bytes
+    ftruncateSync(active.descriptor, active.segment.bytes)
+    return fstatSync(active.descriptor).size === active.segment.bytes
   } catch {
     return false
   }

@@ -1,6 +1,6 @@
 /**
  * Reconciliation: checks that ledger, daily totals and limit counters agree to the micro-cent, and reports differences.
- * Read-only, and safe beside busy gateways: records in transit from a stream or journal to the ledger are counted once.
+ * Read-only, and safe beside busy gateways: records in transit from a journal to the ledger are counted once.
  */
 
 import { dayMs, formatDay } from '../core/text/utc-days.ts'

@@ -1,37 +1,29 @@
 /**
- * Ships usage records from the journal and the Redis streams to Postgres: in batches, oldest first, repeated until they
+ * Ships usage records from the journal to Postgres: in batches, oldest first, repeated until they
  * are stored. A batch's rows and its daily totals are one statement that only sums new or replaced rows, so a batch
  * with an unknown outcome can be sent again.
  */
 
 import type { Sql } from 'postgres'
-import { intervalTimer, whenNeeded } from '../core/jobs/repeating.ts'
+import { whenNeeded } from '../core/jobs/repeating.ts'
 import type { Clock, Log } from '../core/ports.ts'
-import type { DailyUsage, UsageRecord } from '../core/usage/usage-record.ts'
-import { getTruth, mergedRecords } from '../core/usage/usage-truth.ts'
+import type { UsageRecord } from '../core/usage/usage-record.ts'
+import { mergedRecords } from '../core/usage/usage-truth.ts'
 import { failureReason } from '../core/validation/errors.ts'
 import { type Database, isRowFault, postgresError } from '../database/database.ts'
 import { countedBy, getDurationSlot } from '../database/duration-sql.ts'
-import type { Journal, JournalBatch } from './journal.ts'
-import type { UsageStream } from './usage-stream.ts'
+import type { Journal } from './journal.ts'
 
 type Work = (records: readonly UsageRecord[]) => Promise<unknown>
 
 type ShipperOptions = {
   readonly journal: Pick<Journal, 'take' | 'setAside' | 'aside' | 'backlog' | 'onRecord'>
-  /** Additional source of records. Its batches may come from any instance. */
-  readonly stream?: UsageStream
   readonly database: Database
   /** Receives records that are in the ledger, possibly repeatedly. */
   readonly learn?: Work
-  /** Receives requests whose checkpoint was settled in addition to their end, possibly repeatedly. */
-  readonly correct?: (settledTwice: readonly SettledTwice[]) => Promise<void>
   readonly clock: Pick<Clock, 'now'>
   readonly log: Pick<Log, 'warn' | 'error'>
 }
-
-/** A request with its final usage in the ledger. */
-export type SettledTwice = DailyUsage & { readonly requestId: string; readonly accountId: string }
 
 export type Shipper = {
   /** Returns the number of unshipped records. */
@@ -48,8 +40,6 @@ export type Shipper = {
 
 const maximumBatch = 500
 const tickMs = 100
-/** Interval of looking for records of other instances. */
-const lookEveryMs = 1_000
 /**
  * Pause after a batch per record of it, unless the next batch is full earlier. A single record is shipped at the next
  * tick. Under load, larger batches share their dozen statements, on which the embedded database spends most of its CPU
@@ -61,16 +51,8 @@ const insertDeadlineMs = 5000
 const firstBackoffMs = 200
 const maximumBackoffMs = 2000
 
-/** Starts shipping. At rest nothing runs, except a look into the streams once per second. */
-export function createShipper({
-  journal,
-  stream,
-  database,
-  learn = async () => {},
-  correct,
-  clock,
-  log,
-}: ShipperOptions): Shipper {
+/** Starts shipping. At rest nothing runs. */
+export function createShipper({ journal, database, learn = async () => {}, clock, log }: ShipperOptions): Shipper {
   let running: Promise<void> | null = null
   let failures = 0
   let notBefore = 0
@@ -79,15 +61,10 @@ export function createShipper({
   /** Settlement time of the oldest record in the current batch, in epoch milliseconds. */
   let oldestAt: number | null = null
 
-  const backlog = () => journal.backlog() + (stream?.backlog() ?? 0)
+  const { backlog } = journal
 
   const shipAll = async () => {
-    await shipFrom(() => journal.take(maximumBatch))
-    if (stream !== undefined) await shipFrom(() => stream.take(maximumBatch))
-  }
-
-  const shipFrom = async (take: () => JournalBatch | null | Promise<JournalBatch | null>) => {
-    for (let batch = await take(); batch !== null; batch = await take()) {
+    for (let batch = journal.take(maximumBatch); batch !== null; batch = journal.take(maximumBatch)) {
       const [oldest] = batch.records
       if (oldest !== undefined) {
         oldestAt = oldest.at_ms + oldest.latency_ms
@@ -98,7 +75,6 @@ export function createShipper({
         partitionedMonth = month
         await apply(batch.records, learn)
         pausedUntil = performance.now() + Math.min(maximumPauseMs, batch.records.length * pauseMsPerRecord)
-        if (correct !== undefined) await correct(await settledTwice(database, batch.records))
       }
       batch.release()
       oldestAt = null
@@ -152,9 +128,7 @@ export function createShipper({
     if (running !== null || backlog() > 0) ticking.need()
   })
   journal.onRecord(ticking.need)
-  stream?.onRecord(ticking.need)
   ticking.need()
-  const stopLooking = stream === undefined ? null : intervalTimer(lookEveryMs, ticking.need)
 
   return {
     backlog,
@@ -170,7 +144,6 @@ export function createShipper({
       return backlog() === 0
     },
     async close() {
-      stopLooking?.()
       await ticking.close()
       await running
     },
@@ -300,31 +273,6 @@ const dailyAdded = (sql: Sql, table: ReturnType<Sql>) => sql`
   billed_microcents = ${table}.billed_microcents + excluded.billed_microcents,
   latency = gateway_counts_added(${table}.latency, excluded.latency),
   first_token = gateway_counts_added(${table}.first_token, excluded.first_token)`
-
-/**
- * Returns the requests of a batch that are final in the ledger and for which a checkpoint was settled too: the limits
- * may have counted the checkpoint. Repeated if the batch is shipped again.
- */
-async function settledTwice(database: Database, records: readonly UsageRecord[]): Promise<readonly SettledTwice[]> {
-  const wanted = records.map(record => ({
-    request_id: record.request_id,
-    account_id: record.account_id,
-    is_checkpoint: getTruth(record) === 'checkpoint',
-  }))
-  return database.run(
-    ({ sql }) => sql<SettledTwice[]>`
-      with suspect as materialized (
-        select distinct request_id, account_id
-        from json_to_recordset(${JSON.stringify(wanted)}::text::json)
-          as wanted(request_id text, account_id text, is_checkpoint boolean)
-        where is_checkpoint or exists (select from usage_replaced where usage_replaced.request_id = wanted.request_id))
-      select request_id as "requestId", account_id as "accountId", (input_tokens + output_tokens)::float8 as tokens,
-        billed_microcents::float8 as microcents
-      from suspect join usage_records using (request_id, account_id)
-      where truth = 'final'`,
-    insertDeadlineMs,
-  )
-}
 
 const getMonth = (at: number) => new Date(at).toISOString().slice(0, 7)
 

@@ -2,61 +2,110 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Log } from '../core/ports.ts'
-import { formatDay } from '../core/text/utc-days.ts'
+import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { findHolder } from '../database/data-folder.ts'
 import { type Checkpoints, openCheckpoints } from './checkpoints.ts'
 import { type Journal, openJournal } from './journal.ts'
 
-/** Opens the journal of a process. */
-export const openOwnJournal = (directory: string, log: Pick<Log, 'error'>): Journal =>
-  openJournal({
-    directory: join(directory, 'journal'),
-    onDamage: detail => log.error('journal_corrupted', { detail }),
-  })
+type Folders = {
+  readonly dataDirectory: string
+  readonly ownDirectory: string
+  readonly worker: number | null
+  /** Number of gateway processes on the data folder. */
+  readonly processes: number
+  readonly journalMaximumBytes: number
+}
 
-/** Opens the checkpoints of a process. The requests that an earlier process left open are settled first. */
-export function openSettledCheckpoints(directory: string, journal: Journal, log: Pick<Log, 'error'>): Checkpoints {
-  const checkpoints = openCheckpoints(join(directory, 'journal'))
-  checkpoints.settleLeft(record => {
-    const waiting = journal.unshipped(record.account_id, formatDay(record.at_ms))
-    if (waiting.some(other => other.request_id === record.request_id)) return
-    try {
-      journal.append(record)
-    } catch (cause) {
-      // On a full disk, records wait in the journal's memory and are shipped from there.
-      log.error('checkpoint_settlement_failed', { detail: cause instanceof Error ? cause.message : 'unknown' })
-    }
-  })
-  return checkpoints
+/** The records of this process on disk. */
+export type OwnRecords = {
+  readonly journal: Journal
+  readonly checkpoints: Checkpoints
+  /** Records of earlier processes that these may not have reported to the limits before they ended. */
+  readonly unreported: readonly UsageRecord[]
 }
 
 /**
- * Moves the usage records of earlier workers from their folders into `journal`: a process that decides limits by its
- * own counters must know them. Skips a folder that a running process holds. Never throws.
+ * Opens journal and checkpoints of this process. Requests that an earlier process left open are settled, and records in
+ * folders that no process uses any more are moved here.
  */
-export function takeOverJournals(dataDirectory: string, journal: Pick<Journal, 'append'>, log: Log): void {
-  const names = existsSync(dataDirectory) ? readdirSync(dataDirectory) : []
-  for (const name of names)
-    if (/^worker-\d+$/.test(name) && findHolder(join(dataDirectory, name)) === null)
-      takeOverJournal(join(dataDirectory, name), journal, log)
+export function openOwnRecords(folders: Folders, log: Log): OwnRecords {
+  const journal = openOwnJournal(folders.ownDirectory, log, folders.journalMaximumBytes)
+  const waiting = journal.waiting()
+  const unreported = getNewest(waiting)
+  const checkpoints = openCheckpoints(join(folders.ownDirectory, 'journal'))
+  const known = new Set(waiting.map(record => record.request_id))
+  checkpoints.settleLeft(record => {
+    if (known.has(record.request_id)) return
+    unreported.push(record)
+    keep(journal, record, log)
+  })
+  for (const folder of abandonedFolders(folders)) unreported.push(...takeOverJournal(folder, journal, log))
+  return { journal, checkpoints, unreported }
 }
 
-/** Moves the records of one worker's folder. The caller guarantees that no process writes to it. */
-export function takeOverJournal(folder: string, journal: Pick<Journal, 'append'>, log: Log): void {
-  if (!existsSync(join(folder, 'journal'))) return
+/** Opens the journal of a process. */
+export const openOwnJournal = (directory: string, log: Pick<Log, 'error'>, maximumBytes?: number): Journal =>
+  openJournal({
+    directory: join(directory, 'journal'),
+    ...(maximumBytes === undefined ? {} : { maximumBytes }),
+    onDamage: detail => log.error('journal_corrupted', { detail }),
+  })
+
+/** Longer than a process takes from a record to its report, also if the store is late. */
+const reportedWithinMs = 10_000
+
+/** Returns the records that a process may have written at its end. */
+function getNewest(records: readonly UsageRecord[]): UsageRecord[] {
+  const getEnd = (record: UsageRecord) => record.at_ms + record.latency_ms
+  const newest = records.reduce((latest, record) => Math.max(latest, getEnd(record)), 0)
+  return records.filter(record => getEnd(record) >= newest - reportedWithinMs)
+}
+
+/** On a full disk, the record waits in the journal's memory and is shipped from there. */
+function keep(journal: Pick<Journal, 'append'>, record: UsageRecord, log: Pick<Log, 'error'>): void {
+  try {
+    journal.append(record)
+  } catch (cause) {
+    log.error('checkpoint_settlement_failed', { detail: cause instanceof Error ? cause.message : 'unknown' })
+  }
+}
+
+/** Returns the folders of a data folder that no process uses. Of several workers, the first one looks. */
+function abandonedFolders({ dataDirectory, ownDirectory, worker, processes }: Folders): string[] {
+  if ((worker ?? 1) !== 1) return []
+  const names = existsSync(dataDirectory) ? readdirSync(dataDirectory) : []
+  const ofWorkers = names.filter(name => /^worker-\d+$/.test(name))
+  const unused = worker === null ? ofWorkers : ofWorkers.filter(name => Number(name.slice(7)) > processes)
+  const left = unused.map(name => join(dataDirectory, name)).filter(folder => findHolder(folder) === null)
+  // The parent of workers holds the folder, and has no journal while they have their own.
+  return dataDirectory === ownDirectory ? left : [dataDirectory, ...left]
+}
+
+/**
+ * Moves the records of one folder into `journal` and returns the newest ones. The caller guarantees that no process
+ * writes to it. Never throws.
+ */
+export function takeOverJournal(folder: string, journal: Pick<Journal, 'append'>, log: Log): UsageRecord[] {
+  if (!existsSync(join(folder, 'journal'))) return []
   try {
     const left = openOwnJournal(folder, log)
+    const taken = getNewest(left.waiting())
     // After a failure here a record can be in both journals. The ledger accepts each request once, so this is harmless.
     for (let batch = left.take(maximumTaken); batch !== null; batch = left.take(maximumTaken)) {
       for (const record of batch.records) journal.append(record)
       batch.release()
     }
     const checkpoints = openCheckpoints(join(folder, 'journal'))
-    checkpoints.settleLeft(record => journal.append(record))
+    checkpoints.settleLeft(record => {
+      taken.push(record)
+      journal.append(record)
+    })
     checkpoints.close()
     void left.close()
+    return taken
   } catch (cause) {
     log.error('journal_not_taken_over', { detail: cause instanceof Error ? cause.message : 'unknown' })
+    return []
   }
 }
 

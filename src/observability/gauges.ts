@@ -14,8 +14,8 @@ export type GaugeSources = {
   readonly models: readonly Pick<Model, 'id' | 'provider'>[]
   readonly getHealth: (model: Pick<Model, 'id' | 'provider'>) => HealthState
   readonly isReady: () => boolean
-  /** Unshipped and rejected usage records, and the age of the oldest unshipped one. */
-  readonly usage: { backlog(): number; aside(): number; lagMs(): number }
+  /** Unshipped and rejected usage records, the age of the oldest unshipped one, and the used share of the journal. */
+  readonly usage: { backlog(): number; aside(): number; lagMs(): number; fill(): number }
   /** Share of accounts whose limits Redis decides, 0–1; null = no Redis is configured. */
   readonly sharedLimits: () => number | null
   readonly moderation: () => ModerationStats
@@ -48,6 +48,11 @@ export function gauges(state: GaugeSources, open: Iterable<Progress>): readonly 
     gauge('gateway_usage_backlog_records', 'Unshipped usage records.', state.usage.backlog()),
     gauge('gateway_usage_set_aside_records', 'Usage records that Postgres rejects.', state.usage.aside()),
     gauge('gateway_usage_lag_seconds', 'Age of the oldest unshipped record in seconds.', state.usage.lagMs() / 1000),
+    gauge(
+      'gateway_usage_journal_ratio',
+      'Used share of USAGE_JOURNAL_MAX_BYTES; at 1, requests get 503.',
+      state.usage.fill(),
+    ),
     ...(shared === null
       ? []
       : [

@@ -92,7 +92,6 @@ testNeeding(
       database,
       clock: { now: () => Date.now(), monotonic: () => performance.now() },
       journal: {
-        append() {},
         appendTogether: () => Promise.resolve(),
         isWritable: () => true,
         untilDurable: () => Promise.resolve(),
@@ -112,8 +111,6 @@ testNeeding(
       const counts = await Promise.all(nodes.map(async node => Number(await node.command('DBSIZE'))))
       expect(Math.min(...counts)).toBeGreaterThan(0)
       expect(meter.isShared()).toBe(true)
-      // A starved machine may have had Postgres decide for a moment.
-      expect(meter.kept.size()).toBeGreaterThan(30)
     } finally {
       await meter.close()
       redis.close()

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { fsync, mkdirSync, readdirSync, readFileSync, statSync, unlinkSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AttemptRecord, UsageRecord } from '../../src/core/usage/usage-record.ts'
-import { type JournalOptions, JournalUnwritable, openJournal } from '../../src/ledger/journal.ts'
+import { encodeLine, type JournalOptions, JournalUnwritable, openJournal } from '../../src/ledger/journal.ts'
 import { temporaryFolder, usageRecord } from '../database/support.ts'
 import { cpuMs } from '../harness/cpu.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -277,6 +277,23 @@ test('journal: ships records from memory when the disk is full', async () => {
   expect(shipAll(journal)).toEqual(['req_1'])
   await durable
   expect(journal.isWritable()).toBe(true)
+})
+
+test('journal: rejects new work, but no record, from its bound on until records are shipped, also after a restart', async () => {
+  const bytes = encodeLine(record(1)).length
+  const bounded = { maximumBytes: bytes * 4, segmentBytes: bytes * 2 }
+  const journal = open(bounded)
+  for (const index of [1, 2, 3]) journal.append(record(index))
+  expect([journal.fill(), journal.isWritable()]).toEqual([0.75, true])
+  for (const index of [4, 5]) journal.append(record(index))
+  expect([journal.fill(), journal.isWritable()]).toEqual([1.25, false])
+  await journal.close()
+  const again = open(bounded)
+  expect([again.fill(), again.isWritable()]).toEqual([1.25, false])
+  again.take(2)?.release()
+  expect([again.fill(), again.isWritable()]).toEqual([0.75, true])
+  expect(shipAll(again)).toEqual(['req_3', 'req_4', 'req_5'])
+  expect(again.fill()).toBe(0)
 })
 
 test('journal: moves records to a new file after a failed fsync', async () => {

@@ -333,7 +333,7 @@ test('replayUsage: rejects a missing journal and one that a running gateway writ
 
 testNeeding(
   'redis',
-  'reconciliation: matches Redis counters without reservations to ledger and stream to the micro-cent',
+  'reconciliation: matches Redis counters without reservations to ledger and journal to the micro-cent',
   async () => {
     const database = needed(databases[0][1]())
     const redisServer = needed(await startRedis())
@@ -342,6 +342,8 @@ testNeeding(
     try {
       await eventually(() => redis.isReady(), 5000)
       const clock = movableClock(start)
+      const directory = newJournal()
+      const journal = openJournal({ directory })
       const meter = new FailoverMeter({
         redis,
         database,
@@ -350,8 +352,7 @@ testNeeding(
         isManual: true,
         deadlines: patient,
         journal: {
-          append() {},
-          appendTogether: async () => {},
+          appendTogether: async record => void journal.append(record),
           isWritable: () => true,
           untilDurable: async () => {},
           waiting: () => [],
@@ -367,22 +368,14 @@ testNeeding(
           const reservation = admitted(await meter.admit(send(`${accountId}_${index}`, { accountId })))
           if (index < 4) await meter.settle(settlement(reservation, 30, 1000 + index, start))
         }
-      const inStream = async () => {
-        const { waiting } = await redisSource(redis).read([])
-        return waiting
-      }
-      // Some records have arrived and are still in the stream, some have left it, some are only there.
-      const records = await inStream()
+      // Some records have arrived and are still in the journal, some are only there.
+      const records = journal.waiting()
       expect(records).toHaveLength(15)
       await ship(
         database,
         records.filter(record => !record.request_id.endsWith('_3')),
       )
       const keys = getKeys(getPartition(first))
-      const [[entry = '']] = (await redis.send(keys.stream, ['XRANGE', keys.stream, '-', '+', 'COUNT', '1'])) as [
-        [string],
-      ]
-      await redis.send(keys.stream, ['XDEL', keys.stream, entry])
 
       const oneMore = `local all = {struct.unpack('${counterFormat}', redis.call('HGET', KEYS[1], 'm'))}
       all[3] = all[3] + ARGV[1]
@@ -390,7 +383,8 @@ testNeeding(
       const addCost = (microcents: number) =>
         redis.send('', ['EVAL', oneMore, '1', keys.account(first), String(microcents)])
       const scope: AuditScope = { from: '2026-05-04', to: '2026-05-05', accountId: null }
-      const own = async (accountId: string) => audit(database, [redisSource(redis)], { ...scope, accountId })
+      const own = async (accountId: string) =>
+        audit(database, [journalSource(directory), redisSource(redis)], { ...scope, accountId })
       for (const accountId of accounts)
         expect(await own(accountId)).toMatchObject({
           isWhole: true,

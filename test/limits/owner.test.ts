@@ -9,7 +9,7 @@ import { createLocalRateLimiters } from '../../src/core/limits/rate-limits.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { lockDataFolder } from '../../src/database/data-folder.ts'
 import { openJournal } from '../../src/ledger/journal.ts'
-import { takeOverJournals } from '../../src/ledger/take-over.ts'
+import { openOwnRecords } from '../../src/ledger/take-over.ts'
 import { createLocalMeter } from '../../src/limits/local/meter.ts'
 import type { AdmissionRequest } from '../../src/limits/meter.ts'
 import { createOwnerClient } from '../../src/limits/owner/client.ts'
@@ -207,7 +207,7 @@ describe('limits owner', () => {
   })
 })
 
-test('worker journals: ship their records once, except from a locked folder', () => {
+test('worker journals: moves the records of folders without a process, once', async () => {
   const { path, remove } = temporaryFolder()
   const leave = (worker: number, id: string) => {
     mkdirSync(join(path, `worker-${worker}`), { recursive: true })
@@ -216,16 +216,26 @@ test('worker journals: ship their records once, except from a locked folder', ()
   leave(1, 'left')
   leave(2, 'held')
   const release = lockDataFolder(join(path, 'worker-2'))
-  const taken: string[] = []
-  const append = (record: UsageRecord) => void taken.push(record.request_id)
   const failed = () => expect.unreachable()
   const log = { debug: failed, info: failed, warn: failed, error: failed }
-  takeOverJournals(path, { append }, log)
-  takeOverJournals(path, { append }, log)
-  expect(taken).toEqual(['left'])
+  const start = async (worker: number | null, processes: number) => {
+    const ownDirectory = worker === null ? path : join(path, `worker-${worker}`)
+    const folders = { dataDirectory: path, ownDirectory, worker, processes, journalMaximumBytes: 1 << 30 }
+    const { journal, checkpoints, unreported } = openOwnRecords(folders, log)
+    const found = journal.waiting().map(record => record.request_id)
+    expect(unreported.map(record => record.request_id).toSorted()).toEqual(found.toSorted())
+    checkpoints.close()
+    await journal.close()
+    return found
+  }
+  expect(await start(null, 1)).toEqual(['left'])
+  expect(await start(null, 1)).toEqual(['left'])
   release()
-  takeOverJournals(path, { append }, log)
-  expect(taken).toEqual(['left', 'held'])
+  // Worker 2 has its own folder; that of an earlier single process, and of a third worker, have no process.
+  leave(3, 'left_3')
+  expect(await start(2, 2)).toEqual(['held'])
+  expect(await start(1, 2)).toEqual(['left', 'left_3'])
+  expect(await start(null, 1)).toEqual(['left', 'left_3', 'held'])
   remove()
 })
 

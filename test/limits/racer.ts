@@ -7,7 +7,6 @@ import { openRedis } from '../../src/database/redis.ts'
 import { openCheckpoints } from '../../src/ledger/checkpoints.ts'
 import { openJournal } from '../../src/ledger/journal.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
-import { createUsageStream } from '../../src/ledger/usage-stream.ts'
 import { FailoverMeter } from '../../src/limits/failover/failover.ts'
 import type { AdmissionRequest, Reservation } from '../../src/limits/meter.ts'
 import { meterChecks, meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
@@ -54,7 +53,11 @@ const log = { warn() {}, error() {} }
 const database = openDatabase(settings.database, patientStore)
 const journal = openJournal({ directory: join(settings.folder, 'journal') })
 const checkpoints = openCheckpoints(join(settings.folder, 'journal'))
-checkpoints.settleLeft(record => journal.append(record))
+const left = journal.waiting()
+checkpoints.settleLeft(record => {
+  left.push(record)
+  journal.append(record)
+})
 const redis = openRedis({
   urls: settings.redis.split(','),
   scripts: meterScripts,
@@ -74,8 +77,8 @@ const meter = new FailoverMeter({
     if (process.env.RACER_EVENTS !== undefined) process.stderr.write(`${settings.id} ${event}: ${detail}\n`)
   },
 })
-const stream = createUsageStream({ redis, gatewayId: settings.id, monotonic: systemClock.monotonic, kept: meter.kept })
-const shipper = createShipper({ journal, stream, database, clock: systemClock, log })
+meter.takeOver(left)
+const shipper = createShipper({ journal, database, clock: systemClock, log })
 
 /**
  * A client with 503 retries for this long as the response advises: a starved machine may decide late, never wrongly.

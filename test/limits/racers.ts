@@ -18,6 +18,8 @@ export type Racer = {
   readonly pid: number
   tell(order: Order): Promise<Outcome>
   kill(): Promise<void>
+  /** Starts a process on the same folder, after the first one was killed. */
+  startAgain(): Racer
 }
 
 type Stores = {
@@ -74,6 +76,7 @@ function startRacer(settings: RacerSettings): Racer {
       child.kill('SIGKILL')
       await child.exited
     },
+    startAgain: () => startRacer({ ...settings, id: `${settings.id}-again` }),
   }
 }
 

@@ -10,7 +10,6 @@ import { type Database, migrate, openDatabase } from '../../src/database/databas
 import { openRedis } from '../../src/database/redis.ts'
 import { getDailyUsage } from '../../src/ledger/ledger.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
-import { createUsageStream } from '../../src/ledger/usage-stream.ts'
 import { FailoverMeter } from '../../src/limits/failover/failover.ts'
 import type { Reservation } from '../../src/limits/meter.ts'
 import type { LimitRedis } from '../../src/limits/ports.ts'
@@ -53,27 +52,19 @@ function startGateway(redisServer: PrivateRedis, stores: Database) {
   }
   opened.onChange(isReady => listeners.forEach(listener => void listener(isReady && !isCut)))
   let records: UsageRecord[] = []
-  const gatewayId = Bun.randomUUIDv7()
   const meter = new FailoverMeter({
     redis,
     database: stores,
     clock,
-    gatewayId,
+    gatewayId: Bun.randomUUIDv7(),
     returnAfterMs: 100,
     deadlines: patient,
     journal: {
-      append: record => void records.push(record),
       appendTogether: async record => void records.push(record),
       isWritable: () => true,
       untilDurable: () => Promise.resolve(),
       waiting: () => records,
     },
-  })
-  const stream = createUsageStream({
-    redis: { ...opened, ...redis },
-    gatewayId,
-    monotonic: clock.monotonic,
-    kept: meter.kept,
   })
   const journal = {
     take: (maximum: number) => {
@@ -89,7 +80,7 @@ function startGateway(redisServer: PrivateRedis, stores: Database) {
     setAside: () => {},
     backlog: () => records.length,
   }
-  const shipper = createShipper({ journal, stream, database: stores, clock, log: quiet })
+  const shipper = createShipper({ journal, database: stores, clock, log: quiet })
   return {
     meter,
     ship: () => shipper.drain(10_000),
@@ -163,7 +154,7 @@ async function runSchedule(redisServer: PrivateRedis, stores: Database, steps: r
       else if (step.kind === 'flush') await redisServer.command('FLUSHALL')
       else if (step.kind === 'cut') gateway.cut(step.is)
       else if (step.kind === 'die') {
-        // Its records reach the ledger first: records that only a dead process and an emptied Redis had are lost.
+        // Its records reach the ledger first: this instance has no disk from which the next one could take them.
         gateway.cut(false)
         await decided(gateway)
         await gateway.ship()

@@ -232,7 +232,7 @@ describe('monitoring files', () => {
           models: [],
           getHealth: () => 'healthy',
           isReady: () => true,
-          usage: { backlog: () => 0, aside: () => 0, lagMs: () => 0 },
+          usage: { backlog: () => 0, aside: () => 0, fill: () => 0.25, lagMs: () => 0 },
           sharedLimits: () => 1,
           moderation: () => ({ blockedHosts: 0, moderation: { asked: 0, blocked: 0, failed: 0, passedOver: 0 } }),
         },

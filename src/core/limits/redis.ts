@@ -1,6 +1,6 @@
 /**
- * Accounts are spread over partitions. Each partition has its own counter epoch and usage stream in one cluster slot: a
- * script cannot reach beyond its slot, and one stream per account would be too many to read.
+ * Accounts are spread over partitions. Each partition has its own counter epoch in one cluster slot: a script cannot
+ * reach beyond its slot.
  */
 
 export const partitions = 16
@@ -33,7 +33,6 @@ function namesIn(partition: number) {
   return {
     account: (accountId: string) => `${prefix}account:${accountId}`,
     epoch: `${prefix}epoch`,
-    stream: `${prefix}usage`,
     checkpointed: `${prefix}checkpointed`,
     check: `${prefix}check`,
   }

@@ -1,11 +1,10 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { allPartitions, counterFormat, getKeys, getPartition, script } from '../../core/limits/redis.ts'
+import { counterFormat, getKeys, getPartition, script } from '../../core/limits/redis.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
 import type { Redis } from '../../database/redis.ts'
 import { decodeLine } from '../journal.ts'
 import type { Counted, UsageSource } from '../reconcile.ts'
-import { recordIn } from '../usage-stream.ts'
 
 /**
  * Reads the journal of one gateway while it runs. Its counters are in its memory, initialized from the ledger and this
@@ -52,39 +51,29 @@ function readIfThere(path: string): Uint8Array {
 
 const deadlineMs = 2_000
 const accountsAtOnce = 200
-/** Redis is blocked while it replies. */
-const maximumWaiting = 20_000
 
-/** Reads the counters and streams of all gateway instances on one Redis. Throws `RedisUnavailableError`. */
+/** Reads the counters of all gateway instances on one Redis. Throws `RedisUnavailableError`. */
 export function redisSource(redis: Redis): UsageSource {
   return {
     keepsCounters: true,
     async read(accountIds) {
       const counted: Counted[] = []
-      const found: (UsageRecord | null)[] = []
-      for (const partition of allPartitions) {
-        const own = accountIds.filter(accountId => getPartition(accountId) === partition)
-        // At least one round, for waiting records of other accounts.
-        for (let at = 0; at === 0 || at < own.length; at += accountsAtOnce) {
-          const part = await readPart(redis, partition, own.slice(at, at + accountsAtOnce))
-          counted.push(...part.counted)
-          found.push(...part.records)
-        }
-      }
-      const waiting = found.filter(record => record !== null)
-      return { counted, waiting, refused: [], damagedLines: found.length - waiting.length }
+      for (const [partition, own] of Map.groupBy(accountIds, getPartition))
+        for (let at = 0; at < own.length; at += accountsAtOnce)
+          counted.push(...(await readCounters(redis, partition, own.slice(at, at + accountsAtOnce))))
+      return { counted, waiting: [], refused: [], damagedLines: 0 }
     },
   }
 }
 
 /**
- * KEYS: a partition's epoch and stream, then accounts of it. Replies the stream's entries, then for each account {y, t,
- * c}, the counters without reservations of open leases, or {} if there are none under this epoch.
+ * KEYS: a partition's epoch, then accounts of it. Replies for each account {y, t, c}, the counters without reservations
+ * of open leases, or {} if there are none under this epoch.
  */
 const readingScript = script(`
 local epoch = redis.call('GET', KEYS[1])
-local reply = {redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', ${maximumWaiting})}
-for i = 3, #KEYS do
+local reply = {}
+for i = 2, #KEYS do
   local has = redis.call('HMGET', KEYS[i], 'e', 'm')
   local counted = {}
   local y, t, c = -1, 0, 0
@@ -104,29 +93,12 @@ end
 return reply
 `)
 
-/** Reads these accounts' counters and all records of their partition; null = an entry that is not a record. */
-async function readPart(redis: Redis, partition: number, accountIds: readonly string[]) {
+async function readCounters(redis: Redis, partition: number, accountIds: readonly string[]): Promise<Counted[]> {
   const keys = getKeys(partition)
-  const reply = await redis.evaluate(
-    readingScript,
-    [keys.epoch, keys.stream, ...accountIds.map(keys.account)],
-    [],
-    deadlineMs,
-  )
-  const [entries, ...accounts] = reply as [[string, string[]][], ...string[][]]
-  if (entries.length === maximumWaiting)
-    throw new Error(`more than ${maximumWaiting} records wait in ${keys.stream}: ship them first`)
-  const counted = accounts.flatMap(([day, tokens, microcents], index): Counted[] =>
-    day === undefined
-      ? []
-      : [
-          {
-            accountId: accountIds[index] ?? '',
-            day: Number(day),
-            tokens: Number(tokens),
-            microcents: Number(microcents),
-          },
-        ],
-  )
-  return { counted, records: entries.map(([, fields]) => recordIn(fields[1] ?? '')) }
+  const reply = await redis.evaluate(readingScript, [keys.epoch, ...accountIds.map(keys.account)], [], deadlineMs)
+  return (reply as string[][]).flatMap(([day, tokens, microcents], index): Counted[] => {
+    const accountId = accountIds[index]
+    if (day === undefined || accountId === undefined) return []
+    return [{ accountId, day: Number(day), tokens: Number(tokens), microcents: Number(microcents) }]
+  })
 }

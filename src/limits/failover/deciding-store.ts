@@ -87,8 +87,7 @@ export class DecidingStore {
       const epoch = await authority.ready(until - monotonic())
       if (epoch === null) return false
       const done = await this.reply(epoch, async () => {
-        if (epoch.holder === 'redis')
-          await redis.settle(epoch, reservation, { spent, record: '', hasCheckpoint, hasScopes: true })
+        if (epoch.holder === 'redis') await redis.settle(epoch, reservation, { spent, hasCheckpoint, hasScopes: true })
         else await postgres.settle(epoch, reservation.requestId, spent)
         return true
       }).catch(() => null)

@@ -1,16 +1,15 @@
 /**
  * The meter of gateway instances that share limits. Redis decides; if it is unavailable, Postgres decides by the same
  * rules (`limit-authority.ts` describes the states). No request is lost in between: calls are keyed by request ID and
- * safe to repeat, a reply under an ended epoch is ignored, and a record that Redis cannot store goes to the journal
- * before `settle` resolves.
+ * safe to repeat, and a reply under an ended epoch is ignored. The usage record is in this instance's journal before
+ * either store counts it, so no record depends on Redis.
  */
 
 import { type Limits, zeroLimits } from '../../core/limits/plans.ts'
-import { allPartitions, getPartition } from '../../core/limits/redis.ts'
 import { noScopes } from '../../core/limits/scopes.ts'
 import type { Clock } from '../../core/ports.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
-import { type DailyUsage, nothing, type UsageRecord } from '../../core/usage/usage-record.ts'
+import { type DailyUsage, getSpent, nothing, type UsageRecord } from '../../core/usage/usage-record.ts'
 import { type CheckpointBatch, createProgressLog, type NotesStore } from '../checkpoint-batch.ts'
 import type { Epoch } from '../epoch.ts'
 import type {
@@ -27,9 +26,8 @@ import type { LimitDatabase, LimitRedis } from '../ports.ts'
 import { createPostgresStore } from '../postgres/store.ts'
 import { afterRelease, afterSettlement, createStatusCache, untouched } from '../quota-status-cache.ts'
 import { createRedisStore, type RedisSettlement, type RedisStore } from '../redis/store.ts'
-import { createUnshippedRecords, type UnshippedRecords } from '../redis/unshipped-records.ts'
 import { getCachedStatus, getDecision, type Numbers } from '../reply.ts'
-import { getRecord, type RecordJournal, spentBy, untilDurable, writeDurably } from '../settled-record.ts'
+import { getRecord, journalGone, type RecordJournal, spentBy, untilDurable, writeDurably } from '../settled-record.ts'
 import { DecidingStore } from './deciding-store.ts'
 import { LeaseUpkeep } from './lease-upkeep.ts'
 import { type AuthorityOptions, LimitAuthority } from './limit-authority.ts'
@@ -40,7 +38,6 @@ export type FailoverOptions = {
   readonly database: LimitDatabase
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
   readonly journal: RecordJournal & {
-    append(record: UsageRecord): void
     /** Returns records that may be missing in the ledger. */
     waiting(): readonly UsageRecord[]
   }
@@ -58,7 +55,7 @@ export type FailoverOptions = {
   readonly deadlines: ConstructorParameters<typeof DecidingStore>[0]['deadlines']
 }
 
-/** Including detection, settlement and shipping, a dead instance's requests are in the ledger within 15 s. */
+/** A dead instance holds its reservations for at most this long. */
 export const defaultLeaseMs = 8_000
 /** How long the end of a request waits for the release of its reservation. Its record is already durable. */
 const releaseWaitMs = 1_000
@@ -67,7 +64,6 @@ const abandonedAfterMs = 1_500
 const unreserved = { outputCap: 0, reservedTokens: 0, reservedMicrocents: 0 }
 
 export class FailoverMeter implements Meter {
-  readonly kept: UnshippedRecords = createUnshippedRecords()
   private readonly requests: OpenRequests
   private readonly statusCache
   private readonly notes: CheckpointBatch
@@ -98,10 +94,6 @@ export class FailoverMeter implements Meter {
       store: this.redisStore,
       monotonic,
       registered: () => this.requests.registered(),
-      onLeave: () => this.keepHere(),
-      onVerified: partitions => {
-        for (const [partition, { oldestEntry }] of partitions.entries()) this.kept.releaseBefore(partition, oldestEntry)
-      },
       ...(options.onEvent === undefined ? {} : { onEvent: options.onEvent }),
       ...(options.returnAfterMs === undefined ? {} : { returnAfterMs: options.returnAfterMs }),
     })
@@ -112,8 +104,6 @@ export class FailoverMeter implements Meter {
     redis.onChange(isReady => {
       if (isReady) return this.authority.hurry()
       this.authority.disconnected()
-      // A dead Redis may never return them. If a record is shipped twice, the ledger keeps one.
-      this.keepHere()
     })
     if (!options.isManual) this.upkeep.start()
   }
@@ -138,6 +128,7 @@ export class FailoverMeter implements Meter {
     const before = this.requests.lease(requestId) ?? this.requests.settledReservation(requestId)
     if (before !== undefined)
       return { admitted: true, reservation: before.reservation, quotaStatus: this.status(accountId, limits) }
+    if (!this.options.journal.isWritable()) throw journalGone()
     return this.store.decided({
       send: epoch => this.store.of(epoch).admit(epoch, request),
       take: reply => this.noted(request, reply),
@@ -203,12 +194,11 @@ export class FailoverMeter implements Meter {
     const hasScopes = held === undefined || held.scopes.length > 0
     // First, so that no later renewal includes it and a second call settles nothing.
     this.requests.close(reservation, limits)
+    await writeDurably(this.options.journal, record)
     const epoch = this.authority.current
     const isInRedis =
-      epoch?.holder === 'redis' &&
-      (await this.settleInRedis(epoch, reservation, { spent, record, hasCheckpoint, hasScopes }))
+      epoch?.holder === 'redis' && (await this.settleInRedis(epoch, reservation, { spent, hasCheckpoint, hasScopes }))
     if (!isInRedis) {
-      await writeDurably(this.options.journal, record)
       const released = this.store.release(reservation, spent, hasCheckpoint).then(isReleased => {
         if (isReleased) this.noteReleased(reservation, spent)
       })
@@ -222,13 +212,17 @@ export class FailoverMeter implements Meter {
   }
 
   /**
-   * Corrects Redis' counters for requests that were settled to a checkpoint and whose end is in the ledger. Resolves at
-   * once. A correction that no store accepts within one lease is lost until the next epoch.
+   * Counts requests that an earlier process left in its journal and may not have settled. Counts none of them twice. A
+   * request that no store accepts within one lease is not counted until the next epoch.
    */
-  async correct(settledTwice: readonly (DailyUsage & { readonly requestId: string; readonly accountId: string })[]) {
+  takeOver(records: readonly UsageRecord[]): void {
     const day = formatDay(this.options.clock.now())
-    for (const { requestId, accountId, tokens, microcents } of settledTwice)
-      void this.store.release({ requestId, accountId, day, ...unreserved }, { tokens, microcents }, true)
+    for (const record of records)
+      void this.store.release(
+        { requestId: record.request_id, accountId: record.account_id, day, ...unreserved },
+        getSpent(record),
+        true,
+      )
   }
 
   checkpoint(reservation: Reservation, progress: () => InterimUsage): void {
@@ -283,21 +277,12 @@ export class FailoverMeter implements Meter {
   }
 
   /** Returns false if Redis did not confirm. It may have settled nevertheless. */
-  private async settleInRedis(
-    epoch: Epoch,
-    reservation: Reservation,
-    end: Omit<RedisSettlement, 'record'> & { readonly record: UsageRecord },
-  ) {
+  private async settleInRedis(epoch: Epoch, reservation: Reservation, end: RedisSettlement) {
     const { accountId } = reservation
-    const { record } = end
-    const written = { ...end, record: JSON.stringify(record) }
     const settled = await this.store
-      .reply(epoch, () => this.redisStore.settle(epoch, reservation, written))
+      .reply(epoch, () => this.redisStore.settle(epoch, reservation, end))
       .catch(() => null)
-    // Without a reservation the request was settled elsewhere, perhaps to a checkpoint. The ledger keeps the truer
-    // record.
     if (settled === null || !settled.isKnown) return false
-    if (settled.entryId !== '') this.kept.add(getPartition(accountId), settled.entryId, record)
     this.statusCache.note(
       accountId,
       afterSettlement(this.statusCache.last(accountId), settled, this.options.clock.now()),
@@ -308,17 +293,5 @@ export class FailoverMeter implements Meter {
   private noteReleased(reservation: Reservation, spent: DailyUsage): void {
     const noted = this.statusCache.last(reservation.accountId)
     if (noted !== null) this.statusCache.note(reservation.accountId, afterRelease(noted, reservation, spent))
-  }
-
-  /** Copies the records that are only in Redis' stream into the journal. */
-  private keepHere(): void {
-    for (const partition of allPartitions)
-      for (const record of this.kept.takeOut(partition)) {
-        try {
-          this.options.journal.append(record)
-        } catch {
-          // The record stays in the journal's memory and is shipped from there.
-        }
-      }
   }
 }

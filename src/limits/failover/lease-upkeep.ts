@@ -9,7 +9,7 @@ import type { Epoch } from '../epoch.ts'
 import type { InterimUsage, Reservation } from '../meter.ts'
 import type { PostgresStore } from '../postgres/store.ts'
 import type { RedisStore } from '../redis/store.ts'
-import { getRecord, spentBy } from '../settled-record.ts'
+import { spentBy } from '../settled-record.ts'
 import type { Lease, OpenRequests } from './open-requests.ts'
 
 type UpkeepDeps = {
@@ -48,16 +48,20 @@ export class LeaseUpkeep {
     if (this.stopSweeping !== null) this.ticking.need()
   }
 
-  /** Renews leases and writes checkpoints to Redis, or to disk while Redis does not decide. Never throws. */
+  /** Renews leases and writes checkpoints: to disk, and their usage to Redis while it decides. Never throws. */
   async renew(all: boolean): Promise<void> {
     const { requests, notes, postgres } = this.deps
     const epoch = this.deps.epoch()
-    if (epoch?.holder === 'redis') return this.renewInRedis(epoch, all)
+    const due = new Set<Lease>()
     for (const lease of requests.leases()) {
       if (!lease.isDue || lease.progress === null) continue
       lease.isDue = false
+      due.add(lease)
       notes.keep(lease.reservation, lease.progress)
     }
+    // The renewals are batches already.
+    if (due.size > 0) notes.flush()
+    if (epoch?.holder === 'redis') return this.renewInRedis(epoch, all ? requests.leases() : due, due)
     if (all && epoch !== null) await postgres.renew(requests.requestIds()).catch(() => {})
   }
 
@@ -78,34 +82,23 @@ export class LeaseUpkeep {
   }
 
   /** All accounts in one tick, so that the client sends them as one pipeline. */
-  private async renewInRedis(epoch: Epoch, all: boolean): Promise<void> {
-    const due = new Map<string, Lease[]>()
-    for (const lease of this.deps.requests.leases()) {
-      if (!all && !lease.isDue) continue
-      const ofAccount = due.get(lease.reservation.accountId)
-      if (ofAccount === undefined) due.set(lease.reservation.accountId, [lease])
-      else ofAccount.push(lease)
-    }
-    await Promise.all([...due].map(([accountId, leases]) => this.renewAccount(epoch, accountId, leases)))
-  }
-
-  private async renewAccount(epoch: Epoch, accountId: string, leases: readonly Lease[]): Promise<void> {
-    const written = leases.filter(lease => lease.isDue && lease.progress !== null)
-    const pairs = leases.flatMap(({ reservation, isDue, progress }) => [
-      reservation.requestId,
-      isDue && progress !== null ? checkpointText(reservation, progress()) : '',
-    ])
-    for (const lease of written) lease.isDue = false
-    try {
-      await this.deps.redis.renew(epoch, accountId, pairs)
-      for (const { reservation } of written) this.deps.notes.forget(reservation.requestId)
-    } catch {
-      for (const lease of written) lease.isDue = true
-    }
+  private async renewInRedis(epoch: Epoch, renewed: Iterable<Lease>, due: ReadonlySet<Lease>): Promise<void> {
+    const byAccount = Map.groupBy(renewed, lease => lease.reservation.accountId)
+    await Promise.all(
+      [...byAccount].map(async ([accountId, leases]) => {
+        const pairs = leases.flatMap(lease => {
+          const { reservation, progress } = lease
+          return [reservation.requestId, progress !== null && due.has(lease) ? usageText(reservation, progress()) : '']
+        })
+        await this.deps.redis.renew(epoch, accountId, pairs).catch(() => {
+          for (const lease of leases) if (due.has(lease)) lease.isDue = true
+        })
+      }),
+    )
   }
 }
 
-function checkpointText(reservation: Reservation, used: InterimUsage): string {
-  const spent = spentBy(used, reservation)
-  return `${Math.round(spent.tokens)}:${Math.round(spent.microcents)}:${JSON.stringify(getRecord(used.record, reservation, spent))}`
+function usageText(reservation: Reservation, used: InterimUsage): string {
+  const { tokens, microcents } = spentBy(used, reservation)
+  return `${Math.round(tokens)}:${Math.round(microcents)}`
 }

@@ -10,7 +10,7 @@ import { GatewayError } from '../../core/validation/errors.ts'
 import type { Epoch } from '../epoch.ts'
 import type { LimitRedis } from '../ports.ts'
 import type { Beat, PostgresStore, Registered } from '../postgres/store.ts'
-import type { PartitionState, RedisStore } from '../redis/store.ts'
+import type { RedisStore } from '../redis/store.ts'
 
 export type AuthorityOptions = {
   readonly postgres: Pick<PostgresStore, 'beat' | 'change' | 'claim' | 'hasSilent' | 'leave' | 'open' | 'register'>
@@ -20,10 +20,6 @@ export type AuthorityOptions = {
   readonly monotonic: () => number
   /** Requests of this instance to register for a new epoch, because their usage is not in the ledger. */
   readonly registered: () => readonly Registered[]
-  /** Called when an epoch ends for this instance: Redis' data may be lost. */
-  readonly onLeave: () => void
-  /** Receives the oldest entry of each partition's stream while Redis decides. */
-  readonly onVerified?: (partitions: readonly PartitionState[]) => void
   readonly onEvent?: (event: string, detail: string) => void
   readonly returnAfterMs?: number
 }
@@ -256,10 +252,7 @@ export class LimitAuthority {
     this.failedChecks++
     const partitions = await this.options.store.partitions(number, isToBeSet)
     this.failedChecks = 0
-    if (partitions.every(({ state }) => state === 1)) {
-      this.options.onVerified?.(partitions)
-      return partitions.map(({ text }) => text)
-    }
+    if (partitions.every(({ state }) => state === 1)) return partitions.map(({ text }) => text)
     this.current = null
     this.unverified = null
     const newest = Math.max(...partitions.map(({ state, text }) => (state === 2 ? Number.parseInt(text, 10) : 0)))
@@ -290,7 +283,6 @@ export class LimitAuthority {
     this.unverified = null
     this.unopened = 0
     this.number = epoch
-    this.options.onLeave()
   }
 
   /** Keeps the object of an unchanged epoch, because requests compare it after each reply. */

@@ -10,15 +10,14 @@
  *   b          the same above 1,000 per minute: pairs of a second's latest time and of all admissions until then; the first
  *              pair is only there to be subtracted; never over the limit, at most 1 s late
  *   l:<id>     a lease: expiry:tokens:cost:cap:day
- *   p:<id>     the latest checkpoint of that request: tokens:cost:record
+ *   p:<id>     the latest checkpoint of that request: tokens:cost
  *   o:<id>     the gateway that wrote the checkpoint
  *   g:<id>     a lease that ran out: day:tokens:cost:1 if it was settled to its last checkpoint, which the counters of its day hold
  *              until the request's end is known; else day:0
  *
  * `scope-scripts.ts` describes the fields of scopes.
  *
- * KEYS are the hash, the epoch and the usage stream of its partition. ARGV begins with the caller's epoch and the time (empty =
- * the server's own). Numbers are written with %.0f, since Lua's own format turns large ones into 1e+15.
+ * KEYS are the hash and the epoch of its partition. ARGV begins with the caller's epoch and the time (empty = the server's own). Numbers are written with %.0f, since Lua's own format turns large ones into 1e+15.
  */
 import { counterFormat } from '../../core/limits/redis.ts'
 import { countScopes } from './scope-scripts.ts'
@@ -55,7 +54,7 @@ if call('GET', KEYS[2]) ~= epoch then return {-1} end
 `
 
 /**
- * Ends expired leases: releases their reservations, and counts and records the usage of their last checkpoint. With
+ * Ends expired leases: releases their reservations, and counts the usage of their last checkpoint. With
  * `living` (instance names), ends only leases of other instances, which cannot renew them under an older epoch.
  */
 export const expire = `
@@ -75,12 +74,11 @@ local function expire(living)
       if not isOver then
         nextExpiry = nextExpiry and min(nextExpiry, expiry) or expiry
       else
-        local usedTokens, usedCost, record = 0, 0, false
+        local usedTokens, usedCost = 0, 0
         local checkpoint = call('HGET', account, 'p:' .. id)
         if checkpoint then
-          usedTokens, usedCost, record = match(checkpoint, '^(%d+):(%d+):(.*)$')
+          usedTokens, usedCost = match(checkpoint, '^(%d+):(%d+)$')
           usedTokens, usedCost = tonumber(usedTokens), min(cost, tonumber(usedCost))
-          call('XADD', KEYS[3], '*', 'r', record)
         end
         if leaseDay == y then
           t, c, s, z = t - tokens + usedTokens, c - cost + usedCost, s + usedTokens, z + usedCost
@@ -88,7 +86,7 @@ local function expire(living)
         n = n - 1
         countScopes(id, leaseDay, usedTokens - tokens, usedCost - cost, usedTokens, usedCost, -1)
         call('HDEL', account, all[i], 'p:' .. id, 'o:' .. id)
-        call('HSET', account, 'g:' .. id, whole(leaseDay) .. ':' .. (record and whole(usedTokens) .. ':' .. whole(usedCost) .. ':1' or '0'))
+        call('HSET', account, 'g:' .. id, whole(leaseDay) .. ':' .. (checkpoint and whole(usedTokens) .. ':' .. whole(usedCost) .. ':1' or '0'))
       end
     elseif kind == 'g:' and tonumber(match(all[i + 1], '^%d+')) < day - 1 then
       call('HDEL', account, all[i], 'k:' .. id)

@@ -193,9 +193,8 @@ return {1, 0, cap, tokens, total, y, count + 1, 60000, t, c, n, now, s, z}
 `)
 
 /**
- * ARGV 3…: ID, tokens, cost, record (empty = stored elsewhere), 1 = it may have a checkpoint, 1 = it may have scopes. Replies {1, entry ID or
- * '', y, t, c, n, now, s, z}, {2, '', …} if there was nothing to settle, {0, day} if the account is not loaded, {-1}
- * under another epoch. The time is empty if the entry's ID contains it.
+ * ARGV 3…: ID, tokens, cost, 1 = it may have a checkpoint, 1 = it may have scopes. Replies {1, y, t, c, n, now, s, z},
+ * {2, …} if there was nothing to settle, {0, day} if the account is not loaded, {-1} under another epoch.
  */
 export const settleScript = script(`${plain}
 local now, id, tokens, cost = ARGV[2], ARGV[3], ARGV[4] - 0, ARGV[5] - 0
@@ -205,7 +204,7 @@ if has[1] ~= epoch then
   return {0, math.floor((now == '' and call('TIME')[1] * 1000 or now) / 86400000)}
 end
 local y, t, c, s, z, n, x = unpack_('${counterFormat}', has[2])
-local entry, status = '', 2
+local status = 2
 if has[3] then
   local reserved, reservedCost, leaseDay = string.match(has[3], '^%d+:(%d+):(%d+):%d+:(%d+)$')
   n = n - 1
@@ -213,15 +212,14 @@ if has[3] then
     -- Usage above the reservation counts too; the caller limits the money of accounts that pay at most the reservation.
     t, c, s, z = t - reserved + tokens, c - reservedCost + cost, s + tokens, z + cost
   end
-  if ARGV[8] == '1' then
+  if ARGV[7] == '1' then
     ${countScopes}
     countScopes(id, leaseDay, tokens - reserved, cost - reservedCost, tokens, cost, -1)
     call('HDEL', account, 'k:' .. id)
   end
   call('HSET', account, 'm', struct.pack('${counterFormat}', y, t, c, s, z, n, x))
-  if ARGV[7] == '1' then call('HDEL', account, lease, 'p:' .. id, 'o:' .. id) else call('HDEL', account, lease) end
+  if ARGV[6] == '1' then call('HDEL', account, lease, 'p:' .. id, 'o:' .. id) else call('HDEL', account, lease) end
   status = 1
-  if ARGV[6] ~= '' then entry = call('XADD', KEYS[3], '*', 'r', ARGV[6]) end
 else
   local over = call('HGET', account, 'g:' .. id)
   if over then
@@ -237,14 +235,13 @@ else
       call('HSET', account, 'm', struct.pack('${counterFormat}', y, t, c, s, z, n, x))
     end
     status = 1
-    if ARGV[6] ~= '' then entry = call('XADD', KEYS[3], '*', 'r', ARGV[6]) end
   end
 end
-if now == '' and entry == '' then
+if now == '' then
   local time = call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
-return {status, entry, y, t, c, n, now, s, z}
+return {status, y, t, c, n, now, s, z}
 `)
 
 /** Replies {1, 0, 0, 0, 0, day, counters…} as an admission does, and writes nothing; {0, day} if the account is not loaded, {-1}. */

@@ -1,6 +1,6 @@
 /**
  * Limits in Redis: one hash per account, one script per decision. A request of a loaded account costs two round trips,
- * to admit and to settle; the second also writes the usage record to a stream. An account that is new under an epoch is
+ * to admit and to settle. An account that is new under an epoch is
  * first loaded from Postgres.
  */
 import {
@@ -42,8 +42,6 @@ type RedisStoreOptions = {
 /** End of a request. */
 export type RedisSettlement = {
   readonly spent: DailyUsage
-  /** JSON; empty = it is durable elsewhere. */
-  readonly record: string
   /** False if it certainly has none. */
   readonly hasCheckpoint: boolean
   readonly hasScopes: boolean
@@ -53,8 +51,6 @@ export type RedisSettlement = {
 type SettledUsage = {
   /** False if Redis had neither a reservation nor a mark of the request. */
   readonly isKnown: boolean
-  /** ID of the record's stream entry; empty = none was written. */
-  readonly entryId: string
   /** The account's day in Redis, its counters, and Redis' own time. */
   readonly day: number
   readonly tokens: number
@@ -64,7 +60,7 @@ type SettledUsage = {
 }
 
 /** State of a partition's epoch: 1 = valid, 0 = its key is lost, 2 = a newer epoch is set. */
-export type PartitionState = { readonly state: number; readonly text: string; readonly oldestEntry: string }
+export type PartitionState = { readonly state: number; readonly text: string }
 
 export type RedisStore = ReturnType<typeof createRedisStore>
 
@@ -101,7 +97,7 @@ export function createRedisStore(options: RedisStoreOptions) {
   const dropShipped = async (epoch: Epoch, accountId: string, requestIds: readonly string[]) => {
     if (requestIds.length === 0) return
     for (const requestId of await inLedger(requestIds))
-      await run(settleScript, epoch, accountId, getStream, [requestId, '0', '0', '', '1', '1'])
+      await run(settleScript, epoch, accountId, () => [], [requestId, '0', '0', '1', '1'])
   }
 
   /** Loads an account once for all concurrent requests. */
@@ -126,7 +122,7 @@ export function createRedisStore(options: RedisStoreOptions) {
     epoch: Epoch,
     accountId: string,
     values: readonly string[],
-    more: (keys: PartitionKeys) => readonly string[] = getStream,
+    more: (keys: PartitionKeys) => readonly string[] = () => [],
   ) => {
     const first = await run(script, epoch, accountId, more, values)
     if (first[0] !== 0) return first
@@ -184,27 +180,16 @@ export function createRedisStore(options: RedisStoreOptions) {
 
     /** Releases a reservation and counts its usage. */
     async settle(epoch: Epoch, reservation: Reservation, end: RedisSettlement): Promise<SettledUsage> {
-      const { spent, record, hasCheckpoint, hasScopes } = end
+      const { spent, hasCheckpoint, hasScopes } = end
       const reply = await runLoaded(settleScript, epoch, reservation.accountId, [
         reservation.requestId,
         whole(spent.tokens),
         whole(spent.microcents),
-        record,
         hasCheckpoint ? '1' : '0',
         hasScopes ? '1' : '0',
       ])
-      const entryId = String(reply[1])
-      const [, , day, tokens, microcents, reservations, at] = getNumbers(reply)
-      // An entry's ID begins with the milliseconds of its writing.
-      return {
-        isKnown: Number(reply[0]) === 1,
-        entryId,
-        day,
-        tokens,
-        microcents,
-        reservations,
-        at: at || Number.parseInt(entryId, 10),
-      }
+      const [status, day, tokens, microcents, reservations, at] = getNumbers(reply)
+      return { isKnown: status === 1, day, tokens, microcents, reservations, at }
     },
 
     /** Renews leases of one account. `pairs` are a request ID and its new checkpoint, empty = none. */
@@ -220,7 +205,7 @@ export function createRedisStore(options: RedisStoreOptions) {
       const swept = (Array.isArray(due) ? due.map(String) : []).map(accountId =>
         redis.evaluate(
           sweepScript,
-          [keys.account(accountId), keys.epoch, keys.stream, keys.checkpointed],
+          [keys.account(accountId), keys.epoch, keys.checkpointed],
           [epoch.keys[partition] ?? '', now(), accountId, ...living()],
           upkeepDeadlineMs,
         ),
@@ -233,13 +218,9 @@ export function createRedisStore(options: RedisStoreOptions) {
       Promise.all(
         allPartitions.map(async partition => {
           const keys = getKeys(partition)
-          const reply = await redis.evaluate(
-            epochScript,
-            [keys.epoch, keys.stream],
-            [whole(number), isToBeSet ? '1' : '0'],
-          )
-          const [state, text, oldestEntry] = Array.isArray(reply) ? reply : []
-          return { state: Number(state), text: String(text), oldestEntry: String(oldestEntry) }
+          const reply = await redis.evaluate(epochScript, [keys.epoch], [whole(number), isToBeSet ? '1' : '0'])
+          const [state, text] = Array.isArray(reply) ? reply : []
+          return { state: Number(state), text: String(text) }
         }),
       ),
   }
@@ -284,5 +265,3 @@ function raiseValues(scope: Scope): [string, ...string[]] {
 
 /** Empty = unlimited. */
 const orEmpty = (limit: number | null) => (limit === null ? '' : whole(limit))
-
-const getStream = ({ stream }: PartitionKeys) => [stream]

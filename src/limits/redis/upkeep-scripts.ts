@@ -46,7 +46,7 @@ end
 local all, value = call('HGETALL', account), {}
 for i = 1, #all, 2 do value[all[i]] = all[i + 1] end
 if value.m then
-  -- Records of a dead gateway may still be in the stream. What Redis had settled of the day only grows.
+  -- Records of a dead gateway may still be in its journal. What Redis had settled of the day only grows.
   local hadDay, _, _, hadTokens, hadCost = unpack_('${counterFormat}', value.m)
   if hadDay == y then
     t, c = t + max(0, hadTokens - s), c + max(0, hadCost - z)
@@ -98,7 +98,7 @@ ${newScopes}`)
 
 /**
  * KEYS 3: the set of accounts with checkpoints. ARGV 3…: lease in ms, account ID, instance ID, then pairs of an ID and
- * its checkpoint (`tokens:cost:record`, empty = no new one). An ended lease stays ended. Replies {1}, {0, day} if the
+ * its checkpoint (`tokens:cost`, empty = no new one). An ended lease stays ended. Replies {1}, {0, day} if the
  * account is not loaded, or {-1}.
  */
 export const renewScript = script(`${common}${guard}
@@ -138,14 +138,14 @@ return due
 `)
 
 /**
- * Ends expired leases of an account without requests. KEYS 4: the set of accounts with checkpoints. ARGV 3…: account
+ * Ends expired leases of an account without requests. KEYS 3: the set of accounts with checkpoints. ARGV 3…: account
  * ID, and the living instances. Under an older epoch it ends only leases of dead instances, since the living ones have
  * registered theirs elsewhere.
  */
 export const sweepScript = script(`${common}
 local has = call('HMGET', account, 'e', 'm')
 if not has[2] then
-  call('ZREM', KEYS[4], ARGV[3])
+  call('ZREM', KEYS[3], ARGV[3])
   return {1}
 end
 local y, t, c, s, z, n, x = unpack_('${counterFormat}', has[2])
@@ -157,14 +157,14 @@ elseif #ARGV > 3 then
   for i = 4, #ARGV do living[ARGV[i]] = true end
   expire(living)
 end
-if x > 0 then call('ZADD', KEYS[4], whole(max(x, now + 1000)), ARGV[3]) else call('ZREM', KEYS[4], ARGV[3]) end
+if x > 0 then call('ZADD', KEYS[3], whole(max(x, now + 1000)), ARGV[3]) else call('ZREM', KEYS[3], ARGV[3]) end
 return {1}
 `)
 
 /**
- * Compares a partition's epoch with the one in Postgres. KEYS: epoch, usage stream. ARGV: the number of the epoch, 1 =
+ * Compares a partition's epoch with the one in Postgres. KEYS: the epoch. ARGV: its number, 1 =
  * set it unless a newer one is set. The key holds `number@run`, because a restarted server may have lost its last
- * second, and a promoted replica its last moments. Replies {state, the key's text, oldest entry ID or ''}; state 1 =
+ * second, and a promoted replica its last moments. Replies {state, the key's text}; state 1 =
  * valid, 0 = lost, 2 = a newer one is set.
  */
 export const epochScript = script(`
@@ -173,14 +173,13 @@ local run = string.match(call('INFO', 'server'), 'run_id:(%x+)')
 local wanted, text = tonumber(ARGV[1]), call('GET', KEYS[1]) or ''
 local number, of = string.match(text, '^(%d+)@(%x+)$')
 number = tonumber(number) or -1
-if number > wanted then return {2, text, ''} end
+if number > wanted then return {2, text} end
 if number < wanted or of ~= run then
-  if ARGV[2] ~= '1' then return {0, text, ''} end
+  if ARGV[2] ~= '1' then return {0, text} end
   text = string.format('%.0f', wanted) .. '@' .. run
   call('SET', KEYS[1], text)
 end
-local oldest = call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)
-return {1, text, oldest[1] and oldest[1][1] or ''}
+return {1, text}
 `)
 
 /**
@@ -201,8 +200,6 @@ call('HDEL', key, 'a')
 call('ZADD', key, 1, 'a')
 call('ZRANGEBYSCORE', key, '-inf', '+inf')
 call('ZREM', key, 'a')
-call('XADD', key, '*', 'r', '1')
-call('XRANGE', key, '-', '+', 'COUNT', 1)
 call('PEXPIRE', key, 1000)
 call('DEL', key)
 call('TIME')

@@ -51,7 +51,6 @@ test('limit authority: makes its steps however often waiting requests hurry it',
     store: { partitions: async () => [] },
     monotonic: () => performance.now(),
     registered: () => [],
-    onLeave() {},
   })
   const steps = eventually(() => beats >= 6)
   let isOver = false
@@ -102,7 +101,6 @@ for (const [name, isOpenRequest, isOpenAtBeat, expected] of [
       store: { partitions: async () => [{ state: 1, text: 'key', oldestEntry: '' }] },
       monotonic: () => performance.now(),
       registered: () => [{ ...row, requestId: 'req_1', isOpen: isOpenRequest }],
-      onLeave() {},
     })
     const epoch = await authority.ready(20_000)
     await authority.close()
@@ -139,7 +137,6 @@ test('limit authority: Postgres decides while Redis answers and cannot confirm i
     },
     monotonic: () => performance.now(),
     registered: () => [],
-    onLeave() {},
     returnAfterMs: 0,
   })
   expect(await authority.ready(20_000)).toMatchObject({ number: 6, holder: 'postgres' })
@@ -190,7 +187,6 @@ function steppedAuthority(claims: (epoch: number) => boolean) {
     },
     monotonic: () => state.now,
     registered: () => [],
-    onLeave() {},
   })
   cleanUps.push(() => authority.close())
   return { authority, state }
@@ -280,7 +276,6 @@ else {
       leaseMs: 60_000,
       deadlines: usualDeadlines,
       journal: {
-        append() {},
         appendTogether: async () => {},
         isWritable: () => true,
         untilDurable: async () => {},
