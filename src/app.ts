@@ -47,7 +47,6 @@ import { probes } from './observability/probes.ts'
 import { metrics } from './observability/routes.ts'
 import { loadQuotaStatus } from './request/admit.ts'
 import { answer } from './request/answer.ts'
-import { paceStream } from './request/delivery/stream-pacing.ts'
 import { getOffer } from './request/enrich.ts'
 import { countInput } from './request/internal-completion.ts'
 import { reportModelHealth } from './request/routing/hosts.ts'
@@ -158,7 +157,7 @@ function chatRouteDeps(
   const getAddress = (request: Request) => deps.getAddress(request, root.server)
   return {
     answer: (caller, question, request) => answer(deps, caller, question, request),
-    pace: (events, mode, over) => paceStream(events, mode, deps.paceClock, over),
+    ticker: deps.ticker,
     inFlight: deps.inFlight,
     startQueue: deps.startQueue,
     rejected: failures.countRejection,

@@ -12,6 +12,7 @@ import type { Passwords } from '../core/accounts/passwords.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
 import { automaticCacheMarks } from '../core/chat/provider-features.ts'
 import { createActiveSet, type RequestAbort } from '../core/chat/request-abort.ts'
+import { createTicker } from '../core/chat/stream-pacing.ts'
 import type { Clock } from '../core/ports.ts'
 import type { ServiceDeadlines } from '../core/request/deadlines.ts'
 import type { Embedded } from '../database/embedded.ts'
@@ -27,7 +28,6 @@ import type { AdmissionRequest } from '../limits/meter.ts'
 import { createHealthTracker } from '../models/health-tracker.ts'
 import { HedgeBudget } from '../models/hedging.ts'
 import { createTelemetryObserver } from '../observability/telemetry.ts'
-import { createTicker } from '../request/delivery/stream-pacing.ts'
 import { reportModelHealth, routingHealthKey } from '../request/routing/hosts.ts'
 import type { PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
 import type { Moderation } from '../text/moderation/layers/moderation.ts'
@@ -247,7 +247,7 @@ function createReadiness({ fill }: Pick<Usage['records'], 'fill'>) {
 function openRequestState(config: Config, clock: Clock) {
   const ties = createCacheAffinity(clock, randomBytes(32))
   return {
-    paceClock: createTicker(clock),
+    ticker: createTicker(clock),
     /** Target shares of requests per capability level. */
     shares: config.routing,
     hedges: new HedgeBudget(config.hedgeShare),

@@ -3,10 +3,11 @@
  * one JSON body or as a stream.
  */
 
-import type { ChatRequest, StreamMode } from '../core/chat/chat.ts'
-import type { ChatEvents, ResponseStart, ResponseSummary } from '../core/chat/chat-events.ts'
+import type { ChatRequest } from '../core/chat/chat.ts'
+import type { ResponseOutput, ResponseStart, ResponseSummary } from '../core/chat/chat-events.ts'
 import { createRequestAbort, type RequestAbort, type RequestAbortSignal } from '../core/chat/request-abort.ts'
-import { type CollectedResponse, createResponseCollector } from '../core/chat/response-collector.ts'
+import { type CollectedResponse, ResponseCollector } from '../core/chat/response-collector.ts'
+import type { Ticker } from '../core/chat/stream-pacing.ts'
 import type { Caller, QuotaStatus } from '../core/limits/plans.ts'
 import type { Clock } from '../core/ports.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
@@ -29,7 +30,7 @@ import {
 } from './headers.ts'
 import { claimIdempotencyKey, type IdempotencyStore, type IdempotentRun } from './idempotency.ts'
 import { endInTime, readTimeout } from './request-timeout.ts'
-import { type StreamFormat, streamHeaders, streamResponse } from './sse-response.ts'
+import { StreamDelivery, type StreamFormat, streamHeaders } from './sse-response.ts'
 import type { StartQueue } from './start-queue.ts'
 
 /** A parsed request, and the dialect's format of its response. */
@@ -80,11 +81,12 @@ export type ChatEndpoint = {
 export type Refusal = (error: GatewayError, requestId: string) => Response
 
 type ChatHandlerDeps = Pick<QuotaHeaderDeps, 'meter' | 'look' | 'budget'> & {
-  readonly answer: (caller: Caller, chatRequest: ChatRequest, request: ActiveRequest) => ChatEvents
+  /** Writes the response; fulfilled when it has ended and its usage record is durable. */
+  readonly answer: (caller: Caller, chatRequest: ChatRequest, request: ActiveRequest) => Promise<void>
   /** Trace context of a request. */
   readonly findTrace: (headers: Headers) => TraceParent | null
-  /** `over` is called after `events` has ended. */
-  readonly pace: (events: ChatEvents, mode: StreamMode, over: () => void) => ChatEvents
+  /** Paces all streams. */
+  readonly ticker: Ticker
   /** Throws 401, or 429 and 503 if the key cannot be looked up now. */
   readonly getCaller: (request: Request) => Caller | Promise<Caller>
   readonly idempotency: IdempotencyStore
@@ -112,6 +114,8 @@ type ChatHandlerDeps = Pick<QuotaHeaderDeps, 'meter' | 'look' | 'budget'> & {
 type ActiveRequest = {
   readonly id: string
   readonly signal: RequestAbortSignal
+  /** Receives the response. */
+  readonly output: ResponseOutput
   readonly trace: TraceParent | null
   /** Called when the request is admitted: from then on it has a usage record. */
   readonly admitted?: () => void
@@ -272,36 +276,37 @@ async function run(deps: ChatRouteDeps, accepted: AcceptedRequest): Promise<Resp
   const once = headers.has('idempotency-key')
     ? await claimed(deps, request, { accountId: caller.accountId, body: text, holder: requestId })
     : null
-  const running = { id: requestId, signal: ending.signal, trace: deps.findTrace(headers), admitted }
+  const trace = deps.findTrace(headers)
   // Unauthenticated and slow clients have the server's short idle timeout; from here on the gateway's deadlines apply.
   connection.liftIdleTimeout()
-  const events =
-    once === null
-      ? deps.answer(caller, chatRequest, running)
-      : answeredOnce(deps, { caller, request: chatRequest, running }, once)
   const { clock } = deps
   const cancelTimeout = timeoutMs === null ? null : endInTime(ending, { clock, timeoutMs, receivedAt })
-  const over = () => {
-    cancelTimeout?.()
-    deps.inFlight.delete(ending)
-    if (spoken.heldBytes === undefined) release()
-    connection.setIdleTimeout()
-  }
   deps.inFlight.add(ending)
-  const streamFormat = chatRequest.stream === null ? undefined : spoken.stream?.(requestId)
-  if (chatRequest.stream !== null && streamFormat !== undefined)
-    return streamedAnswer(deps, deps.pace(events, chatRequest.stream, over), {
-      streamFormat,
-      caller,
-      requestId,
-      ending,
-      noteFailure,
-    })
-  try {
-    return await wholeAnswer(deps, events, { spoken, caller, release })
-  } finally {
-    over()
+  const answerInto = async (output: ResponseOutput) => {
+    const running = { id: requestId, signal: ending.signal, output, trace, admitted }
+    try {
+      if (once === null) await deps.answer(caller, chatRequest, running)
+      else await answerOnce(deps, { caller, request: chatRequest, running }, once)
+    } finally {
+      cancelTimeout?.()
+      deps.inFlight.delete(ending)
+      if (spoken.heldBytes === undefined) release()
+      connection.setIdleTimeout()
+    }
   }
+  const streamFormat = chatRequest.stream === null ? undefined : spoken.stream?.(requestId)
+  if (chatRequest.stream === null || streamFormat === undefined)
+    return wholeAnswer(deps, answerInto, { spoken, caller, release })
+  const delivery = new StreamDelivery({
+    streamFormat,
+    mode: chatRequest.stream,
+    ...streaming(deps, { caller, requestId, ending, noteFailure }),
+  })
+  answerInto(delivery).then(
+    () => delivery.end(),
+    (thrown: unknown) => delivery.end({ thrown }),
+  )
+  return delivery.response()
 }
 
 /** Aborts on a client disconnect or when a draining process ends the request. */
@@ -360,17 +365,17 @@ function claimed(
 /** Extends the claim: settlement and an unread end take time too. */
 const marginMs = 60_000
 
-async function* answeredOnce(
+async function answerOnce(
   deps: ChatHandlerDeps,
   request: { readonly caller: Caller; readonly request: ChatRequest; readonly running: ActiveRequest },
   once: IdempotentRun,
-): ChatEvents {
+): Promise<void> {
   const { caller, request: chatRequest, running } = request
   const settled = async (record: UsageRecord) => {
     if (hasClientEffect(record)) await once.finish({ resultId: running.id, usage: toCompletedUsage(record) })
   }
   try {
-    yield* deps.answer(caller, chatRequest, { ...running, settled })
+    await deps.answer(caller, chatRequest, { ...running, settled })
   } finally {
     // A request without effect may run again.
     await once.release()
@@ -392,29 +397,23 @@ function spelt(error: GatewayError, spelling: ParsedChatRequest['spelling']): Ga
 
 async function wholeAnswer(
   deps: ChatHandlerDeps,
-  events: ChatEvents,
+  answerInto: (output: ResponseOutput) => Promise<void>,
   { spoken, caller, release }: Pick<AcceptedRequest, 'spoken' | 'caller' | 'release'>,
 ): Promise<Response> {
-  const fold = createResponseCollector(spoken.keepsEvents)
-  let opening: ResponseStart | null = null
-  let receipt: ResponseSummary | null = null
+  const collected = new ResponseCollector(spoken.keepsEvents)
   try {
-    for await (const batch of events)
-      for (const event of batch) {
-        if (event.type === 'opened') opening = event.opening
-        else if (event.type === 'done') receipt = event.receipt
-        else fold.add(event)
-      }
+    await answerInto(collected)
+    const { opening, receipt } = collected
     if (opening === null || receipt === null)
       throw new GatewayError('upstream_failed', 'The response was interrupted. Send the request again.')
     const headers = getHeaders(deps, jsonHeaders, { requestId: opening.requestId, opening, caller })
     writeReceipt(headers, receipt)
     if (opening.vectors !== undefined && receipt.estimated) headers.set('x-gateway-estimated', 'true')
-    const body = spoken.body(fold.result(), opening, receipt, release)
+    const body = spoken.body(collected.result(), opening, receipt, release)
     const isText = typeof body === 'string' || body instanceof ReadableStream
     return new Response(isText ? body : JSON.stringify(body), { headers })
   } catch (thrown) {
-    throw opening === null ? thrown : toBilledError(thrown)
+    throw collected.opening === null ? thrown : toBilledError(thrown)
   }
 }
 
@@ -441,34 +440,32 @@ function getHeaders(
   return headers
 }
 
-function streamedAnswer(
+/** Returns the parts of a stream's delivery that are the same for all dialects. */
+function streaming(
   deps: ChatHandlerDeps,
-  events: ChatEvents,
   request: {
-    readonly streamFormat: StreamFormat
     readonly caller: Caller
     readonly requestId: string
     readonly ending: RequestAbort
     readonly noteFailure: (error: GatewayError) => void
   },
-): Promise<Response> {
-  const { streamFormat, caller, requestId, ending, noteFailure } = request
-  return streamResponse({
-    events,
-    streamFormat,
+) {
+  const { caller, requestId, ending, noteFailure } = request
+  return {
     abort: () => ending.abort(),
     clock: deps.clock,
-    headers: opening => {
+    ticker: deps.ticker,
+    headers: (opening: ResponseStart | null) => {
       const headers = getHeaders(deps, streamHeaders, { requestId, opening, caller })
       // The gateway does not know yet whether the output will end at the cap.
       if (opening?.outputCap !== undefined) writeOutputCap(headers, opening.outputCap)
       return headers
     },
-    toError: thrown => {
+    toError: (thrown: unknown) => {
       const error = toGatewayError(thrown)
       deps.logFailure(requestId, error)
       noteFailure(error)
       return error
     },
-  })
+  }
 }

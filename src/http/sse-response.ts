@@ -1,11 +1,13 @@
 /**
- * Sends chat events as Server-Sent Events. The `Response` is built by hand: a returned generator ignores the request's
- * signal, so after a client disconnect on a silent upstream its reservation would leak. The first event decides the
- * status, `pull` reads one batch per call, so that a slow client slows the upstream, and `cancel` aborts the upstream
- * call.
+ * Delivers one response as Server-Sent Events. The `Response` is built by hand: a returned generator ignores the request's
+ * signal, so after a client disconnect on a silent upstream its reservation would leak. The first content decides the
+ * status, `pull` sends one batch per call when it is due, a queue that a slow client does not empty makes the source
+ * wait, and `cancel` aborts the upstream call.
  */
 
-import type { ChatEvent, ChatEvents, ResponseStart } from '../core/chat/chat-events.ts'
+import type { StreamMode } from '../core/chat/chat.ts'
+import type { ChatEvent, ResponseOutput, ResponseStart } from '../core/chat/chat-events.ts'
+import { PacedQueue, type Ticker } from '../core/chat/stream-pacing.ts'
 import type { Clock } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { toBilledError } from './error-response.ts'
@@ -28,160 +30,190 @@ export type StreamFormat = {
 }
 
 type StreamOptions = {
-  readonly events: ChatEvents
   readonly streamFormat: StreamFormat
+  readonly mode: StreamMode
   /** Aborts the upstream call. */
   readonly abort: () => void
-  readonly clock: StreamClock
+  readonly clock: Pick<Clock, 'monotonic' | 'after'>
+  readonly ticker: Ticker
   /** `opening` is null if the status is sent before the first event. */
   readonly headers: (opening: ResponseStart | null) => Headers
   readonly toError: (thrown: unknown) => GatewayError
 }
 
-/** Monotonic milliseconds, and one-shot timers; the returned function cancels one. */
-type StreamClock = Pick<Clock, 'monotonic' | 'after'>
-
-/**
- * Resolves with the response after the first content, the first failure (thrown, so that it keeps its status) or
- * `statusAfterMs`.
- */
-export async function streamResponse(options: StreamOptions): Promise<Response> {
-  const { events, clock } = options
-  const first = events.next()
-  const early = await within(first, statusAfterMs, clock)
-  if (early?.done) throw new GatewayError('upstream_failed', 'The model returned no output. Send the request again.')
-  const opened = early?.value.find(event => event.type === 'opened')
-  try {
-    const headers = options.headers(opened?.type === 'opened' ? opened.opening : null)
-    const body = new ReadableStream<Uint8Array>(new FrameSource(options, early ?? first), { highWaterMark: 0 })
-    return new Response(body, { headers })
-  } catch (thrown) {
-    options.abort()
-    void events.return().catch(() => undefined)
-    throw toBilledError(thrown)
-  }
-}
-
 const encoder = new TextEncoder()
 
 /** A class with one timer. Frames do not reset it; when it fires, it checks the time of the last one. */
-class FrameSource {
+export class StreamDelivery implements ResponseOutput {
   private readonly options: StreamOptions
-  private readonly clock: StreamOptions['clock']
+  private readonly queue: PacedQueue
+  private readonly status = Promise.withResolvers<Response>()
+  private hasStatus = false
   private controller: ReadableStreamDefaultController<Uint8Array> | null = null
-  /** Resolves the pending `pull`; null = no `pull` is pending. */
-  private served: (() => void) | null = null
-  /** Frames that arrived without a pending `pull`. */
-  private waiting: (() => void) | null = null
-  private isAsking = false
+  /** The client asks for the next bytes. */
+  private isAsked = false
+  /** Resolves the pending `pull`; null = none is pending, or it was answered at once. */
+  private pulled: (() => void) | null = null
+  /** Lets the source write again. */
+  private emptied: PromiseWithResolvers<void> | null = null
+  private hasEnded = false
+  private failure: { readonly thrown: unknown } | null = null
   /** Headers are sent with the first bytes of the body, so a status before the first event needs some bytes. */
-  private isPingDue: boolean
+  private isPingDue = false
   private isOver = false
+  private alarmAt = Number.POSITIVE_INFINITY
   private sentAt: number
   private cancelLook: () => void
 
-  /** `early` is the first step, or the promise of it if the status was sent first. */
-  constructor(options: StreamOptions, early: IteratorStep | Promise<IteratorStep>) {
+  constructor(options: StreamOptions) {
     this.options = options
-    this.clock = options.clock
-    this.isPingDue = early instanceof Promise
-    if (early instanceof Promise) this.query(early)
-    else this.waiting = () => this.take(early)
-    this.sentAt = this.clock.monotonic()
-    this.cancelLook = this.clock.after(pingEveryMs, this.look)
+    this.queue = new PacedQueue(options.mode)
+    this.sentAt = options.clock.monotonic()
+    this.cancelLook = options.clock.after(statusAfterMs, () => {
+      this.isPingDue = true
+      this.begin(null)
+    })
   }
 
-  pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> | void {
+  /** Fulfilled after the first content or `statusAfterMs`; rejected by a failure before, which keeps its own status. */
+  response(): Promise<Response> {
+    return this.status.promise
+  }
+
+  write(batch: readonly ChatEvent[]): Promise<void> | null {
+    if (this.isOver) return null
+    this.queue.add(batch, this.options.clock.monotonic())
+    if (this.hasStatus) this.serve()
+    else {
+      const opened = batch.find(event => event.type === 'opened')
+      this.begin(opened?.type === 'opened' ? opened.opening : null)
+    }
+    if (this.isOver || !this.queue.isFull()) return null
+    this.emptied ??= Promise.withResolvers()
+    return this.emptied.promise
+  }
+
+  /** Ends the response; a failure follows the text before it. */
+  end(failure: { readonly thrown: unknown } | null = null): void {
+    if (this.isOver) return
+    this.failure = failure
+    this.hasEnded = true
+    this.queue.end()
+    if (this.hasStatus) this.serve()
+    else {
+      this.stop()
+      this.status.reject(failure === null ? noOutput : failure.thrown)
+    }
+  }
+
+  private begin(opening: ResponseStart | null): void {
+    this.hasStatus = true
+    this.sentAt = this.options.clock.monotonic()
+    this.lookAfter(pingEveryMs)
+    try {
+      const headers = this.options.headers(opening)
+      const source = { pull: this.pull, cancel: this.leave }
+      this.status.resolve(new Response(new ReadableStream<Uint8Array>(source, { highWaterMark: 0 }), { headers }))
+    } catch (thrown) {
+      this.leave()
+      this.status.reject(toBilledError(thrown))
+    }
+  }
+
+  private readonly pull = (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> | void => {
     this.controller = controller
+    this.isAsked = true
     if (this.isPingDue) {
       this.isPingDue = false
-      return this.send(this.ping())
+      this.send(this.ping())
+      return
     }
+    this.serve()
+    if (!this.isAsked || this.isOver) return
     const { promise, resolve } = Promise.withResolvers<void>()
-    this.served = resolve
-    const { waiting } = this
-    this.waiting = null
-    if (waiting !== null) waiting()
-    else if (!this.isAsking) this.query(this.options.events.next())
+    this.pulled = resolve
     return promise
   }
 
-  cancel(): void {
-    this.leave()
-  }
-
-  private query(next: Promise<IteratorStep>): void {
-    this.isAsking = true
-    next.then(this.stepped, this.failed)
-  }
-
-  private readonly stepped = (step: IteratorStep): void => {
-    this.isAsking = false
-    if (this.served === null) this.waiting = () => this.take(step)
-    else this.take(step)
-  }
-
-  private readonly failed = (thrown: unknown): void => {
-    this.isAsking = false
-    if (this.served === null) this.waiting = () => this.fail(thrown)
-    else this.fail(thrown)
-  }
-
-  private take(step: IteratorStep): void {
-    // The client has disconnected, so a failure of the aborted upstream call is not reported.
-    if (this.isOver) return
-    try {
-      if (step.done) return void this.end()
-      const frame = this.options.streamFormat.frame(step.value)
-      // A batch may contain nothing to send yet, and `pull` is called again only after something was sent.
-      if (frame === '') this.query(this.options.events.next())
-      else this.send(frame)
-    } catch (thrown) {
-      this.fail(thrown)
+  /** Sends what is due to a client that reads, and sets the timer for the rest. */
+  private serve(): void {
+    while (this.isAsked && !this.isOver) {
+      const now = this.options.clock.monotonic()
+      const dueAt = this.queue.dueAt(now)
+      if (dueAt <= now) this.sendBatch(now)
+      else if (this.queue.isEmpty() && this.hasEnded) this.finish()
+      else {
+        if (!this.queue.isEmpty()) this.wakeAt(dueAt)
+        return
+      }
     }
   }
 
-  private fail(thrown: unknown): void {
-    if (this.isOver) return
-    this.send(this.options.streamFormat.failure(this.options.toError(thrown)))
-    this.end()
+  /** A batch may contain nothing to send yet, and the client asks again only after something was sent. */
+  private sendBatch(now: number): void {
+    const batch = this.queue.take(now)
+    this.emptied?.resolve()
+    this.emptied = null
+    try {
+      const frame = this.options.streamFormat.frame(batch)
+      if (frame !== '') this.send(frame)
+    } catch (thrown) {
+      this.options.abort()
+      this.failure = { thrown }
+      this.finish()
+    }
+  }
+
+  private finish(): void {
+    if (this.failure !== null) this.send(this.options.streamFormat.failure(this.options.toError(this.failure.thrown)))
+    this.stop()
+    this.controller?.close()
+    this.answerPull()
   }
 
   private send(frame: string): void {
-    this.sentAt = this.clock.monotonic()
+    this.sentAt = this.options.clock.monotonic()
     this.controller?.enqueue(encoder.encode(frame))
-    this.serve()
+    this.answerPull()
   }
 
   private ping(): string {
     return this.options.streamFormat.keepAlive?.() ?? ping
   }
 
-  private serve(): void {
-    this.served?.()
-    this.served = null
+  private answerPull(): void {
+    this.isAsked = false
+    this.pulled?.()
+    this.pulled = null
   }
 
-  private end(): void {
-    this.isOver = true
-    this.cancelLook()
-    this.controller?.close()
-    this.serve()
+  private wakeAt(time: number): void {
+    if (this.alarmAt <= time) return
+    this.alarmAt = time
+    this.options.ticker.at(time, () => {
+      if (this.alarmAt === time) this.alarmAt = Number.POSITIVE_INFINITY
+      this.serve()
+    })
   }
 
-  private leave(): void {
+  private stop(): void {
     this.isOver = true
     this.cancelLook()
-    this.serve()
+    this.emptied?.resolve()
+  }
+
+  /** The client has disconnected: a failure of the aborted upstream call has no reader. */
+  private readonly leave = (): void => {
+    if (this.isOver) return
+    this.stop()
+    this.answerPull()
     this.options.abort()
-    // Not awaited: a generator that waits for the upstream ends when the abort reaches it.
-    void this.options.events.return().catch(() => undefined)
   }
 
   /** Sends a ping to a client that waits for a silent upstream; aborts the stream of a client that does not read. */
   private readonly look = (): void => {
-    let silentMs = this.clock.monotonic() - this.sentAt
-    if (this.served !== null && silentMs >= pingEveryMs) {
+    let silentMs = this.options.clock.monotonic() - this.sentAt
+    if (this.isAsked && silentMs >= pingEveryMs) {
       this.send(this.ping())
       silentMs = 0
     }
@@ -190,10 +222,17 @@ class FrameSource {
       this.controller?.error(new Error('the client does not read the stream'))
       return
     }
-    // A timer may fire slightly early.
-    this.cancelLook = this.clock.after(Math.max(1, pingEveryMs - (silentMs % pingEveryMs)), this.look)
+    this.lookAfter(pingEveryMs - (silentMs % pingEveryMs))
+  }
+
+  /** A timer may fire slightly early. */
+  private lookAfter(milliseconds: number): void {
+    this.cancelLook()
+    this.cancelLook = this.options.clock.after(Math.max(1, milliseconds), this.look)
   }
 }
+
+const noOutput = new GatewayError('upstream_failed', 'The model returned no output. Send the request again.')
 
 /** Common headers of every stream. */
 export const streamHeaders = new Headers({
@@ -201,22 +240,3 @@ export const streamHeaders = new Headers({
   'cache-control': 'no-cache, no-store, no-transform',
   'x-accel-buffering': 'no',
 })
-
-type IteratorStep = IteratorResult<readonly ChatEvent[], void>
-
-/** Returns the promise's value, or null after the timeout. The promise itself continues. */
-function within<T>(promise: Promise<T>, milliseconds: number, clock: StreamClock): Promise<T | null> {
-  return new Promise((resolve, reject) => {
-    const cancel = clock.after(milliseconds, () => resolve(null))
-    promise.then(
-      value => {
-        cancel()
-        resolve(value)
-      },
-      cause => {
-        cancel()
-        reject(cause)
-      },
-    )
-  })
-}

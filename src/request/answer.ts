@@ -1,11 +1,11 @@
 /**
  * One request, a chat or embeddings, from beginning to end: reserves, runs the steps beside this file, and settles once, however it ends.
- * All endpoints read this one stream of events.
+ * All endpoints receive this one stream of events.
  */
 
 import { type ChatRequest, strictestPolicy } from '../core/chat/chat.ts'
-import type { ChatEvents, ResponseSummary } from '../core/chat/chat-events.ts'
-import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
+import type { ChatEvent, ResponseOutput, ResponseSummary } from '../core/chat/chat-events.ts'
+import { abortError, type RequestAbortSignal } from '../core/chat/request-abort.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
@@ -13,26 +13,19 @@ import type { RecentPrompts } from '../learning/recent-prompts.ts'
 import { estimateInputTokens } from '../text/tokens/tokens.ts'
 import { planWebAccess } from '../web/web-plan.ts'
 import { type AdmitDeps, admit } from './admit.ts'
-import type { CallRequest } from './attempt-run.ts'
+import type { AttemptRun, CallRequest } from './attempt-run.ts'
 import { type EnhanceDeps, enhance, planRequestEnhancement } from './enhance.ts'
 import { type EnrichDeps, enrich, getOffer } from './enrich.ts'
 import { findHedging, race, startHedging } from './hedge.ts'
 import { emptyAnswer, judge } from './judge.ts'
-import {
-  type ModerateDeps,
-  moderate,
-  moderateEmbedded,
-  moderateOutput,
-  type OutputModerationDeps,
-  type ScreenAheadDeps,
-  screenAhead,
-} from './moderate.ts'
+import { type ModerateDeps, moderate, moderateEmbedded, type ScreenAheadDeps, screenAhead } from './moderate.ts'
 import { type PlanEmbeddingsDeps, planEmbeddings } from './plan-embeddings.ts'
 import { type AdmittedRequest, createProgress, findFailure, type Progress } from './progress.ts'
 import { type RouteDeps, route } from './routing/route.ts'
+import { type OutputModerationDeps, ScreenedOutput } from './screened-output.ts'
 import { type CheckpointDeps, checkpoint, type SettleDeps, settle } from './settle.ts'
 import { startAttempt } from './start-attempt.ts'
-import { type CallDeps, createCallState, select } from './ways.ts'
+import { type CallDeps, type CallState, createCallState, select } from './ways.ts'
 
 /** Dependencies of all steps, as each declares its own. */
 export type AnswerDeps = RouteDeps &
@@ -60,6 +53,8 @@ export function getUnderPolicy({ fallback }: Pick<Caller, 'fallback'>, request: 
 type AnswerRequest = {
   readonly id: string
   readonly signal: RequestAbortSignal
+  /** Receives the response. */
+  readonly output: ResponseOutput
   readonly trace?: TraceParent | null
   /** Called when the request is admitted: from then on it has a usage record, however it ends. */
   readonly admitted?: () => void
@@ -77,16 +72,16 @@ function planChat(deps: AnswerDeps, caller: Caller, request: ChatRequest) {
 }
 
 /**
- * Answers one request as batches of events: `opened`, content, `finish` per choice, and `done` when the usage record is
- * durable. Throws `GatewayError`; before the first batch it becomes a status, after it an `error` event. Ending the
- * generator or aborting `request.signal` aborts the upstream call, and the received output is settled.
+ * Answers one request and writes its response as batches of events: `opened`, content, `finish` per choice, and `done` when the
+ * usage record is durable. Throws `GatewayError`; before the first batch it becomes a status, after it an `error` event. Aborting
+ * `request.signal` aborts the upstream call, and the received output is settled.
  */
-export async function* answer(
+export async function answer(
   deps: AnswerDeps,
   caller: Caller,
   asked: ChatRequest,
   request: AnswerRequest,
-): ChatEvents {
+): Promise<void> {
   const { clock } = deps
   const requestId = request.id
   const started = { startedAt: clock.now(), startedMonotonic: clock.monotonic() }
@@ -147,9 +142,7 @@ export async function* answer(
       checkpoint: noteUsage,
     }
     const sent = { verdict: screened.verdict, sources: prepared.web?.sources ?? [] }
-    const hit = yield* moderateOutput(deps, question.stream, sent, call(deps, calling, progress))
-    progress.isFiltered = hit !== null
-    if (hit !== null) progress.decision = { ...hit, param: null }
+    await call(deps, calling, progress, new ScreenedOutput(deps, question.stream, sent, request.output))
     progress.outcome = 'completed'
   } catch (thrown) {
     const failure = findFailure(thrown, request.signal)
@@ -165,49 +158,74 @@ export async function* answer(
     receipt = await settle(deps, admitted, progress, request.settled)
   }
   // The terminal event follows the durable usage record, so a client that received it is in the ledger.
-  yield [{ type: 'done', receipt }]
+  void request.output.write([{ type: 'done', receipt }])
 }
 
 /**
- * Runs the attempt loop: `select` (`ways.ts`) returns the next way, `startAttempt` tries it, and `judge` decides whether to
- * go on. A JSON client receives only complete output, so every failure can still fall back. Yields the response: `opened` and the first content in one batch, then content, then
- * the finish reasons of a complete output. `progress.response` is the response to be billed. Throws `GatewayError` if
- * no candidate answered, if the output ended early after its first content was sent, and when `signal` aborts.
+ * Runs the attempt loop and writes the response: `opened` and the first content in one batch, then content, then the finish
+ * reasons of a complete output. Ends early at a hit of the output's moderation. `progress.response` is the response to be
+ * billed. Throws `GatewayError` if no candidate answered, if the output ended early after its first content was sent, and
+ * when `signal` aborts.
  */
-async function* call(deps: CallDeps, request: CallRequest, progress: Progress): ChatEvents {
+async function call(deps: CallDeps, request: CallRequest, progress: Progress, output: ScreenedOutput): Promise<void> {
   const state = createCallState(deps, request, progress)
   progress.upstreamMs = request.prepared.waitedMs
   startHedging(state)
   const active = deps.health.beginRequest()
   try {
-    for (;;) {
-      const way = await select(state)
-      if (way === null) break
-      const started = startAttempt(state, way)
-      const hedge = findHedging(state, started)
-      const run = hedge === null ? started : await race(state, hedge, started)
-      if (run === 'stop') break
-      if (run === 'next') continue
-      try {
-        for (;;) {
-          const shown = run.show()
-          if (shown !== null) yield shown
-          if (run.isOver()) break
-          const parts = await run.attempt.next()
-          if (parts === null) break
-          run.add(parts)
-        }
-      } finally {
-        run.close()
-      }
-      const step = judge(state, run)
-      if (step === 'stop') break
-      if (step === 'next') continue
-      yield step
-      return
-    }
+    await output.write((await attempts(state, output)) ?? [])
+  } catch (thrown) {
+    output.release()
+    throw thrown
   } finally {
     active.end()
+    progress.isFiltered = output.hit !== null
+    if (output.hit !== null) progress.decision = { ...output.hit, param: null }
   }
-  yield emptyAnswer(state)
+}
+
+/**
+ * Runs the attempt loop: `select` (`ways.ts`) returns the next way, `startAttempt` tries it, and `judge` decides whether to
+ * go on. A JSON client receives only complete output, so every failure can still fall back. Returns the last batch; null =
+ * the output's moderation has ended it.
+ */
+async function attempts(state: CallState, output: ScreenedOutput): Promise<readonly ChatEvent[] | null> {
+  for (;;) {
+    const way = await select(state)
+    if (way === null) break
+    const started = startAttempt(state, way)
+    const hedge = findHedging(state, started)
+    const run = hedge === null ? started : await race(state, hedge, started)
+    if (run === 'stop') break
+    if (run === 'next') continue
+    try {
+      if (!(await read(state, run, output))) return null
+    } finally {
+      run.close()
+    }
+    const step = judge(state, run)
+    if (step === 'stop') break
+    if (step === 'next') continue
+    return step
+  }
+  return emptyAnswer(state)
+}
+
+/** Reads a response to its end and writes what may be sent; false = the output's moderation has ended it. */
+async function read({ request }: CallState, run: AttemptRun, output: ScreenedOutput): Promise<boolean> {
+  for (;;) {
+    const shown = run.show()
+    if (shown !== null) {
+      const isSlow = output.write(shown)
+      if (isSlow !== null) {
+        await isSlow
+        if (request.signal.aborted) throw abortError(request.signal)
+      }
+      if (output.hit !== null) return false
+    }
+    if (run.isOver()) return true
+    const parts = await run.attempt.next()
+    if (parts === null) return true
+    run.add(parts)
+  }
 }

@@ -1,4 +1,5 @@
 import { maximumVectorBytes } from '../core/chat/embeddings.ts'
+import { gridMs } from '../core/chat/stream-pacing.ts'
 import type { Clock } from '../core/ports.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import type { AdapterRequest, AnswerPart, Provider, StreamReader } from '../providers/provider.ts'
@@ -10,7 +11,6 @@ import {
   maximumEventCharacters,
   type ServerSentEvent,
 } from '../providers/sse.ts'
-import { gridMs } from './delivery/stream-pacing.ts'
 
 /** Reads an upstream's body; the provider's adapter interprets its bytes. */
 export type BodyReader = {

@@ -1,12 +1,9 @@
-/** Moderation of a request before the upstream is called, and of its output while it arrives. */
+/** Moderation of a request before the upstream is called. */
 import type { ChatRequest, EmbeddingInput, EmbeddingInputs, Message, PromptDefinition } from '../core/chat/chat.ts'
-import type { ChatEvent } from '../core/chat/chat-events.ts'
-import { WebCitations } from '../core/chat/citations.ts'
 import { inputPlace } from '../core/chat/embeddings.ts'
 import { abortError, createRequestAbort, type RequestAbortSignal } from '../core/chat/request-abort.ts'
 import { partTexts } from '../core/chat/request-texts.ts'
 import { collectDefinitions, mapDefinitionTexts } from '../core/chat/tool-definitions.ts'
-import type { WebSource } from '../core/chat/web-sources.ts'
 import type { Clock, Log } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { Moderation } from '../text/moderation/layers/moderation.ts'
@@ -233,43 +230,6 @@ function blockedMessage(place: string, category: string): string {
       return `${place} contains a secret such as an API key or card number. Remove it and rotate the secret.`
     default:
       return `${place} requests content that this service blocks (see \`category\`). Change the request.`
-  }
-}
-
-export type OutputModerationDeps = { readonly moderation: Pick<Moderation, 'screenAnswer'> }
-
-/** The moderation layer that ended the output. */
-type OutputHit = { readonly layer: string | null; readonly category: string | null }
-
-/**
- * Yields the output that may be sent. Sends nothing before the external moderation has judged the prompt, which runs
- * during the upstream call. Adds the citations of the web `sources` to text that is sent. A hit ends the output with `content_filter` and aborts the upstream call. Returns the
- * hit; null = none.
- */
-export async function* moderateOutput(
-  { moderation }: OutputModerationDeps,
-  mode: Parameters<Moderation['screenAnswer']>[0],
-  { verdict, sources }: Pick<ModeratedRequest, 'verdict'> & { readonly sources: readonly WebSource[] },
-  answer: AsyncIterable<readonly ChatEvent[]>,
-): AsyncGenerator<readonly ChatEvent[], OutputHit | null, void> {
-  const screen = moderation.screenAnswer(mode)
-  const citations = sources.length === 0 ? null : new WebCitations(sources)
-  let pending = verdict
-  try {
-    for await (const batch of answer) {
-      if (pending !== null) await pending
-      pending = null
-      const shown = screen === null ? batch : screen.take(batch)
-      if (shown.length > 0) yield citations === null ? shown : citations.add(shown)
-      const hit = screen?.hit() ?? null
-      if (hit !== null) return { layer: hit.layer, category: hit.category }
-    }
-    return null
-  } catch (failure) {
-    // Received text of a truncated output is billed, so it is sent completely.
-    const rest = pending === null && screen !== null ? screen.rest() : []
-    if (rest.length > 0) yield rest
-    throw failure
   }
 }
 

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import OpenAI from 'openai'
 import type { ChatEvent, FinishReason } from '../../src/core/chat/chat-events.ts'
-import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
+import { ResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { compatibleStream, completionBody } from '../../src/dialects/chat-completions/reply.ts'
 import { startWith, summaryWith } from '../harness/reply.ts'
@@ -148,7 +148,7 @@ describe('OpenAI client', () => {
   })
 
   test('reads a JSON response', async () => {
-    const fold = createResponseCollector()
+    const fold = new ResponseCollector()
     for (const event of [text('Hello'), finish('stop')]) fold.add(event)
     answers.set('whole', JSON.stringify(completionBody(fold.result(), receipt, opening, plain)))
     const { choices, usage } = await client.chat.completions.create({ model: 'whole', messages: [] })
@@ -259,7 +259,7 @@ describe('wire bytes', () => {
   })
 
   test('match for JSON responses with calls, and with text, refusal, reasoning and log probabilities', () => {
-    const fold = createResponseCollector()
+    const fold = new ResponseCollector()
     for (const event of [
       opens(0, 'one', 'sig'),
       argues(0, '{}'),
@@ -326,7 +326,7 @@ describe('wire bytes', () => {
   })
 
   test('match for a JSON response with a deprecated function call', () => {
-    const fold = createResponseCollector()
+    const fold = new ResponseCollector()
     for (const event of [opens(0, 'one'), argues(0, '{}'), finish('tool_calls')]) fold.add(event)
     expect(completionBody(fold.result(), receipt, opening, legacy)).toMatchObject({
       choices: [
@@ -394,7 +394,7 @@ test('compatibleStream: keeps text, calls and order for any output and any batch
           if (finish_reason !== null) item.ends++
         }
       }
-      const fold = createResponseCollector()
+      const fold = new ResponseCollector()
       for (const event of [...events, ...ends]) fold.add(event)
       for (const whole of fold.result().choices) {
         expect(read[whole.index]).toEqual({

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import type { ChatEvent, ContentEvent } from '../../src/core/chat/chat-events.ts'
-import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
+import { ResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { compatibleStream, completionBody } from '../../src/dialects/chat-completions/reply.ts'
 import { messageBody } from '../../src/dialects/messages/reply.ts'
 import { messagesStream } from '../../src/dialects/messages/stream.ts'
@@ -272,7 +272,7 @@ const responsesContext = () => ({
 const chatStyle = { includeUsage: true, legacyFunctions: false, customTools: new Set<string>() }
 const messageStyle = { wantsThinking: true, seal: () => 's' }
 const collected = (events: readonly ChatEvent[]) => {
-  const collector = createResponseCollector(true)
+  const collector = new ResponseCollector(true)
   for (const event of events) collector.add(event)
   return collector.result()
 }

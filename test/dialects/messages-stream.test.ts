@@ -4,7 +4,7 @@ import Anthropic from '@anthropic-ai/sdk'
 import fc from 'fast-check'
 import type { ReasoningItem } from '../../src/core/chat/chat.ts'
 import type { ChatEvent, ContentEvent, ProviderFields } from '../../src/core/chat/chat-events.ts'
-import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
+import { ResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { type MessageStyle, messageBody } from '../../src/dialects/messages/reply.ts'
 import { messagesStream } from '../../src/dialects/messages/stream.ts'
@@ -76,7 +76,7 @@ const framed = (events: readonly ChatEvent[], used = style): string => {
 }
 
 const folded = (events: readonly ChatEvent[], used = style) => {
-  const collector = createResponseCollector(true)
+  const collector = new ResponseCollector(true)
   for (const event of events) collector.add(event)
   const done = events.find(event => event.type === 'done')
   return messageBody(collector.result(), opening, done?.receipt ?? receipt, used)

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import OpenAI from 'openai'
 import type { ChatEvent, ContentEvent, FinishReason } from '../../src/core/chat/chat-events.ts'
-import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
+import { ResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { type ErrorCode, GatewayError } from '../../src/core/validation/errors.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import { type ReplyContext, responseBody } from '../../src/dialects/responses/reply.ts'
@@ -198,7 +198,7 @@ describe('Responses stream', () => {
     const said = (phase: string, piece: string): ContentEvent => ({ type: 'text', choice: 0, text: piece, phase })
     const events = [said('commentary', 'I '), said('commentary', 'look.'), said('final_answer', 'Done.')]
     const streamed = await accumulated(getStream([[opened, ...events], [finish('stop')], [done]]))
-    const collector = createResponseCollector(true)
+    const collector = new ResponseCollector(true)
     for (const event of [...events, finish('stop')]) collector.add(event)
     const whole = responseBody(getContext(), collector.result(), opening, receipt)
     for (const { output } of [streamed, JSON.parse(JSON.stringify(whole))])
@@ -385,7 +385,7 @@ test('responseBody: has the same items as the stream', async () => {
     call(0, 'patch'),
     args(0, '{"input":"x"}'),
   ]
-  const collector = createResponseCollector(true)
+  const collector = new ResponseCollector(true)
   for (const event of [...events, finish('tool_calls')]) collector.add(event)
   const whole = responseBody(getContext(), collector.result(), opening, receipt)
   const streamed = await accumulated(getStream([[opened, ...events], [finish('tool_calls')], [done]]))

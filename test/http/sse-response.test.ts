@@ -1,9 +1,11 @@
 /** Timing of a stream on a test clock: status, pings, cancellation. */
 import { describe, expect, test } from 'bun:test'
-import type { ChatEvent, ChatEvents } from '../../src/core/chat/chat-events.ts'
+import type { StreamMode } from '../../src/core/chat/chat.ts'
+import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
+import { createTicker } from '../../src/core/chat/stream-pacing.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { toGatewayError } from '../../src/http/error-response.ts'
-import { streamHeaders, streamResponse } from '../../src/http/sse-response.ts'
+import { StreamDelivery, streamHeaders } from '../../src/http/sse-response.ts'
 import { movedClock, oneTurn } from '../harness/moved-clock.ts'
 import { startWith } from '../harness/reply.ts'
 
@@ -11,63 +13,26 @@ const opening = startWith({ overheadMs: 0 })
 const opened: ChatEvent = { type: 'opened', opening }
 const text = (content: string): ChatEvent => ({ type: 'text', choice: 0, text: content })
 
-/** Events that the test emits batch by batch. */
-function handEvents() {
-  const waiting: PromiseWithResolvers<IteratorResult<readonly ChatEvent[], void>>[] = []
-  const queued: ((consumer: PromiseWithResolvers<IteratorResult<readonly ChatEvent[], void>>) => void)[] = []
-  const log: string[] = []
-  const deliver = (give: (typeof queued)[number]) => {
-    const consumer = waiting.shift()
-    if (consumer === undefined) queued.push(give)
-    else give(consumer)
-  }
-  const events: ChatEvents = {
-    next() {
-      log.push('next')
-      const consumer = Promise.withResolvers<IteratorResult<readonly ChatEvent[], void>>()
-      const give = queued.shift()
-      if (give === undefined) waiting.push(consumer)
-      else give(consumer)
-      return consumer.promise
-    },
-    async return() {
-      log.push('return')
-      for (const consumer of waiting.splice(0)) consumer.resolve({ value: undefined, done: true })
-      return { value: undefined, done: true }
-    },
-    throw: cause => Promise.reject(cause),
-    [Symbol.asyncIterator]() {
-      return this
-    },
-    async [Symbol.asyncDispose]() {},
-  }
-  return {
-    events,
-    log,
-    send: (...batch: ChatEvent[]) => deliver(consumer => consumer.resolve({ value: batch, done: false })),
-    fail: (cause: unknown) => deliver(consumer => consumer.reject(cause)),
-    end: () => deliver(consumer => consumer.resolve({ value: undefined, done: true })),
-  }
-}
-
-function start() {
+function start(mode: StreamMode = 'realtime') {
   const { clock, move, running } = movedClock()
-  const hand = handEvents()
+  const log: string[] = []
   const failures: unknown[] = []
-  const response = streamResponse({
-    events: hand.events,
+  const delivery = new StreamDelivery({
     streamFormat: {
       frame: batch => batch.map(event => (event.type === 'text' ? `data: ${event.text}\n\n` : '')).join(''),
       failure: error => `data: failed ${error.code}\n\n`,
     },
-    abort: () => void hand.log.push('abort'),
+    mode,
+    abort: () => void log.push('abort'),
     clock,
+    ticker: createTicker(clock),
     headers: known => new Headers([...streamHeaders, ['x-opened', String(known !== null)]]),
     toError: thrown => {
       failures.push(thrown)
       return toGatewayError(thrown)
     },
   })
+  const response = delivery.response()
   response.catch(() => undefined)
   const isSettled = async () =>
     (await Promise.race([
@@ -77,7 +42,19 @@ function start() {
       ),
       oneTurn(),
     ])) === true
-  return { ...hand, move, running, response, failures, isSettled }
+  return {
+    log,
+    /** Returns what the source waits for. */
+    write: (...batch: ChatEvent[]) => delivery.write(batch),
+    send: (...batch: ChatEvent[]) => void delivery.write(batch),
+    fail: (thrown: unknown) => delivery.end({ thrown }),
+    end: () => delivery.end(),
+    move,
+    running,
+    response,
+    failures,
+    isSettled,
+  }
 }
 
 /** Reads one frame after another as text. */
@@ -101,9 +78,11 @@ describe('SSE status', () => {
     const answer = await response
     expect([answer.status, answer.headers.get('x-opened')]).toEqual([200, 'true'])
     expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+    const { read } = await analyze(answer)
+    expect(await read()).toBe('data: a\n\n')
     send(text('b'))
     end()
-    expect(await answer.text()).toBe('data: a\n\ndata: b\n\n')
+    expect([await read(), await read()]).toEqual(['data: b\n\n', null])
     expect(running()).toBe(0)
   })
 
@@ -157,16 +136,26 @@ describe('SSE stream', () => {
     expect(await next).toBe('data: b\n\n')
   })
 
-  test('reads the source only when the client reads: one batch per read', async () => {
-    const { response, send, log } = start()
+  test('makes the source wait while the client does not read 64 KB, and joins what arrived meanwhile', async () => {
+    const { response, write, send, move } = start()
     send(opened, text('a'))
     const { read } = await analyze(response)
-    for (const content of ['b', 'c', 'd']) send(text(content))
-    await oneTurn()
-    expect(log).toEqual(['next'])
-    await read()
-    await read()
-    expect(log).toEqual(['next', 'next'])
+    expect(await read()).toBe('data: a\n\n')
+    await move(10)
+    for (const content of ['b', 'c', 'd']) expect(write(text(content))).toBeNull()
+    const waiting = write(text('x'.repeat(70_000)))
+    expect(waiting).toBeInstanceOf(Promise)
+    expect((await read())?.length).toBe(70_003 + 'data: \n\n'.length)
+    await waiting
+    expect(write(text('e'))).toBeNull()
+  })
+
+  test('sends the beginning of a sentence before the failure that follows it', async () => {
+    const { response, send, fail } = start('buffered')
+    send(opened, text('One. '))
+    send(text('Tw'))
+    fail(new GatewayError('upstream_failed', 'Cut.'))
+    expect(await (await response).text()).toBe('data: One. Tw\n\ndata: failed upstream_failed\n\n')
   })
 
   test('skips a batch without frames', async () => {
@@ -187,8 +176,8 @@ describe('SSE stream', () => {
 })
 
 describe('SSE client disconnect', () => {
-  test('ends a silent source immediately, leaves no timer, and causes no failure', async () => {
-    const { response, send, log, running, failures } = start()
+  test('aborts a silent source immediately, leaves no timer, and causes no failure', async () => {
+    const { response, write, send, log, running, failures } = start()
     send(opened, text('a'))
     const { read, cancel } = await analyze(response)
     await read()
@@ -197,7 +186,8 @@ describe('SSE client disconnect', () => {
     await cancel()
     await waiting
     await oneTurn()
-    expect(log.slice(-2)).toEqual(['abort', 'return'])
+    expect(log).toEqual(['abort'])
+    expect(write(text('b'))).toBeNull()
     expect([running(), failures]).toEqual([0, []])
   })
 
@@ -212,15 +202,15 @@ describe('SSE client disconnect', () => {
     await move(59_999)
     expect(log).not.toContain('abort')
     await move(1)
-    expect(log.slice(-2)).toEqual(['abort', 'return'])
+    expect(log).toEqual(['abort'])
     expect(await read().catch(() => 'broken off')).toBe('broken off')
     expect([running(), failures]).toEqual([0, []])
   })
 
-  test('ends the source before the first read too', async () => {
+  test('aborts the source before the first read too', async () => {
     const { response, send, log } = start()
     send(opened, text('a'))
     await (await response).body?.cancel()
-    expect(log).toEqual(['next', 'abort', 'return'])
+    expect(log).toEqual(['abort'])
   })
 })

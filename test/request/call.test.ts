@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ChatRequest } from '../../src/core/chat/chat.ts'
-import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
+import type { ChatEvent, ResponseOutput } from '../../src/core/chat/chat-events.ts'
 import type { Caller } from '../../src/core/limits/plans.ts'
 import { buildCatalog, fullName, type Model } from '../../src/core/models/models.ts'
 import { getHighestCost } from '../../src/core/usage/money.ts'
@@ -14,6 +14,7 @@ import { answer } from '../../src/request/answer.ts'
 import { estimateInputTokens } from '../../src/text/tokens/tokens.ts'
 import { errorFrame, type Format, formats, getFrames, models as named, writeWholeAnswer } from '../faults/support.ts'
 import { eventually } from '../harness/eventually.ts'
+import { oneTurn } from '../harness/moved-clock.ts'
 import { caller, createWorld, plenty, startedAt } from './world.ts'
 
 /** Outcome of one upstream call. */
@@ -117,29 +118,35 @@ function run(...given: Parameters<typeof read>): Promise<Run> {
   return given[0].time.run(read(...given))
 }
 
+type Leaving = { readonly after: number; readonly how: 'unread' | 'abort' | 'drain' }
+
 async function read(
   { deps }: World,
   request: ChatRequest,
-  leaving: { readonly after: number; readonly how: 'return' | 'abort' | 'drain' } | null = null,
+  leaving: Leaving | null = null,
   of: Caller = caller,
 ): Promise<Run> {
   const controller = new AbortController()
-  const answering = answer(deps, of, request, { id: `req_${Bun.randomUUIDv7()}`, signal: controller.signal })
   const events: ChatEvent[] = []
   let batches = 0
   const leave = () => {
-    if (leaving === null || leaving.after !== batches) return false
+    if (leaving === null || leaving.after !== batches) return null
     if (leaving.how === 'abort') controller.abort()
     if (leaving.how === 'drain') controller.abort(new GatewayError('service_unavailable', 'Draining.'))
-    return leaving.how === 'return'
+    // The client stops reading and disconnects a turn later.
+    return leaving.how === 'unread' ? oneTurn().then(() => controller.abort()) : null
   }
-  try {
-    if (leave()) await answering.return()
-    for await (const batch of answering) {
+  const output: ResponseOutput = {
+    write(batch) {
       batches += 1
       events.push(...batch)
-      if (leave()) break
-    }
+      return leave()
+    },
+  }
+  try {
+    await leave()
+    const { signal } = controller
+    await answer(deps, of, request, { id: `req_${Bun.randomUUIDv7()}`, signal, output })
     return { events, thrown: null, batches }
   } catch (thrown) {
     return { events, thrown, batches }
@@ -154,7 +161,7 @@ test('call: keeps one response, one settlement, no open reservation and at most 
   const leavings = fc.option(
     fc.record({
       after: fc.integer({ min: 0, max: 3 }),
-      how: fc.constantFrom('return' as const, 'abort' as const, 'drain' as const),
+      how: fc.constantFrom('unread' as const, 'abort' as const, 'drain' as const),
     }),
     { nil: null, freq: 2 },
   )
@@ -192,8 +199,7 @@ test('call: keeps one response, one settlement, no open reservation and at most 
         }
         if (thrown === null && leaving === null) expect(done).toBe(1)
 
-        const neverBegan = leaving?.how === 'return' && leaving.after === 0
-        expect(rig.records.length).toBe(neverBegan ? 0 : 1)
+        expect(rig.records.length).toBe(1)
         expect(rig.reservationsTaken()).toBe(0)
         const [record] = rig.records
         if (record !== undefined) {
@@ -326,14 +332,15 @@ describe('probe of an open circuit', () => {
   test('ends with a client that leaves, before and after the first content', async () => {
     const rig = await halfOpen(['hangs', 'hangs_after_content', 'answers'])
     const leaving = new AbortController()
-    const answering = answer(rig.deps, caller, request, { id: 'req_before', signal: leaving.signal })
-    const first = answering.next().catch(() => null)
+    const { signal } = leaving
+    const output = { write: () => null }
+    const first = answer(rig.deps, caller, request, { id: 'req_before', signal, output }).catch(() => null)
     await eventually(() => rig.calls.length > 0)
     expect(rig.deps.health.mayTry(named.openai)).toBe(false)
     leaving.abort()
     await first
     expect(rig.deps.health.mayTry(named.openai)).toBe(true)
-    await run(rig, request, { after: 1, how: 'return' })
+    await run(rig, request, { after: 1, how: 'unread' })
     expect([rig.deps.health.mayTry(named.openai), rig.calls.length]).toEqual([true, 2])
     expect((await run(rig, request)).thrown).toBeNull()
     expect(rig.deps.health.getState(named.openai)).toBe('healthy')

@@ -56,9 +56,9 @@ const asking = (input: unknown) => readEmbeddingsRequest({ model: name, input },
 async function run({ deps }: ReturnType<typeof world>, input: readonly string[]) {
   try {
     const id = `req_${Bun.randomUUIDv7()}`
-    for await (const _ of answer(deps, caller, asking(input), { id, signal: new AbortController().signal })) {
-      // Only the end matters.
-    }
+    const { signal } = new AbortController()
+    // Only the end matters.
+    await answer(deps, caller, asking(input), { id, signal, output: { write: () => null } })
     return null
   } catch (thrown) {
     return thrown

@@ -1,6 +1,6 @@
 /** Hedged attempts in the real pipeline: the network records its calls, and each test sends their frames. */
 import { expect, test } from 'bun:test'
-import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
+import type { ChatEvent, ResponseOutput } from '../../src/core/chat/chat-events.ts'
 import type { Caller, Limits } from '../../src/core/limits/plans.ts'
 import { fullName, type Model } from '../../src/core/models/models.ts'
 import { getCost, getHighestCost } from '../../src/core/usage/money.ts'
@@ -132,6 +132,14 @@ const askWith = (fields: Record<string, unknown> = {}, headers: Record<string, s
     100,
   )
 
+/** Receives the events of a response. */
+const collect = (events: ChatEvent[]): ResponseOutput => ({
+  write(batch) {
+    events.push(...batch)
+    return null
+  },
+})
+
 type Ended = { readonly events: readonly ChatEvent[]; readonly thrown: unknown }
 
 function run({ deps, limits }: World, request = askWith(), options: { signal?: AbortSignal; hedges?: boolean } = {}) {
@@ -140,8 +148,7 @@ function run({ deps, limits }: World, request = askWith(), options: { signal?: A
   const events: ChatEvent[] = []
   const read = async (): Promise<Ended> => {
     try {
-      for await (const batch of answer(deps, of, request, { id: `req_${Bun.randomUUIDv7()}`, signal }))
-        events.push(...batch)
+      await answer(deps, of, request, { id: `req_${Bun.randomUUIDv7()}`, signal, output: collect(events) })
       return { events, thrown: null }
     } catch (thrown) {
       return { events, thrown }

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { Value } from '@sinclair/typebox/value'
 import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
-import { createResponseCollector } from '../../src/core/chat/response-collector.ts'
+import { ResponseCollector } from '../../src/core/chat/response-collector.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { nativeBody, nativeStream } from '../../src/dialects/native/reply.ts'
 import { chatEventShape, chatReplyShape } from '../../src/dialects/native/schema.ts'
@@ -41,7 +41,7 @@ const answer: readonly ChatEvent[] = [
 ]
 
 const folded = (events: readonly ChatEvent[]) => {
-  const fold = createResponseCollector()
+  const fold = new ResponseCollector()
   for (const event of events) fold.add(event)
   return fold.result()
 }

@@ -230,9 +230,8 @@ export type ResponseSummary = {
 }
 
 /**
- * What `answer()` yields, in batches: events of one upstream read travel together, since each hop through an async
- * generator costs more than the work on the event. Order: `opened`, content, `finish` per choice, `done`. A failure
- * after the first content throws, so `done` never follows a truncated output.
+ * What `answer()` writes, in batches: the events of one upstream read travel together. Order: `opened`, content, `finish` per
+ * choice, `done`. A failure after the first content throws, so `done` never follows a truncated output.
  */
 export type ChatEvent =
   | { readonly type: 'opened'; readonly opening: ResponseStart }
@@ -252,7 +251,11 @@ export type ChatEvent =
     }
   | { readonly type: 'done'; readonly receipt: ResponseSummary }
 
-export type ChatEvents = AsyncGenerator<readonly ChatEvent[], void, void>
+/** Receives one response. */
+export type ResponseOutput = {
+  /** Takes the next batch. Returns a promise if the client reads more slowly than the upstream writes: the next batch waits for it. */
+  write(batch: readonly ChatEvent[]): Promise<void> | null
+}
 
 /** Upstreams split output at arbitrary places. These functions join deltas that belong to the same text. */
 

@@ -5,6 +5,9 @@ import {
   type CitedSource,
   type ContentEvent,
   type FinishReason,
+  type ResponseOutput,
+  type ResponseStart,
+  type ResponseSummary,
   type TokenLogprob,
 } from './chat-events.ts'
 
@@ -40,11 +43,6 @@ export type CollectedResponse = {
   readonly events: readonly ContentEvent[]
 }
 
-type ResponseCollector = {
-  add(event: ChatEvent): void
-  result(): CollectedResponse
-}
-
 type OpenChoice = {
   readonly index: number
   text: string
@@ -63,64 +61,90 @@ type OpenChoice = {
 }
 
 /**
- * Creates a collector that joins the events of a response. Choices may interleave. `keepsEvents` also keeps the content
- * in order, for dialects whose responses are lists of parts.
+ * Joins the events of a response that is sent at once. Choices may interleave. `keepsEvents` also keeps the content in
+ * order, for dialects whose responses are lists of parts.
  */
-export function createResponseCollector(keepsEvents = false): ResponseCollector {
-  const events: ChatEvent[] = []
-  const choices: OpenChoice[] = []
-  const at = (index: number) => choices.find(choice => choice.index === index) ?? opened(choices, index)
-  return {
-    add(event) {
-      if (keepsEvents) appendMerged(events, event)
-      switch (event.type) {
-        case 'text':
-          at(event.choice).text += event.text
-          break
-        case 'reasoning':
-          at(event.choice).reasoning += event.text
-          break
-        case 'reasoning_end':
-          endReasoning(at(event.choice), event)
-          break
-        case 'refusal':
-          at(event.choice).refusal += event.text
-          break
-        case 'tool_call':
-          at(event.choice).calls[event.index] = { id: event.id, name: event.name, signature: event.signature, text: '' }
-          break
-        case 'tool_arguments': {
-          const call = at(event.choice).calls[event.index]
-          if (call !== undefined) call.text += event.text
-          break
+export class ResponseCollector implements ResponseOutput {
+  /** Null = nothing arrived. */
+  opening: ResponseStart | null = null
+  /** Null = the response did not end. */
+  receipt: ResponseSummary | null = null
+  private readonly events: ChatEvent[] = []
+  private readonly choices: OpenChoice[] = []
+
+  constructor(private readonly keepsEvents = false) {}
+
+  write(batch: readonly ChatEvent[]): null {
+    for (const event of batch) this.add(event)
+    return null
+  }
+
+  add(event: ChatEvent): void {
+    if (this.keepsEvents) appendMerged(this.events, event)
+    switch (event.type) {
+      case 'text':
+        this.at(event.choice).text += event.text
+        break
+      case 'reasoning':
+        this.at(event.choice).reasoning += event.text
+        break
+      case 'reasoning_end':
+        endReasoning(this.at(event.choice), event)
+        break
+      case 'refusal':
+        this.at(event.choice).refusal += event.text
+        break
+      case 'tool_call':
+        this.at(event.choice).calls[event.index] = {
+          id: event.id,
+          name: event.name,
+          signature: event.signature,
+          text: '',
         }
-        case 'logprobs':
-          at(event.choice).logprobs.push(...event.tokens)
-          break
-        case 'finish':
-          at(event.choice).finishReason = event.reason
-          at(event.choice).stopSequence = event.stopSequence ?? null
-          at(event.choice).upstreamReason = event.upstreamReason ?? null
-          break
-        case 'filtered':
-          at(event.choice).filtered = { layer: event.layer, category: event.category }
-          break
-        case 'citation':
-          at(event.choice).citations.push(event.source)
-          break
-        case 'opened':
-        case 'done':
-        case 'provider_item':
-          break
+        break
+      case 'tool_arguments': {
+        const call = this.at(event.choice).calls[event.index]
+        if (call !== undefined) call.text += event.text
+        break
       }
-    },
-    result() {
-      if (choices.length === 0) opened(choices, 0)
-      return {
-        choices: choices.sort((choice, other) => choice.index - other.index).map(folded),
-        events: events.filter(isContent),
+      case 'logprobs':
+        this.at(event.choice).logprobs.push(...event.tokens)
+        break
+      case 'finish': {
+        const choice = this.at(event.choice)
+        choice.finishReason = event.reason
+        choice.stopSequence = event.stopSequence ?? null
+        choice.upstreamReason = event.upstreamReason ?? null
+        break
       }
-    },
+      case 'filtered':
+        this.at(event.choice).filtered = { layer: event.layer, category: event.category }
+        break
+      case 'citation':
+        this.at(event.choice).citations.push(event.source)
+        break
+      case 'opened':
+        this.opening = event.opening
+        break
+      case 'done':
+        this.receipt = event.receipt
+        break
+      case 'provider_item':
+        break
+    }
+  }
+
+  result(): CollectedResponse {
+    const { choices, events } = this
+    if (choices.length === 0) opened(choices, 0)
+    return {
+      choices: choices.sort((choice, other) => choice.index - other.index).map(folded),
+      events: events.filter(isContent),
+    }
+  }
+
+  private at(index: number): OpenChoice {
+    return this.choices.find(choice => choice.index === index) ?? opened(this.choices, index)
   }
 }
 

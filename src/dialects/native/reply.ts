@@ -2,7 +2,7 @@
 
 import type { ToolCall } from '../../core/chat/chat.ts'
 import type { ChatEvent, CitedSource, ResponseSummary } from '../../core/chat/chat-events.ts'
-import { type CollectedResponse, createResponseCollector } from '../../core/chat/response-collector.ts'
+import { type CollectedResponse, ResponseCollector } from '../../core/chat/response-collector.ts'
 import type { WebSource } from '../../core/chat/web-sources.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { errorBody } from '../../core/validation/errors.ts'
@@ -17,7 +17,7 @@ type Piece = { readonly before: string; readonly after: string; text: string }
  */
 function deltaFramer(): Pick<StreamFormat, 'frame'> {
   // Collects only the events that `done` repeats.
-  const kept = createResponseCollector()
+  const kept = new ResponseCollector()
   let piece: Piece | null = null
   let out = ''
 

@@ -1,14 +1,14 @@
 import { expect, test } from 'bun:test'
 import type { ChatEvent } from '../../../src/core/chat/chat-events.ts'
-import { createResponseCollector } from '../../../src/core/chat/response-collector.ts'
+import { ResponseCollector } from '../../../src/core/chat/response-collector.ts'
 
 const fold = (events: readonly ChatEvent[]) => {
-  const open = createResponseCollector()
+  const open = new ResponseCollector()
   for (const event of events) open.add(event)
   return open.result()
 }
 
-test('createResponseCollector: returns interleaved choices complete and ordered by index', () => {
+test('ResponseCollector: returns interleaved choices complete and ordered by index', () => {
   const token = { token: 'a', logprob: -1, bytes: [97], top_logprobs: [] }
   expect(
     fold([
@@ -46,7 +46,7 @@ test('createResponseCollector: returns interleaved choices complete and ordered 
   ])
 })
 
-test('createResponseCollector: assigns argument deltas of parallel calls by index', () => {
+test('ResponseCollector: assigns argument deltas of parallel calls by index', () => {
   const call = { choice: 0, type: 'tool_call', signature: null } as const
   const piece = { choice: 0, type: 'tool_arguments' } as const
   const [choice] = fold([
@@ -63,6 +63,6 @@ test('createResponseCollector: assigns argument deltas of parallel calls by inde
   expect(choice?.finishReason).toBeNull()
 })
 
-test('createResponseCollector: returns one empty choice without events', () => {
+test('ResponseCollector: returns one empty choice without events', () => {
   expect(fold([]).choices.map(choice => choice.text)).toEqual([''])
 })

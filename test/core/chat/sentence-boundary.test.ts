@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { completeTextLength } from '../../../src/core/chat/sentence-boundary.ts'
+import { completeTextLength } from '../../../src/core/chat/stream-pacing.ts'
 
 const shown = (text: string, patient = true) => text.slice(0, completeTextLength(text, patient))
 

@@ -1,0 +1,220 @@
+/** Stream pacing: joins many small writes to few. Pure: the delivery of a stream says when something arrives and is read. */
+
+import type { Clock } from '../ports.ts'
+import type { StreamMode } from './chat.ts'
+import { appendMerged, type ChatEvent, isTextDelta } from './chat-events.ts'
+
+/** Grid of the writes, so that one timer serves every stream; upstream reads are joined on it. */
+export const gridMs = 10
+/** `buffered`: interval between two writes of text. */
+const flushIntervalMs = 100
+/** `buffered`: after this long, an incomplete sentence is sent up to its last word. */
+const maximumHoldMs = 250
+/** Maximum characters held for a client that does not read; beyond it the source waits. */
+const maximumPendingCharacters = 64 * 1024
+
+/**
+ * The events of one response that were not sent: same events, same order, adjacent text deltas joined. The first text is
+ * due immediately. `realtime`: at most one batch per 10 ms cell, nothing held longer. `buffered`: whole sentences about
+ * every 100 ms. Tool calls, finishes and `done` never wait, and pending events precede them. All times are monotonic
+ * milliseconds.
+ */
+export class PacedQueue {
+  private queue: ChatEvent[] = []
+  private pendingCharacters = 0
+  /** When the oldest pending event arrived. */
+  private pendingSince = 0
+  private mustGo = false
+  private hasReasoning = false
+  private textSeen = false
+  private lastWrite = Number.NEGATIVE_INFINITY
+  /** Nothing follows, so nothing waits. */
+  private hasEnded = false
+
+  constructor(private readonly mode: StreamMode) {}
+
+  /** Whether the source has to wait until the client reads. */
+  isFull(): boolean {
+    return this.pendingCharacters >= maximumPendingCharacters
+  }
+
+  isEmpty(): boolean {
+    return this.queue.length === 0
+  }
+
+  add(batch: readonly ChatEvent[], now: number): void {
+    if (this.queue.length === 0) this.pendingSince = now
+    for (const event of batch) {
+      this.pendingCharacters += getCharacters(event)
+      const urgency = flushPriority(event)
+      if (urgency === 'now' || (urgency === 'text' && !this.textSeen)) this.mustGo = true
+      if (urgency === 'text') this.textSeen = true
+      if (urgency === 'soon') this.hasReasoning = true
+      appendMerged(this.queue, event)
+    }
+  }
+
+  end(): void {
+    this.hasEnded = true
+  }
+
+  /** Returns the time at which part of the queue is due; infinite while it is empty. */
+  dueAt(now: number): number {
+    if (this.queue.length === 0) return Number.POSITIVE_INFINITY
+    if (this.mustGo || this.hasEnded) return now
+    if (this.mode === 'realtime' || this.hasReasoning) return (Math.floor(this.lastWrite / gridMs) + 1) * gridMs
+    const beat = this.lastWrite + flushIntervalMs
+    if (now < beat || this.queue.length > 1 || readyOfLast(this.queue, true) > 0) return beat
+    return this.patienceEnds()
+  }
+
+  /** Empties the queue, except in `buffered` mode the end of its last text if the sentence is incomplete. */
+  take(now: number): readonly ChatEvent[] {
+    const batch = this.queue
+    const last = batch.at(-1)
+    const whole = this.mode === 'realtime' || this.mustGo || this.hasEnded || this.hasReasoning
+    this.queue = []
+    this.pendingCharacters = 0
+    if (!whole && last !== undefined && isTextDelta(last)) {
+      const ready = readyOfLast(batch, now < this.patienceEnds())
+      if (ready < last.text.length) {
+        batch.pop()
+        if (ready > 0) batch.push({ ...last, text: last.text.slice(0, ready) })
+        this.queue = [{ ...last, text: last.text.slice(ready) }]
+        this.pendingCharacters = last.text.length - ready
+      }
+    }
+    this.mustGo = false
+    this.hasReasoning = false
+    this.lastWrite = now
+    return batch
+  }
+
+  private patienceEnds(): number {
+    return Math.max(this.lastWrite, this.pendingSince) + maximumHoldMs
+  }
+}
+
+/** `text` may wait for its sentence, `soon` for the next cell of the grid; `along` is sent with the event before it. */
+function flushPriority(event: ChatEvent): 'now' | 'soon' | 'text' | 'along' {
+  switch (event.type) {
+    case 'text':
+    case 'refusal':
+      return 'text'
+    case 'reasoning':
+      return 'soon'
+    case 'logprobs':
+    case 'citation':
+      return 'along'
+    case 'opened':
+    case 'reasoning_end':
+    case 'provider_item':
+    case 'tool_call':
+    case 'tool_arguments':
+    case 'filtered':
+    case 'finish':
+    case 'done':
+      return 'now'
+    default:
+      return event satisfies never
+  }
+}
+
+/** Cost of holding an event, in characters: an event without text still takes memory. */
+function getCharacters(event: ChatEvent): number {
+  return isTextDelta(event) ? event.text.length : 64
+}
+
+function readyOfLast(queue: readonly ChatEvent[], patient: boolean): number {
+  const last = queue.at(-1)
+  return last !== undefined && isTextDelta(last) ? completeTextLength(last.text, patient) : 0
+}
+
+/** Runs actions on the grid of the writes: `at` or at most one step later. */
+export type Ticker = { at(time: number, action: () => void): void }
+
+/**
+ * One timer for any number of streams, running only while one waits: a thousand timers fire milliseconds late. Ticks are
+ * multiples of 10 ms; an action runs at the first tick at or after its time.
+ */
+export function createTicker(source: Pick<Clock, 'monotonic' | 'after'>): Ticker {
+  let waiting: { readonly time: number; readonly action: () => void }[] = []
+  let running = false
+
+  function arm(): void {
+    running = true
+    const now = source.monotonic()
+    source.after((Math.floor(now / gridMs) + 1) * gridMs - now, tick)
+  }
+
+  function tick(): void {
+    // A timer may fire slightly early; it still counts as its tick.
+    const now = source.monotonic() + 1
+    const due = waiting.filter(({ time }) => time <= now)
+    waiting = waiting.filter(({ time }) => time > now)
+    if (waiting.length > 0) arm()
+    else running = false
+    for (const { action } of due) action()
+  }
+
+  return {
+    at(time, action) {
+      waiting.push({ time, action })
+      if (!running) arm()
+    },
+  }
+}
+
+/** Longer text is sent without waiting for its sentence to end. */
+const longestWait = 160
+
+/**
+ * Returns how much of a text can be shown, in UTF-16 units from its start: up to the end of the last complete sentence
+ * or line; 0 = none. A full stop ends a sentence only before white space, since `3.` may continue as `3.14`.
+ *
+ * If the text is long or no longer `patient` (code, lists, a slow model), returns up to the last clause if that is most
+ * of the text, else the last word, else all of it for scripts without spaces (Chinese, Japanese).
+ */
+export function completeTextLength(text: string, patient: boolean): number {
+  let clause = 0
+  let word = 0
+  for (let end = text.length; end > 0; end--) {
+    const code = text.charCodeAt(end - 1)
+    if (code === newline || wideEnds.has(code)) return end
+    if (isSpace(code)) {
+      if (word === 0) word = end
+      const mark = markBefore(text, end - 1)
+      if (sentenceEnds.has(mark)) return end
+      if (clause === 0 && clauseEnds.has(mark)) clause = end
+    } else if (clause === 0 && wideClauseEnds.has(code)) clause = end
+  }
+  if (patient && text.length < longestWait) return 0
+  if (clause * 2 > text.length) return clause
+  return word > 0 ? word : wholeCharacters(text)
+}
+
+/** Returns the length of a text without an unpaired surrogate at its end, unless nothing else is left. */
+function wholeCharacters(text: string): number {
+  const code = text.charCodeAt(text.length - 1)
+  return code >= 0xd800 && code <= 0xdbff && text.length > 1 ? text.length - 1 : text.length
+}
+
+/** Returns the punctuation mark before the white space at `end`, skipping closing marks: `."`, `.)`, `.**`. */
+function markBefore(text: string, end: number): number {
+  let at = end - 1
+  for (let seen = 0; seen < 4 && closers.has(text.charCodeAt(at)); seen++) at--
+  return text.charCodeAt(at)
+}
+
+function isSpace(code: number): boolean {
+  return code === 32 || code === 9 || code === newline || code === 13 || code === 0xa0
+}
+
+const codes = (characters: string) => new Set(Array.from(characters, character => character.charCodeAt(0)))
+const newline = 10
+const sentenceEnds = codes('.!?…؟।')
+const clauseEnds = codes(',;:–—')
+/** No space follows a full-width mark. */
+const wideEnds = codes('。！？')
+const wideClauseEnds = codes('，、；：')
+const closers = codes('"\'”’»)]*_`')
