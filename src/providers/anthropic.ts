@@ -5,16 +5,15 @@
 
 import { readAnthropicFailure } from './anthropic/failure.ts'
 import { countRequest, toAnthropicRequest } from './anthropic/request.ts'
-import { readResponse, streamReader } from './anthropic/response.ts'
+import { MessageReader } from './anthropic/response.ts'
 import { record, tokenCount } from './json.ts'
 import type { Provider } from './provider.ts'
-import { guardBody, guardStream } from './response-guard.ts'
 
 /** The adapter. */
 export const anthropic: Provider = {
   toRequest: toAnthropicRequest,
-  readResponse: body => guardBody(() => readResponse(body)),
-  streamReader: () => guardStream(streamReader()),
+  readResponse: (body, sink) => new MessageReader().whole(body, sink),
+  streamReader: () => new MessageReader(),
   readFailure: readAnthropicFailure,
   toolNames: { accepted: /^[A-Za-z0-9_-]{1,128}$/, longest: 128 },
   takesSource: () => ['messages'],

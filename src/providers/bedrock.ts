@@ -7,10 +7,10 @@ import { isDemanding } from '../core/chat/tool-definitions.ts'
 import type { Model, ParameterRules } from '../core/models/models.ts'
 import { wireName } from './anthropic/conversation.ts'
 import { toHostedRequest } from './anthropic/hosted.ts'
-import { streamReader as messageReader, readResponse as readMessage } from './anthropic/response.ts'
+import { MessageReader } from './anthropic/response.ts'
 import { createAwsEventSplitter, exceptionPrefix } from './aws-event-stream.ts'
 import { bedrockException, readBedrockFailure } from './bedrock/failure.ts'
-import { converseReader, readConverseResponse } from './bedrock/response.ts'
+import { ConverseReader } from './bedrock/response.ts'
 import {
   getTurns,
   inlineImage,
@@ -20,12 +20,12 @@ import {
   systemTexts,
 } from './conversation-steps.ts'
 import { sortExtras } from './extras.ts'
-import { badAnswer, failed } from './failure.ts'
+import { badAnswer } from './failure.ts'
 import { encoded, getText, type Json, objectIn } from './json.ts'
 import { formatFor } from './openai/request.ts'
 import { droppedNames, instructionFor, mayForce, nearestEffort, nonEmpty, parametersFor } from './parameters.ts'
-import type { Access, AdapterRequest, AnswerPart, Provider, StreamReader } from './provider.ts'
-import { guardBody, guardStream } from './response-guard.ts'
+import type { Access, AdapterRequest, AnswerSink, Provider, StreamReader } from './provider.ts'
+import type { ServerSentEvent } from './sse.ts'
 import { uniqueNames } from './tool-names.ts'
 
 /** Parameters that Converse lacks for all models. */
@@ -173,8 +173,8 @@ const messages: Provider = {
     const method = question.stream ? 'invoke-with-response-stream' : 'invoke'
     return { ...request, url: getUrl(access, question.model, method), headers: { ...headers, ...getKey(access) } }
   },
-  readResponse: body => guardBody(() => readMessage(body)),
-  streamReader: () => guardStream(chunkReader()),
+  readResponse: (body, sink) => new MessageReader().whole(body, sink),
+  streamReader: () => new ChunkReader(),
 }
 
 const converse: Provider = {
@@ -188,8 +188,8 @@ const converse: Provider = {
       droppedParameters,
     }
   },
-  readResponse: body => guardBody(() => readConverseResponse(body)),
-  streamReader: () => guardStream(converseReader()),
+  readResponse: (body, sink) => new ConverseReader().whole(body, sink),
+  streamReader: () => new ConverseReader(),
 }
 
 /** The adapter. */
@@ -214,16 +214,18 @@ function getKey({ apiKey }: Access): Readonly<Record<string, string>> {
 }
 
 /** Reads the events of Messages inside Bedrock's `chunk` events. */
-function chunkReader(): StreamReader {
-  const reader = messageReader()
-  return {
-    read({ name, data }): readonly AnswerPart[] {
-      if (name.startsWith(exceptionPrefix)) return [failed(bedrockException(name, data))]
-      if (name !== 'chunk') return []
-      const bytes = getText(objectIn(data)?.bytes)
-      if (bytes === '') return [badAnswer('chunk without bytes')]
-      return reader.read({ name: '', data: Buffer.from(bytes, 'base64').toString('utf8') })
-    },
-    finish: () => reader.finish(),
+class ChunkReader implements StreamReader {
+  private readonly message = new MessageReader()
+
+  read({ name, data }: ServerSentEvent, sink: AnswerSink): void {
+    if (name.startsWith(exceptionPrefix)) sink.fail(bedrockException(name, data))
+    if (name !== 'chunk') return
+    const bytes = getText(objectIn(data)?.bytes)
+    if (bytes === '') sink.fail(badAnswer('chunk without bytes'))
+    else this.message.read({ name: '', data: Buffer.from(bytes, 'base64').toString('utf8') }, sink)
+  }
+
+  finish(): void {
+    this.message.finish()
   }
 }

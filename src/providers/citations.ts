@@ -4,6 +4,7 @@
  */
 import type { CitedSource, ContentEvent } from '../core/chat/chat-events.ts'
 import { isText } from './json.ts'
+import type { AnswerSink } from './provider.ts'
 
 type CitationEvent = Extract<ContentEvent, { type: 'citation' }>
 
@@ -44,12 +45,12 @@ export class CitedText {
   }
 
   /**
-   * Returns the event of a citation, as a list of at most one. `place` null, or outside the text = the end. A source
-   * without a web address has an event only if it has an `own` form. The same citation is reported once.
+   * Reports a citation. `place` null, or outside the text = the end. A source without a web address is reported only if it has
+   * an `own` form. The same citation is reported once.
    */
-  cite(wire: WireSource, place: Place | null, own?: CitationEvent['own']): readonly CitationEvent[] {
+  cite(sink: AnswerSink, wire: WireSource, place: Place | null, own?: CitationEvent['own']): void {
     const url = webAddress(wire.url)
-    if (url === null && own === undefined) return []
+    if (url === null && own === undefined) return
     const length = this.points()
     const isInside = place !== null && place.start >= 0 && place.start < place.end && place.end <= length
     const { start, end } = isInside ? place : { start: length, end: length }
@@ -57,9 +58,9 @@ export class CitedText {
     const quote = isText(wire.quote) ? { quote: wire.quote.toWellFormed() } : {}
     const source: CitedSource = { url, title, start, end, ...quote }
     const key = JSON.stringify([url, start, end, own?.json])
-    if (this.cited.has(key) || this.cited.size >= maximumCitations) return []
+    if (this.cited.has(key) || this.cited.size >= maximumCitations) return
     this.cited.add(key)
-    return [{ type: 'citation', choice: this.choice, source, ...(own === undefined ? {} : { own }) }]
+    sink.add({ type: 'citation', choice: this.choice, source, ...(own === undefined ? {} : { own }) })
   }
 }
 

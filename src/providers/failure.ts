@@ -1,6 +1,6 @@
 /** Shared parts of reading upstream errors: blame, wait time, and what may be logged. */
 import type { AttemptFailure } from '../core/chat/attempts.ts'
-import type { AnswerPart, Blame, ProviderFailure } from './provider.ts'
+import type { Blame, ProviderFailure } from './provider.ts'
 
 type Verdict = { readonly blame: Blame; readonly retryable: boolean }
 
@@ -40,19 +40,14 @@ export function providerFailure(
   return { kind, ...verdicts[kind], retryAfterMs, detail }
 }
 
-/** Returns the failure as a part of a response. */
-export function failed(failure: ProviderFailure): AnswerPart {
-  return { type: 'failure', failure }
-}
-
 /** Returns the failure of a response with status 200 that breaks its format. `how` is an identifier. */
-export function badAnswer(how: string): AnswerPart {
-  return failed(providerFailure('bad_answer', `200 ${how}`))
+export function badAnswer(how: string): ProviderFailure {
+  return providerFailure('bad_answer', `200 ${how}`)
 }
 
 /** Returns the failure of an inconsistent response with status 200, part of which was lost. `how` is an identifier. */
-export function truncated(how: string): AnswerPart {
-  return failed(providerFailure('truncated', `200 ${how}`))
+export function truncated(how: string): ProviderFailure {
+  return providerFailure('truncated', `200 ${how}`)
 }
 
 /**

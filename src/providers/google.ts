@@ -5,13 +5,12 @@
 
 import type { Vector } from '../core/chat/chat.ts'
 import { normalizeVector, parseVector } from '../core/chat/embeddings.ts'
-import { badAnswer, failed } from './failure.ts'
+import { badAnswer } from './failure.ts'
 import { googleBodyFailure, readGoogleFailure } from './google/failure.ts'
 import { toGoogleRequest } from './google/request.ts'
-import { googleStreamReader, readGoogleResponse } from './google/response.ts'
+import { GoogleReader } from './google/response.ts'
 import { encoded, isRecord, record, records, tokenCount } from './json.ts'
-import type { Access, AdapterRequest, AnswerPart, Provider, ProviderRequest } from './provider.ts'
-import { guardBody, guardStream } from './response-guard.ts'
+import type { Access, AdapterRequest, Provider, ProviderFailure, ProviderRequest, Vectors } from './provider.ts'
 
 /**
  * Gemini's `:embedContent` for one input and `:batchEmbedContents` for several. Each input is a separate request in the
@@ -53,30 +52,30 @@ function toRequest({ request, model, inputs = [] }: AdapterRequest, access: Acce
   }
 }
 
-function readResponse(body: unknown, { request, model, inputs = [] }: AdapterRequest): readonly AnswerPart[] {
-  if (!isRecord(body)) return [badAnswer('no JSON object')]
+function readVectors(body: unknown, { request, model, inputs = [] }: AdapterRequest): Vectors | ProviderFailure {
+  if (!isRecord(body)) return badAnswer('no JSON object')
   const sent = isRecord(body.embedding) ? [body.embedding] : records(body.embeddings)
-  if (sent.length === 0 && body.error !== undefined) return [failed(googleBodyFailure(body))]
-  if (sent.length !== inputs.length) return [badAnswer(`${sent.length} vectors for ${inputs.length} inputs`)]
+  if (sent.length === 0 && body.error !== undefined) return googleBodyFailure(body)
+  if (sent.length !== inputs.length) return badAnswer(`${sent.length} vectors for ${inputs.length} inputs`)
   // Only vectors of full length are normalized.
   const dimensions = request.embedding?.dimensions ?? null
   const isShort = dimensions !== null && dimensions !== model.embedding?.dimensions
   const vectors: Vector[] = []
   for (const { values } of sent) {
     const vector = parseVector(values)
-    if (vector === null) return [badAnswer('bad vector')]
+    if (vector === null) return badAnswer('bad vector')
     vectors.push(isShort ? normalizeVector(vector) : vector)
   }
   const inputTokens = tokenCount(record(body.usageMetadata).promptTokenCount) || null
-  return [{ type: 'vectors', vectors, inputTokens }]
+  return { vectors, inputTokens }
 }
 
 /** The adapter for the `v1beta` API. */
 export const google: Provider = {
   toRequest: toGoogleRequest,
-  readResponse: body => guardBody(() => readGoogleResponse(body)),
-  streamReader: choices => guardStream(googleStreamReader(choices)),
+  readResponse: (body, sink) => new GoogleReader().whole(body, sink),
+  streamReader: choices => new GoogleReader(choices),
   readFailure: readGoogleFailure,
-  embeddings: { toRequest, readResponse },
+  embeddings: { toRequest, readVectors },
   toolNames: { accepted: /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, longest: 64 },
 }

@@ -9,13 +9,12 @@ import { readFailure } from './openai/failure.ts'
 import { toResponsesRequest } from './openai-responses/request.ts'
 import { ResponsesReader } from './openai-responses/response.ts'
 import type { AdapterRequest, Provider } from './provider.ts'
-import { guardBody, guardStream } from './response-guard.ts'
 
 /** The adapter. */
 export const openaiResponses: Provider = {
   toRequest: toResponsesRequest,
-  readResponse: body => guardBody(() => new ResponsesReader().whole(body)),
-  streamReader: () => guardStream(new ResponsesReader()),
+  readResponse: (body, sink) => new ResponsesReader().whole(body, sink),
+  streamReader: () => new ResponsesReader(),
   readFailure,
 }
 

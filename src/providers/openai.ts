@@ -1,6 +1,6 @@
 /**
  * OpenAI Chat Completions, for OpenAI itself and all compatible servers. Strict in requests and lenient in responses:
- * whatever servers reorder, repeat or omit, the resulting parts satisfy the guarantees of `ContentEvent`.
+ * whatever servers reorder, repeat or omit, what they read satisfies the guarantees of `ContentEvent`.
  */
 
 import type { Model } from '../core/models/models.ts'
@@ -12,7 +12,6 @@ import { sendsTier, toRequest } from './openai/request.ts'
 import { ResponseReader } from './openai/response.ts'
 import { needsResponses, openaiResponses } from './openai-responses.ts'
 import type { AdapterRequest, Provider } from './provider.ts'
-import { guardBody, guardStream } from './response-guard.ts'
 
 /**
  * Creates the adapter. `official` = api.openai.com with its own extra fields; otherwise a compatible server of the
@@ -21,8 +20,8 @@ import { guardBody, guardStream } from './response-guard.ts'
 export function openai({ official }: { readonly official: boolean }): Provider {
   const chatCompletions: Provider = {
     toRequest: (request, access) => toRequest(request, access, official),
-    readResponse: body => guardBody(() => new ResponseReader(official).whole(body)),
-    streamReader: choices => guardStream(new ResponseReader(official, choices)),
+    readResponse: (body, sink) => new ResponseReader(official).whole(body, sink),
+    streamReader: choices => new ResponseReader(official, choices),
     readFailure,
     embeddings: openaiEmbeddings(official),
   }

@@ -100,46 +100,66 @@ export type ProviderFailure = {
   readonly rejectsReasoning?: boolean
 }
 
-/** Parts of an upstream response, streamed or complete, in order. */
-export type AnswerPart =
-  | ContentEvent
+/**
+ * Receives an upstream response, streamed or complete, in order: one call per part, in the terms of `ContentEvent`. It keeps what
+ * readers promise (see `UpstreamResponse`), so a reader says what it reads.
+ */
+export type AnswerSink = {
+  /** Number of parts of the output so far: a reader compares it to know whether a frame had any. */
+  readonly received: number
+  /** While true, parts of the output and failures are only counted: they belong to another response. */
+  isMuted: boolean
   /** The upstream's own ID and the model that it reports; may repeat with better data. */
-  | { readonly type: 'served'; readonly id: string | null; readonly model: string | null }
-  | {
-      readonly type: 'finish'
-      readonly choice: number
-      readonly reason: FinishReason
-      /** The stop sequence that ended the output; null = one that the provider does not name. Absent = none, or unknown. */
-      readonly stopSequence?: string | null
-      /** The provider's own finish reason, if clients of its API form act on it. */
-      readonly upstreamReason?: string
-    }
-  /** The vectors of a call in the order of its inputs; `inputTokens` null = not reported. */
-  | { readonly type: 'vectors'; readonly vectors: readonly Vector[]; readonly inputTokens: number | null }
+  identify(id: string | null, model: string | null): void
+  /** `phase` and `block` as in `ContentEvent`; null and 0 = absent. */
+  addText(choice: number, text: string, phase?: string | null, block?: number): void
+  addReasoning(choice: number, text: string): void
+  addRefusal(choice: number, text: string): void
+  openCall(choice: number, index: number, call: OpenedCall): void
+  addArguments(choice: number, index: number, text: string): void
+  /** Parts that are rare or large, and never joined. */
+  add(part: RarePart): void
+  /**
+   * `stopSequence`: the one that ended the output; null = one that the provider does not name; absent = none, or unknown.
+   * `upstreamReason`: the provider's own finish reason, if clients of its API form act on it.
+   */
+  finish(choice: number, reason: FinishReason, stopSequence?: string | null, upstreamReason?: string): void
+  /** Cumulative: the last one counts. `isEstimated`: the gateway counted a part of it. */
+  reportUsage(usage: ReportedUsage, isEstimated?: boolean): void
   /** Cumulative: the last one counts. */
-  | { readonly type: 'provider_fields'; readonly fields: ProviderFields }
-  /** Cumulative: the last one counts. */
-  | {
-      readonly type: 'usage'
-      readonly usage: ReportedUsage /** The gateway counted a part of it. */
-      readonly isEstimated?: boolean
-    }
+  reportFields(fields: ProviderFields): void
+  giveVectors(vectors: Vectors): void
   /** The protocol's terminal event. A response without it is truncated. */
-  | { readonly type: 'end' }
+  end(): void
   /** An error frame, an unreadable frame, or a failed generation. Nothing follows it. */
-  | { readonly type: 'failure'; readonly failure: ProviderFailure }
+  fail(failure: ProviderFailure): void
+}
+
+/** The vectors of a call in the order of its inputs; `inputTokens` null = not reported. */
+export type Vectors = { readonly vectors: readonly Vector[]; readonly inputTokens: number | null }
+
+/** A tool call without its place. */
+export type OpenedCall = Omit<Extract<ContentEvent, { readonly type: 'tool_call' }>, 'type' | 'choice' | 'index'>
+
+export type RarePart = Extract<
+  ContentEvent,
+  { readonly type: 'logprobs' | 'reasoning_end' | 'provider_item' | 'citation' }
+>
+
+/** Limit of client libraries for choices and calls. */
+export const maximumIndex = 127
 
 /** Reads one stream. Synchronous and stateful: one reader per attempt. Never throws on any input. */
 export type StreamReader = {
-  read(event: ServerSentEvent): readonly AnswerPart[]
-  /** Ends the body. Returns parts that are only known now, including `end` if the format allows it (or a `failure`). */
-  finish(): readonly AnswerPart[]
+  read(event: ServerSentEvent, sink: AnswerSink): void
+  /** Ends the body: says what is only known now, including the end if the format allows it, or a failure. */
+  finish(sink: AnswerSink): void
 }
 
 export type Provider = {
   toRequest(request: AdapterRequest, access: Access): ProviderRequest
-  /** Reads a parsed JSON response with status 200. Never throws: an invalid response is one `failure` part. */
-  readResponse(body: unknown): readonly AnswerPart[]
+  /** Reads a parsed JSON response with status 200. Never throws: an invalid response is a failure. */
+  readResponse(body: unknown, sink: AnswerSink): void
   /**
    * Creates a stream reader. `choices` (default 1) were requested; if the end of the body is the only end, all of them
    * must have arrived.
@@ -154,10 +174,10 @@ export type Provider = {
     /** null = not a count. */
     read(body: unknown): number | null
   }
-  /** Embeds inputs; absent = no embeddings. `readResponse` returns one part with all vectors, or a `failure` part. */
+  /** Embeds inputs; absent = no embeddings. */
   readonly embeddings?: {
     toRequest(request: AdapterRequest, access: Access): ProviderRequest
-    readResponse(body: unknown, request: AdapterRequest): readonly AnswerPart[]
+    readVectors(body: unknown, request: AdapterRequest): Vectors | ProviderFailure
   }
   /** Reads any other status. `body` is at most the first 64 KB and may not be JSON. */
   readFailure(status: number, headers: Headers, body: string): ProviderFailure

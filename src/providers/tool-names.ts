@@ -5,7 +5,7 @@
  */
 import type { ChatRequest, Message } from '../core/chat/chat.ts'
 import { shortToolName } from '../core/chat/tool-definitions.ts'
-import type { AnswerPart, Provider } from './provider.ts'
+import type { Provider } from './provider.ts'
 
 /**
  * Creates a source of unique names: the wanted one if unused, else the first unused `alternative`, called with
@@ -27,8 +27,8 @@ const usualRule: NonNullable<Provider['toolNames']> = { accepted: /^[A-Za-z0-9_-
 export type WireToolNames = {
   /** The request with the names of the wire. */
   readonly request: ChatRequest
-  /** Returns the parts with the client's names. */
-  restored(parts: readonly AnswerPart[]): readonly AnswerPart[]
+  /** The client's names, by those of the wire. */
+  readonly own: ReadonlyMap<string, string>
 }
 
 /** Returns the request for the upstream; null = it accepts every name. */
@@ -52,9 +52,7 @@ export function wireToolNames(request: ChatRequest, provider: Pick<Provider, 'to
     )
   }
   const own = new Map([...wire].map(([client, short]) => [short, client]))
-  const restored = (part: AnswerPart): AnswerPart =>
-    part.type === 'tool_call' ? { ...part, name: own.get(part.name) ?? part.name } : part
-  return { request: renamed(request, name => wire.get(name) ?? name), restored: parts => parts.map(restored) }
+  return { request: renamed(request, name => wire.get(name) ?? name), own }
 }
 
 /** Returns every name once. */

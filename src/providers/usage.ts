@@ -1,6 +1,5 @@
 import type { ReportedUsage } from '../core/chat/chat-events.ts'
 import { maximumTokens } from './json.ts'
-import type { AnswerPart } from './provider.ts'
 
 /** Token counts of one response as an upstream reports them; null = not reported. */
 type WireCounts = {
@@ -71,20 +70,18 @@ function findDifference(total: number | null, part: number | null): number | nul
 
 /**
  * Creates a filter for the token counts of one response. Takes a frame's counts (null = none) and whether it contained
- * output, and returns the counts to report. A count that later output has exceeded, or that a later frame omits,
+ * output, and returns the counts to report, null = no new ones. A count that later output has exceeded, or that a later frame omits,
  * becomes a lower bound.
  */
-export function followUsage(): (told: ReportedUsage | null, wentOn: boolean) => readonly AnswerPart[] {
+export function followUsage(): (told: ReportedUsage | null, wentOn: boolean) => ReportedUsage | null {
   let last: ReportedUsage | null = null
   return (told, wentOn) => {
     if (told !== null) last = told.outputTokens === null ? atLeast(told, last) : told
     else if (wentOn && last !== null && last.outputTokens !== null) last = atLeast(last, last)
-    else return nothing
-    return [{ type: 'usage', usage: last }]
+    else return null
+    return last
   }
 }
-
-const nothing: readonly AnswerPart[] = []
 
 function atLeast(usage: ReportedUsage, before: ReportedUsage | null): ReportedUsage {
   const known = [usage.leastOutputTokens, before?.outputTokens, before?.leastOutputTokens]

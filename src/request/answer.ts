@@ -224,8 +224,7 @@ async function read({ request }: CallState, run: AttemptRun, output: ScreenedOut
       if (output.hit !== null) return false
     }
     if (run.isOver()) return true
-    const parts = await run.attempt.next()
-    if (parts === null) return true
-    run.add(parts)
+    if (!(await run.attempt.next())) return true
+    run.add()
   }
 }

@@ -6,15 +6,17 @@ import { type Catalog, fullName } from '../core/models/models.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
 import type { Reservation } from '../limits/meter.ts'
 import type { KeyClaim } from '../providers/keys/key-pool.ts'
-import type { AnswerPart, ProviderFailure } from '../providers/provider.ts'
+import type { ProviderFailure } from '../providers/provider.ts'
+import type { ReceivedAnswer } from '../providers/received-answer.ts'
 import { estimateTokens, likelyInputTokens } from '../text/tokens/tokens.ts'
 import type { AttemptDeps, OpenAttempt } from './attempt.ts'
+import { upstreamFailure } from './body-reader.ts'
 import type { Prepared } from './enrich.ts'
 import type { AdmittedRequest, Progress } from './progress.ts'
 import { type Candidate, findVia } from './routing/candidate.ts'
 import { requestedModel } from './routing/named-model.ts'
 import { servedModel } from './settled-cost.ts'
-import { applyParts, isHeld, type UpstreamResponse } from './upstream-response.ts'
+import { isHeld, type UpstreamResponse } from './upstream-response.ts'
 
 /** Maximum characters per token of the output cap. An upstream that exceeds it ignores the cap and is aborted. */
 const maximumCharactersPerToken = 16
@@ -80,8 +82,6 @@ export class AttemptRun {
   private readonly deps: AttemptRunDeps
   private readonly options: AttemptRunOptions
   private readonly maximumCharacters: number
-  /** Content that was not sent. */
-  private held: ChatEvent[] = []
   private checkpointAt: number
   private checkpointLength = 0
 
@@ -98,14 +98,13 @@ export class AttemptRun {
   }
 
   isOver(): boolean {
-    return this.response.ended || this.response.failure !== null
+    return this.response.isOver()
   }
 
-  /** Adds the parts that arrived. */
-  add(parts: readonly AnswerPart[]): void {
+  /** Notes what arrived. */
+  add(): void {
     const { attempt, response } = this
     const { request } = this.options.request.prepared
-    const content = applyParts(response, parts, request.choices)
     if (request.embedding === undefined) this.noteUsage(attempt.arrivedAt())
     else this.options.request.checkpoint()
     if (response.hasContent && response.firstContentAt === null) {
@@ -114,8 +113,6 @@ export class AttemptRun {
     }
     if (response.text.length > this.maximumCharacters || response.itemCharacters > maximumItemCharacters)
       response.failure ??= endless
-    if (this.held.length === 0) this.held = content
-    else for (const event of content) this.held.push(event)
   }
 
   /** Returns the content to send now; null = none, or not yet. The first batch begins with `opened`. */
@@ -126,10 +123,8 @@ export class AttemptRun {
       this.isCommitted = true
       return this.firstBatch()
     }
-    if (this.held.length === 0) return null
-    const content = this.held
-    this.held = []
-    return content
+    const content = this.response.take()
+    return content.length === 0 ? null : content
   }
 
   /** Whether content that may be sent has arrived without a failure. */
@@ -187,9 +182,7 @@ export class AttemptRun {
   }
 
   private firstBatch(): readonly ChatEvent[] {
-    const content = this.held
-    this.held = []
-    return [this.opened(), ...content]
+    return [this.opened(), ...this.response.take()]
   }
 
   /** Creates the first event of a response, whose model from here on is the serving one. */
@@ -244,7 +237,7 @@ function getInputUsage({ usage, candidate, request }: UpstreamResponse): NonNull
 }
 
 /** Finish reasons of a complete output. */
-export function getFinishes(response: UpstreamResponse): readonly ChatEvent[] {
+export function getFinishes(response: ReceivedAnswer): readonly ChatEvent[] {
   const { stopSequence, upstreamReason } = response
   return [...response.finishes].map(
     ([choice, reason]): ChatEvent => ({
@@ -257,11 +250,5 @@ export function getFinishes(response: UpstreamResponse): readonly ChatEvent[] {
   )
 }
 
-const truncated: ProviderFailure = {
-  kind: 'truncated',
-  blame: 'upstream',
-  retryable: true,
-  retryAfterMs: null,
-  detail: 'the response ended without its terminal event',
-}
-const endless: ProviderFailure = { ...truncated, kind: 'bad_answer', detail: 'the output exceeded its cap' }
+const truncated = upstreamFailure('truncated', 'the response ended without its terminal event')
+const endless = upstreamFailure('bad_answer', 'the output exceeded its cap')

@@ -1,5 +1,5 @@
 /**
- * One upstream call to one candidate: its request, its deadlines, and its response in parts. Only this file bounds the
+ * One upstream call to one candidate: its request, its deadlines, and the reads of its response. Only this file bounds the
  * waits for an upstream: connection, first byte, first content, silence, and the whole request. One timer watches all
  * five: it sleeps until the earliest deadline and checks again.
  */
@@ -8,17 +8,11 @@ import type { RequestAbortSignal } from '../core/chat/request-abort.ts'
 import type { Clock, Network } from '../core/ports.ts'
 import type { Deadlines } from '../core/request/deadlines.ts'
 import type { KeyClaim } from '../providers/keys/key-pool.ts'
-import type {
-  Access,
-  AdapterRequest,
-  AnswerPart,
-  Provider,
-  ProviderFailure,
-  ProviderRequest,
-} from '../providers/provider.ts'
-import { type WireToolNames, wireToolNames } from '../providers/tool-names.ts'
+import type { Access, AdapterRequest, Provider, ProviderFailure, ProviderRequest } from '../providers/provider.ts'
+import type { ReceivedAnswer } from '../providers/received-answer.ts'
+import { wireToolNames } from '../providers/tool-names.ts'
 import { authorizedFetch, CredentialsMissingError } from './authorized-fetch.ts'
-import { type BodyReader, bodyReader } from './body-reader.ts'
+import { type BodyReader, bodyReader, upstreamFailure } from './body-reader.ts'
 import type { Candidate } from './routing/candidate.ts'
 
 /** Maximum time from the terminal event to the end of the body. */
@@ -37,6 +31,8 @@ export type AttemptOptions = {
   /** Monotonic deadline of the whole request in milliseconds. */
   readonly deadlineAt: number
   readonly signal: RequestAbortSignal
+  /** Receives the output. */
+  readonly response: ReceivedAnswer
   /** Receives the failure of a key that another one replaces within the attempt. */
   readonly keyFailed?: (failure: ProviderFailure, status: number | null, claim: KeyClaim) => void
 }
@@ -49,12 +45,10 @@ export type OpenAttempt = Pick<UpstreamAttempt, keyof UpstreamAttempt>
  * closures per request costs time.
  */
 export class UpstreamAttempt {
-  readonly droppedParameters: readonly string[]
   private readonly deps: AttemptDeps
   private readonly options: AttemptOptions
   private readonly provider: Provider
   private readonly request: ProviderRequest
-  private readonly names: WireToolNames | null
   private readonly abort = new AbortController()
   private readonly leave = () => this.abort.abort()
   private watch: Watch | null = null
@@ -68,10 +62,11 @@ export class UpstreamAttempt {
     this.deps = deps
     this.options = options
     this.provider = selectProvider(provider, options.request)
-    this.names = wireToolNames(options.request.request, this.provider)
-    const request = this.names === null ? options.request : { ...options.request, request: this.names.request }
+    const names = wireToolNames(options.request.request, this.provider)
+    const request = names === null ? options.request : { ...options.request, request: names.request }
     this.request = this.provider.toRequest(request, this.access())
-    this.droppedParameters = this.request.droppedParameters
+    options.response.droppedParameters = this.request.droppedParameters
+    options.response.clientNames = names?.own ?? null
   }
 
   /** The credentials that the call uses. */
@@ -84,8 +79,8 @@ export class UpstreamAttempt {
     return this.answered
   }
 
-  /** Returns the parts of the next read (possibly none with content); null after the end of the body. Never throws. */
-  async next(): Promise<readonly AnswerPart[] | null> {
+  /** Reads once into the response, possibly nothing. Returns false after the end of the body. Never throws. */
+  async next(): Promise<boolean> {
     const { clock } = this.deps
     this.watch ??= new Watch(this.deps, this.options, this.request.url, this.leave)
     const { watch } = this
@@ -93,11 +88,11 @@ export class UpstreamAttempt {
     watch.waits(since)
     try {
       this.body ??= await this.send(watch)
-      const parts = await this.body.next()
-      return parts === null || this.names === null ? parts : this.names.restored(parts)
+      return await this.body.next()
     } catch (cause) {
       const missing = cause instanceof CredentialsMissingError ? cause.failure : null
-      return [{ type: 'failure', failure: watch.failure() ?? missing ?? brokenConnection(this.body) }]
+      this.options.response.fail(watch.failure() ?? missing ?? brokenConnection(this.body))
+      return true
     } finally {
       this.arrived = clock.monotonic()
       this.waited += this.arrived - since
@@ -147,6 +142,7 @@ export class UpstreamAttempt {
       provider: this.provider,
       clock: this.deps.clock,
       byteArrived: () => watch.byteArrived(),
+      answer: this.options.response,
     })
   }
 }
@@ -156,7 +152,12 @@ function selectProvider(provider: Provider, request: AdapterRequest): Provider {
   const { embeddings } = provider
   if (request.inputs === undefined || embeddings === undefined) return provider.formFor?.(request) ?? provider
   const toRequest: Provider['toRequest'] = (adapterRequest, access) => embeddings.toRequest(adapterRequest, access)
-  return { ...provider, toRequest, readResponse: body => embeddings.readResponse(body, request) }
+  const readResponse: Provider['readResponse'] = (body, sink) => {
+    const read = embeddings.readVectors(body, request)
+    if ('vectors' in read) sink.giveVectors(read)
+    else sink.fail(read)
+  }
+  return { ...provider, toRequest, readResponse }
 }
 
 function requestInit(request: ProviderRequest, asStream: boolean, signal: AbortSignal) {
@@ -175,10 +176,6 @@ function brokenConnection(body: BodyReader | null): ProviderFailure {
   return body === null
     ? upstreamFailure('connection_failed', 'connection refused or reset')
     : upstreamFailure('truncated', 'connection broke inside the response')
-}
-
-function upstreamFailure(kind: ProviderFailure['kind'], detail: string): ProviderFailure {
-  return { kind, blame: 'upstream', retryable: true, retryAfterMs: null, detail }
 }
 
 type Due = { readonly at: number; readonly phase: Phase }

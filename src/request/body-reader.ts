@@ -2,7 +2,8 @@ import { maximumVectorBytes } from '../core/chat/embeddings.ts'
 import { gridMs } from '../core/chat/stream-pacing.ts'
 import type { Clock } from '../core/ports.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
-import type { AdapterRequest, AnswerPart, Provider, StreamReader } from '../providers/provider.ts'
+import type { AdapterRequest, Provider, ProviderFailure, StreamReader } from '../providers/provider.ts'
+import type { ReceivedAnswer } from '../providers/received-answer.ts'
 import {
   createEventSplitter,
   type EventSplitter,
@@ -12,9 +13,10 @@ import {
   type ServerSentEvent,
 } from '../providers/sse.ts'
 
-/** Reads an upstream's body; the provider's adapter interprets its bytes. */
+/** Reads an upstream's body into a response; the provider's adapter interprets its bytes. */
 export type BodyReader = {
-  next(): Promise<readonly AnswerPart[] | null>
+  /** Reads once. Returns false after the end of the body. */
+  next(): Promise<boolean>
   isOver(): boolean
   /** Reads and discards the remaining bytes. */
   drain(): Promise<void>
@@ -25,6 +27,7 @@ type BodyReaderOptions = {
   readonly clock: Pick<Clock, 'after' | 'monotonic'>
   /** Called for each read of a whole body. */
   readonly byteArrived: () => void
+  readonly answer: ReceivedAnswer
 }
 
 /** A body up to this size arrives in a few packets and needs no timer between them. */
@@ -39,28 +42,28 @@ const maximumFailureMs = 2_000
 export function bodyReader(
   response: Response,
   { request, stream, model, inputs }: AdapterRequest,
-  { provider, clock, byteArrived }: BodyReaderOptions,
+  { provider, clock, byteArrived, answer }: BodyReaderOptions,
 ): BodyReader {
   const contentType = response.headers.get('content-type') ?? ''
   if (!response.ok)
     return wholeBody(
       () => readBeginning(response, clock),
-      text => [{ type: 'failure', failure: provider.readFailure(response.status, response.headers, text) }],
+      text => answer.fail(provider.readFailure(response.status, response.headers, text)),
     )
   if (contentType.includes('json') || (!stream && !contentType.includes('event-stream'))) {
     const length = request.embedding?.dimensions ?? model.embedding?.dimensions ?? null
     const vectorBytes = maximumFailureBytes + (inputs?.length ?? 0) * maximumVectorBytes(length)
     return wholeBody(
       () => readText(response, inputs === undefined ? maximumEventCharacters : vectorBytes, byteArrived),
-      text => provider.readResponse(inputs === undefined ? parseUntrustedJson(text) : parseVectors(text)),
+      text => provider.readResponse(inputs === undefined ? parseUntrustedJson(text) : parseVectors(text), answer),
     )
   }
   if (contentType.includes('html'))
     return wholeBody(
       async () => cut(''),
-      () => [unreadableBody('an HTML page')],
+      () => answer.fail(upstreamFailure('bad_answer', 'an HTML page')),
     )
-  return new EventBody(response, provider, { request, clock })
+  return new EventBody(response, provider, { choices: request.choices, clock, answer })
 }
 
 /** Parses vectors, of which no number is sent on as written: keeping each number's text would take a second. */
@@ -78,16 +81,17 @@ type BodyText = { readonly text: string; readonly isWhole: boolean }
 const whole = (text: string): BodyText => ({ text, isWhole: true })
 const cut = (text: string): BodyText => ({ text, isWhole: false })
 
-function wholeBody(take: () => Promise<BodyText>, read: (text: string) => readonly AnswerPart[]): BodyReader {
+function wholeBody(take: () => Promise<BodyText>, read: (text: string) => void): BodyReader {
   let over = false
   return {
     isOver: () => over,
     drain: () => Promise.reject(new Error('a whole body is read at once')),
     async next() {
-      if (over) return null
+      if (over) return false
       const { text, isWhole } = await take()
       over = isWhole
-      return read(text)
+      read(text)
+      return true
     },
   }
 }
@@ -153,31 +157,28 @@ class EventBody implements BodyReader {
   private readonly pieces: { read(): Promise<{ readonly value?: Uint8Array | undefined }> } | null
   private readonly reader: StreamReader
   private readonly clock: BodyReaderOptions['clock']
+  private readonly answer: ReceivedAnswer
   private over = false
   private isReading = false
   /** Bytes that were read and not parsed yet. */
   private rest: Uint8Array | null = null
-  private parts: AnswerPart[] = []
   private bytes = 0
-  private mustGo = false
   private hasContent = false
   private releasedAt = Number.NEGATIVE_INFINITY
   private broken: { readonly cause: unknown } | null = null
-  private waiting: PromiseWithResolvers<readonly AnswerPart[] | null> | null = null
+  private waiting: PromiseWithResolvers<boolean> | null = null
   private cancelRelease: (() => void) | null = null
 
   constructor(
     { body }: Response,
     provider: Provider,
-    {
-      request,
-      clock,
-    }: { readonly request: Pick<AdapterRequest['request'], 'choices'>; readonly clock: BodyReaderOptions['clock'] },
+    { choices, clock, answer }: Pick<BodyReaderOptions, 'clock' | 'answer'> & { readonly choices: number },
   ) {
     this.pieces = body?.getReader() ?? null
-    this.reader = provider.streamReader(request.choices)
+    this.reader = provider.streamReader(choices)
     this.splitter = (provider.createSplitter ?? createEventSplitter)()
     this.clock = clock
+    this.answer = answer
   }
 
   isOver(): boolean {
@@ -188,11 +189,12 @@ class EventBody implements BodyReader {
     while (this.pieces !== null && (await this.pieces.read()).value !== undefined);
   }
 
-  next(): Promise<readonly AnswerPart[] | null> {
-    if (this.over && this.parts.length === 0) return Promise.resolve(null)
+  next(): Promise<boolean> {
+    const hasArrived = this.answer.arrived !== 'nothing'
+    if (this.over && !hasArrived) return Promise.resolve(false)
     this.waiting = Promise.withResolvers()
     const { promise } = this.waiting
-    if (this.parts.length > 0) this.releaseOrWait()
+    if (hasArrived) this.releaseOrWait()
     else if (this.broken !== null) this.waiting.reject(this.broken.cause)
     else this.readOn()
     return promise
@@ -217,8 +219,7 @@ class EventBody implements BodyReader {
         this.broke(cause)
         return
       }
-      this.parts.push(unreadableBody(isTooLong ? 'an event over the size limit' : cause.message))
-      this.mustGo = true
+      this.answer.fail(upstreamFailure('bad_answer', isTooLong ? 'an event over the size limit' : cause.message))
     }
     this.releaseOrWait()
   }
@@ -226,9 +227,8 @@ class EventBody implements BodyReader {
   private readonly broke = (cause: unknown): void => {
     this.isReading = false
     this.broken = { cause }
-    this.mustGo = true
-    // Received parts are billed, so they precede the failure.
-    if (this.parts.length > 0) this.releaseOrWait()
+    // Received output is billed, so it precedes the failure.
+    if (this.answer.arrived !== 'nothing') this.releaseOrWait()
     else this.waiting?.reject(cause)
   }
 
@@ -241,26 +241,22 @@ class EventBody implements BodyReader {
 
   private end(): void {
     this.over = true
-    this.mustGo = true
     this.add(this.splitter.finish())
-    this.parts.push(...this.reader.finish())
+    this.reader.finish(this.answer)
   }
 
   private add(events: readonly ServerSentEvent[]): void {
-    for (const event of events)
-      for (const part of this.reader.read(event)) {
-        this.parts.push(part)
-        if (!mayWait(part)) this.mustGo = true
-      }
+    for (const event of events) this.reader.read(event, this.answer)
   }
 
-  /** Gives the parts to the pending `next` if they are due, and otherwise reads on until then. */
+  /** Ends the pending `next` if it is due, and otherwise reads on until then. */
   private releaseOrWait(): void {
     if (this.waiting === null) return
+    const { arrived } = this.answer
     const now = this.clock.monotonic()
     const dueAt = (Math.floor(this.releasedAt / gridMs) + 1) * gridMs
-    const isDue = this.parts.length === 0 || this.mustGo || !this.hasContent || now >= dueAt
-    if (isDue || this.bytes >= maximumParsedBytes) {
+    const mayWait = arrived === 'text' && this.hasContent && now < dueAt && !this.over && this.broken === null
+    if (!mayWait || this.bytes >= maximumParsedBytes) {
       this.release()
       return
     }
@@ -271,32 +267,18 @@ class EventBody implements BodyReader {
   private readonly release = (): void => {
     this.cancelRelease?.()
     this.cancelRelease = null
-    const { parts, waiting } = this
-    this.hasContent ||= parts.some(isContent)
-    if (parts.length > 0) this.releasedAt = this.clock.monotonic()
-    this.parts = []
+    const { waiting, answer } = this
+    if (answer.arrived !== 'nothing') {
+      this.hasContent = true
+      this.releasedAt = this.clock.monotonic()
+      answer.arrived = 'nothing'
+    }
     this.bytes = 0
-    this.mustGo = false
     this.waiting = null
-    waiting?.resolve(parts)
+    waiting?.resolve(true)
   }
 }
 
-function isContent(part: AnswerPart): boolean {
-  return 'text' in part ? part.text !== '' : !besideContent.has(part.type)
-}
-
-const besideContent: ReadonlySet<AnswerPart['type']> = new Set(['served', 'provider_fields', 'usage'])
-
-/** Returns true for a part that a client may receive up to one step of the grid later. */
-function mayWait({ type }: AnswerPart): boolean {
-  return type === 'text' || type === 'reasoning' || type === 'logprobs' || besideContent.has(type)
-}
-
-/** Returns the failure of a response that breaks its format. */
-export function unreadableBody(detail: string): Extract<AnswerPart, { type: 'failure' }> {
-  return {
-    type: 'failure',
-    failure: { kind: 'bad_answer', blame: 'upstream', retryable: true, retryAfterMs: null, detail },
-  }
+export function upstreamFailure(kind: ProviderFailure['kind'], detail: string): ProviderFailure {
+  return { kind, blame: 'upstream', retryable: true, retryAfterMs: null, detail }
 }

@@ -8,9 +8,10 @@ import type { EmbeddingInputs, Vector } from '../core/chat/chat.ts'
 import { sleepUnlessAborted } from '../core/chat/request-abort.ts'
 import { fullName } from '../core/models/models.ts'
 import type { KeyClaim, PoolKey } from '../providers/keys/key-pool.ts'
-import type { Access, AnswerPart, ProviderFailure } from '../providers/provider.ts'
+import type { Access, ProviderFailure } from '../providers/provider.ts'
+import { ReceivedAnswer } from '../providers/received-answer.ts'
 import { type AttemptDeps, type AttemptOptions, type OpenAttempt, UpstreamAttempt } from './attempt.ts'
-import { unreadableBody } from './body-reader.ts'
+import { upstreamFailure } from './body-reader.ts'
 import { maximumCapacityWaitMs, maximumKeyFailures } from './ways.ts'
 
 /** Calls of one attempt that run at the same time. */
@@ -19,22 +20,21 @@ const maximumParallelCalls = 4
 /** Inputs from index `from` up to but excluding `to`, and their probable tokens. */
 type Batch = { readonly from: number; readonly to: number; readonly tokens: number }
 
-type Call = { readonly upstream: UpstreamAttempt; readonly batch: Batch; readonly claim: KeyClaim | null }
+type Sent = { readonly upstream: UpstreamAttempt; readonly answer: ReceivedAnswer }
 
-type Turn = Call & { readonly parts: readonly AnswerPart[] | null }
+type Call = Sent & { readonly batch: Batch; readonly claim: KeyClaim | null }
 
 class EmbeddingsAttempt implements OpenAttempt {
-  readonly droppedParameters: readonly string[]
   private readonly deps: AttemptDeps
   private readonly options: AttemptOptions
   private readonly embedding: EmbeddingInputs
   private readonly waiting: Batch[]
   private readonly vectors: Vector[]
-  private readonly running = new Map<Call, Promise<Turn>>()
+  private readonly running = new Map<Call, Promise<Call>>()
   private readonly failedKeys = new Set<PoolKey>()
   private keyFailure: ProviderFailure | null = null
   private waitedForKeysMs = 0
-  private first: UpstreamAttempt | null
+  private first: Sent | null
   private inputTokens = 0
   private isEstimated = false
   private last: UpstreamAttempt
@@ -47,8 +47,8 @@ class EmbeddingsAttempt implements OpenAttempt {
     this.waiting = [...splitIntoBatches(embedding.tokens, model.embedding?.batch ?? { inputs: 1, tokens: 1 })]
     this.vectors = new Array(embedding.tokens.length)
     this.first = this.callFor(this.waiting[0], options.claim ?? null)
-    this.last = this.first
-    this.droppedParameters = this.first.droppedParameters
+    this.last = this.first.upstream
+    options.response.droppedParameters = this.first.answer.droppedParameters
   }
 
   access(): Access {
@@ -70,39 +70,51 @@ class EmbeddingsAttempt implements OpenAttempt {
   /** Calls have no content before their end, and only the deadline of the whole request bounds that. */
   contentArrived(): void {}
 
-  /** Returns the usage of the calls that have completed, and with the last of them all vectors. Never throws. */
-  async next(): Promise<readonly AnswerPart[] | null> {
+  /** Reports the usage of the calls that have completed, and with the last of them all vectors. Never throws. */
+  async next(): Promise<boolean> {
+    const { response, candidate } = this.options
     const isShort = await this.startAll()
-    if (this.running.size === 0) return isShort ? [{ type: 'failure', failure: this.keyFailure ?? noCapacity }] : null
-    const { upstream, batch, claim, parts } = await Promise.race(this.running.values())
-    for (const call of this.running.keys()) if (call.upstream === upstream) this.running.delete(call)
+    if (this.running.size === 0) {
+      if (isShort) response.fail(this.keyFailure ?? noCapacity)
+      return isShort
+    }
+    const call = await Promise.race(this.running.values())
+    const { upstream, answer, batch, claim } = call
+    this.running.delete(call)
     this.last = upstream
-    const [part] = parts ?? []
-    if (part?.type !== 'vectors') {
-      const failed = part?.type === 'failure' ? part : unreadableBody('200 no vectors')
-      return this.hasOtherKey({ upstream, batch, claim }, failed.failure) ? [] : [failed]
+    const { vectors, vectorTokens } = answer
+    if (vectors === null) {
+      const failure = answer.failure ?? upstreamFailure('bad_answer', '200 no vectors')
+      if (!this.hasOtherKey(call, failure)) response.fail(failure)
+      return true
     }
     upstream.close(true)
-    claim?.settle(part.inputTokens ?? batch.tokens)
-    const { model } = this.options.candidate
-    const problem = wrongLength(part.vectors, this.embedding.dimensions ?? model.embedding?.dimensions ?? null)
-    if (problem !== null) return [problem]
-    for (const [index, vector] of part.vectors.entries()) this.vectors[batch.from + index] = vector
-    this.inputTokens += part.inputTokens ?? batch.tokens
-    this.isEstimated ||= part.inputTokens === null
+    claim?.settle(vectorTokens ?? batch.tokens)
+    const { model } = candidate
+    const problem = wrongLength(vectors, this.embedding.dimensions ?? model.embedding?.dimensions ?? null)
+    if (problem !== null) {
+      response.fail(problem)
+      return true
+    }
+    for (const [index, vector] of vectors.entries()) this.vectors[batch.from + index] = vector
+    this.inputTokens += vectorTokens ?? batch.tokens
+    this.isEstimated ||= vectorTokens === null
     const counts = { cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, reasoningTokens: 0 }
-    const { inputTokens, isEstimated } = this
-    const usage: AnswerPart = { type: 'usage', usage: { inputTokens, ...counts }, isEstimated }
-    if (this.running.size > 0 || this.waiting.length > 0) return [usage]
+    response.reportUsage({ inputTokens: this.inputTokens, ...counts }, this.isEstimated)
+    if (this.running.size > 0 || this.waiting.length > 0) return true
     // Checked over all calls: two servers behind one address may serve two models.
     const mixed = wrongLength(this.vectors, null)
-    if (mixed !== null) return [usage, mixed]
-    return [usage, { type: 'vectors', vectors: this.vectors, inputTokens }, { type: 'end' }]
+    if (mixed !== null) response.fail(mixed)
+    else {
+      response.giveVectors({ vectors: this.vectors, inputTokens: this.inputTokens })
+      response.end()
+    }
+    return true
   }
 
   /** Ends the calls that still run. Always called. */
   close(): void {
-    this.first?.close(false)
+    this.first?.upstream.close(false)
     for (const { upstream, claim } of this.running.keys()) {
       upstream.close(false)
       claim?.settle(null)
@@ -151,25 +163,27 @@ class EmbeddingsAttempt implements OpenAttempt {
 
   private start(batch: Batch, claim: KeyClaim | null): void {
     this.waiting.shift()
-    const upstream = this.first ?? this.callFor(batch, claim)
+    const call = { ...(this.first ?? this.callFor(batch, claim)), batch, claim }
     this.first = null
-    const call = { upstream, batch, claim }
     this.running.set(
       call,
-      upstream.next().then(parts => ({ ...call, parts })),
+      call.upstream.next().then(() => call),
     )
   }
 
-  private callFor(batch: Batch = { from: 0, to: 0, tokens: 0 }, claim: KeyClaim | null = null): UpstreamAttempt {
+  private callFor(batch: Batch = { from: 0, to: 0, tokens: 0 }, claim: KeyClaim | null = null): Sent {
     const { request, deadlines, candidate } = this.options
     const { inputs, texts } = this.embedding
     const sent = candidate.model.embedding?.tokenIds === 'as_is' ? inputs : texts
-    return new UpstreamAttempt(this.deps, {
+    const answer = new ReceivedAnswer(request.request)
+    const upstream = new UpstreamAttempt(this.deps, {
       ...this.options,
       claim,
       request: { ...request, inputs: sent.slice(batch.from, batch.to) },
+      response: answer,
       deadlines: { ...deadlines, firstContentMs: deadlines.totalMs },
     })
+    return { upstream, answer }
   }
 }
 
@@ -213,8 +227,10 @@ function splitIntoBatches(
 }
 
 /** Returns the failure of vectors that have another length than expected, or than the first of them. */
-function wrongLength(vectors: readonly Vector[], expected: number | null): AnswerPart | null {
+function wrongLength(vectors: readonly Vector[], expected: number | null): ProviderFailure | null {
   const length = expected ?? vectors[0]?.length ?? 0
   const wrong = vectors.find(vector => vector.length !== length)
-  return wrong === undefined ? null : unreadableBody(`200 a vector of ${wrong.length} dimensions in place of ${length}`)
+  return wrong === undefined
+    ? null
+    : upstreamFailure('bad_answer', `200 a vector of ${wrong.length} dimensions in place of ${length}`)
 }

@@ -4,7 +4,6 @@
  * both before the second one begins, and settlement bills both. A request hedges at most once.
  */
 import { hedgeLost } from '../core/chat/attempts.ts'
-import type { AnswerPart } from '../providers/provider.ts'
 import type { AttemptRun } from './attempt-run.ts'
 import { isServing, judge } from './judge.ts'
 import type { Hedge } from './progress.ts'
@@ -26,7 +25,7 @@ export function findHedging(state: CallState, { stream }: AttemptRun): Hedge | n
   return hedge?.result === 'unused' && stream && getAttempts(state) + 2 <= maximumAttempts ? hedge : null
 }
 
-type Turn = { readonly run: AttemptRun; readonly parts: readonly AnswerPart[] | null }
+type Turn = { readonly run: AttemptRun; readonly goesOn: boolean }
 
 /**
  * Reads an attempt, and its hedge if its first content is late, until one serves. Returns that one, with its content
@@ -40,7 +39,7 @@ export async function race(state: CallState, hedge: Hedge, first: AttemptRun): P
   const read = (run: AttemptRun) =>
     turns.set(
       run,
-      run.attempt.next().then(parts => ({ run, parts })),
+      run.attempt.next().then(goesOn => ({ run, goesOn })),
     )
   let cancelTimer = () => {}
   let late: Promise<null> | null = new Promise(resolve => {
@@ -57,9 +56,9 @@ export async function race(state: CallState, hedge: Hedge, first: AttemptRun): P
         if (rival !== null) read(rival)
         continue
       }
-      const { run, parts } = turn
-      if (parts !== null) run.add(parts)
-      const isOver = parts === null || run.isOver()
+      const { run, goesOn } = turn
+      if (goesOn) run.add()
+      const isOver = !goesOn || run.isOver()
       if ((run.hasServed() && !lacksForcedCall(run.response)) || (isOver && isServing(state, run))) {
         turns.delete(run)
         if (run !== first) hedge.result = 'won'

@@ -8,6 +8,7 @@ import { chatRequestWithDefaults } from '../core/request/chat-request.ts'
 import type { Deadlines, ServiceDeadlines } from '../core/request/deadlines.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
+import { ReceivedAnswer } from '../providers/received-answer.ts'
 import { estimateTokens } from '../text/tokens/tokens.ts'
 import { UpstreamAttempt } from './attempt.ts'
 import { authorizedFetch } from './authorized-fetch.ts'
@@ -46,6 +47,8 @@ export async function completeInternally(
   const tokens = estimateTokens(question.system + question.user, model.provider) + outputCap
   const claim = endpoint.keys?.claim({ model: fullName(model), tokens, except: new Set() }) ?? null
   if (claim?.key === null) throw new Error('no key of its provider has capacity')
+  const request = toRequest(question)
+  const response = new ReceivedAnswer(request)
   const attempt = new UpstreamAttempt(deps, {
     claim,
     candidate: {
@@ -58,7 +61,7 @@ export async function completeInternally(
       parts: () => null,
     },
     request: {
-      request: toRequest(question),
+      request,
       model: nameAtFirstHost(model),
       outputCap: Math.min(outputCap, model.maxOutputTokens),
       stream: false,
@@ -66,28 +69,19 @@ export async function completeInternally(
     deadlines: deps.deadlines,
     deadlineAt: deps.clock.monotonic() + deps.deadlines.totalMs,
     signal,
+    response,
   })
-  let text = ''
-  let hasEnded = false
   try {
-    while (!hasEnded) {
-      const parts = await attempt.next()
-      if (parts === null) break
-      for (const part of parts) {
-        if (part.type === 'text') text += part.text
-        if (part.type === 'failure') {
-          claim?.settle(isKeyFailure(part.failure.kind) ? 0 : null, { ...part.failure, status: attempt.status() })
-          throw new Error(part.failure.kind, { cause: part.failure })
-        }
-        if (part.type === 'end') hasEnded = true
-      }
-    }
+    while (!response.isOver() && (await attempt.next()));
   } finally {
-    attempt.close(hasEnded)
-    claim?.settle(null)
+    const { failure } = response
+    attempt.close(response.ended)
+    if (failure === null) claim?.settle(null)
+    else claim?.settle(isKeyFailure(failure.kind) ? 0 : null, { ...failure, status: attempt.status() })
   }
-  if (!hasEnded) throw new Error('the output was truncated')
-  return text
+  if (response.failure !== null) throw new Error(response.failure.kind, { cause: response.failure })
+  if (!response.ended) throw new Error('the output was truncated')
+  return response.take().reduce((text, event) => (event.type === 'text' ? text + event.text : text), '')
 }
 
 function toRequest({ system, user, reasoningEffort }: Question): ChatRequest {

@@ -118,7 +118,8 @@ export function billedResponse({ response, outcome, isFiltered }: Progress): Ups
   if (response === null || outcome === 'blocked' || isUnsent(response)) return null
   // A client has no part of the vectors of a request that failed.
   if (outcome === 'failed' && response.request.embedding !== undefined) return null
-  return isFiltered ? { ...response, finishes: new Map([...response.finishes, [0, 'content_filter']]) } : response
+  if (isFiltered) response.finishes.set(0, 'content_filter')
+  return response
 }
 
 /** Returns the responses that the provider charges and the account does not pay for. */

@@ -136,7 +136,7 @@ function updateEstimates(
     model: fullName(model),
     inputTokens,
     isCached: isCached(response, usage),
-    place: { host: response.candidate.endpoint.id, account: response.keyAccount ?? null },
+    place: { host: response.candidate.endpoint.id, account: response.keyAccount },
   })
   const known = deps.calibration.of(scan.queryType, accountId)
   const expected = expectedOutput(model, scan, request.maxOutputTokens, known).tokens * request.choices

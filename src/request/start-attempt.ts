@@ -11,7 +11,7 @@ import { createAttempt } from './embeddings-attempt.ts'
 import { reportFailure } from './errors.ts'
 import type { Candidate } from './routing/candidate.ts'
 import { healthKey } from './routing/hosts.ts'
-import { createUpstreamResponse } from './upstream-response.ts'
+import { UpstreamResponse } from './upstream-response.ts'
 import { type CallState, release } from './ways.ts'
 
 /**
@@ -43,6 +43,19 @@ function start(state: CallState, way: Way): AttemptRun {
   const access = claim?.key.access ?? candidate.endpoint.access
   const isRefused = isUnstreamed(access, model, deps.clock.monotonic())
   const stream = !isRefused && (request.stream !== null || (model.capabilities.streaming && wantsStream))
+  const response = new UpstreamResponse(request, {
+    candidate,
+    keyAccount: claim?.key.account ?? null,
+    outputCap: gatewayOutputCap({
+      client: request.maxOutputTokens,
+      usual: deps.config.defaultMaxOutputTokens,
+      plannedLimit: plan.first.model.maxOutputTokens,
+      granted: reservation.outputCap,
+      modelLimit: model.maxOutputTokens,
+    }),
+    startedAt: deps.clock.monotonic(),
+    startedAtMs: deps.clock.now(),
+  })
   const attempt = createAttempt(deps, {
     candidate,
     claim,
@@ -56,26 +69,12 @@ function start(state: CallState, way: Way): AttemptRun {
     deadlines: deadlinesFor(deps.config.deadlines, candidate, isRefused),
     deadlineAt,
     signal,
+    response,
     keyFailed: (failure, status, lost) =>
       reportFailure(deps, state.request.requestId, { candidate, failure, status, claim: lost }),
   })
   const key = healthKey(candidate)
   const isProbe = deps.health.beginAttempt(key)
-  const response = createUpstreamResponse({
-    candidate,
-    ...(claim === null ? {} : { keyAccount: claim.key.account }),
-    request,
-    droppedParameters: attempt.droppedParameters,
-    outputCap: gatewayOutputCap({
-      client: request.maxOutputTokens,
-      usual: deps.config.defaultMaxOutputTokens,
-      plannedLimit: plan.first.model.maxOutputTokens,
-      granted: reservation.outputCap,
-      modelLimit: model.maxOutputTokens,
-    }),
-    startedAt: deps.clock.monotonic(),
-    startedAtMs: deps.clock.now(),
-  })
   progress.response = response
   const endProbe = isProbe ? () => deps.health.endProbe(key) : null
   return new AttemptRun(deps, { request: state.request, progress, way, attempt, response, outputCap, stream, endProbe })

@@ -19,8 +19,9 @@ import { anthropic } from '../../src/providers/anthropic.ts'
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { openaiResponses } from '../../src/providers/openai-responses.ts'
-import type { AnswerPart, Provider } from '../../src/providers/provider.ts'
+import type { Provider } from '../../src/providers/provider.ts'
 import { createEventSplitter } from '../../src/providers/sse.ts'
+import { type AnswerPart, partsIn, recorded } from '../harness/answer-parts.ts'
 import { startWith, summaryWith } from '../harness/reply.ts'
 
 /** A page and the passage that cites it; '' = no passage. */
@@ -256,7 +257,7 @@ function getEvents(parts: readonly AnswerPart[]): readonly ChatEvent[] {
 
 function streamed({ provider, stream }: Made): readonly ChatEvent[] {
   const splitter = createEventSplitter()
-  const reader = provider.streamReader(1)
+  const reader = recorded(provider.streamReader(1))
   const wire = stream
     .map(event => `${'type' in event ? `event: ${event.type}\n` : ''}data: ${JSON.stringify(event)}\n\n`)
     .join('')
@@ -385,7 +386,7 @@ const forms: Readonly<
 describe.each(Object.entries(upstreams))('citations of %s', (_name, made) => {
   const bodies = [
     ['a stream', () => streamed(made)],
-    ['one object', () => getEvents(made.provider.readResponse(made.whole ?? {}))],
+    ['one object', () => getEvents(partsIn(made.provider, made.whole ?? {}))],
   ] as const
 
   describe.each(bodies)('as %s', (_kind, events) => {
@@ -414,7 +415,7 @@ describe.each(Object.entries(upstreams))('citations of %s', (_name, made) => {
 test('citations of Claude for its own clients: keep blocks and fields unchanged', async () => {
   const made = upstreams['Claude, blocks of text']
   if (made === undefined) throw new Error('there is no such upstream')
-  for (const events of [streamed(made), getEvents(made.provider.readResponse(made.whole))]) {
+  for (const events of [streamed(made), getEvents(partsIn(made.provider, made.whole))]) {
     const body = messageBody(collected(events), opening, receipt, messageStyle)
     expect<unknown>(body.content).toEqual(claude)
     const stream = messagesStream(messageStyle, 'req_1').frame(events)
@@ -429,7 +430,7 @@ test('citations of documents: reach Messages clients only', async () => {
     ...{ start_char_index: 0, end_char_index: 1, file_id: null },
   }
   const events = getEvents(
-    anthropic.readResponse({
+    partsIn(anthropic, {
       ...{ id: 'm', type: 'message', model: 'c', stop_reason: 'end_turn', usage: {} },
       content: [{ type: 'text', text: 'So it is.', citations: [citation] }],
     }),

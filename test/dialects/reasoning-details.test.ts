@@ -4,7 +4,7 @@ import { createReasoningSeal, detailReader, sealedDetail } from '../../src/diale
 import { catalog } from '../../src/models/catalog.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { openai } from '../../src/providers/openai.ts'
-import type { AnswerPart } from '../../src/providers/provider.ts'
+import { type AnswerPart, recorded } from '../harness/answer-parts.ts'
 
 const seal = createReasoningSeal('a secret of at least 32 characters', null)
 const compatible = openai({ official: false })
@@ -39,7 +39,7 @@ describe('reasoning details', () => {
     },
   ]
   const parts = (deltas: readonly object[]): readonly AnswerPart[] => {
-    const reader = compatible.streamReader()
+    const reader = recorded(compatible.streamReader())
     const frames = [
       ...deltas.map(delta => JSON.stringify({ choices: [{ index: 0, delta }] })),
       JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }),

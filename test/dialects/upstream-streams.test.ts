@@ -6,7 +6,6 @@ import { describe, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import fc from 'fast-check'
 import OpenAI from 'openai'
-import type { ChatRequest } from '../../src/core/chat/chat.ts'
 import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { compatibleStream } from '../../src/dialects/chat-completions/reply.ts'
@@ -21,9 +20,9 @@ import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { openaiResponses } from '../../src/providers/openai-responses.ts'
 import type { Provider } from '../../src/providers/provider.ts'
+import { ReceivedAnswer } from '../../src/providers/received-answer.ts'
 import { createEventSplitter } from '../../src/providers/sse.ts'
 import { getFinishes } from '../../src/request/attempt-run.ts'
-import { applyParts, createUpstreamResponse } from '../../src/request/upstream-response.ts'
 import { askWith } from '../harness/ask.ts'
 import { startWith, summaryWith } from '../harness/reply.ts'
 
@@ -307,31 +306,14 @@ const receipt = summaryWith({
 
 /** Returns the batches of a response whose body ends after `bytes`, split at `splits`; null as the last one = it failed. */
 function getBatches(provider: Provider, bytes: Uint8Array, splits: readonly number[]): (readonly ChatEvent[] | null)[] {
-  const endpoint = { id: 'p', provider, access: { baseUrl: '', apiKey: null }, simulated: false }
-  const candidate = {
-    model: model ?? catalogModel(),
-    endpoint,
-    score: 1,
-    place: 'requested' as const,
-    health: 'healthy' as const,
-    reason: () => '',
-    parts: () => null,
-  }
-  const request: ChatRequest = askWith({})
-  const response = createUpstreamResponse({
-    candidate,
-    request,
-    droppedParameters: [],
-    outputCap: null,
-    startedAt: 0,
-    startedAtMs: 0,
-  })
+  const response = new ReceivedAnswer(askWith({}))
   const splitter = createEventSplitter()
   const reader = provider.streamReader(1)
   const batches: (readonly ChatEvent[] | null)[] = []
   const take = (events: ReturnType<typeof splitter.push>, last: boolean) => {
-    const read = [...events.flatMap(event => [...reader.read(event)]), ...(last ? reader.finish() : [])]
-    const content = applyParts(response, read, 1)
+    for (const event of events) reader.read(event, response)
+    if (last) reader.finish(response)
+    const content = response.take()
     const first: ChatEvent = { type: 'opened', opening }
     if (content.length > 0) batches.push(batches.length === 0 ? [first, ...content] : content)
   }
@@ -344,10 +326,6 @@ function getBatches(provider: Provider, bytes: Uint8Array, splits: readonly numb
   take(splitter.finish(), true)
   if (response.failure !== null || !response.ended) return [...batches, null]
   return [...batches, getFinishes(response), [{ type: 'done', receipt }]]
-}
-
-function catalogModel(): never {
-  throw new Error('the catalog is empty')
 }
 
 const seal = createReasoningSeal('a secret of the tests', null)

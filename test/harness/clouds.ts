@@ -8,12 +8,14 @@ import type { Clock, Network } from '../../src/core/ports.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import { readCompatible } from '../../src/dialects/chat-completions/request.ts'
 import { catalog } from '../../src/models/catalog.ts'
-import type { Access, AnswerPart, Provider, ProviderFailure } from '../../src/providers/provider.ts'
+import type { Access, Provider, ProviderFailure } from '../../src/providers/provider.ts'
 import { UpstreamAttempt } from '../../src/request/attempt.ts'
 import { send } from '../../src/simulator/reply.ts'
 import { createResponder } from '../../src/simulator/responder.ts'
 import { startServer } from '../../src/simulator/server.ts'
 import { systemNetwork } from '../../src/web/network.ts'
+import { getCandidate, getProvider } from '../request/support.ts'
+import { type AnswerPart, recordedAnswer } from './answer-parts.ts'
 import { findCloudFormat } from './clouds/formats.ts'
 import { createCloudIdentity } from './clouds/identity.ts'
 import { modelWith } from './model.ts'
@@ -131,38 +133,28 @@ export async function attemptAt({
     10,
   )
   const caller = new AbortController()
+  const { answer: response, drain } = recordedAnswer(request)
   const attempt = new UpstreamAttempt(
     { clock, network },
     {
-      candidate: {
-        model,
-        endpoint: { id: model.provider, provider, access, simulated: true },
-        score: 1,
-        place: 'requested',
-        health: 'healthy',
-        reason: () => 'named',
-        parts: () => null,
-      },
+      candidate: { ...getCandidate(model), endpoint: { ...getProvider(model.provider), provider, access } },
       request: { request, model, outputCap: 2_000, stream: request.stream !== null },
       deadlines,
       deadlineAt: clock.monotonic() + deadlines.totalMs,
       signal: caller.signal,
+      response,
     },
   )
-  const parts: AnswerPart[] = []
-  const isOver = () => parts.some(({ type }) => type === 'end' || type === 'failure')
-  while (!isOver()) {
-    const next = await attempt.next()
-    if (next === null) break
-    parts.push(...next)
-  }
-  attempt.close(parts.some(({ type }) => type === 'end'))
+  while (!response.isOver() && (await attempt.next()));
+  const { ended, failure, droppedParameters } = response
+  attempt.close(ended)
+  const parts = drain()
   return {
     parts,
     text: parts.map(part => (part.type === 'text' ? part.text : '')).join(''),
-    failure: parts.find(part => part.type === 'failure')?.failure ?? null,
-    ended: parts.some(({ type }) => type === 'end'),
-    droppedParameters: attempt.droppedParameters,
+    failure,
+    ended,
+    droppedParameters,
   }
 }
 

@@ -6,8 +6,9 @@ import type { ParameterRules } from '../../src/core/models/models.ts'
 import { jsonAnswerTool } from '../../src/providers/anthropic/json-answer.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { getTurns } from '../../src/providers/conversation-steps.ts'
-import type { AdapterRequest, AnswerPart } from '../../src/providers/provider.ts'
+import type { AdapterRequest } from '../../src/providers/provider.ts'
 import { wireToolNames } from '../../src/providers/tool-names.ts'
+import { type AnswerPart, partsIn, recorded } from '../harness/answer-parts.ts'
 import { askWith } from '../harness/ask.ts'
 import { budgetRules, modelWith } from '../harness/model.ts'
 import { anyRequest, anyText, closed } from './any-request.ts'
@@ -586,7 +587,7 @@ describe('Anthropic JSON output', () => {
       ),
     ).toEqual(expected)
     const whole = { id: 'm', model: 'c', content: [{ ...block, input: { name: 'Oslo' } }], stop_reason: 'tool_use' }
-    expect(anthropic.readResponse(whole)).toEqual(expected)
+    expect(partsIn(anthropic, whole)).toEqual(expected)
   })
 })
 
@@ -922,7 +923,7 @@ const closes = (index: number) => ({ type: 'content_block_stop', index })
 const says = (index: number, value: string) => adds(index, { type: 'text_delta', text: value })
 
 function read(...payloads: Json[]): AnswerPart[] {
-  const reader = anthropic.streamReader()
+  const reader = recorded(anthropic.streamReader())
   const parts = payloads.flatMap(data => reader.read({ name: String(data.type ?? ''), data: JSON.stringify(data) }))
   return mergeParts([...parts, ...reader.finish()])
 }
@@ -1071,7 +1072,7 @@ describe('Anthropic recordings', () => {
 
   for (const { name, text: source } of answers.filter(({ kind }) => kind === 'json')) {
     test(`${name}: reads the complete response like the reference`, () => {
-      const parts = anthropic.readResponse(JSON.parse(source))
+      const parts = partsIn(anthropic, JSON.parse(source))
       expect(getSummary(parts)).toEqual(oracleOfMessage(source))
       expect(parts.at(-1)).toEqual({ type: 'end' })
     })
@@ -1282,8 +1283,8 @@ describe('Anthropic stream', () => {
     const ended = { type: 'message_delta', delta: { stop_reason: 'end_turn', container }, context_management }
     expect(read(start, ended, stop)).toContainEqual(fields)
     const message = { id: 'm', type: 'message', model: 'c', content: [], stop_reason: 'end_turn' }
-    expect(anthropic.readResponse({ ...message, container, context_management })).toContainEqual(fields)
-    const without = anthropic.readResponse({ ...message, container: null })
+    expect(partsIn(anthropic, { ...message, container, context_management })).toContainEqual(fields)
+    const without = partsIn(anthropic, { ...message, container: null })
     expect(without.some(({ type }) => type === 'provider_fields')).toBeFalse()
   })
 
@@ -1359,7 +1360,7 @@ describe('Anthropic stream', () => {
     expect(usage({ output_tokens: 0 })).toEqual({ ...counted, outputTokens: 0 })
     for (const absurd of [Number.NaN, Number.POSITIVE_INFINITY, -1, 2e9, null, '5x']) {
       const findUsage = (usage: Json) =>
-        anthropic.readResponse({ content: [], usage }).find(part => part.type === 'usage')?.usage
+        partsIn(anthropic, { content: [], usage }).find(part => part.type === 'usage')?.usage
       expect(findUsage({ input_tokens: absurd, output_tokens: 3 })).toMatchObject({
         inputTokens: null,
         outputTokens: 3,
@@ -1380,7 +1381,7 @@ describe('Anthropic stream', () => {
       cache_creation: { ephemeral_5m_input_tokens: 2, ephemeral_1h_input_tokens: 7 },
       server_tool_use: { web_search_requests: 2 },
     }
-    const parts = anthropic.readResponse({ content: [], usage })
+    const parts = partsIn(anthropic, { content: [], usage })
     expect(parts.find(part => part.type === 'usage')?.usage).toMatchObject({
       cacheWriteTokens: 9,
       hourCacheWriteTokens: 7,
@@ -1406,7 +1407,7 @@ describe('Anthropic stream', () => {
 
   test('fails on an error event, an error under any name, and a frame without JSON, and ends there', () => {
     const findFailure = (name: string, data: string) => {
-      const reader = anthropic.streamReader()
+      const reader = recorded(anthropic.streamReader())
       const [part, ...more] = [...reader.read({ name, data }), ...reader.read({ name: '', data: JSON.stringify(stop) })]
       expect(more).toEqual([])
       return part?.type === 'failure' ? part.failure : null
@@ -1439,7 +1440,7 @@ describe('Anthropic stream', () => {
   })
 
   test('skips keep-alives of other names and a foreign terminator', () => {
-    const reader = anthropic.streamReader()
+    const reader = recorded(anthropic.streamReader())
     expect(reader.read({ name: 'ping', data: 'still here' })).toEqual([])
     expect(reader.read({ name: '', data: '[DONE]' })).toEqual([])
     expect(reader.finish()).toEqual([])
@@ -1529,7 +1530,7 @@ describe('Anthropic stream', () => {
     })
     fc.assert(
       fc.property(fc.array(event, { maxLength: 30 }), events => {
-        const reader = anthropic.streamReader()
+        const reader = recorded(anthropic.streamReader())
         const parts = [...events.flatMap(item => reader.read(item)), ...reader.finish()]
         const over = parts.findIndex(part => part.type === 'end' || part.type === 'failure')
         expect(over === -1 || over === parts.length - 1).toBe(true)
@@ -1554,7 +1555,7 @@ describe('Anthropic stream', () => {
 describe('Anthropic JSON response', () => {
   test('without content is valid', () => {
     expect(
-      anthropic.readResponse({
+      partsIn(anthropic, {
         id: 'm',
         model: 'c',
         content: [],
@@ -1574,15 +1575,15 @@ describe('Anthropic JSON response', () => {
 
   test('with an error or invalid content is one failure', () => {
     const getKind = (body: unknown) =>
-      anthropic.readResponse(body).map(part => (part.type === 'failure' ? part.failure.kind : part.type))
+      partsIn(anthropic, body).map(part => (part.type === 'failure' ? part.failure.kind : part.type))
     expect(getKind({ type: 'error', error: { type: 'overloaded_error' } })).toEqual(['overloaded'])
     expect(getKind({ error: 'no' })).toEqual(['generation_failed'])
     for (const body of [null, undefined, 'x', 7, [], {}, { choices: [] }, { content: 'text' }])
       expect(getKind(body)).toEqual(['bad_answer'])
     fc.assert(
       fc.property(fc.jsonValue(), fc.array(fc.jsonValue()), (value, content) => {
-        expect(anthropic.readResponse(value).at(-1)?.type).toMatch(/^(end|failure)$/)
-        expect(anthropic.readResponse({ content, usage: value }).at(-1)).toEqual({ type: 'end' })
+        expect(partsIn(anthropic, value).at(-1)?.type).toMatch(/^(end|failure)$/)
+        expect(partsIn(anthropic, { content, usage: value }).at(-1)).toEqual({ type: 'end' })
       }),
     )
   })

@@ -9,9 +9,9 @@ import { systemClock } from '../../src/database/clock.ts'
 import { readCompatible } from '../../src/dialects/chat-completions/request.ts'
 import { createAwsEventSplitter } from '../../src/providers/aws-event-stream.ts'
 import { bedrock } from '../../src/providers/bedrock.ts'
-import type { AnswerPart } from '../../src/providers/provider.ts'
 import type { ServerSentEvent } from '../../src/providers/sse.ts'
 import { systemNetwork } from '../../src/web/network.ts'
+import { type AnswerPart, recorded } from '../harness/answer-parts.ts'
 import {
   accounts,
   attemptAt,
@@ -182,7 +182,7 @@ describe('Bedrock Converse', () => {
   })
 
   test('separates reasoning that a model writes into its text', () => {
-    const reader = bedrock.streamReader()
+    const reader = recorded(bedrock.streamReader())
     const read = (name: string, data: object) => reader.read({ name, data: JSON.stringify(data) })
     const delta = (text: string) => read('contentBlockDelta', { contentBlockIndex: 0, delta: { text } })
     const parts = [
@@ -208,7 +208,7 @@ describe('Bedrock Converse', () => {
   })
 
   test('ends with counts that precede the stop reason, and completes a call without arguments', () => {
-    const reader = bedrock.streamReader()
+    const reader = recorded(bedrock.streamReader())
     const read = (name: string, data: object) => reader.read({ name, data: JSON.stringify(data) })
     const parts = [
       ...read('contentBlockStart', { contentBlockIndex: 1, start: { toolUse: { toolUseId: 't1', name: 'now' } } }),
@@ -222,7 +222,10 @@ describe('Bedrock Converse', () => {
 
   test('reads an exception that AWS sends before any content as a failure of its kind', () => {
     const findKind = (name: string, message: string) => {
-      const [part] = bedrock.streamReader().read({ name: `exception:${name}`, data: JSON.stringify({ message }) })
+      const [part] = recorded(bedrock.streamReader()).read({
+        name: `exception:${name}`,
+        data: JSON.stringify({ message }),
+      })
       return part?.type === 'failure' ? part.failure.kind : null
     }
     expect(findKind('throttlingException', 'Too many requests')).toBe('rate_limited')
@@ -381,7 +384,7 @@ async function getStream(model: Model): Promise<Uint8Array> {
 function readEvents(model: Model, events: readonly ServerSentEvent[]): readonly AnswerPart[] {
   const { request: asked } = readCompatible({ prompt: 'Hi' }, new Headers(), 10)
   const form = bedrock.formFor?.({ request: asked, model, outputCap: 10, stream: true }) ?? bedrock
-  const reader = form.streamReader()
+  const reader = recorded(form.streamReader())
   return [...events.flatMap(event => reader.read(event)), ...reader.finish()]
 }
 

@@ -8,7 +8,8 @@ import { CallArguments } from '../../src/providers/call-arguments.ts'
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { openaiResponses } from '../../src/providers/openai-responses.ts'
-import type { AnswerPart, Provider } from '../../src/providers/provider.ts'
+import type { Provider } from '../../src/providers/provider.ts'
+import { type AnswerPart, recorded } from '../harness/answer-parts.ts'
 import { askWith } from '../harness/ask.ts'
 
 /** Cuts a text at the given places. */
@@ -71,7 +72,7 @@ describe('CallArguments', () => {
 type Json = Readonly<Record<string, unknown>>
 type Read = { readonly calls: readonly string[]; readonly failure: string | null }
 const read = (provider: Provider, frames: readonly (readonly [string, string])[]): Read => {
-  const reader = provider.streamReader()
+  const reader = recorded(provider.streamReader())
   return callsIn([...frames.flatMap(([name, data]) => reader.read({ name, data })), ...reader.finish()])
 }
 const callsIn = (parts: readonly AnswerPart[]): Read => {
@@ -231,7 +232,7 @@ describe('exact numbers', () => {
   ] satisfies [string, Provider, string][])(
     'keep their text in arguments when %s sends an object',
     (_, provider, data) => {
-      const reader = provider.streamReader()
+      const reader = recorded(provider.streamReader())
       expect(callsIn([...reader.read({ name: '', data }), ...reader.finish()]).calls).toEqual([`f ${text}`])
     },
   )

@@ -8,7 +8,7 @@ import {
 } from '../../src/core/models/embedding-models.ts'
 import { google } from '../../src/providers/google.ts'
 import { openaiEmbeddings } from '../../src/providers/openai/embeddings.ts'
-import type { AdapterRequest, AnswerPart } from '../../src/providers/provider.ts'
+import type { AdapterRequest, ProviderFailure, Vectors } from '../../src/providers/provider.ts'
 import { askWith } from '../harness/ask.ts'
 
 const local = toEmbeddingModel('local', { id: 'bge-m3', input_per_mtok: 0, dimensions: 4, minimum_dimensions: 2 })
@@ -32,11 +32,9 @@ function send(
 }
 
 /** The vectors of a response as lists, or the kind of its failure. */
-function findResult([part]: readonly AnswerPart[]) {
-  if (part?.type === 'failure') return part.failure.kind
-  return part?.type === 'vectors'
-    ? { vectors: part.vectors.map(vector => [...vector]), inputTokens: part.inputTokens }
-    : null
+function findResult(read: Vectors | ProviderFailure) {
+  if (!('vectors' in read)) return read.kind
+  return { vectors: read.vectors.map(vector => [...vector]), inputTokens: read.inputTokens }
 }
 
 const access = (baseUrl: string) => ({ baseUrl, apiKey: 'secret' })
@@ -78,7 +76,7 @@ describe('OpenAI embeddings', () => {
     expect(sent.droppedParameters).toEqual(['output_dtype', 'model', 'user'])
   })
 
-  const read = (body: unknown) => findResult(openaiEmbeddings(false).readResponse(body, send(local)))
+  const read = (body: unknown) => findResult(openaiEmbeddings(false).readVectors(body, send(local)))
   const item = (index: unknown, embedding: unknown) => ({ object: 'embedding', index, embedding })
 
   test.each([
@@ -141,7 +139,7 @@ describe('Gemini embeddings', () => {
   })
 
   const findVectors = (body: unknown, fields: Fields) =>
-    findResult(googleEmbeddings.readResponse(body, send(gemini, fields)))
+    findResult(googleEmbeddings.readVectors(body, send(gemini, fields)))
 
   test('normalize only vectors below full length', () => {
     const body = { embeddings: [{ values: [3, 4] }, { values: [0, 2] }], usageMetadata: { promptTokenCount: 5 } }

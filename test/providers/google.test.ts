@@ -4,7 +4,8 @@ import fc from 'fast-check'
 import type { ChatRequest, Message, ReasoningEffort, ToolCall } from '../../src/core/chat/chat.ts'
 import type { ParameterRules } from '../../src/core/models/models.ts'
 import { google } from '../../src/providers/google.ts'
-import type { AnswerPart, ProviderFailure } from '../../src/providers/provider.ts'
+import type { ProviderFailure } from '../../src/providers/provider.ts'
+import { type AnswerPart, partsIn, recorded } from '../harness/answer-parts.ts'
 import { askWith, user } from '../harness/ask.ts'
 import { modelWith } from '../harness/model.ts'
 import { anyRequest, closed } from './any-request.ts'
@@ -96,12 +97,12 @@ const getFrames = (text: string): readonly unknown[] =>
 
 /** Reads frames through the stream reader, one event each. */
 function stream(...frames: readonly unknown[]): AnswerPart[] {
-  const reader = google.streamReader()
+  const reader = recorded(google.streamReader())
   const parts = frames.flatMap(frame => reader.read({ name: '', data: JSON.stringify(frame) }))
   return mergeParts([...parts, ...reader.finish()])
 }
 
-const whole = (body: unknown): AnswerPart[] => mergeParts(google.readResponse(body))
+const whole = (body: unknown): AnswerPart[] => mergeParts(partsIn(google, body))
 const candidate = (parts: readonly unknown[], finishReason?: string, index?: number) => ({
   candidates: [{ content: { role: 'model', parts }, finishReason, index }],
 })
@@ -537,7 +538,7 @@ describe('Gemini response', () => {
 
   test('fails on unreadable frames and error events and ignores empty frames and [DONE]', () => {
     const read = (name: string, data: string) => {
-      const reader = google.streamReader()
+      const reader = recorded(google.streamReader())
       return types([...reader.read({ name, data }), ...reader.read({ name: '', data: '{}' }), ...reader.finish()])
     }
     expect(read('', '{"candidates":')).toEqual(['failure'])
@@ -550,7 +551,7 @@ describe('Gemini response', () => {
   test('fails on arguments nested deeper than the stack', () => {
     const deep = `${'['.repeat(60_000)}${']'.repeat(60_000)}`
     for (const open of ['', ',"willContinue":true']) {
-      const reader = google.streamReader()
+      const reader = recorded(google.streamReader())
       const call = `{"functionCall":{"name":"a","args":{"x":${deep}}${open}}}`
       const data = `{"candidates":[{"content":{"parts":[${call}]},"finishReason":"STOP"}]}`
       const parts = [...reader.read({ name: '', data }), ...reader.finish()]
@@ -605,7 +606,9 @@ describe('Gemini response', () => {
       }),
       { numRuns: 400 },
     )
-    fc.assert(fc.property(fc.string(), fc.string(), (name, data) => void google.streamReader().read({ name, data })))
+    fc.assert(
+      fc.property(fc.string(), fc.string(), (name, data) => void recorded(google.streamReader()).read({ name, data })),
+    )
     fc.assert(
       fc.property(
         fc.integer({ min: 100, max: 599 }),

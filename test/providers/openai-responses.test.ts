@@ -11,7 +11,7 @@ import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import { readResponses } from '../../src/dialects/responses/request.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { needsResponses, openaiResponses } from '../../src/providers/openai-responses.ts'
-import type { AnswerPart } from '../../src/providers/provider.ts'
+import { type AnswerPart, partsIn, recorded } from '../harness/answer-parts.ts'
 import { modelNamed } from '../harness/model.ts'
 
 const seal = createReasoningSeal('a secret of the tests', null)
@@ -345,7 +345,7 @@ const usage = {
   output_tokens_details: { reasoning_tokens: 3 },
 }
 function stream(...events: readonly object[]): readonly AnswerPart[] {
-  const reader = openaiResponses.streamReader()
+  const reader = recorded(openaiResponses.streamReader())
   const parts = events.flatMap(event => [...reader.read({ name: '', data: JSON.stringify(event) })])
   return [...parts, ...reader.finish()]
 }
@@ -376,7 +376,7 @@ describe('response reader', () => {
     phase: 'final_answer',
     content: [{ type: 'output_text', text: 'Hello', annotations: [annotation] }],
   }
-  const expected: readonly AnswerPart[] = [
+  const expected: AnswerPart[] = [
     { type: 'served', id: 'resp_1', model: 'gpt-5.5-2026' },
     { type: 'reasoning', choice: 0, text: 'Hm.' },
     { type: 'reasoning_end', choice: 0, family: 'openai', kind: 'encrypted', data: 'gAAAA', id: 'rs_1' },
@@ -404,7 +404,7 @@ describe('response reader', () => {
 
   test('reads a JSON response', () => {
     const body = whole({ status: 'completed', output: [reasoning, message, called, patch, hosted], usage })
-    expect(openaiResponses.readResponse(body)).toEqual(expected)
+    expect(partsIn(openaiResponses, body)).toEqual(expected)
   })
 
   test('reads a stream', () => {
@@ -509,7 +509,7 @@ describe('response reader', () => {
     )
     fc.assert(
       fc.property(fc.jsonValue(), body => {
-        const last = openaiResponses.readResponse(body).at(-1)?.type
+        const last = partsIn(openaiResponses, body).at(-1)?.type
         expect(last === 'end' || last === 'failure').toBe(true)
       }),
       { numRuns: 100 },

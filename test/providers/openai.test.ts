@@ -6,8 +6,9 @@ import type { ReportedUsage } from '../../src/core/chat/chat-events.ts'
 import type { Model, ParameterRules } from '../../src/core/models/models.ts'
 import { catalog } from '../../src/models/catalog.ts'
 import { openai } from '../../src/providers/openai.ts'
-import type { AnswerPart, ProviderRequest } from '../../src/providers/provider.ts'
+import type { ProviderRequest } from '../../src/providers/provider.ts'
 import { createEventSplitter } from '../../src/providers/sse.ts'
+import { type AnswerPart, partsIn, recorded } from '../harness/answer-parts.ts'
 import { askWith } from '../harness/ask.ts'
 import { generousRules, modelWith } from '../harness/model.ts'
 import { anyRequest, closed } from './any-request.ts'
@@ -1202,7 +1203,7 @@ describe('OpenAI failure in a response', () => {
     })
     expect(findKind({ code: 'content_filter' })).toMatchObject({ kind: 'content_filtered', retryable: false })
     const choice = { index: 0, finish_reason: 'error', error: { code: 429, message: '' } }
-    for (const answer of [read(getChunk({ choices: [choice] }) + done), compatible.readResponse({ choices: [choice] })])
+    for (const answer of [read(getChunk({ choices: [choice] }) + done), partsIn(compatible, { choices: [choice] })])
       expect(failureIn(answer)?.kind).toBe('rate_limited')
   })
 
@@ -1230,9 +1231,9 @@ describe('OpenAI failure in a response', () => {
       { choices: null, id: 'x' },
       { choices: [null] },
     ]) {
-      expect(failureIn(official.readResponse(body))?.kind).toBe('bad_answer')
+      expect(failureIn(partsIn(official, body))?.kind).toBe('bad_answer')
     }
-    expect(failureIn(compatible.readResponse({ error: { code: 503 } }))?.kind).toBe('overloaded')
+    expect(failureIn(partsIn(compatible, { error: { code: 503 } }))?.kind).toBe('overloaded')
   })
 
   test('does not occur for a complete response, which is read in full', () => {
@@ -1259,7 +1260,7 @@ describe('OpenAI failure in a response', () => {
       ],
       usage: { prompt_tokens: 1, completion_tokens: 2 },
     }
-    expect(official.readResponse(body)).toStrictEqual([
+    expect(partsIn(official, body)).toStrictEqual([
       { type: 'served', id: 'r1', model: 'm-2' },
       {
         type: 'usage',
@@ -1603,7 +1604,7 @@ describe('OpenAI reader on any input', () => {
   test('never throws, stops after an end or failure, and opens calls in order with unique IDs', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 12 }), fc.boolean(), (events, isOfficial) => {
-        const reader = (isOfficial ? official : compatible).streamReader()
+        const reader = recorded((isOfficial ? official : compatible).streamReader())
         const answer = [...events.flatMap(item => reader.read(item)), ...reader.finish()]
         const last = answer.findIndex(part => part.type === 'end' || part.type === 'failure')
         expect(last === -1 || last === answer.length - 1).toBe(true)
@@ -1631,7 +1632,7 @@ describe('OpenAI reader on any input', () => {
           fc.record({ choices: fc.array(fc.oneof(json, fc.record({ message: delta })), { maxLength: 3 }) }),
         ),
         body => {
-          const answer = compatible.readResponse(body)
+          const answer = partsIn(compatible, body)
           expect(answer.filter(part => part.type === 'end' || part.type === 'failure')).toHaveLength(1)
           expect(['end', 'failure']).toContain(answer.at(-1)?.type ?? '')
         },
@@ -1799,7 +1800,7 @@ for (const folder of ['openai', 'compat'] as const) {
       test(`${name}: reports no end when truncated before it`, () => {
         const events = [...createEventSplitter().push(bytes)]
         for (let count = 0; count < events.length; count += 1) {
-          const reader = provider.streamReader()
+          const reader = recorded(provider.streamReader())
           const kept = events.slice(0, count)
           const answer = mergeParts([...kept.flatMap(event => reader.read(event)), ...reader.finish()])
           const { finished, done: closed } = getExpected(
@@ -1826,11 +1827,11 @@ for (const folder of ['openai', 'compat'] as const) {
         })
       } else if (recording.name === 'invalid-200-body') {
         test('invalid-200-body: reports bad_answer', () => {
-          expect(failureIn(provider.readResponse(body))?.kind).toBe('bad_answer')
+          expect(failureIn(partsIn(provider, body))?.kind).toBe('bad_answer')
         })
       } else {
         test(`${recording.name}: reads the response correctly`, () => {
-          expectAsRecorded(mergeParts(provider.readResponse(body)), getExpected([body]))
+          expectAsRecorded(mergeParts(partsIn(provider, body)), getExpected([body]))
         })
       }
     }

@@ -4,6 +4,7 @@ import { anthropic } from '../../src/providers/anthropic.ts'
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
 import type { Provider } from '../../src/providers/provider.ts'
+import { recorded } from '../harness/answer-parts.ts'
 
 const compatible = openai({ official: false })
 const getKind = (provider: Provider, status: number, body: unknown) =>
@@ -225,7 +226,7 @@ describe('OpenAI-compatible adapter', () => {
     const error = {
       error: { message: 'The total length of all messages is too long.', type: 'too_many_prompt_tokens' },
     }
-    const parts = compatible.streamReader().read({ name: '', data: JSON.stringify(error) })
+    const parts = recorded(compatible.streamReader()).read({ name: '', data: JSON.stringify(error) })
     expect(parts.at(-1)).toMatchObject({ failure: { kind: 'context_overflow' } })
   })
 

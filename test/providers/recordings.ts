@@ -3,8 +3,10 @@
  * splitter and reader, and merges the parts into one comparable response.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import type { AnswerPart, StreamReader } from '../../src/providers/provider.ts'
+import { isSameText } from '../../src/core/chat/chat-events.ts'
+import type { StreamReader } from '../../src/providers/provider.ts'
 import { createEventSplitter } from '../../src/providers/sse.ts'
+import { type AnswerPart, recordedAnswer } from '../harness/answer-parts.ts'
 import { reportSkipped } from '../harness/needs.ts'
 
 export type RecordedProvider = 'openai' | 'compat' | 'anthropic' | 'gemini'
@@ -89,16 +91,16 @@ function framed(provider: RecordedProvider, payloads: readonly string[]): string
 
 /** Reads `bytes`, split before each offset of `cuts` (ascending), and merges the parts. */
 export function readRecording(reader: StreamReader, bytes: Uint8Array, cuts: readonly number[] = []): AnswerPart[] {
+  const { answer: response, drain } = recordedAnswer()
   const splitter = createEventSplitter()
-  const parts: AnswerPart[] = []
   let from = 0
   for (const to of [...cuts, bytes.length]) {
-    for (const event of splitter.push(bytes.subarray(from, to))) parts.push(...reader.read(event))
+    for (const event of splitter.push(bytes.subarray(from, to))) reader.read(event, response)
     from = to
   }
-  for (const event of splitter.finish()) parts.push(...reader.read(event))
-  parts.push(...reader.finish())
-  return mergeParts(parts)
+  for (const event of splitter.finish()) reader.read(event, response)
+  reader.finish(response)
+  return mergeParts(drain())
 }
 
 /** Joins adjacent text of one channel and keeps only the last `usage` and `served`. */
@@ -108,28 +110,11 @@ export function mergeParts(parts: readonly AnswerPart[]): AnswerPart[] {
   for (const [position, part] of parts.entries()) {
     if ((part.type === 'usage' || part.type === 'served') && last.get(part.type) !== position) continue
     const before = merged.at(-1)
-    const joined = before === undefined ? null : join(before, part)
-    if (joined === null) merged.push(part)
-    else merged[merged.length - 1] = joined
+    const isSame = before !== undefined && 'text' in before && 'text' in part && isSameText(before, part)
+    if (isSame) merged[merged.length - 1] = { ...before, text: before.text + part.text }
+    else merged.push(part)
   }
   return merged
-}
-
-function join(before: AnswerPart, part: AnswerPart): AnswerPart | null {
-  if (before.type === 'text' && part.type === 'text' && before.choice === part.choice) {
-    return { ...before, text: before.text + part.text }
-  }
-  if (before.type === 'reasoning' && part.type === 'reasoning' && before.choice === part.choice) {
-    return { ...before, text: before.text + part.text }
-  }
-  if (before.type === 'refusal' && part.type === 'refusal' && before.choice === part.choice) {
-    return { ...before, text: before.text + part.text }
-  }
-  if (before.type === 'tool_arguments' && part.type === 'tool_arguments') {
-    const same = before.choice === part.choice && before.index === part.index
-    return same ? { ...before, text: before.text + part.text } : null
-  }
-  return null
 }
 
 /** Returns the offsets to split a stream at: all if short, evenly spread otherwise, at most `most`. */

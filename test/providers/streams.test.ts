@@ -7,7 +7,8 @@ import { readFileSync } from 'node:fs'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
-import type { AnswerPart, Provider } from '../../src/providers/provider.ts'
+import type { Provider } from '../../src/providers/provider.ts'
+import type { AnswerPart } from '../harness/answer-parts.ts'
 import { everyByte, readRecording } from './recordings.ts'
 
 type Said = {

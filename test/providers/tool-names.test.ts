@@ -8,6 +8,7 @@ import { openai } from '../../src/providers/openai.ts'
 import { openaiResponses } from '../../src/providers/openai-responses.ts'
 import type { Provider } from '../../src/providers/provider.ts'
 import { wireToolNames } from '../../src/providers/tool-names.ts'
+import { recordedAnswer } from '../harness/answer-parts.ts'
 import { askWith } from '../harness/ask.ts'
 
 const compatible = openai({ official: false })
@@ -37,7 +38,7 @@ const long = `mcp__${'server'.repeat(12)}__search`
 describe.each(wires)('%s tool names', (_, provider, maker, accepted) => {
   const namesSent = (names: readonly string[], chosen: string) => {
     const request = askWith({ tools: names.map(toolNamed), toolChoice: { name: chosen }, messages: called(chosen) })
-    return wireToolNames(request, provider) ?? { request, restored: (parts: readonly never[]) => parts }
+    return wireToolNames(request, provider) ?? { request, own: new Map<string, string>() }
   }
 
   test('match the rule, differ and return to the client when it uses any others', () => {
@@ -49,14 +50,14 @@ describe.each(wires)('%s tool names', (_, provider, maker, accepted) => {
     )
     fc.assert(
       fc.property(fc.uniqueArray(anyName, { minLength: 1, maxLength: 8 }), names => {
-        const { request, restored } = namesSent(names, names[0] ?? '')
+        const { request, own } = namesSent(names, names[0] ?? '')
         const sent = request.tools.map(({ name }) => name)
         for (const name of sent) expect(name).toMatch(accepted)
         expect(new Set(sent).size).toBe(names.length)
-        const calls = sent.map(
-          name => ({ type: 'tool_call', choice: 0, index: 0, id: 'a', name, signature: null }) as const,
-        )
-        expect(restored(calls as never)).toMatchObject(names.map(name => ({ name })))
+        const { answer: response, drain } = recordedAnswer()
+        response.clientNames = own
+        for (const [index, name] of sent.entries()) response.openCall(0, index, { id: 'a', name, signature: null })
+        expect(drain()).toMatchObject(names.map(name => ({ name })))
         for (const [at, name] of names.entries()) if (accepted.test(name)) expect(sent[at]).toBe(name)
       }),
     )

@@ -7,7 +7,8 @@ import fc from 'fast-check'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
-import type { AnswerPart, Provider } from '../../src/providers/provider.ts'
+import type { Provider } from '../../src/providers/provider.ts'
+import { type AnswerPart, partsIn, recorded } from '../harness/answer-parts.ts'
 
 type Json = Readonly<Record<string, unknown>>
 type Call = { readonly name: string; readonly pieces: readonly string[] }
@@ -152,7 +153,7 @@ function after(events: readonly Json[], other: readonly Json[], { kind, at, to }
 }
 
 function read({ provider, terminal }: Wire, events: readonly Json[]): readonly AnswerPart[] {
-  const reader = provider.streamReader()
+  const reader = recorded(provider.streamReader())
   const lines = [...events.map(event => JSON.stringify(event)), ...(terminal === null ? [] : [terminal])]
   return [...lines.flatMap(data => reader.read({ name: '', data })), ...reader.finish()]
 }
@@ -268,7 +269,7 @@ describe('OpenAI adapter', () => {
   ] as const)(
     'JSON reader: judges a call with the arguments %p and finish reason %p as %p',
     (args, reason, expected) => {
-      const last = wire.provider.readResponse(whole(args, reason)).at(-1)
+      const last = partsIn(wire.provider, whole(args, reason)).at(-1)
       expect(last?.type === 'failure' ? last.failure.kind : null).toBe(expected)
     },
   )
@@ -289,7 +290,7 @@ describe('Gemini adapter', () => {
   })
 
   test('JSON reader: reports truncation when a call announces more', () => {
-    expect(google.readResponse([text, open, ending]).at(-1)).toMatchObject({
+    expect(partsIn(google, [text, open, ending]).at(-1)).toMatchObject({
       type: 'failure',
       failure: { kind: 'truncated' },
     })

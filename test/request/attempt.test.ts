@@ -7,9 +7,11 @@ import { UpstreamAttempt } from '../../src/request/attempt.ts'
 import { piece } from '../../src/simulator/reply.ts'
 import { systemNetwork } from '../../src/web/network.ts'
 import { getFrames, streamText } from '../faults/support.ts'
+import { recordedAnswer } from '../harness/answer-parts.ts'
 import { eventually } from '../harness/eventually.ts'
 import { movedClock, oneTurn } from '../harness/moved-clock.ts'
 import { startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
+import { getCandidate, getProvider } from './support.ts'
 
 const deadlines = {
   connectMs: 3_000,
@@ -68,32 +70,30 @@ function rig(
       })
     },
   }
+  const { answer: response, drain } = recordedAnswer(request)
   const attempt = new UpstreamAttempt(
     { clock: time.clock, network: given.url === undefined ? network : systemNetwork },
     {
       candidate: {
-        model,
+        ...getCandidate(model),
         endpoint: {
-          id: 'openai',
+          ...getProvider('openai'),
           provider: openai({ official: true }),
           access: { baseUrl: given.url ?? 'http://127.0.0.1:1', apiKey: 'key' },
-          simulated: true,
         },
-        score: 1,
-        place: 'requested',
-        health: 'healthy',
-        reason: () => '',
-        parts: () => null,
       },
       request: { request, model, outputCap: 1_000, stream: given.stream ?? true },
       deadlines,
       deadlineAt: deadlines.totalMs,
       signal: caller.signal,
+      response,
     },
   )
   return {
     ...time,
     attempt,
+    response,
+    drain,
     caller,
     sent,
     write: (text: string) => body?.enqueue(Buffer.from(text)),
@@ -104,15 +104,12 @@ function rig(
 }
 
 /** Returns the failure of the next read after the clock has moved; null while it still waits. */
-async function failureAfter({ attempt, move }: Rig, milliseconds: number) {
-  let failure: { kind: string; detail: string } | null = null
-  const scan = attempt.next().then(parts => {
-    for (const part of parts ?? [])
-      if (part.type === 'failure') failure = { kind: part.failure.kind, detail: part.failure.detail }
-  })
+async function failureAfter({ attempt, response, move }: Rig, milliseconds: number) {
+  const scan = attempt.next()
   await oneTurn()
   await move(milliseconds)
-  return { failure: failure as { kind: string; detail: string } | null, scan }
+  const failure: { kind: string; detail: string } | null = response.failure
+  return { failure: failure && { kind: failure.kind, detail: failure.detail }, scan }
 }
 
 const timedOut = (phase: string) => ({ kind: 'timeout', detail: `${phase} deadline passed` })
@@ -269,7 +266,7 @@ describe('upstream error over a real socket', () => {
     const upstream = startUpstream(() => answer)
     try {
       const here = rig({ url: upstream.url })
-      const scan = here.attempt.next()
+      const scan = here.attempt.next().then(() => here.drain())
       await eventually(() => here.attempt.status() !== null)
       await here.move(milliseconds)
       const sent = () => upstream.ledger().at(-1)?.bytesSent ?? 0

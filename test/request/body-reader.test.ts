@@ -3,9 +3,9 @@ import { systemClock } from '../../src/database/clock.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
 import { catalog } from '../../src/models/catalog.ts'
 import { openai } from '../../src/providers/openai.ts'
-import type { AnswerPart } from '../../src/providers/provider.ts'
 import { bodyReader } from '../../src/request/body-reader.ts'
 import { getFrames, streamText } from '../faults/support.ts'
+import { type AnswerPart, recordedAnswer } from '../harness/answer-parts.ts'
 
 type Source = { push(text: string): void; break(): void; readonly response: Response }
 
@@ -32,7 +32,10 @@ function openBody(response: Response, clock: Parameters<typeof bodyReader>[2]['c
     outputCap: 9_000,
     stream: true,
   }
-  return bodyReader(response, request, { provider: openai({ official: true }), clock, byteArrived() {} })
+  const { answer, drain } = recordedAnswer(request.request)
+  const body = bodyReader(response, request, { provider: openai({ official: true }), clock, byteArrived() {}, answer })
+  /** Returns what the next read says; null after the end. */
+  return { next: async () => ((await body.next()) ? drain() : null) }
 }
 
 const frame = (content: string) =>

@@ -24,10 +24,9 @@ import { admit } from '../../src/request/admit.ts'
 import { createProgress } from '../../src/request/progress.ts'
 import type { Route } from '../../src/request/routing/route.ts'
 import { checkpoint, settle } from '../../src/request/settle.ts'
-import { createUpstreamResponse } from '../../src/request/upstream-response.ts'
 import { openPromptAnalyzer } from '../../src/text/readers.ts'
 import { noWeb } from '../../src/web/web-plan.ts'
-import { getCandidate } from './support.ts'
+import { getCandidate, openResponse } from './support.ts'
 
 const readers = openPromptAnalyzer()
 const { read } = readers
@@ -124,14 +123,7 @@ async function settled(given: Given) {
       searchMicrocents: web.microcents - web.fetchMicrocents,
       fetchMicrocents: web.fetchMicrocents,
     }
-  const response = createUpstreamResponse({
-    candidate,
-    request: chatRequest,
-    droppedParameters: [],
-    outputCap: null,
-    startedAt: 0,
-    startedAtMs: 0,
-  })
+  const response = openResponse(chatRequest, { candidate })
   progress.response = Object.assign(response, { usage, text, reasoning, hasContent: text !== '', ended })
   progress.outcome = ended ? 'completed' : 'client_closed'
   const noted: (() => InterimUsage)[] = []

@@ -1,8 +1,10 @@
 /** What tests of the pipeline's steps build requests of. */
+import type { ChatRequest } from '../../src/core/chat/chat.ts'
 import type { Model } from '../../src/core/models/models.ts'
 import type { ConfiguredProvider } from '../../src/providers/configured-provider.ts'
 import { openai } from '../../src/providers/openai.ts'
 import type { Candidate } from '../../src/request/routing/candidate.ts'
+import { UpstreamResponse } from '../../src/request/upstream-response.ts'
 import type { PromptAnalysis } from '../../src/text/analysis/prompt-analysis.ts'
 
 /** The analysis of an everyday English prompt. */
@@ -50,4 +52,12 @@ export function getCandidate(model: Model): Candidate {
     reason: () => 'named',
     parts: () => null,
   }
+}
+
+/** The response of an attempt that began at 0. */
+export function openResponse(
+  request: ChatRequest,
+  call: Pick<UpstreamResponse, 'candidate'> & Partial<Pick<UpstreamResponse, 'startedAtMs'>>,
+): UpstreamResponse {
+  return new UpstreamResponse(request, { keyAccount: null, outputCap: null, startedAt: 0, startedAtMs: 0, ...call })
 }

@@ -11,11 +11,11 @@ import { bedrock } from '../../src/providers/bedrock.ts'
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { openaiResponses } from '../../src/providers/openai-responses.ts'
-import type { AnswerPart, Provider } from '../../src/providers/provider.ts'
+import type { AnswerSink, Provider } from '../../src/providers/provider.ts'
 import { createProgress } from '../../src/request/progress.ts'
 import { settledCost } from '../../src/request/settled-cost.ts'
-import { applyParts, createUpstreamResponse } from '../../src/request/upstream-response.ts'
-import { getCandidate } from './support.ts'
+import type { UpstreamResponse } from '../../src/request/upstream-response.ts'
+import { getCandidate, openResponse } from './support.ts'
 
 /** 100 units of 1e-8 USD per new token, 10 per cached one, 125 per written one (200 for an hour), 1,000 per token of output. */
 const model = toModel('relay', {
@@ -436,29 +436,32 @@ const candidate = (finishReason: string | undefined, said = text) => ({
   candidates: [{ index: 0, content: { role: 'model', parts: [{ text: said }] }, finishReason }],
 })
 
-function streamed({ provider, events }: Wire, usage: Json | null, isLeft: boolean): readonly AnswerPart[] {
+/** Says a response to a sink. */
+type Says = (sink: AnswerSink) => void
+
+function streamed({ provider, events }: Wire, usage: Json | null, isLeft: boolean): Says {
   const reader = provider.streamReader()
   const [before, end] = events(usage)
-  const parts = [...before, ...(isLeft ? [] : end)].flatMap(event => {
-    if (event === '[DONE]') return reader.read({ name: '', data: event })
-    return reader.read({ name: typeof event.type === 'string' ? event.type : '', data: JSON.stringify(event) })
-  })
-  return isLeft ? parts : [...parts, ...reader.finish()]
+  return sink => {
+    for (const event of [...before, ...(isLeft ? [] : end)]) {
+      if (event === '[DONE]') reader.read({ name: '', data: event }, sink)
+      else reader.read({ name: typeof event.type === 'string' ? event.type : '', data: JSON.stringify(event) }, sink)
+    }
+    if (!isLeft) reader.finish(sink)
+  }
 }
 
-type Attempted = Partial<Parameters<typeof createUpstreamResponse>[0]>
+const whole =
+  (provider: Provider, body: unknown): Says =>
+  sink =>
+    provider.readResponse(body, sink)
 
-function billed(parts: readonly AnswerPart[], attempted: Attempted = {}) {
-  const response = createUpstreamResponse({
-    candidate: getCandidate(model),
-    request: question,
-    droppedParameters: [],
-    outputCap: null,
-    startedAt: 0,
-    startedAtMs: 0,
-    ...attempted,
-  })
-  applyParts(response, parts, 1)
+type Attempted = Partial<Pick<UpstreamResponse, 'candidate' | 'request' | 'startedAtMs' | 'droppedParameters'>>
+
+function billed(say: Says, { request = question, droppedParameters = [], ...call }: Attempted = {}) {
+  const response = openResponse(request, { candidate: getCandidate(model), ...call })
+  response.droppedParameters = droppedParameters
+  say(response)
   const reservation = {
     requestId: 'req_1',
     accountId: 'acc_1',
@@ -469,13 +472,13 @@ function billed(parts: readonly AnswerPart[], attempted: Attempted = {}) {
   }
   const progress = createProgress(reservation, { route: 0, admit: 0 })
   progress.response = response
-  const request = { plan: { inputTokens: 40 }, request: { choices: 1 }, caller: { plan: 'evaluation' } } as const
-  return settledCost(catalog, request, progress)
+  const billing = { plan: { inputTokens: 40 }, request: { choices: 1 }, caller: { plan: 'evaluation' } } as const
+  return settledCost(catalog, billing, progress)
 }
 
-function expectBill(parts: readonly AnswerPart[], bill: Bill): void {
+function expectBill(say: Says, bill: Bill): void {
   const { new: fresh = 0, cached = 0, written = 0, hour = 0, output = 0, reasoning = 0 } = bill
-  const { usage, estimated, billed: microcents, owed } = billed(parts)
+  const { usage, estimated, billed: microcents, owed } = billed(say)
   expect({ usage, estimated, microcents, owed }).toMatchObject({
     usage: {
       inputTokens: fresh + cached + written + hour,
@@ -493,14 +496,14 @@ function expectBill(parts: readonly AnswerPart[], bill: Bill): void {
 for (const [name, wire] of Object.entries(wires))
   describe(`usage of ${name}`, () => {
     test.each([...wire.rows])('bills the reported tokens when the shape is %s', (_, usage, bill) => {
-      expectBill(wire.provider.readResponse(wire.whole(usage)), bill)
+      expectBill(whole(wire.provider, wire.whole(usage)), bill)
       expectBill(streamed(wire, usage, false), bill)
       expectBill(streamed(wire, usage, true), bill)
     })
 
     test.each([null, {}, { nonsense: 5 }])('bills an estimate when the upstream reports %j', usage => {
-      for (const parts of [wire.provider.readResponse(wire.whole(usage)), streamed(wire, usage, false)]) {
-        const { usage: counted, estimated, billed: microcents } = billed(parts)
+      for (const say of [whole(wire.provider, wire.whole(usage)), streamed(wire, usage, false)]) {
+        const { usage: counted, estimated, billed: microcents } = billed(say)
         expect(estimated).toBe(true)
         expect(counted.outputTokens).toBeGreaterThan(0)
         expect(microcents).toBe(counted.inputTokens * 100 + counted.outputTokens * 1_000)
@@ -525,16 +528,16 @@ describe('prices by time and tier', () => {
   const tokens = { input: 12, output: 5 }
   const openaiUsage = { prompt_tokens: tokens.input, completion_tokens: tokens.output, total_tokens: 17 }
   /** Times the usual price. */
-  const getFactor = (parts: readonly AnswerPart[], attempted: Attempted = {}) =>
-    billed(parts, { candidate: getCandidate(tiered), ...attempted }).owed / (tokens.input * 100 + tokens.output * 1_000)
+  const getFactor = (say: Says, attempted: Attempted = {}) =>
+    billed(say, { candidate: getCandidate(tiered), ...attempted }).owed / (tokens.input * 100 + tokens.output * 1_000)
   const asking = (service_tier: string): Attempted => ({ request: { ...question, extras: { service_tier } } })
   const chat = ({ service_tier }: { service_tier?: string } = {}) => {
-    const { provider, whole } = wires['Chat Completions'] ?? openaiWire()
-    return provider.readResponse({ ...whole(openaiUsage), service_tier })
+    const wire = wires['Chat Completions'] ?? openaiWire()
+    return whole(wire.provider, { ...wire.whole(openaiUsage), service_tier })
   }
   const messages = (service_tier: string) => {
     const usage = { input_tokens: tokens.input, output_tokens: tokens.output, service_tier }
-    return anthropic.readResponse({
+    return whole(anthropic, {
       type: 'message',
       model: 'm',
       content: [{ type: 'text', text }],
@@ -567,14 +570,11 @@ describe('prices by time and tier', () => {
   })
 
   test('bills the last tier of a stream, also when the client left it', () => {
-    const reader = openaiWire().provider.streamReader()
-    const frame = (service_tier: string, fields: Json) =>
-      reader.read({ name: '', data: JSON.stringify(chunk({ service_tier, ...fields })) })
-    const parts = [
-      ...frame('auto', { choices: choice({ content: text }) }),
-      ...frame('flex', { choices: [], usage: openaiUsage }),
+    const frames = [
+      { service_tier: 'auto', choices: choice({ content: text }) },
+      { service_tier: 'flex', choices: [], usage: openaiUsage },
     ]
-    expect(getFactor(parts, asking('priority'))).toBe(0.5)
+    expect(getFactor(read(...frames.map(chunk)), asking('priority'))).toBe(0.5)
   })
 
   test('bills the time at which the attempt began', () => {
@@ -584,11 +584,6 @@ describe('prices by time and tier', () => {
 })
 
 describe('usage of a stream that the client left', () => {
-  const { provider } = openaiWire()
-  const read = (...events: Json[]) => {
-    const reader = provider.streamReader()
-    return events.flatMap(event => reader.read({ name: '', data: JSON.stringify(event) }))
-  }
   const said = (usage: Json | null) => chunk({ choices: choice({ content: text }), usage })
 
   test('bills zero when the last frame reports zero', () => {
@@ -606,6 +601,13 @@ describe('usage of a stream that the client left', () => {
     expect(usage.outputTokens).toBeGreaterThan(4)
   })
 })
+
+function read(...events: Json[]): Says {
+  const reader = openaiWire().provider.streamReader()
+  return sink => {
+    for (const event of events) reader.read({ name: '', data: JSON.stringify(event) }, sink)
+  }
+}
 
 function openaiWire(): Wire {
   const wire = wires['Chat Completions']

@@ -1,7 +1,7 @@
 import { argumentsText } from '../call-arguments.ts'
 import { badAnswer, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, objectIn, records } from '../json.ts'
-import type { AnswerPart } from '../provider.ts'
+import type { AnswerSink, ProviderFailure } from '../provider.ts'
 
 /**
  * Inserts one part at its path (`$.stops[0].name`) in the arguments; parts of the same text are appended. Ignores parts
@@ -39,61 +39,61 @@ function writeSlot<T>({ holder, key }: Slot, value: T): T {
   return value
 }
 
-/** Tool calls of one choice. */
-export type GoogleToolCalls = {
-  /** Reads a call, or the next part of its arguments. */
-  read(call: Json, signature: unknown): readonly AnswerPart[]
-  /** Ends the last call. */
-  close(): readonly AnswerPart[]
-  /** Returns true if the last call announced more parts. */
-  hasOpen(): boolean
-  count(): number
-}
-
-/** Creates a reader. Calls arrive complete, except if a proxy requests streamed arguments, which are then collected. */
-export function callReader(choice: number, mintId: (given: unknown) => string): GoogleToolCalls {
-  let calls = 0
+/** Tool calls of one choice. They arrive complete, except if a proxy requests streamed arguments, which are then collected. */
+export class GoogleToolCalls {
+  private readonly choice: number
+  private readonly mintId: (given: unknown) => string
+  private calls = 0
   /** Arguments of a call with `willContinue`. */
-  let open: Record<string, unknown> | null = null
+  private open: Record<string, unknown> | null = null
   /** IDs of the calls that arrived in parts. */
-  const continued = new Set<unknown>()
+  private readonly continued = new Set<unknown>()
 
-  const close = (): readonly AnswerPart[] => {
-    if (open === null) return []
-    const text = JSON.stringify(open)
-    open = null
-    return [{ type: 'tool_arguments', choice, index: calls - 1, text }]
+  constructor(choice: number, mintId: (given: unknown) => string) {
+    this.choice = choice
+    this.mintId = mintId
   }
-  const begin = (name: string, { id, args }: Json, signature: unknown): AnswerPart => {
+
+  /** Reads a call, or the next part of its arguments. */
+  read(call: Json, signature: unknown, sink: AnswerSink): ProviderFailure | null {
+    const pieces = records(call.partialArgs)
+    if (isText(call.name) && this.open !== null) return truncated('call_unfinished')
+    if (call.willContinue === true && isText(call.name) && isText(call.id)) {
+      if (this.continued.has(call.id)) return truncated('call_restarted')
+      this.continued.add(call.id)
+    }
+    if (isText(call.name) && !this.begin(call.name, call, signature, sink)) return badAnswer('arguments_no_object')
+    if (this.open === null && pieces.length > 0) return truncated('arguments_without_call')
+    if (this.open !== null) for (const piece of pieces) applyPiece(this.open, piece)
+    if (call.willContinue !== true) this.close(sink)
+    return null
+  }
+
+  /** Ends the last call. */
+  close(sink: AnswerSink): void {
+    if (this.open === null) return
+    const text = JSON.stringify(this.open)
+    this.open = null
+    sink.addArguments(this.choice, this.calls - 1, text)
+  }
+
+  /** Returns true if the last call announced more parts. */
+  hasOpen(): boolean {
+    return this.open !== null
+  }
+
+  count(): number {
+    return this.calls
+  }
+
+  private begin(name: string, { id, args }: Json, signature: unknown, sink: AnswerSink): boolean {
     // Some servers send the object as text.
     const given = isRecord(args) ? args : objectIn(argumentsText(args) || '{}')
-    if (given === null) return badAnswer('arguments_no_object')
-    open = { ...given }
-    return {
-      type: 'tool_call',
-      choice,
-      index: calls++,
-      id: mintId(id),
-      name: name.toWellFormed(),
-      signature: isText(signature) ? signature : null,
-    }
-  }
-
-  return {
-    read(call, signature) {
-      const pieces = records(call.partialArgs)
-      if (isText(call.name) && open !== null) return [truncated('call_unfinished')]
-      if (call.willContinue === true && isText(call.name) && isText(call.id)) {
-        if (continued.has(call.id)) return [truncated('call_restarted')]
-        continued.add(call.id)
-      }
-      const begun = isText(call.name) ? [begin(call.name, call, signature)] : []
-      if (open === null && pieces.length > 0) return [truncated('arguments_without_call')]
-      if (open !== null) for (const piece of pieces) applyPiece(open, piece)
-      return call.willContinue === true ? begun : [...begun, ...close()]
-    },
-    close,
-    hasOpen: () => open !== null,
-    count: () => calls,
+    if (given === null) return false
+    this.open = { ...given }
+    const index = this.calls++
+    const call = { id: this.mintId(id), name: name.toWellFormed(), signature: isText(signature) ? signature : null }
+    sink.openCall(this.choice, index, call)
+    return true
   }
 }

@@ -1,7 +1,7 @@
 /** Reads the sources of a grounded candidate, and their places in its text, which Google counts in bytes of UTF-8. */
 import type { CitedText } from '../citations.ts'
 import { isText, type Json, record, records, wholeNumber } from '../json.ts'
-import type { AnswerPart } from '../provider.ts'
+import type { AnswerSink } from '../provider.ts'
 
 /** What a candidate reports about its sources so far. In a stream, the last frames contain it. */
 export type Grounding = {
@@ -26,26 +26,24 @@ export function readGrounding({ groundingMetadata, citationMetadata }: Json, kno
   }
 }
 
-/** Returns a citation for each source of each part of the text; sources without a part follow at the end. */
-export function getCitations({ chunks, supports, repeated }: Grounding, text: CitedText): readonly AnswerPart[] {
-  if (chunks.length === 0 && repeated.length === 0) return []
+/** Reports a citation for each source of each part of the text; sources without a part follow at the end. */
+export function addCitations({ chunks, supports, repeated }: Grounding, text: CitedText, sink: AnswerSink): void {
+  if (chunks.length === 0 && repeated.length === 0) return
   const bytes = new TextEncoder().encode(text.text())
   const named = new Set<number>()
-  const supported = supports.slice(0, maximumSupports).flatMap(({ segment, groundingChunkIndices: indexes }) => {
+  for (const { segment, groundingChunkIndices: indexes } of supports.slice(0, maximumSupports)) {
     const place = findPlace(record(segment), text, bytes)
-    return (Array.isArray(indexes) ? indexes : []).flatMap((index: unknown) => {
+    for (const index of Array.isArray(indexes) ? indexes : []) {
       const number = wholeNumber(index)
       const chunk = number === null ? undefined : chunks[number]
-      if (number === null || chunk === undefined) return []
+      if (number === null || chunk === undefined) continue
       named.add(number)
-      return text.cite(getSource(chunk), place)
-    })
-  })
-  const others = chunks.flatMap((chunk, number) => (named.has(number) ? [] : text.cite(getSource(chunk), null)))
-  const passages = repeated
-    .slice(0, maximumSupports)
-    .flatMap(passage => text.cite({ url: passage.uri, title: passage.title }, findPlace(passage, text, bytes)))
-  return [...supported, ...others, ...passages]
+      text.cite(sink, getSource(chunk), place)
+    }
+  }
+  for (const [number, chunk] of chunks.entries()) if (!named.has(number)) text.cite(sink, getSource(chunk), null)
+  for (const passage of repeated.slice(0, maximumSupports))
+    text.cite(sink, { url: passage.uri, title: passage.title }, findPlace(passage, text, bytes))
 }
 
 /** Each costs a search of the text. */

@@ -1,7 +1,7 @@
 import type { FinishReason, ReportedUsage, TokenLogprob } from '../../core/chat/chat-events.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { CitedText } from '../citations.ts'
-import { badAnswer, failed, providerFailure, truncated } from '../failure.ts'
+import { badAnswer, providerFailure, truncated } from '../failure.ts'
 import {
   findName,
   getText,
@@ -14,12 +14,12 @@ import {
   tokenCount,
   wholeNumber,
 } from '../json.ts'
-import type { AnswerPart, StreamReader } from '../provider.ts'
-import { maximumIndex } from '../response-guard.ts'
+import { type AnswerSink, maximumIndex, type ProviderFailure, type StreamReader } from '../provider.ts'
+import type { ServerSentEvent } from '../sse.ts'
 import { uniqueNames } from '../tool-names.ts'
 import { followUsage, reportedUsage } from '../usage.ts'
-import { callReader, type GoogleToolCalls } from './calls.ts'
-import { type Grounding, getCitations, noGrounding, readGrounding } from './citations.ts'
+import { GoogleToolCalls } from './calls.ts'
+import { addCitations, type Grounding, noGrounding, readGrounding } from './citations.ts'
 import { googleBodyFailure } from './failure.ts'
 
 /**
@@ -67,34 +67,6 @@ function getLogprob({ token, logProbability }: Json) {
   }
 }
 
-/** Reads a complete response. Valid JSON is complete, so a missing finish reason is not a truncation. */
-export function readGoogleResponse(body: unknown): readonly AnswerPart[] {
-  const reader = answerReader()
-  const parts = reader.take(body)
-  if (parts.at(-1)?.type === 'failure') return parts
-  const rest = reader.finish(null)
-  return rest.length === 0 ? [badAnswer('without_candidates')] : [...parts, ...rest]
-}
-
-/**
- * Creates a reader for a stream, which has no terminal event: it is complete if the body ended and all `wanted`
- * choices, or the one of a blocked prompt, have a finish reason.
- */
-export function googleStreamReader(wanted = 1): StreamReader {
-  const reader = answerReader()
-  return {
-    read({ name, data }) {
-      if (!data.startsWith('{') && (data.trim() === '' || data === '[DONE]')) return []
-      const frame = parseUntrustedJson(data)
-      if (frame === undefined) return [badAnswer('unreadable frame')]
-      const parts = reader.take(frame)
-      if (name !== 'error' || parts.at(-1)?.type === 'failure') return parts
-      return [badAnswer('error event')]
-    },
-    finish: () => reader.finish(wanted),
-  }
-}
-
 type Choice = {
   readonly calls: GoogleToolCalls
   /** The first finish reason; later ones never replace it. */
@@ -103,147 +75,190 @@ type Choice = {
   grounding: Grounding
 }
 
-/** Shared by streamed and complete responses: converts response objects to parts. */
-function answerReader() {
-  const choices = new Map<number, Choice>()
-  const unique = uniqueNames()
-  const follow = followUsage()
-  let responseId: string | null = null
-  let servedModel: string | null = null
-  let emitted = false
-  let isBlocked = false
+/**
+ * Reads a response, streamed or complete. A stream has no terminal event: it is complete if the body ended and all `wanted`
+ * choices, or the one of a blocked prompt, have a finish reason.
+ */
+export class GoogleReader implements StreamReader {
+  private readonly wanted: number
+  private readonly choices = new Map<number, Choice>()
+  private readonly unique = uniqueNames()
+  private readonly follow = followUsage()
+  private responseId: string | null = null
+  private servedModel: string | null = null
+  private emitted = false
+  private isBlocked = false
   /** Output arrived, which the upstream must have counted. */
-  let answered = false
+  private answered = false
 
-  const take = (body: unknown): readonly AnswerPart[] => {
-    const parts: AnswerPart[] = []
-    for (const frame of Array.isArray(body) ? body : [body]) {
-      if (parts.at(-1)?.type === 'failure') break
-      parts.push(...takeFrame(frame))
-    }
-    return parts
+  constructor(wanted = 1) {
+    this.wanted = wanted
   }
 
-  const takeFrame = (frame: unknown): readonly AnswerPart[] => {
-    if (!isRecord(frame)) return [badAnswer('frame is no object')]
-    if (frame.error) return [failed(googleBodyFailure(frame))]
+  read({ name, data }: ServerSentEvent, sink: AnswerSink): void {
+    if (!data.startsWith('{') && (data.trim() === '' || data === '[DONE]')) return
+    const body = parseUntrustedJson(data)
+    const failure = body === undefined ? badAnswer('unreadable frame') : this.take(body, sink)
+    if (failure !== null) sink.fail(failure)
+    else if (name === 'error') sink.fail(badAnswer('error event'))
+  }
+
+  finish(sink: AnswerSink): void {
+    this.end(this.wanted, sink)
+  }
+
+  /** Valid JSON is complete, so a missing finish reason is not a truncation. */
+  whole(body: unknown, sink: AnswerSink): void {
+    const failure = this.take(body, sink)
+    if (failure !== null) sink.fail(failure)
+    else if (!this.end(null, sink)) sink.fail(badAnswer('without_candidates'))
+  }
+
+  private take(body: unknown, sink: AnswerSink): ProviderFailure | null {
+    if (!Array.isArray(body)) return this.takeFrame(body, sink)
+    for (const frame of body) {
+      const failure = this.takeFrame(frame, sink)
+      if (failure !== null) return failure
+    }
+    return null
+  }
+
+  private takeFrame(frame: unknown, sink: AnswerSink): ProviderFailure | null {
+    if (!isRecord(frame)) return badAnswer('frame is no object')
+    if (frame.error) return googleBodyFailure(frame)
     const candidates = records(frame.candidates)
-    if (isOtherResponse(frame) && isUnfinished()) return [truncated('response_restarted')]
-    const parts = served(frame)
+    if (this.isOtherResponse(frame) && this.isUnfinished()) return truncated('response_restarted')
+    this.identify(frame, sink)
     // Output of a failed generation is not emitted, so that another candidate may still serve.
     const reason = candidates.map(({ finishReason }) => finishReason).find(isFailedGeneration)
-    const isFailed = reason !== undefined && !emitted
-    const content = isFailed ? [] : untilFailure(candidates.flatMap(readCandidate))
-    const answers = content.some(isAnswer)
-    answered ||= answers
-    parts.push(...follow(findGoogleUsage(frame.usageMetadata, answered), answers), ...content)
-    if (content.at(-1)?.type === 'failure') return parts
-    if (isFailed) return [...parts, failed(providerFailure('generation_failed', reason))]
-    if (isText(record(frame.promptFeedback).blockReason)) block()
-    return parts
+    const isFailed = reason !== undefined && !this.emitted
+    let answers = false
+    let failure: ProviderFailure | null = null
+    for (const [position, candidate] of isFailed ? [] : candidates.entries()) {
+      failure = this.readCandidate(candidate, position, sink)
+      if (failure !== null) break
+      answers ||= records(record(candidate.content).parts).some(isAnswer)
+    }
+    this.answered ||= answers
+    const usage = this.follow(findGoogleUsage(frame.usageMetadata, this.answered), answers)
+    if (usage !== null) sink.reportUsage(usage)
+    if (failure !== null) return failure
+    if (isFailed) return providerFailure('generation_failed', reason)
+    if (isText(record(frame.promptFeedback).blockReason)) this.block()
+    return null
   }
 
-  const served = (frame: Json): AnswerPart[] => {
-    const id = findName(frame.responseId) ?? responseId
-    const model = findName(frame.modelVersion)?.replace(/^models\//, '') ?? servedModel
-    if (id === responseId && model === servedModel) return []
-    responseId = id
-    servedModel = model
-    return [{ type: 'served', id, model }]
+  private identify(frame: Json, sink: AnswerSink): void {
+    const id = findName(frame.responseId) ?? this.responseId
+    const model = findName(frame.modelVersion)?.replace(/^models\//, '') ?? this.servedModel
+    if (id === this.responseId && model === this.servedModel) return
+    this.responseId = id
+    this.servedModel = model
+    sink.identify(id, model)
   }
 
   /** Each response has an ID, and a stream contains one response. */
-  const isOtherResponse = (frame: Json) => {
+  private isOtherResponse(frame: Json): boolean {
     const id = findName(frame.responseId)
-    return id !== null && responseId !== null && id !== responseId
+    return id !== null && this.responseId !== null && id !== this.responseId
   }
-  const isUnfinished = () => emitted && choices.values().some(({ finish }) => finish === null)
 
-  const choiceAt = (index: number): Choice => {
-    const known = choices.get(index)
+  private isUnfinished(): boolean {
+    return this.emitted && this.choices.values().some(({ finish }) => finish === null)
+  }
+
+  private choiceAt(index: number): Choice {
+    const known = this.choices.get(index)
     if (known !== undefined) return known
     const choice: Choice = {
-      calls: callReader(index, mintId),
+      calls: new GoogleToolCalls(index, given => this.mintId(given)),
       finish: null,
       text: new CitedText(index),
       grounding: noGrounding,
     }
-    choices.set(index, choice)
+    this.choices.set(index, choice)
     return choice
   }
 
   /** A blocked prompt has no candidates: the gateway creates one choice. */
-  const block = () => {
-    isBlocked = true
-    if (choices.size === 0) choiceAt(0)
-    for (const choice of choices.values()) choice.finish ??= 'content_filter'
+  private block(): void {
+    this.isBlocked = true
+    if (this.choices.size === 0) this.choiceAt(0)
+    for (const choice of this.choices.values()) choice.finish ??= 'content_filter'
   }
 
-  const readCandidate = (candidate: Json, position: number): readonly AnswerPart[] => {
+  private readCandidate(candidate: Json, position: number, sink: AnswerSink): ProviderFailure | null {
     // A zero is often omitted on this wire, so a missing index is 0.
     const told = wholeNumber(candidate.index)
     const index = told !== null && told <= maximumIndex ? told : position
-    const choice = choiceAt(index)
-    const parts = records(record(candidate.content).parts).flatMap(part => readPart(part, index, choice))
+    const choice = this.choiceAt(index)
     // Some models repeat the finish reason on every frame. Content without one belongs to a second response.
-    if (choice.finish !== null && !isText(candidate.finishReason) && parts.length > 0)
-      return [truncated('content_after_finish')]
+    const isLate = choice.finish !== null && !isText(candidate.finishReason)
+    const { received } = sink
+    sink.isMuted = isLate
+    let failure: ProviderFailure | null = null
+    for (const part of records(record(candidate.content).parts)) failure ??= this.readPart(part, index, choice, sink)
+    sink.isMuted = false
+    const grew = sink.received > received
+    if (isLate && (grew || failure !== null)) return truncated('content_after_finish')
+    if (failure !== null) return failure
     choice.grounding = readGrounding(candidate, choice.grounding)
     const tokens = getGoogleLogprobs(candidate.logprobsResult)
-    if (tokens.length > 0) parts.push({ type: 'logprobs', choice: index, tokens })
+    if (tokens.length > 0) sink.add({ type: 'logprobs', choice: index, tokens })
     if (isText(candidate.finishReason)) choice.finish ??= finishReasons.get(candidate.finishReason) ?? 'stop'
-    emitted ||= parts.length > 0
-    return parts
+    this.emitted ||= grew || tokens.length > 0
+    return null
   }
 
   /** Reads a content part. Skips code that Google runs itself, its output, images and signatures without content. */
-  const readPart = (part: Json, index: number, choice: Choice): readonly AnswerPart[] => {
-    if (isRecord(part.functionCall)) return choice.calls.read(part.functionCall, part.thoughtSignature)
-    if (isText(part.text) && part.thought !== true) choice.text.add(part.text)
-    const said: readonly AnswerPart[] = isText(part.text)
-      ? [{ type: part.thought === true ? 'reasoning' : 'text', choice: index, text: part.text }]
-      : []
-    if (!isText(part.thoughtSignature) || part.text === undefined) return said
+  private readPart(part: Json, index: number, choice: Choice, sink: AnswerSink): ProviderFailure | null {
+    if (isRecord(part.functionCall)) return choice.calls.read(part.functionCall, part.thoughtSignature, sink)
+    if (isText(part.text)) {
+      if (part.thought === true) sink.addReasoning(index, part.text)
+      else {
+        choice.text.add(part.text)
+        sink.addText(index, part.text)
+      }
+    }
+    if (!isText(part.thoughtSignature) || part.text === undefined) return null
     // The signature of a text, perhaps of an empty one behind it.
     const [family, kind, data] = ['google', 'signature', part.thoughtSignature] as const
-    return [...said, { type: 'reasoning_end', choice: index, family, kind, data, id: null }]
+    sink.add({ type: 'reasoning_end', choice: index, family, kind, data, id: null })
+    return null
   }
 
   /**
    * Returns the given ID if it is unique, else one derived from the response's ID, so that results match their call.
    */
-  const mintId = (given: unknown): string => {
-    const answer = (responseId ?? '').replace(/[^A-Za-z0-9]/g, '').slice(0, 32)
-    return unique(findName(given), count => (answer === '' ? `call_${count}` : `call_${count}_${answer}`))
+  private mintId(given: unknown): string {
+    const answer = (this.responseId ?? '').replace(/[^A-Za-z0-9]/g, '').slice(0, 32)
+    return this.unique(findName(given), count => (answer === '' ? `call_${count}` : `call_${count}_${answer}`))
   }
 
-  /** Ends the response. `wanted` = number of choices that must have ended; null = no check. */
-  const finish = (wanted: number | null): readonly AnswerPart[] => {
-    const all = [...choices].sort(([value], [other]) => value - other)
+  /**
+   * Ends the response; false = it is not complete. `wanted` = number of choices that must have ended; null = no check.
+   */
+  private end(wanted: number | null, sink: AnswerSink): boolean {
+    const all = [...this.choices].sort(([value], [other]) => value - other)
     const ended = all.every(([, choice]) => choice.finish !== null)
-    const whole = wanted === null || (ended && (isBlocked || all.length >= wanted))
-    if (all.length === 0 || !whole) return []
-    if (all.some(([, { finish, calls }]) => (finish === null || finish === 'stop') && calls.hasOpen()))
-      return [truncated('call_unfinished')]
-    const ends = all.flatMap(([index, choice]): AnswerPart[] => [
-      ...getCitations(choice.grounding, choice.text),
-      ...choice.calls.close(),
-      { type: 'finish', choice: index, reason: getReason(choice) },
-    ])
-    return [...ends, { type: 'end' }]
+    if (all.length === 0 || (wanted !== null && !(ended && (this.isBlocked || all.length >= wanted)))) return false
+    if (all.some(([, { finish, calls }]) => (finish === null || finish === 'stop') && calls.hasOpen())) {
+      sink.fail(truncated('call_unfinished'))
+      return true
+    }
+    for (const [index, choice] of all) {
+      addCitations(choice.grounding, choice.text, sink)
+      choice.calls.close(sink)
+      sink.finish(index, getReason(choice))
+    }
+    sink.end()
+    return true
   }
-
-  return { take, finish }
 }
 
-function untilFailure(parts: readonly AnswerPart[]): readonly AnswerPart[] {
-  const at = parts.findIndex(({ type }) => type === 'failure')
-  return at === -1 ? parts : parts.slice(0, at + 1)
-}
-
-/** Returns true for parts that `candidatesTokenCount` includes. */
-function isAnswer({ type }: AnswerPart): boolean {
-  return type === 'text' || type === 'tool_call'
+/** Returns true for a part that `candidatesTokenCount` includes. */
+function isAnswer({ functionCall, text, thought }: Json): boolean {
+  return isRecord(functionCall) ? isText(functionCall.name) : isText(text) && thought !== true
 }
 
 /** Returns the finish reason. Calls end with STOP here, so the calls decide. */

@@ -6,8 +6,7 @@ import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { argumentsText, isEmptyArguments } from '../call-arguments.ts'
 import { providerFailure } from '../failure.ts'
 import { findName, getText, type Json, record, wholeNumber } from '../json.ts'
-import type { AnswerPart, ProviderFailure } from '../provider.ts'
-import { maximumIndex } from '../response-guard.ts'
+import { type AnswerSink, maximumIndex, type ProviderFailure } from '../provider.ts'
 
 type Call = {
   /** The server's index, or the order of appearance. */
@@ -37,7 +36,7 @@ export function readCall(
   wire: Json,
   whole: boolean,
   position: number | null,
-  parts: AnswerPart[],
+  sink: AnswerSink,
 ): ProviderFailure | null {
   const called = record(wire.function)
   const name = getText(called.name)
@@ -58,7 +57,7 @@ export function readCall(
       (parseUntrustedJson(last.text) === undefined || isReturn(calls.list, last, wireId))
     )
       return providerFailure('truncated', '200 tool_index_restarted')
-    openNamed(calls, parts)
+    openNamed(calls, sink)
     if (calls.list.length > maximumIndex) return providerFailure('bad_answer', '200 too_many_tool_calls')
     calls.list.push(call)
   }
@@ -69,8 +68,8 @@ export function readCall(
   }
   if (piece === '') return null
   call.text += piece
-  if (call.index !== null) parts.push({ type: 'tool_arguments', choice: calls.choice, index: call.index, text: piece })
-  else if (call.name !== '') openCall(calls, call, parts)
+  if (call.index !== null) sink.addArguments(calls.choice, call.index, piece)
+  else if (call.name !== '') openCall(calls, call, sink)
   return null
 }
 
@@ -126,24 +125,24 @@ function findSignature({ extra_content: extra }: Json): string | null {
 }
 
 /** Opens the calls with a complete name. */
-export function openNamed(calls: Calls, parts: AnswerPart[]): void {
+export function openNamed(calls: Calls, sink: AnswerSink): void {
   if (calls.opened === calls.list.length) return
-  for (const call of calls.list) if (call.index === null && call.name !== '') openCall(calls, call, parts)
+  for (const call of calls.list) if (call.index === null && call.name !== '') openCall(calls, call, sink)
 }
 
-function openCall(calls: Calls, call: Call, parts: AnswerPart[]): void {
+function openCall(calls: Calls, call: Call, sink: AnswerSink): void {
   const { choice, mintId } = calls
   const { wireId, signature, text } = call
   const index = calls.opened
   call.index = index
   calls.opened += 1
-  parts.push({ type: 'tool_call', choice, index, id: mintId(wireId), name: call.name.toWellFormed(), signature })
-  if (text !== '') parts.push({ type: 'tool_arguments', choice, index, text })
+  sink.openCall(choice, index, { id: mintId(wireId), name: call.name.toWellFormed(), signature })
+  if (text !== '') sink.addArguments(choice, index, text)
 }
 
 /** Ends all calls: opens the remaining ones. */
-export function endCalls(calls: Calls, parts: AnswerPart[]): ProviderFailure | null {
-  openNamed(calls, parts)
+export function endCalls(calls: Calls, sink: AnswerSink): ProviderFailure | null {
+  openNamed(calls, sink)
   for (const { index, text } of calls.list) {
     // A call with arguments but without a name cannot be run; one without both is ignored.
     if (index === null && text !== '') return providerFailure('bad_answer', '200 nameless_tool_call')

@@ -1,9 +1,9 @@
 import type { FinishReason } from '../../core/chat/chat-events.ts'
 import type { WebSource } from '../../core/chat/web-sources.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { failed, findIdentifier, providerFailure, truncated } from '../failure.ts'
+import { findIdentifier, providerFailure, truncated } from '../failure.ts'
 import { getText, isRecord, isText, type Json, record } from '../json.ts'
-import type { AnswerPart, ProviderFailure } from '../provider.ts'
+import type { AnswerSink, ProviderFailure } from '../provider.ts'
 import { type Calls, endCalls, openNamed, readCall } from './calls.ts'
 import {
   type ChoiceCitations,
@@ -63,30 +63,41 @@ export function startChoice(
 }
 
 /**
- * Reads a payload's part of a choice and returns true if it contained content. Content after the finish reason belongs
- * to a second response, unless the server repeats the finish reason on every chunk.
+ * Reads a payload's part of a choice and returns true if it contained part of the output. That is truncated where it belongs to a
+ * second response: if `isOther`, and after the finish reason, unless the server repeats that on every chunk.
  */
-export function readChoice(choice: Choice, wire: Json, parts: AnswerPart[]): boolean {
-  if (wire.error) return fails(failed(failureInAnswer(wire.error)), parts)
+export function readChoice(choice: Choice, wire: Json, isOther: boolean, sink: AnswerSink): boolean {
+  if (wire.error) {
+    sink.fail(failureInAnswer(wire.error))
+    return false
+  }
   const isDelta = isRecord(wire.delta)
   const message = isDelta ? wire.delta : wire.message
   const reason = wire.finish_reason
   let grew = false
   if (isRecord(message) && (isDelta || !choice.streamed)) {
     const isLate = choice.reason !== null && !isText(reason)
-    grew = hasGrown(choice, message, !isDelta, isLate ? [] : parts)
-    if (grew && isLate) return fails(truncated('content_after_finish'), parts)
+    const { received } = sink
+    const calls = choice.calls.list.length
+    sink.isMuted = isLate || isOther
+    readMessage(choice, message, !isDelta, sink)
+    sink.isMuted = false
+    grew = sink.received > received || choice.calls.list.length > calls
+    if (grew && (isLate || isOther)) {
+      sink.fail(truncated(isLate ? 'content_after_finish' : 'response_restarted'))
+      return false
+    }
   }
   choice.streamed ||= isDelta
   if (isRecord(wire.logprobs)) {
     const tokens = getLogprobs(wire.logprobs.content)
-    if (tokens.length > 0) parts.push({ type: 'logprobs', choice: choice.index, tokens })
+    if (tokens.length > 0) sink.add({ type: 'logprobs', choice: choice.index, tokens })
   }
   if (!isText(reason) || reason === 'null') return grew
   const mapped = finishReasons.get(reason.toLowerCase().replace(whatGoogleAdds, '')) ?? 'stop'
   if (choice.reason === null) choice.stopSequence = stopSequenceIn(wire)
   if (mapped !== 'failed') choice.reason ??= mapped
-  else parts.push(failed(providerFailure('generation_failed', `200 ${findIdentifier(reason) ?? 'error'}`)))
+  else sink.fail(providerFailure('generation_failed', `200 ${findIdentifier(reason) ?? 'error'}`))
   return grew
 }
 
@@ -99,30 +110,17 @@ function stopSequenceIn(wire: Json): string | null | undefined {
   return [wire.finish_reason, wire.native_finish_reason].includes('stop_sequence') ? null : undefined
 }
 
-function fails(failure: AnswerPart, parts: AnswerPart[]): false {
-  parts.push(failure)
-  return false
-}
-
-/** Reads a message or a delta; returns true if it contained part of the output. */
-function hasGrown(choice: Choice, message: Json, whole: boolean, parts: AnswerPart[]): boolean {
-  const { length } = parts
-  const calls = choice.calls.list.length
-  readMessage(choice, message, whole, parts)
-  return parts.length > length || choice.calls.list.length > calls
-}
-
 /** Emits held-back text, which turned out not to be a tag. */
-export function releaseText(choice: Choice, parts: AnswerPart[]): void {
-  say(choice, releaseHeld(choice.thinking), parts)
+export function releaseText(choice: Choice, sink: AnswerSink): void {
+  say(choice, releaseHeld(choice.thinking), sink)
 }
 
 /** Ends a choice. */
-export function endChoice(choice: Choice, parts: AnswerPart[]): void {
-  releaseText(choice, parts)
-  releaseCitations(choice.citations, true, parts)
-  releaseDetails(choice.details, choice.index, parts)
-  addFailure(endCalls(choice.calls, parts), parts)
+export function endChoice(choice: Choice, sink: AnswerSink): void {
+  releaseText(choice, sink)
+  releaseCitations(choice.citations, true, sink)
+  releaseDetails(choice.details, choice.index, sink)
+  addFailure(endCalls(choice.calls, sink), sink)
 }
 
 /** Returns true if all calls are complete: truncated arguments reveal a truncation without a finish reason. */
@@ -138,35 +136,35 @@ export function getReason({ reason, calls }: Choice): FinishReason {
   return calls.opened > 0 ? 'tool_calls' : 'stop'
 }
 
-function addFailure(failure: ProviderFailure | null, parts: AnswerPart[]): void {
-  if (failure !== null) parts.push(failed(failure))
+function addFailure(failure: ProviderFailure | null, sink: AnswerSink): void {
+  if (failure !== null) sink.fail(failure)
 }
 
-function readMessage(choice: Choice, message: Json, whole: boolean, parts: AnswerPart[]): void {
-  pushReasoning(choice, getReasoning(message), parts)
+function readMessage(choice: Choice, message: Json, whole: boolean, sink: AnswerSink): void {
+  pushReasoning(choice, getReasoning(message), sink)
   addDetails(choice.details, message.reasoning_details)
   const { content, refusal, tool_calls: calls, function_call: legacyCall } = message
-  if (isText(content)) readText(choice, content, parts)
+  if (isText(content)) readText(choice, content, sink)
   else if (Array.isArray(content)) {
-    for (const part of content) if (isRecord(part)) readContentPart(choice, part, parts)
+    for (const part of content) if (isRecord(part)) readContentPart(choice, part, sink)
   }
   noteAnnotations(choice.citations, message.annotations)
-  if (isText(refusal)) parts.push({ type: 'refusal', choice: choice.index, text: refusal })
+  if (isText(refusal)) sink.addRefusal(choice.index, refusal)
   if (Array.isArray(calls)) {
     const several = calls.length > 1
-    for (const [position, call] of calls.entries()) pushCall(choice, call, whole, several ? position : null, parts)
+    for (const [position, call] of calls.entries()) pushCall(choice, call, whole, several ? position : null, sink)
   }
   // Hugging Face's server up to version 3.
-  else if (isRecord(calls)) pushCall(choice, calls, whole, null, parts)
-  if (isRecord(legacyCall)) pushCall(choice, { function: legacyCall }, whole, null, parts)
+  else if (isRecord(calls)) pushCall(choice, calls, whole, null, sink)
+  if (isRecord(legacyCall)) pushCall(choice, { function: legacyCall }, whole, null, sink)
 }
 
-function pushCall(choice: Choice, wire: unknown, whole: boolean, position: number | null, parts: AnswerPart[]): void {
+function pushCall(choice: Choice, wire: unknown, whole: boolean, position: number | null, sink: AnswerSink): void {
   if (!isRecord(wire)) return
-  releaseText(choice, parts)
-  releaseCitations(choice.citations, false, parts)
-  releaseDetails(choice.details, choice.index, parts)
-  addFailure(readCall(choice.calls, wire, whole, position, parts), parts)
+  releaseText(choice, sink)
+  releaseCitations(choice.citations, false, sink)
+  releaseDetails(choice.details, choice.index, sink)
+  addFailure(readCall(choice.calls, wire, whole, position, sink), sink)
 }
 
 /** Returns the reasoning text. Several servers send the same text in two of the three fields, so one is read. */
@@ -177,39 +175,39 @@ function getReasoning({ reasoning_content: content, reasoning, reasoning_details
   return details.map(detail => getText(record(detail).text) || getText(record(detail).summary)).join('')
 }
 
-function pushReasoning(choice: Choice, text: string, parts: AnswerPart[]): void {
-  if (text !== '') parts.push({ type: 'reasoning', choice: choice.index, text })
+function pushReasoning(choice: Choice, text: string, sink: AnswerSink): void {
+  if (text !== '') sink.addReasoning(choice.index, text)
 }
 
-function readContentPart(choice: Choice, part: Json, parts: AnswerPart[]): void {
-  if (isText(part.text)) readText(choice, part.text, parts)
+function readContentPart(choice: Choice, part: Json, sink: AnswerSink): void {
+  if (isText(part.text)) readText(choice, part.text, sink)
   // Mistral's reasoning is a list of text parts, Databricks' a summary of them; others send plain text.
   const list = [part.thinking, part.summary].find(Array.isArray)
   const thoughts: readonly unknown[] = list ?? [{ text: part.thinking }]
-  for (const thought of thoughts) pushReasoning(choice, getText(record(thought).text), parts)
+  for (const thought of thoughts) pushReasoning(choice, getText(record(thought).text), sink)
 }
 
-function readText(choice: Choice, text: string, parts: AnswerPart[]): void {
-  if (choice.thinking.place === 'over') pushText(choice, text, false, parts)
+function readText(choice: Choice, text: string, sink: AnswerSink): void {
+  if (choice.thinking.place === 'over') pushText(choice, text, false, sink)
   else {
     noteRemoved(choice.citations, text)
-    say(choice, readThinking(choice.thinking, text), parts)
+    say(choice, readThinking(choice.thinking, text), sink)
   }
 }
 
-function say(choice: Choice, said: readonly ReasoningText[], parts: AnswerPart[]): void {
+function say(choice: Choice, said: readonly ReasoningText[], sink: AnswerSink): void {
   for (const { type, text } of said) {
-    if (type === 'text') pushText(choice, text, true, parts)
-    else parts.push({ type, choice: choice.index, text })
+    if (type === 'text') pushText(choice, text, true, sink)
+    else sink.addReasoning(choice.index, text)
   }
 }
 
 /** Adds text. Text after a call means that the call's name is complete. */
-function pushText(choice: Choice, text: string, wasHeld: boolean, parts: AnswerPart[]): void {
-  openNamed(choice.calls, parts)
-  releaseDetails(choice.details, choice.index, parts)
+function pushText(choice: Choice, text: string, wasHeld: boolean, sink: AnswerSink): void {
+  openNamed(choice.calls, sink)
+  releaseDetails(choice.details, choice.index, sink)
   noteText(choice.citations, text, wasHeld)
-  parts.push({ type: 'text', choice: choice.index, text })
+  sink.addText(choice.index, text)
 }
 
 const whatGoogleAdds = /:.*$/s

@@ -7,7 +7,7 @@ import { findCitations } from '../../core/chat/citations.ts'
 import type { WebSource } from '../../core/chat/web-sources.ts'
 import { CitedText, codePoints } from '../citations.ts'
 import { getText, isRecord, isText, type Json, record, records, wholeNumber } from '../json.ts'
-import type { AnswerPart } from '../provider.ts'
+import type { AnswerSink } from '../provider.ts'
 
 /** Citations of one choice. */
 export type ChoiceCitations = {
@@ -42,7 +42,7 @@ export function noteAnnotations(citations: ChoiceCitations, wire: unknown): void
 }
 
 /** Emits the citations of the text so far. Before the end, sources of the list that it does not cite wait. */
-export function releaseCitations(citations: ChoiceCitations, isEnd: boolean, parts: AnswerPart[]): void {
+export function releaseCitations(citations: ChoiceCitations, isEnd: boolean, sink: AnswerSink): void {
   const { text, listed, found, annotations, removed } = citations
   citations.annotations = []
   for (const annotation of annotations) {
@@ -50,13 +50,13 @@ export function releaseCitations(citations: ChoiceCitations, isEnd: boolean, par
     const start = wholeNumber(own.start_index)
     const end = wholeNumber(own.end_index)
     const place = start === null || end === null ? null : { start: start - removed, end: end - removed }
-    parts.push(...text.cite({ url: own.url, title: own.title, quote: own.content }, place))
+    text.cite(sink, { url: own.url, title: own.title, quote: own.content }, place)
   }
   if (listed.length === 0) return
   for (const { url, title, start, end } of findCitations(text.text(), listed, true)) {
     if (found.has(url) || !(isEnd || end > start)) continue
     found.add(url)
-    parts.push(...text.cite({ url, title }, { start, end }))
+    text.cite(sink, { url, title }, { start, end })
   }
 }
 

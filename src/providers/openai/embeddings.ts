@@ -2,9 +2,9 @@
 import type { Vector } from '../../core/chat/chat.ts'
 import { parseVector } from '../../core/chat/embeddings.ts'
 import { ownFields } from '../../core/chat/provider-features.ts'
-import { badAnswer, failed } from '../failure.ts'
+import { badAnswer } from '../failure.ts'
 import { encoded, isRecord, record, records, tokenCount, wholeNumber } from '../json.ts'
-import type { Access, AdapterRequest, AnswerPart, Provider, ProviderRequest } from '../provider.ts'
+import type { Access, AdapterRequest, Provider, ProviderFailure, ProviderRequest, Vectors } from '../provider.ts'
 import { getDialect } from './dialects.ts'
 import { failureInAnswer, getError } from './failure.ts'
 
@@ -13,7 +13,7 @@ import { failureInAnswer, getError } from './failure.ts'
  * rounding.
  */
 export function openaiEmbeddings(official: boolean): NonNullable<Provider['embeddings']> {
-  return { toRequest: (request, access) => toRequest(request, access, official), readResponse }
+  return { toRequest: (request, access) => toRequest(request, access, official), readVectors }
 }
 
 /**
@@ -70,25 +70,25 @@ function embeddingsUrl(base: URL): string {
   return `${base.origin}${path}${versioned ? '' : '/v1'}/embeddings${base.search}`
 }
 
-function readResponse(body: unknown, { inputs = [] }: AdapterRequest): readonly AnswerPart[] {
-  if (!isRecord(body)) return [badAnswer('no JSON object')]
+function readVectors(body: unknown, { inputs = [] }: AdapterRequest): Vectors | ProviderFailure {
+  if (!isRecord(body)) return badAnswer('no JSON object')
   const data = records(body.data)
   if (data.length === 0) {
     const error = getError(body)
-    return [error === null ? badAnswer('no data') : failed(failureInAnswer(error))]
+    return error === null ? badAnswer('no data') : failureInAnswer(error)
   }
-  if (data.length !== inputs.length) return [badAnswer(`${data.length} vectors for ${inputs.length} inputs`)]
+  if (data.length !== inputs.length) return badAnswer(`${data.length} vectors for ${inputs.length} inputs`)
   const vectors = new Array<Vector | null>(data.length).fill(null)
   for (const [place, item] of data.entries()) {
     // A server without indexes keeps the order.
     const index = item.index === undefined || item.index === null ? place : wholeNumber(item.index)
     const vector = parseVector(item.embedding)
-    if (index === null || index >= vectors.length || vectors[index] !== null) return [badAnswer('bad index')]
-    if (vector === null) return [badAnswer('bad vector')]
+    if (index === null || index >= vectors.length || vectors[index] !== null) return badAnswer('bad index')
+    if (vector === null) return badAnswer('bad vector')
     vectors[index] = vector
   }
   const usage = record(body.usage)
   // Servers that do not count send 0, which no input has.
   const inputTokens = tokenCount(usage.prompt_tokens) || tokenCount(usage.total_tokens) || null
-  return [{ type: 'vectors', vectors: vectors.filter(vector => vector !== null), inputTokens }]
+  return { vectors: vectors.filter(vector => vector !== null), inputTokens }
 }

@@ -1,7 +1,7 @@
 import type { ReasoningItem } from '../../core/chat/chat.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { type Json, records } from '../json.ts'
-import type { AnswerPart } from '../provider.ts'
+import type { AnswerSink } from '../provider.ts'
 
 /**
  * OpenRouter's `reasoning_details`: reasoning with the proofs that the model behind it requires on the next turn. They go
@@ -31,10 +31,10 @@ export function addDetails(details: ReasoningDetails, wire: unknown): void {
 }
 
 /** Emits the details if they have a proof. Without one, the reasoning text is enough. */
-export function releaseDetails(details: ReasoningDetails, choice: number, parts: AnswerPart[]): void {
+export function releaseDetails(details: ReasoningDetails, choice: number, sink: AnswerSink): void {
   if (!details.some(isProof)) return
   const data = JSON.stringify(details.splice(0))
-  parts.push({ type: 'reasoning_end', choice, family: 'compatible', kind: 'encrypted', data, id: null })
+  sink.add({ type: 'reasoning_end', choice, family: 'compatible', kind: 'encrypted', data, id: null })
 }
 
 /** Returns the details of earlier turns; undefined = none. */

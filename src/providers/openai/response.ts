@@ -1,9 +1,8 @@
 import type { WebSource } from '../../core/chat/web-sources.ts'
-import { badAnswer, failed, providerFailure, truncated } from '../failure.ts'
+import { badAnswer, providerFailure } from '../failure.ts'
 import { findTextSlot, frameParser, type TextSlot } from '../frames.ts'
 import { findName, isRecord, type Json, record, wholeNumber } from '../json.ts'
-import type { AnswerPart, StreamReader } from '../provider.ts'
-import { maximumIndex } from '../response-guard.ts'
+import { type AnswerSink, maximumIndex, type StreamReader } from '../provider.ts'
 import { uniqueNames } from '../tool-names.ts'
 import { followUsage } from '../usage.ts'
 import { type Choice, endChoice, getReason, hasWholeCalls, readChoice, releaseText, startChoice } from './choice.ts'
@@ -14,8 +13,8 @@ import { findUsage, OpenAiFields } from './usage.ts'
 /**
  * Reads a response, streamed or complete. A stream has ended when `[DONE]` arrives, or when the body ends with all `wanted`
  * choices, each with a finish reason. Some compatible servers send `[DONE]` without any finish reason: that counts as an end
- * with `stop` or `tool_calls`. Finish reasons are emitted at the end, when tool calls are known. Must be guarded: parts after an
- * end or failure are meaningless. A class, because closures would be created again for each response.
+ * with `stop` or `tool_calls`. Finish reasons are emitted at the end, when tool calls are known. What it says
+ * after an end or failure is meaningless. A class, because closures would be created again for each response.
  */
 export class ResponseReader implements StreamReader {
   private readonly official: boolean
@@ -46,87 +45,95 @@ export class ResponseReader implements StreamReader {
     this.wanted = wanted
   }
 
-  read({ name, data }: Parameters<StreamReader['read']>[0]): readonly AnswerPart[] {
-    const parts: AnswerPart[] = []
+  read({ name, data }: Parameters<StreamReader['read']>[0], sink: AnswerSink): void {
     if (data.charCodeAt(0) !== openBrace) {
       const text = data.trim()
-      if (text === '') return parts
+      if (text === '') return
       if (text === '[DONE]') {
-        if (this.isDone()) this.end(parts)
-        else parts.push(failed(providerFailure('truncated', '200 done_without_finish_reason')))
-        return parts
+        if (this.isDone()) this.end(sink)
+        else sink.fail(providerFailure('truncated', '200 done_without_finish_reason'))
+        return
       }
     }
     const payload = this.parse(data)
-    if (name === 'error')
-      return [failed(failureInAnswer((isRecord(payload) && getError(payload)) || (payload ?? data)))]
+    if (name === 'error') {
+      sink.fail(failureInAnswer((isRecord(payload) && getError(payload)) || (payload ?? data)))
+      return
+    }
     // Pings and similar events may hold anything; a named event is read only if it is a chunk.
-    if (name !== '' && name !== 'message' && !Array.isArray(record(payload).choices)) return parts
-    if (payload === undefined) return [badAnswer('not_json')]
-    this.readPayload(payload, parts)
-    return parts
+    if (name !== '' && name !== 'message' && !Array.isArray(record(payload).choices)) return
+    if (payload === undefined) sink.fail(badAnswer('not_json'))
+    else this.readPayload(payload, sink)
   }
 
-  finish(): readonly AnswerPart[] {
-    const parts: AnswerPart[] = []
+  finish(sink: AnswerSink): void {
     const all = this.seen()
-    if (all.length >= this.wanted && all.every(({ reason }) => reason !== null)) this.end(parts)
+    if (all.length >= this.wanted && all.every(({ reason }) => reason !== null)) this.end(sink)
     // Truncated: known text is still emitted, an end is not.
-    else for (const choice of all) releaseText(choice, parts)
-    return parts
+    else for (const choice of all) releaseText(choice, sink)
   }
 
-  whole(body: unknown): readonly AnswerPart[] {
-    const parts: AnswerPart[] = []
-    this.readPayload(body, parts)
-    if (this.choices.length === 0) parts.push(badAnswer('no_choices'))
-    else this.end(parts)
-    return parts
+  whole(body: unknown, sink: AnswerSink): void {
+    this.readPayload(body, sink)
+    if (this.choices.length === 0) sink.fail(badAnswer('no_choices'))
+    else this.end(sink)
   }
 
-  private readPayload(payload: unknown, parts: AnswerPart[]): void {
+  private readPayload(payload: unknown, sink: AnswerSink): void {
     const body = Array.isArray(payload) ? payload[0] : payload
-    if (!isRecord(body)) return void parts.push(badAnswer('not_an_object'))
-    this.readServed(body, parts)
-    this.fields.read(body, parts)
+    if (!isRecord(body)) {
+      sink.fail(badAnswer('not_an_object'))
+      return
+    }
+    this.readServed(body, sink)
+    this.fields.read(body, sink)
     readSources(body, this.sources)
     this.isCounted = false
     this.hasGrown = false
-    this.readUsage(body.usage, parts)
-    if (isRecord(body.x_groq)) this.readUsage(body.x_groq.usage, parts)
+    this.readUsage(body.usage, sink)
+    if (isRecord(body.x_groq)) this.readUsage(body.x_groq.usage, sink)
     const error = getError(body)
-    if (error !== null) return void parts.push(failed(failureInAnswer(error)))
-    if (!Array.isArray(body.choices)) return
+    if (error !== null) {
+      sink.fail(failureInAnswer(error))
+      return
+    }
+    if (!Array.isArray(body.choices) || body.choices.length === 0) return
+    const id = findName(body.id)
+    const isOther = this.mayBeOther(id)
     for (let position = 0; position < body.choices.length; position += 1) {
       const wire: unknown = body.choices[position]
-      if (isRecord(wire)) this.readWire(wire, position, parts)
+      if (isRecord(wire)) this.readWire(wire, position, isOther, sink)
     }
-    if (body.choices.length > 0 && this.isOtherResponse(findName(body.id)))
-      return void parts.splice(0, parts.length, truncated('response_restarted'))
-    if (!this.isCounted && parts.some(isContent)) parts.push(...this.follow(null, true))
+    this.noteFrame(id)
+    const outgrown = !this.isCounted && this.hasGrown ? this.follow(null, true) : null
+    if (outgrown !== null) sink.reportUsage(outgrown)
   }
 
   /**
-   * Returns true if a frame belongs to a second response. Frames of a response share one ID or have one each: content
-   * that breaks this pattern, or returns to the first ID, means that the first response was truncated.
+   * Returns true if output in a frame with this ID belongs to a second response. Frames of a response share one ID or have one
+   * each: output that breaks this pattern, or returns to the first ID, means that the first response was truncated.
    */
-  private isOtherResponse(id: string | null): boolean {
-    if (id === null) return false
-    this.frameId ??= id
-    if (id === this.frameId) {
-      this.framesOfId += 1
-      return this.hasGrown && this.hasOtherContent
-    }
-    this.hasOtherContent ||= this.hasGrown
-    return this.hasGrown && this.framesOfId > 1
+  private mayBeOther(id: string | null): boolean {
+    if (id === null || this.frameId === null) return false
+    return id === this.frameId ? this.hasOtherContent : this.framesOfId > 1
   }
 
-  private readWire(wire: Json, position: number, parts: AnswerPart[]): void {
+  private noteFrame(id: string | null): void {
+    if (id === null) return
+    this.frameId ??= id
+    if (id === this.frameId) this.framesOfId += 1
+    else this.hasOtherContent ||= this.hasGrown
+  }
+
+  private readWire(wire: Json, position: number, isOther: boolean, sink: AnswerSink): void {
     const index = wholeNumber(wire.index) ?? position
-    if (index > maximumIndex) return void parts.push(badAnswer('choice_index'))
-    this.readUsage(wire.usage, parts)
+    if (index > maximumIndex) {
+      sink.fail(badAnswer('choice_index'))
+      return
+    }
+    this.readUsage(wire.usage, sink)
     this.choices[index] ??= this.start(index)
-    const grew = readChoice(this.choices[index], wire, parts)
+    const grew = readChoice(this.choices[index], wire, isOther, sink)
     this.hasGrown ||= grew
   }
 
@@ -134,20 +141,21 @@ export class ResponseReader implements StreamReader {
     return startChoice(index, this.official, this.sources, wireId => this.mintId(wireId))
   }
 
-  private readUsage(wire: unknown, parts: AnswerPart[]): void {
+  private readUsage(wire: unknown, sink: AnswerSink): void {
     const told = isRecord(wire) ? findUsage(wire) : null
     if (told === null) return
     this.isCounted = true
-    parts.push(...this.follow(told, false))
+    const usage = this.follow(told, false)
+    if (usage !== null) sink.reportUsage(usage)
   }
 
-  private readServed(body: Json, parts: AnswerPart[]): void {
+  private readServed(body: Json, sink: AnswerSink): void {
     const id = this.servedId ?? findName(body.id)
     const model = this.servedModel ?? findName(body.model)
     if (id === this.servedId && model === this.servedModel) return
     this.servedId = id
     this.servedModel = model
-    parts.push({ type: 'served', id, model })
+    sink.identify(id, model)
   }
 
   /**
@@ -171,16 +179,12 @@ export class ResponseReader implements StreamReader {
     return isUnstated || (all.length > 0 && all.every(({ reason }) => reason !== null))
   }
 
-  private end(parts: AnswerPart[]): void {
+  private end(sink: AnswerSink): void {
     if (this.choices.length === 0) this.choices.push(this.start(0))
     const all = this.seen()
-    for (const choice of all) endChoice(choice, parts)
-    for (const choice of all) {
-      const { index, stopSequence } = choice
-      const reason = getReason(choice)
-      parts.push({ type: 'finish', choice: index, reason, ...(stopSequence === undefined ? {} : { stopSequence }) })
-    }
-    parts.push({ type: 'end' })
+    for (const choice of all) endChoice(choice, sink)
+    for (const choice of all) sink.finish(choice.index, getReason(choice), choice.stopSequence)
+    sink.end()
   }
 }
 
@@ -192,10 +196,4 @@ const texts = ['content', 'reasoning_content', 'reasoning'] as const
 function placeOfText(payload: unknown): TextSlot | null {
   const { choices } = record(payload)
   return Array.isArray(choices) && choices.length === 1 ? findTextSlot(record(choices[0]).delta, texts) : null
-}
-
-function isContent({ type }: AnswerPart): boolean {
-  return (
-    type === 'text' || type === 'reasoning' || type === 'refusal' || type === 'tool_call' || type === 'tool_arguments'
-  )
 }

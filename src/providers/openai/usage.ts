@@ -1,6 +1,6 @@
 import type { ProviderFields, ReportedUsage, TokenLogprob } from '../../core/chat/chat-events.ts'
 import { findName, type Json, largestCount, record, records, tokenCount } from '../json.ts'
-import type { AnswerPart } from '../provider.ts'
+import type { AnswerSink } from '../provider.ts'
 import { reportedUsage } from '../usage.ts'
 
 /** Collects the fields of one response that only clients of OpenAI's APIs read. */
@@ -15,8 +15,8 @@ export class OpenAiFields {
     rejectedPredictionTokens: 0,
   }
 
-  /** Adds a part if the frame has a new value. */
-  read({ service_tier, system_fingerprint, usage }: Json, parts: AnswerPart[]): void {
+  /** Reports the fields if the frame has a new value. */
+  read({ service_tier, system_fingerprint, usage }: Json, sink: AnswerSink): void {
     if (service_tier === this.tier && system_fingerprint === this.fingerprint && usage == null) return
     this.tier = service_tier
     this.fingerprint = system_fingerprint
@@ -31,7 +31,7 @@ export class OpenAiFields {
     }
     if (Bun.deepEquals(newer, known)) return
     this.known = newer
-    parts.push({ type: 'provider_fields', fields: newer })
+    sink.reportFields(newer)
   }
 }
 

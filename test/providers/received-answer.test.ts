@@ -1,9 +1,13 @@
 import { describe, expect, test } from 'bun:test'
+import type { ChatEvent } from '../../src/core/chat/chat-events.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
+import { providerFailure } from '../../src/providers/failure.ts'
 import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
-import type { AnswerPart, Provider } from '../../src/providers/provider.ts'
-import { guardStream } from '../../src/providers/response-guard.ts'
+import type { Provider } from '../../src/providers/provider.ts'
+import { ReceivedAnswer } from '../../src/providers/received-answer.ts'
+import { type AnswerPart, recorded, recordedAnswer } from '../harness/answer-parts.ts'
+import { askWith } from '../harness/ask.ts'
 
 /** Deeper than `JSON.stringify` supports, within the longest accepted event. */
 const depth = 45_000
@@ -18,7 +22,7 @@ test.each([
   ['anthropic', anthropic, `{"type":"message","content":[{"type":"tool_use","id":"x","name":"f","input":${deep}}]}`],
   ['google', google, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":${deep}}}]}}]}`],
 ] satisfies [string, Provider, string][])('%s adapter: never throws for any nesting depth', (_, provider, data) => {
-  const reader = provider.streamReader()
+  const reader = recorded(provider.streamReader())
   const failure = { type: 'failure', failure: { kind: 'bad_answer', blame: 'upstream' } }
   expect(reader.read({ name: '', data })).toMatchObject([failure])
   expect(reader.read({ name: '', data })).toEqual([])
@@ -36,13 +40,27 @@ describe('readFailure on any body', () => {
   )
 })
 
-test('guardStream: stops after the end or a failure', () => {
-  const end: readonly AnswerPart[] = [{ type: 'end' }]
-  const reader = guardStream({ read: () => end, finish: () => end })
-  expect(reader.read({ name: '', data: '' })).toEqual(end)
-  expect(reader.read({ name: '', data: '' })).toEqual([])
-  expect(reader.finish()).toEqual([])
+test('ReceivedAnswer: ignores everything after the end or a failure', () => {
+  const failure = providerFailure('overloaded', '200 overloaded')
+  for (const [part, close] of [
+    [{ type: 'end' }, (response: ReceivedAnswer) => response.end()],
+    [{ type: 'failure', failure }, (response: ReceivedAnswer) => response.fail(failure)],
+  ] as const) {
+    const { answer: response, drain } = recordedAnswer()
+    close(response)
+    response.addText(0, 'a')
+    response.openCall(0, 0, { id: 'x', name: 'f', signature: null })
+    response.finish(0, 'stop')
+    response.reportUsage({ ...noTokens, inputTokens: 5, outputTokens: 5 })
+    response.identify('x', 'm')
+    response.fail(providerFailure('timeout', 'late'))
+    response.end()
+    expect(drain()).toEqual([part])
+    expect([response.text, response.usage, response.upstreamId, response.finishes.size]).toEqual(['', null, null, 0])
+  }
 })
+
+const noTokens = { cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
 
 type Streamed = (...pieces: readonly string[]) => string[]
 /** JSON text with escaped surrogate halves, as some servers send them. */
@@ -86,7 +104,7 @@ const providers: readonly [
 
 describe.each(providers)('%s guard', (_, provider, getText, getCall, end) => {
   const read = (frames: readonly string[]) => {
-    const reader = provider.streamReader()
+    const reader = recorded(provider.streamReader())
     return [...frames.flatMap(data => reader.read({ name: '', data })), ...reader.finish()]
   }
   const textIn = (parts: readonly AnswerPart[]) =>
@@ -111,4 +129,58 @@ describe.each(providers)('%s guard', (_, provider, getText, getCall, end) => {
   test('ignores blank data between frames', () => {
     expect(textIn(read(['', ' ', ...getText('a'), ' ', ...end]))).toBe('a|')
   })
+})
+
+test('ReceivedAnswer: counts the items of a provider apart from the output', () => {
+  const response = new ReceivedAnswer(askWith({ choices: 2 }))
+  const json = JSON.stringify({ type: 'web_search_tool_result', content: 'x'.repeat(50_000) })
+  response.add({ type: 'provider_item', choice: 0, dialect: 'messages', json })
+  response.addText(0, 'Found.')
+  expect([response.text, response.itemCharacters, response.hasContent]).toEqual(['Found.', json.length, true])
+})
+
+test('ReceivedAnswer: joins the deltas of one text until they are taken, and no others', () => {
+  const response = new ReceivedAnswer(askWith({ choices: 2 }))
+  response.addText(0, 'a')
+  response.addText(0, 'b')
+  response.addText(1, 'c')
+  response.addText(0, 'd', 'final_answer')
+  response.addText(0, 'e', 'final_answer')
+  response.addText(0, 'f', null, 1)
+  response.addReasoning(0, 'g')
+  response.addReasoning(0, 'h')
+  response.openCall(0, 0, { id: 'x', name: 'f', signature: null })
+  response.openCall(0, 1, { id: 'y', name: 'f', signature: null })
+  response.addArguments(0, 0, '{"a":')
+  response.addArguments(0, 0, '1')
+  response.addArguments(0, 1, '{"b"')
+  const taken = response.take()
+  const expected: readonly ChatEvent[] = [
+    { type: 'text', choice: 0, text: 'ab' },
+    { type: 'text', choice: 1, text: 'c' },
+    { type: 'text', choice: 0, text: 'de', phase: 'final_answer' },
+    { type: 'text', choice: 0, text: 'f', block: 1 },
+    { type: 'reasoning', choice: 0, text: 'gh' },
+    { type: 'tool_call', choice: 0, index: 0, id: 'x', name: 'f', signature: null },
+    { type: 'tool_call', choice: 0, index: 1, id: 'y', name: 'f', signature: null },
+    { type: 'tool_arguments', choice: 0, index: 0, text: '{"a":1' },
+    { type: 'tool_arguments', choice: 0, index: 1, text: '{"b"' },
+  ]
+  expect(taken).toStrictEqual([...expected])
+  response.addArguments(0, 1, ':2}')
+  expect(response.take()).toStrictEqual([{ type: 'tool_arguments', choice: 0, index: 1, text: ':2}' }])
+  // A taken event is sent already.
+  expect(taken).toStrictEqual([...expected])
+})
+
+test('ReceivedAnswer: ignores choices that the request has not asked for', () => {
+  const response = new ReceivedAnswer(askWith({}))
+  response.addText(1, 'b')
+  response.openCall(1, 0, { id: 'x', name: '', signature: null })
+  response.finish(1, 'stop')
+  response.addText(0, 'a')
+  response.finish(0, 'stop')
+  response.end()
+  expect(response.take()).toEqual([{ type: 'text', choice: 0, text: 'a' }])
+  expect([response.text, response.failure, [...response.finishes]]).toEqual(['a', null, [[0, 'stop']]])
 })
