@@ -34,8 +34,8 @@ import { inputTokens } from './dialects/responses/input-tokens.ts'
 import { responses } from './dialects/responses/routes.ts'
 import { authenticateSession, type Callers, createCallers } from './http/authentication.ts'
 import { serverLimits, strangerTimeoutSeconds } from './http/body.ts'
-import { type ChatRouteDeps, type Refusal, rejected } from './http/chat-handler.ts'
-import { getEndpoints, isClientProbe, isMessagesForm, isModelCall, noRouteError } from './http/endpoints.ts'
+import type { ChatRouteDeps, Refusal } from './http/chat-handler.ts'
+import { getEndpoints, isClientProbe, isMessagesForm, noRouteError } from './http/endpoints.ts'
 import { createFailures, errorResponse, type Failures, toGatewayError } from './http/error-response.ts'
 import { createDeprecationLookup, type QuotaHeaderDeps, withQuotaHeaders } from './http/headers.ts'
 import { checkHost, markForeignPage } from './http/pages.ts'
@@ -85,9 +85,6 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
   const exchangeDeps = chatRouteDeps(deps, { root, failures, callers, look })
   root
     .onRequest(({ request }) => {
-      // Runs first: time spent on a rejected request is not available to accepted ones.
-      if (exchangeDeps.startQueue.isFull() && isModelCall(request))
-        return rejected(exchangeDeps, { refusal: getRefusalForm(request) })
       checkHost(request, deps.allowedHosts)
       // Claude Code sends this request to check a base URL.
       if (request.method === 'HEAD' && isClientProbe(new URL(request.url).pathname)) return new Response(null)

@@ -260,7 +260,7 @@ function openRequestState(config: Config, clock: Clock) {
     /** Requests in progress. */
     inFlight: createActiveSet<RequestAbort>(),
     startQueue: new StartQueue({
-      burstMs: config.serviceDeadlines.burstMs,
+      waitMs: config.serviceDeadlines.startMs,
       monotonic: clock.monotonic,
       used: processorMs,
       nextTurn: action => void setImmediate(action),

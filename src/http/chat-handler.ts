@@ -152,7 +152,7 @@ export function handleChat(
   request: Request,
 ): Response | Promise<Response> {
   const receivedAt = deps.clock.monotonic()
-  const start = deps.startQueue.enter(() => mayWait(request.headers))
+  const start = deps.startQueue.enter(request.headers, receivedAt)
   if (start === true) return answered(deps, endpoint, request, receivedAt)
   if (start === false) return rejected(deps, endpoint)
   return start.then(mayStart => (mayStart ? answered(deps, endpoint, request, receivedAt) : rejected(deps, endpoint)))
@@ -161,13 +161,10 @@ export function handleChat(
 /**
  * Counts and builds a rejection. The text is concatenated here, because under overload most responses are rejections.
  */
-export function rejected(
-  { rejected: count, newRequestId }: Pick<ChatRouteDeps, 'rejected' | 'newRequestId'>,
-  endpoint: Pick<ChatEndpoint, 'refusal'> | null = null,
-): Response {
+function rejected({ rejected: count, newRequestId }: ChatRouteDeps, { refusal }: ChatEndpoint): Response {
   count(overloaded)
   const requestId = newRequestId()
-  if (endpoint?.refusal !== undefined) return endpoint.refusal(overloaded, requestId)
+  if (refusal !== undefined) return refusal(overloaded, requestId)
   return new Response(overloadedBody.before + requestId + overloadedBody.after, {
     status: overloaded.status,
     headers: {
@@ -326,15 +323,6 @@ function withOwnHeaders(
 ): Response {
   addHeaders?.(response.headers, requestId, caller === null ? null : meter.quotaStatus(caller.accountId, caller.limits))
   return response
-}
-
-/**
- * The body of a queued request arrives anyway. A large body, or one of unknown length, is read only after its bytes are
- * reserved.
- */
-function mayWait(headers: Headers): boolean {
-  const declared = headers.get('content-length')
-  return declared !== null && Number(declared) <= bodyLimits.other
 }
 
 const placeOfId = '<request id>'

@@ -54,13 +54,6 @@ export function isMessagesForm({ url, headers }: Pick<Request, 'url' | 'headers'
 const messagesPath = /\/messages(?:\/|$)/
 const openAiPath = /\/(?:chat\/completions|responses|embeddings|moderations)(?:\/|$)/
 
-const modelPaths = /\/(?:v1\/chat\/completions|api\/v1\/chat|v1\/messages|v1\/responses|v1\/embeddings)(?:\?|$)/
-
-/** Returns whether a request calls a model. */
-export function isModelCall({ method, url }: Pick<Request, 'method' | 'url'>): boolean {
-  return method === 'POST' && modelPaths.test(url)
-}
-
 /** `HEAD` requests with which a client checks a base URL. */
 export function isClientProbe(pathname: string): boolean {
   return pathname === '/' || pathname === '/api/hello'

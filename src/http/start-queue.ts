@@ -1,40 +1,53 @@
 /**
  * Load shedding for chat requests (decision 0002). Each turn of the event loop starts a few requests; turns are short while
- * the process has capacity, so the loop itself measures the capacity. Other requests wait, newest first. A burst may
- * wait for long; under overload few requests wait, briefly, and all others are rejected unread.
+ * the process has capacity, so the loop itself measures the capacity. Other requests wait for as long as a client tolerates. A
+ * request that has not started by then is rejected unread: its wait is also what keeps clients that retry at once from filling
+ * the loop with rejections.
  */
+import { bodyLimits } from './body.ts'
 
 /** Requests started per turn. Each runs in about six turns, so some 50 share the processor. */
 const startsPerTurn = 8
+/** Rejections per turn: more at once would delay the frames of open streams. */
+const rejectionsPerTurn = 32
 /**
  * Processor time of a turn after which no new request starts: open streams need the whole process. The time of other
  * processes does not count.
  */
 const longestTurnMs = 100
-const burstWaiting = 1_024
-const overload = { waiting: 16, waitMs: 50 } as const
-/** An overload ends when no request had to wait for this long. */
+/** The server buffers the body of a waiting request, so both bounds limit memory. */
+const mostWaiting = 8_192
+const mostWaitingBytes = 67_108_864
+/** An overload ends when no request was rejected for this long. Only the clock ends it, also at rest. */
 const calmMs = 1_000
 
 type StartQueueOptions = {
-  /** A queue that has not been empty for this long is an overload and not a burst. */
-  readonly burstMs: number
-  readonly monotonic: () => number
+  /** Maximum wait of a request. */
+  readonly waitMs: number
   /** Processor time of this thread in milliseconds. */
   readonly used: () => number
+  readonly monotonic: () => number
   /** Runs `action` in the next turn of the event loop. */
   readonly nextTurn: (action: () => void) => void
 }
 
-type Waiter = { readonly since: number; readonly resolve: (mayStart: boolean) => void }
+type Waiter = {
+  /** Time of the queue when the request came. */
+  readonly since: number
+  readonly bytes: number
+  readonly resolve: (mayStart: boolean) => void
+}
 
 /** The requests that wait for their turn. It does nothing in turns without requests, and owns no timer. */
 export class StartQueue {
   /** Oldest first. */
   private readonly waiters: Waiter[] = []
+  private waitingBytes = 0
   private started = 0
   private isTurnAwaited = false
   private turnSince = 0
+  /** Milliseconds of all turns. A long turn counts as `longestTurnMs`, so that a paused process rejects no short queue. */
+  private time = 0
   /**
    * Processor time at the end of the last turn; null unless that turn was long, since the measurement costs
    * microseconds.
@@ -42,19 +55,16 @@ export class StartQueue {
   private usedBefore: number | null = null
   /** Whether the last turn was too long, or may have been: the next one is then measured before any request starts. */
   private isLate = false
-  /** Start of the current period in which requests wait; null = none waits. */
-  private waitingSince: number | null = null
-  private waitedAt = 0
-  private isOverloaded = false
+  private rejectedAt = Number.NEGATIVE_INFINITY
 
   constructor(private readonly options: StartQueueOptions) {}
 
   /**
-   * Returns true = start now, false = rejected; otherwise a promise of one of them. A request that may not wait starts
+   * Returns true = start now, false = rejected; otherwise a promise of one of them. `now` is monotonic. A request whose body
+   * is large or of unknown length does not wait, because its body would arrive before it is reserved: it starts
    * immediately, unless there is an overload.
    */
-  enter(mayWait: () => boolean): boolean | Promise<boolean> {
-    const now = this.options.monotonic()
+  enter(headers: Pick<Headers, 'get'>, now: number): boolean | Promise<boolean> {
     if (!this.isTurnAwaited) {
       this.turnSince = now
       this.awaitTurn()
@@ -63,22 +73,21 @@ export class StartQueue {
       this.started++
       return true
     }
-    if (this.isFull()) return false
-    // Such a body would arrive before it is reserved. Without an overload, the body budget bounds it sufficiently.
-    if (!mayWait()) return !this.isOverloaded
+    const bytes = Number(headers.get('content-length') ?? Number.NaN)
+    // Without an overload, the body budget bounds such bodies sufficiently.
+    if (!(bytes <= bodyLimits.other)) return !this.isOverloaded(now)
+    if (this.waiters.length >= mostWaiting || this.waitingBytes + bytes > mostWaitingBytes) {
+      this.rejectedAt = now
+      return false
+    }
     const { promise, resolve } = Promise.withResolvers<boolean>()
-    this.waiters.push({ since: now, resolve })
-    this.detectOverload(now)
+    this.waitingBytes += bytes
+    this.waiters.push({ since: this.time + Math.min(now - this.turnSince, longestTurnMs), bytes, resolve })
     return promise
   }
 
-  /** Returns whether `enter` would reject now. */
-  isFull(): boolean {
-    return this.waiters.length >= this.bounds().waiting
-  }
-
-  private bounds() {
-    return this.isOverloaded ? overload : { waiting: burstWaiting, waitMs: this.options.burstMs }
+  private isOverloaded(now: number): boolean {
+    return now - this.rejectedAt <= calmMs
   }
 
   private awaitTurn(): void {
@@ -88,33 +97,38 @@ export class StartQueue {
 
   private readonly begin = (): void => {
     const now = this.options.monotonic()
+    const turnMs = now - this.turnSince
     this.isTurnAwaited = false
-    const usedNow = now - this.turnSince > longestTurnMs ? this.options.used() : null
+    const usedNow = turnMs > longestTurnMs ? this.options.used() : null
     this.isLate = usedNow !== null && (this.usedBefore === null || usedNow - this.usedBefore > longestTurnMs)
     this.usedBefore = usedNow
+    this.time += Math.min(turnMs, longestTurnMs)
     this.turnSince = now
     this.started = 0
-    this.detectOverload(now)
-    const { waiting, waitMs } = this.bounds()
-    for (let oldest = this.waiters[0]; oldest !== undefined; oldest = this.waiters[0]) {
-      if (this.waiters.length <= waiting && now - oldest.since <= waitMs) break
-      this.waiters.shift()?.resolve(false)
-    }
-    while (!this.isLate && this.started < startsPerTurn && this.waiters.length > 0) {
-      this.started++
-      this.waiters.pop()?.resolve(true)
-    }
+    if (this.waiters.length > 0) this.decide(now)
     if (this.waiters.length > 0 || this.started > 0 || this.isLate) this.awaitTurn()
   }
 
-  private detectOverload(now: number): void {
-    if (this.waiters.length > 0) {
-      this.waitingSince ??= now
-      this.waitedAt = now
-      if (now - this.waitingSince > this.options.burstMs) this.isOverloaded = true
-    } else {
-      this.waitingSince = null
-      if (now - this.waitedAt > calmMs) this.isOverloaded = false
+  /**
+   * Starts the oldest requests, and the newest under an overload: the oldest would then all be answered just before
+   * their clients give up. Rejects requests that have waited for too long.
+   */
+  private decide(now: number): void {
+    const { waiters } = this
+    const isOverloaded = this.isOverloaded(now)
+    for (; !this.isLate && this.started < startsPerTurn && waiters.length > 0; this.started++)
+      this.release(isOverloaded ? waiters.pop() : waiters.shift(), true)
+    for (let rejections = 0; rejections < rejectionsPerTurn; rejections++) {
+      const [oldest] = waiters
+      if (oldest === undefined || this.time - oldest.since <= this.options.waitMs) break
+      this.release(waiters.shift(), false)
+      this.rejectedAt = now
     }
+  }
+
+  private release(waiter: Waiter | undefined, mayStart: boolean): void {
+    if (waiter === undefined) return
+    this.waitingBytes -= waiter.bytes
+    waiter.resolve(mayStart)
   }
 }

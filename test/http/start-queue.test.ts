@@ -17,7 +17,7 @@ function startLoop(): Loop {
     now: 0,
     used: 0,
     queue: new StartQueue({
-      burstMs: usualDeadlines.burstMs,
+      waitMs: usualDeadlines.startMs,
       monotonic: () => loop.now,
       used: () => loop.used,
       nextTurn: action => void actions.push(action),
@@ -34,11 +34,15 @@ function startLoop(): Loop {
   return loop
 }
 
+const small = new Headers({ 'content-length': '1000' })
+const large = new Headers({ 'content-length': '300000' })
+const ofUnknownLength = new Headers()
+
 /** Enters requests; the list receives each result when it is known. */
-function enter({ queue }: Loop, count: number, mayWait = true): (boolean | null)[] {
+function enter({ queue, now }: Loop, count: number, headers = small): (boolean | null)[] {
   const outcomes: (boolean | null)[] = []
   for (let index = 0; index < count; index++) {
-    const start = queue.enter(() => mayWait)
+    const start = queue.enter(headers, now)
     outcomes.push(typeof start === 'boolean' ? start : null)
     if (typeof start !== 'boolean') void start.then(mayStart => (outcomes[index] = mayStart))
   }
@@ -48,58 +52,74 @@ function enter({ queue }: Loop, count: number, mayWait = true): (boolean | null)
 const count = (outcomes: readonly (boolean | null)[], outcome: boolean | null) =>
   outcomes.filter(item => item === outcome).length
 
-test('start queue: starts requests while a turn has capacity, and the others in later turns, newest first', async () => {
+/** Three times more requests than start, for longer than any of them may wait. */
+async function overload(loop: Loop): Promise<void> {
+  for (let turn = 0; turn < 700; turn++) {
+    enter(loop, 24)
+    await loop.turn(8)
+  }
+}
+
+test('start queue: starts requests while a turn has capacity, and the others in later turns, oldest first', async () => {
   const loop = startLoop()
-  const outcomes = enter(loop, 12)
-  expect(outcomes).toEqual([...Array(8).fill(true), null, null, null, null])
+  const outcomes = enter(loop, 20)
+  expect(outcomes).toEqual([...Array(8).fill(true), ...Array(12).fill(null)])
   await loop.turn(1)
-  expect(count(outcomes, true)).toBe(12)
-  const more = enter(loop, 20)
+  expect(outcomes).toEqual([...Array(16).fill(true), ...Array(4).fill(null)])
   await loop.turn(1)
-  expect(more.slice(-8)).toEqual(Array(8).fill(true))
+  expect(count(outcomes, true)).toBe(20)
 })
 
-test('start queue: starts every request of a burst of a thousand, however slow its turns are', async () => {
+test('start queue: starts every request of a burst at rest, also one second after an overload', async () => {
+  const loop = startLoop()
+  await overload(loop)
+  // The queue empties, and no request comes for 60 s.
+  for (let turn = 0; turn < 300; turn++) await loop.turn(8)
+  loop.now += 60_000
+  const outcomes = enter(loop, 32)
+  expect(enter(loop, 1, large)).toEqual([true])
+  for (let turn = 0; turn < 5; turn++) await loop.turn(8)
+  expect(count(outcomes, true)).toBe(32)
+})
+
+test('start queue: rejects no request of a short queue after a pause of the process', async () => {
+  const loop = startLoop()
+  const outcomes = enter(loop, 40)
+  await loop.turn(5_000, 20)
+  for (let turn = 0; turn < 5; turn++) await loop.turn(8)
+  expect(count(outcomes, true)).toBe(40)
+})
+
+test('start queue: rejects requests that waited for 500 ms, oldest first and 32 per turn', async () => {
   const loop = startLoop()
   const outcomes = enter(loop, 1_000)
-  for (let turn = 0; turn < 130; turn++) await loop.turn(30)
-  expect(count(outcomes, true)).toBe(1_000)
+  for (let turn = 0; turn < 10; turn++) await loop.turn(50)
+  expect(count(outcomes, true)).toBe(88)
+  expect(count(outcomes, false)).toBe(0)
+  await loop.turn(50)
+  expect(outcomes.slice(0, 129)).toEqual([...Array(96).fill(true), ...Array(32).fill(false), null])
 })
 
-test('start queue: starts a request that may not wait immediately, and rejects one when it is full', async () => {
+test.each([
+  ['a large body', large],
+  ['a body of unknown length', ofUnknownLength],
+])('start queue: starts a request with %s immediately, and rejects it under an overload', async (_kind, headers) => {
   const loop = startLoop()
-  enter(loop, 8)
-  expect(enter(loop, 1, false)).toEqual([true])
-  const outcomes = enter(loop, 1_030)
-  expect(count(outcomes, false)).toBe(6)
-  expect(loop.queue.isFull()).toBe(true)
-})
-
-test('start queue: rejects a request that may not wait under a lasting overload', async () => {
-  const loop = startLoop()
-  for (let turn = 0; turn < 700; turn++) {
-    enter(loop, 24)
-    await loop.turn(8)
-  }
   enter(loop, 12)
-  expect(enter(loop, 1, false)).toEqual([false])
+  expect(enter(loop, 1, headers)).toEqual([true])
+  await overload(loop)
+  enter(loop, 12)
+  expect(enter(loop, 1, headers)).toEqual([false])
 })
 
-test('start queue: lets few requests wait briefly under a lasting overload, which ends after 1 s without waiting', async () => {
-  const loop = startLoop()
-  for (let turn = 0; turn < 700; turn++) {
-    enter(loop, 24)
-    await loop.turn(8)
-  }
-  const outcomes = enter(loop, 40)
-  expect(count(outcomes, false)).toBeGreaterThanOrEqual(24)
-  for (let turn = 0; turn < 10; turn++) await loop.turn(8)
-  expect(count(outcomes, null)).toBe(0)
-  await loop.turn(1_100)
-  enter(loop, 1)
-  await loop.turn(1)
-  await loop.turn(1)
-  expect(count(enter(loop, 500), false)).toBe(0)
+test('start queue: bounds the number and the bytes of the waiting bodies', async () => {
+  const [many, big] = [startLoop(), startLoop()]
+  expect(count(enter(many, 8_210), false)).toBe(10)
+  const outcomes = enter(big, 272, new Headers({ 'content-length': '262144' }))
+  expect(count(outcomes, false)).toBe(8)
+  // Each that starts leaves room for another.
+  await big.turn(8)
+  expect(enter(big, 9, new Headers({ 'content-length': '262144' }))).toEqual([...Array(8).fill(null), false])
 })
 
 test('start queue: starts nothing after turns with too much processor time, and as usual after time of other processes', async () => {
@@ -114,45 +134,59 @@ test('start queue: starts nothing after turns with too much processor time, and 
 })
 
 /**
- * Model of a process: a request costs 0.6 ms in six turns, a rejection 0.03 ms; `load` in capacities. Returns the
- * answered share of the capacity, and the p99 time of answered requests.
+ * Model of a process for 10 s, measured after 6 s: a request costs 0.6 ms in six turns, a rejection 0.05 ms. `due` returns how
+ * many requests came until `now`, from the number of responses. Goodput is the answered share of the capacity.
  */
-async function simulate(load: number): Promise<{ goodput: number; p99: number }> {
+async function simulate(due: (now: number, responses: number) => number) {
   const loop = startLoop()
-  const [stepMs, rejectionMs, steps, perMs] = [0.1, 0.03, 6, load / 0.6]
-  let running: { readonly dueAt: number; steps: number }[] = []
-  let [arrived, done, cost] = [0, 0, 0]
-  const times: number[] = []
   const [from, until] = [6_000, 10_000]
+  let running: { readonly at: number; steps: number }[] = []
+  let [arrived, responses, cost, rejected, longestTurnMs, shortestWaitMs] = [0, 0, 0, 0, 0, Number.POSITIVE_INFINITY]
+  const times: number[] = []
   while (loop.now < until) {
-    for (; arrived / perMs <= loop.now; arrived++) {
-      const dueAt = arrived / perMs
-      const start = loop.queue.enter(() => true)
-      const take = (mayStart: boolean) => {
-        if (mayStart) running.push({ dueAt, steps })
-        else cost += rejectionMs
+    for (const most = due(loop.now, responses); arrived < most; arrived++) {
+      const at = loop.now
+      const decide = (mayStart: boolean) => {
+        if (mayStart) return void running.push({ at, steps: 6 })
+        cost += 0.05
+        responses++
+        if (loop.now >= from) rejected++
+        shortestWaitMs = Math.min(shortestWaitMs, loop.now - at)
       }
-      if (typeof start === 'boolean') take(start)
-      else void start.then(take)
+      void Promise.resolve(loop.queue.enter(small, at)).then(decide)
     }
-    const spent = 0.02 + cost + running.length * stepMs
+    const spent = 0.02 + cost + running.length * 0.1
     cost = 0
     await loop.turn(spent)
-    for (const request of running) {
-      if (--request.steps > 0 || loop.now < from) continue
-      if (request.steps === 0) {
-        done++
-        times.push(loop.now - request.dueAt)
+    if (loop.now >= from) longestTurnMs = Math.max(longestTurnMs, spent)
+    for (const request of running)
+      if (--request.steps === 0) {
+        responses++
+        if (loop.now >= from) times.push(loop.now - request.at)
       }
-    }
     running = running.filter(request => request.steps > 0)
   }
   times.sort((time, other) => time - other)
-  return { goodput: (done / (until - from)) * 0.6, p99: times[Math.floor(times.length * 0.99)] ?? Number.NaN }
+  const p99 = times[Math.floor(times.length * 0.99)] ?? Number.NaN
+  return { goodput: (times.length * 0.6) / (loop.now - from), p99, rejected, longestTurnMs, shortestWaitMs }
 }
 
-test('start queue: keeps most of the capacity and short waits at three times the capacity', async () => {
-  const over = await simulate(3)
+test('start queue: keeps the capacity and short waits when requests come at three times the capacity', async () => {
+  const over = await simulate(now => (now * 3) / 0.6)
   expect(over.goodput).toBeGreaterThan(0.88)
-  expect(over.p99).toBeLessThan(100)
+  expect(over.p99).toBeLessThan(50)
+  expect(over.shortestWaitMs).toBeGreaterThan(450)
+})
+
+test('start queue: rejects none of 300 clients that send their next request after each response', async () => {
+  const closed = await simulate((_now, responses) => 300 + responses)
+  expect(closed.rejected).toBe(0)
+  expect(closed.goodput).toBeGreaterThan(0.95)
+})
+
+test('start queue: delays no open stream when 2,000 clients repeat a rejected request at once', async () => {
+  const closed = await simulate((_now, responses) => 2_000 + responses)
+  expect(closed.rejected).toBeGreaterThan(0)
+  expect(closed.goodput).toBeGreaterThan(0.85)
+  expect(closed.longestTurnMs).toBeLessThan(20)
 })

@@ -1,7 +1,5 @@
 /** `POST /v1/messages` over HTTP: each error in Anthropic's form, and every step of a request. */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { messagesRefusal } from '../../src/dialects/messages/errors.ts'
-import { rejected } from '../../src/http/chat-handler.ts'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 
 setDefaultTimeout(240_000)
@@ -90,14 +88,17 @@ describe('error', () => {
     expect(answer.headers.get('request-id')).toMatch(/^req_/)
   })
 
-  test('has the same form with a retry time under overload', async () => {
-    const codes: string[] = []
-    const deps = { rejected: ({ code }: { code: string }) => void codes.push(code), newRequestId: () => 'req_1' }
-    const answer = rejected(deps, { refusal: messagesRefusal })
+  test('has the same form with a retry time under overload, and is counted', async () => {
+    const enter = spyOn(gateway.deps.startQueue, 'enter').mockReturnValueOnce(false)
+    const answer = await send(hello())
+    enter.mockRestore()
     expect(answer.status).toBe(529)
     expect(answer.headers.get('retry-after')).toBe('1')
-    expect(await getRefusal(answer)).toMatchObject({ error: { type: 'overloaded_error' }, request_id: 'req_1' })
-    expect(codes).toEqual(['service_unavailable'])
+    expect(await getRefusal(answer)).toMatchObject({
+      error: { type: 'overloaded_error' },
+      request_id: answer.headers.get('request-id'),
+    })
+    expect(gateway.logLines.filter(line => line.includes('"event":"overloaded"'))).toHaveLength(1)
   })
 })
 

@@ -26,8 +26,8 @@ export const usualDeadlines = {
   limitsWithoutStoresMs: 1_000,
   /** A call to the process that owns the limits. */
   limitOwnerMs: 2_000,
-  /** A burst of requests in the start queue; a longer one is an overload. */
-  burstMs: 5_000,
+  /** The wait of a request for its start in a busy process. */
+  startMs: 500,
   /** A worker's figures for one scrape. */
   workerFiguresMs: 1_000,
   /** The first connection of a command to Redis or a mail server. */
