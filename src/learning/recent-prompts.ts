@@ -3,10 +3,11 @@
  * analysis, and whether the same prompt was soon repeated, as users do if a response did not help.
  */
 
-import type { ChatRequest } from '../core/chat/chat.ts'
+import type { ChatRequest, Message } from '../core/chat/chat.ts'
 import type { KeyedDigests } from '../core/text/keyed-digests.ts'
 import { createRecentMap } from '../core/text/recent-map.ts'
-import { type createReaders, lastOfUser, type RequestAnalysis } from '../text/analysis/prompt-analysis.ts'
+import type { createReaders, RequestAnalysis } from '../text/analysis/prompt-analysis.ts'
+import { turnsRead } from '../text/segments/conversation.ts'
 
 export type RecentPrompts = {
   /**
@@ -28,6 +29,14 @@ const maximumPrompts = 10_000
 const soonestMs = 2_000
 const latestMs = 120_000
 
+/** Returns the messages that decide an analysis: the system text, the latest user turns, and the last output. */
+function getReadMessages(messages: ChatRequest['messages']): readonly Message[] {
+  if (messages.length === 1) return messages
+  const turns = messages.filter(({ role }) => role === 'user').slice(-1 - turnsRead)
+  const others = [messages.find(({ role }) => role === 'system'), messages.findLast(({ role }) => role === 'assistant')]
+  return [...turns, ...others.filter(message => message !== undefined)]
+}
+
 /** Creates an empty cache for the results of these analyzers. */
 export function createAnalysisCache(
   { read, readTraits }: Pick<ReturnType<typeof createReaders>, 'read' | 'readTraits'>,
@@ -38,9 +47,8 @@ export function createAnalysisCache(
 
   return {
     read(accountId, request) {
-      // The length represents the earlier conversation, which is not analyzed otherwise.
-      const prompt = lastOfUser(request.messages)
-      const name = prompt === null ? '' : digests.of(prompt)
+      // The length represents the outputs of the conversation; of them only the last one is read.
+      const name = getReadMessages(request.messages).map(digests.of).join(' ')
       const digest = `${name} ${request.messages.length} ${request.bodyCharacters} ${accountId}`
       const known = analyses.get(digest)
       const isRated = request.model === null || request.dialect === 'native'

@@ -10,7 +10,8 @@ import {
 } from '../core/chat/web-sources.ts'
 import { extractUrls } from '../text/analysis/extract-urls.ts'
 import type { PromptAnalysis, PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
-import { isCodeType, readTurn, type TurnTraits } from '../text/analysis/web-intent.ts'
+import { isCodeType } from '../text/analysis/web-intent.ts'
+import { readTurn, type TurnTraits } from '../text/segments/turns.ts'
 import type { PageFetcher } from './page-fetcher.ts'
 import type { Search } from './search.ts'
 
@@ -69,10 +70,12 @@ export function planWebAccess(
   const text = getText(last)
   const turn = readTurn(text)
   const named = hasOwn ? traits.urls : urlsReferredTo(messages, turn, read)
+  // In its conversation a turn without a subject needs nothing; here the subject is searched with it.
+  const alone = messages.length > 1 && !traits.needsCurrent && dependsOnSubject(turn) ? read([last]) : traits
   const distinct = [...new Map(named.map(url => [withoutFragment(url), url])).values()]
   const urls = distinct.slice(0, webLimits.pages)
   const query = canSearch
-    ? chooseQuery(messages, { text, turn, traits, hasOwn, hasPages: urls.length > 0 }, read)
+    ? chooseQuery(messages, { text, turn, traits: alone, hasOwn, hasPages: urls.length > 0 }, read)
     : null
   if (query === null && urls.length === 0) return noWeb
   return {
@@ -83,6 +86,8 @@ export function planWebAccess(
     microcents: urls.length * prices.fetch + (query === null ? 0 : prices.search),
   }
 }
+
+const dependsOnSubject = ({ refers, asksFigure, hasName }: TurnTraits) => !hasName && (refers || asksFigure)
 
 type WebTraits = Pick<PromptAnalysis, 'needsCurrent' | 'needsCurrentScore' | 'urls'>
 

@@ -1,6 +1,8 @@
 import { type Message, type QueryType, queryTypes } from '../../core/chat/chat.ts'
+import { getUserText, type LastTurn, readLastTurn } from '../segments/conversation.ts'
 import type { StoredWeights } from '../weights/stored-weights.ts'
 import { type ConceptCounts, concepts, createConceptReader } from './concepts.ts'
+import { weighConversation } from './conversation-gain.ts'
 import { createDifficultyHead, type WeighedSignal } from './difficulty.ts'
 import { effortWords, type KeptEffort } from './effort.ts'
 import { extractUrls } from './extract-urls.ts'
@@ -90,25 +92,41 @@ export function createReaders(
   }
 
   const explain: DifficultyExplainer = messages => {
-    const text = lastUserText(messages)
-    const telling = describeProblem(text, readFeatures(text))
+    const { request } = readLastTurn(messages)
+    const telling = describeProblem(request, readFeatures(request))
     return difficulty.signals(telling, getNotions(telling))
   }
 
-  const getTraits = (text: string) => {
+  const getGain = (request: string): number => {
+    const telling = describeProblem(request, readFeatures(request))
+    return difficulty.strongGain(telling, getNotions(telling))
+  }
+
+  /** Program text tells the type of a request beside it: `What is wrong here?`. Null = there is none. */
+  const getProgramTypes = ({ text, segments }: LastTurn): Float64Array | null => {
+    if (segments.code < leastProgramText || segments.request === text) return null
+    const whole = readAside(text)
+    return getTypes(whole, readMeaning(whole), getNotions(whole)).slice()
+  }
+
+  const getTraits = (turn: LastTurn) => {
+    const { request: text, segments, kind, isHelper } = turn
+    const programTypes = getProgramTypes(turn)
     const features = readFeatures(text)
     const language = getLanguage(text, features, readAside)
     const telling = describeProblem(text, features)
     const tellingMeaning = readMeaning(telling)
     const notions = getNotions(telling)
-    const types = getTypes(telling, tellingMeaning, notions)
+    const types = programTypes ?? getTypes(telling, tellingMeaning, notions)
     const queryType = likeliest(types)
     const demand = scoreDemand(types, telling, tellingMeaning)
     // URLs count for web intent.
     const meaning = telling === features ? tellingMeaning : readMeaning(features)
     const urls = extractUrls(text)
     const isAsked = requestsWeb(features.count, meaning, urls, queryType)
-    const chance = isStatementOnly(features) ? 0 : adjustForQueryType(getFreshness(features, meaning), types)
+    // A turn that cannot stand alone, and a question about the material beside it, need no other source.
+    const isTimeless = kind !== 'own' || isHelper || segments.material >= leastSource || isStatementOnly(features)
+    const chance = isTimeless ? 0 : adjustForQueryType(getFreshness(features, meaning), types)
     const score = isAsked ? 1 : chance
     const traits = {
       queryType,
@@ -123,15 +141,22 @@ export function createReaders(
   }
 
   const read: PromptAnalyzer = messages => {
-    const text = lastUserText(messages)
-    const { traits, telling, notions, demand } = getTraits(text)
-    const earlier = messages.length > 1 ? totalCharacters(messages) - text.length : 0
-    const strongGain = difficulty.strongGain(telling, notions)
+    const turn = readLastTurn(messages)
+    const { traits, telling, notions, demand } = getTraits(turn)
+    const earlier = messages.length > 1 ? totalCharacters(messages) - turn.text.length : 0
+    const own = difficulty.strongGain(telling, notions)
+    const strongGain = weighConversation(turn, own, getGain)
     return { ...traits, strongGain, complexity: getComplexity(demand, strongGain, earlier) }
   }
 
-  return { read, readTraits: messages => getTraits(lastUserText(messages)).traits, explain }
+  return { read, readTraits: messages => getTraits(readLastTurn(messages)).traits, explain }
 }
+
+/** Less program text is a name or a line. */
+const leastProgramText = 60
+
+/** Material of this length answers a question about it. */
+const leastSource = 300
 
 /**
  * Minimum probability of a program for its URLs to count as code. Of 30 of the project's own requests, read without
@@ -171,15 +196,11 @@ export function classifierScores(chances: Float64Array): Readonly<Record<QueryTy
 
 /** Returns the text of the last user message, which is the analyzed text. */
 export function lastUserText(messages: readonly Message[]): string {
-  const message = lastOfUser(messages)
-  if (message === null) return ''
-  const [first, second] = message.content
-  if (first?.type === 'text' && second === undefined) return first.text
-  return message.content.map(part => (part.type === 'text' ? part.text : '')).join('\n')
+  return getUserText(lastOfUser(messages) ?? undefined)
 }
 
 /** Returns the last user message; null = none. */
-export function lastOfUser(messages: readonly Message[]): Extract<Message, { role: 'user' }> | null {
+function lastOfUser(messages: readonly Message[]): Extract<Message, { role: 'user' }> | null {
   const message = messages.findLast(({ role }) => role === 'user')
   return message?.role === 'user' ? message : null
 }

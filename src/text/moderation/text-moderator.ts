@@ -13,6 +13,7 @@ import {
   type ModerationRule,
   type ModerationRules,
 } from '../rules/pattern-rules.ts'
+import { readSegments } from '../segments/segments.ts'
 import { joinedTurns } from './turns.ts'
 
 type ModerationLayer = 'patterns' | 'classifier' | 'urls'
@@ -112,11 +113,25 @@ export function createTextModerator(options: {
     return verdict
   }
 
+  /** What a user pastes has no more authority than a tool result: orders to the model in it are not the user's. */
+  const ordersInMaterial = (text: string): Verdict | null => {
+    const { parts, material } = readSegments(text)
+    if (material < leastMaterial) return null
+    for (const { kind, from, to } of parts) {
+      if (kind !== 'material' || to - from < leastMaterial) continue
+      const rule = firstBrokenByData(dataRules, text.slice(from, to))
+      if (rule !== null && ordering.has(rule.category)) return blockVerdict('patterns', rule.category, 0, rule)
+    }
+    return null
+  }
+
   /** Judges a text by all layers. The classifier reads a bounded part of a long one. */
   function* textSteps(text: string, kind: Kind): Steps {
     if (!isLong(text)) {
       const verdict = read(text, kind)
       if (verdict.verdict === 'block') return verdict
+      const pasted = kind === 'prompt' ? ordersInMaterial(text) : null
+      if (pasted !== null) return { ...pasted, score: verdict.score }
       yield text.length
       // For a long text, usually code that only looks obfuscated, rules and hosts suffice.
       const other = yield* variantSteps(text, kind, text.length <= longestReread ? longestReread : 0)
@@ -217,6 +232,9 @@ export function getResult<Result>(steps: Generator<number, Result, void>): Resul
 }
 
 const longestReread = 1_000
+/** A shorter quotation holds no order with a purpose. */
+const leastMaterial = 16
+const ordering: ReadonlySet<string> = new Set(['jailbreak', 'prompt_injection'])
 
 /** Whether a text is a user's request or read by the model. */
 type Kind = 'prompt' | 'data'

@@ -1,0 +1,102 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { readSegments } from '../../../src/text/segments/segments.ts'
+
+const page =
+  'The ferry leaves at six. It carries forty cars and turns at the old lighthouse. In winter the captain waits for the mail. '.repeat(
+    6,
+  )
+const log = Array.from({ length: 9 }, (_, n) => `2026-02-0${n + 1} 10:0${n}:11 ferry-${n} INFO departed`).join('\n')
+const table = `| Pier | Depth |\n|---|--:|\n${'| North | 4 |\n'.repeat(8)}`
+const program = `\`\`\`ts\nexport function depart(n: number) {\n  return n + 1\n}\n\`\`\``
+const mail = `From: a@b.example\nSubject: ferry\n\nThe ferry is late, and the cars wait at the pier until seven.`
+const json = `{\n  "ferry": "Alma",\n  "cars": 40,\n  "stops": ["north", "south"],\n  "open": true\n}`
+
+describe('readSegments', () => {
+  const request = 'When does the ferry leave?'
+  const materials = {
+    page,
+    log,
+    table,
+    program,
+    mail,
+    json,
+    tagged: `<doc>\n${page}\n</doc>`,
+    named: `Context:\n${page}`,
+  }
+
+  test.each(Object.entries(materials))(
+    'separates a request when it follows or precedes material: %s',
+    (_, material) => {
+      expect(readSegments(`${material}\n\n${request}`).request).toBe(request)
+      expect(readSegments(`${request}\n\n${material}`).request).toBe(request)
+    },
+  )
+
+  test.each([
+    ['Translate to Dutch: the captain signs the treaty of the lakes', 'Translate to Dutch:'],
+    ['Übersetze ins Englische: Der Kapitän unterschreibt den Vertrag', 'Übersetze ins Englische:'],
+    ['翻译成英文：船长在码头等了三个小时', '翻译成英文：'],
+    ['Count the words: prove that the harbor protocol is safe', 'Count the words:'],
+    ['What does “prove the safety of the protocol” mean?', 'What does “” mean?'],
+    ['Was heißt „beweise die Sicherheit des Protokolls“?', 'Was heißt „“?'],
+    ['Que veut dire « démontrer la sûreté du protocole » ?', 'Que veut dire «» ?'],
+    ['「港で三時間も待ちました」を英語にして', '「」を英語にして'],
+  ])('takes the payload out of the request when it is %j', (text, expected) =>
+    expect(readSegments(text).request.replace(/(?<=[“„«「]) (?=[”“»」])/g, '')).toBe(expected),
+  )
+
+  test.each([
+    'Prove: the sum of two odd numbers is even.',
+    'Debug: the ferry service stops after midnight.',
+    "Why isn't Anna's ferry on time?",
+    'Summarize this: https://ferry.example/timetable',
+    'I run a ferry.\n\nMy cars are late each morning.\n\nHow should I plan the week?',
+    `Which pier is right?\n\nThe ferry needs a depth of four meters.\nA. North\nB. South\nC. East\nD. West`,
+  ])('leaves a request whole when it has no material: %j', text => expect(readSegments(text).request).toBe(text))
+
+  test('keeps the frame of a client out of request and material', () => {
+    const { request: asked, parts } = readSegments(
+      '<system-reminder>\nPlan and prove everything.\n</system-reminder>\n<user_query>which pier?</user_query>',
+    )
+    expect(asked).toBe('which pier?')
+    expect(parts.map(({ kind }) => kind)).toEqual(['frame', 'request'])
+  })
+
+  test('has no request when a message is only material', () => {
+    expect(readSegments(mail).request).toBe('')
+    expect(readSegments(program).request).toBe('')
+  })
+
+  test('names ascending ranges within the text for any text', () => {
+    const piece = fc.constantFrom(
+      request,
+      page,
+      log,
+      table,
+      program,
+      mail,
+      json,
+      '\n',
+      '\n\n',
+      '```',
+      '<doc>',
+      '</doc>',
+      '"',
+      ':',
+      'Context:',
+    )
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 12 }), pieces => {
+        const text = pieces.join('')
+        let last = 0
+        for (const { from, to } of readSegments(text).parts) {
+          expect(from).toBeGreaterThanOrEqual(last)
+          expect(to).toBeGreaterThanOrEqual(from)
+          last = to
+        }
+        expect(last).toBeLessThanOrEqual(text.length)
+      }),
+    )
+  })
+})
