@@ -73,7 +73,7 @@ export function asksFor(opening: string, ending: string): Ask {
     (opens || works ? 2 : 0) +
     (refers ? 2 : 0) +
     (voice > 0 && isShort ? 1 : 0) +
-    (points ? 1 : 0) +
+    (points ? 2 : 0) +
     (isLine && last !== '.' && !isQuestion && !isColon ? 1 : 0)
   return {
     score,
