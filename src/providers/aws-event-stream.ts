@@ -4,6 +4,7 @@
  */
 import { crc32 } from 'node:zlib'
 import {
+  type EventReader,
   type EventSplitter,
   EventTooLongError,
   InvalidFrameError,
@@ -17,40 +18,38 @@ export const exceptionPrefix = 'exception:'
 const preludeBytes = 12
 const checksumBytes = 4
 
-/** Creates a splitter for one stream. An event's name is its `:event-type`, its data the payload as text. */
-export function createAwsEventSplitter(): EventSplitter {
-  let pieces: Uint8Array[] = []
-  let held = 0
+/** Splits one stream. An event's name is its `:event-type`, its data the payload as text. */
+export class AwsEventSplitter implements EventSplitter {
+  private pieces: Uint8Array[] = []
+  private held = 0
   /** Bytes without which nothing can be read: joining the pieces for each read would copy a long message many times. */
-  let needed = preludeBytes
-  return {
-    push(bytes) {
-      held += bytes.length
-      // Copied, because a network buffer may be reused after the call.
-      if (held < needed) {
-        pieces.push(bytes.slice())
-        return []
+  private needed = preludeBytes
+
+  push<Sink>(bytes: Uint8Array, reader: EventReader<Sink>, sink: Sink): void {
+    this.held += bytes.length
+    // Copied, because a network buffer may be reused after the call.
+    if (this.held < this.needed) {
+      this.pieces.push(bytes.slice())
+      return
+    }
+    const all = this.pieces.length === 0 ? bytes : Buffer.concat([...this.pieces, bytes])
+    this.needed = preludeBytes
+    let at = 0
+    while (all.length - at >= preludeBytes) {
+      const { length, headersLength } = readPrelude(all, at)
+      if (all.length - at < length) {
+        this.needed = length
+        break
       }
-      const all = pieces.length === 0 ? bytes : Buffer.concat([...pieces, bytes])
-      const events: ServerSentEvent[] = []
-      needed = preludeBytes
-      let at = 0
-      while (all.length - at >= preludeBytes) {
-        const { length, headersLength } = readPrelude(all, at)
-        if (all.length - at < length) {
-          needed = length
-          break
-        }
-        events.push(readMessage(all.subarray(at, at + length), headersLength))
-        at += length
-      }
-      pieces = [all.slice(at)]
-      held = all.length - at
-      return events
-    },
-    // A truncated message is no event: the reader reports the missing end.
-    finish: () => [],
+      reader.read(readMessage(all.subarray(at, at + length), headersLength), sink)
+      at += length
+    }
+    this.pieces = [all.slice(at)]
+    this.held = all.length - at
   }
+
+  /** A truncated message is no event: the reader reports the missing end. */
+  finish(): void {}
 }
 
 function readPrelude(all: Uint8Array, at: number) {

@@ -8,7 +8,7 @@ import type { Model, ParameterRules } from '../core/models/models.ts'
 import { wireName } from './anthropic/conversation.ts'
 import { toHostedRequest } from './anthropic/hosted.ts'
 import { MessageReader } from './anthropic/response.ts'
-import { createAwsEventSplitter, exceptionPrefix } from './aws-event-stream.ts'
+import { AwsEventSplitter, exceptionPrefix } from './aws-event-stream.ts'
 import { bedrockException, readBedrockFailure } from './bedrock/failure.ts'
 import { ConverseReader } from './bedrock/response.ts'
 import {
@@ -156,7 +156,7 @@ function blockWriter(): PartWriter<Json> {
   }
 }
 
-const shared = { readFailure: readBedrockFailure, createSplitter: createAwsEventSplitter } as const
+const shared = { readFailure: readBedrockFailure, createSplitter: () => new AwsEventSplitter() } as const
 
 /** Betas that Bedrock documents for Claude; it answers 400 to any other. */
 const knownBetas =
@@ -217,13 +217,16 @@ function getKey({ apiKey }: Access): Readonly<Record<string, string>> {
 class ChunkReader implements StreamReader {
   private readonly message = new MessageReader()
 
-  read({ name, data }: ServerSentEvent, sink: AnswerSink): void {
+  read({ name, data }: ServerSentEvent, sink: AnswerSink): null {
     if (name.startsWith(exceptionPrefix)) sink.fail(bedrockException(name, data))
-    if (name !== 'chunk') return
+    if (name !== 'chunk') return null
     const bytes = getText(objectIn(data)?.bytes)
     if (bytes === '') sink.fail(badAnswer('chunk without bytes'))
     else this.message.read({ name: '', data: Buffer.from(bytes, 'base64').toString('utf8') }, sink)
+    return null
   }
+
+  repeat(): void {}
 
   finish(): void {
     this.message.finish()

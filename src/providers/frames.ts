@@ -1,8 +1,8 @@
 /**
- * Parses stream frames that mostly differ only in one text: parses only that text and inserts it into the value of the
- * previous frame.
+ * Recognizes events of a stream that differ from an earlier one only in one text, which most do: the events need no object, no
+ * split into lines and no parser.
  */
-import { closingQuote, parseUntrustedJson } from '../core/validation/untrusted-json.ts'
+import { closingQuote } from '../core/validation/untrusted-json.ts'
 import { isRecord } from './json.ts'
 
 /** The object and key of the changing text in a frame's value. */
@@ -15,57 +15,76 @@ export function findTextSlot(holder: unknown, keys: readonly string[]): TextSlot
   return key === undefined ? null : { holder, key }
 }
 
-/** Text of a frame around the changing part, and the position of that part in the value. */
-type Mould = TextSlot & { readonly before: string; readonly after: string; readonly value: unknown }
+/** An event without what no template has, such as an ID. */
+const beforeData = /^(?:event: ?[^\r\n]*\r?\n)?data: ?$/
+const afterData = /^\r?\n\r?\n$/
+/** A literal that differs from its text, or is invalid. */
+const needsParsing = /[\\\p{Cc}]/u
 
 /**
- * Number of consecutive frames without a match after which no template is tried: some upstreams pad each frame
- * differently.
+ * Number of templates in a row without a match after which none is tried: some upstreams pad each event differently. White space
+ * before the last brace, as Anthropic pads, is no difference.
  */
 const patience = 8
-const needsParsing = /["\\\p{Cc}]/u
 
-/**
- * Creates a parser that returns the same as `parsed` for each frame. A value is valid until the next call. `findPlace`
- * locates the text in a value; null = unknown.
- */
-export function frameParser(findPlace: (value: unknown) => TextSlot | null): (frame: string) => unknown {
-  let mould: Mould | null = null
-  let misses = 0
-  return frame => {
-    if (misses > patience) return parseUntrustedJson(frame)
-    const piece = mould === null ? null : pieceIn(frame, mould)
-    if (mould !== null && piece !== null) {
-      misses = 0
-      mould.holder[mould.key] = piece
-      return mould.value
+export class FrameTemplate {
+  /** Of an event, up to the opening quote; '' = no template. */
+  private head = ''
+  /** From the closing quote to the last brace, and from there to the end. */
+  private tail = ''
+  private close = ''
+  private misses = 0
+
+  /** Reads the events from a position that fit the template. Returns the position after them. */
+  repeat<Sink>(text: string, from: number, reader: { repeat(text: string, sink: Sink): void }, sink: Sink): number {
+    let at = from
+    while (this.head !== '' && text.startsWith(this.head, at)) {
+      const literal = at + this.head.length
+      const closing = closingQuote(text, literal - 1)
+      if (!text.startsWith(this.tail, closing)) break
+      let end = closing + this.tail.length
+      while (text.charCodeAt(end) === space) end++
+      if (!text.startsWith(this.close, end)) break
+      const piece = literalText(text.slice(literal, closing))
+      if (piece === null) break
+      this.misses = 0
+      at = end + this.close.length
+      reader.repeat(piece, sink)
     }
-    misses++
-    const value = parseUntrustedJson(frame)
-    mould = findTemplate(frame, value, findPlace(value))
-    return value
+    return at
+  }
+
+  /** Makes the template of an event that says only the text of a slot. `event` is its source; '' = unknown. */
+  learn(event: string, data: string, { holder, key }: TextSlot): void {
+    this.head = ''
+    if (event === '' || this.misses > patience) return
+    this.misses++
+    const from = event.indexOf(data)
+    if (from === -1 || !beforeData.test(event.slice(0, from)) || !afterData.test(event.slice(from + data.length)))
+      return
+    const name = `"${key}":`
+    const at = data.indexOf(name)
+    if (at === -1 || at !== data.lastIndexOf(name)) return
+    const opening = data.indexOf('"', at + name.length)
+    if (opening === -1 || data.slice(at + name.length, opening).trim() !== '') return
+    const closing = closingQuote(data, opening)
+    const last = data.lastIndexOf('}')
+    if (last < closing || literalText(data.slice(opening + 1, closing)) !== holder[key]) return
+    this.head = event.slice(0, from + opening + 1)
+    this.tail = data.slice(closing, last).replace(/ +$/, '')
+    this.close = event.slice(from + last)
   }
 }
 
-/** Returns the text of a frame that fits the template; null = it does not fit. */
-function pieceIn(frame: string, { before, after }: Mould): string | null {
-  if (!frame.startsWith(before) || !frame.endsWith(after)) return null
-  const end = frame.length - after.length
-  if (end < before.length) return null
-  const piece = frame.slice(before.length, end)
-  if (!needsParsing.test(piece)) return piece
-  const text = parseUntrustedJson(`"${piece}"`)
-  return typeof text === 'string' ? text : null
-}
+const space = 32
 
-function findTemplate(frame: string, value: unknown, place: TextSlot | null): Mould | null {
-  if (place === null) return null
-  const name = `"${place.key}":`
-  const at = frame.indexOf(name)
-  if (at === -1 || at !== frame.lastIndexOf(name)) return null
-  const opening = frame.indexOf('"', at + name.length)
-  if (opening === -1 || frame.slice(at + name.length, opening).trim() !== '') return null
-  const closing = closingQuote(frame, opening)
-  if (parseUntrustedJson(frame.slice(opening, closing + 1)) !== place.holder[place.key]) return null
-  return { ...place, value, before: frame.slice(0, opening + 1), after: frame.slice(closing) }
+/** Returns the text of the inside of a literal; null = the literal is invalid. */
+function literalText(inside: string): string | null {
+  if (!needsParsing.test(inside)) return inside
+  try {
+    const text: unknown = JSON.parse(`"${inside}"`)
+    return typeof text === 'string' ? text : null
+  } catch {
+    return null
+  }
 }

@@ -8,7 +8,7 @@ import type { ChatRequest, EmbeddingInput, SourceBody, Vector } from '../core/ch
 import type { ContentEvent, FinishReason, ProviderFields, ReportedUsage } from '../core/chat/chat-events.ts'
 import type { AutomaticCacheMarks } from '../core/chat/provider-features.ts'
 import type { Model } from '../core/models/models.ts'
-import type { EventSplitter, ServerSentEvent } from './sse.ts'
+import type { EventReader, EventSplitter } from './sse.ts'
 
 /** URL and credentials of a provider. Only from configuration: clients cannot set any of it. */
 export type Access = {
@@ -150,8 +150,7 @@ export type RarePart = Extract<
 export const maximumIndex = 127
 
 /** Reads one stream. Synchronous and stateful: one reader per attempt. Never throws on any input. */
-export type StreamReader = {
-  read(event: ServerSentEvent, sink: AnswerSink): void
+export type StreamReader = EventReader<AnswerSink> & {
   /** Ends the body: says what is only known now, including the end if the format allows it, or a failure. */
   finish(sink: AnswerSink): void
 }

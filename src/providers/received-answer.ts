@@ -139,7 +139,7 @@ export class ReceivedAnswer implements AnswerSink {
     if (isChosenTool(this.request, name)) this.called.add(choice)
     const called = caller === undefined ? {} : { caller }
     this.push({ type: 'tool_call', choice, index, id, name, signature, ...called })
-    this.noteContent('more')
+    this.noteContent()
   }
 
   add(part: RarePart): void {
@@ -149,7 +149,7 @@ export class ReceivedAnswer implements AnswerSink {
     switch (part.type) {
       case 'provider_item':
         this.itemCharacters += part.json.length
-        this.noteContent('more')
+        this.noteContent()
         break
       case 'reasoning_end':
         // Redacted reasoning has no text of its own.
@@ -194,7 +194,7 @@ export class ReceivedAnswer implements AnswerSink {
     if (this.isOver()) return
     this.vectors = vectors
     this.vectorTokens = inputTokens
-    this.noteContent('more')
+    this.noteContent()
   }
 
   end(): void {
@@ -218,12 +218,12 @@ export class ReceivedAnswer implements AnswerSink {
   }
 
   private ignores(choice: number): boolean {
-    return this.isMuted || choice >= this.request.choices || this.isOver()
+    return this.isMuted || this.ended || this.failure !== null || choice >= this.request.choices
   }
 
-  private noteContent(what: 'text' | 'more'): void {
+  private noteContent(): void {
     this.hasContent = true
-    if (this.arrived !== 'more') this.arrived = what
+    this.arrived = 'more'
   }
 
   private push(event: ChatEvent): void {
@@ -235,14 +235,15 @@ export class ReceivedAnswer implements AnswerSink {
   private say(type: Channel['type'], choice: number, index: number, text: string): void {
     this.received++
     if (text === '' || this.ignores(choice)) return
-    if (this.halves.size === 0 && text.isWellFormed()) this.pass(type, choice, index, text)
-    else
-      this.pass(
-        type,
-        choice,
-        index,
-        this.completed(text, { type, choice, index, phase: this.phase, block: this.block }),
-      )
+    const { phase, block, halves } = this
+    const isSound = halves.size === 0 && text.isWellFormed()
+    const sound = isSound ? text : this.completed(text, { type, choice, index, phase, block })
+    this.grow(type, choice, index, type === 'tool_arguments' ? this.ready(choice, index, sound) : sound)
+  }
+
+  /** Returns what clients may receive now of the arguments of a call. */
+  private ready(choice: number, index: number, text: string): string {
+    return this.calls.get(callKey(choice, index))?.add(text) ?? text
   }
 
   /** Returns a delta joined with the half that waited for it, without its own half at the end. */
@@ -262,23 +263,19 @@ export class ReceivedAnswer implements AnswerSink {
       this.halves.delete(channel)
       this.phase = phase
       this.block = block
-      this.pass(type, choice, index, replacement)
+      this.grow(type, choice, index, type === 'tool_arguments' ? this.ready(choice, index, replacement) : replacement)
     }
-  }
-
-  /** Adds what clients may receive now of a well-formed text. */
-  private pass(type: Channel['type'], choice: number, index: number, said: string): void {
-    const call = type === 'tool_arguments' ? this.calls.get(callKey(choice, index)) : undefined
-    const text = call === undefined ? said : call.add(said)
-    if (text !== '') this.grow(type, choice, index, text)
   }
 
   /** Appends text to the last event if it continues that, and to the counted text. */
   private grow(type: Channel['type'], choice: number, index: number, text: string): void {
+    if (text === '') return
     if (type === 'reasoning') this.reasoning += text
     else this.text += text
     if (type === 'refusal') this.refused = true
-    this.noteContent(type === 'text' || type === 'reasoning' ? 'text' : 'more')
+    this.hasContent = true
+    if (type !== 'text' && type !== 'reasoning') this.arrived = 'more'
+    else if (this.arrived === 'nothing') this.arrived = 'text'
     const { growing, phase, block } = this
     const isSame = growing?.type === type && growing.choice === choice && growing.index === index
     if (isSame && (type !== 'text' || (growing.phase === phase && growing.block === block))) {
@@ -297,7 +294,7 @@ export class ReceivedAnswer implements AnswerSink {
       if (Math.floor(key / callsPerChoice) !== choice) continue
       const text = call.end(isCut)
       if (text === null) return false
-      if (text !== '') this.grow('tool_arguments', choice, key % callsPerChoice, text)
+      this.grow('tool_arguments', choice, key % callsPerChoice, text)
       // An incomplete response may end inside of a call.
       if (isCut) this.calls.delete(key)
     }

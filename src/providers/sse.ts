@@ -5,6 +5,8 @@
  * events costs none, so one process can serve thousands of token streams.
  */
 
+import { FrameTemplate, type TextSlot } from './frames.ts'
+
 export type ServerSentEvent = {
   /** `event:` line; '' = none. */
   readonly name: string
@@ -22,14 +24,22 @@ export class EventTooLongError extends Error {}
 /** The bytes are not a frame of their format. */
 export class InvalidFrameError extends Error {}
 
+/** Reads the events of a stream, in order. */
+export type EventReader<Sink> = {
+  /** Returns the place of its text if an event says nothing else; null = it says more, or nothing. */
+  read(event: ServerSentEvent, sink: Sink): TextSlot | null
+  /** Reads an event that differs only in its text from the last one that had such a place. */
+  repeat(text: string, sink: Sink): void
+}
+
 export type EventSplitter = {
   /**
-   * Returns the events completed by these bytes. Throws `EventTooLongError` beyond the limit, `InvalidFrameError` for
-   * other bytes than frames.
+   * Reads the events completed by these bytes. Throws `EventTooLongError` beyond the limit, `InvalidFrameError` for other
+   * bytes than frames.
    */
-  push(bytes: Uint8Array): ServerSentEvent[]
-  /** Ends the body and returns an unterminated last event. */
-  finish(): ServerSentEvent[]
+  push<Sink>(bytes: Uint8Array, reader: EventReader<Sink>, sink: Sink): void
+  /** Ends the body and reads an unterminated last event. */
+  finish<Sink>(reader: EventReader<Sink>, sink: Sink): void
 }
 
 const lineFeed = 10
@@ -37,39 +47,74 @@ const space = 32
 const colon = 58
 
 /**
- * Creates a splitter for one stream. CR at the end of one read and LF at the start of the next are one line end; a byte
- * order mark, comments, `id:` and `retry:` are ignored; invalid UTF-8 becomes U+FFFD.
+ * Splits one stream. CR at the end of one read and LF at the start of the next are one line end; a byte order mark, comments,
+ * `id:` and `retry:` are ignored; invalid UTF-8 becomes U+FFFD. A class, because closures would be created again for each
+ * stream.
  */
-export function createEventSplitter(): EventSplitter {
-  const decoder = new TextDecoder()
-  let events: ServerSentEvent[] = []
+export class SseSplitter implements EventSplitter {
+  private readonly decoder = new TextDecoder()
+  private readonly template = new FrameTemplate()
   /** Incomplete line: grows as a rope and is flattened once when it ends. */
-  let carry = ''
-  let skipLineFeed = false
-  let name = ''
-  let data: string | null = null
+  private carry = ''
+  private skipLineFeed = false
+  private name = ''
+  private data: string | null = null
 
-  function bound(characters: number): void {
-    if (characters <= maximumEventCharacters) return
-    carry = ''
-    data = null
-    events = []
-    throw new EventTooLongError(`An event or line is longer than ${maximumEventCharacters} characters.`)
+  push<Sink>(bytes: Uint8Array, reader: EventReader<Sink>, sink: Sink): void {
+    this.take(this.decoder.decode(bytes, { stream: true }), reader, sink)
   }
 
-  function dispatch(): void {
-    if (data !== null) events.push({ name, data })
-    name = ''
-    data = null
+  finish<Sink>(reader: EventReader<Sink>, sink: Sink): void {
+    this.take(this.decoder.decode(), reader, sink)
+    if (this.carry !== '') this.takeLine(this.carry, 0, this.carry.length)
+    this.carry = ''
+    this.dispatch('', reader, sink)
+  }
+
+  private take<Sink>(text: string, reader: EventReader<Sink>, sink: Sink): void {
+    if (text === '') return
+    let start = this.skipLineFeed && text.charCodeAt(0) === lineFeed ? 1 : 0
+    this.skipLineFeed = false
+    /** Where the event begins in this text; -1 = before it. */
+    let eventAt = this.carry === '' && this.name === '' && this.data === null ? start : -1
+    let carriage = text.indexOf('\r', start)
+    for (;;) {
+      if (eventAt === start) {
+        start = this.template.repeat(text, start, reader, sink)
+        eventAt = start
+      }
+      const feed = text.indexOf('\n', start)
+      if (carriage !== -1 && carriage < start) carriage = text.indexOf('\r', start)
+      if (feed === -1 && carriage === -1) break
+      const isFeed = carriage === -1 || (feed !== -1 && feed < carriage)
+      const end = isFeed ? feed : carriage
+      const next = !isFeed && feed === end + 1 ? feed + 1 : end + 1
+      this.skipLineFeed = !isFeed && next === text.length && feed !== end + 1
+      const isEmpty = start === end && this.carry === ''
+      if (isEmpty) {
+        this.dispatch(eventAt === -1 ? '' : text.slice(eventAt, next), reader, sink)
+        eventAt = next
+      } else this.endLine(text, start, end)
+      start = next
+    }
+    if (start === text.length) return
+    this.bound(this.carry.length + text.length - start)
+    this.carry += text.slice(start)
+  }
+
+  private endLine(text: string, start: number, end: number): void {
+    if (this.carry === '') {
+      this.takeLine(text, start, end)
+      return
+    }
+    const line = this.carry + text.slice(start, end)
+    this.carry = ''
+    this.takeLine(line, 0, line.length)
   }
 
   /** Reads one line, `source` from `start` to `end` without its line end. Copies only its value. */
-  function takeLine(source: string, start: number, end: number): void {
-    if (start === end) {
-      dispatch()
-      return
-    }
-    bound(end - start)
+  private takeLine(source: string, start: number, end: number): void {
+    this.bound(end - start)
     if (source.charCodeAt(start) === colon) return
     const isData = source.startsWith('data', start)
     const afterName = start + (isData ? 4 : 5)
@@ -77,63 +122,28 @@ export function createEventSplitter(): EventSplitter {
     if (afterName !== end && source.charCodeAt(afterName) !== colon) return
     const spaced = afterName + 1 < end && source.charCodeAt(afterName + 1) === space
     const value = source.slice(Math.min(end, afterName + (spaced ? 2 : 1)), end)
-    if (!isData) name = value
-    else if (data === null) data = value
+    if (!isData) this.name = value
+    else if (this.data === null) this.data = value
     else {
-      bound(data.length + value.length + 1)
-      data = `${data}\n${value}`
+      this.bound(this.data.length + value.length + 1)
+      this.data = `${this.data}\n${value}`
     }
   }
 
-  function endLine(text: string, start: number, end: number): void {
-    if (carry === '') takeLine(text, start, end)
-    else {
-      const line = carry + text.slice(start, end)
-      carry = ''
-      takeLine(line, 0, line.length)
-    }
+  /** Ends an event, whose source is known if it arrived in one read. */
+  private dispatch<Sink>(source: string, reader: EventReader<Sink>, sink: Sink): void {
+    const { name, data } = this
+    this.name = ''
+    this.data = null
+    if (data === null) return
+    const slot = reader.read({ name, data }, sink)
+    if (slot !== null) this.template.learn(source, data, slot)
   }
 
-  function take(text: string): void {
-    if (text === '') return
-    let start = skipLineFeed && text.charCodeAt(0) === lineFeed ? 1 : 0
-    skipLineFeed = false
-    let feed = text.indexOf('\n', start)
-    let carriage = text.indexOf('\r', start)
-    while (feed !== -1 || carriage !== -1) {
-      if (carriage === -1 || (feed !== -1 && feed < carriage)) {
-        endLine(text, start, feed)
-        start = feed + 1
-      } else {
-        endLine(text, start, carriage)
-        start = carriage + 1
-        if (start === text.length) skipLineFeed = true
-        else if (start === feed) start += 1
-        carriage = text.indexOf('\r', start)
-      }
-      if (feed !== -1 && feed < start) feed = text.indexOf('\n', start)
-    }
-    if (start === text.length) return
-    bound(carry.length + text.length - start)
-    carry += text.slice(start)
-  }
-
-  function drain(): ServerSentEvent[] {
-    const completed = events
-    events = []
-    return completed
-  }
-
-  return {
-    push(bytes) {
-      take(decoder.decode(bytes, { stream: true }))
-      return drain()
-    },
-    finish() {
-      take(decoder.decode())
-      endLine('', 0, 0)
-      dispatch()
-      return drain()
-    },
+  private bound(characters: number): void {
+    if (characters <= maximumEventCharacters) return
+    this.carry = ''
+    this.data = null
+    throw new EventTooLongError(`An event or line is longer than ${maximumEventCharacters} characters.`)
   }
 }

@@ -5,12 +5,11 @@ import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import type { AdapterRequest, Provider, ProviderFailure, StreamReader } from '../providers/provider.ts'
 import type { ReceivedAnswer } from '../providers/received-answer.ts'
 import {
-  createEventSplitter,
   type EventSplitter,
   EventTooLongError,
   InvalidFrameError,
   maximumEventCharacters,
-  type ServerSentEvent,
+  SseSplitter,
 } from '../providers/sse.ts'
 
 /** Reads an upstream's body into a response; the provider's adapter interprets its bytes. */
@@ -176,7 +175,7 @@ class EventBody implements BodyReader {
   ) {
     this.pieces = body?.getReader() ?? null
     this.reader = provider.streamReader(choices)
-    this.splitter = (provider.createSplitter ?? createEventSplitter)()
+    this.splitter = provider.createSplitter?.() ?? new SseSplitter()
     this.clock = clock
     this.answer = answer
   }
@@ -236,17 +235,13 @@ class EventBody implements BodyReader {
     this.rest = bytes.length > maximumParsedBytes ? bytes.subarray(maximumParsedBytes) : null
     const now = this.rest === null ? bytes : bytes.subarray(0, maximumParsedBytes)
     this.bytes += now.length
-    this.add(this.splitter.push(now))
+    this.splitter.push(now, this.reader, this.answer)
   }
 
   private end(): void {
     this.over = true
-    this.add(this.splitter.finish())
+    this.splitter.finish(this.reader, this.answer)
     this.reader.finish(this.answer)
-  }
-
-  private add(events: readonly ServerSentEvent[]): void {
-    for (const event of events) this.reader.read(event, this.answer)
   }
 
   /** Ends the pending `next` if it is due, and otherwise reads on until then. */

@@ -20,8 +20,8 @@ import { google } from '../../src/providers/google.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { openaiResponses } from '../../src/providers/openai-responses.ts'
 import type { Provider } from '../../src/providers/provider.ts'
-import { createEventSplitter } from '../../src/providers/sse.ts'
-import { type AnswerPart, partsIn, recorded } from '../harness/answer-parts.ts'
+import { SseSplitter } from '../../src/providers/sse.ts'
+import { type AnswerPart, partsIn, recordedAnswer } from '../harness/answer-parts.ts'
 import { startWith, summaryWith } from '../harness/reply.ts'
 
 /** A page and the passage that cites it; '' = no passage. */
@@ -256,13 +256,16 @@ function getEvents(parts: readonly AnswerPart[]): readonly ChatEvent[] {
 }
 
 function streamed({ provider, stream }: Made): readonly ChatEvent[] {
-  const splitter = createEventSplitter()
-  const reader = recorded(provider.streamReader(1))
+  const splitter = new SseSplitter()
+  const reader = provider.streamReader(1)
+  const { answer, drain } = recordedAnswer()
   const wire = stream
     .map(event => `${'type' in event ? `event: ${event.type}\n` : ''}data: ${JSON.stringify(event)}\n\n`)
     .join('')
-  const events = [...splitter.push(Buffer.from(wire)), ...splitter.finish()]
-  return getEvents([...events.flatMap(event => [...reader.read(event)]), ...reader.finish()])
+  splitter.push(Buffer.from(wire), reader, answer)
+  splitter.finish(reader, answer)
+  reader.finish(answer)
+  return getEvents(drain())
 }
 
 const seal = createReasoningSeal('a secret of the tests', null)

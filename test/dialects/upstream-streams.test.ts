@@ -21,7 +21,7 @@ import { openai } from '../../src/providers/openai.ts'
 import { openaiResponses } from '../../src/providers/openai-responses.ts'
 import type { Provider } from '../../src/providers/provider.ts'
 import { ReceivedAnswer } from '../../src/providers/received-answer.ts'
-import { createEventSplitter } from '../../src/providers/sse.ts'
+import { SseSplitter } from '../../src/providers/sse.ts'
 import { getFinishes } from '../../src/request/attempt-run.ts'
 import { askWith } from '../harness/ask.ts'
 import { startWith, summaryWith } from '../harness/reply.ts'
@@ -307,12 +307,10 @@ const receipt = summaryWith({
 /** Returns the batches of a response whose body ends after `bytes`, split at `splits`; null as the last one = it failed. */
 function getBatches(provider: Provider, bytes: Uint8Array, splits: readonly number[]): (readonly ChatEvent[] | null)[] {
   const response = new ReceivedAnswer(askWith({}))
-  const splitter = createEventSplitter()
+  const splitter = new SseSplitter()
   const reader = provider.streamReader(1)
   const batches: (readonly ChatEvent[] | null)[] = []
-  const take = (events: ReturnType<typeof splitter.push>, last: boolean) => {
-    for (const event of events) reader.read(event, response)
-    if (last) reader.finish(response)
+  const take = () => {
     const content = response.take()
     const first: ChatEvent = { type: 'opened', opening }
     if (content.length > 0) batches.push(batches.length === 0 ? [first, ...content] : content)
@@ -320,10 +318,13 @@ function getBatches(provider: Provider, bytes: Uint8Array, splits: readonly numb
   const places = [...new Set(splits.map(split => split % (bytes.length + 1)))].sort((value, other) => value - other)
   let from = 0
   for (const to of [...places, bytes.length]) {
-    take(splitter.push(bytes.subarray(from, to)), false)
+    splitter.push(bytes.subarray(from, to), reader, response)
+    take()
     from = to
   }
-  take(splitter.finish(), true)
+  splitter.finish(reader, response)
+  reader.finish(response)
+  take()
   if (response.failure !== null || !response.ended) return [...batches, null]
   return [...batches, getFinishes(response), [{ type: 'done', receipt }]]
 }

@@ -2,7 +2,7 @@
 import type { ContentEvent, FinishReason, ProviderFields, ReportedUsage } from '../../src/core/chat/chat-events.ts'
 import type { Provider, ProviderFailure, StreamReader } from '../../src/providers/provider.ts'
 import { ReceivedAnswer } from '../../src/providers/received-answer.ts'
-import type { ServerSentEvent } from '../../src/providers/sse.ts'
+import type { EventReader, EventSplitter, ServerSentEvent } from '../../src/providers/sse.ts'
 import { askWith } from './ask.ts'
 
 export type AnswerPart =
@@ -89,4 +89,26 @@ export function partsIn(provider: Pick<Provider, 'readResponse'>, body: unknown)
   const { answer, drain } = recordedAnswer()
   provider.readResponse(body, answer)
   return drain()
+}
+
+/** A splitter whose calls return the events, and which knows none by a template. */
+export function collected(splitter: EventSplitter) {
+  const events: ServerSentEvent[] = []
+  const reader: EventReader<null> = {
+    read(event) {
+      events.push(event)
+      return null
+    },
+    repeat() {},
+  }
+  return {
+    push(bytes: Uint8Array): ServerSentEvent[] {
+      splitter.push(bytes, reader, null)
+      return events.splice(0)
+    },
+    finish(): ServerSentEvent[] {
+      splitter.finish(reader, null)
+      return events.splice(0)
+    },
+  }
 }

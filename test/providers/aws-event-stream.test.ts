@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'bun:test'
-import { createAwsEventSplitter } from '../../src/providers/aws-event-stream.ts'
+import { AwsEventSplitter } from '../../src/providers/aws-event-stream.ts'
 import {
   EventTooLongError,
   InvalidFrameError,
   maximumEventCharacters,
   type ServerSentEvent,
 } from '../../src/providers/sse.ts'
+import { collected } from '../harness/answer-parts.ts'
 import { awsMessage } from '../harness/clouds/bedrock.ts'
 
 const event = (type: string, payload: string) =>
@@ -29,7 +30,7 @@ const expected: readonly ServerSentEvent[] = [
 ]
 
 function read(...pieces: readonly Uint8Array[]): readonly ServerSentEvent[] {
-  const splitter = createAwsEventSplitter()
+  const splitter = collected(new AwsEventSplitter())
   return [...pieces.flatMap(piece => splitter.push(piece)), ...splitter.finish()]
 }
 

@@ -7,11 +7,11 @@ import type { Network } from '../../src/core/ports.ts'
 import { type AwsCredentials, awsAuthorizer } from '../../src/credentials/aws.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import { readCompatible } from '../../src/dialects/chat-completions/request.ts'
-import { createAwsEventSplitter } from '../../src/providers/aws-event-stream.ts'
+import { AwsEventSplitter } from '../../src/providers/aws-event-stream.ts'
 import { bedrock } from '../../src/providers/bedrock.ts'
 import type { ServerSentEvent } from '../../src/providers/sse.ts'
 import { systemNetwork } from '../../src/web/network.ts'
-import { type AnswerPart, recorded } from '../harness/answer-parts.ts'
+import { type AnswerPart, collected, recorded } from '../harness/answer-parts.ts'
 import {
   accounts,
   attemptAt,
@@ -99,7 +99,7 @@ describe.each(models)('Bedrock %s', (_, model) => {
 
   // The splitter's own test cuts at every byte: a partial message is no event.
   test('never takes a stream that ends after any message for a complete one', async () => {
-    const events = createAwsEventSplitter().push(await getStream(model))
+    const events = collected(new AwsEventSplitter()).push(await getStream(model))
     const isComplete = (count: number) => readEvents(model, events.slice(0, count)).some(({ type }) => type === 'end')
     const stops = events.findIndex(({ name, data }) => {
       const bytes: unknown = JSON.parse(data).bytes

@@ -7,8 +7,8 @@ import type { Model, ParameterRules } from '../../src/core/models/models.ts'
 import { catalog } from '../../src/models/catalog.ts'
 import { openai } from '../../src/providers/openai.ts'
 import type { ProviderRequest } from '../../src/providers/provider.ts'
-import { createEventSplitter } from '../../src/providers/sse.ts'
-import { type AnswerPart, partsIn, recorded } from '../harness/answer-parts.ts'
+import { SseSplitter } from '../../src/providers/sse.ts'
+import { type AnswerPart, collected, partsIn, recorded } from '../harness/answer-parts.ts'
 import { askWith } from '../harness/ask.ts'
 import { generousRules, modelWith } from '../harness/model.ts'
 import { anyRequest, closed } from './any-request.ts'
@@ -1798,7 +1798,7 @@ for (const folder of ['openai', 'compat'] as const) {
       })
 
       test(`${name}: reports no end when truncated before it`, () => {
-        const events = [...createEventSplitter().push(bytes)]
+        const events = collected(new SseSplitter()).push(bytes)
         for (let count = 0; count < events.length; count += 1) {
           const reader = recorded(provider.streamReader())
           const kept = events.slice(0, count)

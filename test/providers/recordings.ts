@@ -5,7 +5,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { isSameText } from '../../src/core/chat/chat-events.ts'
 import type { StreamReader } from '../../src/providers/provider.ts'
-import { createEventSplitter } from '../../src/providers/sse.ts'
+import { SseSplitter } from '../../src/providers/sse.ts'
 import { type AnswerPart, recordedAnswer } from '../harness/answer-parts.ts'
 import { reportSkipped } from '../harness/needs.ts'
 
@@ -92,13 +92,13 @@ function framed(provider: RecordedProvider, payloads: readonly string[]): string
 /** Reads `bytes`, split before each offset of `cuts` (ascending), and merges the parts. */
 export function readRecording(reader: StreamReader, bytes: Uint8Array, cuts: readonly number[] = []): AnswerPart[] {
   const { answer: response, drain } = recordedAnswer()
-  const splitter = createEventSplitter()
+  const splitter = new SseSplitter()
   let from = 0
   for (const to of [...cuts, bytes.length]) {
-    for (const event of splitter.push(bytes.subarray(from, to))) reader.read(event, response)
+    splitter.push(bytes.subarray(from, to), reader, response)
     from = to
   }
-  for (const event of splitter.finish()) reader.read(event, response)
+  splitter.finish(reader, response)
   reader.finish(response)
   return mergeParts(drain())
 }

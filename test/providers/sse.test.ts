@@ -2,17 +2,18 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { bodyLimits } from '../../src/http/body.ts'
 import {
-  createEventSplitter,
   EventTooLongError,
   maximumEventCharacters,
   type ServerSentEvent,
+  SseSplitter,
 } from '../../src/providers/sse.ts'
+import { collected } from '../harness/answer-parts.ts'
 
 const encoder = new TextEncoder()
 
 function split(text: string | Uint8Array, cuts: readonly number[] = []): ServerSentEvent[] {
   const bytes = typeof text === 'string' ? encoder.encode(text) : text
-  const splitter = createEventSplitter()
+  const splitter = collected(new SseSplitter())
   const offsets = [0, ...cuts, bytes.length]
   const events = offsets.slice(1).flatMap((to, position) => splitter.push(bytes.subarray(offsets[position], to)))
   return [...events, ...splitter.finish()]
@@ -56,7 +57,7 @@ describe('SSE splitter', () => {
   })
 
   test('treats CR and LF in different reads as one line end', () => {
-    const splitter = createEventSplitter()
+    const splitter = collected(new SseSplitter())
     expect(splitter.push(encoder.encode('data: a\r'))).toEqual([])
     expect(splitter.push(encoder.encode('\n'))).toEqual([])
     expect(splitter.push(encoder.encode('data: b\r'))).toEqual([])
@@ -153,18 +154,18 @@ describe('SSE splitter limits', () => {
 
   test('reject an endless line in small reads, one read, and as a comment', () => {
     const piece = encoder.encode('x'.repeat(65_536))
-    const splitter = createEventSplitter()
+    const splitter = collected(new SseSplitter())
     const pushAll = () => {
       for (let count = 0; count <= maximumEventCharacters / 65_536; count += 1) splitter.push(piece)
     }
     expect(pushAll).toThrow(EventTooLongError)
-    expect(() => createEventSplitter().push(encoder.encode(`data: ${long}`))).toThrow(EventTooLongError)
-    expect(() => createEventSplitter().push(encoder.encode(`data: ${long}\n\n`))).toThrow(EventTooLongError)
-    expect(() => createEventSplitter().push(encoder.encode(`:${long}\n`))).toThrow(EventTooLongError)
+    expect(() => collected(new SseSplitter()).push(encoder.encode(`data: ${long}`))).toThrow(EventTooLongError)
+    expect(() => collected(new SseSplitter()).push(encoder.encode(`data: ${long}\n\n`))).toThrow(EventTooLongError)
+    expect(() => collected(new SseSplitter()).push(encoder.encode(`:${long}\n`))).toThrow(EventTooLongError)
   })
 
   test('reject an event of too many lines', () => {
-    const splitter = createEventSplitter()
+    const splitter = collected(new SseSplitter())
     const half = encoder.encode(`data: ${'x'.repeat(maximumEventCharacters / 2)}\n`)
     splitter.push(half)
     expect(() => splitter.push(half)).toThrow(EventTooLongError)

@@ -1,6 +1,7 @@
 import type { FinishReason } from '../../core/chat/chat-events.ts'
+import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { truncated } from '../failure.ts'
-import { findTextSlot, frameParser } from '../frames.ts'
+import { findTextSlot, type TextSlot } from '../frames.ts'
 import { findName, getText, isRecord, isText, type Json, record, records } from '../json.ts'
 import type { AnswerSink, ProviderFailure, StreamReader } from '../provider.ts'
 import type { ServerSentEvent } from '../sse.ts'
@@ -27,7 +28,8 @@ const knownEvents: ReadonlySet<string> = new Set([
  */
 export class MessageReader implements StreamReader {
   private readonly blocks = new BlockReader()
-  private readonly parse = frameParser(placeOfText)
+  /** The last delta that an event may repeat with another text. */
+  private repeated: { readonly index: unknown; readonly delta: Json; readonly slot: TextSlot } | null = null
   private id: string | null = null
   private model: string | null = null
   private isStarted = false
@@ -39,22 +41,38 @@ export class MessageReader implements StreamReader {
   private readonly ending: Record<string, unknown> = {}
   private usageFields: Json = {}
 
-  read(event: ServerSentEvent, sink: AnswerSink): void {
-    if (!isReadable(event)) return
-    const data = this.parse(event.data)
+  read(event: ServerSentEvent, sink: AnswerSink): TextSlot | null {
+    if (!isReadable(event)) return null
+    const data = parseUntrustedJson(event.data)
     if (!isRecord(data)) {
       sink.fail(anthropicBodyFailure(data))
-      return
+      return null
     }
-    switch (getText(data.type) || event.name) {
+    if ((getText(data.type) || event.name) !== 'content_block_delta') {
+      this.readEvent(event.name, data, sink)
+      return null
+    }
+    const delta = record(data.delta)
+    this.addToBlock(data.index, delta, sink)
+    const slot = findTextSlot(delta, texts)
+    if (slot !== null) this.repeated = { index: data.index, delta, slot }
+    return slot
+  }
+
+  repeat(text: string, sink: AnswerSink): void {
+    if (this.repeated === null) return
+    const { index, delta, slot } = this.repeated
+    slot.holder[slot.key] = text
+    this.addToBlock(index, delta, sink)
+  }
+
+  private readEvent(name: string, data: Json, sink: AnswerSink): void {
+    switch (getText(data.type) || name) {
       case 'message_start':
         if (isRecord(data.message)) this.start(data.message, sink)
         break
       case 'content_block_start':
         this.openBlock(data.index, data.content_block, sink)
-        break
-      case 'content_block_delta':
-        this.goOn(sink, sink.received, this.blocks.add(data.index, record(data.delta), sink))
         break
       case 'content_block_stop':
         this.blocks.close(data.index, sink)
@@ -112,6 +130,10 @@ export class MessageReader implements StreamReader {
       this.openBlock(index, block, sink)
       this.blocks.close(index, sink)
     }
+  }
+
+  private addToBlock(index: unknown, delta: Json, sink: AnswerSink): void {
+    this.goOn(sink, sink.received, this.blocks.add(index, delta, sink))
   }
 
   private openBlock(index: unknown, block: unknown, sink: AnswerSink): void {
@@ -183,9 +205,6 @@ function isReadable({ name, data }: ServerSentEvent): boolean {
 }
 
 const texts = ['text', 'thinking', 'partial_json'] as const
-
-/** Locates the text in a block's delta. */
-const placeOfText = (data: unknown) => findTextSlot(record(data).delta, texts)
 
 /** Finish reasons that clients of this API act on and other forms lack. */
 const actedOn: ReadonlySet<string> = new Set(['pause_turn', 'model_context_window_exceeded', 'compaction'])

@@ -33,15 +33,15 @@ export class ConverseReader implements StreamReader {
   private reason: FinishReason | null = null
   private isCounted = false
 
-  read({ name, data }: ServerSentEvent, sink: AnswerSink): void {
+  read({ name, data }: ServerSentEvent, sink: AnswerSink): null {
     if (name.startsWith(exceptionPrefix)) {
       sink.fail(bedrockException(name, data))
-      return
+      return null
     }
     const event = parseUntrustedJson(data)
     if (!isRecord(event)) {
       sink.fail(badAnswer('unreadable_event'))
-      return
+      return null
     }
     const { contentBlockIndex: at } = event
     switch (name) {
@@ -62,7 +62,10 @@ export class ConverseReader implements StreamReader {
         this.finish(sink)
         break
     }
+    return null
   }
+
+  repeat(): void {}
 
   whole(body: unknown, sink: AnswerSink): void {
     const { output, stopReason, usage } = record(body)

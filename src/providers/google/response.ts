@@ -95,13 +95,16 @@ export class GoogleReader implements StreamReader {
     this.wanted = wanted
   }
 
-  read({ name, data }: ServerSentEvent, sink: AnswerSink): void {
-    if (!data.startsWith('{') && (data.trim() === '' || data === '[DONE]')) return
+  read({ name, data }: ServerSentEvent, sink: AnswerSink): null {
+    if (!data.startsWith('{') && (data.trim() === '' || data === '[DONE]')) return null
     const body = parseUntrustedJson(data)
     const failure = body === undefined ? badAnswer('unreadable frame') : this.take(body, sink)
     if (failure !== null) sink.fail(failure)
     else if (name === 'error') sink.fail(badAnswer('error event'))
+    return null
   }
+
+  repeat(): void {}
 
   finish(sink: AnswerSink): void {
     this.end(this.wanted, sink)

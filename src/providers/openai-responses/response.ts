@@ -28,12 +28,15 @@ export class ResponsesReader implements StreamReader {
   /** Code points before the current content part, from which its annotations count. */
   private partFrom = 0
 
-  read({ name, data }: Parameters<StreamReader['read']>[0], sink: AnswerSink): void {
-    if (data.trim() === '' || data === '[DONE]') return
+  read({ name, data }: Parameters<StreamReader['read']>[0], sink: AnswerSink): null {
+    if (data.trim() === '' || data === '[DONE]') return null
     const event = parseUntrustedJson(data)
     if (isRecord(event)) this.take(isText(event.type) ? event.type : name, event, sink)
     else sink.fail(badAnswer('not_json'))
+    return null
   }
+
+  repeat(): void {}
 
   finish(): void {}
 

@@ -1,11 +1,23 @@
 import type { WebSource } from '../../core/chat/web-sources.ts'
+import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import { badAnswer, providerFailure } from '../failure.ts'
-import { findTextSlot, frameParser, type TextSlot } from '../frames.ts'
+import { findTextSlot, type TextSlot } from '../frames.ts'
 import { findName, isRecord, type Json, record, wholeNumber } from '../json.ts'
 import { type AnswerSink, maximumIndex, type StreamReader } from '../provider.ts'
+import type { ServerSentEvent } from '../sse.ts'
 import { uniqueNames } from '../tool-names.ts'
 import { followUsage } from '../usage.ts'
-import { type Choice, endChoice, getReason, hasWholeCalls, readChoice, releaseText, startChoice } from './choice.ts'
+import {
+  type Choice,
+  endChoice,
+  getReason,
+  hasWholeCalls,
+  mayGoOn,
+  pushText,
+  readChoice,
+  releaseText,
+  startChoice,
+} from './choice.ts'
 import { readSources } from './citations.ts'
 import { failureInAnswer, getError } from './failure.ts'
 import { findUsage, OpenAiFields } from './usage.ts'
@@ -24,7 +36,8 @@ export class ResponseReader implements StreamReader {
   /** Null until there is a call: most responses have none. */
   private unique: ReturnType<typeof uniqueNames> | null = null
   private readonly follow = followUsage()
-  private readonly parse = frameParser(placeOfText)
+  /** The last payload that an event may repeat with another text. */
+  private repeated: Repeated | null = null
   /** The current payload contained token counts. */
   private isCounted = false
   /** The current payload contained content. */
@@ -45,25 +58,50 @@ export class ResponseReader implements StreamReader {
     this.wanted = wanted
   }
 
-  read({ name, data }: Parameters<StreamReader['read']>[0], sink: AnswerSink): void {
+  read({ name, data }: ServerSentEvent, sink: AnswerSink): TextSlot | null {
     if (data.charCodeAt(0) !== openBrace) {
       const text = data.trim()
-      if (text === '') return
+      if (text === '') return null
       if (text === '[DONE]') {
         if (this.isDone()) this.end(sink)
         else sink.fail(providerFailure('truncated', '200 done_without_finish_reason'))
-        return
+        return null
       }
     }
-    const payload = this.parse(data)
+    const payload = parseUntrustedJson(data)
     if (name === 'error') {
       sink.fail(failureInAnswer((isRecord(payload) && getError(payload)) || (payload ?? data)))
-      return
+      return null
     }
     // Pings and similar events may hold anything; a named event is read only if it is a chunk.
-    if (name !== '' && name !== 'message' && !Array.isArray(record(payload).choices)) return
-    if (payload === undefined) sink.fail(badAnswer('not_json'))
-    else this.readPayload(payload, sink)
+    if (name !== '' && name !== 'message' && !Array.isArray(record(payload).choices)) return null
+    if (payload === undefined) {
+      sink.fail(badAnswer('not_json'))
+      return null
+    }
+    this.readPayload(payload, sink)
+    const repeated = findRepeated(payload)
+    if (repeated === null) return null
+    this.repeated = repeated
+    return repeated.slot
+  }
+
+  repeat(text: string, sink: AnswerSink): void {
+    if (this.repeated === null) return
+    const { payload, slot, id, only } = this.repeated
+    const choice = only === null ? undefined : this.choices[only]
+    if (choice === undefined || !mayGoOn(choice) || this.mayBeOther(id)) {
+      slot.holder[slot.key] = text
+      this.readPayload(payload, sink)
+      return
+    }
+    this.hasGrown = text !== ''
+    this.noteFrame(id)
+    if (!this.hasGrown) return
+    if (slot.key === 'content') pushText(choice, text, false, sink)
+    else sink.addReasoning(choice.index, text)
+    const outgrown = this.follow(null, true)
+    if (outgrown !== null) sink.reportUsage(outgrown)
   }
 
   finish(sink: AnswerSink): void {
@@ -192,8 +230,36 @@ const openBrace = 123
 
 const texts = ['content', 'reasoning_content', 'reasoning'] as const
 
-/** Locates the text in a frame with one choice. */
-function placeOfText(payload: unknown): TextSlot | null {
-  const { choices } = record(payload)
-  return Array.isArray(choices) && choices.length === 1 ? findTextSlot(record(choices[0]).delta, texts) : null
+/** A payload whose text may change. */
+type Repeated = {
+  readonly payload: unknown
+  readonly slot: TextSlot
+  readonly id: string | null
+  /** Index of the choice if the payload says nothing else that counts; null = it has to be read as a whole. */
+  readonly only: number | null
+}
+
+/** Returns a payload with a text and one choice; null = it has another form. */
+function findRepeated(payload: unknown): Repeated | null {
+  const body = record(payload)
+  if (!Array.isArray(body.choices) || body.choices.length !== 1) return null
+  const wire = record(body.choices[0])
+  const slot = findTextSlot(wire.delta, texts)
+  if (slot === null) return null
+  const isOnly =
+    besideText.body.every(name => isNothing(body[name])) &&
+    besideText.choice.every(name => isNothing(wire[name])) &&
+    besideText.delta.every(name => name === slot.key || isNothing(slot.holder[name]))
+  return { payload, slot, id: findName(body.id), only: isOnly ? (wholeNumber(wire.index) ?? 0) : null }
+}
+
+/** Members that say something beside the text. */
+const besideText = {
+  body: ['usage', 'x_groq', 'citations', 'search_results', 'error'],
+  choice: ['error', 'usage', 'logprobs', 'finish_reason'],
+  delta: [...texts, 'reasoning_details', 'annotations', 'refusal', 'tool_calls', 'function_call'],
+} as const
+
+function isNothing(value: unknown): boolean {
+  return value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0)
 }
