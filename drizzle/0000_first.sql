@@ -274,37 +274,6 @@ CREATE TABLE "learning_state" (
 	CONSTRAINT "learning_state_key" PRIMARY KEY("account_id","query_type","model")
 );
 --> statement-breakpoint
-CREATE TABLE "limit_authority" (
-	"id" smallint PRIMARY KEY NOT NULL,
-	"epoch" bigint NOT NULL,
-	"holder" text NOT NULL,
-	"is_open" boolean NOT NULL,
-	"changed_at" timestamp with time zone NOT NULL,
-	CONSTRAINT "limit_authority_row" CHECK ("limit_authority"."id" = 1)
-);
---> statement-breakpoint
-CREATE TABLE "limit_gateways" (
-	"id" text PRIMARY KEY NOT NULL,
-	"epoch" bigint NOT NULL,
-	"sees_redis" boolean NOT NULL,
-	"at" timestamp with time zone NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "limit_reservations" (
-	"request_id" text PRIMARY KEY NOT NULL,
-	"account_id" text NOT NULL,
-	"gateway_id" text NOT NULL,
-	"day" integer NOT NULL,
-	"tokens" bigint NOT NULL,
-	"microcents" bigint NOT NULL,
-	"output_cap" bigint NOT NULL,
-	"is_open" boolean NOT NULL,
-	"admitted_ms" bigint NOT NULL,
-	"lease_until_ms" bigint NOT NULL,
-	"scopes" text[],
-	CONSTRAINT "limit_reservations_sums" CHECK ("limit_reservations"."tokens" >= 0 and "limit_reservations"."microcents" >= 0)
-);
---> statement-breakpoint
 CREATE TABLE "oidc_sign_ins" (
 	"digest" text PRIMARY KEY NOT NULL,
 	"user_id" text,
@@ -657,8 +626,6 @@ CREATE INDEX "invoices_due" ON "invoices" USING btree ("updated_at") WHERE "invo
 CREATE INDEX "invoices_account" ON "invoices" USING btree ("account_id","issued_at" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "learning_accounts_updated_at" ON "learning_accounts" USING btree ("updated_at");--> statement-breakpoint
 CREATE INDEX "learning_accounts_unswept" ON "learning_accounts" USING btree ("account_id") WHERE "learning_accounts"."swept_epoch" < "learning_accounts"."epoch";--> statement-breakpoint
-CREATE INDEX "limit_reservations_account" ON "limit_reservations" USING btree ("account_id");--> statement-breakpoint
-CREATE INDEX "limit_reservations_lease" ON "limit_reservations" USING btree ("lease_until_ms");--> statement-breakpoint
 CREATE INDEX "oidc_sign_ins_expires_at" ON "oidc_sign_ins" USING btree ("expires_at");--> statement-breakpoint
 CREATE INDEX "password_resets_user" ON "password_resets" USING btree ("user_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "payment_methods_active" ON "payment_methods" USING btree ("account_id") WHERE "payment_methods"."removed_at" is null;--> statement-breakpoint
@@ -684,8 +651,6 @@ CREATE INDEX "webhook_deliveries_page" ON "webhook_deliveries" USING btree ("end
 CREATE INDEX "webhook_endpoints_account" ON "webhook_endpoints" USING btree ("account_id");--> statement-breakpoint
 CREATE INDEX "webhook_events_object" ON "webhook_events" USING btree ("object_id");--> statement-breakpoint
 CREATE INDEX "webhook_events_received_at" ON "webhook_events" USING btree ("received_at");--> statement-breakpoint
--- By hand, from here on. The generator knows neither partitions nor functions, triggers, policies and rows.
-INSERT INTO limit_authority VALUES (1, 1, 'redis', false, clock_timestamp());--> statement-breakpoint
 -- Billed rows stay: no statement changes or deletes them, whoever sends it. Whole partitions may be dropped. Only text that clients
 -- chose, metadata and tags, can be erased (decision 0080).
 CREATE FUNCTION gateway_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -821,7 +786,7 @@ BEGIN
 	FOREACH guarded IN ARRAY ARRAY[
 		'users', 'api_keys', 'sessions', 'invitations', 'payment_methods', 'plan_changes', 'billing_cycles', 'invoices',
 		'webhook_events', 'idempotency_keys', 'budget_notices', 'usage_records', 'usage_daily', 'learning_accounts',
-		'learning_entries', 'learning_state', 'limit_reservations', 'billing_notices', 'usage_replaced', 'tag_limits',
+		'learning_entries', 'learning_state', 'billing_notices', 'usage_replaced', 'tag_limits',
 		'usage_tags_daily', 'rejected_requests', 'audit_log', 'webhook_endpoints', 'webhook_deliveries', 'alert_rules',
 		'projects', 'project_members'
 	] LOOP
@@ -914,33 +879,6 @@ BEGIN
 	END IF;
 	RETURN true;
 END $$;--> statement-breakpoint
-CREATE FUNCTION limit_now(given bigint) RETURNS bigint LANGUAGE sql AS $$
-	SELECT coalesce(given, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)
-$$;--> statement-breakpoint
--- Counts of the limits of an account: the day in the ledger, and the reservations that are not in it. One statement, so one snapshot:
--- the statement that writes a record into the ledger ends its reservation.
-CREATE FUNCTION limit_counts(account text, now_ms bigint, OUT tokens bigint, OUT microcents bigint, OUT settled_tokens bigint,
-	OUT settled_microcents bigint, OUT open integer, OUT requests integer, OUT newest_ms bigint)
-LANGUAGE sql AS $$
-	WITH ledger AS (
-		SELECT coalesce(sum(input_tokens + output_tokens), 0)::bigint AS tokens, coalesce(sum(billed_microcents), 0)::bigint AS microcents
-		FROM usage_daily WHERE account_id = account AND day = date '1970-01-01' + (now_ms / 86400000)::int
-	), sums AS (
-		SELECT
-			coalesce(sum(one.tokens) FILTER (WHERE counts AND day = now_ms / 86400000), 0)::bigint AS tokens,
-			coalesce(sum(one.microcents) FILTER (WHERE counts AND day = now_ms / 86400000), 0)::bigint AS microcents,
-			coalesce(sum(one.tokens) FILTER (WHERE counts AND day = now_ms / 86400000 AND NOT is_open), 0)::bigint AS settled_tokens,
-			coalesce(sum(one.microcents) FILTER (WHERE counts AND day = now_ms / 86400000 AND NOT is_open), 0)::bigint AS settled_microcents,
-			count(*) FILTER (WHERE counts AND is_open)::int AS open,
-			count(*) FILTER (WHERE admitted_ms > now_ms - 60000)::int AS requests,
-			max(admitted_ms) AS newest_ms
-		FROM (SELECT *, lease_until_ms > now_ms AS counts FROM limit_reservations WHERE account_id = account) AS one
-		WHERE counts OR admitted_ms > now_ms - 60000
-	)
-	SELECT ledger.tokens + sums.tokens, ledger.microcents + sums.microcents, ledger.tokens + sums.settled_tokens,
-		ledger.microcents + sums.settled_microcents, sums.open, sums.requests, coalesce(sums.newest_ms, 0)
-	FROM ledger, sums
-$$;--> statement-breakpoint
 -- Usage of a scope (`key:<id>` or `tag:<name>=<value>`) in the ledger on a day and in its month. Stable, so that it reads the snapshot of
 -- the statement that calls it.
 CREATE FUNCTION limit_scope_used(account text, scope text, today bigint, OUT tokens bigint, OUT microcents bigint, OUT month_microcents bigint)
@@ -970,247 +908,4 @@ CREATE FUNCTION limit_scopes(account text, OUT name text, OUT since bigint) RETU
 	UNION ALL
 	SELECT 'tag:' || tag_limits.name || '=' || tag_limits.value, coalesce((limits->>'since')::bigint, 0) FROM tag_limits
 		WHERE account_id = account
-$$;--> statement-breakpoint
--- Like limit_counts, for one scope.
-CREATE FUNCTION limit_scope_counts(account text, scope text, now_ms bigint, OUT tokens bigint, OUT microcents bigint,
-	OUT month_microcents bigint, OUT open bigint, OUT requests bigint)
-LANGUAGE sql AS $$
-	WITH sums AS (
-		SELECT
-			coalesce(sum(one.tokens) FILTER (WHERE counts AND day = now_ms / 86400000), 0)::bigint AS tokens,
-			coalesce(sum(one.microcents) FILTER (WHERE counts AND day = now_ms / 86400000), 0)::bigint AS microcents,
-			coalesce(sum(one.microcents) FILTER (WHERE counts AND date_trunc('month', date '1970-01-01' + day)
-				= date_trunc('month', date '1970-01-01' + (now_ms / 86400000)::int)), 0)::bigint AS month_microcents,
-			count(*) FILTER (WHERE counts AND is_open) AS open,
-			count(*) FILTER (WHERE admitted_ms > now_ms - 60000) AS requests
-		FROM (SELECT *, lease_until_ms > now_ms AS counts FROM limit_reservations WHERE account_id = account AND scope = ANY (scopes)) AS one
-	)
-	SELECT used.tokens + sums.tokens, used.microcents + sums.microcents, used.month_microcents + sums.month_microcents, sums.open,
-		sums.requests
-	FROM limit_scope_used(account, scope, now_ms / 86400000) AS used, sums
-$$;--> statement-breakpoint
--- Returns whether Postgres decides under this epoch. A change of the holder waits for all transactions that got a yes.
-CREATE FUNCTION limit_decides(known bigint) RETURNS boolean LANGUAGE plpgsql AS $$
-BEGIN
-	PERFORM pg_advisory_xact_lock_shared(7245001502);
-	RETURN EXISTS (SELECT FROM limit_authority WHERE epoch = known AND holder = 'postgres' AND is_open);
-END $$;--> statement-breakpoint
--- Decides on account and scopes in one call, like the Redis script of the same purpose. Returns [code, wait, cap, tokens, cost, day,
--- requests, reset, tokens and cost of the day, open, now, settled tokens and cost, place]; place = the scope that refused, 0 = the
--- account; [-1] if Postgres does not decide under this epoch. `wanted_scopes` has [name, requests, concurrent requests, tokens, cost,
--- cost of the month] each, null = unlimited. Code 6 is the cost of the month. With a lease of 0 ms it reserves nothing, and returns
--- code 7 if all limits allow the request.
-CREATE FUNCTION limit_admit(known bigint, given_now bigint, request text, account text, gateway text, lease_ms bigint, limits bigint[],
-	input bigint, wanted bigint, choices bigint, fair boolean, input_price numeric, output_price numeric, extra bigint, wanted_scopes json)
-RETURNS bigint[] LANGUAGE plpgsql AS $$
-DECLARE
-	now_ms bigint := limit_now(given_now);
-	today bigint := now_ms / 86400000;
-	counted record;
-	held limit_reservations;
-	scope json;
-	names text[];
-	place bigint := 0;
-	of_scope record;
-	full_requests bigint := 0;
-	full_seats bigint := 0;
-	least_tokens bigint := 0;
-	least_cost bigint := 0;
-	cost_code bigint := 5;
-	left_tokens numeric;
-	left_cost numeric;
-	most bigint;
-	free bigint;
-	remaining numeric;
-	cap numeric;
-	price numeric := choices * output_price;
-	tokens bigint;
-	cost bigint;
-	reset_ms bigint := 0;
-	wait_ms bigint := 0;
-	counters bigint[];
-BEGIN
-	IF NOT limit_decides(known) THEN RETURN ARRAY[-1]; END IF;
-	PERFORM pg_advisory_xact_lock(7245001, hashtext(account));
-	SELECT * INTO counted FROM limit_counts(account, now_ms);
-	IF counted.requests > 0 THEN reset_ms := counted.newest_ms + 60000 - now_ms; END IF;
-	counters := ARRAY[counted.requests, reset_ms, counted.tokens, counted.microcents, counted.open, now_ms, counted.settled_tokens,
-		counted.settled_microcents];
-
-	SELECT * INTO held FROM limit_reservations WHERE request_id = request;
-	IF FOUND THEN
-		RETURN ARRAY[1, 0, held.output_cap, held.tokens, held.microcents, held.day] || counters || 0::bigint;
-	END IF;
-	left_tokens := limits[3] - counted.tokens;
-	left_cost := limits[4] - counted.microcents;
-	FOR scope IN SELECT json_array_elements(wanted_scopes) LOOP
-		place := place + 1;
-		names := names || (scope->>0);
-		SELECT * INTO of_scope FROM limit_scope_counts(account, scope->>0, now_ms);
-		most := (scope->>1)::bigint;
-		IF full_requests = 0 AND of_scope.requests >= most THEN
-			full_requests := place;
-			wait_ms := 60000;
-			IF most > 0 THEN
-				SELECT admitted_ms + 60000 - now_ms INTO wait_ms FROM limit_reservations
-					WHERE account_id = account AND scope->>0 = ANY (scopes) AND admitted_ms > now_ms - 60000
-					ORDER BY admitted_ms OFFSET of_scope.requests - most LIMIT 1;
-			END IF;
-		END IF;
-		IF full_seats = 0 AND of_scope.open >= (scope->>2)::bigint THEN full_seats := place; END IF;
-		IF (scope->>3)::bigint - of_scope.tokens < left_tokens THEN
-			left_tokens := (scope->>3)::bigint - of_scope.tokens;
-			least_tokens := place;
-		END IF;
-		IF (scope->>4)::bigint - of_scope.microcents < left_cost THEN
-			left_cost := (scope->>4)::bigint - of_scope.microcents;
-			least_cost := place;
-			cost_code := 5;
-		END IF;
-		IF (scope->>5)::bigint - of_scope.month_microcents < left_cost THEN
-			left_cost := (scope->>5)::bigint - of_scope.month_microcents;
-			least_cost := place;
-			cost_code := 6;
-		END IF;
-	END LOOP;
-
-	IF counted.requests >= limits[1] THEN
-		wait_ms := 60000;
-		IF limits[1] > 0 THEN
-			SELECT admitted_ms + 60000 - now_ms INTO wait_ms FROM limit_reservations
-				WHERE account_id = account AND admitted_ms > now_ms - 60000
-				ORDER BY admitted_ms OFFSET counted.requests - limits[1] LIMIT 1;
-		END IF;
-		RETURN ARRAY[2, wait_ms, 0, 0, 0, today] || counters || 0::bigint;
-	END IF;
-	IF full_requests > 0 THEN RETURN ARRAY[2, wait_ms, 0, 0, 0, today] || counters || full_requests; END IF;
-	free := limits[2] - counted.open;
-	IF free <= 0 THEN RETURN ARRAY[3, 1000, 0, 0, 0, today] || counters || 0::bigint; END IF;
-	IF full_seats > 0 THEN RETURN ARRAY[3, 1000, 0, 0, 0, today] || counters || full_seats; END IF;
-	remaining := left_tokens - input;
-	IF fair THEN remaining := greatest(floor(remaining / free), least(remaining, choices)); END IF;
-	cap := least(greatest(1, wanted), floor(remaining / choices));
-	IF cap < 1 THEN RETURN ARRAY[4, (today + 1) * 86400000 - now_ms, 0, 0, 0, today] || counters || least_tokens; END IF;
-	-- In 1e-14 USD, where prices are whole: nothing is rounded before the one ceiling at the end.
-	remaining := (left_cost - extra)::numeric * 1000000 - input * input_price;
-	IF remaining < price THEN
-		RETURN ARRAY[cost_code, (today + 1) * 86400000 - now_ms, 0, 0, 0, today] || counters || least_cost;
-	END IF;
-	IF price > 0 THEN
-		cap := greatest(1, least(cap, floor(CASE WHEN fair THEN floor(remaining / free) ELSE remaining END / price)));
-	END IF;
-	tokens := input + cap * choices;
-	IF lease_ms = 0 THEN RETURN ARRAY[7, 0, 0, 0, 0, today] || counters || 0::bigint; END IF;
-	cost := ceil((input * input_price + cap * price) / 1000000) + extra;
-	INSERT INTO limit_reservations VALUES
-		(request, account, gateway, today, tokens, cost, cap, true, now_ms, now_ms + lease_ms, names);
-	RETURN ARRAY[1, 0, cap::bigint, tokens, cost, today, counted.requests + 1, 60000, counted.tokens + tokens,
-		counted.microcents + cost, counted.open + 1, now_ms, counted.settled_tokens, counted.settled_microcents, 0];
-END $$;--> statement-breakpoint
--- Returns [1, tokens, cost, tokens and cost of the day], [0] if the account or a scope cannot pay for it, [-1] as above. Scopes:
--- [name, tokens, cost, cost of the month] each.
-CREATE FUNCTION limit_raise(known bigint, given_now bigint, request text, wanted_tokens bigint, wanted_cost bigint, limits bigint[],
-	wanted_scopes json)
-RETURNS bigint[] LANGUAGE plpgsql AS $$
-DECLARE
-	now_ms bigint := limit_now(given_now);
-	held limit_reservations;
-	counted record;
-	scope json;
-	of_scope record;
-	more_tokens bigint;
-	more_cost bigint;
-BEGIN
-	IF NOT limit_decides(known) THEN RETURN ARRAY[-1]; END IF;
-	SELECT * INTO held FROM limit_reservations WHERE request_id = request;
-	IF NOT FOUND THEN RETURN ARRAY[0]; END IF;
-	PERFORM pg_advisory_xact_lock(7245001, hashtext(held.account_id));
-	SELECT * INTO held FROM limit_reservations WHERE request_id = request AND is_open AND lease_until_ms > now_ms;
-	IF NOT FOUND OR held.day <> now_ms / 86400000 THEN RETURN ARRAY[0]; END IF;
-	SELECT * INTO counted FROM limit_counts(held.account_id, now_ms);
-	more_tokens := greatest(0, wanted_tokens - held.tokens);
-	more_cost := greatest(0, wanted_cost - held.microcents);
-	IF counted.tokens + more_tokens > limits[3] OR counted.microcents + more_cost > limits[4] THEN RETURN ARRAY[0]; END IF;
-	FOR scope IN SELECT json_array_elements(wanted_scopes) LOOP
-		SELECT * INTO of_scope FROM limit_scope_counts(held.account_id, scope->>0, now_ms);
-		IF of_scope.tokens + more_tokens > (scope->>1)::bigint OR of_scope.microcents + more_cost > (scope->>2)::bigint
-			OR of_scope.month_microcents + more_cost > (scope->>3)::bigint THEN RETURN ARRAY[0]; END IF;
-	END LOOP;
-	UPDATE limit_reservations SET tokens = tokens + more_tokens, microcents = microcents + more_cost WHERE request_id = request;
-	RETURN ARRAY[1, held.tokens + more_tokens, held.microcents + more_cost, counted.tokens + more_tokens, counted.microcents + more_cost];
-END $$;--> statement-breakpoint
--- Releases reservations of settled requests, [id, tokens, cost] each. Their usage counts until the ledger has it, in scopes for its month.
-CREATE FUNCTION limit_settle(known bigint, settled json) RETURNS boolean LANGUAGE plpgsql AS $$
-BEGIN
-	IF NOT limit_decides(known) THEN RETURN false; END IF;
-	UPDATE limit_reservations SET is_open = false, tokens = (one->>1)::bigint, microcents = (one->>2)::bigint,
-		lease_until_ms = greatest((day + CASE WHEN scopes IS NULL THEN 2 ELSE 33 END) * 86400000::bigint, admitted_ms + 60000)
-	FROM json_array_elements(settled) AS one
-	WHERE request_id = one->>0 AND is_open;
-	RETURN true;
-END $$;--> statement-breakpoint
--- Ends reservations of requests that are in the ledger: a record may have been shipped while its request was registered.
-CREATE FUNCTION limit_end_shipped(gateway text) RETURNS void LANGUAGE sql AS $$
-	UPDATE limit_reservations AS one SET is_open = false, tokens = 0, microcents = 0
-	WHERE gateway_id = gateway AND (is_open OR tokens + microcents > 0) AND EXISTS (
-		SELECT FROM usage_records WHERE usage_records.request_id = one.request_id
-			AND at >= to_timestamp(one.day * 86400.0) AND at < to_timestamp((one.day + 1) * 86400.0)
-	)
-$$;--> statement-breakpoint
--- Registers the open, the settled and the recently admitted requests of one gateway ahead of the decisions of a new epoch: [id, account,
--- day, tokens, cost, cap, 1 = open, age in ms, names of its scopes or null] each. Returns false if there is a newer epoch.
-CREATE FUNCTION limit_register(gateway text, given_now bigint, wanted bigint, lease_ms bigint, rows json) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-	now_ms bigint := limit_now(given_now);
-BEGIN
-	IF NOT EXISTS (SELECT FROM limit_authority WHERE epoch = wanted) THEN RETURN false; END IF;
-	INSERT INTO limit_reservations
-	SELECT one->>0, one->>1, gateway, (one->>2)::int, (one->>3)::bigint, (one->>4)::bigint, (one->>5)::bigint, one->>6 = '1',
-		now_ms - (one->>7)::bigint,
-		CASE WHEN one->>6 = '1' THEN now_ms + lease_ms
-			WHEN (one->>3)::bigint + (one->>4)::bigint > 0 THEN ((one->>2)::int + 33) * 86400000::bigint
-			ELSE now_ms - (one->>7)::bigint + 60000 END,
-		CASE WHEN json_typeof(one->8) = 'array' THEN ARRAY(SELECT json_array_elements_text(one->8)) END
-	FROM json_array_elements(rows) AS one
-	ORDER BY 1
-	ON CONFLICT (request_id) DO UPDATE SET gateway_id = excluded.gateway_id, is_open = excluded.is_open, tokens = excluded.tokens,
-		microcents = excluded.microcents, lease_until_ms = excluded.lease_until_ms,
-		scopes = coalesce(excluded.scopes, limit_reservations.scopes);
-	PERFORM limit_end_shipped(gateway);
-	UPDATE limit_gateways SET epoch = wanted WHERE id = gateway;
-	RETURN true;
-END $$;--> statement-breakpoint
--- Begins a new epoch once all decisions under the known one are committed. Does nothing if another gateway was first.
-CREATE FUNCTION limit_switch(known bigint, wanted text, at_least bigint) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-	PERFORM pg_advisory_xact_lock(7245001502);
-	UPDATE limit_authority SET epoch = greatest(epoch + 1, at_least), holder = wanted, is_open = false, changed_at = clock_timestamp()
-		WHERE epoch = known;
-END $$;--> statement-breakpoint
--- Heartbeat of a gateway. Returns {epoch, holder, isOpen, isComplete, living}; complete = all living gateways, those with a heartbeat
--- within 3 s, have registered. Postgres hands over to Redis once each living gateway reaches it.
-CREATE FUNCTION limit_beat(gateway text, registered bigint, sees boolean) RETURNS json LANGUAGE plpgsql AS $$
-DECLARE
-	now timestamptz := clock_timestamp();
-	authority limit_authority;
-	living json;
-	complete boolean;
-BEGIN
-	INSERT INTO limit_gateways VALUES (gateway, registered, sees, now)
-		ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, sees_redis = excluded.sees_redis, at = excluded.at;
-	SELECT * INTO authority FROM limit_authority;
-	IF authority.holder = 'postgres' AND authority.is_open AND sees
-		AND NOT EXISTS (SELECT FROM limit_gateways WHERE at > now - interval '3 seconds' AND NOT sees_redis) THEN
-		PERFORM limit_switch(authority.epoch, 'redis', 0);
-		SELECT * INTO authority FROM limit_authority;
-	END IF;
-	IF authority.changed_at > now - interval '10 seconds' THEN PERFORM limit_end_shipped(gateway); END IF;
-	complete := NOT EXISTS (SELECT FROM limit_gateways WHERE at > now - interval '3 seconds' AND epoch < authority.epoch);
-	IF complete AND NOT authority.is_open AND authority.holder = 'postgres' THEN
-		UPDATE limit_authority SET is_open = true WHERE epoch = authority.epoch;
-		authority.is_open := true;
-	END IF;
-	SELECT coalesce(json_agg(id), '[]') INTO living FROM limit_gateways WHERE at > now - interval '3 seconds';
-	RETURN json_build_object('epoch', authority.epoch, 'holder', authority.holder, 'isOpen', authority.is_open,
-		'isComplete', complete, 'living', living);
-END $$;
+$$;

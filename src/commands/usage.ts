@@ -1,6 +1,7 @@
 /** `usage …`: ships the journal's records and reconciles billing. */
 import { resolve } from 'node:path'
 import { readConfig, readStoreConfig } from '../config/config.ts'
+import { createLimitKeys } from '../core/limits/redis.ts'
 import type { UsageSource } from '../ledger/reconcile.ts'
 import { CommandFailure, command, json, print, printJson, UsageError } from './command.ts'
 import { withDatabase } from './open-database.ts'
@@ -53,7 +54,9 @@ const reconcile = command({
     const report =
       redisUrls.length === 0
         ? await compare(journals)
-        : await withRedis(redisUrls, serviceDeadlines, redis => compare([...journals, redisSource(redis)]))
+        : await withRedis(redisUrls, serviceDeadlines, redis =>
+            compare([...journals, redisSource(redis, createLimitKeys(redisUrls))]),
+          )
     tell(report, options.json)
   },
 })

@@ -10,7 +10,7 @@ import { startBillingWorker, startNoticeWorker } from '../console/billing/worker
 import { createKeyDirectory } from '../console/keys/stores/keys.ts'
 import { resealSecrets } from '../console/webhooks/stores/webhooks.ts'
 import { startWebhooks } from '../console/webhooks/worker.ts'
-import { getKeys, getPartition } from '../core/limits/redis.ts'
+import { createLimitKeys } from '../core/limits/redis.ts'
 import type { Catalog } from '../core/models/models.ts'
 import { toUsd } from '../core/usage/money.ts'
 import type { Database } from '../database/database.ts'
@@ -20,6 +20,7 @@ import { createReasoningSeal } from '../dialects/reasoning-seal.ts'
 import { callerAddress, createTokens } from '../http/authentication.ts'
 import { derivedSecrets } from '../http/idempotency.ts'
 import { createTextSeal, type TextSeal } from '../http/text-seal.ts'
+import { forgetScript } from '../limits/redis-upkeep-scripts.ts'
 import { createMailer, type Mailer } from '../mail/mailer.ts'
 import { createMail } from '../mail/queue.ts'
 import { createHttpPost } from '../web/http-post.ts'
@@ -104,10 +105,10 @@ export async function openConsole(config: Config, parts: ConsoleParts, undo: Asy
   undo.defer(() => billingWorker.close())
   const noticeWorker = post === null ? null : startNoticeWorker({ ...parts, post })
   undo.defer(() => noticeWorker?.close())
-  /** In Redis, whose scopes name tags for two days more. An open request settles as after the loss of one key. */
+  const limitKeys = createLimitKeys(config.redisUrls)
+  /** In Redis, whose scopes name tags for two days more. An open request settles as after the loss of its account. */
   const forgetCounters = async (accountId: string) => {
-    const name = getKeys(getPartition(accountId)).account(accountId)
-    await redis?.send(name, ['DEL', name])
+    await redis?.evaluate(forgetScript, [limitKeys.account(accountId)], [])
   }
   const { resolve = createResolver(config.serviceDeadlines.nameResolutionMs), dial } = pages
   const webhooks = startWebhooks({

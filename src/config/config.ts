@@ -108,6 +108,8 @@ export function readConfig(environment: Environment = process.env) {
   const redisUrls = redisUrl?.split(',').map(url => url.trim()) ?? []
   const redisProblem = redisUrlProblem(redisUrls)
   if (redisProblem !== null) problems.push(`REDIS_URL: ${redisProblem}`)
+  if (processes > 1 && redisUrls.length === 0)
+    problems.push(`WORKERS: ${processes} processes share limits in Redis; set REDIS_URL, or WORKERS=1`)
   for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy', 'ALL_PROXY'])
     if (environment[name]) warnings.push(`${name} is set: calls to providers will go through that proxy`)
 

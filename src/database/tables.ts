@@ -855,64 +855,6 @@ export const billingNotices = pgTable(
   ],
 )
 
-/**
- * The limit authority: which store decides limits and since which epoch, in one row. `limits/failover` has no other
- * state.
- */
-export const limitAuthority = pgTable(
-  'limit_authority',
-  {
-    id: smallint('id').primaryKey(),
-    /** Increases with each change of the holder, and when Redis has lost its counters. */
-    epoch: whole('epoch').notNull(),
-    holder: text('holder', { enum: ['redis', 'postgres'] }).notNull(),
-    /** False until all instances have registered for the epoch; no instance admits requests before. */
-    isOpen: boolean('is_open').notNull(),
-    changedAt: time('changed_at').notNull(),
-  },
-  table => [check('limit_authority_row', sql`${table.id} = 1`)],
-)
-
-/** Gateway instances that share limits: heartbeats, and the epoch that each has registered for. */
-export const limitGateways = pgTable('limit_gateways', {
-  id: text('id').primaryKey(),
-  epoch: whole('epoch').notNull(),
-  /** True if it has reached Redis long enough to return to it. */
-  seesRedis: boolean('sees_redis').notNull(),
-  at: time('at').notNull(),
-})
-
-/**
- * Requests that count against limits and are not in the ledger, while Postgres decides or Redis loads accounts. Open
- * ones count their reservation, settled ones their usage until the ledger has them; each counts for the minute after
- * its admission.
- */
-export const limitReservations = pgTable(
-  'limit_reservations',
-  {
-    requestId: text('request_id').primaryKey(),
-    accountId: text('account_id').notNull(),
-    gatewayId: text('gateway_id').notNull(),
-    /** Days since the epoch, UTC. */
-    day: integer('day').notNull(),
-    tokens: whole('tokens').notNull(),
-    microcents: whole('microcents').notNull(),
-    outputCap: whole('output_cap').notNull(),
-    isOpen: boolean('is_open').notNull(),
-    /** Epoch milliseconds by the database's clock. */
-    admittedMs: whole('admitted_ms').notNull(),
-    /** The reservation expires here without renewal. */
-    leaseUntilMs: whole('lease_until_ms').notNull(),
-    /** Names of the scopes that it also counts in (`core/limits/scopes.ts`); null = none. */
-    scopes: text('scopes').array(),
-  },
-  table => [
-    index('limit_reservations_account').on(table.accountId),
-    index('limit_reservations_lease').on(table.leaseUntilMs),
-    check('limit_reservations_sums', sql`${table.tokens} >= 0 and ${table.microcents} >= 0`),
-  ],
-)
-
 /** Accounts with learning data: their writes are serialized by this row, which also shows that caches are outdated. */
 export const learningAccounts = pgTable(
   'learning_accounts',

@@ -2,11 +2,12 @@
 import type { Sql, TransactionSql } from 'postgres'
 import { getScopeNames, monthDays, type ScopeUsage } from '../core/limits/scopes.ts'
 import { formatDay } from '../core/text/utc-days.ts'
-import { type DailyUsage, getSum } from '../core/usage/usage-record.ts'
+import { type DailyUsage, getSum, nothing } from '../core/usage/usage-record.ts'
 import { type CountedUsage, countedUsage, getCorrection, mergedRecords } from '../core/usage/usage-truth.ts'
 import type { Database } from '../database/database.ts'
 import { withAccountRls } from '../database/statement.ts'
 import { seesProjects, type UsageScope, visibleRecords } from '../database/visible-requests.ts'
+import type { LedgerUsage, LimitLedger } from '../limits/redis.ts'
 import type { Journal } from './journal.ts'
 import {
   isOfFailed,
@@ -218,6 +219,37 @@ export function createScopeSeed(database: Database, journal: Pick<Journal, 'unsh
       const today = getSum([used, ...more.filter(({ isToday }) => isToday)])
       return { ...used, ...today, monthMicrocents: used.monthMicrocents + getSum(more).microcents }
     })
+  }
+}
+
+/** Creates the ledger's side of limits in Redis: all usage of an account in one statement, hence one snapshot. */
+export function createLimitLedger(database: Database): LimitLedger {
+  return {
+    async load(accountId, day, requestIds) {
+      const [row] = await database.run(
+        ({ sql }) => sql<
+          { tokens: number; microcents: number; present: string | null; scopes: LedgerUsage['scopes'] }[]
+        >`
+          select
+            coalesce(sum(input_tokens + output_tokens), 0)::float8 as tokens,
+            coalesce(sum(billed_microcents), 0)::float8 as microcents,
+            ${presentRecords(sql, accountId, JSON.stringify(requestIds))} as present,
+            (select coalesce(json_agg(json_build_object('name', name, 'since', since, 'tokens', used.tokens,
+                'microcents', used.microcents, 'monthMicrocents', used.month_microcents)), '[]')
+              from limit_scopes(${accountId}), lateral limit_scope_used(${accountId}, name, ${day}::bigint) as used) as scopes
+          from usage_daily
+          where account_id = ${accountId} and day = date '1970-01-01' + ${day}::int`,
+      )
+      if (row === undefined) return { ...nothing, present: new Map(), scopes: [] }
+      return { ...row, present: presentById(row.present) }
+    },
+    loadScopes: (accountId, names, day) =>
+      database.run(
+        ({ sql }) => sql<ScopeUsage[]>`
+          select name, used.tokens::float8, used.microcents::float8, used.month_microcents::float8 as "monthMicrocents"
+          from json_array_elements_text(${JSON.stringify(names)}::text::json) as name,
+            lateral limit_scope_used(${accountId}, name, ${day}::bigint) as used`,
+      ),
   }
 }
 

@@ -153,7 +153,7 @@ export function createShipper({ journal, database, learn = async () => {}, clock
 /**
  * Inserts records, one per request, and adds new usage to the daily totals and the keys' shortfalls. A truer record
  * replaces a checkpoint in the order of `core/usage/usage-truth.ts`; a trigger archives the old row and subtracts it
- * from the totals. Also ends the requests' reservations. Rows are ordered, so that two instances cannot deadlock. Of
+ * from the totals. Rows are ordered, so that two instances cannot deadlock. Of
  * two records that name both sides of a midnight, the day of the first counts.
  */
 function insert(database: Database, records: readonly UsageRecord[]): Promise<unknown> {
@@ -212,10 +212,6 @@ function insert(database: Database, records: readonly UsageRecord[]): Promise<un
         )
         returning request_id, account_id, at, key_id, provider, model, status, input_tokens, cached_input_tokens, output_tokens,
           reasoning_tokens, billed_microcents, shortfall_microcents, tags, ${getDurationSlot(sql, 'latency_ms')} as latency_slot, ${getDurationSlot(sql, 'first_token_ms')} as first_token_slot),
-      -- Limits count a request here or there: never twice, never not at all.
-      ended as (
-        update limit_reservations set is_open = false, tokens = 0, microcents = 0
-        where request_id in (select request_id from record)),
       short as (
         select distinct on (key_id)
           key_id, (at at time zone 'UTC')::date as day, sum(shortfall_microcents)::bigint as microcents,

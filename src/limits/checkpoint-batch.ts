@@ -21,10 +21,6 @@ export type CheckpointBatch = {
   note(noted: PendingCheckpoint, progress: () => InterimUsage): void
   /** Marks a request as ended. */
   end(noted: PendingCheckpoint): void
-  /** Writes the usage of another meter's request to disk until `forget` is called. */
-  keep(reservation: Reservation, progress: () => InterimUsage): void
-  /** Stops writing that request: it has ended, or its checkpoint is stored elsewhere. */
-  forget(requestId: string): void
   /** Writes everything that was marked since the last call. */
   flush(): void
   /** Stops the timer and writes the last batch. */
@@ -37,8 +33,6 @@ const flushAfterMs = 250
 export function createProgressLog(checkpoints: NotesStore | undefined): CheckpointBatch {
   /** Marked, and not on disk yet. */
   const noted = new Map<string, PendingCheckpoint>()
-  /** Requests of another meter that are on disk. */
-  const keeping = new Set<string>()
   const over: string[] = []
 
   const flush = () => {
@@ -68,19 +62,6 @@ export function createProgressLog(checkpoints: NotesStore | undefined): Checkpoi
       // references.
       pendingCheckpoint.progress = null
       noted.delete(requestId)
-    },
-    keep(reservation, progress) {
-      keeping.add(reservation.requestId)
-      noted.set(reservation.requestId, { reservation, progress })
-      flushing.need()
-    },
-    forget(requestId) {
-      if (!keeping.delete(requestId)) return
-      const pendingCheckpoint = noted.get(requestId)
-      if (pendingCheckpoint !== undefined) pendingCheckpoint.progress = null
-      noted.delete(requestId)
-      over.push(requestId)
-      flushing.need()
     },
     close() {
       void flushing.close()

@@ -1,9 +1,7 @@
 /**
- * The port of the meter, which counts limits: in process (`local/meter.ts`), or shared through Redis and Postgres
- * (`failover/failover.ts`). Applies all limits of the account and of the request's scopes, or none, in one step before any
- * cost arises. A reservation is
- * settled exactly once by request ID. Its usage record is written in the same step and durable before `settle`
- * resolves.
+ * The port of the meter, which counts limits: in process (`memory.ts`), or in Redis (`shared.ts`). Applies all limits of
+ * the account and of the request's scopes, or none, in one step before any cost arises. A reservation is settled exactly
+ * once by request ID. Its usage record is durable before `settle` resolves.
  */
 import type { Limits, QuotaStatus } from '../core/limits/plans.ts'
 import type { Scope } from '../core/limits/scopes.ts'

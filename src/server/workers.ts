@@ -1,7 +1,7 @@
 /**
  * Several gateway processes on one port. A supervisor that serves no requests starts them, replaces one that dies,
- * passes on signals, and ends after all. The kernel assigns connections (`SO_REUSEPORT`); Redis, or without it this
- * process (`limit-owner.ts`), decides limits. The first worker starts before the others: it migrates, creates the first
+ * passes on signals, and ends after all. The kernel assigns connections (`SO_REUSEPORT`); Redis
+ * decides limits. The first worker starts before the others: it migrates, creates the first
  * account, and prints the startup message. Each worker has its own folder, which its replacement takes over.
  */
 
@@ -179,11 +179,10 @@ class Workers {
 }
 
 /**
- * Resources that workers share besides Redis and Postgres: the data folder, in it the embedded database, and without
- * Redis the limits. Returns a function that closes them.
+ * Resources that workers share besides Redis and Postgres: the data folder, in it the embedded database. Returns a
+ * function that closes them.
  */
 async function openShared(config: Config, log: Log): Promise<() => Promise<void>> {
-  if (config.redisUrls.length === 0) return (await import('./limit-owner.ts')).openLimitOwner(config, log)
   if (config.databaseUrl !== null) {
     const release = lockDataFolder(config.dataDirectory)
     return async () => release()

@@ -144,6 +144,7 @@ describe('invalid configuration value', () => {
     ],
     [{ WORKERS: 'many' }, 'WORKERS: must be a count or "auto"'],
     [{ WORKERS: '0' }, 'WORKERS: must be a count or "auto"'],
+    [{ WORKERS: '3' }, 'WORKERS: 3 processes share limits in Redis; set REDIS_URL, or WORKERS=1'],
     [{ OPENAI_BASE_URL: 'example.com' }, 'OPENAI_BASE_URL: must be an http(s) URL'],
     [{ OPENAI_BASE_URL: 'file:///etc/passwd' }, 'OPENAI_BASE_URL: must be an http(s) URL'],
     [{ ANTHROPIC_BASE_URL: 'http://example.com' }, /^ANTHROPIC_BASE_URL: must be https/],

@@ -90,11 +90,11 @@ testNeeding(
   240_000,
 )
 
-test('gateway: serves under limits of its own while Redis is away at its start, and logs it once', async () => {
+test('gateway: starts and rejects requests with 503 while Redis is away at its start, and logs it once', async () => {
   const gateway = await startGateway({ REDIS_URL: 'redis://:canary@127.0.0.1:1' })
   undo.defer(() => gateway.stop())
   for (let count = 0; count < 2; count++)
-    expect((await gateway.post('/api/v1/chat', { prompt: 'Hi' })).status).toBe(200)
+    expect((await gateway.post('/api/v1/chat', { prompt: 'Hi' })).status).toBe(503)
   const lines = gateway.logLines.filter(line => line.includes('"event":"redis_unavailable"'))
   expect(lines).toHaveLength(1)
   expect(gateway.logLines.join('')).not.toContain('canary')

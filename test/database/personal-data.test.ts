@@ -96,8 +96,6 @@ async function insertRest({ accountId, id }: Person, keyId: string) {
       values (${accountId}, 'grace_began', 'x', ${id}, now(), now())`
     await sql`insert into usage_replaced values ('req_1', ${accountId}, now(), now(),
       ${JSON.stringify({ key_id: keyId, billed_microcents: 5, metadata: {}, tags: null })}::text::jsonb)`
-    await sql`insert into limit_reservations (request_id, account_id, gateway_id, day, tokens, microcents, output_cap, is_open, admitted_ms, lease_until_ms, scopes)
-      values ('req_open', ${accountId}, 'g', 1, 1, 1, 1, true, 1, 4102444800000, '{x}')`
     await sql`insert into billing_cycles values ('cyc_old', ${accountId}, now() - interval '60 days', now() - interval '30 days', now())`
     await sql`insert into invoices (id, account_id, cycle_id, status, total_microcents, total_cents, issued_at, paid_at)
       values ('inv_old', ${accountId}, 'cyc_old', 'paid', 0, 0, now(), now())`

@@ -89,12 +89,6 @@ export const decisions: Readonly<Record<string, Decision>> = {
   usage_tags_daily: deleted('tag', `account_id day key_id model ${sums}`),
   budget_notices: deleted('', 'account_id month percent created_at'),
   billing_notices: deleted('', 'account_id kind subject user_id status due_at attempts created_at'),
-  limit_authority: shared('', 'id epoch holder is_open changed_at'),
-  limit_gateways: shared('', 'id epoch sees_redis at'),
-  limit_reservations: kept(
-    'scopes',
-    'request_id account_id gateway_id day tokens microcents output_cap is_open admitted_ms lease_until_ms',
-  ),
   learning_accounts: kept('', 'account_id epoch erased_at swept_epoch updated_at'),
   learning_entries: deleted(
     '',
@@ -145,8 +139,6 @@ export const ofUser: Readonly<Record<string, 'user' | 'account'>> = {
   rejected_requests: 'user',
   usage_replaced: 'user',
   usage_tags_daily: 'user',
-  // Ends with its request.
-  limit_reservations: 'account',
   audit_log: 'user',
   webhook_endpoints: 'account',
   webhook_deliveries: 'user',

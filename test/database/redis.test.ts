@@ -1,19 +1,17 @@
 import { afterAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { getKeys, getPartition, partitions, RedisUnavailableError, script } from '../../src/core/limits/redis.ts'
+import { createLimitKeys, RedisUnavailableError, script } from '../../src/core/limits/redis.ts'
 import { openRedis } from '../../src/database/redis.ts'
-import { FailoverMeter } from '../../src/limits/failover/failover.ts'
-import { meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
+import { SharedMeter } from '../../src/limits/shared.ts'
 import { eventually } from '../harness/eventually.ts'
 import { needed, reportSkipped, testNeeding } from '../harness/needs.ts'
-import { patient, patientStore } from '../harness/patience.ts'
+import { patient } from '../harness/patience.ts'
 import { startRedis, startRedisCluster, startSentinel } from '../harness/redis.ts'
 import { admitted, send, settlement } from '../limits/meter.contract.ts'
+import { emptyLedger, openLimitRedis } from '../limits/rig.ts'
 import { temporaryFolder } from './support.ts'
-import { testedDatabases } from './tested-databases.ts'
 
-const databases = testedDatabases()
 const server = await startRedis()
 afterAll(() => server?.stop())
 
@@ -85,11 +83,12 @@ testNeeding(
   'Redis client: meters every account of a cluster on the node of its partition',
   async () => {
     const nodes = needed(await startRedisCluster())
-    const database = needed(databases[0][1]())
-    const redis = openRedis({ urls: nodes.map(node => node.url), scripts: meterScripts, ...patientStore })
-    const meter = new FailoverMeter({
+    const { keys, redis } = openLimitRedis(nodes.map(node => node.url))
+    const meter = new SharedMeter({
       redis,
-      database,
+      keys,
+      ledger: emptyLedger,
+      reportGraceMs: 0,
       clock: { now: () => Date.now(), monotonic: () => performance.now() },
       journal: {
         appendTogether: () => Promise.resolve(),
@@ -120,16 +119,19 @@ testNeeding(
   240_000,
 )
 
-test("partitionOf: never changes, and puts a partition's keys into one slot", () => {
-  expect(getPartition('acc_1')).toBe(getPartition('acc_1'))
+test("createLimitKeys: puts a partition's keys into one slot in a cluster, and all accounts into one on one server", () => {
+  const keys = createLimitKeys(['redis://a', 'redis://b'])
   const counts = new Map<number, number>()
   for (let index = 0; index < 1600; index++) {
-    const partition = getPartition(`acc_${index}`)
+    const partition = keys.partition(`acc_${index}`)
     counts.set(partition, (counts.get(partition) ?? 0) + 1)
+    const names = [keys.account(`acc_${index}`), keys.state(partition), keys.instances(partition)]
+    for (const name of names) expect(/\{(.*?)\}/.exec(name)?.[1]).toBe(String(partition))
   }
-  expect(counts.size).toBe(partitions)
-  const { account, ...rest } = getKeys(7)
-  for (const key of [account('a'), account('b'), ...Object.values(rest)]) expect(/\{(.*?)\}/.exec(key)?.[1]).toBe('7')
+  expect(counts.size).toBe(16)
+  expect(keys.partitions).toHaveLength(16)
+  for (const urls of [['redis://a'], ['redis+sentinel://a/m', 'redis+sentinel://b/m']])
+    expect(createLimitKeys(urls).partitions).toEqual([0])
 })
 
 testNeeding(

@@ -13,7 +13,7 @@ test('run: has every child', async () => {
   const redis = await startRedis()
   await Promise.all([
     startPostgres(),
-    startProcess(await freshFolder(), { WORKERS: '2' }),
+    startProcess(await freshFolder(), redis === null ? {} : { WORKERS: '2', REDIS_URL: redis.url }),
     chromium === null ? null : openBrowser(chromium),
   ])
   Bun.spawn(['node_modules/.bin/tsc', '--noEmit', '--watch', '--project', 'src/client'], { stdout: 'ignore' })

@@ -5,7 +5,7 @@
  * settled and Redis emptied, and a further race must find nothing left of what the ledger has. Exits with 1 if a limit was exceeded, or more than 0.1% of available capacity was rejected.
  */
 
-import { getKeys, getPartition } from '../../src/core/limits/redis.ts'
+import { createLimitKeys } from '../../src/core/limits/redis.ts'
 import { tagScopeName } from '../../src/core/limits/scopes.ts'
 import { projectTagName } from '../../src/core/request/tags.ts'
 import { migrate, openDatabase } from '../../src/database/database.ts'
@@ -198,7 +198,9 @@ async function storeLimits(account: string, scopes: AdmissionRequest['scopes'] =
 
 /** Returns the cluster node with the account's counters. */
 async function getHolder(cluster: readonly PrivateRedis[], account: string): Promise<PrivateRedis> {
-  const slot = Number(await cluster[0]?.command('CLUSTER', 'KEYSLOT', getKeys(getPartition(account)).epoch))
+  const slot = Number(
+    await cluster[0]?.command('CLUSTER', 'KEYSLOT', createLimitKeys(cluster.map(({ url }) => url)).account(account)),
+  )
   return cluster[slot < 5_461 ? 0 : slot < 10_923 ? 1 : 2] ?? Promise.reject(new Error('no such node'))
 }
 

@@ -1,6 +1,6 @@
 /**
  * 10,000 requests on kept connections while the workers are replaced repeatedly: `bun test/faults/restart.ts [requests]
- * [workers] [redis]`. Exits with 1 if any was truncated, rejected or not answered with 200.
+ * [workers]`. Exits with 1 if any was truncated, rejected or not answered with 200.
  */
 import { openDatabase } from '../../src/database/database.ts'
 import { connectEmbedded } from '../../src/database/embedded.ts'
@@ -10,13 +10,14 @@ import { freshFolder, startProcess, stopProcesses } from '../harness/processes.t
 import { startRedis } from '../harness/redis.ts'
 import { startCallers } from './kept-callers.ts'
 
-const [requests = '10000', workers = '2', withRedis] = process.argv.slice(2)
-const redis = withRedis === undefined ? null : await startRedis()
+const [requests = '10000', workers = '2'] = process.argv.slice(2)
+const redis = await startRedis()
+if (redis === null) throw new Error('needs Redis')
 const folder = await freshFolder()
 const gateway = await startProcess(folder, {
   WORKERS: workers,
   DRAIN_NOTICE_MS: '1000',
-  ...(redis === null ? {} : { REDIS_URL: redis.url }),
+  REDIS_URL: redis.url,
 })
 const eventCount = (event: string) => gateway.output().split(`"event":"${event}"`).length - 1
 while (eventCount('workers_ready') === 0) await Bun.sleep(50)
@@ -57,5 +58,5 @@ if (lost > 0)
 gateway.kill('SIGTERM')
 const code = await gateway.exited
 await stopProcesses()
-await redis?.stop()
+await redis.stop()
 process.exit(lost === 0 && code === 0 ? 0 : 1)

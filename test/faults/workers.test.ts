@@ -1,5 +1,5 @@
 /**
- * Several processes on one port, with Postgres and Redis and with neither, and the supervisor as an operator starts it.
+ * Several processes on one port, with Postgres or the embedded database, and the supervisor as an operator starts it.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
@@ -26,6 +26,14 @@ const [postgres, redis] = stores
 
 if (postgres === null || redis === null) reportSkipped(['postgres', 'redis'], 'two workers on Postgres and Redis')
 else withStores(postgres, redis)
+if (redis === null) reportSkipped('redis', 'two workers on an embedded database')
+else withEmbeddedDatabase({ REDIS_URL: redis.url, WORKERS: '2', DRAIN_NOTICE_MS: '2500' })
+
+test('WORKERS: refuses a start without REDIS_URL and names the setting', async () => {
+  const { code, stderr } = await run('main.ts', [], { WORKERS: '2', PORT: '0', GATEWAY_DATA_DIR: dataFolder() })
+  expect(code).toBe(1)
+  expect(stderr).toContain('WORKERS: 2 processes share limits in Redis; set REDIS_URL, or WORKERS=1')
+})
 
 afterAll(async () => {
   await stopProcesses()
@@ -132,135 +140,139 @@ function withStores(postgres: PrivatePostgres, redis: PrivateRedis): void {
   })
 }
 
-describe('two workers without Redis', () => {
-  const roomy = { requestsPerMinute: 100_000, dailyTokens: 1_000_000_000, dailyCostMicrocents: 1_000_000_000_000 }
-  let folder = ''
-  let gateway: GatewayProcess
-  let database: Database
+function withEmbeddedDatabase(environment: Readonly<Record<string, string>>): void {
+  describe('two workers on an embedded database', () => {
+    const roomy = { requestsPerMinute: 100_000, dailyTokens: 1_000_000_000, dailyCostMicrocents: 1_000_000_000_000 }
+    let folder = ''
+    let gateway: GatewayProcess
+    let database: Database
 
-  const openOwn = async () => {
-    const { address } = await connectEmbedded(folder)
-    database = openDatabase(address, { connections: 1, ...patientStore })
-  }
-  const keyWith = async (limits: GatewayLimits): Promise<string> => (await newAccountOn(database, limits)).key
-  const outputTokens = async (ids: readonly string[]) => {
-    const rows = await database.run(
-      ({ sql }) => sql<{ id: string; status: string; tokens: number }[]>`
+    const openOwn = async () => {
+      const { address } = await connectEmbedded(folder)
+      database = openDatabase(address, { connections: 1, ...patientStore })
+    }
+    const keyWith = async (limits: GatewayLimits): Promise<string> => (await newAccountOn(database, limits)).key
+    const outputTokens = async (ids: readonly string[]) => {
+      const rows = await database.run(
+        ({ sql }) => sql<{ id: string; status: string; tokens: number }[]>`
         select request_id as id, status, output_tokens::int as tokens from usage_records where request_id in ${sql(ids)}`,
-    )
-    return new Map(rows.map(({ id, ...row }) => [id, row]))
-  }
-
-  beforeAll(async () => {
-    folder = await freshFolder()
-    gateway = await startProcess(folder, { WORKERS: '2', DRAIN_NOTICE_MS: '2500' })
-    await eventually(() => gateway.output().includes('"event":"workers_ready"'), 60_000)
-    await openOwn()
-  }, 240_000)
-  afterAll(() => database.close())
-
-  test('share the embedded database and its first account', async () => {
-    const key = /API key +(gw_live_\w+)/.exec(gateway.output())?.[1] ?? ''
-    const answers = await Promise.all(Array.from({ length: 5 }, () => send(gateway, key, 'hello')))
-    expect(counted(answers.map(({ status }) => status))).toEqual({ 200: 5 })
-  })
-
-  test('share all four limits of an account: the last unit of each is granted once', async () => {
-    const [minute, reservations, tokens, cost] = await Promise.all([
-      keyWith({ ...roomy, requestsPerMinute: 10, concurrentRequests: 100 }),
-      keyWith({ ...roomy, concurrentRequests: 3 }),
-      keyWith({ ...roomy, concurrentRequests: 100, dailyTokens: 2_000 }),
-      keyWith({ ...roomy, concurrentRequests: 100, dailyCostMicrocents: 200_000 }),
-    ])
-    const race = async (key: string, count: number) => {
-      const all = await Promise.all(Array.from({ length: count }, () => send(gateway, key, endless, { stream: true })))
-      await Promise.all(all.map(answer => answer.body?.cancel()))
-      return counted(all.map(({ status }) => status))
+      )
+      return new Map(rows.map(({ id, ...row }) => [id, row]))
     }
-    expect(await race(minute, 16)).toEqual({ 200: 10, 429: 6 })
-    expect(await race(reservations, 8)).toEqual({ 200: 3, 429: 5 })
-    for (const key of [tokens, cost]) {
-      const { 429: refused = 0, ...rest } = await race(key, 8)
-      expect(Object.keys(rest)).toEqual(['200'])
-      expect(refused).toBeGreaterThan(0)
-    }
-    const [over] = await database.run(
-      ({ sql }) => sql<{ count: number }[]>`
+
+    beforeAll(async () => {
+      folder = await freshFolder()
+      gateway = await startProcess(folder, environment)
+      await eventually(() => gateway.output().includes('"event":"workers_ready"'), 60_000)
+      await openOwn()
+    }, 240_000)
+    afterAll(() => database.close())
+
+    test('share the embedded database and its first account', async () => {
+      const key = /API key +(gw_live_\w+)/.exec(gateway.output())?.[1] ?? ''
+      const answers = await Promise.all(Array.from({ length: 5 }, () => send(gateway, key, 'hello')))
+      expect(counted(answers.map(({ status }) => status))).toEqual({ 200: 5 })
+    })
+
+    test('share all four limits of an account: the last unit of each is granted once', async () => {
+      const [minute, reservations, tokens, cost] = await Promise.all([
+        keyWith({ ...roomy, requestsPerMinute: 10, concurrentRequests: 100 }),
+        keyWith({ ...roomy, concurrentRequests: 3 }),
+        keyWith({ ...roomy, concurrentRequests: 100, dailyTokens: 2_000 }),
+        keyWith({ ...roomy, concurrentRequests: 100, dailyCostMicrocents: 200_000 }),
+      ])
+      const race = async (key: string, count: number) => {
+        const all = await Promise.all(
+          Array.from({ length: count }, () => send(gateway, key, endless, { stream: true })),
+        )
+        await Promise.all(all.map(answer => answer.body?.cancel()))
+        return counted(all.map(({ status }) => status))
+      }
+      expect(await race(minute, 16)).toEqual({ 200: 10, 429: 6 })
+      expect(await race(reservations, 8)).toEqual({ 200: 3, 429: 5 })
+      for (const key of [tokens, cost]) {
+        const { 429: refused = 0, ...rest } = await race(key, 8)
+        expect(Object.keys(rest)).toEqual(['200'])
+        expect(refused).toBeGreaterThan(0)
+      }
+      const [over] = await database.run(
+        ({ sql }) => sql<{ count: number }[]>`
         select count(*)::int as count from accounts where daily_tokens = 2000 and exists (
           select from usage_daily where account_id = accounts.id group by account_id having sum(input_tokens + output_tokens) > 2000)
         or daily_cost_microcents = 200000 and exists (
           select from usage_daily where account_id = accounts.id group by account_id having sum(billed_microcents) > 200000)`,
-    )
-    expect(over?.count).toBe(0)
-  })
+      )
+      expect(over?.count).toBe(0)
+    })
 
-  test('replace a killed one, settle its open requests and release their reservations', async () => {
-    const key = await keyWith({ ...roomy, concurrentRequests: 8 })
-    const paced = '[[sim:tokens=120, chunk=8, pace_ms=100]] tell me'
-    const streams = await Promise.all(Array.from({ length: 8 }, () => send(gateway, key, paced, { stream: true })))
-    const ids = streams.map(answer => answer.headers.get('x-request-id') ?? '')
-    const ends = Promise.all(streams.map(answer => answer.text().then(isWhole, () => false)))
-    // The first checkpoint of a request precedes its output.
-    await eventually(() => ids.every(id => hasOutput(folder, id)), 30_000)
-    const workers = getWorkers(gateway.pid)
-    const [first = 0] = workers
-    process.kill(first, 'SIGKILL')
-    // A connection in the queue of the dying worker is reset with it.
-    await eventually(async () => (await send(gateway, key, 'hello').catch(() => null))?.status === 200, 60_000)
-    const whole = (await ends).filter(Boolean).length
-    await eventually(async () => (await outputTokens(ids)).size === 8, 60_000)
-    const rows = [...(await outputTokens(ids)).values()]
-    expect(rows.filter(({ status }) => status === 'completed')).toHaveLength(whole)
-    expect(rows.every(({ tokens }) => tokens > 0)).toBe(true)
-    await eventually(() => getWorkers(gateway.pid).filter(pid => !workers.includes(pid)).length === 1, 60_000)
-  })
+    test('replace a killed one, settle its open requests and release their reservations', async () => {
+      const key = await keyWith({ ...roomy, concurrentRequests: 8 })
+      const paced = '[[sim:tokens=120, chunk=8, pace_ms=100]] tell me'
+      const streams = await Promise.all(Array.from({ length: 8 }, () => send(gateway, key, paced, { stream: true })))
+      const ids = streams.map(answer => answer.headers.get('x-request-id') ?? '')
+      const ends = Promise.all(streams.map(answer => answer.text().then(isWhole, () => false)))
+      // The first checkpoint of a request precedes its output.
+      await eventually(() => ids.every(id => hasOutput(folder, id)), 30_000)
+      const workers = getWorkers(gateway.pid)
+      const [first = 0] = workers
+      process.kill(first, 'SIGKILL')
+      // A connection in the queue of the dying worker is reset with it.
+      await eventually(async () => (await send(gateway, key, 'hello').catch(() => null))?.status === 200, 60_000)
+      const whole = (await ends).filter(Boolean).length
+      await eventually(async () => (await outputTokens(ids)).size === 8, 60_000)
+      const rows = [...(await outputTokens(ids)).values()]
+      expect(rows.filter(({ status }) => status === 'completed')).toHaveLength(whole)
+      expect(rows.every(({ tokens }) => tokens > 0)).toBe(true)
+      await eventually(() => getWorkers(gateway.pid).filter(pid => !workers.includes(pid)).length === 1, 60_000)
+    })
 
-  test('restart one after another on SIGUSR2 without a truncated or rejected request on a kept connection', async () => {
-    const key = await keyWith({ ...roomy, concurrentRequests: 100 })
-    await eventually(async () => (await readyOnes(gateway)) === 2, 60_000)
-    const before = getWorkers(gateway.pid)
-    const callers = startCallers({ url: gateway.url, key, callers: 4, pauseMs: 150 })
-    process.kill(gateway.pid, 'SIGUSR2')
-    await eventually(() => gateway.output().includes('"event":"workers_replaced"'), 120_000)
-    const { answered, failed } = await callers.stop()
-    expect(failed).toEqual({})
-    expect(answered).toBeGreaterThan(20)
-    expect(getWorkers(gateway.pid).filter(pid => before.includes(pid))).toEqual([])
-  })
+    test('restart one after another on SIGUSR2 without a truncated or rejected request on a kept connection', async () => {
+      const key = await keyWith({ ...roomy, concurrentRequests: 100 })
+      await eventually(async () => (await readyOnes(gateway)) === 2, 60_000)
+      const before = getWorkers(gateway.pid)
+      const callers = startCallers({ url: gateway.url, key, callers: 4, pauseMs: 150 })
+      process.kill(gateway.pid, 'SIGUSR2')
+      await eventually(() => gateway.output().includes('"event":"workers_replaced"'), 120_000)
+      const { answered, failed } = await callers.stop()
+      expect(failed).toEqual({})
+      expect(answered).toBeGreaterThan(20)
+      expect(getWorkers(gateway.pid).filter(pid => before.includes(pid))).toEqual([])
+    })
 
-  test('reload the credentials in every worker on SIGHUP, and keep running', async () => {
-    await eventually(async () => (await readyOnes(gateway)) === 2, 60_000)
-    const before = getWorkers(gateway.pid)
-    const reloads = () => gateway.output().split('"event":"config_reloaded"').length - 1
-    process.kill(gateway.pid, 'SIGHUP')
-    await eventually(() => reloads() === 2, 60_000)
-    expect(getWorkers(gateway.pid)).toEqual(before)
-  })
+    test('reload the credentials in every worker on SIGHUP, and keep running', async () => {
+      await eventually(async () => (await readyOnes(gateway)) === 2, 60_000)
+      const before = getWorkers(gateway.pid)
+      const reloads = () => gateway.output().split('"event":"config_reloaded"').length - 1
+      process.kill(gateway.pid, 'SIGHUP')
+      await eventually(() => reloads() === 2, 60_000)
+      expect(getWorkers(gateway.pid)).toEqual(before)
+    })
 
-  test('stop when their supervisor is killed; open requests are in the ledger of the next start, also with one process', async () => {
-    const key = await keyWith({ ...roomy, concurrentRequests: 100 })
-    const paced = '[[sim:tokens=60, chunk=8, pace_ms=100]] tell me'
-    const streams = await Promise.all(Array.from({ length: 4 }, () => send(gateway, key, paced, { stream: true })))
-    const workers = getWorkers(gateway.pid)
-    gateway.kill('SIGKILL')
-    const texts = Promise.all(streams.map(answer => answer.text().catch(() => '')))
-    await gateway.exited
-    await database.close()
-    await eventually(() => !workers.some(pid => existsSync(`/proc/${pid}`)), 30_000)
-    const billed = (await texts).map(text =>
-      Number(/"output_tokens":(\d+)/.exec(text.slice(text.lastIndexOf('data: ')))?.[1]),
-    )
-    expect((await texts).every(isWhole)).toBe(true)
-    gateway = await startProcess(folder, { PORT: new URL(gateway.url).port })
-    await openOwn()
-    const ids = streams.map(answer => answer.headers.get('x-request-id') ?? '')
-    await eventually(async () => (await outputTokens(ids)).size === 4, 60_000)
-    const rows = await outputTokens(ids)
-    expect(ids.map(id => rows.get(id)?.tokens)).toEqual(billed)
-    gateway.kill('SIGTERM')
-    expect(await gateway.exited).toBe(0)
+    test('stop when their supervisor is killed, and the next start ships their open requests, also with one process', async () => {
+      const key = await keyWith({ ...roomy, concurrentRequests: 100 })
+      const paced = '[[sim:tokens=60, chunk=8, pace_ms=100]] tell me'
+      const streams = await Promise.all(Array.from({ length: 4 }, () => send(gateway, key, paced, { stream: true })))
+      const workers = getWorkers(gateway.pid)
+      gateway.kill('SIGKILL')
+      const texts = Promise.all(streams.map(answer => answer.text().catch(() => '')))
+      await gateway.exited
+      await database.close()
+      await eventually(() => !workers.some(pid => existsSync(`/proc/${pid}`)), 30_000)
+      const billed = (await texts).map(text =>
+        Number(/"output_tokens":(\d+)/.exec(text.slice(text.lastIndexOf('data: ')))?.[1]),
+      )
+      expect((await texts).every(isWhole)).toBe(true)
+      gateway = await startProcess(folder, { PORT: new URL(gateway.url).port })
+      await openOwn()
+      const ids = streams.map(answer => answer.headers.get('x-request-id') ?? '')
+      await eventually(async () => (await outputTokens(ids)).size === 4, 60_000)
+      const rows = await outputTokens(ids)
+      expect(ids.map(id => rows.get(id)?.tokens)).toEqual(billed)
+      gateway.kill('SIGTERM')
+      expect(await gateway.exited).toBe(0)
+    })
   })
-})
+}
 
 /** Runs until its test cancels it: a stream that ends early releases its reservation for the next request. */
 const endless = '[[sim:tokens=400, chunk=8, pace_ms=200]] tell me'

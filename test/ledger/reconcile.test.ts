@@ -3,16 +3,15 @@ import { appendFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { journalFolders, reconcileUsage, replayFolders, replayUsage } from '../../src/commands/usage-reports.ts'
 import { anonymizeUser, deleteAccount } from '../../src/console/account/store.ts'
-import { counterFormat, getKeys, getPartition } from '../../src/core/limits/redis.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { lockDataFolder } from '../../src/database/data-folder.ts'
 import type { Database } from '../../src/database/database.ts'
-import { openRedis } from '../../src/database/redis.ts'
 import { openJournal } from '../../src/ledger/journal.ts'
+import { createLimitLedger } from '../../src/ledger/ledger.ts'
 import { journalSource, redisSource } from '../../src/ledger/reconcile/sources.ts'
 import { type AuditScope, audit } from '../../src/ledger/reconcile.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
-import { FailoverMeter } from '../../src/limits/failover/failover.ts'
+import { SharedMeter } from '../../src/limits/shared.ts'
 import { quiet } from '../database/database.contract.ts'
 import { generateUsage, newTeam, tampered } from '../database/ledger-rows.ts'
 import { getOnDatabase } from '../database/on-database.ts'
@@ -20,9 +19,10 @@ import { movableClock, temporaryFolder, usageRecord } from '../database/support.
 import { testedDatabases } from '../database/tested-databases.ts'
 import { eventually } from '../harness/eventually.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
-import { patient, patientStore } from '../harness/patience.ts'
+import { patient } from '../harness/patience.ts'
 import { startRedis } from '../harness/redis.ts'
 import { admitted, send, settlement } from '../limits/meter.contract.ts'
+import { openLimitRedis } from '../limits/rig.ts'
 
 const folder = temporaryFolder()
 afterAll(() => folder.remove())
@@ -337,16 +337,18 @@ testNeeding(
   async () => {
     const database = needed(databases[0][1]())
     const redisServer = needed(await startRedis())
-    const redis = openRedis({ urls: [redisServer.url], ...patientStore })
+    const { keys, redis } = openLimitRedis([redisServer.url])
     let closeMeter = async () => {}
     try {
       await eventually(() => redis.isReady(), 5000)
       const clock = movableClock(start)
       const directory = newJournal()
       const journal = openJournal({ directory })
-      const meter = new FailoverMeter({
+      const meter = new SharedMeter({
         redis,
-        database,
+        keys,
+        ledger: createLimitLedger(database),
+        reportGraceMs: 0,
         clock: { now: clock.now, monotonic: () => performance.now() },
         time: clock.now,
         isManual: true,
@@ -375,16 +377,14 @@ testNeeding(
         database,
         records.filter(record => !record.request_id.endsWith('_3')),
       )
-      const keys = getKeys(getPartition(first))
-
-      const oneMore = `local all = {struct.unpack('${counterFormat}', redis.call('HGET', KEYS[1], 'm'))}
-      all[3] = all[3] + ARGV[1]
-      redis.call('HSET', KEYS[1], 'm', struct.pack('${counterFormat}', unpack(all)))`
       const addCost = (microcents: number) =>
-        redis.send('', ['EVAL', oneMore, '1', keys.account(first), String(microcents)])
+        redis.send('', ['HINCRBY', keys.account(first), 'cost', String(microcents)])
+      // An allowance is no usage.
+      await meter.renew()
+      expect(Number(await redis.send('', ['HLEN', `${keys.account(first)}:held`]))).toBe(1)
       const scope: AuditScope = { from: '2026-05-04', to: '2026-05-05', accountId: null }
       const own = async (accountId: string) =>
-        audit(database, [journalSource(directory), redisSource(redis)], { ...scope, accountId })
+        audit(database, [journalSource(directory), redisSource(redis, keys)], { ...scope, accountId })
       for (const accountId of accounts)
         expect(await own(accountId)).toMatchObject({
           isWhole: true,
@@ -410,8 +410,8 @@ testNeeding(
       expect(await own(first)).toMatchObject({ isWhole: true, counters: 0, waiting: { requests: 1 } })
       await setDeleted(null)
       await addCost(-1)
-      // Under another epoch nothing is counted, hence nothing can differ.
-      await redis.send('', ['SET', keys.epoch, 'another'])
+      // In another generation nothing is counted, hence nothing can differ.
+      await redis.send('', ['HSET', keys.state(0), 'g', 'another:1'])
       expect(await own(first)).toMatchObject({ isWhole: true, counters: 0 })
     } finally {
       await closeMeter()

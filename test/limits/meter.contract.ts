@@ -365,6 +365,27 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
       expect(Math.floor((record?.at_ms ?? 0) / 86_400_000)).toBe(reservation.day)
     })
 
+    rigged('a clock that is set back over midnight keeps the counters of the newest day', async ({ meter, clock }) => {
+      const limits = { ...wide, dailyTokens: 300 }
+      clock.move(86_400_000 - (clock.now() % 86_400_000) + 5_000)
+      const reservation = admitted(await meter.admit(send('a', { limits })))
+      clock.move(-10_000)
+      const late = send('b', { limits })
+      expect(await meter.admit(late)).toMatchObject({ admitted: false, code: 'daily_tokens_exceeded' })
+      await meter.settle(settlement(reservation, 300, 10, clock.now()))
+      expect(await meter.admit(late)).toMatchObject({ admitted: false, code: 'daily_tokens_exceeded' })
+      clock.move(86_400_000)
+      expect((await meter.admit(late)).admitted).toBe(false)
+      clock.move(10_000)
+      expect((await meter.admit(late)).admitted).toBe(true)
+    })
+
+    rigged('a reservation of an earlier day is not raised', async ({ meter, clock }) => {
+      const reservation = admitted(await meter.admit(send('a')))
+      clock.move(86_400_000)
+      expect(await meter.raise(reservation, 400, 120_000)).toBeNull()
+    })
+
     rigged('accounts do not touch each other', async ({ meter }) => {
       const limits = { ...wide, concurrentRequests: 1 }
       admitted(await meter.admit(send('a', { limits })))

@@ -3,15 +3,15 @@ import { join } from 'node:path'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import { openDatabase } from '../../src/database/database.ts'
-import { openRedis } from '../../src/database/redis.ts'
 import { openCheckpoints } from '../../src/ledger/checkpoints.ts'
 import { openJournal } from '../../src/ledger/journal.ts'
+import { createLimitLedger } from '../../src/ledger/ledger.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
-import { FailoverMeter } from '../../src/limits/failover/failover.ts'
 import type { AdmissionRequest, Reservation } from '../../src/limits/meter.ts'
-import { meterChecks, meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
+import { SharedMeter } from '../../src/limits/shared.ts'
 import { patient, patientStore } from '../harness/patience.ts'
 import { settlement } from './meter.contract.ts'
+import { openLimitRedis } from './rig.ts'
 
 export type RacerSettings = {
   /** One URL, or those of a cluster's nodes separated by commas. */
@@ -22,6 +22,8 @@ export type RacerSettings = {
   readonly leaseMs?: number
   /** Deadline of a Redis command, for tests of a Redis that does not answer. */
   readonly redisMs?: number
+  /** How long a client retries a 503. */
+  readonly asksAgainMs?: number
 }
 
 /** Commands of the parent process. */
@@ -58,15 +60,11 @@ checkpoints.settleLeft(record => {
   left.push(record)
   journal.append(record)
 })
-const redis = openRedis({
-  urls: settings.redis.split(','),
-  scripts: meterScripts,
-  checks: meterChecks,
-  deadlineMs: settings.redisMs ?? patient.redisMs,
-})
-const meter = new FailoverMeter({
+const { keys, redis } = openLimitRedis(settings.redis.split(','), settings.redisMs)
+const meter = new SharedMeter({
   redis,
-  database,
+  keys,
+  ledger: createLimitLedger(database),
   clock: systemClock,
   journal,
   checkpoints,
@@ -80,10 +78,8 @@ const meter = new FailoverMeter({
 meter.takeOver(left)
 const shipper = createShipper({ journal, database, clock: systemClock, log })
 
-/**
- * A client with 503 retries for this long as the response advises: a starved machine may decide late, never wrongly.
- */
-const asksAgainMs = 60_000
+/** A client with 503 retries as the response advises: a starved machine may decide late, never wrongly. */
+const { asksAgainMs = 60_000 } = settings
 
 const reservations: Reservation[] = []
 let asked = 0

@@ -28,6 +28,7 @@ type Stores = {
   readonly database: string
   readonly leaseMs?: number
   readonly redisMs?: number
+  readonly asksAgainMs?: number
 }
 
 /** Starts `count` instances. `stop` ends them and removes their folders. */

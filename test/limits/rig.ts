@@ -1,10 +1,12 @@
-/** A failover meter over real stores, on a clock that both of them use. */
+/** A meter over a real Redis, on a clock that Redis uses too, beside a ledger in memory or in a real database. */
 
-import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
-import type { Database } from '../../src/database/database.ts'
+import { createLimitKeys } from '../../src/core/limits/redis.ts'
+import { nothing, type UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { openRedis } from '../../src/database/redis.ts'
-import { FailoverMeter, type FailoverOptions } from '../../src/limits/failover/failover.ts'
-import { meterChecks, meterScripts } from '../../src/limits/redis/upkeep-scripts.ts'
+import { reportGraceMs } from '../../src/limits/constants.ts'
+import type { LimitLedger } from '../../src/limits/redis.ts'
+import { checkScript, meterScripts } from '../../src/limits/redis-upkeep-scripts.ts'
+import { SharedMeter, type SharedMeterOptions } from '../../src/limits/shared.ts'
 import { movableClock } from '../database/support.ts'
 import { eventually } from '../harness/eventually.ts'
 import { patient } from '../harness/patience.ts'
@@ -13,42 +15,37 @@ import type { PrivateRedis } from '../harness/redis.ts'
 /** A URL without a Redis. */
 export const nowhere = 'redis://127.0.0.1:1'
 
-export type RigOptions = {
-  readonly database: Database
-  /** Null = no Redis, and Postgres decides. */
-  readonly redis: PrivateRedis | null
-  readonly more?: Partial<FailoverOptions>
-  /** Deadline of a Redis command, for tests of a Redis that does not answer. */
-  readonly redisMs?: number
+/** A ledger without usage. */
+export const emptyLedger: LimitLedger = {
+  load: async () => ({ ...nothing, present: new Map(), scopes: [] }),
+  loadScopes: async () => [],
 }
 
-/** Returns a deciding meter over stores without limit data. */
-export async function failoverRig({ database, redis, more = {}, redisMs = patient.redisMs }: RigOptions) {
-  await redis?.command('FLUSHALL')
-  await database.run(({ sql }) => sql`delete from limit_reservations`)
-  await database.run(({ sql }) => sql`delete from limit_gateways`)
-  const holder = redis === null ? 'postgres' : 'redis'
-  await database.run(({ sql }) => sql`select limit_switch(epoch, ${holder}, 0) from limit_authority`)
-  const clock = movableClock()
-  const gateways: { close(): Promise<void> }[] = []
-  const written: UsageRecord[] = []
-  const ids = new Map<FailoverMeter, string>()
+/** Opens a Redis client as a gateway does. */
+export function openLimitRedis(urls: readonly string[], deadlineMs = patient.redisMs) {
+  const keys = createLimitKeys(urls)
+  const checks = keys.partitions.map(partition => ({ script: checkScript, keys: [keys.check(partition)] }))
+  return { keys, redis: openRedis({ urls, scripts: meterScripts, checks, deadlineMs }) }
+}
 
-  /** Opens another instance on the same stores. */
-  const open = async (own: Partial<FailoverOptions> = {}) => {
-    const opened = openRedis({
-      urls: [redis?.url ?? nowhere],
-      scripts: meterScripts,
-      checks: meterChecks,
-      deadlineMs: redisMs,
-    })
-    const gatewayId = Bun.randomUUIDv7()
-    const meter = new FailoverMeter({
-      redis: opened,
-      database,
+/** Returns a deciding meter over a Redis without limit data. */
+export async function sharedRig(server: PrivateRedis, more: Partial<SharedMeterOptions> = {}) {
+  await server.command('FLUSHALL')
+  const clock = movableClock()
+  const meters = new Map<SharedMeter, () => void>()
+  const written: UsageRecord[] = []
+
+  /** Opens another instance on the same Redis. */
+  const open = async (own: Partial<SharedMeterOptions> = {}, redisMs = patient.redisMs) => {
+    const { keys, redis } = openLimitRedis([server.url], redisMs)
+    const meter = new SharedMeter({
+      redis,
+      keys,
+      ledger: emptyLedger,
       clock: { now: clock.now, monotonic: () => performance.now() },
       time: clock.now,
       isManual: true,
+      returnAfterMs: 0,
       deadlines: patient,
       journal: {
         appendTogether: async record => void written.push(record),
@@ -56,31 +53,33 @@ export async function failoverRig({ database, redis, more = {}, redisMs = patien
         untilDurable: () => Promise.resolve(),
         waiting: () => written,
       },
-      gatewayId,
+      gatewayId: Bun.randomUUIDv7(),
       ...more,
       ...own,
     })
-    const close = async () => {
-      await meter.close()
-      opened.close()
-    }
-    gateways.push({ close })
-    ids.set(meter, gatewayId)
-    await eventually(() => meter.decidedBy() === (redis === null ? 'postgres' : 'redis'), 10_000)
+    meters.set(meter, () => redis.close())
+    await eventually(() => meter.isShared(), 10_000)
+    clock.move(reportGraceMs)
     return meter
   }
 
   return {
     meter: await open(),
     open,
-    /** Name of an instance for the others. */
-    getId: (meter: FailoverMeter) => ids.get(meter) ?? '',
     clock,
     written,
-    /** Returns the durable records of all instances. */
     records: async () => written,
+    /** Ends an instance like `kill -9`: Redis hears nothing more from it. */
+    async kill(meter: SharedMeter) {
+      meters.get(meter)?.()
+      meters.delete(meter)
+      await meter.close()
+    },
     async close() {
-      for (const gateway of gateways) await gateway.close()
+      for (const [meter, closeRedis] of meters) {
+        await meter.close()
+        closeRedis()
+      }
     },
   }
 }

@@ -16,7 +16,7 @@ import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'
 import { createCacheAffinity } from '../../src/learning/cache-affinity.ts'
 import { createEstimateCalibration } from '../../src/learning/estimate-calibration.ts'
 import { createAnalysisCache } from '../../src/learning/recent-prompts.ts'
-import { createLocalMeter } from '../../src/limits/local/meter.ts'
+import { createMemoryMeter } from '../../src/limits/memory.ts'
 import type { InterimUsage, Reservation } from '../../src/limits/meter.ts'
 import { catalog } from '../../src/models/catalog.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
@@ -93,7 +93,7 @@ async function settled(given: Given) {
     isWritable: () => true,
     untilDurable: async () => {},
   }
-  const meter = createLocalMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
+  const meter = createMemoryMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
   const loadedCatalog = buildCatalog(catalog)
   const chatRequest = { ...readNative({ prompt: 'Hi', max_output_tokens: cap }, new Headers(), 2), choices }
   const candidate = getCandidate(model)
@@ -378,7 +378,7 @@ test.each([
   ['the usual price in the hours after it', '2026-11-23T04:00Z', 1],
 ])('admit: reserves %s', async (_name, time, factor) => {
   const journal = { appendTogether: async () => {}, isWritable: () => true, untilDurable: async () => {} }
-  const meter = createLocalMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
+  const meter = createMemoryMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
   const rates = { input: 10, output: 20, cachedInput: 1, cacheWrite: null, longContext: null }
   const peak = priceVariant({ hoursUtc: ['01:00-04:00'] }, { ...rates, input: 20, output: 40, cachedInput: 2 })
   const request = readNative({ prompt: 'Hi', max_output_tokens: 100 }, new Headers(), 2)
@@ -393,7 +393,7 @@ test.each([
 
 test('admit: reserves the price of each tier when the named one is not sent to the first candidate', async () => {
   const journal = { appendTogether: async () => {}, isWritable: () => true, untilDurable: async () => {} }
-  const meter = createLocalMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
+  const meter = createMemoryMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
   const rates = { input: 10, output: 20, cachedInput: null, cacheWrite: null, longContext: null }
   const priority = priceVariant({ serviceTier: 'priority' }, { ...rates, input: 20, output: 40 })
   const request = readNative({ prompt: 'Hi', max_output_tokens: 100 }, new Headers(), 2)
@@ -412,7 +412,7 @@ test.each([
   ['all tokens that the account has left', Number.MAX_SAFE_INTEGER, 50_000],
 ])('admit: reserves %s when a document by URL may add pages', async (_name, dailyCostMicrocents, dailyTokens) => {
   const journal = { appendTogether: async () => {}, isWritable: () => true, untilDurable: async () => {} }
-  const meter = createLocalMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
+  const meter = createMemoryMeter({ clock: systemClock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
   const content = [{ type: 'document', source: { type: 'url', url: 'https://a.test/a.pdf' } }]
   const body = { model: 'm', max_tokens: 10, messages: [{ role: 'user', content }] }
   const source = { headers: new Headers(), text: JSON.stringify(body), accountId: 'a' }

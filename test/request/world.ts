@@ -9,7 +9,7 @@ import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { createCacheAffinity } from '../../src/learning/cache-affinity.ts'
 import { createEstimateCalibration } from '../../src/learning/estimate-calibration.ts'
 import { createAnalysisCache } from '../../src/learning/recent-prompts.ts'
-import { createLocalMeter } from '../../src/limits/local/meter.ts'
+import { createMemoryMeter } from '../../src/limits/memory.ts'
 import { createHealthTracker } from '../../src/models/health-tracker.ts'
 import { HedgeBudget } from '../../src/models/hedging.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
@@ -48,7 +48,7 @@ export function createWorld(play: Play, models: readonly Model[], limits: Limits
     isWritable: () => true,
     untilDurable: async () => {},
   }
-  const meter = createLocalMeter({ clock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
+  const meter = createMemoryMeter({ clock, journal, seed: async () => ({ tokens: 0, microcents: 0 }) })
   const health = createHealthTracker({ clock })
   const providers = { openai: openai({ official: true }), anthropic, google }
   const endpoints = new Map(

@@ -4,17 +4,25 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eventually } from '../harness/eventually.ts'
 import { freshFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
+import { startRedis } from '../harness/redis.ts'
 
 setDefaultTimeout(240_000)
 
 const folder = await freshFolder()
 const path = join(folder, 'config.json')
 let gateway: GatewayProcess
+const redis = await startRedis()
 beforeAll(async () => {
   writeFileSync(path, '{}')
-  gateway = await startProcess(folder, { GATEWAY_CONFIG: path, WORKERS: '2' })
+  gateway = await startProcess(folder, {
+    GATEWAY_CONFIG: path,
+    ...(redis === null ? {} : { WORKERS: '2', REDIS_URL: redis.url }),
+  })
 }, 240_000)
-afterAll(() => stopProcesses())
+afterAll(async () => {
+  await stopProcesses()
+  await redis?.stop()
+})
 
 const reload = (...words: string[]) => run('cli.ts', ['reload', ...words], { GATEWAY_DATA_DIR: folder })
 

@@ -82,7 +82,6 @@ async function deleteIn(
   await run`delete from tag_limits where account_id = ${accountId}`
   await run`delete from webhook_endpoints where account_id = ${accountId}`
   await run`delete from alert_rules where account_id = ${accountId}`
-  await run`update limit_reservations set scopes = null where account_id = ${accountId}`
   await run`delete from idempotency_keys where account_id = ${accountId}`
   await run`delete from billing_notices where account_id = ${accountId}`
   await run`delete from budget_notices where account_id = ${accountId}`

@@ -1,40 +1,27 @@
 /**
- * Accounts are spread over partitions. Each partition has its own counter epoch in one cluster slot: a script cannot
- * reach beyond its slot.
+ * Names of the keys of limits in Redis. On one server all accounts are in one partition, so that one script serves all
+ * requests of a turn. In a cluster they are spread over 16, each in one slot, since a script cannot reach beyond its slot.
  */
+import { isSentinelUrl } from '../text/sentinel-urls.ts'
 
-export const partitions = 16
+const partitionsOfCluster = 16
 
-/** Format of an account's seven counters in Redis, for its `struct`: y t c s z n x (`limits/redis/account-script.ts`). */
-export const counterFormat = '<ddddddd'
+export type LimitKeys = ReturnType<typeof createLimitKeys>
 
-/** Format of a scope's counters: y t c s z n w m v (`limits/redis/scope-scripts.ts`). */
-export const scopeFormat = '<ddddddddd'
-
-export const allPartitions: readonly number[] = Array.from({ length: partitions }, (_, partition) => partition)
-
-/** Returns the partition of an account. It is the same in every gateway instance and never changes. */
-export function getPartition(accountId: string): number {
-  return Bun.hash.crc32(accountId) % partitions
-}
-
-export type PartitionKeys = ReturnType<typeof namesIn>
-
-/** Returns the names of a partition's Redis keys. */
-export function getKeys(partition: number): PartitionKeys {
-  return allKeys[partition] ?? namesIn(partition)
-}
-
-const allKeys = allPartitions.map(namesIn)
-
-/** Redis Cluster hashes only the part between the braces. */
-function namesIn(partition: number) {
-  const prefix = `gateway:{${partition}}:`
+/** Returns the keys on the servers of these URLs. They are the same in every gateway instance. */
+export function createLimitKeys(urls: readonly string[]) {
+  const isCluster = urls.length > 1 && !isSentinelUrl(urls[0] ?? '')
+  const partitions = isCluster ? partitionsOfCluster : 1
+  const partition = (accountId: string) => (isCluster ? Bun.hash.crc32(accountId) % partitions : 0)
+  // Redis Cluster hashes only the part between the braces.
+  const getPrefix = (number: number) => `gateway:{${number}}:`
   return {
-    account: (accountId: string) => `${prefix}account:${accountId}`,
-    epoch: `${prefix}epoch`,
-    checkpointed: `${prefix}checkpointed`,
-    check: `${prefix}check`,
+    partitions: Array.from({ length: partitions }, (_, number) => number),
+    partition,
+    account: (accountId: string) => `${getPrefix(partition(accountId))}account:${accountId}`,
+    state: (number: number) => `${getPrefix(number)}state`,
+    instances: (number: number) => `${getPrefix(number)}instances`,
+    check: (number: number) => `${getPrefix(number)}check`,
   }
 }
 

@@ -20,12 +20,8 @@ export const usualDeadlines = {
   embeddedDatabaseMs: 10_000,
   /** A Redis command, and a connection to Redis. */
   redisMs: 250,
-  /** An admission without a store that decides limits: the duration of a change, plus its detection. */
-  limitsMs: 3_000,
-  /** The same while Postgres is unavailable too. */
-  limitsWithoutStoresMs: 1_000,
-  /** A call to the process that owns the limits. */
-  limitOwnerMs: 2_000,
+  /** An admission whose account Redis is about to load. */
+  limitsMs: 1_500,
   /** The wait of a request for its start in a busy process. */
   startMs: 500,
   /** A worker's figures for one scrape. */

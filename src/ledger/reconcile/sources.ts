@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { counterFormat, getKeys, getPartition, script } from '../../core/limits/redis.ts'
+import { type LimitKeys, script } from '../../core/limits/redis.ts'
 import type { UsageRecord } from '../../core/usage/usage-record.ts'
 import type { Redis } from '../../database/redis.ts'
 import { decodeLine } from '../journal.ts'
@@ -53,52 +53,51 @@ const deadlineMs = 2_000
 const accountsAtOnce = 200
 
 /** Reads the counters of all gateway instances on one Redis. Throws `RedisUnavailableError`. */
-export function redisSource(redis: Redis): UsageSource {
+export function redisSource(redis: Redis, keys: LimitKeys): UsageSource {
+  const readCounters = async (partition: number, accountIds: readonly string[]): Promise<Counted[]> => {
+    const names = [keys.state(partition), ...accountIds.map(keys.account)]
+    const reply = await redis.evaluate(readingScript, names, [], deadlineMs)
+    return (reply as string[][]).flatMap(([day, tokens, microcents], index): Counted[] => {
+      const accountId = accountIds[index]
+      if (day === undefined || accountId === undefined) return []
+      return [{ accountId, day: Number(day), tokens: Number(tokens), microcents: Number(microcents) }]
+    })
+  }
   return {
     keepsCounters: true,
     async read(accountIds) {
       const counted: Counted[] = []
-      for (const [partition, own] of Map.groupBy(accountIds, getPartition))
+      for (const [partition, own] of Map.groupBy(accountIds, keys.partition))
         for (let at = 0; at < own.length; at += accountsAtOnce)
-          counted.push(...(await readCounters(redis, partition, own.slice(at, at + accountsAtOnce))))
+          counted.push(...(await readCounters(partition, own.slice(at, at + accountsAtOnce))))
       return { counted, waiting: [], refused: [], damagedLines: 0 }
     },
   }
 }
 
 /**
- * KEYS: a partition's epoch, then accounts of it. Replies for each account {y, t, c}, the counters without reservations
- * of open leases, or {} if there are none under this epoch.
+ * KEYS: a partition's state, then accounts of it (`limits/redis-common.ts`). Replies for each account {day, tokens, cost}
+ * without open reservations and allowances, or {} if its counters are lost.
  */
 const readingScript = script(`
-local epoch = redis.call('GET', KEYS[1])
-local reply = {}
+local call = redis.call
+local generation, reply = call('HGET', KEYS[1], 'g'), {}
 for i = 2, #KEYS do
-  local has = redis.call('HMGET', KEYS[i], 'e', 'm')
-  local counted = {}
-  local y, t, c = -1, 0, 0
-  if has[2] and has[1] == epoch then y, t, c = struct.unpack('${counterFormat}', has[2]) end
-  if y ~= -1 then
-    local all = redis.call('HGETALL', KEYS[i])
+  local has, counted = call('HMGET', KEYS[i], 'g', 'day', 'tokens', 'cost'), {}
+  if generation and has[1] == generation then
+    local all, tokens, cost = call('HGETALL', KEYS[i]), has[3] - 0, has[4] - 0
     for at = 1, #all, 2 do
-      if string.sub(all[at], 1, 2) == 'l:' then
-        local tokens, cost, day = string.match(all[at + 1], '^%d+:(%d+):(%d+):%d+:(%d+)$')
-        if tonumber(day) == y then t, c = t - tonumber(tokens), c - tonumber(cost) end
-      end
+      local ofTokens, ofCost, day = string.match(all[at + 1], '^(%d+):(%d+):%d+:(%d+):')
+      if string.sub(all[at], 1, 2) == 'l:' and day == has[2] then tokens, cost = tokens - ofTokens, cost - ofCost end
     end
-    counted = {y, string.format('%.0f', t), string.format('%.0f', c)}
+    local held = call('HGETALL', KEYS[i] .. ':held')
+    for at = 2, #held, 2 do
+      local ofTokens, ofCost = string.match(held[at], '^(%d+):(%d+):')
+      tokens, cost = tokens - ofTokens, cost - ofCost
+    end
+    counted = {has[2], string.format('%.0f', tokens), string.format('%.0f', cost)}
   end
   reply[#reply + 1] = counted
 end
 return reply
 `)
-
-async function readCounters(redis: Redis, partition: number, accountIds: readonly string[]): Promise<Counted[]> {
-  const keys = getKeys(partition)
-  const reply = await redis.evaluate(readingScript, [keys.epoch, ...accountIds.map(keys.account)], [], deadlineMs)
-  return (reply as string[][]).flatMap(([day, tokens, microcents], index): Counted[] => {
-    const accountId = accountIds[index]
-    if (day === undefined || accountId === undefined) return []
-    return [{ accountId, day: Number(day), tokens: Number(tokens), microcents: Number(microcents) }]
-  })
-}

@@ -1,33 +1,33 @@
 /**
- * The in-process meter. Decisions are synchronous, so no lock is needed to apply all limits atomically. Day
- * counters hold spent plus reserved usage and start from the ledger and the journal.
- *
- * Reservations end with the process; the next start settles their requests from checkpoints. A reservation that is
- * never settled (a defect elsewhere) is released after 15 minutes. If it is settled later, its usage still counts.
+ * The meter of a process without Redis. Decisions are synchronous, so no lock is needed to apply all limits atomically.
+ * Day counters hold spent plus reserved usage and start from the ledger and the journal. Reservations end with the
+ * process; the next start settles their requests from checkpoints.
  */
 
-import { zeroLimits } from '../../core/limits/plans.ts'
-import { getCounterName, noScopes, type ScopeUsage } from '../../core/limits/scopes.ts'
-import type { Clock } from '../../core/ports.ts'
-import { formatDay } from '../../core/text/utc-days.ts'
-import { type DailyUsage, nothing } from '../../core/usage/usage-record.ts'
-import { type CheckpointBatch, createProgressLog, type NotesStore } from '../checkpoint-batch.ts'
-import type { Admission, AdmissionRequest, LimitReached, Meter, Reservation } from '../meter.ts'
-import { getRecord, journalGone, type RecordJournal, spentBy, untilDurable, writeDurably } from '../settled-record.ts'
-import { createSettledReservations } from '../settled-reservations.ts'
+import { zeroLimits } from '../core/limits/plans.ts'
+import { getCounterName, noScopes, type ScopeUsage } from '../core/limits/scopes.ts'
+import type { Clock } from '../core/ports.ts'
+import { formatDay } from '../core/text/utc-days.ts'
+import { type DailyUsage, nothing } from '../core/usage/usage-record.ts'
+import { type CheckpointBatch, createProgressLog, type NotesStore } from './checkpoint-batch.ts'
+import { abandonedMs } from './constants.ts'
 import {
+  type AccountCounters,
   addUsage,
-  countOpenReservations,
-  getCounters,
+  getAccountTime,
+  getCounterState,
   getQuotaStatus,
-  type LocalAccount,
   newAccount,
-  releaseExpired,
-  releaseReserved,
-} from './account.ts'
-import { countInScopes, decideAdmission, newScope, scopesAllow, scopesToday } from './scopes.ts'
+  newCounters,
+  releaseReservation,
+  reserve,
+} from './counters.ts'
+import { allows, type Decision, decide } from './decide.ts'
+import type { Admission, AdmissionRequest, LimitReached, Meter } from './meter.ts'
+import { getRecord, journalGone, type RecordJournal, spentBy, untilDurable, writeDurably } from './settled-record.ts'
+import { createSettledReservations } from './settled-reservations.ts'
 
-export type LocalMeterOptions = {
+export type MemoryMeterOptions = {
   readonly clock: Pick<Clock, 'now'>
   readonly journal: RecordJournal
   /**
@@ -39,11 +39,7 @@ export type LocalMeterOptions = {
   readonly checkpoints?: NotesStore
 }
 
-export type LocalMeter = Meter &
-  Pick<CheckpointBatch, 'flush'> & {
-    /** Releases the reservation of a request without usage and without a record. */
-    release(reservation: Pick<Reservation, 'requestId' | 'accountId'>): void
-  }
+export type MemoryMeter = Meter & Pick<CheckpointBatch, 'flush'>
 
 const idleMs = 10 * 60_000
 const maximumAccounts = 100_000
@@ -51,17 +47,17 @@ const maximumAccounts = 100_000
 const maximumSweep = 1000
 
 /**
- * Creates an in-process meter. `close` stops only its timer, because journal, ledger and checkpoints belong to the
+ * Creates a meter in process. `close` stops only its timer, because journal, ledger and checkpoints belong to the
  * caller.
  */
-export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
+export function createMemoryMeter(options: MemoryMeterOptions): MemoryMeter {
   const { clock, journal, seed, seedScopes = unused, checkpoints } = options
-  const accounts = new Map<string, LocalAccount>()
-  const seeding = new Map<string, Promise<LocalAccount>>()
+  const accounts = new Map<string, AccountCounters>()
+  const seeding = new Map<string, Promise<AccountCounters>>()
   const settled = createSettledReservations()
   const notes = createProgressLog(checkpoints)
 
-  const firstSight = (accountId: string): Promise<LocalAccount> => {
+  const firstSight = (accountId: string): Promise<AccountCounters> => {
     const running = seeding.get(accountId)
     if (running !== undefined) return running
     const now = clock.now()
@@ -90,31 +86,29 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
       const counters = getCounterName(scope)
       // Another request may have loaded it meanwhile, and counts in it.
       if (!account.scopes.has(counters))
-        account.scopes.set(counters, newScope(seeded.get(scope.name) ?? unusedScope, day))
+        account.scopes.set(counters, newCounters(day, seeded.get(scope.name) ?? unusedScope))
     }
   }
 
   /** Decides without a reservation; null = the account or a scope is not loaded. */
-  const decision = (request: AdmissionRequest, now: number) => {
+  const decision = (
+    request: AdmissionRequest,
+    now: number,
+  ): { readonly account: AccountCounters; readonly decided: Decision } | null => {
     const account = accounts.get(request.accountId)
     if (account === undefined) return null
-    const scopes = scopesToday(account.scopes, request.scopes ?? noScopes, formatDay(now))
-    if (scopes === null) return null
+    const state = getCounterState(account, request.scopes ?? noScopes, request.limits, now)
+    if (state === null) return null
     if (!journal.isWritable()) throw journalGone()
     account.usedAt = now
-    releaseExpired(account, now)
-    const { limits } = request
-    const state = {
-      requestsWaitMs: account.requests.waitUntilUnder(limits.requestsPerMinute, now),
-      freeReservations: limits.concurrentRequests - countOpenReservations(account),
-      used: getCounters(account, formatDay(now)),
-    }
-    return { account, decided: decideAdmission(request, state, scopes, now) }
+    return releaseAbandoned(account, now)
+      ? decision(request, now)
+      : { account, decided: decide(state, request, getAccountTime(account, now)) }
   }
 
-  const decide = (request: AdmissionRequest): Admission | null => {
+  const admit = (request: AdmissionRequest): Admission | null => {
     const now = clock.now()
-    const { limits, requestId, accountId, scopes = noScopes } = request
+    const { limits, requestId, accountId } = request
     const known = accounts.get(accountId)
     const before = known?.reservations.get(requestId) ?? settled.get(requestId)
     if (known !== undefined && before !== undefined)
@@ -123,21 +117,7 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
     if (made === null) return null
     const { account, decided } = made
     if ('code' in decided) return { admitted: false, ...decided, quotaStatus: getQuotaStatus(account, limits, now) }
-    const { outputCap, tokens, microcents } = decided
-    const reservation: Reservation = {
-      requestId,
-      accountId,
-      outputCap,
-      reservedTokens: tokens,
-      reservedMicrocents: microcents,
-      day: formatDay(now),
-    }
-    account.requests.add(now)
-    for (const scope of scopes)
-      if (scope.limits.requestsPerMinute !== null) account.scopes.get(getCounterName(scope))?.requests.add(now)
-    countInScopes(account.scopes, scopes, { open: 1 })
-    addUsage(account, { reservation, scopes }, decided)
-    account.reservations.set(requestId, { reservation, limits, scopes, admittedAt: now, progress: null, lapsed: false })
+    const reservation = reserve(account, request, decided, now)
     return { admitted: true, reservation, quotaStatus: getQuotaStatus(account, limits, now) }
   }
 
@@ -152,7 +132,7 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
   }
 
   return {
-    admit: request => loaded(request, () => decide(request)),
+    admit: request => loaded(request, () => admit(request)),
 
     check: request =>
       loaded(request, () => {
@@ -163,17 +143,15 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
     raise(reservation, reservedTokens, reservedMicrocents) {
       const account = accounts.get(reservation.accountId)
       const held = account?.reservations.get(reservation.requestId)
-      if (account === undefined || held === undefined || held.lapsed) return Promise.resolve(null)
-      const counters = getCounters(account, held.reservation.day)
+      if (account === undefined || held === undefined || held.isLapsed) return Promise.resolve(null)
       const more = {
         tokens: Math.max(0, reservedTokens - held.reservation.reservedTokens),
         microcents: Math.max(0, reservedMicrocents - held.reservation.reservedMicrocents),
       }
-      const { dailyTokens, dailyCostMicrocents } = held.limits
-      const scopes = scopesToday(account.scopes, held.scopes, held.reservation.day)
-      const isWithin =
-        counters.tokens + more.tokens <= dailyTokens && counters.microcents + more.microcents <= dailyCostMicrocents
-      if (!isWithin || scopes === null || !scopesAllow(scopes, more)) return Promise.resolve(null)
+      const state = getCounterState(account, held.scopes, held.limits, clock.now())
+      // After midnight its day admits no further usage, and the limits of the new day do not count it.
+      const isOver = account.own.day !== held.reservation.day
+      if (state === null || isOver || !allows(state, held.limits, more)) return Promise.resolve(null)
       addUsage(account, held, more)
       held.reservation = {
         ...held.reservation,
@@ -195,23 +173,10 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
       account.reservations.delete(requestId)
       settled.set(requestId, { reservation: held.reservation, limits: held.limits })
       const spent = spentBy(settlement, held.reservation)
-      if (held.lapsed) {
-        account.lapsedReservations--
-        addUsage(account, held, spent)
-      } else releaseReserved(account, held, spent)
+      releaseReservation(account, held, spent)
       await writeDurably(journal, getRecord(settlement.record, held.reservation, spent))
       notes.end(held)
       return getQuotaStatus(account, held.limits, clock.now())
-    },
-
-    release({ requestId, accountId }) {
-      const account = accounts.get(accountId)
-      const held = account?.reservations.get(requestId)
-      if (account === undefined || held === undefined) return
-      account.reservations.delete(requestId)
-      if (held.lapsed) account.lapsedReservations--
-      else releaseReserved(account, held, nothing)
-      notes.end(held)
     },
 
     checkpoint(reservation, progress) {
@@ -238,11 +203,27 @@ export function createLocalMeter(options: LocalMeterOptions): LocalMeter {
 }
 
 const unusedScope = { tokens: 0, microcents: 0, monthMicrocents: 0 }
-const unused: NonNullable<LocalMeterOptions['seedScopes']> = async (_, names) =>
+const unused: NonNullable<MemoryMeterOptions['seedScopes']> = async (_, names) =>
   names.map(name => ({ name, ...unusedScope }))
 
+/**
+ * Releases reservations of requests that were never settled (a defect elsewhere). Returns true if there was one. If it is
+ * settled later, its usage still counts.
+ */
+function releaseAbandoned(account: AccountCounters, now: number): boolean {
+  let isReleased = false
+  for (const held of account.reservations.values()) {
+    if (held.isLapsed) continue
+    if (held.admittedAt > now - abandonedMs) break
+    releaseReservation(account, held, nothing)
+    held.isLapsed = true
+    isReleased = true
+  }
+  return isReleased
+}
+
 /** Evicts idle accounts. If they return, they are read from the ledger again. */
-function evictIdle(accounts: Map<string, LocalAccount>, now: number): void {
+function evictIdle(accounts: Map<string, AccountCounters>, now: number): void {
   let swept = 0
   for (const [id, account] of accounts) {
     accounts.delete(id)

@@ -3,16 +3,16 @@ import fc from 'fast-check'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import type { Checkpoints } from '../../src/ledger/checkpoints.ts'
 import { JournalUnwritable } from '../../src/ledger/journal.ts'
-import { createLocalMeter, type LocalMeter, type LocalMeterOptions } from '../../src/limits/local/meter.ts'
+import { createMemoryMeter, type MemoryMeter, type MemoryMeterOptions } from '../../src/limits/memory.ts'
 import type { Admission, Reservation } from '../../src/limits/meter.ts'
 import { movableClock } from '../database/support.ts'
 import { oneTurn } from '../harness/moved-clock.ts'
 import { admitted, meterContract, send, settlement, wide } from './meter.contract.ts'
 
-const settleNow = (meter: LocalMeter, admission: Admission, now: number) =>
+const settleNow = (meter: MemoryMeter, admission: Admission, now: number) =>
   meter.settle(settlement(admitted(admission), 10, 10, now))
 
-function rig(seed: LocalMeterOptions['seed'] = async () => ({ tokens: 0, microcents: 0 }), checkpoints?: Checkpoints) {
+function rig(seed: MemoryMeterOptions['seed'] = async () => ({ tokens: 0, microcents: 0 }), checkpoints?: Checkpoints) {
   const written: UsageRecord[] = []
   const clock = movableClock()
   const disk = { full: false, settlements: [] as PromiseWithResolvers<void>[] }
@@ -29,13 +29,13 @@ function rig(seed: LocalMeterOptions['seed'] = async () => ({ tokens: 0, microce
       await settlement.promise
     },
   }
-  const meter = createLocalMeter({ clock, journal, seed, ...(checkpoints === undefined ? {} : { checkpoints }) })
+  const meter = createMemoryMeter({ clock, journal, seed, ...(checkpoints === undefined ? {} : { checkpoints }) })
   return { meter, clock, disk, written, records: async () => written, close: () => meter.close() }
 }
 
-meterContract('in process', async () => rig())
+meterContract('memory meter', async () => rig())
 
-test("local meter: loads the day's usage once for any number of concurrent requests", async () => {
+test("memory meter: loads the day's usage once for any number of concurrent requests", async () => {
   let asked = 0
   const { meter } = rig(async () => {
     asked++
@@ -47,7 +47,7 @@ test("local meter: loads the day's usage once for any number of concurrent reque
   expect(meter.quotaStatus('acc_1', wide)).toMatchObject({ tokens: { remaining: 100 } })
 })
 
-test('local meter: rejects an account whose ledger cannot be read and retries the load', async () => {
+test('memory meter: rejects an account whose ledger cannot be read and retries the load', async () => {
   let answers = false
   const { meter } = rig(async () => {
     if (!answers) throw new Error('away')
@@ -58,7 +58,7 @@ test('local meter: rejects an account whose ledger cannot be read and retries th
   expect((await meter.admit(send('a'))).admitted).toBe(true)
 })
 
-test('local meter: rejects requests and delays the end of responses while the journal cannot be written', async () => {
+test('memory meter: rejects requests and delays the end of responses while the journal cannot be written', async () => {
   const { meter, clock, disk } = rig()
   const reservation = admitted(await meter.admit(send('a')))
   const other = admitted(await meter.admit(send('b')))
@@ -73,7 +73,7 @@ test('local meter: rejects requests and delays the end of responses while the jo
   expect((await saved)?.reservations.remaining).toBe(10)
 })
 
-test('local meter: releases an unsettled reservation, and still counts a later settlement', async () => {
+test('memory meter: releases an unsettled reservation, and still counts a later settlement', async () => {
   const { meter, clock } = rig()
   const limits = { ...wide, concurrentRequests: 1 }
   const reservation = admitted(await meter.admit(send('a', { limits })))
@@ -83,7 +83,7 @@ test('local meter: releases an unsettled reservation, and still counts a later s
   expect(quotaStatus).toMatchObject({ tokens: { remaining: wide.dailyTokens - 600 }, reservations: { remaining: 0 } })
 })
 
-test('local meter: reads an idle account again after its eviction', async () => {
+test('memory meter: reads an idle account again after its eviction', async () => {
   const seeded: string[] = []
   const { meter, clock } = rig(async accountId => {
     seeded.push(accountId)
@@ -102,13 +102,13 @@ test('local meter: reads an idle account again after its eviction', async () => 
   expect(seeded.length).toBeGreaterThan(0)
 })
 
-test('local meter: answers for a known account synchronously', async () => {
+test('memory meter: answers for a known account synchronously', async () => {
   const { meter } = rig()
   await meter.admit(send('a'))
   expect(Bun.peek(meter.admit(send('b')))).toMatchObject({ admitted: true })
 })
 
-test('local meter: stays exact for prices and limits beyond a double', async () => {
+test('memory meter: stays exact for prices and limits beyond a double', async () => {
   const { meter } = rig()
   const limits = { ...wide, dailyTokens: 10_000_000, dailyCostMicrocents: Number.MAX_SAFE_INTEGER }
   const reservation = admitted(
@@ -133,7 +133,7 @@ type Line = {
   lapsed: { readonly tokens: number; readonly cost: number } | null
 }
 
-test('local meter: matches a naive model in limits, billing and single settlement', async () => {
+test('memory meter: matches a naive model in limits, billing and single settlement', async () => {
   const limits = { requestsPerMinute: 4, concurrentRequests: 3, dailyTokens: 3000, dailyCostMicrocents: 3000 }
   const command = fc.oneof(
     fc.record({
@@ -249,7 +249,8 @@ test('local meter: matches a naive model in limits, billing and single settlemen
             const cost = Math.max(line.cost, step.cost)
             const fits =
               rest.tokens - line.tokens + tokens <= limits.dailyTokens &&
-              rest.cost - line.cost + cost <= limits.dailyCostMicrocents
+              rest.cost - line.cost + cost <= limits.dailyCostMicrocents &&
+              getDay(now) === line.day
             expect(raised !== null).toBe(line.open && line.lapsed === null && fits)
             if (raised !== null) {
               reservations.set(id, raised)

@@ -1,0 +1,232 @@
+/**
+ * Allowances: of each account and scope in use, an instance holds a small amount of tokens and cost that Redis counts as
+ * spent. While Redis is away the instance admits from them, and requests per minute and concurrent requests at its share
+ * of the limit. Tokens and cost are thus never over; a request is admitted whole or not at all.
+ */
+import { getCounterName, noScopes, type Scope, type ScopeLimits } from '../core/limits/scopes.ts'
+import { formatDay } from '../core/text/utc-days.ts'
+import { type DailyUsage, nothing } from '../core/usage/usage-record.ts'
+import { allowanceMarginMs, allowanceMs, renewMs, useMs } from './constants.ts'
+import { type AccountCounters, getCounterState, type Held, newAccount, newCounters, reserve } from './counters.ts'
+import { decide, type Grant } from './decide.ts'
+import type { AdmissionRequest, Reservation } from './meter.ts'
+import { orEmpty, whole } from './redis.ts'
+
+type Amounts = Pick<ScopeLimits, 'dailyTokens' | 'dailyCostMicrocents' | 'monthlyCostMicrocents'>
+
+/** What this instance holds of one account or scope, and its use since the last renewals, the newest first. */
+type Allowance = {
+  limits: Amounts
+  held: DailyUsage
+  /** Used from it by ended requests that Redis has not counted yet. */
+  unsettled: DailyUsage
+  readonly use: { tokens: number; microcents: number; requests: number }[]
+}
+
+/** What this instance has itself admitted of an account, and its allowances by counter name (empty = the account's own). */
+export type OwnAccount = {
+  readonly counters: AccountCounters
+  readonly allowances: Map<string, Allowance>
+  /** When Redis last counted the allowances, in monotonic milliseconds. */
+  countedAt: number
+}
+
+/** An open request. It may be admitted from allowances, and may since have been reported to Redis. */
+export type OwnHeld = Held & { isFromAllowance?: boolean; isReported?: boolean }
+
+const buckets = useMs / renewMs
+
+/** Creates an account of which this instance has admitted no request. */
+export function newOwnAccount(now: number): OwnAccount {
+  return {
+    counters: newAccount(formatDay(now), nothing, now),
+    allowances: new Map(),
+    countedAt: Number.NEGATIVE_INFINITY,
+  }
+}
+
+/** Notes a request that Redis has admitted. */
+export function noteAdmitted(own: OwnAccount, request: AdmissionRequest, reservation: Reservation, now: number): void {
+  addScopes(own, request.scopes ?? noScopes, now)
+  const { outputCap, reservedTokens, reservedMicrocents } = reservation
+  reserve(own.counters, request, { outputCap, tokens: reservedTokens, microcents: reservedMicrocents }, now)
+  const held = own.counters.reservations.get(reservation.requestId)
+  if (held !== undefined) held.reservation = reservation
+  for (const { use } of getAllowances(own, request)) {
+    const [newest] = use
+    if (newest === undefined) continue
+    newest.tokens += reservedTokens
+    newest.microcents += reservedMicrocents
+    newest.requests++
+  }
+}
+
+function addScopes(own: OwnAccount, scopes: readonly Scope[], now: number): void {
+  const { scopes: counted } = own.counters
+  for (const scope of scopes) {
+    const name = getCounterName(scope)
+    if (!counted.has(name)) counted.set(name, newCounters(formatDay(now), nothing))
+  }
+}
+
+/** Returns the allowances that a request uses: the account's, and those of scopes that limit amounts. */
+function getAllowances(own: OwnAccount, { limits, scopes = noScopes }: Pick<AdmissionRequest, 'limits' | 'scopes'>) {
+  const found = [getAllowance(own, '', { ...limits, monthlyCostMicrocents: null })]
+  for (const scope of scopes) {
+    const { dailyTokens, dailyCostMicrocents, monthlyCostMicrocents } = scope.limits
+    if (dailyTokens !== null || dailyCostMicrocents !== null || monthlyCostMicrocents !== null)
+      found.push(getAllowance(own, getCounterName(scope), scope.limits))
+  }
+  return found
+}
+
+function getAllowance(own: OwnAccount, name: string, limits: Amounts): Allowance {
+  const known = own.allowances.get(name)
+  if (known !== undefined) {
+    known.limits = limits
+    return known
+  }
+  const allowance = { limits, held: nothing, unsettled: nothing, use: [{ tokens: 0, microcents: 0, requests: 0 }] }
+  own.allowances.set(name, allowance)
+  return allowance
+}
+
+/** Decides from the allowances; null = they do not cover the request. `instances` share the limits. */
+export function decideFromAllowance(
+  own: OwnAccount,
+  request: AdmissionRequest,
+  { now, monotonic, instances }: { readonly now: number; readonly monotonic: number; readonly instances: number },
+): Grant | null {
+  if (monotonic - own.countedAt > allowanceMs - allowanceMarginMs) return null
+  const { limits, scopes = noScopes } = request
+  addScopes(own, scopes, now)
+  const share = (limit: number) => Math.ceil(limit / instances)
+  const shareOrNone = (limit: number | null) => (limit === null ? null : share(limit))
+  const held = (scope: Scope) => own.allowances.get(getCounterName(scope))?.held ?? nothing
+  const shared = scopes.map(({ name, limits: of }): Scope => {
+    const has = held({ name, limits: of })
+    const isCostLimited = of.dailyCostMicrocents !== null || of.monthlyCostMicrocents !== null
+    return {
+      name,
+      limits: {
+        ...of,
+        requestsPerMinute: shareOrNone(of.requestsPerMinute),
+        concurrentRequests: shareOrNone(of.concurrentRequests),
+        dailyTokens: of.dailyTokens === null ? null : has.tokens,
+        dailyCostMicrocents: isCostLimited ? has.microcents : null,
+        monthlyCostMicrocents: null,
+      },
+    }
+  })
+  const has = own.allowances.get('')?.held ?? nothing
+  const sharedLimits = {
+    requestsPerMinute: share(limits.requestsPerMinute),
+    concurrentRequests: share(limits.concurrentRequests),
+    dailyTokens: has.tokens,
+    dailyCostMicrocents: has.microcents,
+  }
+  const state = getCounterState(own.counters, shared, sharedLimits, now)
+  if (state === null) return null
+  const unused = { usage: nothing, monthMicrocents: 0 }
+  const fromHeld = {
+    account: { ...state.account, ...unused },
+    scopes: state.scopes.map(scope => ({ ...scope, ...unused })),
+  }
+  const granted = decide(fromHeld, { ...request, scopes: shared, limits: sharedLimits, fairShare: false }, now)
+  return 'code' in granted || granted.outputCap < Math.max(1, request.outputTokens) ? null : granted
+}
+
+/** Reserves a granted request from the allowances. */
+export function reserveFromAllowance(
+  own: OwnAccount,
+  request: AdmissionRequest,
+  grant: Grant,
+  now: number,
+): Reservation {
+  const reservation = reserve(own.counters, request, grant, now)
+  const held: OwnHeld | undefined = own.counters.reservations.get(request.requestId)
+  if (held !== undefined) held.isFromAllowance = true
+  addToHeld(own, request, { tokens: -grant.tokens, microcents: -grant.microcents })
+  return reservation
+}
+
+function addToHeld(own: OwnAccount, request: Pick<AdmissionRequest, 'limits' | 'scopes'>, more: DailyUsage): void {
+  for (const allowance of getAllowances(own, request)) allowance.held = sum(allowance.held, more)
+}
+
+/** Returns what an ended request has not used to the allowances. `counted` reports its settlement in Redis. */
+export function endFromAllowance(own: OwnAccount, held: OwnHeld, spent: DailyUsage): { readonly counted: () => void } {
+  const { reservedTokens, reservedMicrocents } = held.reservation
+  const allowances = getAllowances(own, held)
+  for (const allowance of allowances) {
+    // A report that is on its way has it as an open request beside the allowance.
+    if (held.isReported !== true)
+      allowance.held = sum(allowance.held, {
+        tokens: reservedTokens - spent.tokens,
+        microcents: reservedMicrocents - spent.microcents,
+      })
+    allowance.unsettled = sum(allowance.unsettled, spent)
+  }
+  return {
+    counted() {
+      for (const allowance of allowances) allowance.unsettled = sum(allowance.unsettled, spent, -1)
+    },
+  }
+}
+
+function sum(usage: DailyUsage, more: DailyUsage, sign = 1): DailyUsage {
+  return { tokens: usage.tokens + sign * more.tokens, microcents: usage.microcents + sign * more.microcents }
+}
+
+/** Returns the allowances in the form of the report, with what the account uses in 10 s. `isEnding`: it wants none. */
+export function toAllowanceRows(own: OwnAccount, isEnding: boolean): (readonly string[])[] {
+  return [...own.allowances].map(([name, { limits, held, unsettled, use }]) => {
+    const used = { tokens: 0, microcents: 0, requests: 0 }
+    for (const { tokens, microcents, requests } of isEnding ? [] : use) {
+      used.tokens += tokens
+      used.microcents += microcents
+      used.requests += requests
+    }
+    const { dailyTokens, dailyCostMicrocents, monthlyCostMicrocents } = limits
+    const { tokens, microcents } = sum(held, unsettled)
+    const typical = [used.tokens, used.microcents].map(amount => Math.ceil(amount / Math.max(1, used.requests)))
+    return [
+      name,
+      ...[dailyTokens, dailyCostMicrocents, monthlyCostMicrocents].map(orEmpty),
+      ...[Math.max(0, tokens), Math.max(0, microcents), used.tokens, used.microcents, ...typical].map(whole),
+    ]
+  })
+}
+
+/**
+ * Takes what Redis replied to a report: amounts in the order of its rows. Amounts that were used since the report was
+ * sent are not in it: a larger allowance grows by the difference only.
+ */
+export function takeGrants(own: OwnAccount, rows: readonly (readonly string[])[], granted: readonly number[]): void {
+  for (const [index, row] of rows.entries()) {
+    const [name = '', , , , tokens = '0', microcents = '0'] = row
+    const allowance = own.allowances.get(name)
+    if (allowance === undefined) continue
+    const [wantedTokens = 0, wantedMicrocents = 0] = granted.slice(index * 2, index * 2 + 2)
+    allowance.held = sum(allowance.held, {
+      tokens: wantedTokens - Number(tokens),
+      microcents: wantedMicrocents - Number(microcents),
+    })
+    allowance.use.unshift({ tokens: 0, microcents: 0, requests: 0 })
+    allowance.use.length = Math.min(allowance.use.length, buckets)
+  }
+}
+
+/** Returns true if this instance has nothing of the account that another one would have to know. */
+export function isIdle({ counters, allowances }: OwnAccount, now: number): boolean {
+  return (
+    counters.reservations.size === 0 &&
+    counters.own.requests.count(now) === 0 &&
+    [...allowances.values()].every(
+      ({ held, unsettled, use }) =>
+        held.tokens + unsettled.tokens <= 0 &&
+        held.microcents + unsettled.microcents <= 0 &&
+        use.every(({ requests }) => requests === 0),
+    )
+  )
+}

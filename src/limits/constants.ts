@@ -1,0 +1,38 @@
+/** All time constants of limits, in milliseconds, and what must hold between them. */
+
+/** The window of requests per minute. */
+export const minuteMs = 60_000
+/** How long an instance waits for Redis' answer, in the time of its own event loop. */
+export const answerMs = 1_000
+/** Interval at which an instance renews its leases and its allowances. */
+export const renewMs = 2_000
+/** A lease that is not renewed for this long ends: its instance is dead. */
+export const leaseMs = 8_000
+/** Without any renewal for this long, Redis was away itself: it ends no lease before all had time to be renewed. */
+export const silenceMs = 5_000
+/** How long Redis must do its work after an outage before it decides again. */
+export const returnMs = 2_000
+/** Within this time after Redis lost its counters, each instance reports what it holds. Accounts load afterwards. */
+export const reportGraceMs = 3_000
+/** Use of this long is what an allowance covers, and an allowance of an account without use goes back after it. */
+export const useMs = 10_000
+/** An allowance that is not renewed for this long is free for others: its instance is dead. */
+export const allowanceMs = 600_000
+/** Its instance stops to use it this much earlier, since the two clocks differ. */
+export const allowanceMarginMs = 30_000
+/** A reservation without a settlement ends after this time in process: longer than the longest request. */
+export const abandonedMs = 900_000
+/** Redis forgets an account without requests after this time. */
+export const keepMs = 172_800_000
+
+const inequalities = {
+  'a lease outlives two renewals without an answer': leaseMs > 2 * (renewMs + answerMs),
+  'one renewal that is missing is no silence': silenceMs > 2 * renewMs,
+  'each lease can be renewed after a silence': leaseMs > renewMs + answerMs,
+  'each instance notices lost counters before accounts load': reportGraceMs >= renewMs + answerMs,
+  'an allowance outlives its last use by its instance': allowanceMarginMs > renewMs + answerMs,
+  'an allowance covers an outage from its last renewal on': allowanceMs - allowanceMarginMs > useMs + renewMs,
+  'an account outlives its day, its minute and its leases': keepMs > 86_400_000 + minuteMs + leaseMs,
+}
+for (const [inequality, holds] of Object.entries(inequalities))
+  if (!holds) throw new Error(`limits/constants.ts: not true that ${inequality}`)

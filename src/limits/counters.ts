@@ -1,0 +1,161 @@
+/**
+ * Counters of one account and its scopes in the memory of a process: all that it admits without Redis, or what it has
+ * itself admitted of what Redis counts (`allowance.ts`).
+ */
+import type { Limits, QuotaStatus } from '../core/limits/plans.ts'
+import { createWindowLog, type SlidingWindowLog } from '../core/limits/rate-limits.ts'
+import { getCounterName, getMonth, noScopes, type Scope, type ScopeUsage } from '../core/limits/scopes.ts'
+import { dayMs, formatDay, untilMidnight } from '../core/text/utc-days.ts'
+import type { DailyUsage } from '../core/usage/usage-record.ts'
+import type { PendingCheckpoint } from './checkpoint-batch.ts'
+import { minuteMs } from './constants.ts'
+import type { CounterState, Grant, ScopeState } from './decide.ts'
+import type { AdmissionRequest, OpenReservation, Reservation } from './meter.ts'
+
+/** Spent plus reserved usage of the newest day and month; earlier ones can admit no request. */
+export type Counters = {
+  readonly requests: SlidingWindowLog
+  open: number
+  day: number
+  tokens: number
+  microcents: number
+  month: number
+  monthMicrocents: number
+}
+
+export type AccountCounters = {
+  readonly own: Counters
+  /** Limited keys, projects and tags, by the name of their counters. */
+  readonly scopes: Map<string, Counters>
+  /** In order of admission. */
+  readonly reservations: Map<string, Held>
+  usedAt: number
+}
+
+/** An open reservation. `isLapsed`: it was released because its request never ended. */
+export type Held = Omit<OpenReservation, keyof PendingCheckpoint> & PendingCheckpoint & { isLapsed: boolean }
+
+/** Creates counters without open requests. */
+export function newCounters(day: number, used: DailyUsage & Partial<Pick<ScopeUsage, 'monthMicrocents'>>): Counters {
+  const { tokens, microcents, monthMicrocents = microcents } = used
+  return {
+    requests: createWindowLog(minuteMs),
+    open: 0,
+    day,
+    tokens,
+    microcents,
+    month: getMonth(day),
+    monthMicrocents,
+  }
+}
+
+/** Creates an account without open requests. */
+export function newAccount(day: number, used: DailyUsage, now: number): AccountCounters {
+  return { own: newCounters(day, used), scopes: new Map(), reservations: new Map(), usedAt: now }
+}
+
+/** Returns the time of an account: a clock that was set back over midnight leaves it on its newest day. */
+export const getAccountTime = ({ own }: AccountCounters, now: number) => Math.max(now, own.day * dayMs)
+
+/** Returns the state for a decision; null = a scope has no counters yet. */
+export function getCounterState(account: AccountCounters, scopes: readonly Scope[], limits: Limits, now: number) {
+  const day = formatDay(getAccountTime(account, now))
+  const counted: ScopeState[] = []
+  for (const { name, limits: own, ...scope } of scopes) {
+    const counters = account.scopes.get(getCounterName({ name, limits: own, ...scope }))
+    if (counters === undefined) return null
+    counted.push({ name, limits: own, ...toState(counters, own.requestsPerMinute, day, now) })
+  }
+  return { account: toState(account.own, limits.requestsPerMinute, day, now), scopes: counted }
+}
+
+function toState(counters: Counters, requestsPerMinute: number | null, day: number, now: number): CounterState {
+  if (counters.day < day) {
+    Object.assign(counters, { day, tokens: 0, microcents: 0 })
+    const month = getMonth(day)
+    if (counters.month < month) Object.assign(counters, { month, monthMicrocents: 0 })
+  }
+  return {
+    requestsWaitMs: requestsPerMinute === null ? 0 : counters.requests.waitUntilUnder(requestsPerMinute, now),
+    open: counters.open,
+    usage: counters,
+    monthMicrocents: counters.monthMicrocents,
+  }
+}
+
+/** Counts a granted request and returns its reservation. */
+export function reserve(
+  account: AccountCounters,
+  request: Pick<AdmissionRequest, 'requestId' | 'accountId' | 'limits' | 'scopes'>,
+  { outputCap, tokens, microcents }: Grant,
+  now: number,
+): Reservation {
+  const { requestId, accountId, limits, scopes = noScopes } = request
+  const day = formatDay(getAccountTime(account, now))
+  const reservation = { requestId, accountId, outputCap, reservedTokens: tokens, reservedMicrocents: microcents, day }
+  const held: Held = { reservation, limits, scopes, admittedAt: now, progress: null, isLapsed: false }
+  account.usedAt = now
+  account.own.requests.add(now)
+  for (const scope of scopes)
+    if (scope.limits.requestsPerMinute !== null) account.scopes.get(getCounterName(scope))?.requests.add(now)
+  for (const counters of listCounters(account, held)) counters.open++
+  addUsage(account, held, { tokens, microcents })
+  account.reservations.set(requestId, held)
+  return reservation
+}
+
+/** Replaces what a request reserves by `spent`. */
+export function releaseReservation(account: AccountCounters, held: Held, spent: DailyUsage): void {
+  const { reservation, isLapsed } = held
+  const reserved = isLapsed ? 0 : 1
+  addUsage(account, held, {
+    tokens: spent.tokens - reserved * reservation.reservedTokens,
+    microcents: spent.microcents - reserved * reservation.reservedMicrocents,
+  })
+  if (!isLapsed) for (const counters of listCounters(account, held)) counters.open--
+}
+
+/** Adds to the counters of a request's day: those of its account and of its scopes. */
+export function addUsage(
+  account: AccountCounters,
+  held: Pick<Held, 'reservation' | 'scopes'>,
+  { tokens, microcents }: DailyUsage,
+): void {
+  const { day } = held.reservation
+  for (const counters of listCounters(account, held)) {
+    if (counters.day === day) {
+      counters.tokens += tokens
+      counters.microcents += microcents
+    }
+    if (counters.month === getMonth(day)) counters.monthMicrocents += microcents
+  }
+}
+
+function listCounters({ own, scopes }: AccountCounters, held: Pick<Held, 'scopes'>): Counters[] {
+  return [own, ...held.scopes.flatMap(scope => scopes.get(getCounterName(scope)) ?? [])]
+}
+
+export function getQuotaStatus(account: AccountCounters, limits: Limits, now: number): QuotaStatus {
+  const { requests, day, open, tokens, microcents } = account.own
+  const time = getAccountTime(account, now)
+  const isToday = day === formatDay(time)
+  return {
+    requests: {
+      limit: limits.requestsPerMinute,
+      remaining: left(limits.requestsPerMinute, requests.count(now)),
+      resetMs: requests.waitUntilEmpty(now),
+    },
+    tokens: {
+      limit: limits.dailyTokens,
+      remaining: left(limits.dailyTokens, isToday ? tokens : 0),
+      resetMs: untilMidnight(time),
+    },
+    costMicrocents: {
+      limit: limits.dailyCostMicrocents,
+      remaining: left(limits.dailyCostMicrocents, isToday ? microcents : 0),
+    },
+    reservations: { limit: limits.concurrentRequests, remaining: left(limits.concurrentRequests, open) },
+  }
+}
+
+const left = (limit: number, used: number) => Math.max(0, limit - used)

@@ -1,0 +1,275 @@
+/** The scripts of a request: admission, settlement, increase of a reservation (`redis-common.ts` describes the keys). */
+import { script } from '../core/limits/redis.ts'
+import { minuteMs } from './constants.ts'
+import { change, expire, forget, guard, prelude, reset } from './redis-common.ts'
+
+/**
+ * Admits requests, those of one account together: in ARGV 3… lease in ms (0 = only decide), then per account: number of
+ * requests, and per request: ID, limits (requests, concurrent requests, tokens, cost), requested cap with its tokens and
+ * cost, fair share (1 or 0), `input tokens:choices:` cost of the input and of one token of every choice, each as
+ * `quotient:remainder` of a million (so that every product is exact), number of scopes, and per scope: name, limits
+ * (requests, concurrent requests, tokens, cost, cost of the month; empty = unlimited).
+ *
+ * Replies per request {code, wait, cap, tokens, cost, day, requests, reset, tokens, cost, open, now, place}: code 1 =
+ * admitted, 2 to 6 = a limit is reached, of the scope at `place` or of the account, 7 = it would be admitted, 8 = only the
+ * allowances of instances are in the way; 0 = the account is not loaded, {-2, day} = a scope is not.
+ */
+export const admitScript = script(`${prelude}${guard}${expire}${forget}
+local leaseMs, replies = tonumber(ARGV[3]), {}
+
+-- Reads the counters of an account or a scope once for all requests of the call.
+local function open(base, has, y)
+  local one = {base = base, day = has[2] - 0, tokens = has[3] - 0, cost = has[4] - 0, month = has[5], monthCost = has[6], minute = {}, leases = {}}
+  if one.day < y then
+    one.day, one.tokens, one.cost = y, heldOf(base)
+    if one.month and one.month - monthOf(y) < 0 then one.month, one.monthCost = monthOf(y), one.cost end
+  end
+  return one
+end
+local function countMinute(one, time)
+  one.requests = one.requests or call('ZCOUNT', one.base .. ':minute', '(' .. time - ${minuteMs}, '+inf')
+  return one.requests
+end
+local function countOpen(one)
+  one.open = one.open or call('ZCARD', one.base .. ':leases')
+  return one.open
+end
+local function getWait(one, limit, time)
+  local count = countMinute(one, time)
+  if count < limit then return 0 end
+  local first = '(' .. time - ${minuteMs}
+  local blocking = limit > 0 and call('ZRANGEBYSCORE', one.base .. ':minute', first, '+inf', 'WITHSCORES', 'LIMIT', count - limit, 1)[2]
+  return (blocking or time) + ${minuteMs} - time
+end
+local function add(one, id, tokens, cost, time, isMinuteLimited)
+  one.tokens, one.cost, one.isChanged = one.tokens + tokens, one.cost + cost, true
+  if one.month then one.monthCost = one.monthCost + cost end
+  if isMinuteLimited then
+    one.requests = countMinute(one, time) + 1
+    one.minute[#one.minute + 1] = time
+    one.minute[#one.minute + 1] = id
+  end
+  one.open = countOpen(one) + 1
+  one.leases[#one.leases + 1] = now + leaseMs
+  one.leases[#one.leases + 1] = id
+end
+-- The first command needs memory: after another write a full Redis would accept it, and then fail at the settlement.
+local function write(one, ...)
+  if not one.isChanged then return end
+  call('HSET', one.base, 'day', one.day, 'tokens', whole(one.tokens), 'cost', whole(one.cost), ...)
+  if one.month then call('HSET', one.base, 'month', one.month, 'monthCost', whole(one.monthCost)) end
+  if #one.minute > 0 then
+    call('ZREMRANGEBYSCORE', one.base .. ':minute', '-inf', one.minute[1] - ${minuteMs})
+    call('ZADD', one.base .. ':minute', unpack(one.minute))
+  end
+  call('ZADD', one.base .. ':leases', unpack(one.leases))
+end
+
+-- How much of a request fits into what is left, or the code of the limit that prevents it.
+local function size(at, left, leftCost, free, costCode)
+  local cap, tokens, total, parts = ARGV[at + 5], ARGV[at + 6], ARGV[at + 7], ARGV[at + 8] == '1' and free or 1
+  if tokens * parts <= left and total * parts <= leftCost then return 1, cap, tokens, total end
+  local input, choices, inputHigh, inputLow, priceHigh, priceLow = match(ARGV[at + 9], '(%d+):(%d+):(%d+):(%d+):(%d+):(%d+)')
+  input, choices, inputHigh, inputLow = tonumber(input), tonumber(choices), tonumber(inputHigh), tonumber(inputLow)
+  priceHigh, priceLow = tonumber(priceHigh), tonumber(priceLow)
+  left = left - input
+  local share = parts ~= 1 and max(floor(left / free), min(left, choices)) or left
+  cap = min(tonumber(cap), floor(share / choices))
+  if cap < 1 then return 4 end
+  leftCost = leftCost - inputHigh
+  local function cost(of, high, low) return of * high + ceil((inputLow + of * low) / 1000000) end
+  if cost(1, priceHigh, priceLow) > leftCost then return costCode end
+  local high, low = parts * priceHigh + floor(parts * priceLow / 1000000), parts * priceLow % 1000000
+  if cost(cap, high, low) > leftCost then
+    local most = cap
+    cap = min(most, floor((leftCost * 1000000 - inputLow) / (high * 1000000 + low)))
+    while cap > 1 and cost(cap, high, low) > leftCost do cap = cap - 1 end
+    while cap < most and cost(cap + 1, high, low) <= leftCost do cap = cap + 1 end
+    cap = max(1, cap)
+  end
+  return 1, whole(cap), whole(input + cap * choices), whole(inputHigh + cost(cap, priceHigh, priceLow))
+end
+
+local function admit(own, scopes, at, held, time, newest, leases)
+  local id, account, y = ARGV[at], own.base, own.day
+  local count, reset = countMinute(own, time), newest + ${minuteMs} - time
+  if #own.minute > 0 then reset = ${minuteMs} end
+  local function reply(code, wait, cap, tokens, total, place, day)
+    return {code, wait, cap, tokens, total, day or y, own.requests, own.requests > 0 and reset or 0, whole(own.tokens), whole(own.cost), countOpen(own), time, place or 0}
+  end
+  if held then
+    local tokens, cost, cap, day = match(held, lease)
+    return reply(1, 0, cap, tokens, cost, 0, day)
+  end
+  local left, leftCost, costCode, leastTokens, leastCost = ARGV[at + 3] - own.tokens, ARGV[at + 4] - own.cost, 5, own, own
+  local requestsWait, fullRequests, fullOpen, places = getWait(own, ARGV[at + 1] - 0, time), nil, nil, {}
+  if requestsWait > 0 then return reply(2, requestsWait, 0, 0, 0) end
+  for place = 1, ARGV[at + 10] do
+    local from = at + 5 + place * 6
+    local base = account .. '|' .. ARGV[from]
+    if not scopes[base] then
+      local has = call('HMGET', base, 'g', 'day', 'tokens', 'cost', 'month', 'monthCost')
+      if has[1] ~= generation then return {-2, y} end
+      scopes[base] = open(base, has, y)
+    end
+    local one, limit = scopes[base], tonumber(ARGV[from + 1])
+    places[place], places[one] = one, place
+    if limit and not fullRequests then
+      requestsWait = getWait(one, limit, time)
+      if requestsWait > 0 then fullRequests = place end
+    end
+    limit = tonumber(ARGV[from + 2])
+    if limit and not fullOpen and countOpen(one) >= limit then fullOpen = place end
+    limit = tonumber(ARGV[from + 3])
+    if limit and limit - one.tokens < left then left, leastTokens = limit - one.tokens, one end
+    limit = tonumber(ARGV[from + 4])
+    if limit and limit - one.cost < leftCost then leftCost, leastCost, costCode = limit - one.cost, one, 5 end
+    limit = tonumber(ARGV[from + 5])
+    if limit and limit - one.monthCost < leftCost then leftCost, leastCost, costCode = limit - one.monthCost, one, 6 end
+  end
+  if fullRequests then return reply(2, requestsWait, 0, 0, 0, fullRequests) end
+  local free = ARGV[at + 2] - countOpen(own)
+  if free <= 0 then return reply(3, 1000, 0, 0, 0) end
+  if fullOpen then return reply(3, 1000, 0, 0, 0, fullOpen) end
+  local code, cap, tokens, total = size(at, left, leftCost, free, costCode)
+  if code ~= 1 then
+    local place = places[code == 4 and leastTokens or leastCost]
+    local heldTokens, _ = heldOf(leastTokens.base)
+    local _, heldCost = heldOf(leastCost.base)
+    if heldTokens + heldCost > 0 and size(at, left + heldTokens, leftCost + heldCost, free, costCode) == 1 then code = 8 end
+    return reply(code, (y + 1) * 86400000 - time, 0, 0, 0, place)
+  end
+  if leaseMs == 0 then return reply(7, 0, 0, 0, 0) end
+  local names = {}
+  for place, one in ipairs(places) do
+    names[place] = sub(one.base, #account + 2)
+    add(one, id, tokens, total, time, ARGV[at + 6 + place * 6] ~= '')
+  end
+  add(own, id, tokens, total, time, true)
+  reset = ${minuteMs}
+  leases[#leases + 1] = 'l:' .. id
+  leases[#leases + 1] = tokens .. ':' .. total .. ':' .. cap .. ':' .. y .. ':' .. time .. '\\n' .. table.concat(names, '\\n')
+  return reply(1, 0, cap, tokens, total)
+end
+
+local function admitAll(account, at)
+  local starts, fields, next = {}, {'g', 'day', 'tokens', 'cost', 'at'}, at + 1
+  for index = 1, ARGV[at] do
+    starts[index], fields[index + 5] = next, 'l:' .. ARGV[next]
+    next = next + 11 + ARGV[next + 10] * 6
+  end
+  expire(account)
+  local has = call('HMGET', account, unpack(fields))
+  if has[1] ~= generation then
+    for _ in ipairs(starts) do replies[#replies + 1] = {0} end
+    return next
+  end
+  local time, newest, before = max(now, has[5] - 0, has[2] * 86400000), has[5] - 0, has[2] - 0
+  local own, scopes, leases = open(account, {has[1], has[2], has[3], has[4]}, max(before, floor(time / 86400000))), {}, {}
+  for index, start in ipairs(starts) do
+    replies[#replies + 1] = admit(own, scopes, start, has[index + 5], time, newest, leases)
+  end
+  write(own, 'at', time, unpack(leases))
+  for _, one in pairs(scopes) do write(one) end
+  if own.day > before and own.isChanged then forget(account, own.day) end
+  return next
+end
+
+local at = 4
+for index = 2, #KEYS do at = admitAll(KEYS[index], at) end
+return replies
+`)
+
+/**
+ * Settles requests, those of one account together: in ARGV 3… per account: number of requests, and per request: ID, tokens,
+ * cost, and if it was admitted from an allowance its detail (as in l:), else empty. Replies per request {1, day, tokens,
+ * cost, open, now}; {2, …} if there was nothing to settle; {0} if the account is not loaded, which then counts the request
+ * when it loads. A repeated settlement changes nothing.
+ */
+export const settleScript = script(`${prelude}${guard}${change}${reset}
+local replies = {}
+local function settleAll(account, at)
+  local fields, count = {'g', 'day', 'tokens', 'cost', 'r'}, ARGV[at] - 0
+  for index = 0, count - 1 do
+    local id = ARGV[at + 1 + index * 4]
+    fields[index * 2 + 6], fields[index * 2 + 7] = 'l:' .. id, 'x:' .. id
+  end
+  local has = call('HMGET', account, unpack(fields))
+  local isLoaded, y, isChanged = has[1] == generation, has[2], false
+  if not isLoaded and has[5] ~= generation then
+    reset(account)
+    has = {}
+  end
+  local statuses, ended, marks, sets = {}, {}, {}, {}
+  for index = 0, count - 1 do
+    local first = at + 1 + index * 4
+    local id, tokens, cost, detail = ARGV[first], ARGV[first + 1], ARGV[first + 2], ARGV[first + 3]
+    local open, over = has[index * 2 + 6], has[index * 2 + 7]
+    local known = open or over or (detail ~= '' and detail)
+    statuses[index + 1] = known and 1 or 2
+    if known then
+      local hadTokens, hadCost, cap, day, admitted, names = match(known, lease)
+      if not open and not over then hadTokens, hadCost = 0, 0 end
+      if isLoaded then
+        local moreTokens, moreCost = tokens - hadTokens, cost - hadCost
+        if y - day == 0 then has[3], has[4], isChanged = has[3] + moreTokens, has[4] + moreCost, true end
+        if names ~= '' then changeScopes(account, names, day, moreTokens, moreCost, id) end
+      end
+      if open then
+        ended[#ended + 1] = id
+        marks[#marks + 1] = 'l:' .. id
+        marks[#marks + 1] = 'p:' .. id
+      end
+      if not open or not isLoaded or detail ~= '' then
+        sets[#sets + 1] = 'x:' .. id
+        sets[#sets + 1] = tokens .. ':' .. cost .. ':' .. cap .. ':' .. day .. ':' .. admitted .. '\\n' .. names
+      end
+    end
+  end
+  if isChanged then
+    for _, value in ipairs({'tokens', whole(has[3]), 'cost', whole(has[4])}) do sets[#sets + 1] = value end
+  end
+  if #sets > 0 then call('HSET', account, unpack(sets)) end
+  if #ended > 0 then
+    call('HDEL', account, unpack(marks))
+    call('ZREM', account .. ':leases', unpack(ended))
+  end
+  local open = isLoaded and call('ZCARD', account .. ':leases')
+  for _, status in ipairs(statuses) do
+    replies[#replies + 1] = isLoaded and {status, y, has[3], has[4], open, now} or {0}
+  end
+  return at + 1 + count * 4
+end
+local at = 3
+for index = 2, #KEYS do at = settleAll(KEYS[index], at) end
+return replies
+`)
+
+/**
+ * Increases a reservation: ARGV 3…: ID, tokens, cost, limits of both, and per scope: name, limits of tokens, cost, cost of
+ * the month. Replies {1, tokens, cost, of the day: tokens, cost}; {0} if the account cannot pay for it.
+ */
+export const raiseScript = script(`${prelude}${guard}${change}
+local account, id = KEYS[2], ARGV[3]
+local has = call('HMGET', account, 'g', 'day', 'tokens', 'cost', 'l:' .. id)
+if has[1] ~= generation or not has[5] then return {0} end
+local tokens, cost, cap, day, admitted, names = match(has[5], lease)
+if has[2] - day ~= 0 or floor(now / 86400000) - day > 0 then return {0} end
+local moreTokens, moreCost = max(0, ARGV[4] - tokens), max(0, ARGV[5] - cost)
+if has[3] + moreTokens > ARGV[6] - 0 or has[4] + moreCost > ARGV[7] - 0 then return {0} end
+for at = 8, #ARGV, 4 do
+  local own = call('HMGET', account .. '|' .. ARGV[at], 'g', 'day', 'tokens', 'cost', 'month', 'monthCost')
+  if own[1] ~= generation then return {0} end
+  local isToday, isMonth = own[2] - day == 0, own[5] - monthOf(day) == 0
+  local limitTokens, limitCost, limitMonth = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+  if isToday and (limitTokens and own[3] + moreTokens > limitTokens or limitCost and own[4] + moreCost > limitCost)
+    or isMonth and limitMonth and own[6] + moreCost > limitMonth then
+    return {0}
+  end
+end
+change(account, day, moreTokens, moreCost)
+changeScopes(account, names, day, moreTokens, moreCost)
+tokens, cost = whole(tokens + moreTokens), whole(cost + moreCost)
+call('HSET', account, 'l:' .. id, tokens .. ':' .. cost .. ':' .. cap .. ':' .. day .. ':' .. admitted .. '\\n' .. names)
+return {1, tokens, cost, whole(has[3] + moreTokens), whole(has[4] + moreCost)}
+`)

@@ -1,0 +1,286 @@
+/** The scripts beside requests: renewal and report, loading, deletion and the check (`redis-common.ts` describes the keys). */
+import { script } from '../core/limits/redis.ts'
+import { keepMs, minuteMs, silenceMs } from './constants.ts'
+import { change, guard, prelude, reset } from './redis-common.ts'
+import { admitScript, raiseScript, settleScript } from './redis-request-scripts.ts'
+
+/**
+ * Renews what an instance has, and reports it to a Redis that has lost its counters. KEYS 2 is the set of instances, then
+ * accounts. ARGV 3…: instance, lease in ms, allowance in ms, grace in ms, and per account: number of open requests, each with
+ * ID, checkpoint (`tokens:cost` or empty) and detail (as in l:); number of ended ones that the ledger may not have, each with
+ * ID and detail; number of allowances, each with scope (empty = the account), limits of tokens, cost and cost of the month,
+ * what it holds of tokens and cost, what it wants, and a typical reservation.
+ *
+ * Replies {number of instances, per account: per allowance tokens and cost that it should hold}. An instance never holds more
+ * than is counted as spent: a smaller allowance counts from the next renewal on. Replies {-3} if ended requests are
+ * reported after the grace.
+ */
+export const reportScript = script(`${prelude}${guard}${change}${reset}
+local instance, leaseMs, allowanceMs, isLate = ARGV[3], ARGV[4] - 0, ARGV[5] - 0, now - match(generation, '%d+$') >= ARGV[6] - 0
+local hold = state[3] or '0'
+if not state[2] or now - state[2] > ${silenceMs} then hold = whole(now + leaseMs) end
+call('HSET', KEYS[1], 'b', max(now, state[2] or 0), 'h', hold)
+call('ZADD', KEYS[2], now, instance)
+call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - leaseMs)
+local instances = call('ZCARD', KEYS[2])
+local at = 7
+local function read(count)
+  at = at + count
+  return unpack(ARGV, at - count, at - 1)
+end
+
+local function reportOpen(account, isLoaded, id, checkpoint, detail)
+  local has, over = unpack(call('HMGET', account, 'l:' .. id, 'x:' .. id))
+  if over then return end
+  local tokens, cost, _, day, _, names = match(has or detail, lease)
+  if not has then
+    call('HSET', account, 'l:' .. id, detail)
+    if isLoaded then
+      change(account, day, tokens, cost)
+      changeScopes(account, names, day, tokens, cost)
+    end
+  end
+  if checkpoint ~= '' then call('HSET', account, 'p:' .. id, checkpoint) end
+  call('ZADD', account .. ':leases', now + leaseMs, id)
+  for name in gmatch(names, '[^\\n]+') do
+    local base = account .. '|' .. name
+    call('ZADD', base .. ':leases', now + leaseMs, id)
+    for _, suffix in ipairs({'', ':minute', ':leases'}) do call('PEXPIRE', base .. suffix, ${keepMs}) end
+  end
+end
+
+local function reportAllowance(account, isLoaded)
+  local name, limitTokens, limitCost, limitMonth, tokens, cost, wantTokens, wantCost, typicalTokens, typicalCost = read(10)
+  local base = name == '' and account or account .. '|' .. name
+  local all, others = call('HGETALL', base .. ':held'), {0, 0}
+  local own = {0, 0}
+  for i = 1, #all, 2 do
+    local heldTokens, heldCost, expiry = match(all[i + 1], '^(%d+):(%d+):(%d+)$')
+    if all[i] == instance then
+      own = {heldTokens - 0, heldCost - 0}
+    elseif expiry - now < 0 then
+      call('HDEL', base .. ':held', all[i])
+      others = {others[1] + heldTokens, others[2] + heldCost}
+    end
+  end
+  local has = call('HMGET', base, 'g', 'day', 'tokens', 'cost', 'month', 'monthCost')
+  tokens, cost = tokens - 0, cost - 0
+  local wishTokens, wishCost = 0, 0
+  if has[1] == generation then
+    local function share(limit, used, typical, want)
+      if not limit then return want end
+      local left = limit - used
+      return left < instances * typical and 0 or max(0, min(want, floor(left / (2 * instances))))
+    end
+    local freeTokens, freeCost = own[1] + others[1], own[2] + others[2]
+    wishTokens = share(tonumber(limitTokens), has[3] - freeTokens, typicalTokens - 0, wantTokens - 0)
+    wishCost = share(tonumber(limitCost), has[4] - freeCost, typicalCost - 0, wantCost - 0)
+    if has[5] and limitMonth ~= '' then wishCost = min(wishCost, share(limitMonth - 0, has[6] - freeCost, typicalCost - 0, wantCost - 0)) end
+    if wishTokens == 0 or wishCost == 0 and wantCost ~= '0' then wishTokens, wishCost = 0, 0 end
+    local counted, countedCost = max(tokens, wishTokens), max(cost, wishCost)
+    change(base, has[2], counted - freeTokens, countedCost - freeCost)
+    tokens, cost = counted, countedCost
+  end
+  if tokens + cost > 0 then
+    call('HSET', base .. ':held', instance, whole(tokens) .. ':' .. whole(cost) .. ':' .. whole(now + allowanceMs))
+    call('PEXPIRE', base .. ':held', ${keepMs})
+  else
+    call('HDEL', base .. ':held', instance)
+  end
+  return wishTokens, wishCost
+end
+
+local replies = {instances}
+for index = 3, #KEYS do
+  local account = KEYS[index]
+  reset(account)
+  local isLoaded, reply = call('HGET', account, 'g') == generation, {}
+  for _ = 1, read(1) do reportOpen(account, isLoaded, read(3)) end
+  for _ = 1, read(1) do
+    local id, detail = read(2)
+    if isLate then return {-3} end
+    call('HDEL', account, 'l:' .. id, 'p:' .. id)
+    call('ZREM', account .. ':leases', id)
+    call('HSETNX', account, 'x:' .. id, detail)
+  end
+  for _, suffix in ipairs({'', ':minute', ':leases', ':scopes'}) do call('PEXPIRE', account .. suffix, ${keepMs}) end
+  for _ = 1, read(1) do
+    local tokens, cost = reportAllowance(account, isLoaded)
+    reply[#reply + 1] = whole(tokens)
+    reply[#reply + 1] = whole(cost)
+  end
+  replies[index - 1] = reply
+end
+return replies
+`)
+
+/**
+ * Returns the generation of a partition's counters and its age. ARGV 3: a generation that is over, or empty; 4: a new name. A new one
+ * begins if the server has none, is another one (a restarted server may have lost its last second, and a promoted replica
+ * its last moments), or has the given one.
+ */
+export const beginScript = script(`${prelude}
+local run, known = match(call('INFO', 'server'), 'run_id:(%x+)'), state[1]
+if not known or known == ARGV[3] or match(known, '^%x+') ~= run then
+  known = run .. ':' .. ARGV[4] .. ':' .. whole(now)
+  call('DEL', KEYS[1])
+  call('HSET', KEYS[1], 'g', known)
+end
+return {known, max(0, now - match(known, '%d+$'))}
+`)
+
+/** Replies {1} if the account is loaded, else {0, day, age of the generation in ms, IDs of reported requests…}. */
+export const reportedScript = script(`${prelude}${guard}${reset}
+local account = KEYS[2]
+reset(account)
+if call('HGET', account, 'g') == generation then return {1} end
+local reply = {0, floor(now / 86400000), now - match(generation, '%d+$')}
+for _, field in ipairs(call('HKEYS', account)) do
+  if sub(field, 1, 2) == 'l:' or sub(field, 1, 2) == 'x:' then reply[#reply + 1] = sub(field, 3) end
+end
+return reply
+`)
+
+/**
+ * Loads an account from the ledger and what instances reported. ARGV 3: JSON: `day`; of the ledger's day `tokens` and
+ * `cost`; `scopes` [name, since, tokens, cost, cost of the month]; `asked`, IDs of reported requests; `present`, those of them in
+ * the ledger with [tokens, cost]. Replies {1}, or {2} if requests were reported since.
+ */
+export const loadScript = script(`${prelude}${guard}${reset}
+local account, known = KEYS[2], cjson.decode(ARGV[3])
+reset(account)
+local all, asked, value = call('HGETALL', account), {}, {}
+for i = 1, #all, 2 do value[all[i]] = all[i + 1] end
+if value.g == generation then return {1} end
+for _, id in ipairs(known.asked) do asked[id] = true end
+local lease = '^(%d+):(%d+):(%d+):(%d+):(%d+)\\n(.*)$'
+local month, scopes, listedAs = monthOf(known.day), {}, {}
+for _, row in ipairs(known.scopes) do
+  local name = row[1] .. '@' .. whole(row[2])
+  local heldTokens, heldCost = heldOf(account .. '|' .. name)
+  scopes[name] = {row[3] + heldTokens, row[4] + heldCost, row[5] + heldCost}
+  -- Records name the key or tag only. Keys of one lineage may have got limits at different times.
+  listedAs[name] = {name}
+  listedAs[row[1]] = listedAs[row[1]] or {}
+  table.insert(listedAs[row[1]], name)
+  call('DEL', account .. '|' .. name .. ':leases')
+end
+local tokens, cost = heldOf(account)
+tokens, cost = tokens + known.tokens, cost + known.cost
+local newest = 0
+for field, detail in pairs(value) do
+  local kind, id = sub(field, 1, 2), sub(field, 3)
+  if kind == 'l:' or kind == 'x:' then
+    if not asked[id] then return {2} end
+  end
+end
+for field, detail in pairs(value) do
+  local kind, id = sub(field, 1, 2), sub(field, 3)
+  if kind == 'l:' or kind == 'x:' then
+    local ofTokens, ofCost, cap, day, admitted, names = match(detail, lease)
+    local present = known.present[id]
+    if present and kind == 'l:' then
+      -- It has ended, and the ledger counts it.
+      call('HDEL', account, field, 'p:' .. id)
+      call('ZREM', account .. ':leases', id)
+      call('HSET', account, 'x:' .. id, whole(present[1]) .. ':' .. whole(present[2]) .. ':' .. cap .. ':' .. day .. ':' .. admitted .. '\\n' .. names)
+    end
+    local isToday, isRecent = day - known.day == 0, now - admitted < ${minuteMs}
+    if isToday and not present then tokens, cost = tokens + ofTokens, cost + ofCost end
+    if isRecent then
+      newest = max(newest, admitted)
+      call('ZADD', account .. ':minute', admitted, id)
+    end
+    local expiry = kind == 'l:' and not present and call('ZSCORE', account .. ':leases', id)
+    for listed in gmatch(names, '[^\\n]+') do
+      for _, name in ipairs(listedAs[listed] or {}) do
+        local one = scopes[name]
+        if isToday and not present then one[1], one[2] = one[1] + ofTokens, one[2] + ofCost end
+        if monthOf(day) == month and not present then one[3] = one[3] + ofCost end
+        if isRecent then call('ZADD', account .. '|' .. name .. ':minute', admitted, id) end
+        if expiry then call('ZADD', account .. '|' .. name .. ':leases', expiry, id) end
+      end
+    end
+  end
+end
+local function write(base, ...)
+  call('HSET', base, 'g', generation, 'day', whole(known.day), ...)
+  for _, suffix in ipairs({'', ':minute', ':leases'}) do call('PEXPIRE', base .. suffix, ${keepMs}) end
+end
+for name, one in pairs(scopes) do
+  call('SADD', account .. ':scopes', name)
+  write(account .. '|' .. name, 'tokens', whole(one[1]), 'cost', whole(one[2]), 'month', month, 'monthCost', whole(one[3]))
+end
+write(account, 'tokens', whole(tokens), 'cost', whole(cost), 'at', whole(newest))
+call('PEXPIRE', account .. ':scopes', ${keepMs})
+return {1}
+`)
+
+/** Adds scopes that are new in a loaded account. ARGV 3: JSON as above, without reported requests. */
+export const loadScopesScript = script(`${prelude}${guard}
+local account, known = KEYS[2], cjson.decode(ARGV[3])
+for _, row in ipairs(known.scopes) do
+  local base = account .. '|' .. row[1] .. '@' .. whole(row[2])
+  if call('HGET', base, 'g') ~= generation then
+    call('DEL', base, base .. ':leases', base .. ':held')
+    call('HSET', base, 'g', generation, 'day', whole(known.day), 'tokens', whole(row[3]), 'cost', whole(row[4]),
+      'month', monthOf(known.day), 'monthCost', whole(row[5]))
+    call('PEXPIRE', base, ${keepMs})
+    call('SADD', account .. ':scopes', row[1] .. '@' .. whole(row[2]))
+    call('PEXPIRE', account .. ':scopes', ${keepMs})
+  end
+end
+return {1}
+`)
+
+/** Deletes all counters of an account. KEYS 1: the account. */
+export const forgetScript = script(`
+local call, account = redis.call, KEYS[1]
+for _, name in ipairs(call('SMEMBERS', account .. ':scopes')) do
+  for _, suffix in ipairs({'', ':minute', ':leases', ':held'}) do call('DEL', account .. '|' .. name .. suffix) end
+end
+for _, suffix in ipairs({'', ':minute', ':leases', ':held', ':scopes'}) do call('DEL', account .. suffix) end
+return 1
+`)
+
+/**
+ * Runs each command of the scripts on KEYS 1, beginning with one that needs memory: after another write of the same
+ * script, a full Redis would accept it. Replies `INFO memory`.
+ */
+export const checkScript = script(`
+local call, key = redis.call, KEYS[1]
+call('HSET', key, 'a', '1')
+call('HSETNX', key, 'a', '1')
+call('HGET', key, 'a')
+call('HMGET', key, 'a')
+call('HGETALL', key)
+call('HKEYS', key)
+call('HDEL', key, 'a')
+call('SADD', key, 'a')
+call('SMEMBERS', key)
+call('DEL', key)
+call('ZADD', key, 1, 'a')
+call('ZRANGEBYSCORE', key, '-inf', '+inf')
+call('ZREMRANGEBYSCORE', key, '-inf', 0)
+call('ZCARD', key)
+call('ZCOUNT', key, 0, 1)
+call('ZSCORE', key, 'a')
+call('PEXPIRE', key, 1000)
+call('ZREM', key, 'a')
+call('DEL', key)
+call('TIME')
+return call('INFO', 'memory')
+`)
+
+/** All scripts of the meter, to be loaded with each new connection. */
+export const meterScripts = [
+  admitScript,
+  settleScript,
+  raiseScript,
+  reportScript,
+  beginScript,
+  reportedScript,
+  loadScript,
+  loadScopesScript,
+  forgetScript,
+]

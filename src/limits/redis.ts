@@ -1,0 +1,395 @@
+/**
+ * Limits in Redis. The admissions of one turn of the event loop go in one call, its settlements in another; a request
+ * of a loaded account costs one of each. An account that Redis does not have is loaded from the ledger first.
+ */
+import { type LimitKeys, RedisUnavailableError, type Script } from '../core/limits/redis.ts'
+import { getCounterName, noScopes, type Scope, type ScopeUsage, untilNextMonth } from '../core/limits/scopes.ts'
+import { dayMs, formatDay } from '../core/text/utc-days.ts'
+import type { DailyUsage } from '../core/usage/usage-record.ts'
+import { answerMs, reportGraceMs } from './constants.ts'
+import type { AdmissionRequest, LimitErrorCode, OpenReservation, Reservation } from './meter.ts'
+import type { CachedStatus } from './quota-status-cache.ts'
+import { admitScript, raiseScript, settleScript } from './redis-request-scripts.ts'
+import { beginScript, loadScopesScript, loadScript, reportedScript, reportScript } from './redis-upkeep-scripts.ts'
+
+export type LimitRedis = {
+  /** Runs a script. Throws `RedisUnavailableError`, although the script may have run. All `keys` are in one slot. */
+  evaluate(script: Script, keys: readonly string[], values: readonly string[], deadlineMs?: number): Promise<unknown>
+  isReady(): boolean
+  /** Connections that failed since the last successful one. */
+  failedConnections(): number
+  /** Calls `listener` when Redis becomes available or unavailable. */
+  onChange(listener: (isReady: boolean) => void): void
+}
+
+/** Usage of an account and its scopes in the ledger, and the amounts that it has of reported requests. */
+export type LedgerUsage = DailyUsage & {
+  readonly present: ReadonlyMap<string, DailyUsage>
+  readonly scopes: readonly (ScopeUsage & { readonly since: number })[]
+}
+
+export type LimitLedger = {
+  /** Reads the usage of an account and of all its limited scopes on a UTC day, in one snapshot. Throws if it cannot. */
+  load(accountId: string, day: number, requestIds: readonly string[]): Promise<LedgerUsage>
+  loadScopes(accountId: string, names: readonly string[], day: number): Promise<readonly ScopeUsage[]>
+}
+
+export type RedisStoreOptions = {
+  readonly redis: LimitRedis
+  readonly keys: LimitKeys
+  readonly ledger: LimitLedger
+  /** Returns the generation of a partition's counters. Throws `RedisUnavailableError` while Redis is away. */
+  readonly generation: (partition: number) => string
+  readonly leaseMs: number
+  readonly reportGraceMs?: number | undefined
+  /** Epoch milliseconds of this process, for its cache. */
+  readonly now: () => number
+  /** For tests: the time that Redis uses, in epoch milliseconds. */
+  readonly time?: (() => number) | undefined
+}
+
+/** Redis has lost its counters since the caller's generation. */
+export class StaleGeneration extends Error {
+  constructor(readonly partition: number) {
+    super('Redis has lost its counters')
+    this.name = 'StaleGeneration'
+  }
+}
+
+/** An account cannot be loaded yet: instances still report what they hold. */
+export class AccountPending extends Error {
+  constructor(readonly waitMs: number) {
+    super('Redis has lost the counters of an account')
+    this.name = 'AccountPending'
+  }
+}
+
+/** A decision, and the counters of the account after it. `held` = only allowances of instances are in the way. */
+export type RedisDecision = {
+  readonly outcome: 'admitted' | 'held' | LimitErrorCode
+  readonly scope: string | null
+  readonly retryAfterMs: number
+  readonly reservation: Reservation
+  readonly noted: CachedStatus
+}
+
+/** What an instance reports of one account. Details are in the form of the scripts. */
+export type AccountReport = {
+  readonly accountId: string
+  readonly open: readonly { readonly requestId: string; readonly checkpoint: string; readonly detail: string }[]
+  readonly ended: readonly { readonly requestId: string; readonly detail: string }[]
+  readonly allowances: readonly (readonly string[])[]
+}
+
+export type Settled = DailyUsage & { readonly day: number; readonly reservations: number; readonly at: number }
+
+export type RedisStore = ReturnType<typeof createRedisStore>
+
+const million = 1_000_000n
+const codes: Readonly<Record<number, RedisDecision['outcome']>> = {
+  1: 'admitted',
+  2: 'requests_per_minute_exceeded',
+  3: 'concurrent_requests_exceeded',
+  4: 'daily_tokens_exceeded',
+  5: 'daily_cost_exceeded',
+  6: 'monthly_cost_exceeded',
+  7: 'admitted',
+  8: 'held',
+}
+/** Redis is blocked for about 5 ms by as many requests. */
+const maximumBatch = 128
+
+/** Creates the calls on one Redis. All throw `RedisUnavailableError` or `StaleGeneration`. */
+export function createRedisStore(options: RedisStoreOptions) {
+  const { redis, keys, ledger, generation, leaseMs, time } = options
+  const now = () => (time === undefined ? '' : whole(time()))
+  const loading = new Map<string, Promise<void>>()
+
+  const run = async (script: Script, partition: number, more: readonly string[], values: readonly string[]) => {
+    const state = keys.state(partition)
+    const reply = await redis.evaluate(script, [state, ...more], [now(), generation(partition), ...values], answerMs)
+    if (!Array.isArray(reply)) throw new RedisUnavailableError('unexpected reply of a meter script')
+    if (reply[0] === -1) throw new StaleGeneration(partition)
+    return reply as readonly unknown[]
+  }
+
+  /** Sends the requests of one partition together, those of one account beside each other. */
+  const batched = (script: Script, first: readonly string[]) =>
+    createBatches<readonly string[], readonly unknown[]>(
+      ([accountId = '']) => keys.partition(accountId),
+      async (partition, items) => {
+        const byAccount = Map.groupBy(items, ([accountId = '']) => accountId)
+        const values = [...byAccount.values()].flatMap(own => [
+          String(own.length),
+          ...own.flatMap(item => item.slice(1)),
+        ])
+        const replies = await run(script, partition, [...byAccount.keys()].map(keys.account), [...first, ...values])
+        const ordered = new Map([...byAccount.values()].flat().map((item, index) => [item, replies[index]]))
+        return items.map(item => {
+          const reply = ordered.get(item)
+          return Array.isArray(reply) ? reply : []
+        })
+      },
+    )
+  const admissions = batched(admitScript, [String(leaseMs)])
+  const checks = batched(admitScript, ['0'])
+  const settlements = batched(settleScript, [])
+
+  const toRows = (scopes: LedgerUsage['scopes']) =>
+    scopes.map(({ name, since, tokens, microcents, monthMicrocents }) => [
+      name,
+      since,
+      tokens,
+      microcents,
+      monthMicrocents,
+    ])
+
+  const loadAccount = async (accountId: string): Promise<void> => {
+    const partition = keys.partition(accountId)
+    const account = keys.account(accountId)
+    for (;;) {
+      const [isLoaded, day, age, ...asked] = await run(reportedScript, partition, [account], [])
+      if (isLoaded === 1) return
+      const waitMs = (options.reportGraceMs ?? reportGraceMs) - Number(age)
+      if (waitMs > 0) throw new AccountPending(waitMs)
+      const used = await ledger.load(accountId, Number(day), asked.map(String))
+      const known = {
+        day: Number(day),
+        tokens: used.tokens,
+        cost: used.microcents,
+        scopes: toRows(used.scopes),
+        asked,
+        present: Object.fromEntries(
+          [...used.present].map(([id, { tokens, microcents }]) => [id, [tokens, microcents]] as const),
+        ),
+      }
+      const [loaded] = await run(loadScript, partition, [account], [JSON.stringify(known)])
+      if (loaded === 1) return
+    }
+  }
+
+  /** Loads an account once for all concurrent requests. */
+  const load = (accountId: string): Promise<void> => {
+    const running = loading.get(accountId)
+    if (running !== undefined) return running
+    const loaded = loadAccount(accountId).finally(() => loading.delete(accountId))
+    loading.set(accountId, loaded)
+    return loaded
+  }
+
+  /** Adds scopes that are new in Redis, with what the ledger has of them. */
+  const loadScopes = async (accountId: string, scopes: readonly Scope[], day: number): Promise<void> => {
+    const names = scopes.map(({ name }) => name)
+    const used = new Map((await ledger.loadScopes(accountId, names, day)).map(scope => [scope.name, scope]))
+    const rows = scopes.map(({ name, limits }) => {
+      const { tokens = 0, microcents = 0, monthMicrocents = 0 } = used.get(name) ?? {}
+      return { name, since: limits.since ?? 0, tokens, microcents, monthMicrocents }
+    })
+    const known = JSON.stringify({ day, scopes: toRows(rows) })
+    await run(loadScopesScript, keys.partition(accountId), [keys.account(accountId)], [known])
+  }
+
+  const decide = async (request: AdmissionRequest, send: typeof admissions): Promise<RedisDecision> => {
+    const { accountId, scopes = noScopes } = request
+    const values = [accountId, ...admitValues(request)]
+    for (let tries = 0; tries < 4; tries++) {
+      const reply = await send(values)
+      if (reply[0] === 0) await load(accountId)
+      else if (reply[0] === -2) await loadScopes(accountId, scopes, Number(reply[1]))
+      else return toDecision(request, reply, options.now())
+    }
+    throw new RedisUnavailableError('a loaded account is missing')
+  }
+
+  return {
+    /** Reserves if all limits allow it. A repeated request ID gets the same reply. Throws like the load. */
+    admit: (request: AdmissionRequest) => decide(request, admissions),
+
+    /** Decides like `admit` and reserves nothing. */
+    check: (request: AdmissionRequest) => decide(request, checks),
+
+    /** Increases a reservation; null = the account cannot pay for it. */
+    async raise({ reservation, limits, scopes }: OpenReservation, wanted: DailyUsage) {
+      const { accountId, requestId } = reservation
+      const [status, ...numbers] = await run(
+        raiseScript,
+        keys.partition(accountId),
+        [keys.account(accountId)],
+        [
+          requestId,
+          whole(wanted.tokens),
+          whole(wanted.microcents),
+          whole(limits.dailyTokens),
+          whole(limits.dailyCostMicrocents),
+          ...scopes.flatMap(raiseValues),
+        ],
+      )
+      const [tokens = 0, microcents = 0, dayTokens = 0, dayMicrocents = 0] = numbers.map(Number)
+      return status === 1 ? { tokens, microcents, dayTokens, dayMicrocents } : null
+    },
+
+    /**
+     * Releases a reservation and counts its usage. `detail` is that of a request that Redis has not admitted, else empty.
+     * Null = the account is not loaded, or there was nothing to settle.
+     */
+    async settle({ accountId, requestId }: Reservation, spent: DailyUsage, detail: string): Promise<Settled | null> {
+      const reply = await settlements([accountId, requestId, whole(spent.tokens), whole(spent.microcents), detail])
+      if (reply[0] !== 1) return null
+      const [, day = 0, tokens = 0, microcents = 0, reservations = 0, at = 0] = reply.map(Number)
+      return { day, tokens, microcents, reservations, at }
+    },
+
+    /**
+     * Renews and reports what this instance has of accounts in one partition. Returns the number of instances, and per
+     * account the allowances that it should hold; null = the report is too late for this generation.
+     */
+    async report(partition: number, instance: string, reports: readonly AccountReport[], allowanceMs: number) {
+      const values = reports.flatMap(({ open, ended, allowances }) => [
+        String(open.length),
+        ...open.flatMap(({ requestId, checkpoint, detail }) => [requestId, checkpoint, detail]),
+        String(ended.length),
+        ...ended.flatMap(({ requestId, detail }) => [requestId, detail]),
+        String(allowances.length),
+        ...allowances.flat(),
+      ])
+      const [instances, ...grants] = await run(
+        reportScript,
+        partition,
+        [keys.instances(partition), ...reports.map(({ accountId }) => keys.account(accountId))],
+        [instance, String(leaseMs), String(allowanceMs), String(options.reportGraceMs ?? reportGraceMs), ...values],
+      )
+      if (instances === -3) return null
+      return {
+        instances: Number(instances),
+        grants: grants.map(grant => (Array.isArray(grant) ? grant.map(Number) : [])),
+      }
+    },
+
+    /** Returns the generation of a partition, and its age. Begins a new one instead of `over`, or after a loss. */
+    async begin(partition: number, over: string): Promise<{ readonly text: string; readonly ageMs: number }> {
+      const reply = await redis.evaluate(
+        beginScript,
+        [keys.state(partition)],
+        [now(), '', over, Bun.randomUUIDv7()],
+        answerMs,
+      )
+      const [text, ageMs] = Array.isArray(reply) ? reply : []
+      return { text: String(text), ageMs: Number(ageMs) }
+    },
+  }
+}
+
+/** Collects the items of one turn of the event loop, and sends those of one partition together. */
+function createBatches<T, R>(
+  getPartition: (item: T) => number,
+  send: (partition: number, items: readonly T[]) => Promise<readonly R[]>,
+): (item: T) => Promise<R> {
+  type Waiting = { readonly item: T; readonly done: (reply: R) => void; readonly fail: (cause: unknown) => void }
+  const waiting = new Map<number, Waiting[]>()
+  const flush = (partition: number, batch: readonly Waiting[]) => {
+    if (waiting.get(partition) === batch) waiting.delete(partition)
+    send(
+      partition,
+      batch.map(({ item }) => item),
+    ).then(
+      replies => {
+        for (const [index, { done, fail }] of batch.entries()) {
+          const reply = replies[index]
+          if (reply === undefined) fail(new RedisUnavailableError('a reply of a meter script is missing'))
+          else done(reply)
+        }
+      },
+      cause => {
+        for (const { fail } of batch) fail(cause)
+      },
+    )
+  }
+  return item =>
+    new Promise((done, fail) => {
+      const partition = getPartition(item)
+      const batch = waiting.get(partition)
+      if (batch !== undefined && batch.length < maximumBatch) return void batch.push({ item, done, fail })
+      const started = [{ item, done, fail }]
+      waiting.set(partition, started)
+      setImmediate(flush, partition, started)
+    })
+}
+
+/** Returns a number in the form that the scripts expect. */
+export const whole = (number: number) => String(Math.round(number))
+
+/** Returns a request in the form that the scripts store. */
+export function toDetail(
+  { day, outputCap }: Pick<Reservation, 'day' | 'outputCap'>,
+  { tokens, microcents }: DailyUsage,
+  admittedAt: number,
+  scopes: readonly string[],
+): string {
+  return `${[tokens, microcents, outputCap, day, admittedAt].map(whole).join(':')}\n${scopes.join('\n')}`
+}
+
+function admitValues(request: AdmissionRequest): string[] {
+  const { limits, inputTokens, choices, scopes = noScopes } = request
+  const cap = Math.max(1, Math.round(request.outputTokens))
+  const inputCost = BigInt(inputTokens) * BigInt(request.inputPrice)
+  const price = BigInt(choices) * BigInt(request.outputPrice)
+  const extra = BigInt(request.extraMicrocents)
+  const wantedCost = (inputCost + BigInt(cap) * price + million - 1n) / million + extra
+  return [
+    request.requestId,
+    whole(limits.requestsPerMinute),
+    whole(limits.concurrentRequests),
+    whole(limits.dailyTokens),
+    whole(limits.dailyCostMicrocents),
+    String(cap),
+    String(inputTokens + cap * choices),
+    String(wantedCost),
+    request.fairShare ? '1' : '0',
+    `${whole(inputTokens)}:${whole(choices)}:${inputCost / million + extra}:${inputCost % million}:${price / million}:${price % million}`,
+    String(scopes.length),
+    ...scopes.flatMap(scopeValues),
+  ]
+}
+
+function scopeValues(scope: Scope): string[] {
+  const { requestsPerMinute, concurrentRequests } = scope.limits
+  const [name, ...amounts] = raiseValues(scope)
+  return [name, orEmpty(requestsPerMinute), orEmpty(concurrentRequests), ...amounts]
+}
+
+function raiseValues(scope: Scope): [string, ...string[]] {
+  const { dailyTokens, dailyCostMicrocents, monthlyCostMicrocents } = scope.limits
+  return [getCounterName(scope), orEmpty(dailyTokens), orEmpty(dailyCostMicrocents), orEmpty(monthlyCostMicrocents)]
+}
+
+/** Empty = unlimited. */
+export const orEmpty = (limit: number | null) => (limit === null ? '' : whole(limit))
+
+function toDecision(
+  { requestId, accountId, scopes }: AdmissionRequest,
+  reply: readonly unknown[],
+  now: number,
+): RedisDecision {
+  const [code = 0, wait = 0, outputCap = 0, reservedTokens = 0, reservedMicrocents = 0, day = 0, ...counters] =
+    reply.map(Number)
+  const [requests = 0, resetMs = 0, tokens = 0, microcents = 0, reservations = 0, at = 0, place = 0] = counters
+  const outcome = codes[code] ?? 'held'
+  // Redis knows no calendar beyond the present month.
+  const waitMs = outcome === 'monthly_cost_exceeded' ? untilNextMonth(at) : wait
+  return {
+    outcome,
+    scope: scopes?.[place - 1]?.name ?? null,
+    retryAfterMs: Math.max(1, Math.ceil(waitMs)),
+    reservation: { requestId, accountId, outputCap, reservedTokens, reservedMicrocents, day },
+    noted: {
+      at: now,
+      day: formatDay(at),
+      requests,
+      resetMs,
+      tokens,
+      microcents,
+      reservations,
+      dayEndsInMs: dayMs - (at % dayMs),
+    },
+  }
+}
