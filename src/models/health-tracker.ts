@@ -111,6 +111,8 @@ type Line = {
   /** Monotonic milliseconds of the last update. */
   seenAt: number
   live: LiveModelStats | null
+  /** Last blended figures, from these published ones, at this time; null = the measurements have changed since. */
+  blended: { readonly figures: Figures; readonly published: RoutingFigures; readonly at: number } | null
   /** Kind of the last failure. */
   cause: AttemptFailure | null
   firstTokens: FirstTokenTimes | null
@@ -120,6 +122,8 @@ type Line = {
 
 const noActivity: Readonly<ProviderActivity> = { lastSuccessAt: null, lastFailure: null }
 
+/** Measurements fade by 0.02% in this time, which changes no choice, and rankings are worked out for each change. */
+const blendedForMs = 1_000
 const retriesPerRequest = 0.2
 const minimumRetries = 3
 /** Keys come from the small catalog; this bounds the effect of a defect. */
@@ -141,6 +145,7 @@ export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'no
       since: provider?.since ?? null,
       seenAt: clock.monotonic(),
       live: null,
+      blended: null,
       cause: null,
       firstTokens: null,
       provider,
@@ -155,10 +160,13 @@ export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'no
   }
   /** A closed circuit does not depend on time, and reading the clock for every model of every request is expensive. */
   const timeFor = ({ closure }: CircuitState) => (closure === 'none' ? 0 : clock.monotonic())
-  const stateNow = ({ health, provider }: Line): HealthState =>
-    provider !== null && stateAt(provider.health, timeFor(provider.health)) === 'unhealthy'
+  const stateNow = (line: Line): HealthState => {
+    const { health, provider } = line
+    if (isClosed(line)) return line.state
+    return provider !== null && stateAt(provider.health, timeFor(provider.health)) === 'unhealthy'
       ? 'unhealthy'
       : stateAt(health, timeFor(health))
+  }
   /**
    * Updates the displayed state and when it was entered. A state changes by reports, around which this is called, and
    * by time when a pause ends, whose exact moment is known even if the update is late.
@@ -166,8 +174,7 @@ export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'no
   const bringUpToDate = (line: Line) => {
     const { health, provider, seenAt } = line
     // Nothing is closed, the usual case: no past moment must be computed.
-    if (health.closure === 'none' && (provider === null || provider.health.closure === 'none'))
-      return enter(line, stateAt(health, 0), 0)
+    if (isClosed(line)) return enter(line, stateAt(health, 0), 0)
     const now = clock.monotonic()
     line.seenAt = now
     const ends = [health.closedUntil, provider?.health.closedUntil ?? 0].filter(end => end > seenAt && end < now)
@@ -198,6 +205,7 @@ export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'no
     if (outcome === 'cooling' && line.health.closure === 'broken') return
     line.live ??= emptyStats(now)
     addAttemptSample(line.live, measured, now)
+    line.blended = null
   }
   /** Returns the notes on a provider. Beyond the maximum number of providers they are not kept. */
   const activityFor = (key: string): ProviderActivity => {
@@ -258,7 +266,10 @@ export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'no
     },
     getActivity: provider => activity.get(provider) ?? noActivity,
     getState: key => stateNow(getLine(key)),
-    mayTry: key => findSkipReason(getLine(key), false) === null,
+    mayTry(key) {
+      const line = getLine(key)
+      return isClosed(line) || findSkipReason(line, false) === null
+    },
     skipReason: (key, isNamed) => findSkipReason(getLine(key), isNamed),
     getEntry,
     beginAttempt(key) {
@@ -277,8 +288,14 @@ export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'no
     },
     firstTokenMs: key => lines.get(key)?.health.firstTokenMs ?? null,
     findFigures(key, published) {
-      const live = lines.get(key)?.live ?? null
-      return live === null ? null : blendWithCatalog(published, live, clock.monotonic())
+      const line = lines.get(key)
+      if (line === undefined || line.live === null) return null
+      const now = clock.monotonic()
+      const { blended } = line
+      if (blended !== null && blended.published === published && now - blended.at < blendedForMs) return blended.figures
+      const figures = blendWithCatalog(published, line.live, now)
+      line.blended = { figures, published, at: now }
+      return figures
     },
     list: () => [...lines.keys()].filter(key => key.includes('/')).map(getEntry),
     beginRequest() {
@@ -295,6 +312,11 @@ export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'no
       })
     },
   }
+}
+
+/** Returns whether a model's and its credential's circuits are closed, the usual case: only reports then change its state. */
+function isClosed({ health, provider }: Line): boolean {
+  return health.closure === 'none' && (provider === null || provider.health.closure === 'none')
 }
 
 /** Returns the key of a credential: `openai/gpt-5#2` → `openai#2`. Without a slash, so it equals no model's key. */

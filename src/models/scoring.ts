@@ -4,7 +4,6 @@ import type { Strategy } from '../core/chat/chat.ts'
 import { blendedPrice, fullName, type Model, type RoutingFigures } from '../core/models/models.ts'
 import { type PriceTerms, type Rates, ratesAt } from '../core/models/pricing.ts'
 import type { Level } from './capability-levels.ts'
-import { insertSorted } from './insert-sorted.ts'
 
 /** Shares of the three components in a score; the sum is 1. */
 type Weights = { readonly quality: number; readonly cost: number; readonly speed: number }
@@ -87,17 +86,56 @@ export const publishedFigures: FigureLookup = model => {
   return figures
 }
 
-/** Scores models for a request, highest first. Deterministic: the order of `models` does not matter. */
+const modes = ['light', 'middle', 'strong', 'balanced', 'quality', 'cost', 'speed'] as const satisfies (
+  | Level
+  | Strategy
+)[]
+
+/** Ranking of a list of models. A model is scored again only when its figures or prices have changed. */
+type RankTable = {
+  readonly figures: (Figures | undefined)[]
+  readonly rates: (Rates | undefined)[]
+  /** By mode and model; absent = not scored since the last change. */
+  readonly entries: (Scored | undefined)[]
+  /** By mode, highest first; absent = not ordered since the last change. */
+  readonly ranked: (readonly Scored[] | undefined)[]
+}
+
+const tables = new WeakMap<readonly Model[], RankTable>()
+
+/**
+ * Returns the models with their scores, highest first. Deterministic: the order of `models`, which never changes, does not
+ * matter. Requests share the result.
+ */
 export function score(
   models: readonly Model[],
   choice: ScoringMode,
   toFigures: FigureLookup = publishedFigures,
-): Scored[] {
-  const weights = getWeights(choice)
-  const scored: Scored[] = []
-  for (const model of models)
-    insertSorted(scored, { model, score: weigh(model, weights, choice, toFigures(model)) }, byMerit)
-  return scored
+): readonly Scored[] {
+  const table = tables.get(models) ?? { figures: [], rates: [], entries: [], ranked: [] }
+  tables.set(models, table)
+  const { figures, rates, entries, ranked } = table
+  for (let at = 0; at < models.length; at++) {
+    const model = models[at]
+    if (model === undefined) continue
+    const measured = toFigures(model)
+    const prices = ratesAt(model.pricing, choice.terms)
+    if (figures[at] === measured && rates[at] === prices) continue
+    figures[at] = measured
+    rates[at] = prices
+    for (let mode = 0; mode < modes.length; mode++) entries[mode * models.length + at] = undefined
+    ranked.length = 0
+  }
+  const mode = modes.indexOf(choice.strategy ?? choice.level)
+  ranked[mode] ??= models
+    .map((model, at) => (entries[mode * models.length + at] ??= scoreModel(model, choice, toFigures(model))))
+    .sort(byMerit)
+  return ranked[mode]
+}
+
+function scoreModel(model: Model, choice: ScoringMode, measured: Figures): Scored {
+  const { quality, cost, speed, reliability } = scoreComponents(model, choice, measured)
+  return { model, score: quality + cost + speed + reliability }
 }
 
 /**
@@ -122,28 +160,12 @@ export function scoreComponents(model: Model, choice: ScoringMode, measured: Fig
   return { quality, cost, speed, reliability: -figures.errorRate * (quality + cost + speed) }
 }
 
-/** Returns the expected value of a response; a failed attempt has none. */
-function weigh(model: Model, weights: Weights, choice: ScoringMode, measured: Figures): number {
-  const figures = getLoss(choice, measured)
-  const worth =
-    weights.quality * figures.quality +
-    weights.cost * costScore(model, choice.terms) +
-    weights.speed * speedScore(figures)
-  return worth * (1 - figures.errorRate)
-}
-
 const [lowestPrice, highestPrice] = [0.05, 50]
 const priceScale = scale(lowestPrice, highestPrice)
-const cheapnesses = new WeakMap<Rates, number>()
 
 /** Returns 1 at 0.05 USD per million tokens (three in, one out) and 0 at 50, on a logarithmic scale. */
 export function costScore({ pricing }: Pick<Model, 'pricing'>, terms: PriceTerms): number {
-  const rates = ratesAt(pricing, terms)
-  const known = cheapnesses.get(rates)
-  if (known !== undefined) return known
-  const made = 1 - priceScale(blendedPrice(rates))
-  cheapnesses.set(rates, made)
-  return made
+  return 1 - priceScale(blendedPrice(ratesAt(pricing, terms)))
 }
 
 /** Returns what a price at this share of itself (0–1) adds to the score of cost. */
@@ -194,31 +216,27 @@ export const nearScore = 0.15
  */
 export function alternateProviders<T extends Scored>(ordered: readonly T[], count: number): T[] {
   const chosen: T[] = []
+  const isChosen = new Uint8Array(ordered.length)
   // Index in `chosen` at which the current round begins; each provider has at most one model per round.
   let round = 0
   while (chosen.length < count) {
-    const best = firstLeft(ordered, chosen, chosen.length)
-    if (best === null) break
-    const fresh = firstLeft(ordered, chosen, round)
-    if (fresh === null) round = chosen.length
-    const passes = fresh !== null && fresh !== best && best.score - fresh.score <= nearScore
-    chosen.push(passes ? { ...fresh, place: 'other_provider' } : best)
+    let [best, fresh] = [-1, -1]
+    for (let at = 0; at < ordered.length && fresh === -1; at++) {
+      if (isChosen[at] === 1) continue
+      if (best === -1) best = at
+      const provider = ordered[at]?.model.provider
+      let turn = round
+      while (turn < chosen.length && chosen[turn]?.model.provider !== provider) turn++
+      if (turn === chosen.length) fresh = at
+    }
+    const [first, other] = [ordered[best], ordered[fresh]]
+    if (first === undefined) break
+    if (other === undefined) round = chosen.length
+    const passes = other !== undefined && fresh !== best && first.score - other.score <= nearScore
+    isChosen[passes ? fresh : best] = 1
+    chosen.push(passes ? { ...other, place: 'other_provider' } : first)
   }
   return chosen
-}
-
-/** Returns the best remaining model whose provider has none in `chosen` from `round` on; null = none. */
-function firstLeft<T extends Scored>(ordered: readonly T[], chosen: readonly T[], round: number): T | null {
-  for (const entry of ordered) if (!rulesOut(chosen, round, entry)) return entry
-  return null
-}
-
-function rulesOut(chosen: readonly Scored[], round: number, entry: Scored): boolean {
-  for (let turn = 0; turn < chosen.length; turn++) {
-    const scored = chosen[turn]
-    if (scored?.model === entry.model || (turn >= round && scored?.model.provider === entry.model.provider)) return true
-  }
-  return false
 }
 
 /** Returns a description of a model's score for the dry run. */

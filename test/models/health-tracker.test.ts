@@ -28,6 +28,23 @@ test('health tracker: reports unhealthy after one 503 and allows one probe after
   expect([book.getState(key), book.mayTry(key)]).toEqual(['healthy', true])
 })
 
+test('health tracker: combines figures again after each report, and each second because measurements fade', () => {
+  const { clock, book, report } = rig()
+  const published = { quality: 0.5, tokensPerSecond: 50, firstTokenMs: 500, estimated: false }
+  const getErrorRate = () => book.findFigures(key, published)?.errorRate ?? Number.NaN
+  expect(book.findFigures(key, published)).toBeNull()
+  report('soft_failure')
+  const first = getErrorRate()
+  report('soft_failure')
+  const second = getErrorRate()
+  expect(second).toBeGreaterThan(first)
+  clock.move(999)
+  expect(getErrorRate()).toBe(second)
+  clock.move(1)
+  expect(getErrorRate()).toBeLessThan(second)
+  expect(book.findFigures(key, { ...published, quality: 0.9 })?.quality).toBe(0.9)
+})
+
 test('health tracker: doubles the wait after each failed probe up to 60 s', () => {
   const { clock, book, report } = rig()
   report('unhealthy')

@@ -38,6 +38,7 @@ import type { Candidate, RouteRequest, ScoreParts } from './candidate.ts'
 import { findEndpoint, firstHealthKey } from './hosts.ts'
 
 export type ScoreDeps = {
+  readonly catalog: Pick<Catalog, 'list'>
   readonly health: {
     /**
      * Returns the catalog figures of a model, blended with measured ones; null = nothing was measured. Absent =
@@ -56,14 +57,15 @@ export type ScoredModels = {
   readonly short: readonly Scored[]
 }
 
-/** Scores models by the strategy, or without one by the prompt's capability level. */
-export function scoreCandidates(deps: ScoreDeps, request: RouteRequest, models: readonly Model[]): ScoredModels {
+/** Filters the ranking by the strategy, or without one by the prompt's capability level, to eligible models. */
+export function scoreCandidates(deps: ScoreDeps, request: RouteRequest, able: readonly Model[]): ScoredModels {
   const mode = getScoringMode(request)
   const getFigures = figuresBy(deps)
   const long: Scored[] = []
   const short: Scored[] = []
-  for (const entry of score(models, mode, getFigures))
-    (allowsOutputLength(request, entry.model) ? long : short).push(entry)
+  const isAble = new Set(able)
+  for (const entry of score(deps.catalog.list, mode, getFigures))
+    if (isAble.has(entry.model)) (allowsOutputLength(request, entry.model) ? long : short).push(entry)
   return { mode, getFigures, long, short }
 }
 
@@ -79,7 +81,7 @@ export function scoreFallbacks(named: Model, models: readonly Model[], terms: Pr
 }
 
 /** Measured figures, looked up once for each model of a request. */
-function figuresBy({ health }: ScoreDeps): FigureLookup {
+function figuresBy({ health }: Pick<ScoreDeps, 'health'>): FigureLookup {
   if (health.findFigures === undefined) return publishedFigures
   return model => health.findFigures?.(firstHealthKey(model), model.figures) ?? publishedFigures(model)
 }
