@@ -386,7 +386,7 @@ describe('budgets', () => {
     'lines of src/limits': [linesUnder('limits'), 3_010],
     'lines of src/ledger': [linesUnder('ledger'), 2_783],
     'lines of src/request': [linesUnder('request'), 6_350],
-    'lines of src/text': [linesUnder('text'), 11_421],
+    'lines of src/text': [linesUnder('text'), 11_456],
     'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 90_595],
     'files in src': [sizes.size, 667],
     'files of at most 25 lines': [[...sizes.values()].filter(lines => lines <= 25).length, 31],

@@ -25,13 +25,18 @@ for (const [kind, marks] of [
 /** What a sentence begins with: it may not end yet. */
 export const sentenceOpen = open
 
-/** Whether a sentence ends before a unit of this kind; `ended` is what `afterKind` returned for the units before. */
-export function endsSentence(kind: number, ended: number): boolean {
-  return kind >= blank ? kind === newline || ended !== open : ended === wideEnd && kind === open
-}
+/** Number of kinds, and the bit of a step by which a sentence is over. */
+export const sentenceKindCount = 6
+export const sentenceOver = 8
 
-/** Whether the sentence may be over behind a unit of this kind: open, or the sort of mark it had. */
-export function afterKind(kind: number, ended: number): number {
-  if (kind === closer) return ended
-  return kind >= blank ? open : kind
-}
+/**
+ * By what closed the units before (`sentenceOpen` or a mark) times `sentenceKindCount`, plus the kind of the next unit: what
+ * closes them then, and `sentenceOver` if a sentence ends before that unit.
+ */
+export const sentenceSteps = new Uint8Array(4 * sentenceKindCount)
+for (let ended = 0; ended < 4; ended++)
+  for (let kind = 0; kind < sentenceKindCount; kind++) {
+    const isOver = kind >= blank ? kind === newline || ended !== open : ended === wideEnd && kind === open
+    const next = kind === closer ? ended : kind >= blank ? open : kind
+    sentenceSteps[ended * sentenceKindCount + kind] = next | (isOver ? sentenceOver : 0)
+  }

@@ -1,13 +1,13 @@
-import { getSlot } from './features.ts'
+import { mixHashes } from './features.ts'
 
 /**
  * Features of a text for a classifier: slots in its weight table and a weight for each. All features are added as they
- * occur; then the first entry of each slot is kept, in one loop without unpredictable branches.
+ * occur, as hashes; then they become slots and the first entry of each is kept, in loops without unpredictable branches.
  */
 export type Slots = {
   /** The table has 2^bits slots. */
   readonly bits: number
-  /** Valid up to `count`. */
+  /** Hashes with their salts until `deduplicate`; then slots. Valid up to `count`. */
   readonly places: Uint32Array
   readonly values: Float32Array
   count: number
@@ -28,21 +28,15 @@ export function createSlots(bits: number, most: number): Slots {
 
 /** Adds one feature; `salt` separates the kinds of features. */
 export function addFeature(slots: Slots, hash: number, salt: number, value: number): void {
-  slots.places[slots.count] = getSlot(hash, salt, slots.bits)
+  slots.places[slots.count] = hash ^ salt
   slots.values[slots.count] = value
   slots.count++
 }
 
-/** Adds a feature that is present about half of the time. Branchless, since a branch would be mispredicted often. */
-export function addFeatureIf(isThere: boolean, slots: Slots, hash: number, salt: number, value: number): void {
-  slots.places[slots.count] = getSlot(hash, salt, slots.bits)
-  slots.values[slots.count] = value
-  slots.count += Number(isThere)
-}
-
-/** Keeps the first entry of each slot. */
+/** Converts the added hashes to slots, and keeps the first entry of each. */
 export function deduplicate(slots: Slots): void {
-  const { places, values, kept, count } = slots
+  const { places, values, kept, count, bits } = slots
+  mixHashes(places, count, bits)
   kept.fill(0)
   let found = 0
   for (let index = 0; index < count; index++) {

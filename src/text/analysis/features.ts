@@ -162,8 +162,17 @@ export function createFeatureReader(): FeatureReader {
         if (breaks[breakCount - 1] !== count) breaks[breakCount++] = count
       words[count] = hash
       offsets[count] = start
-      stems[count] = (hashes[Math.min(end, start + stemLetters) - 1] ?? 0) ^ (stemSalt & atLeast(length, stemLetters))
-      if (count < endingWords) endings[count] = endingBefore(end, traits) & atLeast(length, endingLetters + 1)
+      // Shifts instead of branches: all bits of the salt if the word has so many letters, none if it has fewer.
+      const lengthSalt = stemSalt & ((stemLetters - 1 - length) >> 31)
+      stems[count] = (hashes[Math.min(end, start + stemLetters) - 1] ?? 0) ^ lengthSalt
+      if (count < endingWords) {
+        // The last three letters, ten bits each, are enough to distinguish endings.
+        const third = (traits[units[Math.max(0, end - 3)] ?? 0] ?? other) >>> foldedShift
+        const second = (traits[units[Math.max(0, end - 2)] ?? 0] ?? other) >>> foldedShift
+        const last = (traits[units[end - 1] ?? 0] ?? other) >>> foldedShift
+        const ending = ((third & 0x3ff) << 20) | ((second & 0x3ff) << 10) | (last & 0x3ff)
+        endings[count] = Math.imul(ending ^ endingSalt, hashPrime) & ((endingLetters - length) >> 31)
+      }
       count++
     }
     return {
@@ -194,15 +203,6 @@ export function createFeatureReader(): FeatureReader {
   /** Returns true at white space or the end of the text. */
   const endsAt = (at: number, hasMore: boolean): boolean => !hasMore || (units[at] ?? 0) <= 32
 
-  /** Returns a hash of the three letters before a position, ten bits each, enough to distinguish endings. */
-  const endingBefore = (end: number, traits: Int32Array): number => {
-    const third = (traits[units[Math.max(0, end - 3)] ?? 0] ?? other) >>> foldedShift
-    const second = (traits[units[Math.max(0, end - 2)] ?? 0] ?? other) >>> foldedShift
-    const last = (traits[units[end - 1] ?? 0] ?? other) >>> foldedShift
-    const letters = ((third & 0x3ff) << 20) | ((second & 0x3ff) << 10) | (last & 0x3ff)
-    return Math.imul(letters ^ endingSalt, hashPrime)
-  }
-
   return text => {
     if (last !== null && text === lastText) return last
     last = read(text)
@@ -230,11 +230,6 @@ export function behindCourtesy(words: Int32Array, from: number, to: number): num
       first += 3
     else return first
   }
-}
-
-/** All bits where a length is so much, none where it is less. */
-function atLeast(length: number, least: number): number {
-  return (least - 1 - length) >> 31
 }
 
 /** FNV-1a parameters, 32 bit, over UTF-16 units (http://www.isthe.com/chongo/tech/comp/fnv/). */
@@ -267,6 +262,15 @@ export function getSlot(hash: number, salt: number, bits: number): number {
   let mixed = Math.imul(hash ^ salt, 0x85ebca6b)
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
   return (mixed ^ (mixed >>> 16)) >>> (32 - bits)
+}
+
+/** Replaces the hashes of features, combined with their salts, by their slots: `getSlot` for all of them in one loop. */
+export function mixHashes(keys: Uint32Array, count: number, bits: number): void {
+  for (let at = 0; at < count; at++) {
+    let mixed = Math.imul(keys[at] ?? 0, 0x85ebca6b)
+    mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
+    keys[at] = (mixed ^ (mixed >>> 16)) >>> (32 - bits)
+  }
 }
 
 /** Returns the end of a text without trailing white space and punctuation. */

@@ -1,7 +1,7 @@
 import { queryTypes } from '../../core/chat/chat.ts'
 import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
 import { type ConceptCounts, concepts, wordPair } from './concepts.ts'
-import { addFeature, addFeatureIf, createSlots, deduplicate, type Slots, weightedSum } from './feature-slots.ts'
+import { addFeature, createSlots, deduplicate, type Slots, weightedSum } from './feature-slots.ts'
 import { endingWords, type Features } from './features.ts'
 
 /** Returns the probability (0–1) that the correct answer to a text changes over time. */
@@ -82,9 +82,15 @@ export function fillFreshnessSlots(slots: Slots, features: Features, meaning: Co
   for (let at = 0; at < count; at++) {
     const hash = words[at] ?? 0
     const last = endings[at] ?? 0
-    addFeature(slots, hash, word, volume)
-    addFeature(slots, stems[at] ?? 0, stem, volume)
-    addFeatureIf(last !== 0, slots, last, ending, volume / 2)
+    let next = slots.count
+    slots.places[next] = hash ^ word
+    slots.values[next++] = volume
+    slots.places[next] = (stems[at] ?? 0) ^ stem
+    slots.values[next++] = volume
+    // About half of the words have an ending: no branch, which would be mispredicted often.
+    slots.places[next] = last ^ ending
+    slots.values[next] = volume / 2
+    slots.count = next + Number(last !== 0)
     if (at + 1 < count) addFeature(slots, wordPair(hash, words[at + 1] ?? 0), pair, volume)
     if (at < 2) addFeature(slots, hash + at, place, 1)
     if (at >= count - 2) addFeature(slots, stems[at] ?? 0, closing, 0.5)

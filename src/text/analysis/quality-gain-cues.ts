@@ -64,37 +64,32 @@ export function createCueReader(): CueReader {
       for (const character of characters) sum += symbols[character] ?? 0
       return sum
     }
-    const group = (index: number) => groups[index] ?? 0
-
     let at = 0
-    const put = (value: number) => {
-      cues[at++] = value
-    }
-    put(log(length))
-    put(log(digits))
-    for (const characters of weighed) put(log(of(characters)))
-    put(group(asking) > 0 ? 1 : 0)
-    put(log(group(negating)))
-    put(log(group(stepping)))
-    put(log(group(comparing)))
-    put(distinct / length)
-    put(letters / length)
-    put(digits / length)
-    put(hasOptions ? 1 : 0)
+    cues[at++] = log(length)
+    cues[at++] = log(digits)
+    for (const characters of weighed) cues[at++] = log(of(characters))
+    cues[at++] = (groups[asking] ?? 0) > 0 ? 1 : 0
+    cues[at++] = log(groups[negating] ?? 0)
+    cues[at++] = log(groups[stepping] ?? 0)
+    cues[at++] = log(groups[comparing] ?? 0)
+    cues[at++] = distinct / length
+    cues[at++] = letters / length
+    cues[at++] = digits / length
+    cues[at++] = hasOptions ? 1 : 0
     // The following cues are for the trees, which only compare a cue to a threshold.
-    put(asked)
-    put(hasOptions ? length - asked : 0)
-    put(option)
-    put(numbers)
-    put(numbers === 0 ? 0 : digits / numbers)
-    put(numbers / length)
-    put(of(marks.point))
-    put(of(marks.question))
-    put(of(marks.less))
-    put(group(functional) / length)
+    cues[at++] = asked
+    cues[at++] = hasOptions ? length - asked : 0
+    cues[at++] = option
+    cues[at++] = numbers
+    cues[at++] = numbers === 0 ? 0 : digits / numbers
+    cues[at++] = numbers / length
+    cues[at++] = of(marks.point)
+    cues[at++] = of(marks.question)
+    cues[at++] = of(marks.less)
+    cues[at++] = (groups[functional] ?? 0) / length
     const root = 1 / Math.sqrt(length)
-    for (let index = 0; index < subjectCount; index++) put(group(index))
-    for (let index = 0; index < subjectCount; index++) put(group(index) * root)
+    for (let index = 0; index < subjectCount; index++) cues[at++] = groups[index] ?? 0
+    for (let index = 0; index < subjectCount; index++) cues[at++] = (groups[index] ?? 0) * root
     return cues
   }
 }

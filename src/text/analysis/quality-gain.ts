@@ -1,5 +1,5 @@
 import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
-import { addFeature, createSlots, deduplicate, type Slots, weightedSum } from './feature-slots.ts'
+import { createSlots, deduplicate, type Slots, weightedSum } from './feature-slots.ts'
 import { type Features, maximumWords } from './features.ts'
 import { courtesyWords, createCueReader, plainCues } from './quality-gain-cues.ts'
 
@@ -128,10 +128,11 @@ export function createSlotReader(bits: number): (features: Features) => Slots {
     let before = 0
     for (let at = start; at < count; at++) {
       const stem = stems[at] ?? 0
-      addFeature(slots, stem, stemSalt, 1)
-      if (at > start) addFeature(slots, Math.imul(before, 31) ^ stem, pairSalt, 1)
+      slots.places[slots.count++] = stem ^ stemSalt
+      if (at > start) slots.places[slots.count++] = Math.imul(before, 31) ^ stem ^ pairSalt
       before = stem
     }
+    slots.values.fill(1, 0, slots.count)
     deduplicate(slots)
     return slots
   }

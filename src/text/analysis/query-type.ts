@@ -107,8 +107,12 @@ function addWords(slots: Slots, features: Features): void {
   for (let at = 0; at < count; at++) {
     if (at === openingWords && count > openingWords + closingWords) at = count - closingWords
     const hash = words[at] ?? 0
-    addFeature(slots, hash, word, volume)
-    addFeature(slots, stems[at] ?? 0, stem, volume)
+    const next = slots.count
+    slots.places[next] = hash ^ word
+    slots.places[next + 1] = (stems[at] ?? 0) ^ stem
+    slots.values[next] = volume
+    slots.values[next + 1] = volume
+    slots.count = next + 2
     if (at < 3) addFeature(slots, hash, opening, 1)
   }
 }
@@ -191,19 +195,21 @@ function sumInto(sums: Float64Array, { places, values, count }: Slots, pairs: In
       fifth = (fifth + (pairs[from + 4] ?? 0)) | 0
       at++
     } while (at < end && values[at] === value)
-    addPair(sums, 0, first, value * scale)
-    addPair(sums, 2, second, value * scale)
-    addPair(sums, 4, third, value * scale)
-    addPair(sums, 6, fourth, value * scale)
-    addPair(sums, 8, fifth, value * scale)
+    packedSums[0] = first
+    packedSums[1] = second
+    packedSums[2] = third
+    packedSums[3] = fourth
+    packedSums[4] = fifth
+    for (let pair = 0; pair < pairsOfTypes; pair++) {
+      const both = packedSums[pair] ?? 0
+      const lower = (both << 16) >> 16
+      sums[2 * pair] = (sums[2 * pair] ?? 0) + lower * (value * scale)
+      sums[2 * pair + 1] = (sums[2 * pair + 1] ?? 0) + ((both - lower) / halfSpan) * (value * scale)
+    }
   }
 }
 
-function addPair(sums: Float64Array, type: number, pair: number, value: number): void {
-  const lower = (pair << 16) >> 16
-  sums[type] = (sums[type] ?? 0) + lower * value
-  sums[type + 1] = (sums[type + 1] ?? 0) + ((pair - lower) / halfSpan) * value
-}
+const packedSums = new Int32Array(pairsOfTypes)
 
 function toProbabilities(scores: Float64Array): Float64Array {
   let highest = Number.NEGATIVE_INFINITY

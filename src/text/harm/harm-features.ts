@@ -6,12 +6,11 @@
  */
 
 import { filledTable } from '../../core/text/unit-table.ts'
-import { type Features, featureSieveSize, maximumWords } from '../analysis/features.ts'
+import { type Features, featureSieveSize, maximumWords, mixHashes } from '../analysis/features.ts'
 import kept from '../weights/safety.json'
 import { decodeWeights } from '../weights/stored-weights.ts'
 import { createContentBound, loudest } from './content-bound.ts'
 import {
-  featureSlot,
   featureWeight,
   type HarmHead,
   type HarmKind,
@@ -21,6 +20,7 @@ import {
   kindTable,
   nearWords,
   openingWords,
+  regionBits,
   regionSlots,
   salts,
 } from './harm-slots.ts'
@@ -127,7 +127,9 @@ const kindSpread = 0x9e3779b1
 export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * harmHeads.length)): HarmFeatureReader {
   const { kindsTable, sieve } = kindTable()
   const slots = new Uint32Array(harmSlots + 1)
-  const noted = new Uint16Array(mostNoted)
+  /** Hashes of the collected features, then their slots, and the first slot of the region of each. */
+  const noted = new Uint32Array(mostNoted)
+  const regions = new Uint16Array(mostNoted)
   const unmet = packed(weights)
   const table = unmet.slice()
   const kinds = new Uint16Array(harmKinds.length)
@@ -149,9 +151,14 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
     while (recentFrom < recents && at - (recentAt[recentFrom & recentMask] ?? 0) > nearWords) recentFrom++
     for (const kind of own) {
       kinds[kind] = (kinds[kind] ?? 0) + 1
-      for (const other of before) noted[count++] = featureSlot(2, kind * 64 + other + 1, salts.kindPair)
-      for (let other = recentFrom; other < recents; other++)
-        noted[count++] = featureSlot(2, kind * 64 + (recentKinds[other & recentMask] ?? 0) + 1, salts.kindNear)
+      for (const other of before) {
+        regions[count] = 2 * regionSlots
+        noted[count++] = (kind * 64 + other + 1) ^ salts.kindPair
+      }
+      for (let other = recentFrom; other < recents; other++) {
+        regions[count] = 2 * regionSlots
+        noted[count++] = (kind * 64 + (recentKinds[other & recentMask] ?? 0) + 1) ^ salts.kindNear
+      }
     }
     for (const kind of own) {
       recentKinds[recents & recentMask] = kind
@@ -165,13 +172,14 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
   const weigh = (count: number): void => {
     let found = filled
     let weight = 0
+    mixHashes(noted, count, regionBits)
     for (let from = 0; from < count; from += mostInHalf) {
       const to = Math.min(count, from + mostInHalf)
       const before = found
       let outer = 0
       let inner = 0
       for (let at = from; at < to; at++) {
-        const slot = noted[at] ?? 0
+        const slot = (regions[at] ?? 0) + (noted[at] ?? 0)
         const entry = table[slot] ?? 0
         // All bits set if the slot was last used in an earlier reading.
         const isNew = ((entry >>> stampShift) - stamp) >> 31
@@ -229,23 +237,22 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
     for (let at = from; at < to; at++) {
       const word = words[at] ?? 0
       const stem = stems[at] ?? 0
-      noted[notes++] = featureSlot(0, word, salts.word)
-      noted[notes++] = featureSlot(0, stem, salts.stem)
-      if (at - from < openingWords) noted[notes++] = featureSlot(0, Math.imul(stem, at - from + 3), salts.opening)
-      if (withNeighbours && at > from) {
-        noted[notes++] = featureSlot(1, (Math.imul(wordBefore, 31) + word) | 0, salts.pair)
-        noted[notes++] = featureSlot(1, (Math.imul(stemBefore, 31) + stem) | 0, salts.stemPair)
-        if (at > from + 1) noted[notes++] = featureSlot(1, (Math.imul(stemBeforeThat, 31) + stem) | 0, salts.skip)
-        for (const kind of before)
-          noted[notes++] = featureSlot(1, (stem + Math.imul(kind + 1, kindSpread)) | 0, salts.kindWord)
-      }
       const own = sieve[word & (featureSieveSize - 1)] === 1 ? (kindsTable.get(word) ?? none) : none
-      if (own.length > 0) {
-        if (withNeighbours && at > from)
-          for (const kind of own)
-            noted[notes++] = featureSlot(1, (stemBefore + Math.imul(kind + 1, kindSpread)) | 0, salts.wordKind)
-        notes = noteKinds(notes, own, before, at)
+      const first = notes
+      noted[notes++] = word ^ salts.word
+      noted[notes++] = stem ^ salts.stem
+      if (at - from < openingWords) noted[notes++] = Math.imul(stem, at - from + 3) ^ salts.opening
+      for (let note = first; note < notes; note++) regions[note] = 0
+      if (withNeighbours && at > from) {
+        const neighbours = notes
+        noted[notes++] = (Math.imul(wordBefore, 31) + word) ^ salts.pair
+        noted[notes++] = (Math.imul(stemBefore, 31) + stem) ^ salts.stemPair
+        if (at > from + 1) noted[notes++] = (Math.imul(stemBeforeThat, 31) + stem) ^ salts.skip
+        for (const kind of before) noted[notes++] = (stem + Math.imul(kind + 1, kindSpread)) ^ salts.kindWord
+        for (const kind of own) noted[notes++] = (stemBefore + Math.imul(kind + 1, kindSpread)) ^ salts.wordKind
+        for (let note = neighbours; note < notes; note++) regions[note] = regionSlots
       }
+      if (own.length > 0) notes = noteKinds(notes, own, before, at)
       if (isWhole) notesUpTo[at + 1] = (notesUpTo[since] ?? 0) + notes
       if (notes > mostNoted - mostOfWord) {
         weigh(notes)
@@ -259,15 +266,17 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
       stemBefore = stem
     }
     const count = to - from
+    const ofText = notes
     for (let kind = 0; kind < kinds.length; kind++) {
       const times = kinds[kind] ?? 0
       if (times === 0) continue
-      noted[notes++] = featureSlot(2, kind + 1, salts.kind)
+      noted[notes++] = (kind + 1) ^ salts.kind
       // A word that occurs once differs from a word in every line.
       const share = Math.min(7, Math.round((32 * times) / (count + 8)))
-      noted[notes++] = featureSlot(2, kind * 16 + share + 1, salts.share)
+      noted[notes++] = (kind * 16 + share + 1) ^ salts.share
     }
-    noted[notes++] = featureSlot(2, Math.min(12, Math.round(Math.log2(count + 1) * 1.5)), salts.length)
+    noted[notes++] = Math.min(12, Math.round(Math.log2(count + 1) * 1.5)) ^ salts.length
+    regions.fill(2 * regionSlots, ofText, notes)
     weigh(notes)
     if (isWhole) keepSums(since, to)
     return filled

@@ -6,7 +6,7 @@ export const harmHeads = ['request', 'content', 'jailbreak'] as const
 export type HarmHead = (typeof harmHeads)[number]
 
 /** Slots of a region: words, neighbours, and kinds each have one, so that training can trust them differently. */
-const regionBits = 14
+export const regionBits = 14
 export const regionSlots = 1 << regionBits
 export const harmSlots = 3 * regionSlots
 

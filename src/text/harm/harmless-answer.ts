@@ -5,7 +5,7 @@
  */
 import { behindCourtesy, type FeatureReader, maximumWords } from '../analysis/features.ts'
 import { blockUnits } from '../code-units.ts'
-import { afterKind, endsSentence, sentenceKinds, sentenceOpen } from '../sentence-ends.ts'
+import { sentenceKindCount, sentenceKinds, sentenceOpen, sentenceOver, sentenceSteps } from '../sentence-ends.ts'
 import type { HarmScorer } from './harm-features.ts'
 
 /** In UTF-16 units: a longer sentence is judged in pieces. */
@@ -30,9 +30,9 @@ export function createAnswerCheck(read: FeatureReader, judge: HarmScorer, most: 
       const kind = sentenceKinds[units[at] ?? 0] ?? sentenceOpen
       // Within a sentence, as nearly everywhere.
       if (kind === sentenceOpen && ended === sentenceOpen) continue
-      const isOver = endsSentence(kind, ended)
-      ended = afterKind(kind, ended)
-      if (!isOver) continue
+      const step = sentenceSteps[ended * sentenceKindCount + kind] ?? sentenceOpen
+      ended = step & (sentenceOver - 1)
+      if (step < sentenceOver) continue
       if (at - sentence > longestSentence) return false
       let to = from
       while (to < count && (offsets[to] ?? 0) < at) to++

@@ -13,7 +13,7 @@ import { longestSentence } from '../harm/harmless-answer.ts'
 import { isWideDot } from '../hosts/idna-mapping.ts'
 import { findMatchingRule, type ModerationRules } from '../rules/pattern-rules.ts'
 import { type RunningScan, scan as scanWhole, startScan } from '../rules/patterns.ts'
-import { afterKind, endsSentence, sentenceKinds, sentenceOpen } from '../sentence-ends.ts'
+import { sentenceKindCount, sentenceKinds, sentenceOpen, sentenceOver, sentenceSteps } from '../sentence-ends.ts'
 import { type BlockedHosts, blockVerdict, containsBlockedHost, type Verdict } from './text-moderator.ts'
 
 export type StreamingRules = {
@@ -79,7 +79,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
   let joinsTokens = false
   let sentence = 0
   let before = 0
-  /** Whether the sentence may be over (`afterKind`). */
+  /** Whether the sentence may be over (`sentenceSteps`). */
   let ended: number = sentenceOpen
   let verdict: Verdict | null = null
   /** Start of the blocked text and of its sentence. */
@@ -185,7 +185,8 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
       const mark = marks[unit] ?? ordinary
       const at = start + index
       const kind = sentenceKinds[unit] ?? sentenceOpen
-      const isOver = endsSentence(kind, ended)
+      const step = sentenceSteps[ended * sentenceKindCount + kind] ?? sentenceOpen
+      const isOver = step >= sentenceOver
       if (mark === space || isOver || at >= dueAt) {
         const isFull = at - token >= longestToken || at - sentence >= longestSentence
         if (mark === space || at - token >= longestToken)
@@ -195,7 +196,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
         if (verdict !== null) return
         dueAt = due()
       }
-      ended = afterKind(kind, ended)
+      ended = step & (sentenceOver - 1)
       if (mark > space) hasMark = true
       if (mark === bracket) hasBracket = true
       // A dot at the end of a word joins nothing, unless brackets contain another. The next delta's first character is

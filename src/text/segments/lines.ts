@@ -133,6 +133,7 @@ function hasSigns(line: string): boolean {
     line.includes('=>') ||
     line.includes('{') ||
     line.includes('::') ||
+    line.endsWith('):') ||
     line.includes('->') ||
     (line.includes('(') && line.includes('.') && !line.includes('. '))
   )

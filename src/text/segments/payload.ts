@@ -70,7 +70,6 @@ const longestTask = 120
 function payloadAfterColon(text: string, from: number, to: number): number | null {
   for (let at = from; at < Math.min(to, from + longestTask); at++) {
     const mark = text[at]
-    if (mark === '\n') return null
     if (mark !== ':' && mark !== '：') continue
     if (mark === ':' && text.charCodeAt(at + 1) > 32) continue
     // An address says where the text is.

@@ -35,7 +35,11 @@ export function getLabel(text: string, from: number, to: number): SegmentKind | 
   while (word !== '' && ' *_]0123456789()'.includes(word.at(-1) ?? '')) word = word.slice(0, -1)
   const last = word.slice(word.lastIndexOf(' ') + 1)
   if (requestLabels.has(word)) return 'request'
-  return materialLabels.has(word) || (word.split(' ').length <= 3 && materialLabels.has(last)) ? 'material' : null
+  if (materialLabels.has(word)) return 'material'
+  // `HMAC Output: …` is a line of a list; `The release notes:` announces what follows.
+  return text.slice(end + 1, to).trim() === '' && word.split(' ').length <= 3 && materialLabels.has(last)
+    ? 'material'
+    : null
 }
 
 /** How far a paragraph asks for something. */
@@ -48,6 +52,8 @@ export type Ask = {
   readonly works: boolean
   /** Words of an author who speaks to a reader. */
   readonly voice: number
+  /** It begins with such a word. */
+  readonly speaks: boolean
 }
 
 const closers = '?？؟'
@@ -79,7 +85,8 @@ export function asksFor(opening: string, ending: string): Ask {
     score,
     announces: isColon || (isShort && points),
     voice,
-    works: !isQuestion && words.slice(0, 4).some(isWork),
+    works,
+    speaks: words.slice(0, 8).some(word => voices.has(word)),
   }
 }
 

@@ -239,14 +239,14 @@ function chooseRequest(blocks: readonly Block[], text: string): void {
     const least = headAsks || fixed > 0 ? leastMaterial : longestAsk
     const isOwn = !isAnnounced && prose - getTotalSize(asks) < least
     for (const block of free) {
-      const isSaid = isOwn || (!isAnnounced && !block.isHeading && isVoiced(getAsk(block), block))
+      const isSaid = isOwn || (!isAnnounced && isVoiced(getAsk(block), block))
       block.kind = asks.includes(block) || isSaid ? 'request' : 'material'
     }
   } else {
     // Beside material of another form a short paragraph is the request, whatever it says.
     for (const block of free) {
       const isAtEdge = (block === head && isFirst && !head.isHeading) || (block === tail && isLast)
-      block.kind = isAtEdge && canAsk(block, 1) ? 'request' : 'material'
+      block.kind = (isAtEdge && canAsk(block, 1)) || isVoiced(getAsk(block), block) ? 'request' : 'material'
     }
     // A long description beside a program is the request, unless it is a document of its own.
     if (free.every(({ kind }) => kind === 'material'))
@@ -257,8 +257,8 @@ function chooseRequest(blocks: readonly Block[], text: string): void {
 const leastVoice = 0.03
 
 /** Paragraphs of their author say `I`, `we` and `you`. */
-function isVoiced({ voice }: Ask, { from, to }: Block): boolean {
-  return voice >= (leastVoice * Math.min(longestAsk, to - from)) / 6
+function isVoiced({ voice, speaks }: Ask, { from, to, isHeading }: Block): boolean {
+  return !isHeading && (speaks || voice >= (leastVoice * Math.min(longestAsk, to - from)) / 6)
 }
 
 /** The last paragraph of a labeled document, if it asks. */

@@ -3,7 +3,7 @@
  * each piece is counted with the same independent probability, so that a text cannot hide expensive parts. A piece is
  * at most 32 characters; for each cut that the tokenizer would not make, it counts one or two tokens more.
  */
-import { hashStep, type TokenCounts, unitClass, type Vocabulary, vocabulary } from './vocabulary.ts'
+import { hashBase, type TokenCounts, unitClass, type Vocabulary, vocabulary } from './vocabulary.ts'
 
 /** An unbiased estimate for a text: token counts, and the sampling variance of each. */
 export type TokenEstimate = {
@@ -186,6 +186,7 @@ function countPiece(
     scratch[length++] = 0x80 | (code & 0x3f)
   }
   let hash = 0
-  for (let at = 0; at < length; at++) hash = hashStep(hash, scratch[at] ?? 0)
+  // `hashStep` for each byte, in place.
+  for (let at = 0; at < length; at++) hash = (Math.imul(hash, hashBase) + (scratch[at] ?? 0) + 1) | 0
   count(length, hash, into)
 }

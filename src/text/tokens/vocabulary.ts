@@ -49,7 +49,7 @@ export function hashStep(hash: number, byte: number): number {
   return (Math.imul(hash, hashBase) + byte + 1) | 0
 }
 
-const hashBase = 0x01000193
+export const hashBase = 0x01000193
 
 /** Spreads a hash, whose low bits otherwise depend only on the low bits of the bytes. */
 function mixed(hash: number): number {
@@ -117,7 +117,7 @@ function load(): Vocabulary {
   const encode = (length: number, into: TokenCounts): void => {
     for (let at = 0; at < length; at++) {
       const byte = scratch[at] ?? 0
-      hashes[at + 1] = hashStep(hashes[at] ?? 0, byte)
+      hashes[at + 1] = (Math.imul(hashes[at] ?? 0, hashBase) + byte + 1) | 0
       ends[at] = at + 1
       starts[at + 1] = at
       tokens[at] = singles[byte] ?? 0

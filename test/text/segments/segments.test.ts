@@ -51,6 +51,7 @@ describe('readSegments', () => {
     'Debug: the ferry service stops after midnight.',
     "Why isn't Anna's ferry on time?",
     'Summarize this: https://ferry.example/timetable',
+    `I want to write a program for ferries.\n- It shows the pier.\n${'- It counts the cars of each ferry, and warns when there are too many.\n'.repeat(12)}\nDo you have questions before you begin?`,
     'I run a ferry.\n\nMy cars are late each morning.\n\nHow should I plan the week?',
     `Which pier is right?\n\nThe ferry needs a depth of four meters.\nA. North\nB. South\nC. East\nD. West`,
   ])('leaves a request whole when it has no material: %j', text => expect(readSegments(text).request).toBe(text))
@@ -61,6 +62,17 @@ describe('readSegments', () => {
     )
     expect(asked).toBe('which pier?')
     expect(parts.map(({ kind }) => kind)).toEqual(['frame', 'request'])
+  })
+
+  test('keeps what its author says between a program and an error', () => {
+    const code =
+      'def depart(config: Config, pier: Pier, now: Clock):\n    ferry = config.get("ferry") or pier.first()\n    if ferry:\n        ferry.leave(now())\n    return ferry'
+    const told = 'in my service i use this to leave the pier. however the ferry never moves. why?'
+    expect(
+      readSegments(
+        `${code}\n\n${told}\n\n2026-02-01 10:00:00 pier ERROR ferry is None at depart(config)\n2026-02-01 10:00:01 pier ERROR again`,
+      ).request,
+    ).toBe(told)
   })
 
   test('has no request when a message is only material', () => {
