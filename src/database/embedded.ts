@@ -89,13 +89,13 @@ export async function connectEmbedded(directory: string): Promise<Embedded> {
   return { address: { socketPath: getSocketPath(directory) }, failed: new Promise(() => {}), close: async () => {} }
 }
 
-const getSocketPath = (directory: string) => socketPathIn(directory, 'postgres.sock')
+const socketName = 'postgres.sock'
 
-/** Returns the path of a socket of this data folder; in a temporary folder if the path would be too long. */
-export function socketPathIn(directory: string, name: string): string {
-  const path = join(resolve(directory), name)
+/** Returns the path of the socket of this data folder; in a temporary folder if the path would be too long. */
+function getSocketPath(directory: string): string {
+  const path = join(resolve(directory), socketName)
   if (Buffer.byteLength(path) <= maximumSocketPathBytes) return path
-  return join(tmpdir(), `gateway-${getDigest(path).slice(0, 24)}`, name)
+  return join(tmpdir(), `gateway-${getDigest(path).slice(0, 24)}`, socketName)
 }
 
 const lateText = {

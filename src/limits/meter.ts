@@ -106,7 +106,7 @@ export type Meter = {
   checkpoint(reservation: Reservation, progress: () => InterimUsage): void
   /**
    * Reads an account's counters from the store that decides, and returns its quota status. Reserves nothing. Reservations whose
-   * lease ran out count until the next admission releases them. Rejects like `admit` if no store answers.
+   * lease ran out count until the next admission releases them. Rejects like `admit` while Redis is away.
    */
   loadStatus(accountId: string, limits: Limits): Promise<QuotaStatus>
   /** Returns the last known quota status from memory; null = none. */

@@ -174,6 +174,30 @@ else {
       }
     }, 60_000)
 
+    withRig(
+      'begins another generation when an instance reports ended requests after accounts have loaded',
+      async rig => {
+        const { meter: late, clock, open } = rig
+        const journal = {
+          appendTogether: () => Promise.resolve(),
+          isWritable: () => true,
+          untilDurable: () => Promise.resolve(),
+          waiting: () => [],
+        }
+        const other = await open({ journal })
+        await late.settle(settlement(admitted(await late.admit(send('a'))), 100, 1_000, clock.now()))
+        await server.command('FLUSHALL')
+        await other.renew()
+        await eventually(() => other.isShared(), 60_000)
+        clock.move(reportGraceMs)
+        expect((await other.loadStatus('acc_1', wide)).tokens.remaining).toBe(wide.dailyTokens)
+        await late.renew()
+        await eventually(() => late.isShared(), 60_000)
+        clock.move(reportGraceMs)
+        expect((await late.loadStatus('acc_1', wide)).tokens.remaining).toBe(wide.dailyTokens - 100)
+      },
+    )
+
     withRig('admits no request sooner when the clock is set back', async ({ meter, clock }) => {
       const limits = { ...wide, requestsPerMinute: 2 }
       await meter.admit(send('a', { limits }))

@@ -57,14 +57,10 @@ export type SlidingWindowLog = {
   /** Returns how many added times lie in the window that ends at `now` (later than `now - windowMs`). */
   count(now: number): number
   add(now: number): void
-  /** Removes the last added time if it is still in the window. */
-  takeBack(): void
   /** Returns the milliseconds from `now` until fewer than `limit` times are in the window; 0 if that is already so. */
   waitUntilUnder(limit: number, now: number): number
   /** Returns the milliseconds from `now` until the window is empty. */
   waitUntilEmpty(now: number): number
-  /** Returns the age in milliseconds of each time in the window, oldest first. */
-  ages(now: number): number[]
 }
 
 /** Creates an empty log over a window of `windowMs`. */
@@ -101,9 +97,6 @@ export function createWindowLog(windowMs: number): SlidingWindowLog {
       ring[(first + size) % ring.length] = time
       size++
     },
-    takeBack() {
-      if (size > 0) size--
-    },
     waitUntilUnder(limit, now) {
       const time = settle(now)
       // A limit of 0 never has room. A whole window is the longest wait that can be reported.
@@ -113,10 +106,6 @@ export function createWindowLog(windowMs: number): SlidingWindowLog {
     waitUntilEmpty(now) {
       const time = settle(now)
       return size === 0 ? 0 : at(size - 1) + windowMs - time
-    },
-    ages(now) {
-      const time = settle(now)
-      return Array.from({ length: size }, (_, index) => time - at(index))
     },
   }
 }
