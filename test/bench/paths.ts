@@ -1,5 +1,5 @@
 /** The compared paths of the benchmark, each a separate process, and their CPU use. */
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startPostgres } from '../harness/postgres.ts'
 import { startRedis } from '../harness/redis.ts'
@@ -14,6 +14,8 @@ export type Path = {
   readonly headers: Readonly<Record<string, string>>
   /** The API form of its requests; absent = chat completions. */
   readonly dialect?: BenchDialect
+  /** Part of the requests that it receives, for a path that would take minutes; absent = all. */
+  readonly share?: number
   /** CPU seconds of its Redis so far; absent without one. */
   readonly redisSeconds?: () => Promise<number>
 }
@@ -47,6 +49,30 @@ export function createPaths(folder: string) {
       await Bun.sleep(500)
       const workers = Bun.spawnSync(['pgrep', '-P', String(child.pid)]).stdout.toString()
       return { name: 'nginx', port, pid: Number(workers.trim().split('\n')[0]) || child.pid, headers: {} }
+    },
+
+    /**
+     * Starts the other gateways that are installed in a folder (see `docs/performance.md`), with nothing on: no key, limit
+     * or log. Returns the names of the absent ones.
+     */
+    async peers(
+      installed: string,
+      upstreamPort: number,
+    ): Promise<{ readonly paths: Path[]; readonly absent: string[] }> {
+      const paths: Path[] = []
+      const absent: string[] = []
+      for (const { name, file, command, headers } of peers(installed, folder, upstreamPort)) {
+        if (!existsSync(file)) {
+          absent.push(name)
+          continue
+        }
+        const port = 20_000 + Math.floor(Math.random() * 20_000)
+        const child = Bun.spawn(command(port), { stdout: 'ignore', stderr: 'ignore', env: process.env })
+        others.push(child)
+        await listening(port)
+        paths.push({ name, port, pid: child.pid, headers, share: 0.05 })
+      }
+      return { paths, absent }
     },
 
     /** Starts the gateway of the repository at `root`. Null if its external stores cannot be started here. */
@@ -85,6 +111,69 @@ export function createPaths(folder: string) {
       for (const store of stores) await store.stop()
     },
   }
+}
+
+type Peer = {
+  readonly name: string
+  /** What is there if it is installed. */
+  readonly file: string
+  readonly command: (port: number) => string[]
+  readonly headers: Readonly<Record<string, string>>
+}
+
+function peers(installed: string, folder: string, upstreamPort: number): readonly Peer[] {
+  const upstream = `http://127.0.0.1:${upstreamPort}/v1`
+  const portkey = join(installed, 'node_modules/@portkey-ai/gateway/build/start-server.js')
+  const litellm = join(installed, 'venv/bin/litellm')
+  const configuration = join(folder, 'litellm.yaml')
+  const model = `{ model: openai/gpt-4.1, api_base: '${upstream}', api_key: bench }`
+  writeFileSync(
+    configuration,
+    `model_list: [{ model_name: openai/gpt-4.1, litellm_params: ${model} }]
+general_settings: { dangerously_permit_weak_or_unset_master_key: true }
+`,
+  )
+  const portkeyHeaders = {
+    authorization: 'Bearer bench',
+    'x-portkey-provider': 'openai',
+    'x-portkey-custom-host': upstream,
+  }
+  return [
+    {
+      name: 'Portkey on Bun',
+      file: portkey,
+      command: port => [process.execPath, portkey, `--port=${port}`, '--headless'],
+      headers: portkeyHeaders,
+    },
+    {
+      name: 'Portkey on Node',
+      file: portkey,
+      command: port => ['node', portkey, `--port=${port}`, '--headless'],
+      headers: portkeyHeaders,
+    },
+    {
+      name: 'LiteLLM',
+      file: litellm,
+      command: port => [litellm, '--config', configuration, '--host', '127.0.0.1', '--port', String(port)],
+      headers: {},
+    },
+  ]
+}
+
+/** Resolves when something listens on a loopback port; throws after two minutes. */
+async function listening(port: number): Promise<void> {
+  for (let tries = 0; tries < 240; tries++) {
+    const isOpen = await Bun.connect({
+      hostname: '127.0.0.1',
+      port,
+      socket: { data() {}, open: socket => void socket.end() },
+    })
+      .then(() => true)
+      .catch(() => false)
+    if (isOpen) return
+    await Bun.sleep(500)
+  }
+  throw new Error(`nothing listens on port ${port}`)
 }
 
 /** Parses the result of `INFO cpu`. */

@@ -34,9 +34,18 @@ const sizes = {
   // Short rounds: a neighbor's work then meets every form alike.
   dialects: { rounds: 25, warming: 4_000, single: 100, many: 500, singleStreams: 8, streams: 100 },
 } as const
-type Size = (typeof sizes)[keyof typeof sizes]
+type RunSize = Readonly<Record<keyof typeof sizes.full, number>>
 
-type Row = { p50: number[]; p99: number[]; first: number[]; rate: number[]; cpu: number[]; redis: number[] }
+type Row = {
+  p50: number[]
+  p99: number[]
+  /** With ten callers. */
+  ten: number[]
+  first: number[]
+  rate: number[]
+  cpu: number[]
+  redis: number[]
+}
 type Rows = ReadonlyMap<string, Row>
 
 const bench = command({
@@ -48,6 +57,12 @@ const bench = command({
     against: { type: 'string', value: 'COMMIT', about: 'compare this tree with that commit; writes no file' },
     dialects: { type: 'boolean', about: 'compare the API forms over embedded stores; writes no file' },
     quick: { type: 'boolean', about: 'some 2 minutes: fewer requests, without nginx and repeated prompts' },
+    peers: {
+      type: 'string',
+      value: 'FOLDER',
+      about: 'also measure the other gateways that are installed there; writes no file',
+    },
+    warming: { type: 'string', value: 'N', about: 'requests per path before the first round' },
     stores: { type: 'string', value: 'KIND', about: 'embedded or external; both unless given' },
     rounds: {
       type: 'string',
@@ -55,23 +70,27 @@ const bench = command({
       about: `${sizes.full.rounds} unless given, ${sizes.quick.rounds} with --quick`,
     },
   },
-  async run({ options: { against, dialects = false, quick = false, stores, rounds } }) {
+  async run({ options: { against, dialects = false, quick = false, stores, rounds, peers, warming } }) {
     if (rounds !== undefined && !/^[1-9]\d?$/.test(rounds))
       throw new UsageError('--rounds must be a whole number from 1 to 99.')
     const kind = stores === undefined ? null : choice('--stores', stores, ['embedded', 'external'])
-    const size = quick ? sizes.quick : sizes.full
+    if (warming !== undefined && !/^[1-9]\d{0,5}$/.test(warming))
+      throw new UsageError('--warming must be a whole number from 1 to 999999.')
+    const usual = quick ? sizes.quick : sizes.full
+    const size = { ...usual, warming: Number(warming ?? usual.warming) }
     if (dialects) {
       const short = { ...sizes.dialects, rounds: quick ? 9 : sizes.dialects.rounds }
       return measureDialects({ ...short, rounds: Number(rounds ?? short.rounds) })
     }
-    await measureAll(against ?? null, quick, kind, { ...size, rounds: Number(rounds ?? size.rounds) })
+    const compared = { commit: against ?? null, peers: peers ?? null, kind }
+    await measureAll(compared, quick, { ...size, rounds: Number(rounds ?? size.rounds) })
   },
 })
 
 process.exitCode = await runCommand(bench, process.argv.slice(2))
 
 /** Measures every API form against chat completions, in one gateway. */
-async function measureDialects(size: Omit<Size, 'rounds'> & { readonly rounds: number }): Promise<void> {
+async function measureDialects(size: RunSize): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-bench-'))
   const paths = createPaths(folder)
   try {
@@ -99,12 +118,17 @@ async function measureDialects(size: Omit<Size, 'rounds'> & { readonly rounds: n
   }
 }
 
-async function measureAll(
-  commit: string | null,
-  isQuick: boolean,
-  kind: 'embedded' | 'external' | null,
-  size: Omit<Size, 'rounds'> & { readonly rounds: number },
-): Promise<void> {
+/** What a run measures beside the proxy. */
+type Compared = {
+  /** Null = no other commit. */
+  readonly commit: string | null
+  /** Folder of the installed peers; null = none. */
+  readonly peers: string | null
+  /** Null = both kinds of stores. */
+  readonly kind: 'embedded' | 'external' | null
+}
+
+async function measureAll({ commit, peers, kind }: Compared, isQuick: boolean, size: RunSize): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-ai-bench-'))
   const otherRoot = join(folder, 'against')
   const paths = createPaths(folder)
@@ -113,8 +137,13 @@ async function measureAll(
     if (commit !== null) removeOther = checkOut(root, commit, otherRoot)
     const upstream = await paths.upstream(root)
     const all: Path[] = [upstream, await paths.bunProxy(root, upstream.port)]
-    const front = isQuick || commit !== null ? null : await paths.nginx(upstream.port)
+    const front = (isQuick && peers === null) || commit !== null ? null : await paths.nginx(upstream.port)
     if (front !== null) all.push(front)
+    if (peers !== null) {
+      const others = await paths.peers(peers, upstream.port)
+      all.push(...others.paths)
+      for (const name of others.absent) say(`${name} is not installed in ${peers}: its row is left out`)
+    }
     for (const stores of ['embedded', 'external'] as const) {
       if (kind !== null && kind !== stores) continue
       for (const [label, where] of [
@@ -134,7 +163,7 @@ async function measureAll(
       results[workload.name] = report(workload.name, size.rounds, rows)
       if (commit !== null) compare(rows, ` at ${commit}`)
     }
-    if (commit === null && !isQuick && kind === null)
+    if (commit === null && peers === null && !isQuick && kind === null)
       writeFileSync(
         join(import.meta.dir, 'results.json'),
         `${JSON.stringify({ at: new Date().toISOString(), commit: getHead(), ...machine(), rounds: size.rounds, results }, null, 2)}\n`,
@@ -158,37 +187,46 @@ function machine() {
 async function measure(
   paths: readonly Path[],
   { name, isNew, stream }: Workload,
-  size: Omit<Size, 'rounds'> & { readonly rounds: number },
+  size: RunSize,
   isFirst: boolean,
 ): Promise<Rows> {
   const rows = new Map<string, Row>(
-    paths.map(path => [path.name, { p50: [], p99: [], first: [], rate: [], cpu: [], redis: [] }]),
+    paths.map(path => [path.name, { p50: [], p99: [], ten: [], first: [], rate: [], cpu: [], redis: [] }]),
   )
   const of = (size.rounds + 1) * paths.length
   let done = 0
   const progress = showProgress(name, () => ({ done, of }))
   for (let round = 0; round <= size.rounds; round++)
-    for (const { name: path, port, pid, headers, redisSeconds, dialect = 'chat completions' } of round % 2 === 0
+    for (const { name: path, port, pid, headers, redisSeconds, dialect = 'chat completions', share = 1 } of round %
+      2 ===
+    0
       ? paths
       : paths.toReversed()) {
       const body = () => chatBody({ isNew, stream }, dialect)
       const options = { port, path: benchDialects[dialect], headers, body }
-      const single = await load({ ...options, connections: 1, total: stream ? size.singleStreams : size.single })
+      const alone = Math.ceil((stream ? size.singleStreams : size.single) * share)
+      const single = await load({ ...options, connections: 1, total: alone })
+      const ten = await load({ ...options, connections: 10, total: alone * 4 })
       const [before, redisBefore] = [cpuSeconds(pid), await redisSeconds?.()]
       const measured = stream ? size.streams : size.many
       const total = round > 0 ? measured : isFirst ? size.warming : measured * 2
-      const many = await load({ ...options, connections, total })
+      const many = await load({ ...options, connections, total: Math.ceil(total * share) })
       await Bun.sleep(shippedWithinMs)
       const [after, redisAfter] = [cpuSeconds(pid), await redisSeconds?.()]
       done++
-      if (single.failures + many.failures > 0)
-        throw new Error(
-          `${path}: ${single.failures + many.failures} requests failed, the first with ${single.failure ?? many.failure}`,
-        )
+      const failures = single.failures + ten.failures + many.failures
+      const failure = single.failure ?? ten.failure ?? many.failure
+      if (failures > 0) {
+        const told = `${path}: ${failures} requests failed, the first with ${failure?.split('\r\n', 1)[0]}`
+        if (share === 1) throw new Error(told)
+        say(`${told}: its row is left out`)
+        rows.delete(path)
+      }
       const row = rows.get(path)
       if (round === 0 || row === undefined) continue
       row.p50.push(single.p50)
       row.p99.push(single.p99)
+      row.ten.push(ten.p50)
       row.first.push(single.firstByteP50)
       row.rate.push(many.requests / many.seconds)
       row.cpu.push(((after - before) / many.requests) * 1e6)
@@ -215,8 +253,12 @@ function rounded(value: number): number {
 function report(title: string, rounds: number, rows: Rows): object {
   const [base, proxy] = [rows.get('straight'), rows.get('bun proxy')]
   const width = Math.max(...[...rows.keys()].map(name => name.length))
-  say(`\n${title}: medians of ${rounds} rounds; one caller for times, ${connections} for rate and CPU`)
-  say(`${'path'.padEnd(width)}  p50 ms  added p50  first byte   p99 ms  requests/s   CPU µs  ÷ bun proxy  Redis µs`)
+  say(
+    `\n${title}: medians of ${rounds} rounds; one caller for times, ten for p50 of 10, ${connections} for rate and CPU`,
+  )
+  say(
+    `${'path'.padEnd(width)}  p50 ms  added p50  first byte   p99 ms  p50 of 10  requests/s   CPU µs  ÷ bun proxy  Redis µs`,
+  )
   const out: Record<string, object> = {}
   for (const [name, row] of rows) {
     const figures = {
@@ -224,6 +266,7 @@ function report(title: string, rounds: number, rows: Rows): object {
       added_p50_ms: rounded(median(row.p50) - median(base?.p50 ?? [])),
       first_byte_p50_ms: rounded(median(row.first)),
       p99_ms: rounded(median(row.p99)),
+      p50_of_10_ms: rounded(median(row.ten)),
       requests_per_second: Math.round(median(row.rate)),
       cpu_us_per_request: rounded(median(row.cpu)),
       cpu_ratio_to_bun_proxy: rounded(ratio(row.cpu, proxy?.cpu ?? [])),
@@ -237,6 +280,7 @@ function report(title: string, rounds: number, rows: Rows): object {
         figures.added_p50_ms.toFixed(3).padStart(10),
         figures.first_byte_p50_ms.toFixed(3).padStart(11),
         figures.p99_ms.toFixed(3).padStart(8),
+        figures.p50_of_10_ms.toFixed(3).padStart(10),
         String(figures.requests_per_second).padStart(11),
         figures.cpu_us_per_request.toFixed(1).padStart(8),
         figures.cpu_ratio_to_bun_proxy.toFixed(2).padStart(12),
