@@ -115,7 +115,7 @@ export function createPaths(folder: string) {
 
 type Peer = {
   readonly name: string
-  /** What is there if it is installed. */
+  /** Is there if the peer is installed. */
   readonly file: string
   readonly command: (port: number) => string[]
   readonly headers: Readonly<Record<string, string>>
