@@ -75,7 +75,9 @@ export class ReceivedAnswer implements AnswerSink {
   /** Content that was not taken. Adjacent deltas of a text are one event, which grows. */
   private queue: ChatEvent[] = []
   /** The event at the end of the queue that the next delta of its text continues. */
-  private growing: (Channel & { readonly event: { text: string } }) | null = null
+  private growing: (Channel & { readonly event: { text: string }; readonly pieces: Pieces }) | null = null
+  private readonly textPieces = new Pieces()
+  private readonly reasoningPieces = new Pieces()
   /** Of the text that arrives. */
   private phase: string | null = null
   private block = 0
@@ -270,8 +272,8 @@ export class ReceivedAnswer implements AnswerSink {
   /** Appends text to the last event if it continues that, and to the counted text. */
   private grow(type: Channel['type'], choice: number, index: number, text: string): void {
     if (text === '') return
-    if (type === 'reasoning') this.reasoning += text
-    else this.text += text
+    if (type === 'reasoning') this.reasoning = this.reasoningPieces.add(this.reasoning, text)
+    else this.text = this.textPieces.add(this.text, text)
     if (type === 'refusal') this.refused = true
     this.hasContent = true
     if (type !== 'text' && type !== 'reasoning') this.arrived = 'more'
@@ -279,13 +281,13 @@ export class ReceivedAnswer implements AnswerSink {
     const { growing, phase, block } = this
     const isSame = growing?.type === type && growing.choice === choice && growing.index === index
     if (isSame && (type !== 'text' || (growing.phase === phase && growing.block === block))) {
-      growing.event.text += text
+      growing.event.text = growing.pieces.add(growing.event.text, text)
       return
     }
     const channel = { type, choice, index, phase, block }
     const event = textEvent(channel, text)
     this.queue.push(event)
-    this.growing = { ...channel, event }
+    this.growing = { ...channel, event, pieces: new Pieces() }
   }
 
   /** Adds the arguments that waited in the calls of a choice; returns false if a call has two. */
@@ -331,6 +333,24 @@ function wrongIn(index: number, name: string): string | null {
 
 function endsInHalf(text: string): boolean {
   return (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800
+}
+
+const fewCharacters = 4_096
+
+/**
+ * Adds pieces to a text. A piece keeps the whole read alive that it was cut from, with all of its frames, so a text is copied
+ * whenever it has grown by a quarter.
+ */
+class Pieces {
+  private copied = 0
+
+  add(text: string, piece: string): string {
+    const longer = text + piece
+    if (longer.length - this.copied < Math.max(fewCharacters, this.copied >> 2)) return longer
+    this.copied = longer.length
+    // The text is well-formed already: what counts is that the engine joins its pieces to read it.
+    return longer.toWellFormed()
+  }
 }
 
 /** Replaces an unpaired surrogate. */

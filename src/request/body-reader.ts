@@ -62,7 +62,8 @@ export function bodyReader(
       async () => cut(''),
       () => answer.fail(upstreamFailure('bad_answer', 'an HTML page')),
     )
-  return new EventBody(response, provider, { choices: request.choices, clock, answer })
+  const stepMs = request.stream === null ? wholeStepMs : gridMs
+  return new EventBody(response, provider, { choices: request.choices, stepMs, clock, answer })
 }
 
 /** Parses vectors, of which no number is sent on as written: keeping each number's text would take a second. */
@@ -140,6 +141,9 @@ async function readBeginning({ body }: Response, clock: BodyReaderOptions['clock
   }
 }
 
+/** For a JSON client: as often as the first checkpoint is due. */
+const wholeStepMs = 250
+
 /**
  * Maximum bytes of a stream parsed per turn of the event loop. A read can hold 0.5 MB; parsing 50 of them in one turn
  * would delay all other requests by 0.5 s.
@@ -147,7 +151,8 @@ async function readBeginning({ body }: Response, clock: BodyReaderOptions['clock
 const maximumParsedBytes = 8_192
 
 /**
- * Reads an event stream. Joins reads within one step of the grid on which streams are written (`gridMs`), because each
+ * Reads an event stream. Joins reads within one step of the grid on which streams are written (`gridMs`; longer for a JSON client,
+ * who reads nothing before the end), because each
  * batch runs through moderation and pacing, which costs more than its parsing. The first content, tool calls
  * and the end never wait. Reads only while `next` is pending.
  */
@@ -155,6 +160,7 @@ class EventBody implements BodyReader {
   private readonly splitter: EventSplitter
   private readonly pieces: { read(): Promise<{ readonly value?: Uint8Array | undefined }> } | null
   private readonly reader: StreamReader
+  private readonly stepMs: number
   private readonly clock: BodyReaderOptions['clock']
   private readonly answer: ReceivedAnswer
   private over = false
@@ -171,8 +177,14 @@ class EventBody implements BodyReader {
   constructor(
     { body }: Response,
     provider: Provider,
-    { choices, clock, answer }: Pick<BodyReaderOptions, 'clock' | 'answer'> & { readonly choices: number },
+    {
+      choices,
+      stepMs,
+      clock,
+      answer,
+    }: Pick<BodyReaderOptions, 'clock' | 'answer'> & { readonly choices: number; readonly stepMs: number },
   ) {
+    this.stepMs = stepMs
     this.pieces = body?.getReader() ?? null
     this.reader = provider.streamReader(choices)
     this.splitter = provider.createSplitter?.() ?? new SseSplitter()
@@ -249,7 +261,8 @@ class EventBody implements BodyReader {
     if (this.waiting === null) return
     const { arrived } = this.answer
     const now = this.clock.monotonic()
-    const dueAt = (Math.floor(this.releasedAt / gridMs) + 1) * gridMs
+    const { stepMs } = this
+    const dueAt = (Math.floor(this.releasedAt / stepMs) + 1) * stepMs
     const mayWait = arrived === 'text' && this.hasContent && now < dueAt && !this.over && this.broken === null
     if (!mayWait || this.bytes >= maximumParsedBytes) {
       this.release()
