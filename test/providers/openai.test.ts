@@ -168,7 +168,7 @@ const requestSchema = {
       model: nonEmpty,
       messages: { type: 'array', items: message },
       stream: { const: true },
-      stream_options: closed({ include_usage: { const: true } }),
+      stream_options: closed({ include_usage: { const: true }, include_obfuscation: { const: false } }),
       max_tokens: { type: 'integer', minimum: 1 },
       max_completion_tokens: { type: 'integer', minimum: 1 },
       temperature: { type: 'number', minimum: 0, maximum: 2 },
@@ -255,7 +255,7 @@ describe('OpenAI request', () => {
       seed: 7,
       stop: ['END'],
       stream: true,
-      stream_options: { include_usage: true },
+      stream_options: { include_usage: true, include_obfuscation: false },
       temperature: 0.7,
       tool_choice: { type: 'function', function: { name: 'weather' } },
       tools: [
@@ -407,7 +407,10 @@ describe('OpenAI request', () => {
   })
 
   test('requests usage in every stream if the server supports it', () => {
-    expect(bodyFor({ stream: true }).stream_options).toEqual({ include_usage: true })
+    expect(bodyFor({ stream: true }).stream_options).toEqual({ include_usage: true, include_obfuscation: false })
+    expect(bodyFor({ stream: true, baseUrl: 'https://models.example/v1' }).stream_options).toEqual({
+      include_usage: true,
+    })
     expect(bodyFor({ stream: true, rules: { streamOptions: false } })).not.toContainKeys(['stream_options'])
     expect(bodyFor({ stream: false })).not.toContainKeys(['stream_options'])
   })

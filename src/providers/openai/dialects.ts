@@ -12,6 +12,8 @@ export type Dialect = {
   readonly cacheMarks: boolean
   /** True if it requires the thought signature of each of its calls. */
   readonly signatures: boolean
+  /** True if it pads each event of a stream unless it is asked not to; no two events then have the same beginning and end. */
+  readonly padsEvents: boolean
 }
 
 const plain: Dialect = {
@@ -22,8 +24,10 @@ const plain: Dialect = {
   reasoningDetails: false,
   cacheMarks: false,
   signatures: false,
+  padsEvents: false,
 }
 const official: Dialect = { ...plain, toolId: /^.{1,40}$/s }
+const openai: Dialect = { ...official, padsEvents: true }
 const reasoning = { ...plain, reasoningFields: ['reasoning'] } satisfies Dialect
 const others: readonly (Dialect & { readonly host: RegExp; readonly name?: DialectName })[] = [
   { ...plain, name: 'mistral', host: /(?:^|\.)mistral\.ai$/, toolId: /^[A-Za-z0-9]{9}$/, seedField: 'random_seed' },
@@ -42,6 +46,7 @@ type DialectName = 'mistral' | 'openrouter' | 'groq' | 'cerebras' | 'ollama' | '
 
 /** Returns the dialect of OpenAI itself, or of the compatible server with that name or on that host. */
 export function getDialect(hostname: string, isOfficial: boolean, named?: string): Dialect {
-  if (isOfficial) return official
+  // Another host with OpenAI's models may refuse what it does not know.
+  if (isOfficial) return hostname === 'api.openai.com' ? openai : official
   return others.find(({ host, name }) => (named === undefined ? host.test(hostname) : name === named)) ?? plain
 }

@@ -41,7 +41,7 @@ export function toRequest(
     model: model.id,
     messages: messagesFor(prompt.messages, { rules, official, dialect, instructions, marksCache }),
     stream: stream || undefined,
-    stream_options: stream && rules.streamOptions ? { include_usage: true } : undefined,
+    stream_options: stream && rules.streamOptions ? getStreamOptions(dialect) : undefined,
     [rules.outputCapField]: outputCap,
     temperature: parameters.temperature,
     top_p: parameters.topP,
@@ -89,6 +89,10 @@ function headersFor({ apiKey }: Access, dialect: Dialect, stream: boolean): Prov
 
 /** Cached, since a server's URL does not change while the gateway runs. */
 const addresses = new WeakMap<Access, { readonly url: string; readonly dialect: Dialect }>()
+
+function getStreamOptions({ padsEvents }: Dialect): Json {
+  return padsEvents ? { include_usage: true, include_obfuscation: false } : { include_usage: true }
+}
 
 function getAddress(access: Access, official: boolean): { readonly url: string; readonly dialect: Dialect } {
   const known = addresses.get(access)
