@@ -347,9 +347,9 @@ class Pieces {
   add(text: string, piece: string): string {
     const longer = text + piece
     if (longer.length - this.copied < Math.max(fewCharacters, this.copied >> 2)) return longer
-    this.copied = longer.length
-    // The text is well-formed already: what counts is that the engine joins its pieces to read it.
-    return longer.toWellFormed()
+    // The engine joins the pieces of a text in order to search it.
+    this.copied = longer.search(/$/)
+    return longer
   }
 }
 
