@@ -53,11 +53,6 @@ type AnalyzerWeights = {
   readonly effort: KeptEffort
 }
 
-/**
- * Creates a prompt analyzer and the explainer of its results, with shared tables. The analyzer reads the last user text
- * in one linear pass; case, white space and final punctuation do not change the result. Of the earlier conversation
- * only the length counts.
- */
 /** Creates a prompt analyzer, one without the difficulty, and the explainer of its results, with shared tables. */
 export function createReaders(
   weights: AnalyzerWeights,

@@ -21,21 +21,25 @@ const { lower, upper, caseless, mark, digit, newline, blank, symbol } = unitClas
 
 const longestPiece = 32
 
-/** State of the sampling generator, seeded from the system's randomness, so that clients cannot predict the sample. */
-let random = (crypto.getRandomValues(new Uint32Array(1))[0] ?? 0) | 1
-
-function draw(): number {
-  random ^= random << 13
-  random ^= random >>> 17
-  random ^= random << 5
-  return random >>> 0
+/**
+ * Returns the generator of a sample: whole numbers below 2 ** 32. Its seed must be random in service, so that clients
+ * cannot predict which pieces are counted.
+ */
+export function createDraws(seed: number): () => number {
+  let state = seed | 1
+  return () => {
+    state ^= state << 13
+    state ^= state >>> 17
+    state ^= state << 5
+    return state >>> 0
+  }
 }
 
 /**
  * Measures a text. Counts all of it up to `readInFull` characters, and a random sample of about that size from longer
- * texts. Linear: a text of 2 MB is scanned in full, and about `readInFull` characters are looked up.
+ * texts, which `draw` chooses. Linear: a text of 2 MB is scanned in full, and about `readInFull` characters are looked up.
  */
-export function measureText(text: string, readInFull: number): TokenEstimate {
+export function measureText(text: string, readInFull: number, draw: () => number): TokenEstimate {
   const units = getUnits(text)
   const { length } = text
   const max = Math.max(1, Math.ceil(length / readInFull))

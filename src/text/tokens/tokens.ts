@@ -17,12 +17,13 @@ import type {
   Tool,
 } from '../../core/chat/chat.ts'
 import { messageNames, messageTexts } from '../../core/chat/request-texts.ts'
-import { measureText, type TokenEstimate } from './pieces-of-text.ts'
+import { createDraws, measureText, type TokenEstimate } from './pieces-of-text.ts'
 
 /** Maximum characters counted in full; longer texts are sampled at about this size. */
 const readInFull = 32_768
 /** Smaller for output, which is counted repeatedly while it arrives. */
 const answerReadInFull = 8_192
+const draw = createDraws(crypto.getRandomValues(new Uint32Array(1))[0] ?? 0)
 
 /** Typical tokens relative to o200k_base, from a few recorded prompts. */
 const likelyFactor: Readonly<Record<string, number>> = { openai: 1, anthropic: 1.25, google: 1.1 }
@@ -74,7 +75,7 @@ export function getFactor(provider: string): number {
 
 /** Returns the probable token count of a text for models of `provider` (default `openai`). Linear. */
 export function estimateTokens(text: string, provider = 'openai'): number {
-  const { own, bytes } = measureText(text, answerReadInFull)
+  const { own, bytes } = measureText(text, answerReadInFull, draw)
   return Math.ceil(Math.min(own * getFactor(provider), bytes))
 }
 
@@ -123,7 +124,7 @@ export function tokensSpared(request: Weighable, provider: string): number {
 }
 
 /** Returns the upper bound of a measure: for OpenAI its own tokenizer's count, for others the documented rule. */
-function getUpperBound(measure: TokenEstimate, provider: string | undefined): number {
+export function getUpperBound(measure: TokenEstimate, provider: string | undefined): number {
   const own = (measure.own + measure.cuts + deviations * Math.sqrt(measure.ownVariance)) * roughness
   if (provider === 'openai') return Math.ceil(Math.min(own, measure.bytes))
   const elsewhere =
@@ -166,7 +167,7 @@ function getSum(item: TokenEstimate, other: TokenEstimate): TokenEstimate {
 function weigh(texts: readonly string[], flat = 0): TokenEstimate {
   let sum = flat === 0 ? nothing : { ...nothing, own: flat, elsewhere: flat, bytes: flat }
   for (const text of texts) {
-    const measure = measureText(text, readInFull)
+    const measure = measureText(text, readInFull, draw)
     sum = sum === nothing ? measure : getSum(sum, measure)
   }
   return sum

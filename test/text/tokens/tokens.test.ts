@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { countTokens as countOlder } from 'gpt-tokenizer/encoding/cl100k_base'
 import { countTokens as countWhole } from 'gpt-tokenizer/encoding/o200k_base'
 import type { ChatRequest, Message } from '../../../src/core/chat/chat.ts'
+import { createDraws, measureText } from '../../../src/text/tokens/pieces-of-text.ts'
 import { countTokens, estimateInputTokens, estimateTokens } from '../../../src/text/tokens/tokens.ts'
 import { user } from '../../harness/ask.ts'
 import { cpuMs } from '../../harness/cpu.ts'
@@ -67,14 +68,6 @@ describe('estimateTokens', () => {
     )
   })
 
-  test('stays close to the full count when a long text is sampled', () => {
-    const parts = Object.values(samples)
-    const long = Array.from({ length: 400 }, (_, index) => parts[(index * index) % parts.length]).join('\n')
-    const whole = parts.length > 0 ? pieces(long).reduce((sum, piece) => sum + estimateTokens(piece), 0) : 0
-    expect(estimateTokens(long) / whole).toBeGreaterThan(0.9)
-    expect(estimateTokens(long) / whole).toBeLessThan(1.1)
-  })
-
   test('takes a few milliseconds for any text of 1 MB', () => {
     for (const unit of [english, '漢字', '\u0000', 'x1!Y', '😀']) {
       const request = send([user(unit.repeat(1_000_000 / unit.length))])
@@ -130,6 +123,40 @@ describe('estimateTokens', () => {
     for (let depth = 0; depth < 100_000; depth += 1) schema = { a: schema }
     const tools = [{ name: 'deep', description: null, parameters: schema, strict: null }]
     expect(estimateInputTokens(send([user('hi')], { tools }))).toBeGreaterThan(100_000)
+  })
+})
+
+describe('measureText', () => {
+  const parts = Object.values(samples)
+  const long = Array.from({ length: 400 }, (_, index) => parts[(index * index) % parts.length]).join('\n')
+  const measureSample = (seed: number) => measureText(long, 8_192, createDraws(seed))
+  // Another seed has another sample. These are the same in each run, so none of the bounds is one of chance.
+  const seeds = Array.from({ length: 400 }, (_, index) => 7_919 * (index + 1))
+  const whole = measureText(long, long.length, () => 0)
+
+  test('counts a long text in full when it may be read in full', () => {
+    const ofPieces = pieces(long).reduce((sum, piece) => sum + estimateTokens(piece), 0)
+    expect(Math.abs(whole.own / ofPieces - 1)).toBeLessThan(0.01)
+    expect(whole.ownVariance).toBe(0)
+  })
+
+  test('stays within 1% of the full count on average when a long text is sampled', () => {
+    for (const kind of ['own', 'elsewhere'] as const) {
+      const mean = seeds.reduce((sum, seed) => sum + measureSample(seed)[kind], 0) / seeds.length
+      expect(Math.abs(mean / whole[kind] - 1)).toBeLessThan(0.01)
+    }
+  })
+
+  test('states how far a sample is from the full count', () => {
+    const distances = seeds.map(seed => {
+      const { own, ownVariance } = measureSample(seed)
+      return Math.abs(own - whole.own) / Math.sqrt(ownVariance)
+    })
+    expect(Math.max(...distances)).toBeLessThan(4)
+    const getShare = (deviations: number) => distances.filter(distance => distance < deviations).length / seeds.length
+    // 68% and 95% of a normal distribution.
+    expect(Math.abs(getShare(1) - 0.68)).toBeLessThan(0.07)
+    expect(Math.abs(getShare(2) - 0.95)).toBeLessThan(0.03)
   })
 })
 
