@@ -2,7 +2,7 @@
  * Turns the citations of an upstream into events. Each upstream counts in its own way: bytes, characters, parts, blocks. Events
  * count code points of the text that the client receives, so each reader keeps this text.
  */
-import type { CitedSource, ContentEvent } from '../core/chat/chat-events.ts'
+import { type CitedSource, type ContentEvent, TextPieces } from '../core/chat/chat-events.ts'
 import { isText } from './json.ts'
 import type { AnswerSink } from './provider.ts'
 
@@ -21,6 +21,7 @@ const maximumCitations = 1_024
 export class CitedText {
   private readonly choice: number
   private readonly cited = new Set<string>()
+  private readonly pieces = new TextPieces()
   private said = ''
   private counted = { units: 0, points: 0 }
 
@@ -29,7 +30,7 @@ export class CitedText {
   }
 
   add(text: string): void {
-    this.said += text
+    this.said = this.pieces.add(this.said, text)
   }
 
   text(): string {

@@ -1,5 +1,12 @@
 import type { ChatRequest, Vector } from '../core/chat/chat.ts'
-import type { ChatEvent, FinishReason, ProviderFields, ReportedUsage, TextDelta } from '../core/chat/chat-events.ts'
+import {
+  type ChatEvent,
+  type FinishReason,
+  type ProviderFields,
+  type ReportedUsage,
+  type TextDelta,
+  TextPieces,
+} from '../core/chat/chat-events.ts'
 import { isChosenTool } from '../core/chat/tool-definitions.ts'
 import { CallArguments } from './call-arguments.ts'
 import { badAnswer, truncated } from './failure.ts'
@@ -75,9 +82,9 @@ export class ReceivedAnswer implements AnswerSink {
   /** Content that was not taken. Adjacent deltas of a text are one event, which grows. */
   private queue: ChatEvent[] = []
   /** The event at the end of the queue that the next delta of its text continues. */
-  private growing: (Channel & { readonly event: { text: string }; readonly pieces: Pieces }) | null = null
-  private readonly textPieces = new Pieces()
-  private readonly reasoningPieces = new Pieces()
+  private growing: (Channel & { readonly event: { text: string }; readonly pieces: TextPieces }) | null = null
+  private readonly textPieces = new TextPieces()
+  private readonly reasoningPieces = new TextPieces()
   /** Of the text that arrives. */
   private phase: string | null = null
   private block = 0
@@ -287,7 +294,7 @@ export class ReceivedAnswer implements AnswerSink {
     const channel = { type, choice, index, phase, block }
     const event = textEvent(channel, text)
     this.queue.push(event)
-    this.growing = { ...channel, event, pieces: new Pieces() }
+    this.growing = { ...channel, event, pieces: new TextPieces() }
   }
 
   /** Adds the arguments that waited in the calls of a choice; returns false if a call has two. */
@@ -333,24 +340,6 @@ function wrongIn(index: number, name: string): string | null {
 
 function endsInHalf(text: string): boolean {
   return (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800
-}
-
-const fewCharacters = 4_096
-
-/**
- * Adds pieces to a text. A piece keeps the whole read alive that it was cut from, with all of its frames, so a text is copied
- * whenever it has grown by a quarter.
- */
-class Pieces {
-  private copied = 0
-
-  add(text: string, piece: string): string {
-    const longer = text + piece
-    if (longer.length - this.copied < Math.max(fewCharacters, this.copied >> 2)) return longer
-    // The engine joins the pieces of a text in order to search it.
-    this.copied = longer.search(/$/)
-    return longer
-  }
 }
 
 /** Replaces an unpaired surrogate. */

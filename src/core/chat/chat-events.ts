@@ -280,3 +280,21 @@ export function appendMerged(events: ChatEvent[], event: ChatEvent): void {
     events[events.length - 1] = { ...last, text: last.text + event.text }
   else events.push(event)
 }
+
+const fewCharacters = 4_096
+
+/**
+ * Adds pieces to a text. A piece keeps the whole read alive that it was cut from, with all of its frames, so a text is copied
+ * whenever it has grown by a quarter.
+ */
+export class TextPieces {
+  private copied = 0
+
+  add(text: string, piece: string): string {
+    const longer = text + piece
+    if (longer.length - this.copied < Math.max(fewCharacters, this.copied >> 2)) return longer
+    // The engine joins the pieces of a text in order to search it.
+    this.copied = longer.search(/$/)
+    return longer
+  }
+}
