@@ -24,14 +24,22 @@ import {
 
 const broken: { readonly requestId: string; readonly code: string; readonly provider: Format }[] = []
 
-/** Sends the first text, a pause in which it is delivered, then `rest`. */
-function afterWords(format: Format, rest: Partial<UpstreamAnswer> & { readonly frame?: string }): UpstreamAnswer {
+/** Sends the first text, and `rest` when the clients have it: a reset discards what was not read. */
+function afterWords(
+  format: Format,
+  delivered: Promise<void>,
+  rest: Partial<UpstreamAnswer> & { readonly frame?: string },
+): UpstreamAnswer {
   const { opening, content } = getFrames(format, ['The first words. '])
   const { frame, ...how } = rest
   const first = [...opening, ...content].join('')
-  const pieces = frame === undefined ? [piece(first), piece('', 40)] : [piece(first), piece(frame, 40)]
+  const pieces = async function* () {
+    yield piece(first)
+    await delivered
+    yield piece(frame ?? '')
+  }
   const cut = how.end === undefined ? {} : { cutAt: Buffer.byteLength(first) + (frame === undefined ? 0 : 5) }
-  return { headers: eventStream, framing: 'chunked', pieces, ...how, ...cut }
+  return { headers: eventStream, framing: 'chunked', pieces: pieces(), ...how, ...cut }
 }
 
 const unfinished = (format: Format) => getFrames(format, ['and more']).content.join('')
@@ -39,13 +47,13 @@ const unfinished = (format: Format) => getFrames(format, ['and more']).content.j
 const faults: readonly (readonly [
   string,
   'upstream_failed' | 'upstream_timeout',
-  (format: Format) => UpstreamAnswer,
+  (format: Format, delivered: Promise<void>) => UpstreamAnswer,
 ])[] = [
-  ['silence', 'upstream_timeout', format => afterWords(format, { end: 'hang' })],
+  ['silence', 'upstream_timeout', (format, delivered) => afterWords(format, delivered, { end: 'hang' })],
   [
     'silence inside a frame',
     'upstream_timeout',
-    format => afterWords(format, { frame: unfinished(format), end: 'hang' }),
+    (format, delivered) => afterWords(format, delivered, { frame: unfinished(format), end: 'hang' }),
   ],
   ...(['chunked', 'close', 'length'] as const).flatMap(framing =>
     (['fin', 'rst'] as const).map(
@@ -53,32 +61,47 @@ const faults: readonly (readonly [
         [
           `${end.toUpperCase()} inside a frame, ${framing}`,
           'upstream_failed',
-          (format: Format) => afterWords(format, { frame: unfinished(format), framing, end }),
+          (format: Format, delivered: Promise<void>) =>
+            afterWords(format, delivered, { frame: unfinished(format), framing, end }),
         ] as const,
     ),
   ),
-  ['an error frame', 'upstream_failed', format => afterWords(format, { frame: errorFrame(format) })],
+  [
+    'an error frame',
+    'upstream_failed',
+    (format, delivered) => afterWords(format, delivered, { frame: errorFrame(format) }),
+  ],
   [
     'a malformed frame',
     'upstream_failed',
-    format => afterWords(format, { frame: `data: {"choices":[{"${canary}\n\n` }),
+    (format, delivered) => afterWords(format, delivered, { frame: `data: {"choices":[{"${canary}\n\n` }),
   ],
-  ['an end in good order without the terminal event', 'upstream_failed', format => afterWords(format, {})],
+  [
+    'an end in good order without the terminal event',
+    'upstream_failed',
+    (format, delivered) => afterWords(format, delivered, {}),
+  ],
   [
     'a frame that is too long',
     'upstream_failed',
-    format => afterWords(format, { frame: `data: ${'x'.repeat(2_000_000)}\n\n` }),
+    (format, delivered) => afterWords(format, delivered, { frame: `data: ${'x'.repeat(2_000_000)}\n\n` }),
   ],
 ]
 
 describe.each([...formats])('truncated stream of %s', failing => {
   test.each(faults)('%s: sends one error event, no end and no second response', async (_name, code, answer) => {
     rig.waitBriefly(code === 'upstream_timeout')
-    rig.play(failing, () => answer(failing))
+    const { promise: delivered, resolve } = Promise.withResolvers<void>()
+    const hearing = new Set<string>()
+    rig.play(failing, () => answer(failing, delivered))
     const others = () => formats.filter(format => format !== failing).map(format => requestsTo(rig, format))
     const before = others()
     const askIn = async (mode: (typeof streamedModes)[number]) => {
-      const reply = await rig.send(mode, { model: models[failing] })
+      const heard = () => {
+        hearing.add(mode)
+        if (hearing.size === streamedModes.length) resolve()
+      }
+      const reply = await rig.send(mode, { model: models[failing], heard })
       expect([reply.httpStatus, reply.errors.map(error => error.code), reply.endings]).toEqual([
         200,
         [streamedCode(mode, code)],

@@ -255,6 +255,8 @@ export type AskOptions = {
   readonly maxTokens?: number | null
   readonly prompt?: string
   readonly signal?: AbortSignal
+  /** Called when the first bytes of the body arrive. */
+  readonly heard?: () => void
   /** Stored in the ledger, so that a request without a response can be found there. */
   readonly tag?: string
 }
@@ -429,10 +431,20 @@ export function bodyFor(mode: Mode, options: AskOptions): { path: string; body: 
 async function send(gateway: Gateway, mode: Mode, options: AskOptions): Promise<Reply> {
   const { path, body } = bodyFor(mode, options)
   const response = await gateway.post(path, body, {}, options.signal)
-  const text = await response.text()
+  const text = await readText(response, options.heard)
   if (path === '/v1/responses') return readResponsesReply(response.status, response.headers, text)
   if (path === '/v1/messages') return readMessagesReply(response.status, response.headers, text)
   return readReply(response.status, response.headers, text)
+}
+
+async function readText(response: Response, heard: AskOptions['heard']): Promise<string> {
+  if (heard === undefined || response.body === null) return response.text()
+  const pieces: Uint8Array[] = []
+  for await (const bytes of response.body) {
+    heard()
+    pieces.push(bytes)
+  }
+  return Buffer.concat(pieces).toString()
 }
 
 type Wire = {

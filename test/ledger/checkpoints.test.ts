@@ -25,8 +25,8 @@ test('checkpoints: return the last checkpoint of each open request once after a 
   const source = (name: string) => JSON.stringify(new URL(`../../src/${name}`, import.meta.url).pathname)
   const script = `
     const { openCheckpoints } = await import(${source('ledger/checkpoints.ts')})
-    const { createLocalMeter } = await import(${source('limits/local/meter.ts')})
-    const meter = createLocalMeter({
+    const { createMemoryMeter } = await import(${source('limits/memory.ts')})
+    const meter = createMemoryMeter({
       clock: Date,
       journal: { append() {}, appendTogether: async () => {}, isWritable: () => true, untilDurable: async () => {} },
       seed: async () => ({ tokens: 0, microcents: 0 }),
