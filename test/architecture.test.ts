@@ -385,7 +385,7 @@ describe('budgets', () => {
     'lines of src/training': [linesUnder('training'), 3_340],
     'lines of src/limits': [linesUnder('limits'), 3_010],
     'lines of src/ledger': [linesUnder('ledger'), 2_783],
-    'lines of src/request': [linesUnder('request'), 6_363],
+    'lines of src/request': [linesUnder('request'), 6_371],
     'lines of src/text': [linesUnder('text'), 11_456],
     'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 90_595],
     'files in src': [sizes.size, 667],

@@ -247,7 +247,8 @@ function createReadiness({ fill }: Pick<Usage['records'], 'fill'>) {
 function openRequestState(config: Config, clock: Clock) {
   const ties = createCacheAffinity(clock, randomBytes(32))
   return {
-    ticker: createTicker(clock),
+    // As a rejection it is logged, and the process goes on.
+    ticker: createTicker(clock, thrown => void Promise.reject(thrown)),
     /** Target shares of requests per capability level. */
     shares: config.routing,
     hedges: new HedgeBudget(config.hedgeShare),

@@ -57,6 +57,8 @@ export class StreamDelivery implements ResponseOutput {
   /** Lets the source write again. */
   private emptied: PromiseWithResolvers<void> | null = null
   private hasEnded = false
+  /** The receipt was written. */
+  private isComplete = false
   private failure: { readonly thrown: unknown } | null = null
   /** Headers are sent with the first bytes of the body, so a status before the first event needs some bytes. */
   private isPingDue = false
@@ -82,6 +84,7 @@ export class StreamDelivery implements ResponseOutput {
 
   write(batch: readonly ChatEvent[]): Promise<void> | null {
     if (this.isOver) return null
+    this.isComplete = batch.at(-1)?.type === 'done'
     this.queue.add(batch, this.options.clock.monotonic())
     if (this.hasStatus) this.serve()
     else {
@@ -96,7 +99,8 @@ export class StreamDelivery implements ResponseOutput {
   /** Ends the response; a failure follows the text before it. */
   end(failure: { readonly thrown: unknown } | null = null): void {
     if (this.isOver) return
-    this.failure = failure
+    // Nothing follows the receipt.
+    this.failure = this.isComplete ? null : failure
     this.hasEnded = true
     this.queue.end()
     if (this.hasStatus) this.serve()
@@ -165,10 +169,13 @@ export class StreamDelivery implements ResponseOutput {
   }
 
   private finish(): void {
-    if (this.failure !== null) this.send(this.options.streamFormat.failure(this.options.toError(this.failure.thrown)))
-    this.stop()
-    this.controller?.close()
-    this.answerPull()
+    try {
+      if (this.failure !== null) this.send(this.options.streamFormat.failure(this.options.toError(this.failure.thrown)))
+    } finally {
+      this.stop()
+      this.controller?.close()
+      this.answerPull()
+    }
   }
 
   private send(frame: string): void {

@@ -5,7 +5,7 @@
 
 import { type ChatRequest, strictestPolicy } from '../core/chat/chat.ts'
 import type { ChatEvent, ResponseOutput, ResponseSummary } from '../core/chat/chat-events.ts'
-import { abortError, type RequestAbortSignal } from '../core/chat/request-abort.ts'
+import { type RequestAbortSignal, unlessAborted } from '../core/chat/request-abort.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
@@ -173,7 +173,8 @@ async function call(deps: CallDeps, request: CallRequest, progress: Progress, ou
   startHedging(state)
   const active = deps.health.beginRequest()
   try {
-    await output.write((await attempts(state, output)) ?? [])
+    const last = await attempts(state, output)
+    if (last !== null) await output.end(last)
   } catch (thrown) {
     output.release()
     throw thrown
@@ -217,10 +218,7 @@ async function read({ request }: CallState, run: AttemptRun, output: ScreenedOut
     const shown = run.show()
     if (shown !== null) {
       const isSlow = output.write(shown)
-      if (isSlow !== null) {
-        await isSlow
-        if (request.signal.aborted) throw abortError(request.signal)
-      }
+      if (isSlow !== null) await unlessAborted(isSlow, request.signal)
       if (output.hit !== null) return false
     }
     if (run.isOver()) return true

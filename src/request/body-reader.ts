@@ -262,7 +262,9 @@ class EventBody implements BodyReader {
     const { arrived } = this.answer
     const now = this.clock.monotonic()
     const { stepMs } = this
-    const dueAt = (Math.floor(this.releasedAt / stepMs) + 1) * stepMs
+    // JSON clients share no grid: they would all be served in the same millisecond.
+    const from = stepMs === gridMs ? Math.floor(this.releasedAt / gridMs) * gridMs : this.releasedAt
+    const dueAt = from + stepMs
     const mayWait = arrived === 'text' && this.hasContent && now < dueAt && !this.over && this.broken === null
     if (!mayWait || this.bytes >= maximumParsedBytes) {
       this.release()

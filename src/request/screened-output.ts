@@ -37,6 +37,13 @@ export class ScreenedOutput implements ResponseOutput {
     return this.pending === null ? this.pass(batch) : this.passAfter(this.pending, batch)
   }
 
+  /** Writes the last batch. A complete output is settled whether or not the client has read it. */
+  async end(batch: readonly ChatEvent[]): Promise<void> {
+    if (this.pending !== null) await this.pending
+    this.pending = null
+    void this.pass(batch)
+  }
+
   /** Sends what was held back of a truncated output and is clean: received text is billed. */
   release(): void {
     const rest = this.pending === null && this.screen !== null ? this.screen.rest() : []

@@ -78,8 +78,9 @@ export async function settle(
     })
   } finally {
     deps.observe.settled({ request, progress, response, record, operation: isEmbedding ? 'embeddings' : 'chat' })
+    // A record that is not durable yet is billed all the same, so its request must not run again.
+    if (settled !== undefined) await settled(record)
   }
-  if (settled !== undefined) await settled(record)
   if (outcome === 'completed' && !isEmbedding) updateEstimates(deps, request, cost)
   return toResponseSummary(request, progress, cost)
 }

@@ -7,7 +7,7 @@ import { GatewayError } from '../../src/core/validation/errors.ts'
 import { toGatewayError } from '../../src/http/error-response.ts'
 import { StreamDelivery, streamHeaders } from '../../src/http/sse-response.ts'
 import { movedClock, oneTurn } from '../harness/moved-clock.ts'
-import { startWith } from '../harness/reply.ts'
+import { startWith, summaryWith } from '../harness/reply.ts'
 
 const opening = startWith({ overheadMs: 0 })
 const opened: ChatEvent = { type: 'opened', opening }
@@ -25,7 +25,7 @@ function start(mode: StreamMode = 'realtime') {
     mode,
     abort: () => void log.push('abort'),
     clock,
-    ticker: createTicker(clock),
+    ticker: createTicker(clock, thrown => failures.push(thrown)),
     headers: known => new Headers([...streamHeaders, ['x-opened', String(known !== null)]]),
     toError: thrown => {
       failures.push(thrown)
@@ -156,6 +156,15 @@ describe('SSE stream', () => {
     send(text('Tw'))
     fail(new GatewayError('upstream_failed', 'Cut.'))
     expect(await (await response).text()).toBe('data: One. Tw\n\ndata: failed upstream_failed\n\n')
+  })
+
+  test('adds no failure to a response that has its receipt', async () => {
+    const { response, send, fail, failures } = start()
+    send(opened, text('a'))
+    send({ type: 'done', receipt: summaryWith({}) })
+    fail(new Error('later'))
+    expect(await (await response).text()).toBe('data: a\n\n')
+    expect(failures).toEqual([])
   })
 
   test('skips a batch without frames', async () => {

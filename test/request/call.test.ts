@@ -319,6 +319,33 @@ test('call: waits once for capacity and calls the provider whose key has it firs
   expect([thrown, rig.calls, rig.time.clock.monotonic() - startedAt]).toEqual([null, ['anthropic'], 300])
 })
 
+test('call: an abort by the gateway ends a request whose client does not read', async () => {
+  const rig = world(['hangs_after_content'])
+  const ending = new AbortController()
+  const output: ResponseOutput = {
+    write() {
+      setTimeout(() => ending.abort(new GatewayError('service_unavailable', 'Draining.')))
+      // The client never reads.
+      return new Promise(() => {})
+    },
+  }
+  const request = asking({ stream: true, model: named.openai, fallback: false })
+  const answering = answer(rig.deps, caller, request, { id: 'req_unread', signal: ending.signal, output })
+  expect(await answering.catch((error: GatewayError) => error.message)).toBe('Draining.')
+  expect([rig.records.length, rig.reservationsTaken()]).toEqual([1, 0])
+})
+
+test('call: settles a complete output although the client has not read it', async () => {
+  const rig = world(['answers'])
+  let written = 0
+  // Nothing is read after the first batch.
+  const output: ResponseOutput = { write: () => (written++ === 0 ? null : new Promise(() => {})) }
+  const request = asking({ stream: true, model: named.openai, fallback: false })
+  const { signal } = new AbortController()
+  await rig.time.run(answer(rig.deps, caller, request, { id: 'req_whole', signal, output }))
+  expect([rig.records[0]?.status, rig.reservationsTaken()]).toEqual(['completed', 0])
+})
+
 describe('probe of an open circuit', () => {
   /** A rig whose first model is half-open: the next attempt is its probe. */
   async function halfOpen(script: readonly Outcome[]) {

@@ -96,6 +96,17 @@ export function createActiveSet<T extends ActiveSetMember>(): ActiveSet<T> {
   }
 }
 
+/** Resolves with `work`; rejects with `abortError` if the request is aborted first. */
+export function unlessAborted<T>(work: Promise<T>, signal: RequestAbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const leave = () => reject(abortError(signal))
+    // A listener that is added later is not called.
+    if (signal.aborted) return leave()
+    signal.addEventListener('abort', leave)
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave))
+  })
+}
+
 /** Resolves after `milliseconds`, or when the request is aborted. */
 export function sleepUnlessAborted(
   clock: Pick<Clock, 'after'>,

@@ -135,9 +135,9 @@ export type Ticker = { at(time: number, action: () => void): void }
 
 /**
  * One timer for any number of streams, running only while one waits: a thousand timers fire milliseconds late. Ticks are
- * multiples of 10 ms; an action runs at the first tick at or after its time.
+ * multiples of 10 ms; an action runs at the first tick at or after its time. `report` receives what an action throws.
  */
-export function createTicker(source: Pick<Clock, 'monotonic' | 'after'>): Ticker {
+export function createTicker(source: Pick<Clock, 'monotonic' | 'after'>, report: (thrown: unknown) => void): Ticker {
   let waiting: { readonly time: number; readonly action: () => void }[] = []
   let running = false
 
@@ -154,7 +154,13 @@ export function createTicker(source: Pick<Clock, 'monotonic' | 'after'>): Ticker
     waiting = waiting.filter(({ time }) => time > now)
     if (waiting.length > 0) arm()
     else running = false
-    for (const { action } of due) action()
+    for (const { action } of due)
+      try {
+        action()
+      } catch (thrown) {
+        // The streams of the same tick are served all the same.
+        report(thrown)
+      }
   }
 
   return {

@@ -226,19 +226,26 @@ test('PacedQueue: stays full from 64 KB on until it is read', () => {
   expect([queue.isFull(), queue.isEmpty()]).toEqual([false, true])
 })
 
+const fail = (thrown: unknown) => {
+  throw thrown
+}
+
 describe('createTicker', () => {
   test('shares one timer among a thousand actions, which run on the grid and not early', () => {
     let now = 3
     let armed: { at: number; action: () => void } | null = null
     let timers = 0
-    const ticker = createTicker({
-      monotonic: () => now,
-      after(milliseconds, action) {
-        timers++
-        armed = { at: now + milliseconds, action }
-        return () => {}
+    const ticker = createTicker(
+      {
+        monotonic: () => now,
+        after(milliseconds, action) {
+          timers++
+          armed = { at: now + milliseconds, action }
+          return () => {}
+        },
       },
-    })
+      fail,
+    )
     const woken: number[] = []
     for (let index = 0; index < 1000; index++) ticker.at(now + (index % 3 === 0 ? 7 : 20), () => woken.push(now))
     while (armed !== null) {
@@ -252,16 +259,39 @@ describe('createTicker', () => {
     expect(woken.filter(at => at === 30).length).toBe(666)
   })
 
+  test('runs all actions of a tick when one of them throws', () => {
+    let tick = () => {}
+    const reported: unknown[] = []
+    const source = {
+      monotonic: () => 0,
+      after(_: number, action: () => void) {
+        tick = action
+        return () => {}
+      },
+    }
+    const ticker = createTicker(source, thrown => reported.push(thrown))
+    let ran = 0
+    ticker.at(0, () => {
+      throw new Error('one stream')
+    })
+    ticker.at(0, () => ran++)
+    tick()
+    expect([ran, reported]).toEqual([1, [new Error('one stream')]])
+  })
+
   test('keeps time on a real clock', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const start = performance.now()
-    const ticker = createTicker({
-      monotonic: () => performance.now(),
-      after: (milliseconds, action) => {
-        const timer = setTimeout(action, milliseconds)
-        return () => clearTimeout(timer)
+    const ticker = createTicker(
+      {
+        monotonic: () => performance.now(),
+        after: (milliseconds, action) => {
+          const timer = setTimeout(action, milliseconds)
+          return () => clearTimeout(timer)
+        },
       },
-    })
+      fail,
+    )
     ticker.at(start + 20, resolve)
     await promise
     expect(performance.now() - start).toBeGreaterThanOrEqual(19)
