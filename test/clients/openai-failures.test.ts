@@ -307,7 +307,7 @@ describe('OpenAI client on stream failures: throws after the received text', () 
     '%s %s',
     async (model, _, directive, code) => {
       const { client, seen } = getClient(gateway)
-      const body = { model, messages: [user(`Tell me [[sim:chunk=10, reasoning=0, pace_ms=5, ${directive}]]`)] }
+      const body = { model, messages: [user(`Tell me [[sim:chunk=10, reasoning=0, pace_ms=150, ${directive}]]`)] }
       const headers = { 'X-Gateway-No-Fallback': 'true', 'X-Gateway-Stream-Mode': 'realtime' }
       const stream = await client.chat.completions.create({ ...body, stream: true }, { headers })
       let text = ''
