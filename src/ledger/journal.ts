@@ -38,7 +38,7 @@ export class JournalUnwritable extends Error {
 }
 
 /** Records to ship, oldest first. */
-export type JournalBatch = {
+type JournalBatch = {
   readonly records: readonly UsageRecord[]
   /** Deletes the records after Postgres has committed them. */
   release(): void

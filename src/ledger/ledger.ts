@@ -178,7 +178,7 @@ const instant = (sql: Queries, micros: number) =>
   sql`(timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond')`
 
 /**
- * Creates the seed of a local meter's day counters: the ledger plus unshipped journal records. A record may move
+ * Creates the seed of a memory meter's day counters: the ledger plus unshipped journal records. A record may move
  * between the two, so one statement (one snapshot) returns the sum and which of the waiting records it contains.
  */
 export function createUsageSeed(database: Database, journal: Pick<Journal, 'unshipped'>) {
@@ -197,7 +197,7 @@ export function createUsageSeed(database: Database, journal: Pick<Journal, 'unsh
   }
 }
 
-/** Creates the seed of a local meter's scopes, as `createUsageSeed` does: ledger plus unshipped records of the month. */
+/** Creates the seed of a memory meter's scopes, as `createUsageSeed` does: ledger plus unshipped records of the month. */
 export function createScopeSeed(database: Database, journal: Pick<Journal, 'unshipped'>) {
   return async (accountId: string, names: readonly string[], day: number): Promise<readonly ScopeUsage[]> => {
     const waiting = mergedRecords(journal.unshipped(accountId, ...monthDays(day)))

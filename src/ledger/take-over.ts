@@ -17,7 +17,7 @@ type Folders = {
 }
 
 /** The records of this process on disk. */
-export type OwnRecords = {
+type OwnRecords = {
   readonly journal: Journal
   readonly checkpoints: Checkpoints
   /** Records of earlier processes that these may not have reported to the limits before they ended. */
@@ -44,7 +44,7 @@ export function openOwnRecords(folders: Folders, log: Log): OwnRecords {
 }
 
 /** Opens the journal of a process. */
-export const openOwnJournal = (directory: string, log: Pick<Log, 'error'>, maximumBytes?: number): Journal =>
+const openOwnJournal = (directory: string, log: Pick<Log, 'error'>, maximumBytes?: number): Journal =>
   openJournal({
     directory: join(directory, 'journal'),
     ...(maximumBytes === undefined ? {} : { maximumBytes }),
@@ -85,7 +85,7 @@ function abandonedFolders({ dataDirectory, ownDirectory, worker, processes }: Fo
  * Moves the records of one folder into `journal` and returns the newest ones. The caller guarantees that no process
  * writes to it. Never throws.
  */
-export function takeOverJournal(folder: string, journal: Pick<Journal, 'append'>, log: Log): UsageRecord[] {
+function takeOverJournal(folder: string, journal: Pick<Journal, 'append'>, log: Log): UsageRecord[] {
   if (!existsSync(join(folder, 'journal'))) return []
   try {
     const left = openOwnJournal(folder, log)

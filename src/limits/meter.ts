@@ -69,7 +69,7 @@ export type Settlement = {
   readonly reservation: Reservation
   /** Used input and output tokens. All count against the day, also beyond the reservation. */
   readonly tokens: number
-  /** At most `seat.reservedMicrocents` unless it is owed in full; the meter limits it, and the record with it. */
+  /** At most `reservation.reservedMicrocents` unless it is owed in full; the meter limits it, and the record with it. */
   readonly microcents: number
   /** True for accounts that pay for all usage, also beyond the reservation; absent = at most the reserved amount. */
   readonly isOwedInFull?: true
@@ -79,7 +79,7 @@ export type Settlement = {
 /** Usage of an open request so far, as it would be settled if it ended now. */
 export type InterimUsage = Pick<Settlement, 'tokens' | 'microcents' | 'isOwedInFull' | 'record'>
 
-/** An open reservation with everything needed to move it to another meter. */
+/** An open reservation, and what it is decided and settled by. */
 export type OpenReservation = {
   readonly reservation: Reservation
   readonly limits: Limits

@@ -34,7 +34,7 @@ export type LimitLedger = {
   loadScopes(accountId: string, names: readonly string[], day: number): Promise<readonly ScopeUsage[]>
 }
 
-export type RedisStoreOptions = {
+type RedisStoreOptions = {
   readonly redis: LimitRedis
   readonly keys: LimitKeys
   readonly ledger: LimitLedger
@@ -55,6 +55,9 @@ export class StaleGeneration extends Error {
     this.name = 'StaleGeneration'
   }
 }
+
+/** Whether an error is one of Redis. Any other is one of a call: of its values, its account, or the ledger. */
+export const isOfRedis = (cause: unknown) => cause instanceof RedisUnavailableError || cause instanceof StaleGeneration
 
 /** An account cannot be loaded yet: instances still report what they hold. */
 export class AccountPending extends Error {
@@ -288,7 +291,7 @@ function createBatches<T, R>(
   const waiting = new Map<number, Waiting[]>()
   const flush = (partition: number, batch: readonly Waiting[]) => {
     if (waiting.get(partition) === batch) waiting.delete(partition)
-    send(
+    void send(
       partition,
       batch.map(({ item }) => item),
     ).then(
@@ -300,7 +303,9 @@ function createBatches<T, R>(
         }
       },
       cause => {
-        for (const { fail } of batch) fail(cause)
+        // An item that fails shall fail no other one. All are safe to repeat.
+        if (batch.length > 1 && !isOfRedis(cause)) for (const item of batch) flush(partition, [item])
+        else for (const { fail } of batch) fail(cause)
       },
     )
   }

@@ -6,7 +6,7 @@
 
 import { intervalTimer } from '../core/jobs/repeating.ts'
 import { type Limits, zeroLimits } from '../core/limits/plans.ts'
-import type { LimitKeys } from '../core/limits/redis.ts'
+import { type LimitKeys, RedisUnavailableError } from '../core/limits/redis.ts'
 import { getCounterName, getScopeNames } from '../core/limits/scopes.ts'
 import type { Clock } from '../core/ports.ts'
 import type { ServiceDeadlines } from '../core/request/deadlines.ts'
@@ -44,6 +44,7 @@ import {
   AccountPending,
   type AccountReport,
   createRedisStore,
+  isOfRedis,
   type LimitLedger,
   type LimitRedis,
   type RedisDecision,
@@ -90,6 +91,8 @@ type Pending = {
 
 /** Redis is blocked for about 5 ms by as many accounts. */
 const accountsAtOnce = 100
+/** And for about 20 ms by as many requests. */
+const itemsAtOnce = 1_000
 const maximumRecent = 200_000
 
 export class SharedMeter implements Meter {
@@ -295,20 +298,22 @@ export class SharedMeter implements Meter {
           if (cause.waitMs > leftMs) throw undecided('instances report what they hold')
           await Bun.sleep(cause.waitMs)
         } else {
-          this.missed(cause)
           // The admission may have been executed: the settlement with nothing releases it.
-          if (call === 'admit') this.abandon(request)
+          if (call === 'admit' && !(cause instanceof GatewayError)) this.abandon(request)
+          this.missed(cause)
+          if (!isOfRedis(cause)) throw undecided('a call for this account failed')
           if (leftMs <= 0) return null
         }
       }
     }
   }
 
-  /** Handles a failed call. Throws an error that is not of Redis. */
+  /** Handles a failed call. An error that is not of Redis is one of this call: other ones go on. */
   private missed(cause: unknown): null {
     if (cause instanceof StaleGeneration) this.presence.stale(cause.partition)
+    else if (cause instanceof RedisUnavailableError) this.presence.failed(cause)
     else if (cause instanceof GatewayError) throw cause
-    else this.presence.failed(cause)
+    else this.options.onEvent?.('limits_failed', cause instanceof Error ? cause.message : 'unknown')
     return null
   }
 
@@ -367,8 +372,9 @@ export class SharedMeter implements Meter {
           afterSettlement(this.statusCache.last(accountId), settled, this.options.clock.now()),
         )
     } catch (cause) {
-      if (cause instanceof StaleGeneration) this.presence.stale(cause.partition)
-      else this.presence.failed(cause)
+      this.missed(cause)
+      // A repetition would fail too.
+      if (!isOfRedis(cause)) this.confirm(pending)
     }
   }
 
@@ -380,12 +386,18 @@ export class SharedMeter implements Meter {
   }
 
   private async settlePending(): Promise<void> {
-    await Promise.all(
-      [...this.pending.values()].map(async pending => {
-        await this.store.settle(pending.reservation, pending.spent, pending.detail)
+    const all = [...this.pending.values()]
+    for (let at = 0; at < all.length; at += itemsAtOnce) {
+      const settled = all.slice(at, at + itemsAtOnce).map(async pending => {
+        const { reservation, spent, detail } = pending
+        await this.store.settle(reservation, spent, detail).catch((cause: unknown) => {
+          if (isOfRedis(cause)) throw cause
+          this.missed(cause)
+        })
         this.confirm(pending)
-      }),
-    )
+      })
+      for (const result of await Promise.allSettled(settled)) if (result.status === 'rejected') throw result.reason
+    }
   }
 
   /** Gives the allowances of an account back, because they are in the way of a request. */
@@ -446,17 +458,29 @@ export class SharedMeter implements Meter {
       rows: toAllowanceRows(own, isEnding),
     }))
     for (const { open } of reports) for (const held of open) held.isReported = true
-    const reply = await this.store.report(
-      partition,
-      gatewayId,
-      reports.map(({ accountId, open, rows }) => ({
-        accountId,
-        open: open.map(toOpen),
-        ended: ended.get(accountId) ?? [],
-        allowances: rows,
-      })),
-      allowanceMs,
-    )
+    let reply: Awaited<ReturnType<RedisStore['report']>>
+    try {
+      reply = await this.store.report(
+        partition,
+        gatewayId,
+        reports.map(({ accountId, open, rows }) => ({
+          accountId,
+          open: open.map(toOpen),
+          ended: ended.get(accountId) ?? [],
+          allowances: rows,
+        })),
+        allowanceMs,
+      )
+    } catch (cause) {
+      const [first, second] = accounts
+      if (first === undefined || isOfRedis(cause)) throw cause
+      if (second === undefined) this.missed(cause)
+      // One of them fails: the others go on.
+      else
+        for (const account of accounts)
+          if (!(await this.sendReport(partition, [account], isEnding, ended))) return false
+      return true
+    }
     if (reply === null) return false
     this.instances = reply.instances
     for (const [index, { own, rows }] of reports.entries()) {
@@ -484,8 +508,7 @@ export class SharedMeter implements Meter {
       if (isInPartition(record.account_id) && !isRecent.has(record.request_id))
         add(record.account_id, record.request_id, getRecordDetail(record))
     // What ended is in this report or in the ledger.
-    for (const [requestId, { reservation }] of this.pending)
-      if (isInPartition(reservation.accountId)) this.pending.delete(requestId)
+    for (const pending of this.pending.values()) if (isInPartition(pending.reservation.accountId)) this.confirm(pending)
     const own = new Map([...this.accounts].filter(([accountId]) => isInPartition(accountId)))
     for (const accountId of ended.keys()) if (!own.has(accountId)) own.set(accountId, this.own(accountId))
     const all = [...own]
