@@ -221,7 +221,7 @@ describe('AI SDK failures', () => {
     for (const model of oneEach) {
       const streamed = streamText({
         model: getModel(model),
-        prompt: 'Tell me [[sim:chunk=10, reasoning=0, pace_ms=5, cut_after=4]]',
+        prompt: 'Tell me [[sim:chunk=10, reasoning=0, pace_ms=150, cut_after=4]]',
         headers: { 'X-Gateway-No-Fallback': 'true' },
         onError: () => {},
       })

@@ -191,7 +191,7 @@ describe('LangChain failures', () => {
       let text = ''
       const scan = (async () => {
         const bound = chat(model, { modelKwargs: { fallback: false } }, fetch)
-        for await (const chunk of await bound.stream('Tell me [[sim:chunk=10, reasoning=0, pace_ms=5, cut_after=4]]'))
+        for await (const chunk of await bound.stream('Tell me [[sim:chunk=10, reasoning=0, pace_ms=150, cut_after=4]]'))
           text += chunk.content
       })()
       expect(await scan.catch((cause: unknown) => cause)).toMatchObject({ code: 'upstream_failed' })

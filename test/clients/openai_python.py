@@ -106,7 +106,7 @@ def errors():
 
 
 def stream_error(model):
-    cut = user("Tell me [[sim:chunk=10, reasoning=0, pace_ms=5, cut_after=4]]")
+    cut = user("Tell me [[sim:chunk=10, reasoning=0, pace_ms=150, cut_after=4]]")
     text = []
 
     def read():

@@ -177,7 +177,7 @@ describe('OpenAI client Responses', () => {
 
   test('ends a stream that the upstream truncates as failed', async () => {
     for (const model of oneEach) {
-      const input = 'Go on [[sim:chunk=10, reasoning=0, pace_ms=5, cut_after=4]]'
+      const input = 'Go on [[sim:chunk=10, reasoning=0, pace_ms=150, cut_after=4]]'
       const response = await client.responses.stream({ model, input }).finalResponse()
       expect([response.status, response.error?.code]).toEqual(['failed', 'server_error'])
     }
