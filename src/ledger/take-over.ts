@@ -20,7 +20,7 @@ type Folders = {
 type OwnRecords = {
   readonly journal: Journal
   readonly checkpoints: Checkpoints
-  /** Records of earlier processes that these may not have reported to the limits before they ended. */
+  /** Records of earlier processes, which may not have reported all of them to the limits. */
   readonly unreported: readonly UsageRecord[]
 }
 
@@ -31,7 +31,7 @@ type OwnRecords = {
 export function openOwnRecords(folders: Folders, log: Log): OwnRecords {
   const journal = openOwnJournal(folders.ownDirectory, log, folders.journalMaximumBytes)
   const waiting = journal.waiting()
-  const unreported = getNewest(waiting)
+  const unreported = [...waiting]
   const checkpoints = openCheckpoints(join(folders.ownDirectory, 'journal'))
   const known = new Set(waiting.map(record => record.request_id))
   checkpoints.settleLeft(record => {
@@ -39,7 +39,8 @@ export function openOwnRecords(folders: Folders, log: Log): OwnRecords {
     unreported.push(record)
     keep(journal, record, log)
   })
-  for (const folder of abandonedFolders(folders)) unreported.push(...takeOverJournal(folder, journal, log))
+  for (const folder of abandonedFolders(folders))
+    for (const record of takeOverJournal(folder, journal, log)) unreported.push(record)
   return { journal, checkpoints, unreported }
 }
 
@@ -50,16 +51,6 @@ const openOwnJournal = (directory: string, log: Pick<Log, 'error'>, maximumBytes
     ...(maximumBytes === undefined ? {} : { maximumBytes }),
     onDamage: detail => log.error('journal_corrupted', { detail }),
   })
-
-/** Longer than a process takes from a record to its report, also if the store is late. */
-const reportedWithinMs = 10_000
-
-/** Returns the records that a process may have written at its end. */
-function getNewest(records: readonly UsageRecord[]): UsageRecord[] {
-  const getEnd = (record: UsageRecord) => record.at_ms + record.latency_ms
-  const newest = records.reduce((latest, record) => Math.max(latest, getEnd(record)), 0)
-  return records.filter(record => getEnd(record) >= newest - reportedWithinMs)
-}
 
 /** On a full disk, the record waits in the journal's memory and is shipped from there. */
 function keep(journal: Pick<Journal, 'append'>, record: UsageRecord, log: Pick<Log, 'error'>): void {
@@ -82,14 +73,14 @@ function abandonedFolders({ dataDirectory, ownDirectory, worker, processes }: Fo
 }
 
 /**
- * Moves the records of one folder into `journal` and returns the newest ones. The caller guarantees that no process
+ * Moves the records of one folder into `journal` and returns them. The caller guarantees that no process
  * writes to it. Never throws.
  */
 function takeOverJournal(folder: string, journal: Pick<Journal, 'append'>, log: Log): UsageRecord[] {
   if (!existsSync(join(folder, 'journal'))) return []
   try {
     const left = openOwnJournal(folder, log)
-    const taken = getNewest(left.waiting())
+    const taken = left.waiting()
     // After a failure here a record can be in both journals. The ledger accepts each request once, so this is harmless.
     for (let batch = left.take(maximumTaken); batch !== null; batch = left.take(maximumTaken)) {
       for (const record of batch.records) journal.append(record)

@@ -220,7 +220,8 @@ export class SharedMeter implements Meter {
     // A report sees the request either open or in the journal: nothing is awaited between.
     const pending = { ...this.end(own, held, spent), reservation, spent }
     this.settled.set(requestId, { reservation, limits: held?.limits ?? zeroLimits })
-    const durable = writeDurably(this.options.journal, getRecord(settlement.record, reservation, spent))
+    const record = getRecord(withOrigin(settlement.record, held), reservation, spent)
+    const durable = writeDurably(this.options.journal, record)
     await Promise.all([durable, this.settleInRedis(pending)])
     if (held !== undefined) this.notes.end(held)
     return this.status(accountId, held?.limits ?? zeroLimits)
@@ -231,13 +232,18 @@ export class SharedMeter implements Meter {
     for (const record of records) {
       const { request_id: requestId, account_id: accountId, at_ms } = record
       const reservation = { ...unreserved, requestId, accountId, day: formatDay(at_ms) }
-      this.pending.set(requestId, { reservation, spent: getSpent(record), detail: '' })
+      const detail = record.from_allowance === true ? getRecordDetail(record) : ''
+      this.pending.set(requestId, { reservation, spent: getSpent(record), detail })
     }
   }
 
   checkpoint(reservation: Reservation, progress: () => InterimUsage): void {
     const held = this.accounts.get(reservation.accountId)?.counters.reservations.get(reservation.requestId)
-    if (held !== undefined) this.notes.note(held, progress)
+    if (held === undefined) return
+    this.notes.note(held, () => {
+      const used = progress()
+      return { ...used, record: withOrigin(used.record, held) }
+    })
   }
 
   quotaStatus(accountId: string, limits: Limits): QuotaStatus | null {
@@ -539,6 +545,11 @@ const unlimited = {
 
 function getDetail({ reservation, admittedAt, scopes }: OwnHeld, usage: DailyUsage): string {
   return toDetail(reservation, usage, admittedAt, scopes.map(getCounterName))
+}
+
+/** Notes in a record that Redis has not admitted its request: a successor of this process counts it there. */
+function withOrigin(record: UsageRecord, held: OwnHeld | undefined): UsageRecord {
+  return held?.isFromAllowance === true ? { ...record, from_allowance: true } : record
 }
 
 function getRecordDetail(record: UsageRecord): string {

@@ -1,6 +1,7 @@
 /** An error of one account or call is no outage of Redis, and what an outage leaves is counted. */
 import { afterAll, expect, setDefaultTimeout } from 'bun:test'
-import { renewMs, reportGraceMs } from '../../src/limits/constants.ts'
+import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
+import { allowanceMs, renewMs, reportGraceMs } from '../../src/limits/constants.ts'
 import type { Meter } from '../../src/limits/meter.ts'
 import { eventually } from '../harness/eventually.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
@@ -125,3 +126,46 @@ testNeeding(
     }
   },
 )
+
+for (const isOpen of [false, true])
+  testNeeding(
+    'redis',
+    `shared meter: counts once what a killed instance admitted in an outage when it ${isOpen ? 'was open' : 'had ended'}`,
+    async () => {
+      const redis = needed(server)
+      const left: UsageRecord[] = []
+      const write = (records: ReadonlyMap<string, UsageRecord>) => void left.push(...records.values())
+      const rig = await sharedRig(redis, { checkpoints: { write } })
+      const { meter: dead } = rig
+      try {
+        await use(rig, dead, 'before', 6)
+        for (let times = 0; times < 2; times++) await dead.renew()
+        const before = await getLeft(dead)
+        await redis.command('CONFIG', 'SET', 'maxmemory', '1')
+        if (isOpen) {
+          const open = admitted(await dead.admit(request('open')))
+          dead.checkpoint(open, () => settlement(open, 11, price, rig.clock.now()))
+        } else {
+          expect(await use(rig, dead, 'during', 4)).toBe(4)
+          left.push(...rig.written)
+        }
+        await rig.kill(dead)
+        await redis.command('CONFIG', 'SET', 'maxmemory', '0')
+        const during = isOpen ? 1 : 4
+        const successor = await rig.open()
+        for (let times = 0; times < 2; times++) {
+          successor.takeOver(left)
+          await successor.renew()
+          expect(await getLeft(successor)).toBe(before - during)
+        }
+        // The allowance of the dead instance ends later.
+        rig.clock.move(allowanceMs + renewMs)
+        await use(rig, successor, 'after', 1)
+        for (let times = 0; times < 8; times++) await successor.renew()
+        expect(await getLeft(successor)).toBe(100 - 6 - during - 1)
+      } finally {
+        await redis.command('CONFIG', 'SET', 'maxmemory', '0')
+        await rig.close()
+      }
+    },
+  )

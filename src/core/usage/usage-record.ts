@@ -102,6 +102,8 @@ export const usageRecordSchema = Type.Object(
     first_token_ms: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),
     /** How it was routed and why it ended; absent in checkpoints. */
     trace: Type.Optional(requestTraceSchema),
+    /** Admitted from an allowance (`limits/allowance.ts`): Redis may not know the request. Absent = by its usual store. */
+    from_allowance: Type.Optional(Type.Literal(true)),
     /** Absent = final. */
     truth: Type.Optional(oneOf(truths)),
     metadata: Type.Union([Type.Record(Type.String({ maxLength: 64 }), Type.String({ maxLength: 512 })), Type.Null()]),
