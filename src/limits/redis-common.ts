@@ -13,7 +13,7 @@
  *   <account>|<scope>    hash: g, day, tokens, cost, month, monthCost; and its sets, as of the account
  *
  * KEYS 1 is the state of the partition, a hash: g = generation, `run ID:name:milliseconds`; b = last renewal; h = no lease
- * ends before. The others are accounts. ARGV begins with the time (empty = the server's own) and the caller's generation.
+ * ends before; e = a report announced its next call. The others are accounts. ARGV begins with the time (empty = the server's own) and the caller's generation.
  * Under another generation a script replies {-1}: Redis has lost its counters since. Numbers are written with %.0f,
  * since Lua's own format turns large ones into 1e+15.
  */
@@ -51,6 +51,11 @@ end
 
 export const guard = `
 if state[1] ~= generation then return {-1} end
+`
+
+/** Milliseconds since the generation began, or since an instance announced more calls of its report. */
+export const age = `
+local age = now - max(match(generation, '%d+$') - 0, tonumber(call('HGET', KEYS[1], 'e') or 0))
 `
 
 /** Changes the counters of an account or a scope by usage of a day. */

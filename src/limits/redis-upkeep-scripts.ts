@@ -1,12 +1,13 @@
 /** The scripts beside requests: renewal and report, loading, deletion and the check (`redis-common.ts` describes the keys). */
 import { script } from '../core/limits/redis.ts'
 import { keepMs, minuteMs, silenceMs } from './constants.ts'
-import { change, guard, prelude, reset } from './redis-common.ts'
+import { age, change, guard, prelude, reset } from './redis-common.ts'
 import { admitScript, raiseScript, settleScript } from './redis-request-scripts.ts'
 
 /**
  * Renews what an instance has, and reports it to a Redis that has lost its counters. KEYS 2 is the set of instances, then
- * accounts. ARGV 3…: instance, lease in ms, allowance in ms, grace in ms, and per account: number of open requests, each with
+ * accounts. ARGV 3…: instance, lease in ms, allowance in ms, grace in ms, 1 if another call of the
+ * same report follows (accounts load a grace after it), and per account: number of open requests, each with
  * ID, checkpoint (`tokens:cost` or empty) and detail (as in l:); number of ended ones that the ledger may not have, each with
  * ID and detail; number of allowances, each with scope (empty = the account), limits of tokens, cost and cost of the month,
  * what it holds of tokens and cost, what it wants, and a typical reservation.
@@ -15,15 +16,16 @@ import { admitScript, raiseScript, settleScript } from './redis-request-scripts.
  * than is counted as spent: a smaller allowance counts from the next renewal on. Replies {-3} if ended requests are
  * reported after the grace.
  */
-export const reportScript = script(`${prelude}${guard}${change}${reset}
-local instance, leaseMs, allowanceMs, isLate = ARGV[3], ARGV[4] - 0, ARGV[5] - 0, now - match(generation, '%d+$') >= ARGV[6] - 0
+export const reportScript = script(`${prelude}${guard}${age}${change}${reset}
+local instance, leaseMs, allowanceMs, isLate = ARGV[3], ARGV[4] - 0, ARGV[5] - 0, age >= ARGV[6] - 0
 local hold = state[3] or '0'
 if not state[2] or now - state[2] > ${silenceMs} then hold = whole(now + leaseMs) end
 call('HSET', KEYS[1], 'b', max(now, state[2] or 0), 'h', hold)
+if ARGV[7] == '1' and not isLate then call('HSET', KEYS[1], 'e', now) end
 call('ZADD', KEYS[2], now, instance)
 call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - leaseMs)
 local instances = call('ZCARD', KEYS[2])
-local at = 7
+local at = 8
 local function read(count)
   at = at + count
   return unpack(ARGV, at - count, at - 1)
@@ -130,11 +132,11 @@ return {known, max(0, now - match(known, '%d+$'))}
 `)
 
 /** Replies {1} if the account is loaded, else {0, day, age of the generation in ms, IDs of reported requests…}. */
-export const reportedScript = script(`${prelude}${guard}${reset}
+export const reportedScript = script(`${prelude}${guard}${age}${reset}
 local account = KEYS[2]
 reset(account)
 if call('HGET', account, 'g') == generation then return {1} end
-local reply = {0, floor(now / 86400000), now - match(generation, '%d+$')}
+local reply = {0, floor(now / 86400000), age}
 for _, field in ipairs(call('HKEYS', account)) do
   if sub(field, 1, 2) == 'l:' or sub(field, 1, 2) == 'x:' then reply[#reply + 1] = sub(field, 3) end
 end

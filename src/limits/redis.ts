@@ -6,7 +6,7 @@ import { type LimitKeys, RedisUnavailableError, type Script } from '../core/limi
 import { getCounterName, noScopes, type Scope, type ScopeUsage, untilNextMonth } from '../core/limits/scopes.ts'
 import { dayMs, formatDay } from '../core/text/utc-days.ts'
 import type { DailyUsage } from '../core/usage/usage-record.ts'
-import { answerMs, reportGraceMs } from './constants.ts'
+import { allowanceMs, answerMs, reportGraceMs } from './constants.ts'
 import type { AdmissionRequest, LimitErrorCode, OpenReservation, Reservation } from './meter.ts'
 import type { CachedStatus } from './quota-status-cache.ts'
 import { admitScript, raiseScript, settleScript } from './redis-request-scripts.ts'
@@ -244,9 +244,10 @@ export function createRedisStore(options: RedisStoreOptions) {
 
     /**
      * Renews and reports what this instance has of accounts in one partition. Returns the number of instances, and per
-     * account the allowances that it should hold; null = the report is too late for this generation.
+     * account the allowances that it should hold; null = the report is too late for this generation. `isMore`: another
+     * call of the report follows.
      */
-    async report(partition: number, instance: string, reports: readonly AccountReport[], allowanceMs: number) {
+    async report(partition: number, instance: string, reports: readonly AccountReport[], isMore: boolean) {
       const values = reports.flatMap(({ open, ended, allowances }) => [
         String(open.length),
         ...open.flatMap(({ requestId, checkpoint, detail }) => [requestId, checkpoint, detail]),
@@ -259,7 +260,14 @@ export function createRedisStore(options: RedisStoreOptions) {
         reportScript,
         partition,
         [keys.instances(partition), ...reports.map(({ accountId }) => keys.account(accountId))],
-        [instance, String(leaseMs), String(allowanceMs), String(options.reportGraceMs ?? reportGraceMs), ...values],
+        [
+          instance,
+          String(leaseMs),
+          String(allowanceMs),
+          String(options.reportGraceMs ?? reportGraceMs),
+          isMore ? '1' : '',
+          ...values,
+        ],
       )
       if (instances === -3) return null
       return {

@@ -7,10 +7,10 @@
 import { intervalTimer } from '../core/jobs/repeating.ts'
 import { type Limits, zeroLimits } from '../core/limits/plans.ts'
 import { type LimitKeys, RedisUnavailableError } from '../core/limits/redis.ts'
-import { getCounterName, getScopeNames } from '../core/limits/scopes.ts'
+import { getCounterName, getScopeNames, monthDays } from '../core/limits/scopes.ts'
 import type { Clock } from '../core/ports.ts'
 import type { ServiceDeadlines } from '../core/request/deadlines.ts'
-import { formatDay } from '../core/text/utc-days.ts'
+import { dayMs, formatDay } from '../core/text/utc-days.ts'
 import { type DailyUsage, getSpent, nothing, type UsageRecord } from '../core/usage/usage-record.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import {
@@ -26,8 +26,9 @@ import {
   toAllowanceRows,
 } from './allowance.ts'
 import { type CheckpointBatch, createProgressLog, type NotesStore } from './checkpoint-batch.ts'
-import { allowanceMs, leaseMs, minuteMs, renewMs, reportGraceMs } from './constants.ts'
+import { leaseMs, minuteMs, renewMs, reportGraceMs } from './constants.ts'
 import { releaseReservation } from './counters.ts'
+import { accountsAtOnce, type Ended, EndedRequests, itemsAtOnce } from './ended-requests.ts'
 import type {
   Admission,
   AdmissionRequest,
@@ -80,7 +81,6 @@ export type SharedMeterOptions = {
   readonly isManual?: boolean
 }
 
-type Ended = { readonly requestId: string; readonly accountId: string; readonly at: number; readonly detail: string }
 type Pending = {
   readonly reservation: Reservation
   readonly spent: DailyUsage
@@ -89,10 +89,6 @@ type Pending = {
   readonly counted?: () => void
 }
 
-/** Redis is blocked for about 5 ms by as many accounts. */
-const accountsAtOnce = 100
-/** And for about 20 ms by as many requests. */
-const itemsAtOnce = 1_000
 const maximumRecent = 200_000
 
 export class SharedMeter implements Meter {
@@ -107,6 +103,7 @@ export class SharedMeter implements Meter {
   private readonly store: RedisStore
   private readonly presence: Presence
   private instances = 1
+  private waiting: { readonly at: number; readonly records: readonly UsageRecord[] } | null = null
   private renewing: Promise<void> | null = null
   private readonly givingBack = new Map<string, Promise<void>>()
   /** Reports are sent one after the other: a grant is relative to what the report stated. */
@@ -133,6 +130,7 @@ export class SharedMeter implements Meter {
       begin: this.store.begin,
       report: (partition, isFirst) => this.reportAll(partition, isFirst),
       settle: async () => {
+        this.waiting = null
         await this.settlePending()
         await this.reportCounted(false)
       },
@@ -221,6 +219,8 @@ export class SharedMeter implements Meter {
     const pending = { ...this.end(own, held, spent), reservation, spent }
     this.settled.set(requestId, { reservation, limits: held?.limits ?? zeroLimits })
     const record = getRecord(withOrigin(settlement.record, held), reservation, spent)
+    // Not in `recent`.
+    if (held === undefined) this.waiting = null
     const durable = writeDurably(this.options.journal, record)
     await Promise.all([durable, this.settleInRedis(pending)])
     if (held !== undefined) this.notes.end(held)
@@ -443,7 +443,11 @@ export class SharedMeter implements Meter {
   }
 
   private report(...report: Parameters<SharedMeter['sendReport']>): Promise<boolean> {
-    const sent = this.reporting.then(() => this.sendReport(...report))
+    return this.afterReports(() => this.sendReport(...report))
+  }
+
+  private afterReports(send: () => Promise<boolean>): Promise<boolean> {
+    const sent = this.reporting.then(send)
     this.reporting = sent.catch(() => {})
     return sent
   }
@@ -454,6 +458,7 @@ export class SharedMeter implements Meter {
     accounts: readonly (readonly [string, OwnAccount])[],
     isEnding: boolean,
     ended: ReadonlyMap<string, AccountReport['ended']> = new Map(),
+    isMore = false,
   ): Promise<boolean> {
     const { clock, gatewayId } = this.options
     const sentAt = clock.monotonic()
@@ -475,7 +480,7 @@ export class SharedMeter implements Meter {
           ended: ended.get(accountId) ?? [],
           allowances: rows,
         })),
-        allowanceMs,
+        isMore,
       )
     } catch (cause) {
       const [first, second] = accounts
@@ -484,7 +489,7 @@ export class SharedMeter implements Meter {
       // One of them fails: the others go on.
       else
         for (const account of accounts)
-          if (!(await this.sendReport(partition, [account], isEnding, ended))) return false
+          if (!(await this.sendReport(partition, [account], isEnding, ended, isMore))) return false
       return true
     }
     if (reply === null) return false
@@ -498,29 +503,40 @@ export class SharedMeter implements Meter {
 
   /** Reports all that this instance has of a partition whose counters are new. */
   private async reportAll(partition: number, isFirst: boolean): Promise<boolean> {
-    const { keys, journal } = this.options
-    const isInPartition = (accountId: string) => keys.partition(accountId) === partition
-    if (isFirst) return true
-    const ended = new Map<string, { readonly requestId: string; readonly detail: string }[]>()
-    const add = (accountId: string, requestId: string, detail: string) => {
-      const all = ended.get(accountId) ?? []
-      ended.set(accountId, all)
-      all.push({ requestId, detail })
-    }
-    const isRecent = new Set(this.recent.map(({ requestId }) => requestId))
-    for (const { accountId, requestId, detail } of this.recent)
-      if (isInPartition(accountId)) add(accountId, requestId, detail)
-    for (const record of journal.waiting())
-      if (isInPartition(record.account_id) && !isRecent.has(record.request_id))
-        add(record.account_id, record.request_id, getRecordDetail(record))
+    return isFirst || this.afterReports(() => this.sendAll(partition))
+  }
+
+  private async sendAll(partition: number): Promise<boolean> {
+    const isInPartition = (accountId: string) => this.options.keys.partition(accountId) === partition
+    const ended = new EndedRequests(isInPartition)
+    ended.addRecent(this.recent)
+    for (const record of this.getWaiting())
+      if (isInPartition(record.account_id) && !ended.known.has(record.request_id))
+        ended.add(record.account_id, record.request_id, getRecordDetail(record))
     // What ended is in this report or in the ledger.
     for (const pending of this.pending.values()) if (isInPartition(pending.reservation.accountId)) this.confirm(pending)
     const own = new Map([...this.accounts].filter(([accountId]) => isInPartition(accountId)))
-    for (const accountId of ended.keys()) if (!own.has(accountId)) own.set(accountId, this.own(accountId))
-    const all = [...own]
-    for (let at = 0; at === 0 || at < all.length; at += accountsAtOnce)
-      if (!(await this.report(partition, all.slice(at, at + accountsAtOnce), false, ended))) return false
+    for (const accountId of ended.accounts.keys()) if (!own.has(accountId)) own.set(accountId, this.own(accountId))
+    const left = [...own]
+    do {
+      // Requests may have ended during the last call.
+      ended.addRecent(this.recent)
+      const part = ended.take(left)
+      if (!(await this.sendReport(partition, part.accounts, false, part.ended, left.length > 0))) return false
+    } while (left.length > 0)
     return true
+  }
+
+  /** Returns records that the ledger may not have and new counters need. Repeated reports read the journal once. */
+  private getWaiting(): readonly UsageRecord[] {
+    const { clock, journal } = this.options
+    // What ended since is in `recent`.
+    if (this.waiting !== null && clock.monotonic() - this.waiting.at < minuteMs / 2) return this.waiting.records
+    const [firstDay] = monthDays(formatDay(clock.now()))
+    // A day more, since the clocks may differ.
+    const records = journal.waiting().filter(({ at_ms }) => at_ms >= (firstDay - 1) * dayMs)
+    this.waiting = { at: clock.monotonic(), records }
+    return records
   }
 }
 

@@ -1,14 +1,18 @@
 /** An error of one account or call is no outage of Redis, and what an outage leaves is counted. */
 import { afterAll, expect, setDefaultTimeout } from 'bun:test'
+import { RedisUnavailableError } from '../../src/core/limits/redis.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { allowanceMs, renewMs, reportGraceMs } from '../../src/limits/constants.ts'
 import type { Meter } from '../../src/limits/meter.ts'
+import type { LimitRedis } from '../../src/limits/redis.ts'
+import { reportScript } from '../../src/limits/redis-upkeep-scripts.ts'
+import type { SharedMeter } from '../../src/limits/shared.ts'
 import { eventually } from '../harness/eventually.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 import { startRedis } from '../harness/redis.ts'
 import { admitted, settlement, wide } from './meter.contract.ts'
 import { unit } from './racers.ts'
-import { emptyLedger, sharedRig } from './rig.ts'
+import { emptyLedger, openLimitRedis, sharedRig } from './rig.ts'
 
 setDefaultTimeout(60_000)
 
@@ -169,3 +173,108 @@ for (const isOpen of [false, true])
       }
     },
   )
+
+/** An instance whose reports call `onReport` with the values of each call before it is sent. */
+async function openReporter(
+  rig: Rig,
+  url: string,
+  onReport: (values: readonly string[]) => void,
+  more: Parameters<Rig['open']>[0] = {},
+) {
+  const { keys, redis } = openLimitRedis([url])
+  const evaluate: LimitRedis['evaluate'] = async (script, scriptKeys, values, deadlineMs) => {
+    if (script === reportScript) onReport(values)
+    return redis.evaluate(script, scriptKeys, values, deadlineMs)
+  }
+  const meter = await rig.open({ redis: { ...redis, evaluate }, keys, ...more })
+  return { meter, close: () => redis.close() }
+}
+
+testNeeding(
+  'redis',
+  'shared meter: reports many waiting records in small calls, and accounts wait for the last one',
+  async () => {
+    const redis = needed(server)
+    const rig = await sharedRig(redis)
+    await rig.kill(rig.meter)
+    const calls: (readonly string[])[] = []
+    let reads = 0
+    let failing = 0
+    let movedMs = 0
+    const journal = {
+      appendTogether: () => Promise.resolve(),
+      isWritable: () => true,
+      untilDurable: () => Promise.resolve(),
+      waiting() {
+        reads++
+        return records
+      },
+    }
+    const onReport = (values: readonly string[]) => {
+      if (failing-- > 0) throw new RedisUnavailableError('no answer')
+      calls.push(values)
+      rig.clock.move(movedMs)
+    }
+    const records: UsageRecord[] = []
+    const reporter = await openReporter(rig, redis.url, onReport, { journal })
+    try {
+      const reservation = { ...admitted(await reporter.meter.admit(request('open'))), requestId: 'waiting' }
+      for (let index = 0; index < 3_500; index++) {
+        const at = rig.clock.now() - (index < 3_000 ? 0 : 40 * 86_400_000)
+        records.push({ ...settlement(reservation, 1, 10, at).record, request_id: `waiting-${index}` })
+      }
+      await redis.command('FLUSHALL')
+      Object.assign(calls, { length: 0 })
+      reads = 0
+      failing = 3
+      movedMs = reportGraceMs - 1
+      await reporter.meter.renew()
+      await eventually(() => reporter.meter.isShared(), 20_000)
+      movedMs = 0
+      expect(reads).toBe(1)
+      // 3,001 requests, and what was settled and renewed afterwards.
+      expect(calls.length).toBeGreaterThanOrEqual(4)
+      const sizes = calls.map(values => values.filter(value => /^(?:waiting-\d+|open)$/.test(value)).length)
+      expect(Math.max(...sizes)).toBeLessThanOrEqual(1_000)
+      expect(new Set(calls.flat().filter(value => value.startsWith('waiting-'))).size).toBe(3_000)
+      rig.clock.move(reportGraceMs)
+      expect(await getLeft(reporter.meter)).toBe(100 - 30 - 1)
+    } finally {
+      reporter.close()
+      await rig.close()
+    }
+  },
+)
+
+testNeeding('redis', 'shared meter: counts a request that ends between two calls of its report', async () => {
+  const redis = needed(server)
+  const rig = await sharedRig(redis)
+  await rig.kill(rig.meter)
+  let onLoss = () => {}
+  const onReport = () => {
+    if (meter?.isShared() === false) onLoss()
+  }
+  let meter: SharedMeter | null = null
+  const reporter = await openReporter(rig, redis.url, onReport)
+  const instance = reporter.meter
+  meter = instance
+  try {
+    for (let index = 0; index < 120; index++) admitted(await instance.admit(request(`r${index}`, `acc_${index + 2}`)))
+    const open = admitted(await instance.admit(request('open')))
+    await redis.command('FLUSHALL')
+    const ending = new Promise<unknown>(done => {
+      onLoss = () => {
+        onLoss = () => {}
+        done(instance.settle(settlement(open, 11, price, rig.clock.now())))
+      }
+    })
+    await instance.renew()
+    await ending
+    await eventually(() => instance.isShared(), 20_000)
+    rig.clock.move(reportGraceMs)
+    expect(await getLeft(instance)).toBe(99)
+  } finally {
+    reporter.close()
+    await rig.close()
+  }
+})
