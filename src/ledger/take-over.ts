@@ -87,7 +87,10 @@ function takeOverJournal(folder: string, journal: Pick<Journal, 'append'>, log: 
       batch.release()
     }
     const checkpoints = openCheckpoints(join(folder, 'journal'))
+    const known = new Set(taken.map(({ request_id }) => request_id))
     checkpoints.settleLeft(record => {
+      // Its final record was written just before the process died.
+      if (known.has(record.request_id)) return
       taken.push(record)
       journal.append(record)
     })

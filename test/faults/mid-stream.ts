@@ -39,7 +39,11 @@ function afterWords(
     yield piece(frame ?? '')
   }
   const cut = how.end === undefined ? {} : { cutAt: Buffer.byteLength(first) + (frame === undefined ? 0 : 5) }
-  return { headers: eventStream, framing: 'chunked', pieces: pieces(), ...how, ...cut }
+  const answer = { headers: eventStream, framing: 'chunked', pieces: pieces(), ...how, ...cut } as const
+  if (how.framing !== 'length') return answer
+  // The upstream would wait for all pieces to measure them.
+  const length = Buffer.byteLength(first + (frame ?? ''))
+  return { ...answer, headers: { ...eventStream, 'content-length': String(length) }, framing: 'close' }
 }
 
 const unfinished = (format: Format) => getFrames(format, ['and more']).content.join('')

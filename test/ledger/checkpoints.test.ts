@@ -3,6 +3,8 @@ import { appendFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { openCheckpoints } from '../../src/ledger/checkpoints.ts'
+import { openJournal } from '../../src/ledger/journal.ts'
+import { openOwnRecords } from '../../src/ledger/take-over.ts'
 import { temporaryFolder, usageRecord } from '../database/support.ts'
 
 let folder = { path: '', remove: () => {} }
@@ -75,4 +77,26 @@ test('checkpoints: use mode 0600 and do not grow with ended requests [C5]', () =
   expect(file.mode & 0o777).toBe(0o600)
   expect(file.size).toBeLessThan(70_000)
   expect(left()).toEqual([])
+})
+
+test.each([
+  ['its own folder', '.'],
+  ['the folder of a worker that is gone', 'worker-2'],
+])('openOwnRecords: takes the final record from %s and not the checkpoint before it', async (_, name) => {
+  const left = join(folder.path, name)
+  const journal = openJournal({ directory: join(left, 'journal') })
+  const checkpoints = openCheckpoints(join(left, 'journal'))
+  checkpoints.write(batch(record('a', 5), record('b', 6)), [])
+  journal.append(record('a', 50))
+  await journal.close()
+  checkpoints.close()
+  const folders = { dataDirectory: folder.path, ownDirectory: folder.path, worker: null, processes: 1 }
+  const log = { debug() {}, info() {}, warn() {}, error() {} }
+  const own = openOwnRecords({ ...folders, journalMaximumBytes: 1e9 }, log)
+  expect(own.unreported.map(item => [item.request_id, item.output_tokens]).sort()).toEqual([
+    ['a', 50],
+    ['b', 6],
+  ])
+  own.checkpoints.close()
+  await own.journal.close()
 })

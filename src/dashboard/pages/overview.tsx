@@ -40,6 +40,7 @@ export function Overview() {
   const models = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: 'model' } })
   const keys = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: 'key' } })
   const covered = coveredFilters(filters, range)
+  const choice = useState<[Measure, Split]>(['requests', 'all'])
   // Stays after the first request to confirm it.
   const [isNew, setNew] = useState(false)
   const isUnused = days.data?.total.requests === 0 && Object.keys(filters).length === 0
@@ -66,7 +67,7 @@ export function Overview() {
       )}
       <div class="columns two-one">
         <Loaded resource={days} what="usage" lines={6}>
-          {usage => <Days usage={usage} filters={filters} />}
+          {usage => <Days usage={usage} filters={filters} choice={choice} />}
         </Loaded>
         <Loaded resource={days} what="latency" lines={6}>
           {usage => <LatencyAndErrors usage={usage} filters={filters} covered={covered} />}
@@ -93,14 +94,15 @@ const splits = {
   project: 'By project',
 } as const
 type Split = keyof typeof splits
+/** What the chart shows: the page keeps it, because the chart is replaced while usage loads. */
+type ChartChoice = readonly [[Measure, Split], (choice: [Measure, Split]) => void]
 
 type Shown = { readonly usage: ShownUsage; readonly filters: Filters }
 /** Links have the covered filters. */
 type Covered = Shown & { readonly covered: Filters }
 
-function Days({ usage, filters }: Shown) {
-  const [measure, setMeasure] = useState<Measure>('requests')
-  const [split, setSplit] = useState<Split>('all')
+function Days({ usage, filters, choice }: Shown & { readonly choice: ChartChoice }) {
+  const [[measure, split], choose] = choice
   // Loaded on demand.
   const isThroughProjects = useIsThroughProjects()
   const splitRange = usageQuery(filters, { splitBy: split, isThroughProjects })
@@ -113,6 +115,7 @@ function Days({ usage, filters }: Shown) {
     ([key]) => (key !== 'member' || may('usage.all')) && (key !== 'project' || hasProjects),
   )
   const failed: Filters = measure === 'errors' ? failedOnly : {}
+  const note = getChartNote(measure, splitRange)
   const linkTo = (added: Filters) => hrefToLog(coveredFilters(filters, splitRange), { ...failed, ...added })
   return (
     <Card
@@ -122,22 +125,19 @@ function Days({ usage, filters }: Shown) {
           {shown !== undefined && (
             <Button text="Export CSV" look="small" onClick={() => saveChart(shown, measure, isSplit)} />
           )}
-          <Tabs label="Metric" tabs={measureTitles} current={measure} onChoice={setMeasure} />
-          <Tabs<Split> label="Group by" tabs={Object.fromEntries(splitTabs)} current={split} onChoice={setSplit} />
+          <Tabs label="Metric" tabs={measureTitles} current={measure} onChoice={key => choose([key, split])} />
+          <Tabs<Split>
+            label="Group by"
+            tabs={Object.fromEntries(splitTabs)}
+            current={split}
+            onChoice={key => choose([measure, key])}
+          />
         </>
       }
     >
       {isSplit ? (
         <Loaded resource={parts} what="the chart" lines={6}>
-          {found => (
-            <DailyChart
-              usage={found}
-              measure={measure}
-              isSplit
-              linkTo={linkTo}
-              note={getChartNote(measure, splitRange)}
-            />
-          )}
+          {found => <DailyChart usage={found} measure={measure} isSplit linkTo={linkTo} note={note} />}
         </Loaded>
       ) : (
         <DailyChart usage={usage} measure={measure} linkTo={linkTo} />
