@@ -70,7 +70,10 @@ function addScopes(own: OwnAccount, scopes: readonly Scope[], now: number): void
 }
 
 /** Returns the allowances that a request uses: the account's, and those of scopes that limit amounts. */
-function getAllowances(own: OwnAccount, { limits, scopes = noScopes }: Pick<AdmissionRequest, 'limits' | 'scopes'>) {
+export function getAllowances(
+  own: OwnAccount,
+  { limits, scopes = noScopes }: Pick<AdmissionRequest, 'limits' | 'scopes'>,
+) {
   const found = [getAllowance(own, '', { ...limits, monthlyCostMicrocents: null })]
   for (const scope of scopes) {
     const { dailyTokens, dailyCostMicrocents, monthlyCostMicrocents } = scope.limits

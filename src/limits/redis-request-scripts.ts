@@ -1,6 +1,6 @@
 /** The scripts of a request: admission, settlement, increase of a reservation (`redis-common.ts` describes the keys). */
 import { script } from '../core/limits/redis.ts'
-import { minuteMs } from './constants.ts'
+import { keepMs, minuteMs } from './constants.ts'
 import { change, expire, forget, guard, prelude, reset } from './redis-common.ts'
 
 /**
@@ -170,7 +170,12 @@ local function admitAll(account, at)
     replies[#replies + 1] = admit(own, scopes, start, has[index + 5], time, newest, leases)
   end
   write(own, 'at', time, unpack(leases))
-  for _, one in pairs(scopes) do write(one) end
+  for _, one in pairs(scopes) do
+    write(one)
+    if one.isChanged then
+      for _, suffix in ipairs({'', ':minute', ':leases'}) do call('PEXPIRE', one.base .. suffix, ${keepMs}) end
+    end
+  end
   if own.day > before and own.isChanged then forget(account, own.day) end
   return next
 end

@@ -223,10 +223,13 @@ export const loadScopesScript = script(`${prelude}${guard}
 local account, known = KEYS[2], cjson.decode(ARGV[3])
 for _, row in ipairs(known.scopes) do
   local base = account .. '|' .. row[1] .. '@' .. whole(row[2])
-  if call('HGET', base, 'g') ~= generation then
-    call('DEL', base, base .. ':leases', base .. ':held')
-    call('HSET', base, 'g', generation, 'day', whole(known.day), 'tokens', whole(row[3]), 'cost', whole(row[4]),
-      'month', monthOf(known.day), 'monthCost', whole(row[5]))
+  local had = call('HGET', base, 'g')
+  if had ~= generation then
+    -- Of an earlier generation. Without counters, the open requests of this one still count.
+    if had then call('DEL', base, base .. ':leases', base .. ':held') end
+    local heldTokens, heldCost = heldOf(base)
+    call('HSET', base, 'g', generation, 'day', whole(known.day), 'tokens', whole(row[3] + heldTokens), 'cost', whole(row[4] + heldCost),
+      'month', monthOf(known.day), 'monthCost', whole(row[5] + heldCost))
     call('PEXPIRE', base, ${keepMs})
     call('SADD', account .. ':scopes', row[1] .. '@' .. whole(row[2]))
     call('PEXPIRE', account .. ':scopes', ${keepMs})

@@ -16,6 +16,7 @@ import { GatewayError } from '../core/validation/errors.ts'
 import {
   decideFromAllowance,
   endFromAllowance,
+  getAllowances,
   isIdle,
   newOwnAccount,
   noteAdmitted,
@@ -293,7 +294,7 @@ export class SharedMeter implements Meter {
         const decided = await this.store[call](request)
         if (decided.outcome === 'held' && !isHeld) {
           isHeld = true
-          await this.giveBack(request.accountId)
+          await this.giveBack(request)
           continue
         }
         this.statusCache.note(request.accountId, decided.noted)
@@ -407,17 +408,20 @@ export class SharedMeter implements Meter {
   }
 
   /** Gives the allowances of an account back, because they are in the way of a request. */
-  private giveBack(accountId: string): Promise<void> {
+  private giveBack(request: AdmissionRequest): Promise<void> {
+    const { accountId } = request
     const running = this.givingBack.get(accountId)
     if (running !== undefined) return running
-    const given = this.giveBackNow(accountId).finally(() => this.givingBack.delete(accountId))
+    const given = this.giveBackNow(request).finally(() => this.givingBack.delete(accountId))
     this.givingBack.set(accountId, given)
     return given
   }
 
-  private async giveBackNow(accountId: string): Promise<void> {
-    const own = this.accounts.get(accountId)
-    if (own === undefined) return
+  private async giveBackNow(request: AdmissionRequest): Promise<void> {
+    const { accountId } = request
+    const own = this.own(accountId)
+    // Also without allowances of its own: its report ends those of dead instances, which no other one may do.
+    getAllowances(own, request)
     // The first report learns that Redis wants them back, the second one returns them.
     for (let times = 0; times < 2; times++)
       await this.report(this.options.keys.partition(accountId), [[accountId, own]], true)

@@ -10,7 +10,7 @@ import type { SharedMeter } from '../../src/limits/shared.ts'
 import { eventually } from '../harness/eventually.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 import { startRedis } from '../harness/redis.ts'
-import { admitted, settlement, wide } from './meter.contract.ts'
+import { admitted, scope, settlement, wide } from './meter.contract.ts'
 import { unit } from './racers.ts'
 import { emptyLedger, openLimitRedis, sharedRig } from './rig.ts'
 
@@ -275,6 +275,49 @@ testNeeding('redis', 'shared meter: counts a request that ends between two calls
     expect(await getLeft(instance)).toBe(99)
   } finally {
     reporter.close()
+    await rig.close()
+  }
+})
+
+testNeeding(
+  'redis',
+  'shared meter: frees the allowance of a dead instance when no other one has the account',
+  async () => {
+    const rig = await sharedRig(needed(server))
+    const { meter: dead } = rig
+    try {
+      await use(rig, dead, 'before', 6)
+      for (let times = 0; times < 2; times++) await dead.renew()
+      const other = await rig.open()
+      const admittedCount = 6 + (await use(rig, other, 'other', 100))
+      expect(admittedCount).toBeLessThan(100)
+      await rig.kill(dead)
+      await rig.kill(other)
+      const successor = await rig.open()
+      expect(await getCode(successor, 'early')).toBe('service_unavailable')
+      rig.clock.move(allowanceMs + renewMs)
+      expect(admittedCount + (await use(rig, successor, 'late', 100))).toBe(100)
+    } finally {
+      await rig.close()
+    }
+  },
+)
+
+testNeeding('redis', 'shared meter: keeps the open requests of a scope whose counters are loaded again', async () => {
+  const redis = needed(server)
+  const rig = await sharedRig(redis)
+  const scopes = [scope({ requestsPerMinute: 100, concurrentRequests: 1 })]
+  const base = 'gateway:{0}:account:acc_1|key:key_1@0'
+  try {
+    admitted(await rig.meter.admit({ ...request('open'), scopes }))
+    // Nothing of a scope stays for ever.
+    for (const suffix of ['', ':minute', ':leases'])
+      expect([suffix, Number(await redis.command('PTTL', `${base}${suffix}`)) > 0]).toEqual([suffix, true])
+    await redis.command('DEL', base)
+    expect(await rig.meter.admit({ ...request('second'), scopes })).toMatchObject({
+      code: 'concurrent_requests_exceeded',
+    })
+  } finally {
     await rig.close()
   }
 })
