@@ -27,7 +27,7 @@ import {
   toAllowanceRows,
 } from './allowance.ts'
 import { type CheckpointBatch, createProgressLog, type NotesStore } from './checkpoint-batch.ts'
-import { leaseMs, minuteMs, renewMs, reportGraceMs } from './constants.ts'
+import { abandonedMs, leaseMs, minuteMs, renewMs, reportGraceMs } from './constants.ts'
 import { releaseReservation } from './counters.ts'
 import { accountsAtOnce, type Ended, EndedRequests, itemsAtOnce } from './ended-requests.ts'
 import type {
@@ -430,12 +430,30 @@ export class SharedMeter implements Meter {
   private async renewAll(isEnding: boolean): Promise<void> {
     const { clock } = this.options
     const now = clock.now()
-    for (const [accountId, own] of this.accounts) if (isIdle(own, now)) this.accounts.delete(accountId)
+    for (const [accountId, own] of this.accounts) {
+      this.releaseAbandoned(own, now)
+      if (isIdle(own, now)) this.accounts.delete(accountId)
+    }
     const first = this.recent.findIndex(({ at }) => at > now - minuteMs)
     this.recent = first === -1 ? [] : this.recent.slice(Math.max(first, this.recent.length - maximumRecent))
     if (!this.presence.isHere()) return
     await this.settlePending()
     await this.reportCounted(isEnding)
+  }
+
+  /** Ends requests that were never settled (a defect elsewhere). If one is settled later, its usage still counts. */
+  private releaseAbandoned(own: OwnAccount, now: number): void {
+    for (const held of own.counters.reservations.values()) {
+      if (held.admittedAt > now - abandonedMs) return
+      const { reservation } = held
+      const ended = this.end(own, held, nothing)
+      this.pending.set(reservation.requestId, {
+        ...ended,
+        reservation,
+        spent: nothing,
+        detail: getDetail(held, nothing),
+      })
+    }
   }
 
   private async reportCounted(isEnding: boolean): Promise<void> {

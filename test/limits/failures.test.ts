@@ -2,7 +2,7 @@
 import { afterAll, expect, setDefaultTimeout } from 'bun:test'
 import { RedisUnavailableError } from '../../src/core/limits/redis.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
-import { allowanceMs, renewMs, reportGraceMs } from '../../src/limits/constants.ts'
+import { abandonedMs, allowanceMs, renewMs, reportGraceMs } from '../../src/limits/constants.ts'
 import type { Meter } from '../../src/limits/meter.ts'
 import type { LimitRedis } from '../../src/limits/redis.ts'
 import { reportScript } from '../../src/limits/redis-upkeep-scripts.ts'
@@ -321,3 +321,28 @@ testNeeding('redis', 'shared meter: keeps the open requests of a scope whose cou
     await rig.close()
   }
 })
+
+testNeeding(
+  'redis',
+  'shared meter: ends a request that was never settled, and counts it when it is settled later',
+  async () => {
+    const rig = await sharedRig(needed(server))
+    const { meter, clock } = rig
+    const limits = { concurrentRequests: 1 }
+    try {
+      const lost = admitted(await meter.admit({ ...unit('acc_1', limits), requestId: 'lost' }))
+      for (const movedMs of [abandonedMs - 1, 1]) {
+        expect((await meter.admit({ ...unit('acc_1', limits), requestId: 'early' })).admitted).toBe(false)
+        clock.move(movedMs)
+        await meter.renew()
+      }
+      const next = admitted(await meter.admit({ ...unit('acc_1', limits), requestId: 'next' }))
+      for (const reservation of [lost, next, lost]) await meter.settle(settlement(reservation, 11, price, clock.now()))
+      for (let times = 0; times < 8; times++) await meter.renew()
+      expect(await getLeft(meter)).toBe(98)
+      expect(rig.written.map(record => record.request_id)).toEqual(['lost', 'next'])
+    } finally {
+      await rig.close()
+    }
+  },
+)
