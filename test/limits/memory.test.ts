@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import fc from 'fast-check'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import type { Checkpoints } from '../../src/ledger/checkpoints.ts'
@@ -8,6 +8,8 @@ import type { Admission, Reservation } from '../../src/limits/meter.ts'
 import { movableClock } from '../database/support.ts'
 import { oneTurn } from '../harness/moved-clock.ts'
 import { admitted, meterContract, send, settlement, wide } from './meter.contract.ts'
+
+setDefaultTimeout(60_000)
 
 const settleNow = (meter: MemoryMeter, admission: Admission, now: number) =>
   meter.settle(settlement(admitted(admission), 10, 10, now))
