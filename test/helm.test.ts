@@ -222,7 +222,8 @@ describeNeeding('helm', 'rendered by Helm', () => {
   })
 
   test.each([
-    ['several pods without Redis', 'replicas=2', 'More than one replica needs secrets.redis.name'],
+    ['several pods without Redis', 'replicas=2', 'More than one replica or worker needs secrets.redis.name'],
+    ['several workers without Redis', 'workers=2', 'More than one replica or worker needs secrets.redis.name'],
     ['a drain that outlasts the notice to stop', 'drainTimeoutMs=60000', 'terminationGracePeriodSeconds must be'],
     ['an ingress without a host', 'ingress.enabled=true', 'ingress.host is required'],
     ['an unknown value', 'replicaCount=2', 'replicaCount'],

@@ -61,9 +61,9 @@ httpGet:
 {{- end -}}
 
 {{- define "gateway-ai.check" -}}
-{{- $many := or .Values.autoscaling.enabled (gt (int .Values.replicas) 1) -}}
+{{- $many := or .Values.autoscaling.enabled (gt (int .Values.replicas) 1) (gt (int .Values.workers) 1) -}}
 {{- if and $many (not .Values.secrets.redis.name) -}}
-{{- fail "More than one replica needs secrets.redis.name: without Redis each pod counts limits for itself." -}}
+{{- fail "More than one replica or worker needs secrets.redis.name: without Redis each process counts limits for itself." -}}
 {{- end -}}
 {{- if and .Values.autoscaling.enabled (gt (int .Values.autoscaling.minReplicas) (int .Values.autoscaling.maxReplicas)) -}}
 {{- fail "autoscaling.minReplicas is greater than autoscaling.maxReplicas." -}}
