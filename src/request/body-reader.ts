@@ -151,10 +151,9 @@ const wholeStepMs = 250
 const maximumParsedBytes = 8_192
 
 /**
- * Reads an event stream. Joins reads within one step of the grid on which streams are written (`gridMs`; longer for a JSON client,
- * who reads nothing before the end), because each
- * batch runs through moderation and pacing, which costs more than its parsing. The first content, tool calls
- * and the end never wait. Reads only while `next` is pending.
+ * Reads an event stream. Joins reads within one step, because each batch runs through moderation and delivery, which costs
+ * more than its parsing. A stream's step is the grid of its writes (`gridMs`); a JSON client reads nothing before the end, so
+ * its step is longer. The first content, tool calls and the end never wait. Reads only while `next` is pending.
  */
 class EventBody implements BodyReader {
   private readonly splitter: EventSplitter

@@ -171,8 +171,7 @@ function getSpeed(
   return { firstTokenMs, tokensPerSecond: (1000 * tokens) / Math.max(1, lasted - idle) }
 }
 
-/** Removes the reasoning of earlier turns from a request, for a provider that no longer accepts its signatures. */
-/** Returns the request without reasoning; null if it has none, or its body is not in the form of Messages. */
+/** Returns the request without reasoning, for a provider that no longer accepts it; null if it has none, or another form than Messages. */
 function withoutReasoning(request: ChatRequest): ChatRequest | null {
   if (!request.messages.some(hasReasoning)) return null
   const messages = request.messages.map(bare)

@@ -49,7 +49,7 @@ export type Progress = ActiveSetMember & {
   enhancement: ResponseSummary['enhancement']
   /** `answer`, from `admit` and `enrich`; null = no web access. */
   web: WebUse | null
-  /** `answer`, from `moderateOutput`: the output ended at a hit. */
+  /** `answer`, from `ScreenedOutput`: the output ended at a hit. */
   isFiltered: boolean
   /** `call`: enlarged for a more expensive fallback. */
   reservation: Reservation
