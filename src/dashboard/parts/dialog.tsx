@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef } from 'preact/hooks'
 import { Button, Icon, Snippet } from './controls.tsx'
-import { type FieldsProps, FormFailure, FormFields, type Values } from './form.tsx'
+import { type FieldsProps, FormFailure, FormFields, submitForm, type Values } from './form.tsx'
 
 type DialogProps = {
   readonly title: string
@@ -122,12 +122,8 @@ export function FormDialog<V extends Values>({
 }: FormDialogProps & FieldsProps<V>) {
   return (
     <Dialog title={title} onClose={onClose}>
-      <form
-        onSubmit={event => {
-          event.preventDefault()
-          if (isReady) void form.run()
-        }}
-      >
+      {/* A disabled button keeps Enter from submitting. */}
+      <form onSubmit={event => submitForm(event, form)}>
         {children}
         <FormFields form={form} fields={fields} />
         <FormFailure form={form} fields={fields} />

@@ -3,7 +3,7 @@
  * and actions are rows of data, and their types come from the schemas of the routes.
  */
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { useAction } from '../state/action.ts'
 import type { Resource } from '../state/resource.ts'
 import { Button } from './controls.tsx'
@@ -48,6 +48,8 @@ export const action = <Row, V extends Values = Values>(given: RowAction<Row, V>)
 export function useActions<Row>(onDone: () => void) {
   const [open, setOpen] = useState<Opened<Row> | null>(null)
   const [result, setResult] = useState<ShownResult | null>(null)
+  // By text: an open dialog shows data that loaded after the click on its button.
+  const latest = useRef(new Map<string, RowAction<Row>>())
   const perform = async (action: RowAction<Row>, row: Row, values: Values) => {
     const outcome = await action.perform(row, values)
     setOpen(null)
@@ -57,22 +59,23 @@ export function useActions<Row>(onDone: () => void) {
   }
   const pressing = useAction(async (action: RowAction<Row>, row: Row) => {
     if (action.dialog === undefined) return perform(action, row, {})
-    setOpen({ action, row, loaded: await action.load?.(row) })
+    setOpen({ current: () => latest.current.get(action.text(row)) ?? action, row, loaded: await action.load?.(row) })
   })
   return {
-    buttons: (row: Row, actions: readonly RowAction<Row>[], look: string) =>
-      actions
-        .filter(({ isFor }) => isFor?.(row) ?? true)
-        .map(action => (
-          <Button
-            key={action.text(row)}
-            text={action.text(row)}
-            look={action.isDangerous === true ? `${look} danger-text` : look}
-            aria-label={action.label?.(row)}
-            disabled={action.isReady?.(row) === false}
-            onClick={() => void pressing.run(action, row)}
-          />
-        )),
+    buttons: (row: Row, actions: readonly RowAction<Row>[], look: string) => {
+      const shown = actions.filter(({ isFor }) => isFor?.(row) ?? true)
+      for (const action of shown) latest.current.set(action.text(row), action)
+      return shown.map(action => (
+        <Button
+          key={action.text(row)}
+          text={action.text(row)}
+          look={action.isDangerous === true ? `${look} danger-text` : look}
+          aria-label={action.label?.(row)}
+          disabled={action.isReady?.(row) === false}
+          onClick={() => void pressing.run(action, row)}
+        />
+      ))
+    },
     failure: pressing.failure !== null && <FailureNotice failure={pressing.failure} />,
     dialogs: (
       <>
@@ -83,14 +86,15 @@ export function useActions<Row>(onDone: () => void) {
   }
 }
 
-type Opened<Row> = { readonly action: RowAction<Row>; readonly row: Row; readonly loaded: ComponentChildren }
+type Opened<Row> = { readonly current: () => RowAction<Row>; readonly row: Row; readonly loaded: ComponentChildren }
 
 type OpenDialogProps<Row> = Opened<Row> & {
   readonly perform: (action: RowAction<Row>, row: Row, values: Values) => Promise<void>
   readonly onClose: () => void
 }
 
-function OpenDialog<Row>({ action, row, loaded, perform, onClose }: OpenDialogProps<Row>) {
+function OpenDialog<Row>({ current, row, loaded, perform, onClose }: OpenDialogProps<Row>) {
+  const action = current()
   const form = useForm(action.start?.(row) ?? {}, values => perform(action, row, values))
   const dialog = action.dialog?.(row, form.values)
   if (dialog === undefined) return null
