@@ -19,6 +19,8 @@ export type Redis = {
   send(key: string, command: readonly string[], deadlineMs?: number): Promise<unknown>
   /** Runs one script by its digest, loading it if needed. All `keys` are in one slot. */
   evaluate(script: Script, keys: readonly string[], values: readonly string[], deadlineMs?: number): Promise<unknown>
+  /** Resolves like `promise`. Throws `RedisUnavailableError` after `deadlineMs` of the time in which this process is not busy. */
+  within<T>(promise: Promise<T>, deadlineMs: number): Promise<T>
   isReady(): boolean
   /**
    * Returns how many connections failed since the last successful one: evidence that Redis is unavailable and this
@@ -134,17 +136,18 @@ export function openRedis(options: RedisOptions): Redis {
     }
   }
 
-  /** Returns the replies of the checks. Rejects unless Redis does what they ask of it. */
-  const check = (client: Client) =>
-    within(
-      Promise.all(
-        // By its source: each node of a cluster has scripts of its own.
-        checks.map(({ script, keys }) =>
-          client.send(keys[0] ?? '', ['EVAL', script.source, String(keys.length), ...keys]),
-        ),
+  /** Returns the replies of the checks. Rejects unless Redis does what they ask of it; one node of a cluster is enough. */
+  const check = async (client: Client): Promise<readonly unknown[]> => {
+    const replies = await Promise.allSettled(
+      // By its source: each node of a cluster has scripts of its own.
+      checks.map(({ script, keys }) =>
+        within(client.send(keys[0] ?? '', ['EVAL', script.source, String(keys.length), ...keys]), usualDeadlineMs),
       ),
-      usualDeadlineMs,
     )
+    const failed = replies.find(reply => reply.status === 'rejected')
+    if (failed !== undefined && replies.every(reply => reply.status === 'rejected')) throw failed.reason
+    return replies.flatMap(reply => (reply.status === 'fulfilled' ? [reply.value] : []))
+  }
 
   /** Returns whether Redis still passes the checks, once for all that ask at the same time. Discards the client if not. */
   const stillServes = (client: Client): Promise<boolean> => {
@@ -216,6 +219,7 @@ export function openRedis(options: RedisOptions): Redis {
   void probe()
   return {
     send,
+    within,
     async evaluate({ source, digest }, keys, values, deadlineMs) {
       const rest = [String(keys.length), ...keys, ...values]
       try {

@@ -7,17 +7,17 @@ import { getCounterName, noScopes, type Scope, type ScopeLimits } from '../core/
 import { formatDay } from '../core/text/utc-days.ts'
 import { type DailyUsage, nothing } from '../core/usage/usage-record.ts'
 import { allowanceMarginMs, allowanceMs, renewMs, useMs } from './constants.ts'
-import { type AccountCounters, getCounterState, type Held, newAccount, newCounters, reserve } from './counters.ts'
+import { type AccountCounters, getCounterState, newAccount, newCounters, reserve } from './counters.ts'
 import { decide, type Grant } from './decide.ts'
-import type { AdmissionRequest, Reservation } from './meter.ts'
-import { orEmpty, whole } from './redis.ts'
+import type { AdmissionRequest, OpenReservation, Reservation } from './meter.ts'
 
 type Amounts = Pick<ScopeLimits, 'dailyTokens' | 'dailyCostMicrocents' | 'monthlyCostMicrocents'>
 
 /** What this instance holds of one account or scope, and its use since the last renewals, the newest first. */
 type Allowance = {
   limits: Amounts
-  held: DailyUsage
+  /** What it can still admit. */
+  amount: DailyUsage
   /** Used from it by ended requests that Redis has not counted yet. */
   unsettled: DailyUsage
   readonly use: { tokens: number; microcents: number; requests: number }[]
@@ -32,7 +32,7 @@ export type OwnAccount = {
 }
 
 /** An open request. It may be admitted from allowances, and may since have been reported to Redis. */
-export type OwnHeld = Held & { isFromAllowance?: boolean; isReported?: boolean }
+export type OwnReservation = OpenReservation & { isFromAllowance?: boolean; isReported?: boolean }
 
 const buckets = useMs / renewMs
 
@@ -89,7 +89,7 @@ function getAllowance(own: OwnAccount, name: string, limits: Amounts): Allowance
     known.limits = limits
     return known
   }
-  const allowance = { limits, held: nothing, unsettled: nothing, use: [{ tokens: 0, microcents: 0, requests: 0 }] }
+  const allowance = { limits, amount: nothing, unsettled: nothing, use: [{ tokens: 0, microcents: 0, requests: 0 }] }
   own.allowances.set(name, allowance)
   return allowance
 }
@@ -105,9 +105,9 @@ export function decideFromAllowance(
   addScopes(own, scopes, now)
   const share = (limit: number) => Math.ceil(limit / instances)
   const shareOrNone = (limit: number | null) => (limit === null ? null : share(limit))
-  const held = (scope: Scope) => own.allowances.get(getCounterName(scope))?.held ?? nothing
+  const getAmount = (name: string) => own.allowances.get(name)?.amount ?? nothing
   const shared = scopes.map(({ name, limits: of }): Scope => {
-    const has = held({ name, limits: of })
+    const has = getAmount(getCounterName({ name, limits: of }))
     const isCostLimited = of.dailyCostMicrocents !== null || of.monthlyCostMicrocents !== null
     return {
       name,
@@ -121,7 +121,7 @@ export function decideFromAllowance(
       },
     }
   })
-  const has = own.allowances.get('')?.held ?? nothing
+  const has = getAmount('')
   const sharedLimits = {
     requestsPerMinute: share(limits.requestsPerMinute),
     concurrentRequests: share(limits.concurrentRequests),
@@ -147,24 +147,24 @@ export function reserveFromAllowance(
   now: number,
 ): Reservation {
   const reservation = reserve(own.counters, request, grant, now)
-  const held: OwnHeld | undefined = own.counters.reservations.get(request.requestId)
+  const held: OwnReservation | undefined = own.counters.reservations.get(request.requestId)
   if (held !== undefined) held.isFromAllowance = true
-  addToHeld(own, request, { tokens: -grant.tokens, microcents: -grant.microcents })
+  for (const allowance of getAllowances(own, request)) allowance.amount = sum(allowance.amount, grant, -1)
   return reservation
 }
 
-function addToHeld(own: OwnAccount, request: Pick<AdmissionRequest, 'limits' | 'scopes'>, more: DailyUsage): void {
-  for (const allowance of getAllowances(own, request)) allowance.held = sum(allowance.held, more)
-}
-
 /** Returns what an ended request has not used to the allowances. `counted` reports its settlement in Redis. */
-export function endFromAllowance(own: OwnAccount, held: OwnHeld, spent: DailyUsage): { readonly counted: () => void } {
+export function endFromAllowance(
+  own: OwnAccount,
+  held: OwnReservation,
+  spent: DailyUsage,
+): { readonly counted: () => void } {
   const { reservedTokens, reservedMicrocents } = held.reservation
   const allowances = getAllowances(own, held)
   for (const allowance of allowances) {
     // A report that is on its way has it as an open request beside the allowance.
     if (held.isReported !== true)
-      allowance.held = sum(allowance.held, {
+      allowance.amount = sum(allowance.amount, {
         tokens: reservedTokens - spent.tokens,
         microcents: reservedMicrocents - spent.microcents,
       })
@@ -181,23 +181,28 @@ function sum(usage: DailyUsage, more: DailyUsage, sign = 1): DailyUsage {
   return { tokens: usage.tokens + sign * more.tokens, microcents: usage.microcents + sign * more.microcents }
 }
 
-/** Returns the allowances in the form of the report, with what the account uses in 10 s. `isEnding`: it wants none. */
-export function toAllowanceRows(own: OwnAccount, isEnding: boolean): (readonly string[])[] {
-  return [...own.allowances].map(([name, { limits, held, unsettled, use }]) => {
+/**
+ * Returns the allowances in the form of the report: name, limits, what the instance holds, what it uses in 10 s, and a
+ * typical request. `isEnding`: it wants none.
+ */
+export function toAllowanceRows(own: OwnAccount, isEnding: boolean) {
+  return [...own.allowances].map(([name, { limits, amount, unsettled, use }]) => {
     const used = { tokens: 0, microcents: 0, requests: 0 }
     for (const { tokens, microcents, requests } of isEnding ? [] : use) {
       used.tokens += tokens
       used.microcents += microcents
       used.requests += requests
     }
-    const { dailyTokens, dailyCostMicrocents, monthlyCostMicrocents } = limits
-    const { tokens, microcents } = sum(held, unsettled)
-    const typical = [used.tokens, used.microcents].map(amount => Math.ceil(amount / Math.max(1, used.requests)))
-    return [
+    const { tokens, microcents } = sum(amount, unsettled)
+    const typical = (of: number) => Math.ceil(of / Math.max(1, used.requests))
+    return {
       name,
-      ...[dailyTokens, dailyCostMicrocents, monthlyCostMicrocents].map(orEmpty),
-      ...[Math.max(0, tokens), Math.max(0, microcents), used.tokens, used.microcents, ...typical].map(whole),
-    ]
+      // `false`, since the JSON of scripts reads null as true.
+      limits: [limits.dailyTokens ?? false, limits.dailyCostMicrocents ?? false, limits.monthlyCostMicrocents ?? false],
+      has: [Math.max(0, tokens), Math.max(0, microcents)],
+      wants: [used.tokens, used.microcents],
+      typical: [typical(used.tokens), typical(used.microcents)],
+    } as const
   })
 }
 
@@ -205,16 +210,17 @@ export function toAllowanceRows(own: OwnAccount, isEnding: boolean): (readonly s
  * Takes what Redis replied to a report: amounts in the order of its rows. Amounts that were used since the report was
  * sent are not in it: a larger allowance grows by the difference only.
  */
-export function takeGrants(own: OwnAccount, rows: readonly (readonly string[])[], granted: readonly number[]): void {
-  for (const [index, row] of rows.entries()) {
-    const [name = '', , , , tokens = '0', microcents = '0'] = row
+export function takeGrants(
+  own: OwnAccount,
+  rows: ReturnType<typeof toAllowanceRows>,
+  granted: readonly (readonly [tokens: number, microcents: number])[],
+): void {
+  for (const [index, { name, has }] of rows.entries()) {
     const allowance = own.allowances.get(name)
-    if (allowance === undefined) continue
-    const [wantedTokens = 0, wantedMicrocents = 0] = granted.slice(index * 2, index * 2 + 2)
-    allowance.held = sum(allowance.held, {
-      tokens: wantedTokens - Number(tokens),
-      microcents: wantedMicrocents - Number(microcents),
-    })
+    const grant = granted[index]
+    if (allowance === undefined || grant === undefined) continue
+    const [tokens, microcents] = grant
+    allowance.amount = sum(allowance.amount, { tokens: tokens - has[0], microcents: microcents - has[1] })
     allowance.use.unshift({ tokens: 0, microcents: 0, requests: 0 })
     allowance.use.length = Math.min(allowance.use.length, buckets)
   }
@@ -226,9 +232,9 @@ export function isIdle({ counters, allowances }: OwnAccount, now: number): boole
     counters.reservations.size === 0 &&
     counters.own.requests.count(now) === 0 &&
     [...allowances.values()].every(
-      ({ held, unsettled, use }) =>
-        held.tokens + unsettled.tokens <= 0 &&
-        held.microcents + unsettled.microcents <= 0 &&
+      ({ amount, unsettled, use }) =>
+        amount.tokens + unsettled.tokens <= 0 &&
+        amount.microcents + unsettled.microcents <= 0 &&
         use.every(({ requests }) => requests === 0),
     )
   )

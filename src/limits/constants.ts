@@ -1,4 +1,4 @@
-/** All time constants of limits, in milliseconds, and what must hold between them. */
+/** All time constants of limits, in milliseconds, the sizes of calls, and what must hold between them. */
 
 /** The window of requests per minute. */
 export const minuteMs = 60_000
@@ -22,8 +22,25 @@ export const allowanceMs = 600_000
 export const allowanceMarginMs = 30_000
 /** A reservation without a settlement ends after this time in process: longer than the longest request. */
 export const abandonedMs = 900_000
+/** Usage of open requests is written to disk this long after the first report of it. */
+export const checkpointAfterMs = 250
+/** A record must be durable after this time. */
+export const durableMs = 2_000
+/** Interval of looking whether Redis does its work again. */
+export const lookMs = 100
+/** The wait that a rejection names if another request has to end first. */
+export const retryMs = 1_000
+/** An account without requests for this long may leave the memory of a process without Redis. */
+export const idleMs = 600_000
+/** Failures of accounts and calls are logged at most once in this time. */
+export const failuresLoggedEveryMs = 1_000
 /** Redis forgets an account without requests after this time. */
 export const keepMs = 172_800_000
+
+/** Accounts in one call of a report: Redis is blocked for about 5 ms by as many. */
+export const accountsPerCall = 100
+/** Requests in one call of a report: Redis is blocked for about 20 ms by as many. */
+export const requestsPerCall = 1_000
 
 const inequalities = {
   'a lease outlives two renewals without an answer': leaseMs > 2 * (renewMs + answerMs),
@@ -32,6 +49,8 @@ const inequalities = {
   'each instance notices lost counters before accounts load': reportGraceMs >= renewMs + answerMs,
   'an allowance outlives its last use by its instance': allowanceMarginMs > renewMs + answerMs,
   'an allowance covers an outage from its last renewal on': allowanceMs - allowanceMarginMs > useMs + renewMs,
+  'a return takes more than one look': returnMs > lookMs,
+  'an idle account has no open request': idleMs > minuteMs,
   'an account outlives its day, its minute and its leases': keepMs > 86_400_000 + minuteMs + leaseMs,
 }
 for (const [inequality, holds] of Object.entries(inequalities))

@@ -7,7 +7,6 @@ import { createWindowLog, type SlidingWindowLog } from '../core/limits/rate-limi
 import { getCounterName, getMonth, noScopes, type Scope, type ScopeUsage } from '../core/limits/scopes.ts'
 import { dayMs, formatDay, untilMidnight } from '../core/text/utc-days.ts'
 import type { DailyUsage } from '../core/usage/usage-record.ts'
-import type { PendingCheckpoint } from './checkpoint-batch.ts'
 import { minuteMs } from './constants.ts'
 import type { CounterState, Grant, ScopeState } from './decide.ts'
 import type { AdmissionRequest, OpenReservation, Reservation } from './meter.ts'
@@ -28,12 +27,9 @@ export type AccountCounters = {
   /** Limited keys, projects and tags, by the name of their counters. */
   readonly scopes: Map<string, Counters>
   /** In order of admission. */
-  readonly reservations: Map<string, Held>
+  readonly reservations: Map<string, OpenReservation>
   usedAt: number
 }
-
-/** An open reservation. `isLapsed`: it was released because its request never ended. */
-export type Held = Omit<OpenReservation, keyof PendingCheckpoint> & PendingCheckpoint & { isLapsed: boolean }
 
 /** Creates counters without open requests. */
 export function newCounters(day: number, used: DailyUsage & Partial<Pick<ScopeUsage, 'monthMicrocents'>>): Counters {
@@ -93,7 +89,7 @@ export function reserve(
   const { requestId, accountId, limits, scopes = noScopes } = request
   const day = formatDay(getAccountTime(account, now))
   const reservation = { requestId, accountId, outputCap, reservedTokens: tokens, reservedMicrocents: microcents, day }
-  const held: Held = { reservation, limits, scopes, admittedAt: now, progress: null, isLapsed: false }
+  const held: OpenReservation = { reservation, limits, scopes, admittedAt: now, progress: null, isLapsed: false }
   account.usedAt = now
   account.own.requests.add(now)
   for (const scope of scopes)
@@ -105,7 +101,7 @@ export function reserve(
 }
 
 /** Replaces what a request reserves by `spent`. */
-export function releaseReservation(account: AccountCounters, held: Held, spent: DailyUsage): void {
+export function releaseReservation(account: AccountCounters, held: OpenReservation, spent: DailyUsage): void {
   const { reservation, isLapsed } = held
   const reserved = isLapsed ? 0 : 1
   addUsage(account, held, {
@@ -118,7 +114,7 @@ export function releaseReservation(account: AccountCounters, held: Held, spent: 
 /** Adds to the counters of a request's day: those of its account and of its scopes. */
 export function addUsage(
   account: AccountCounters,
-  held: Pick<Held, 'reservation' | 'scopes'>,
+  held: Pick<OpenReservation, 'reservation' | 'scopes'>,
   { tokens, microcents }: DailyUsage,
 ): void {
   const { day } = held.reservation
@@ -131,24 +127,37 @@ export function addUsage(
   }
 }
 
-function listCounters({ own, scopes }: AccountCounters, held: Pick<Held, 'scopes'>): Counters[] {
+function listCounters({ own, scopes }: AccountCounters, held: Pick<OpenReservation, 'scopes'>): Counters[] {
   return [own, ...held.scopes.flatMap(scope => scopes.get(getCounterName(scope)) ?? [])]
 }
 
-export function getQuotaStatus(account: AccountCounters, limits: Limits, now: number): QuotaStatus {
-  const { requests, day, open, tokens, microcents } = account.own
-  const time = getAccountTime(account, now)
-  const isToday = day === formatDay(time)
+/** Counters of an account that its quota status needs. Times are epoch milliseconds of this process. */
+export type StatusCounters = DailyUsage & {
+  readonly requests: number
+  /** When the minute has no request. */
+  readonly minuteEndsAt: number
+  /** UTC day of the usage, and when it ends. */
+  readonly day: number
+  readonly dayEndsAt: number
+  readonly open: number
+}
+
+/** Returns the quota status of an account; `counted` is null if it has not been counted. */
+export function toQuotaStatus(counted: StatusCounters | null, limits: Limits, now: number): QuotaStatus {
+  const { requests = 0, minuteEndsAt = now, dayEndsAt = now, tokens = 0, microcents = 0, open = 0 } = counted ?? {}
+  const isToday = now < dayEndsAt
+  const resetMs = Math.max(0, minuteEndsAt - now)
   return {
     requests: {
       limit: limits.requestsPerMinute,
-      remaining: left(limits.requestsPerMinute, requests.count(now)),
-      resetMs: requests.waitUntilEmpty(now),
+      remaining: left(limits.requestsPerMinute, resetMs === 0 ? 0 : requests),
+      resetMs,
     },
     tokens: {
       limit: limits.dailyTokens,
       remaining: left(limits.dailyTokens, isToday ? tokens : 0),
-      resetMs: untilMidnight(time),
+      // A clock that was set back lengthens no day.
+      resetMs: isToday ? Math.min(dayMs, dayEndsAt - now) : untilMidnight(now),
     },
     costMicrocents: {
       limit: limits.dailyCostMicrocents,
@@ -156,6 +165,14 @@ export function getQuotaStatus(account: AccountCounters, limits: Limits, now: nu
     },
     reservations: { limit: limits.concurrentRequests, remaining: left(limits.concurrentRequests, open) },
   }
+}
+
+/** Returns the quota status of an account that this process counts. */
+export function getQuotaStatus({ own }: AccountCounters, limits: Limits, now: number): QuotaStatus {
+  const { requests, day, tokens, microcents, open } = own
+  const minuteEndsAt = now + requests.waitUntilEmpty(now)
+  const counted = { requests: requests.count(now), minuteEndsAt, day, dayEndsAt: (day + 1) * dayMs }
+  return toQuotaStatus({ ...counted, tokens, microcents, open }, limits, now)
 }
 
 const left = (limit: number, used: number) => Math.max(0, limit - used)

@@ -7,6 +7,7 @@ import { type ScopeLimits, untilNextMonth } from '../core/limits/scopes.ts'
 import { untilMidnight } from '../core/text/utc-days.ts'
 import { ceilingOfMillionth } from '../core/usage/money.ts'
 import type { DailyUsage } from '../core/usage/usage-record.ts'
+import { retryMs } from './constants.ts'
 import type { AdmissionRequest, LimitReached } from './meter.ts'
 
 /** Counters of an account or of a scope at the time of a decision. `usage` includes reservations. */
@@ -25,8 +26,6 @@ export type Grant = { readonly outputCap: number; readonly tokens: number; reado
 
 export type Decision = Grant | LimitReached
 
-const reservationRetryMs = 1000
-
 /**
  * Decides by the limits of the account and of the scopes, in this order: requests, concurrent requests, tokens, cost. Of
  * limits of one kind the account's is named first; of amounts the one with the least remaining.
@@ -42,10 +41,10 @@ export function decide(
   for (const { name, requestsWaitMs } of scopes)
     if (requestsWaitMs > 0) return reached('requests_per_minute_exceeded', name, requestsWaitMs)
   const free = limits.concurrentRequests - account.open
-  if (free <= 0) return reached('concurrent_requests_exceeded', null, reservationRetryMs)
+  if (free <= 0) return reached('concurrent_requests_exceeded', null, retryMs)
   for (const { name, limits: own, open } of scopes)
     if (own.concurrentRequests !== null && open >= own.concurrentRequests)
-      return reached('concurrent_requests_exceeded', name, reservationRetryMs)
+      return reached('concurrent_requests_exceeded', name, retryMs)
   const [tokens, cost] = leastRemaining(limits, account.usage, scopes)
   const grant = sizeReservation(request, { tokens: tokens.left, microcents: cost.left }, free)
   if (typeof grant !== 'string') return grant
@@ -71,22 +70,12 @@ function leastRemaining(limits: Limits, used: DailyUsage, scopes: readonly Scope
 
 /** Returns true if account and scopes allow this much more usage. */
 export function allows(
-  state: { readonly account: CounterState; readonly scopes: readonly ScopeState[] },
+  { account, scopes }: { readonly account: CounterState; readonly scopes: readonly ScopeState[] },
   limits: Limits,
   more: DailyUsage,
 ): boolean {
-  const isWithin = (limit: number | null, used: number) => limit === null || used <= limit
-  const { account, scopes } = state
-  return (
-    account.usage.tokens + more.tokens <= limits.dailyTokens &&
-    account.usage.microcents + more.microcents <= limits.dailyCostMicrocents &&
-    scopes.every(
-      ({ limits: own, usage, monthMicrocents }) =>
-        isWithin(own.dailyTokens, usage.tokens + more.tokens) &&
-        isWithin(own.dailyCostMicrocents, usage.microcents + more.microcents) &&
-        isWithin(own.monthlyCostMicrocents, monthMicrocents + more.microcents),
-    )
-  )
+  const [tokens, cost] = leastRemaining(limits, account.usage, scopes)
+  return more.tokens <= tokens.left && more.microcents <= cost.left
 }
 
 function reached(code: LimitReached['code'], scope: string | null, waitMs: number): LimitReached {

@@ -7,10 +7,10 @@
 import { zeroLimits } from '../core/limits/plans.ts'
 import { getCounterName, noScopes, type ScopeUsage } from '../core/limits/scopes.ts'
 import type { Clock } from '../core/ports.ts'
+import { createRecentMap, maximumAccounts } from '../core/text/recent-map.ts'
 import { formatDay } from '../core/text/utc-days.ts'
 import { type DailyUsage, nothing } from '../core/usage/usage-record.ts'
-import { type CheckpointBatch, createProgressLog, type NotesStore } from './checkpoint-batch.ts'
-import { abandonedMs } from './constants.ts'
+import { abandonedMs, idleMs } from './constants.ts'
 import {
   type AccountCounters,
   addUsage,
@@ -23,9 +23,18 @@ import {
   reserve,
 } from './counters.ts'
 import { allows, type Decision, decide } from './decide.ts'
-import type { Admission, AdmissionRequest, LimitReached, Meter } from './meter.ts'
-import { getRecord, journalGone, type RecordJournal, spentBy, untilDurable, writeDurably } from './settled-record.ts'
-import { createSettledReservations } from './settled-reservations.ts'
+import type { Admission, AdmissionRequest, LimitReached, Meter, OpenReservation } from './meter.ts'
+import {
+  CheckpointBatch,
+  type CheckpointStore,
+  getRecord,
+  journalGone,
+  maximumSettled,
+  type RecordJournal,
+  spentBy,
+  untilDurable,
+  writeDurably,
+} from './usage-records.ts'
 
 export type MemoryMeterOptions = {
   readonly clock: Pick<Clock, 'now'>
@@ -36,13 +45,11 @@ export type MemoryMeterOptions = {
   readonly seed: (accountId: string, day: number) => Promise<DailyUsage>
   /** The same for scopes of the account, each with the month of the day. Called once per scope. Absent = none was used. */
   readonly seedScopes?: (accountId: string, names: readonly string[], day: number) => Promise<readonly ScopeUsage[]>
-  readonly checkpoints?: NotesStore
+  readonly checkpoints?: CheckpointStore
 }
 
 export type MemoryMeter = Meter & Pick<CheckpointBatch, 'flush'>
 
-const idleMs = 10 * 60_000
-const maximumAccounts = 100_000
 /** Maximum idle accounts checked per sweep. */
 const maximumSweep = 1000
 
@@ -51,11 +58,11 @@ const maximumSweep = 1000
  * caller.
  */
 export function createMemoryMeter(options: MemoryMeterOptions): MemoryMeter {
-  const { clock, journal, seed, seedScopes = unused, checkpoints } = options
+  const { clock, journal, seed, seedScopes = unused } = options
   const accounts = new Map<string, AccountCounters>()
   const seeding = new Map<string, Promise<AccountCounters>>()
-  const settled = createSettledReservations()
-  const notes = createProgressLog(checkpoints)
+  const settled = createRecentMap<Pick<OpenReservation, 'reservation' | 'limits'>>(maximumSettled)
+  const checkpoints = new CheckpointBatch(options.checkpoints)
 
   const firstSight = (accountId: string): Promise<AccountCounters> => {
     const running = seeding.get(accountId)
@@ -175,13 +182,13 @@ export function createMemoryMeter(options: MemoryMeterOptions): MemoryMeter {
       const spent = spentBy(settlement, held.reservation)
       releaseReservation(account, held, spent)
       await writeDurably(journal, getRecord(settlement.record, held.reservation, spent))
-      notes.end(held)
+      checkpoints.end(held)
       return getQuotaStatus(account, held.limits, clock.now())
     },
 
     checkpoint(reservation, progress) {
       const held = accounts.get(reservation.accountId)?.reservations.get(reservation.requestId)
-      if (held !== undefined) notes.note(held, progress)
+      if (held !== undefined) checkpoints.note(held, progress)
     },
 
     async loadStatus(accountId, limits) {
@@ -195,10 +202,10 @@ export function createMemoryMeter(options: MemoryMeterOptions): MemoryMeter {
     },
 
     async close() {
-      notes.close()
+      checkpoints.close()
     },
 
-    flush: notes.flush,
+    flush: () => checkpoints.flush(),
   }
 }
 

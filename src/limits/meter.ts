@@ -81,12 +81,14 @@ export type InterimUsage = Pick<Settlement, 'tokens' | 'microcents' | 'isOwedInF
 
 /** An open reservation, and what it is decided and settled by. */
 export type OpenReservation = {
-  readonly reservation: Reservation
+  reservation: Reservation
   readonly limits: Limits
   readonly scopes: readonly Scope[]
   readonly admittedAt: number
   /** Returns the current usage of its request; null = never reported. */
-  readonly progress: (() => InterimUsage) | null
+  progress: (() => InterimUsage) | null
+  /** True if it was released because its request never ended. */
+  isLapsed: boolean
 }
 
 export type Meter = {

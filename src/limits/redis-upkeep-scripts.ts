@@ -6,30 +6,26 @@ import { admitScript, raiseScript, settleScript } from './redis-request-scripts.
 
 /**
  * Renews what an instance has, and reports it to a Redis that has lost its counters. KEYS 2 is the set of instances, then
- * accounts. ARGV 3…: instance, lease in ms, allowance in ms, grace in ms, 1 if another call of the
- * same report follows (accounts load a grace after it), and per account: number of open requests, each with
- * ID, checkpoint (`tokens:cost` or empty) and detail (as in l:); number of ended ones that the ledger may not have, each with
- * ID and detail; number of allowances, each with scope (empty = the account), limits of tokens, cost and cost of the month,
- * what it holds of tokens and cost, what it wants, and a typical reservation.
+ * accounts. ARGV 3 is JSON: `instance`, `lease`, `allowance` and `grace` in ms, `isMore` if another call of the same report
+ * follows (accounts load a grace after it), `isLeaving`, and per account: `open` requests with ID, checkpoint (`tokens:cost`
+ * or empty) and detail (as in l:); `ended` ones that the ledger may not have, with ID and detail; and `rows`
+ * (`toAllowanceRows`; the empty name is the account's).
  *
- * Replies {number of instances, per account: per allowance tokens and cost that it should hold}. An instance never holds more
+ * Replies {number of instances, per account: per row tokens and cost that it should hold}. An instance never holds more
  * than is counted as spent: a smaller allowance counts from the next renewal on. Replies {-3} if ended requests are
  * reported after the grace.
  */
 export const reportScript = script(`${prelude}${guard}${age}${change}${reset}
-local instance, leaseMs, allowanceMs, isLate = ARGV[3], ARGV[4] - 0, ARGV[5] - 0, age >= ARGV[6] - 0
-local hold = state[3] or '0'
-if not state[2] or now - state[2] > ${silenceMs} then hold = whole(now + leaseMs) end
-call('HSET', KEYS[1], 'b', max(now, state[2] or 0), 'h', hold)
-if ARGV[7] == '1' and not isLate then call('HSET', KEYS[1], 'e', now) end
+local sent = cjson.decode(ARGV[3])
+local instance, isLate = sent.instance, age >= sent.grace
+local holdUntil = state[3] or '0'
+if not state[2] or now - state[2] > ${silenceMs} then holdUntil = whole(now + sent.lease) end
+call('HSET', KEYS[1], 'b', max(now, state[2] or 0), 'h', holdUntil)
+if sent.isMore and not isLate then call('HSET', KEYS[1], 'e', now) end
 call('ZADD', KEYS[2], now, instance)
-call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - leaseMs)
-local instances = call('ZCARD', KEYS[2])
-local at = 8
-local function read(count)
-  at = at + count
-  return unpack(ARGV, at - count, at - 1)
-end
+if sent.isLeaving then call('ZREM', KEYS[2], instance) end
+call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - sent.lease)
+local instances = max(1, call('ZCARD', KEYS[2]))
 
 local function reportOpen(account, isLoaded, id, checkpoint, detail)
   local has, over = unpack(call('HMGET', account, 'l:' .. id, 'x:' .. id))
@@ -43,17 +39,20 @@ local function reportOpen(account, isLoaded, id, checkpoint, detail)
     end
   end
   if checkpoint ~= '' then call('HSET', account, 'p:' .. id, checkpoint) end
-  call('ZADD', account .. ':leases', now + leaseMs, id)
+  call('ZADD', account .. ':leases', now + sent.lease, id)
   for name in gmatch(names, '[^\\n]+') do
     local base = account .. '|' .. name
-    call('ZADD', base .. ':leases', now + leaseMs, id)
+    call('ZADD', base .. ':leases', now + sent.lease, id)
     for _, suffix in ipairs({'', ':minute', ':leases'}) do call('PEXPIRE', base .. suffix, ${keepMs}) end
   end
 end
 
-local function reportAllowance(account, isLoaded)
-  local name, limitTokens, limitCost, limitMonth, tokens, cost, wantTokens, wantCost, typicalTokens, typicalCost = read(10)
-  local base = name == '' and account or account .. '|' .. name
+local function reportAllowance(account, isLoaded, row)
+  local base = row.name == '' and account or account .. '|' .. row.name
+  local limitTokens, limitCost, limitMonth = unpack(row.limits)
+  local wantTokens, wantCost = unpack(row.wants)
+  local typicalTokens, typicalCost = unpack(row.typical)
+  local tokens, cost = unpack(row.has)
   local all, others = call('HGETALL', base .. ':held'), {0, 0}
   local own = {0, 0}
   for i = 1, #all, 2 do
@@ -66,7 +65,6 @@ local function reportAllowance(account, isLoaded)
     end
   end
   local has = call('HMGET', base, 'g', 'day', 'tokens', 'cost', 'month', 'monthCost')
-  tokens, cost = tokens - 0, cost - 0
   local wishTokens, wishCost = 0, 0
   if has[1] == generation then
     local function share(limit, used, typical, want)
@@ -75,16 +73,16 @@ local function reportAllowance(account, isLoaded)
       return left < instances * typical and 0 or max(0, min(want, floor(left / (2 * instances))))
     end
     local freeTokens, freeCost = own[1] + others[1], own[2] + others[2]
-    wishTokens = share(tonumber(limitTokens), has[3] - freeTokens, typicalTokens - 0, wantTokens - 0)
-    wishCost = share(tonumber(limitCost), has[4] - freeCost, typicalCost - 0, wantCost - 0)
-    if has[5] and limitMonth ~= '' then wishCost = min(wishCost, share(limitMonth - 0, has[6] - freeCost, typicalCost - 0, wantCost - 0)) end
-    if wishTokens == 0 or wishCost == 0 and wantCost ~= '0' then wishTokens, wishCost = 0, 0 end
+    wishTokens = share(limitTokens, has[3] - freeTokens, typicalTokens, wantTokens)
+    wishCost = share(limitCost, has[4] - freeCost, typicalCost, wantCost)
+    if has[5] and limitMonth then wishCost = min(wishCost, share(limitMonth, has[6] - freeCost, typicalCost, wantCost)) end
+    if wishTokens == 0 or wishCost == 0 and wantCost > 0 then wishTokens, wishCost = 0, 0 end
     local counted, countedCost = max(tokens, wishTokens), max(cost, wishCost)
     change(base, has[2], counted - freeTokens, countedCost - freeCost)
     tokens, cost = counted, countedCost
   end
   if tokens + cost > 0 then
-    call('HSET', base .. ':held', instance, whole(tokens) .. ':' .. whole(cost) .. ':' .. whole(now + allowanceMs))
+    call('HSET', base .. ':held', instance, whole(tokens) .. ':' .. whole(cost) .. ':' .. whole(now + sent.allowance))
     call('PEXPIRE', base .. ':held', ${keepMs})
   else
     call('HDEL', base .. ':held', instance)
@@ -93,25 +91,24 @@ local function reportAllowance(account, isLoaded)
 end
 
 local replies = {instances}
-for index = 3, #KEYS do
-  local account = KEYS[index]
+for index, reported in ipairs(sent.accounts) do
+  local account = KEYS[index + 2]
   reset(account)
   local isLoaded, reply = call('HGET', account, 'g') == generation, {}
-  for _ = 1, read(1) do reportOpen(account, isLoaded, read(3)) end
-  for _ = 1, read(1) do
-    local id, detail = read(2)
+  for _, request in ipairs(reported.open) do reportOpen(account, isLoaded, unpack(request)) end
+  for _, request in ipairs(reported.ended) do
+    local id, detail = unpack(request)
     if isLate then return {-3} end
     call('HDEL', account, 'l:' .. id, 'p:' .. id)
     call('ZREM', account .. ':leases', id)
     call('HSETNX', account, 'x:' .. id, detail)
   end
   for _, suffix in ipairs({'', ':minute', ':leases', ':scopes'}) do call('PEXPIRE', account .. suffix, ${keepMs}) end
-  for _ = 1, read(1) do
-    local tokens, cost = reportAllowance(account, isLoaded)
-    reply[#reply + 1] = whole(tokens)
-    reply[#reply + 1] = whole(cost)
+  for place, row in ipairs(reported.rows) do
+    local tokens, cost = reportAllowance(account, isLoaded, row)
+    reply[place] = {whole(tokens), whole(cost)}
   end
-  replies[index - 1] = reply
+  replies[index + 1] = reply
 end
 return replies
 `)

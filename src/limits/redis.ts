@@ -4,17 +4,28 @@
  */
 import { type LimitKeys, RedisUnavailableError, type Script } from '../core/limits/redis.ts'
 import { getCounterName, noScopes, type Scope, type ScopeUsage, untilNextMonth } from '../core/limits/scopes.ts'
-import { dayMs, formatDay } from '../core/text/utc-days.ts'
-import type { DailyUsage } from '../core/usage/usage-record.ts'
-import { allowanceMs, answerMs, reportGraceMs } from './constants.ts'
+import { formatDay, untilMidnight } from '../core/text/utc-days.ts'
+import { type DailyUsage, nothing } from '../core/usage/usage-record.ts'
+import { allowanceMs, answerMs } from './constants.ts'
+import type { StatusCounters } from './counters.ts'
 import type { AdmissionRequest, LimitErrorCode, OpenReservation, Reservation } from './meter.ts'
-import type { CachedStatus } from './quota-status-cache.ts'
 import { admitScript, raiseScript, settleScript } from './redis-request-scripts.ts'
-import { beginScript, loadScopesScript, loadScript, reportedScript, reportScript } from './redis-upkeep-scripts.ts'
+import {
+  beginScript,
+  checkScript,
+  loadScopesScript,
+  loadScript,
+  reportedScript,
+  reportScript,
+} from './redis-upkeep-scripts.ts'
+import type { AccountPart } from './reports.ts'
+import { spentBy } from './usage-records.ts'
 
 export type LimitRedis = {
   /** Runs a script. Throws `RedisUnavailableError`, although the script may have run. All `keys` are in one slot. */
   evaluate(script: Script, keys: readonly string[], values: readonly string[], deadlineMs?: number): Promise<unknown>
+  /** Resolves like `promise`. Throws `RedisUnavailableError` after `deadlineMs` of this process' own time. */
+  within<T>(promise: Promise<T>, deadlineMs: number): Promise<T>
   isReady(): boolean
   /** Connections that failed since the last successful one. */
   failedConnections(): number
@@ -41,7 +52,7 @@ type RedisStoreOptions = {
   /** Returns the generation of a partition's counters. Throws `RedisUnavailableError` while Redis is away. */
   readonly generation: (partition: number) => string
   readonly leaseMs: number
-  readonly reportGraceMs?: number | undefined
+  readonly reportGraceMs: number
   /** Epoch milliseconds of this process, for its cache. */
   readonly now: () => number
   /** For tests: the time that Redis uses, in epoch milliseconds. */
@@ -67,24 +78,23 @@ export class AccountPending extends Error {
   }
 }
 
-/** A decision, and the counters of the account after it. `held` = only allowances of instances are in the way. */
+/** A decision, and the counters of the account after it. `allocated` = only allowances of instances are in the way. */
 export type RedisDecision = {
-  readonly outcome: 'admitted' | 'held' | LimitErrorCode
+  readonly outcome: 'admitted' | 'allocated' | LimitErrorCode
   readonly scope: string | null
   readonly retryAfterMs: number
   readonly reservation: Reservation
-  readonly noted: CachedStatus
+  readonly counted: StatusCounters
 }
 
-/** What an instance reports of one account. Details are in the form of the scripts. */
-export type AccountReport = {
-  readonly accountId: string
-  readonly open: readonly { readonly requestId: string; readonly checkpoint: string; readonly detail: string }[]
-  readonly ended: readonly { readonly requestId: string; readonly detail: string }[]
-  readonly allowances: readonly (readonly string[])[]
+/** Content of one call of a report. */
+export type ReportCall = {
+  readonly instance: string
+  /** Another call of the report follows. */
+  readonly isMore: boolean
+  readonly isLeaving: boolean
+  readonly parts: readonly AccountPart[]
 }
-
-export type Settled = DailyUsage & { readonly day: number; readonly reservations: number; readonly at: number }
 
 export type RedisStore = ReturnType<typeof createRedisStore>
 
@@ -97,14 +107,14 @@ const codes: Readonly<Record<number, RedisDecision['outcome']>> = {
   5: 'daily_cost_exceeded',
   6: 'monthly_cost_exceeded',
   7: 'admitted',
-  8: 'held',
+  8: 'allocated',
 }
 /** Redis is blocked for about 5 ms by as many requests. */
 const maximumBatch = 128
 
 /** Creates the calls on one Redis. All throw `RedisUnavailableError` or `StaleGeneration`. */
 export function createRedisStore(options: RedisStoreOptions) {
-  const { redis, keys, ledger, generation, leaseMs, time } = options
+  const { redis, keys, ledger, generation, leaseMs, time, reportGraceMs: grace } = options
   const now = () => (time === undefined ? '' : whole(time()))
   const loading = new Map<string, Promise<void>>()
 
@@ -153,7 +163,7 @@ export function createRedisStore(options: RedisStoreOptions) {
     for (;;) {
       const [isLoaded, day, age, ...asked] = await run(reportedScript, partition, [account], [])
       if (isLoaded === 1) return
-      const waitMs = (options.reportGraceMs ?? reportGraceMs) - Number(age)
+      const waitMs = grace - Number(age)
       if (waitMs > 0) throw new AccountPending(waitMs)
       const used = await ledger.load(accountId, Number(day), asked.map(String))
       const known = {
@@ -233,47 +243,48 @@ export function createRedisStore(options: RedisStoreOptions) {
 
     /**
      * Releases a reservation and counts its usage. `detail` is that of a request that Redis has not admitted, else empty.
-     * Null = the account is not loaded, or there was nothing to settle.
+     * Returns the counters afterwards, without those of the minute; null = the account is not loaded, or there was nothing
+     * to settle.
      */
-    async settle({ accountId, requestId }: Reservation, spent: DailyUsage, detail: string): Promise<Settled | null> {
+    async settle({ accountId, requestId }: Reservation, spent: DailyUsage, detail: string) {
       const reply = await settlements([accountId, requestId, whole(spent.tokens), whole(spent.microcents), detail])
       if (reply[0] !== 1) return null
-      const [, day = 0, tokens = 0, microcents = 0, reservations = 0, at = 0] = reply.map(Number)
-      return { day, tokens, microcents, reservations, at }
+      const [, day = 0, tokens = 0, microcents = 0, open = 0, at = 0] = reply.map(Number)
+      const ofDay = toDayCounters(at, options.now())
+      // Redis may still have the day before, until the next admission.
+      return { ...(ofDay.day === day ? { tokens, microcents } : nothing), ...ofDay, open }
     },
 
     /**
-     * Renews and reports what this instance has of accounts in one partition. Returns the number of instances, and per
-     * account the allowances that it should hold; null = the report is too late for this generation. `isMore`: another
-     * call of the report follows.
+     * Renews and reports what an instance has. Returns the number of instances, and per account and row of it the allowance
+     * that it should hold; null = the report is too late for this generation.
      */
-    async report(partition: number, instance: string, reports: readonly AccountReport[], isMore: boolean) {
-      const values = reports.flatMap(({ open, ended, allowances }) => [
-        String(open.length),
-        ...open.flatMap(({ requestId, checkpoint, detail }) => [requestId, checkpoint, detail]),
-        String(ended.length),
-        ...ended.flatMap(({ requestId, detail }) => [requestId, detail]),
-        String(allowances.length),
-        ...allowances.flat(),
-      ])
+    async report(partition: number, { instance, isMore, isLeaving, parts }: ReportCall) {
+      const accounts = parts.map(({ open, ended, rows }) => ({
+        open: open.map(toOpenRow),
+        ended: ended.map(({ requestId, detail }) => [requestId, detail]),
+        rows,
+      }))
       const [instances, ...grants] = await run(
         reportScript,
         partition,
-        [keys.instances(partition), ...reports.map(({ accountId }) => keys.account(accountId))],
-        [
-          instance,
-          String(leaseMs),
-          String(allowanceMs),
-          String(options.reportGraceMs ?? reportGraceMs),
-          isMore ? '1' : '',
-          ...values,
-        ],
+        [keys.instances(partition), ...parts.map(({ accountId }) => keys.account(accountId))],
+        [JSON.stringify({ instance, lease: leaseMs, allowance: allowanceMs, grace, isMore, isLeaving, accounts })],
       )
       if (instances === -3) return null
+      const toAmounts = (row: unknown) => {
+        const [tokens, microcents] = Array.isArray(row) ? row : []
+        return [Number(tokens), Number(microcents)] as const
+      }
       return {
         instances: Number(instances),
-        grants: grants.map(grant => (Array.isArray(grant) ? grant.map(Number) : [])),
+        grants: grants.map(rows => (Array.isArray(rows) ? rows.map(toAmounts) : [])),
       }
+    },
+
+    /** Rejects unless Redis does what the scripts need. */
+    async checkService(partition: number): Promise<void> {
+      await redis.evaluate(checkScript, [keys.check(partition)], [], answerMs)
     },
 
     /** Returns the generation of a partition, and its age. Begins a new one instead of `over`, or after a loss. */
@@ -329,7 +340,7 @@ function createBatches<T, R>(
 }
 
 /** Returns a number in the form that the scripts expect. */
-export const whole = (number: number) => String(Math.round(number))
+const whole = (number: number) => String(Math.round(number))
 
 /** Returns a request in the form that the scripts store. */
 export function toDetail(
@@ -339,6 +350,14 @@ export function toDetail(
   scopes: readonly string[],
 ): string {
   return `${[tokens, microcents, outputCap, day, admittedAt].map(whole).join(':')}\n${scopes.join('\n')}`
+}
+
+/** Returns an open request in the form of the report. */
+function toOpenRow({ reservation, progress, admittedAt, scopes }: OpenReservation) {
+  const { requestId, reservedTokens: tokens, reservedMicrocents: microcents } = reservation
+  const used = progress === null ? null : spentBy(progress(), reservation)
+  const checkpoint = used === null ? '' : `${whole(used.tokens)}:${whole(used.microcents)}`
+  return [requestId, checkpoint, toDetail(reservation, { tokens, microcents }, admittedAt, scopes.map(getCounterName))]
 }
 
 function admitValues(request: AdmissionRequest): string[] {
@@ -376,7 +395,12 @@ function raiseValues(scope: Scope): [string, ...string[]] {
 }
 
 /** Empty = unlimited. */
-export const orEmpty = (limit: number | null) => (limit === null ? '' : whole(limit))
+const orEmpty = (limit: number | null) => (limit === null ? '' : whole(limit))
+
+/** Returns the UTC day of `at`, the time of Redis, and when it ends by the clock of this process. */
+function toDayCounters(at: number, now: number): Pick<StatusCounters, 'day' | 'dayEndsAt'> {
+  return { day: formatDay(at), dayEndsAt: now + untilMidnight(at) }
+}
 
 function toDecision(
   { requestId, accountId, scopes }: AdmissionRequest,
@@ -385,8 +409,8 @@ function toDecision(
 ): RedisDecision {
   const [code = 0, wait = 0, outputCap = 0, reservedTokens = 0, reservedMicrocents = 0, day = 0, ...counters] =
     reply.map(Number)
-  const [requests = 0, resetMs = 0, tokens = 0, microcents = 0, reservations = 0, at = 0, place = 0] = counters
-  const outcome = codes[code] ?? 'held'
+  const [requests = 0, resetMs = 0, tokens = 0, microcents = 0, open = 0, at = 0, place = 0] = counters
+  const outcome = codes[code] ?? 'allocated'
   // Redis knows no calendar beyond the present month.
   const waitMs = outcome === 'monthly_cost_exceeded' ? untilNextMonth(at) : wait
   return {
@@ -394,15 +418,6 @@ function toDecision(
     scope: scopes?.[place - 1]?.name ?? null,
     retryAfterMs: Math.max(1, Math.ceil(waitMs)),
     reservation: { requestId, accountId, outputCap, reservedTokens, reservedMicrocents, day },
-    noted: {
-      at: now,
-      day: formatDay(at),
-      requests,
-      resetMs,
-      tokens,
-      microcents,
-      reservations,
-      dayEndsInMs: dayMs - (at % dayMs),
-    },
+    counted: { requests, minuteEndsAt: now + resetMs, ...toDayCounters(at, now), tokens, microcents, open },
   }
 }

@@ -10,6 +10,7 @@ import { type LimitKeys, RedisUnavailableError } from '../core/limits/redis.ts'
 import { getCounterName, getScopeNames, monthDays } from '../core/limits/scopes.ts'
 import type { Clock } from '../core/ports.ts'
 import type { ServiceDeadlines } from '../core/request/deadlines.ts'
+import { createRecentMap, maximumAccounts, setBounded } from '../core/text/recent-map.ts'
 import { dayMs, formatDay } from '../core/text/utc-days.ts'
 import { type DailyUsage, getSpent, nothing, type UsageRecord } from '../core/usage/usage-record.ts'
 import { GatewayError } from '../core/validation/errors.ts'
@@ -21,30 +22,35 @@ import {
   newOwnAccount,
   noteAdmitted,
   type OwnAccount,
-  type OwnHeld,
+  type OwnReservation,
   reserveFromAllowance,
   takeGrants,
-  toAllowanceRows,
 } from './allowance.ts'
-import { type CheckpointBatch, createProgressLog, type NotesStore } from './checkpoint-batch.ts'
-import { abandonedMs, leaseMs, minuteMs, renewMs, reportGraceMs } from './constants.ts'
-import { releaseReservation } from './counters.ts'
-import { accountsAtOnce, type Ended, EndedRequests, itemsAtOnce } from './ended-requests.ts'
+import {
+  abandonedMs,
+  failuresLoggedEveryMs,
+  leaseMs,
+  minuteMs,
+  renewMs,
+  reportGraceMs,
+  requestsPerCall,
+  retryMs,
+} from './constants.ts'
+import { releaseReservation, type StatusCounters, toQuotaStatus } from './counters.ts'
 import type {
   Admission,
   AdmissionRequest,
   InterimUsage,
   LimitReached,
   Meter,
+  OpenReservation,
   QuotaStatus,
   Reservation,
   Settlement,
 } from './meter.ts'
 import { Presence } from './presence.ts'
-import { afterRelease, afterSettlement, createStatusCache, untouched } from './quota-status-cache.ts'
 import {
   AccountPending,
-  type AccountReport,
   createRedisStore,
   isOfRedis,
   type LimitLedger,
@@ -53,10 +59,19 @@ import {
   type RedisStore,
   StaleGeneration,
   toDetail,
-  whole,
 } from './redis.ts'
-import { getRecord, journalGone, type RecordJournal, spentBy, untilDurable, writeDurably } from './settled-record.ts'
-import { createSettledReservations } from './settled-reservations.ts'
+import { type AccountPart, type EndedRequest, Report } from './reports.ts'
+import {
+  CheckpointBatch,
+  type CheckpointStore,
+  getRecord,
+  journalGone,
+  maximumSettled,
+  type RecordJournal,
+  spentBy,
+  untilDurable,
+  writeDurably,
+} from './usage-records.ts'
 
 export type SharedMeterOptions = {
   readonly redis: LimitRedis
@@ -67,7 +82,7 @@ export type SharedMeterOptions = {
     /** Returns records that may be missing in the ledger. */
     waiting(): readonly UsageRecord[]
   }
-  readonly checkpoints?: NotesStore
+  readonly checkpoints?: CheckpointStore
   /** Unique among the instances on one Redis, and never reused. */
   readonly gatewayId: string
   readonly deadlines: Pick<ServiceDeadlines, 'limitsMs'>
@@ -90,67 +105,72 @@ type Pending = {
   readonly counted?: () => void
 }
 
+/** A partition of Redis, and the reports to it: one after the other, since a grant is relative to what its report stated. */
+type Partition = { readonly presence: Presence; reporting: Promise<unknown> }
+
 const maximumRecent = 200_000
 
 export class SharedMeter implements Meter {
   private readonly accounts = new Map<string, OwnAccount>()
-  private readonly settled = createSettledReservations()
+  private readonly settled = createRecentMap<Pick<OpenReservation, 'reservation' | 'limits'>>(maximumSettled)
   /** Requests that ended in the last minute, oldest first. */
-  private recent: Ended[] = []
+  private recent: (EndedRequest & { readonly at: number })[] = []
   /** Settlements that Redis has not confirmed, by request ID. */
   private readonly pending = new Map<string, Pending>()
-  private readonly statusCache
-  private readonly notes: CheckpointBatch
+  /** Counters of accounts as Redis last replied them. The least recently updated ones are dropped first. */
+  private readonly counted = new Map<string, StatusCounters>()
+  private readonly checkpoints: CheckpointBatch
   private readonly store: RedisStore
-  private readonly presence: Presence
+  private readonly partitions: readonly Partition[]
   private instances = 1
-  private waiting: { readonly at: number; readonly records: readonly UsageRecord[] } | null = null
+  private waiting: { readonly at: number; readonly requests: readonly EndedRequest[] } | null = null
   private renewing: Promise<void> | null = null
-  private readonly givingBack = new Map<string, Promise<void>>()
-  /** Reports are sent one after the other: a grant is relative to what the report stated. */
-  private reporting: Promise<unknown> = Promise.resolve()
+  private readonly givingBack = new Map<string, Promise<unknown>>()
+  private failures = { count: 0, loggedAt: Number.NEGATIVE_INFINITY }
   private readonly stopRenewing: () => void
 
   constructor(private readonly options: SharedMeterOptions) {
-    const { redis, keys, clock, returnAfterMs, onEvent } = options
-    this.statusCache = createStatusCache(clock)
-    this.notes = createProgressLog(options.checkpoints)
+    const { redis, keys, clock, returnAfterMs, onEvent, reportGraceMs: graceMs = reportGraceMs } = options
+    this.checkpoints = new CheckpointBatch(options.checkpoints)
     this.store = createRedisStore({
       redis,
       keys,
       ledger: options.ledger,
-      generation: partition => this.presence.generation(partition),
+      generation: partition => this.getPartition(partition).presence.generation(),
       leaseMs: options.leaseMs ?? leaseMs,
-      reportGraceMs: options.reportGraceMs,
+      reportGraceMs: graceMs,
       time: options.time,
       now: clock.now,
     })
-    this.presence = new Presence({
-      redis,
-      partitions: keys.partitions,
-      begin: this.store.begin,
-      report: (partition, isFirst) => this.reportAll(partition, isFirst),
-      settle: async () => {
-        this.waiting = null
-        await this.settlePending()
-        await this.reportCounted(false)
-      },
-      monotonic: clock.monotonic,
-      reportGraceMs: options.reportGraceMs ?? reportGraceMs,
-      returnAfterMs,
-      onEvent,
-    })
+    this.partitions = keys.partitions.map(partition => ({
+      presence: new Presence({
+        redis,
+        partition,
+        store: this.store,
+        report: () => this.report(partition, { isLost: true }),
+        settle: async () => {
+          this.waiting = null
+          await this.settlePending(partition)
+          await this.report(partition)
+        },
+        monotonic: clock.monotonic,
+        reportGraceMs: graceMs,
+        returnAfterMs,
+        onEvent,
+      }),
+      reporting: Promise.resolve(),
+    }))
     this.stopRenewing = options.isManual ? () => {} : intervalTimer(renewMs, () => void this.renew())
   }
 
   /** Resolves when limits can be decided, or after `waitMs`. */
-  ready(waitMs: number): Promise<void> {
-    return this.presence.ready(waitMs)
+  async ready(waitMs: number): Promise<void> {
+    await Promise.all(this.partitions.map(({ presence }) => presence.ready(waitMs)))
   }
 
-  /** Returns true if Redis decides now. */
+  /** Returns true if Redis decides now, for all accounts. */
   isShared(): boolean {
-    return this.presence.isHere()
+    return this.partitions.every(({ presence }) => presence.isHere())
   }
 
   async admit(request: AdmissionRequest): Promise<Admission> {
@@ -163,7 +183,7 @@ export class SharedMeter implements Meter {
     if (decided === null) return this.admitFromAllowance(request)
     const { outcome, scope, retryAfterMs, reservation } = decided
     const quotaStatus = this.status(accountId, limits)
-    if (outcome === 'held') throw undecided('other instances hold the remaining amounts')
+    if (outcome === 'allocated') throw undecided('other instances hold the remaining amounts')
     if (outcome !== 'admitted') return { admitted: false, code: outcome, scope, retryAfterMs, quotaStatus }
     noteAdmitted(this.own(accountId), request, reservation, this.options.clock.now())
     return { admitted: true, reservation, quotaStatus }
@@ -176,7 +196,7 @@ export class SharedMeter implements Meter {
       return null
     }
     const { outcome, scope, retryAfterMs } = decided
-    return outcome === 'admitted' || outcome === 'held' ? null : { code: outcome, scope, retryAfterMs }
+    return outcome === 'admitted' || outcome === 'allocated' ? null : { code: outcome, scope, retryAfterMs }
   }
 
   async loadStatus(accountId: string, limits: Limits): Promise<QuotaStatus> {
@@ -192,40 +212,40 @@ export class SharedMeter implements Meter {
     reservedMicrocents: number,
   ): Promise<Reservation | null> {
     const { accountId, requestId } = reservation
-    const held = this.accounts.get(accountId)?.counters.reservations.get(requestId)
-    if (held === undefined || !this.presence.isHere()) return null
+    const open = this.accounts.get(accountId)?.counters.reservations.get(requestId)
+    const { presence } = this.partitionOf(accountId)
+    if (open === undefined || !presence.isHere()) return null
     const raised = await this.store
-      .raise(held, { tokens: reservedTokens, microcents: reservedMicrocents })
-      .catch((cause: unknown) => this.missed(cause))
+      .raise(open, { tokens: reservedTokens, microcents: reservedMicrocents })
+      .catch((cause: unknown) => this.missed(cause, presence))
     if (raised === null) return null
     const { tokens, microcents, dayTokens, dayMicrocents } = raised
-    held.reservation = { ...held.reservation, reservedTokens: tokens, reservedMicrocents: microcents }
-    const noted = this.statusCache.last(accountId)
-    if (noted !== null) this.statusCache.note(accountId, { ...noted, tokens: dayTokens, microcents: dayMicrocents })
-    return held.reservation
+    open.reservation = { ...open.reservation, reservedTokens: tokens, reservedMicrocents: microcents }
+    const counted = this.counted.get(accountId)
+    if (counted !== undefined) this.count(accountId, { ...counted, tokens: dayTokens, microcents: dayMicrocents })
+    return open.reservation
   }
 
   async settle(settlement: Settlement): Promise<QuotaStatus> {
     const { requestId, accountId } = settlement.reservation
     const own = this.accounts.get(accountId)
-    const held: OwnHeld | undefined = own?.counters.reservations.get(requestId)
+    const open: OwnReservation | undefined = own?.counters.reservations.get(requestId)
     const before = this.settled.get(requestId)
-    if (held === undefined && before !== undefined) {
+    if (open === undefined && before !== undefined) {
       await untilDurable(this.options.journal, requestId)
       return this.status(accountId, before.limits)
     }
-    const reservation = held?.reservation ?? settlement.reservation
+    const { reservation = settlement.reservation, limits = zeroLimits } = open ?? {}
     const spent = spentBy(settlement, reservation)
     // A report sees the request either open or in the journal: nothing is awaited between.
-    const pending = { ...this.end(own, held, spent), reservation, spent }
-    this.settled.set(requestId, { reservation, limits: held?.limits ?? zeroLimits })
-    const record = getRecord(withOrigin(settlement.record, held), reservation, spent)
+    const pending = { ...this.end(own, open, spent), reservation, spent }
+    this.settled.set(requestId, { reservation, limits })
+    const record = getRecord(withOrigin(settlement.record, open), reservation, spent)
     // Not in `recent`.
-    if (held === undefined) this.waiting = null
-    const durable = writeDurably(this.options.journal, record)
-    await Promise.all([durable, this.settleInRedis(pending)])
-    if (held !== undefined) this.notes.end(held)
-    return this.status(accountId, held?.limits ?? zeroLimits)
+    if (open === undefined) this.waiting = null
+    await Promise.all([writeDurably(this.options.journal, record), this.settleInRedis(pending)])
+    if (open !== undefined) this.checkpoints.end(open)
+    return this.status(accountId, limits)
   }
 
   /** Settles requests that an earlier process left in its journal and may not have settled. Counts none of them twice. */
@@ -239,25 +259,23 @@ export class SharedMeter implements Meter {
   }
 
   checkpoint(reservation: Reservation, progress: () => InterimUsage): void {
-    const held = this.accounts.get(reservation.accountId)?.counters.reservations.get(reservation.requestId)
-    if (held === undefined) return
-    this.notes.note(held, () => {
+    const open = this.accounts.get(reservation.accountId)?.counters.reservations.get(reservation.requestId)
+    if (open === undefined) return
+    this.checkpoints.note(open, () => {
       const used = progress()
-      return { ...used, record: withOrigin(used.record, held) }
+      return { ...used, record: withOrigin(used.record, open) }
     })
   }
 
   quotaStatus(accountId: string, limits: Limits): QuotaStatus | null {
-    return this.statusCache.now(accountId, limits)
+    return this.counted.has(accountId) ? this.status(accountId, limits) : null
   }
 
-  /** Renews leases and allowances. `isEnding`: gives the allowances back. Never throws. */
-  renew(isEnding = false): Promise<void> {
-    this.renewing ??= this.renewAll(isEnding)
-      .catch((cause: unknown) => void this.missed(cause))
-      .finally(() => {
-        this.renewing = null
-      })
+  /** Renews leases and allowances. `isLeaving`: gives the allowances back. Never throws. */
+  renew(isLeaving = false): Promise<void> {
+    this.renewing ??= this.renewAll(isLeaving).finally(() => {
+      this.renewing = null
+    })
     return this.renewing
   }
 
@@ -266,8 +284,18 @@ export class SharedMeter implements Meter {
     await this.renewing
     // Allowances that are given back at once are not held by a dead instance.
     for (let times = 0; times < 2; times++) await this.renew(true)
-    await this.presence.close()
-    this.notes.close()
+    await Promise.all(this.partitions.map(({ presence }) => presence.close()))
+    this.checkpoints.close()
+  }
+
+  private getPartition(partition: number): Partition {
+    const found = this.partitions[partition]
+    if (found === undefined) throw new RedisUnavailableError('its connection is opened')
+    return found
+  }
+
+  private partitionOf(accountId: string): Partition {
+    return this.getPartition(this.options.keys.partition(accountId))
   }
 
   private own(accountId: string): OwnAccount {
@@ -278,53 +306,86 @@ export class SharedMeter implements Meter {
     return own
   }
 
-  private status(accountId: string, limits: Limits): QuotaStatus {
-    return this.statusCache.now(accountId, limits) ?? untouched(limits)
+  private count(accountId: string, counted: StatusCounters): void {
+    setBounded(this.counted, accountId, counted, maximumAccounts)
   }
 
-  /** Returns the decision of Redis, for which a request waits at most `limitsMs`; null = it is away. */
+  private status(accountId: string, limits: Limits): QuotaStatus {
+    return toQuotaStatus(this.counted.get(accountId) ?? null, limits, this.options.clock.now())
+  }
+
+  /** Returns the decision of Redis, for which a request waits at most `limitsMs` in all; null = it is away or late. */
   private async decided(request: AdmissionRequest, call: 'admit' | 'check'): Promise<RedisDecision | null> {
+    let isLate = false
+    const { limitsMs } = this.options.deadlines
+    return this.options.redis
+      .within(
+        this.untilDecided(request, call, () => isLate),
+        limitsMs,
+      )
+      .catch((cause: unknown) => {
+        if (!(cause instanceof RedisUnavailableError)) throw cause
+        isLate = true
+        if (call === 'admit') this.abandon(request)
+        return null
+      })
+  }
+
+  private async untilDecided(
+    request: AdmissionRequest,
+    call: 'admit' | 'check',
+    isLate: () => boolean,
+  ): Promise<RedisDecision | null> {
     const { clock, deadlines } = this.options
+    const { presence } = this.partitionOf(request.accountId)
     const until = clock.monotonic() + deadlines.limitsMs
-    let isHeld = false
-    for (;;) {
-      const leftMs = until - clock.monotonic()
-      if (!(await this.presence.here(leftMs))) return null
+    let isRepeated = false
+    while (!isLate() && (await presence.here(until - clock.monotonic()))) {
       try {
         const decided = await this.store[call](request)
-        if (decided.outcome === 'held' && !isHeld) {
-          isHeld = true
+        if (decided.outcome === 'allocated' && !isRepeated) {
+          isRepeated = true
           await this.giveBack(request)
           continue
         }
-        this.statusCache.note(request.accountId, decided.noted)
+        if (!isLate()) this.count(request.accountId, decided.counted)
+        else if (call === 'admit') this.abandon(request)
         return decided
       } catch (cause) {
         if (cause instanceof AccountPending) {
           if (this.fromAllowance(request) !== null) return null
-          if (cause.waitMs > leftMs) throw undecided('instances report what they hold')
+          if (cause.waitMs > until - clock.monotonic()) throw undecided('instances report what they hold')
           await Bun.sleep(cause.waitMs)
         } else {
-          // The admission may have been executed: the settlement with nothing releases it.
           if (call === 'admit' && !(cause instanceof GatewayError)) this.abandon(request)
-          this.missed(cause)
+          this.missed(cause, presence)
           if (!isOfRedis(cause)) throw undecided('a call for this account failed')
-          if (leftMs <= 0) return null
         }
       }
     }
-  }
-
-  /** Handles a failed call. An error that is not of Redis is one of this call: other ones go on. */
-  private missed(cause: unknown): null {
-    if (cause instanceof StaleGeneration) this.presence.stale(cause.partition)
-    else if (cause instanceof RedisUnavailableError) this.presence.failed(cause)
-    else if (cause instanceof GatewayError) throw cause
-    else this.options.onEvent?.('limits_failed', cause instanceof Error ? cause.message : 'unknown')
     return null
   }
 
+  /** Handles a failed call. An error that is not of Redis is one of this call: other ones go on. */
+  private missed(cause: unknown, presence: Presence): null {
+    if (cause instanceof StaleGeneration) presence.lost()
+    else if (cause instanceof RedisUnavailableError) presence.failed(cause)
+    else if (cause instanceof GatewayError) throw cause
+    else this.logFailure(cause instanceof Error ? cause.message : 'unknown')
+    return null
+  }
+
+  private logFailure(reason: string): void {
+    const now = this.options.clock.monotonic()
+    this.failures.count++
+    if (now - this.failures.loggedAt < failuresLoggedEveryMs) return
+    this.options.onEvent?.('limits_failed', `${reason}; ${this.failures.count} since the last report`)
+    this.failures = { count: 0, loggedAt: now }
+  }
+
+  /** An admission without a reply may have been executed: a settlement with nothing releases it. */
   private abandon({ requestId, accountId }: AdmissionRequest): void {
+    if (this.settled.has(requestId) || this.accounts.get(accountId)?.counters.reservations.has(requestId)) return
     const reservation = { ...unreserved, requestId, accountId, day: formatDay(this.options.clock.now()) }
     this.pending.set(requestId, { reservation, spent: nothing, detail: '' })
   }
@@ -350,36 +411,36 @@ export class SharedMeter implements Meter {
   }
 
   /** Moves a request to the ended ones. */
-  private end(own: OwnAccount | undefined, held: OwnHeld | undefined, spent: DailyUsage) {
-    if (own === undefined || held === undefined) return { detail: '' }
-    const { requestId, accountId } = held.reservation
+  private end(own: OwnAccount | undefined, open: OwnReservation | undefined, spent: DailyUsage) {
+    if (own === undefined || open === undefined) return { detail: '' }
+    const { requestId, accountId } = open.reservation
+    const detail = getDetail(open, spent)
     own.counters.reservations.delete(requestId)
-    releaseReservation(own.counters, held, spent)
-    this.recent.push({ requestId, accountId, at: this.options.clock.now(), detail: getDetail(held, spent) })
-    if (held.isFromAllowance !== true) return { detail: '' }
-    return { detail: getDetail(held, spent), ...endFromAllowance(own, held, spent) }
+    releaseReservation(own.counters, open, spent)
+    this.recent.push({ requestId, accountId, at: this.options.clock.now(), detail })
+    return open.isFromAllowance === true ? { detail, ...endFromAllowance(own, open, spent) } : { detail: '' }
   }
 
-  /** Counts a settlement in Redis, now or when it is back. Never throws. */
-  private async settleInRedis(pending: Pending): Promise<void> {
+  /** Counts a settlement in Redis, now or when it is back. Its request waits at most `limitsMs` for it. Never throws. */
+  private settleInRedis(pending: Pending): Promise<void> {
+    this.pending.set(pending.reservation.requestId, pending)
+    const { limitsMs } = this.options.deadlines
+    return this.options.redis.within(this.untilSettled(pending, limitsMs), limitsMs).catch(() => {})
+  }
+
+  private async untilSettled(pending: Pending, waitMs: number): Promise<void> {
     const { reservation, spent, detail } = pending
-    const { accountId, requestId } = reservation
-    this.pending.set(requestId, pending)
-    const noted = this.statusCache.last(accountId)
-    if (!(await this.presence.here(this.options.deadlines.limitsMs))) {
-      if (noted !== null) this.statusCache.note(accountId, afterRelease(noted, reservation, spent))
-      return
-    }
+    const { accountId } = reservation
+    const { presence } = this.partitionOf(accountId)
+    const isHere = await presence.here(waitMs)
     try {
-      const settled = await this.store.settle(reservation, spent, detail)
-      this.confirm(pending)
-      if (settled !== null)
-        this.statusCache.note(
-          accountId,
-          afterSettlement(this.statusCache.last(accountId), settled, this.options.clock.now()),
-        )
+      const settled = isHere ? await this.store.settle(reservation, spent, detail) : null
+      if (isHere) this.confirm(pending)
+      const before = this.counted.get(accountId)
+      const after = settled ?? (isHere || before === undefined ? null : released(before, reservation, spent))
+      if (after !== null) this.count(accountId, { requests: 0, minuteEndsAt: 0, ...before, ...after })
     } catch (cause) {
-      this.missed(cause)
+      this.missed(cause, presence)
       // A repetition would fail too.
       if (!isOfRedis(cause)) this.confirm(pending)
     }
@@ -392,14 +453,15 @@ export class SharedMeter implements Meter {
     pending.counted?.()
   }
 
-  private async settlePending(): Promise<void> {
-    const all = [...this.pending.values()]
-    for (let at = 0; at < all.length; at += itemsAtOnce) {
-      const settled = all.slice(at, at + itemsAtOnce).map(async pending => {
+  private async settlePending(partition: number): Promise<void> {
+    const isHere = ({ reservation }: Pending) => this.options.keys.partition(reservation.accountId) === partition
+    const all = [...this.pending.values()].filter(isHere)
+    for (let at = 0; at < all.length; at += requestsPerCall) {
+      const settled = all.slice(at, at + requestsPerCall).map(async pending => {
         const { reservation, spent, detail } = pending
         await this.store.settle(reservation, spent, detail).catch((cause: unknown) => {
           if (isOfRedis(cause)) throw cause
-          this.missed(cause)
+          this.missed(cause, this.getPartition(partition).presence)
         })
         this.confirm(pending)
       })
@@ -408,157 +470,138 @@ export class SharedMeter implements Meter {
   }
 
   /** Gives the allowances of an account back, because they are in the way of a request. */
-  private giveBack(request: AdmissionRequest): Promise<void> {
+  private giveBack(request: AdmissionRequest): Promise<unknown> {
     const { accountId } = request
     const running = this.givingBack.get(accountId)
     if (running !== undefined) return running
-    const given = this.giveBackNow(request).finally(() => this.givingBack.delete(accountId))
+    const own = this.own(accountId)
+    // Also without allowances of its own: its report ends those of dead instances, which no other one may do.
+    getAllowances(own, request)
+    const partition = this.options.keys.partition(accountId)
+    const report = () => this.report(partition, { isEnding: true, accounts: new Map([[accountId, own]]) })
+    // The first report learns that Redis wants them back, the second one returns them.
+    const given = report()
+      .then(report)
+      .finally(() => this.givingBack.delete(accountId))
     this.givingBack.set(accountId, given)
     return given
   }
 
-  private async giveBackNow(request: AdmissionRequest): Promise<void> {
-    const { accountId } = request
-    const own = this.own(accountId)
-    // Also without allowances of its own: its report ends those of dead instances, which no other one may do.
-    getAllowances(own, request)
-    // The first report learns that Redis wants them back, the second one returns them.
-    for (let times = 0; times < 2; times++)
-      await this.report(this.options.keys.partition(accountId), [[accountId, own]], true)
-  }
-
-  private async renewAll(isEnding: boolean): Promise<void> {
-    const { clock } = this.options
-    const now = clock.now()
+  private async renewAll(isLeaving: boolean): Promise<void> {
+    const now = this.options.clock.now()
     for (const [accountId, own] of this.accounts) {
       this.releaseAbandoned(own, now)
       if (isIdle(own, now)) this.accounts.delete(accountId)
     }
     const first = this.recent.findIndex(({ at }) => at > now - minuteMs)
     this.recent = first === -1 ? [] : this.recent.slice(Math.max(first, this.recent.length - maximumRecent))
-    if (!this.presence.isHere()) return
-    await this.settlePending()
-    await this.reportCounted(isEnding)
+    await Promise.all(
+      this.partitions.map(async ({ presence }, partition) => {
+        if (!presence.isHere()) return
+        try {
+          await this.settlePending(partition)
+          await this.report(partition, { isEnding: isLeaving, isLeaving })
+        } catch (cause) {
+          this.missed(cause, presence)
+        }
+      }),
+    )
   }
 
   /** Ends requests that were never settled (a defect elsewhere). If one is settled later, its usage still counts. */
   private releaseAbandoned(own: OwnAccount, now: number): void {
-    for (const held of own.counters.reservations.values()) {
-      if (held.admittedAt > now - abandonedMs) return
-      const { reservation } = held
-      const ended = this.end(own, held, nothing)
-      this.pending.set(reservation.requestId, {
-        ...ended,
-        reservation,
-        spent: nothing,
-        detail: getDetail(held, nothing),
-      })
+    for (const open of own.counters.reservations.values()) {
+      if (open.admittedAt > now - abandonedMs) return
+      const { reservation } = open
+      const ended = { ...this.end(own, open, nothing), detail: getDetail(open, nothing) }
+      this.pending.set(reservation.requestId, { ...ended, reservation, spent: nothing })
     }
   }
 
-  private async reportCounted(isEnding: boolean): Promise<void> {
-    for (const partition of this.options.keys.partitions) {
-      const own = [...this.accounts].filter(([accountId]) => this.options.keys.partition(accountId) === partition)
-      for (let at = 0; at === 0 || at < own.length; at += accountsAtOnce)
-        await this.report(partition, own.slice(at, at + accountsAtOnce), isEnding)
+  /**
+   * Reports to a partition, by default all accounts. `isLost`: Redis has lost their counters. Returns false if it is too
+   * late for that.
+   */
+  private report(
+    partition: number,
+    options: {
+      readonly accounts?: Map<string, OwnAccount>
+      readonly isLost?: boolean
+      readonly isEnding?: boolean
+      readonly isLeaving?: boolean
+    } = {},
+  ): Promise<boolean> {
+    const isIn = ({ accountId }: { readonly accountId: string }) => this.options.keys.partition(accountId) === partition
+    const { isLost = false, isEnding = false, isLeaving = false } = options
+    const send = async (): Promise<boolean> => {
+      const { accounts = new Map([...this.accounts].filter(([accountId]) => isIn({ accountId }))) } = options
+      const waiting = isLost ? this.getWaiting().filter(isIn) : []
+      for (const { accountId } of waiting) if (!accounts.has(accountId)) accounts.set(accountId, this.own(accountId))
+      const report = new Report(accounts, isEnding)
+      if (isLost) report.addNewest(this.recent)
+      report.addEnded(waiting)
+      // What ended is in this report or in the ledger.
+      if (isLost) for (const pending of this.pending.values()) if (isIn(pending.reservation)) this.confirm(pending)
+      do {
+        // Requests may have ended during the last call.
+        if (isLost) report.addNewest(this.recent)
+        const parts = report.take()
+        const isMore = isLost && !report.isWhole()
+        if (!(await this.sendReport(partition, parts, { isMore, isLeaving }))) return false
+      } while (!report.isWhole())
+      return true
     }
-  }
-
-  private report(...report: Parameters<SharedMeter['sendReport']>): Promise<boolean> {
-    return this.afterReports(() => this.sendReport(...report))
-  }
-
-  private afterReports(send: () => Promise<boolean>): Promise<boolean> {
-    const sent = this.reporting.then(send)
-    this.reporting = sent.catch(() => {})
+    const own = this.getPartition(partition)
+    const sent = own.reporting.then(send)
+    own.reporting = sent.catch(() => {})
     return sent
   }
 
-  /** Sends one report. Returns false if it is too late for its generation. */
+  /** Sends one call of a report. Returns false if it is too late for its generation. */
   private async sendReport(
     partition: number,
-    accounts: readonly (readonly [string, OwnAccount])[],
-    isEnding: boolean,
-    ended: ReadonlyMap<string, AccountReport['ended']> = new Map(),
-    isMore = false,
+    parts: readonly AccountPart[],
+    more: { readonly isMore: boolean; readonly isLeaving: boolean },
   ): Promise<boolean> {
-    const { clock, gatewayId } = this.options
+    const { clock, gatewayId: instance } = this.options
     const sentAt = clock.monotonic()
-    const reports = accounts.map(([accountId, own]) => ({
-      accountId,
-      own,
-      open: [...own.counters.reservations.values()] as readonly OwnHeld[],
-      rows: toAllowanceRows(own, isEnding),
-    }))
-    for (const { open } of reports) for (const held of open) held.isReported = true
+    for (const { open } of parts) for (const request of open) request.isReported = true
     let reply: Awaited<ReturnType<RedisStore['report']>>
     try {
-      reply = await this.store.report(
-        partition,
-        gatewayId,
-        reports.map(({ accountId, open, rows }) => ({
-          accountId,
-          open: open.map(toOpen),
-          ended: ended.get(accountId) ?? [],
-          allowances: rows,
-        })),
-        isMore,
-      )
+      reply = await this.store.report(partition, { instance, parts, ...more })
     } catch (cause) {
-      const [first, second] = accounts
-      if (first === undefined || isOfRedis(cause)) throw cause
-      if (second === undefined) this.missed(cause)
+      if (parts.length === 0 || isOfRedis(cause)) throw cause
+      if (parts.length === 1) this.missed(cause, this.getPartition(partition).presence)
       // One of them fails: the others go on.
-      else
-        for (const account of accounts)
-          if (!(await this.sendReport(partition, [account], isEnding, ended, isMore))) return false
+      else for (const part of parts) if (!(await this.sendReport(partition, [part], more))) return false
       return true
     }
     if (reply === null) return false
     this.instances = reply.instances
-    for (const [index, { own, rows }] of reports.entries()) {
+    for (const [index, { own, rows }] of parts.entries()) {
       own.countedAt = sentAt
       takeGrants(own, rows, reply.grants[index] ?? [])
     }
     return true
   }
 
-  /** Reports all that this instance has of a partition whose counters are new. */
-  private async reportAll(partition: number, isFirst: boolean): Promise<boolean> {
-    return isFirst || this.afterReports(() => this.sendAll(partition))
-  }
-
-  private async sendAll(partition: number): Promise<boolean> {
-    const isInPartition = (accountId: string) => this.options.keys.partition(accountId) === partition
-    const ended = new EndedRequests(isInPartition)
-    ended.addRecent(this.recent)
-    for (const record of this.getWaiting())
-      if (isInPartition(record.account_id) && !ended.known.has(record.request_id))
-        ended.add(record.account_id, record.request_id, getRecordDetail(record))
-    // What ended is in this report or in the ledger.
-    for (const pending of this.pending.values()) if (isInPartition(pending.reservation.accountId)) this.confirm(pending)
-    const own = new Map([...this.accounts].filter(([accountId]) => isInPartition(accountId)))
-    for (const accountId of ended.accounts.keys()) if (!own.has(accountId)) own.set(accountId, this.own(accountId))
-    const left = [...own]
-    do {
-      // Requests may have ended during the last call.
-      ended.addRecent(this.recent)
-      const part = ended.take(left)
-      if (!(await this.sendReport(partition, part.accounts, false, part.ended, left.length > 0))) return false
-    } while (left.length > 0)
-    return true
-  }
-
-  /** Returns records that the ledger may not have and new counters need. Repeated reports read the journal once. */
-  private getWaiting(): readonly UsageRecord[] {
+  /** Returns ended requests that the ledger may not have and new counters need. Repeated reports read the journal once. */
+  private getWaiting(): readonly EndedRequest[] {
     const { clock, journal } = this.options
     // What ended since is in `recent`.
-    if (this.waiting !== null && clock.monotonic() - this.waiting.at < minuteMs / 2) return this.waiting.records
+    if (this.waiting !== null && clock.monotonic() - this.waiting.at < minuteMs / 2) return this.waiting.requests
     const [firstDay] = monthDays(formatDay(clock.now()))
     // A day more, since the clocks may differ.
-    const records = journal.waiting().filter(({ at_ms }) => at_ms >= (firstDay - 1) * dayMs)
-    this.waiting = { at: clock.monotonic(), records }
-    return records
+    const requests = journal
+      .waiting()
+      .filter(({ at_ms }) => at_ms >= (firstDay - 1) * dayMs)
+      .map(record => ({
+        requestId: record.request_id,
+        accountId: record.account_id,
+        detail: getRecordDetail(record),
+      }))
+    this.waiting = { at: clock.monotonic(), requests }
+    return requests
   }
 }
 
@@ -581,13 +624,21 @@ const unlimited = {
   extraMicrocents: 0,
 } as const
 
-function getDetail({ reservation, admittedAt, scopes }: OwnHeld, usage: DailyUsage): string {
+function getDetail({ reservation, admittedAt, scopes }: OwnReservation, usage: DailyUsage): string {
   return toDetail(reservation, usage, admittedAt, scopes.map(getCounterName))
 }
 
+/** Returns the counters after a request that Redis has not settled. */
+function released(counted: StatusCounters, { day, ...reserved }: Reservation, spent: DailyUsage): StatusCounters {
+  const open = Math.max(0, counted.open - 1)
+  if (counted.day !== day) return { ...counted, open }
+  const tokens = counted.tokens - reserved.reservedTokens + spent.tokens
+  return { ...counted, open, tokens, microcents: counted.microcents - reserved.reservedMicrocents + spent.microcents }
+}
+
 /** Notes in a record that Redis has not admitted its request: a successor of this process counts it there. */
-function withOrigin(record: UsageRecord, held: OwnHeld | undefined): UsageRecord {
-  return held?.isFromAllowance === true ? { ...record, from_allowance: true } : record
+function withOrigin(record: UsageRecord, open: OwnReservation | undefined): UsageRecord {
+  return open?.isFromAllowance === true ? { ...record, from_allowance: true } : record
 }
 
 function getRecordDetail(record: UsageRecord): string {
@@ -595,19 +646,9 @@ function getRecordDetail(record: UsageRecord): string {
   return toDetail({ day: formatDay(at_ms), outputCap: 0 }, getSpent(record), at_ms, getScopeNames(record))
 }
 
-function toOpen(held: OwnHeld): AccountReport['open'][number] {
-  const { reservation, progress } = held
-  const used = progress === null ? null : spentBy(progress(), reservation)
-  return {
-    requestId: reservation.requestId,
-    checkpoint: used === null ? '' : `${whole(used.tokens)}:${whole(used.microcents)}`,
-    detail: getDetail(held, { tokens: reservation.reservedTokens, microcents: reservation.reservedMicrocents }),
-  }
-}
-
 function undecided(detail: string): GatewayError {
   return new GatewayError('service_unavailable', 'Limits cannot be checked. Retry.', {
-    retryAfterMs: 1000,
+    retryAfterMs: retryMs,
     detail: `limits: ${detail}`,
   })
 }

@@ -9,7 +9,7 @@ import { needed, reportSkipped, testNeeding } from '../harness/needs.ts'
 import { patient } from '../harness/patience.ts'
 import { startRedis, startRedisCluster, startSentinel } from '../harness/redis.ts'
 import { admitted, send, settlement } from '../limits/meter.contract.ts'
-import { emptyLedger, openLimitRedis } from '../limits/rig.ts'
+import { emptyLedger, memoryJournal, openLimitRedis } from '../limits/rig.ts'
 import { temporaryFolder } from './support.ts'
 
 const server = await startRedis()
@@ -90,12 +90,7 @@ testNeeding(
       ledger: emptyLedger,
       reportGraceMs: 0,
       clock: { now: () => Date.now(), monotonic: () => performance.now() },
-      journal: {
-        appendTogether: () => Promise.resolve(),
-        isWritable: () => true,
-        untilDurable: () => Promise.resolve(),
-        waiting: () => [],
-      },
+      journal: memoryJournal(),
       gatewayId: Bun.randomUUIDv7(),
       deadlines: patient,
     })

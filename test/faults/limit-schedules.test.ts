@@ -15,7 +15,7 @@ import { patient } from '../harness/patience.ts'
 import { type PrivateRedis, startRedis } from '../harness/redis.ts'
 import { settlement } from '../limits/meter.contract.ts'
 import { unit } from '../limits/racers.ts'
-import { sharedRig } from '../limits/rig.ts'
+import { memoryJournal, sharedRig } from '../limits/rig.ts'
 
 const server = await startRedis()
 afterAll(() => server?.stop())
@@ -73,13 +73,7 @@ async function runSchedule(redis: PrivateRedis, steps: readonly Command[]): Prom
   let asked = 0
   const start = async (): Promise<Instance> => {
     const waiting: UsageRecord[] = []
-    const journal = {
-      appendTogether: async (record: UsageRecord) => void waiting.push(record),
-      isWritable: () => true,
-      untilDurable: () => Promise.resolve(),
-      waiting: () => waiting,
-    }
-    return { meter: await rig.open({ journal }), waiting }
+    return { meter: await rig.open({ journal: memoryJournal(waiting) }), waiting }
   }
   const instances = [await start(), await start(), await start()]
   const get = (place: number) => instances[place] ?? needed(instances[0] ?? null)

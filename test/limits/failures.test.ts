@@ -2,17 +2,28 @@
 import { afterAll, expect, setDefaultTimeout } from 'bun:test'
 import { RedisUnavailableError } from '../../src/core/limits/redis.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
-import { abandonedMs, allowanceMs, renewMs, reportGraceMs } from '../../src/limits/constants.ts'
+import { systemClock } from '../../src/database/clock.ts'
+import {
+  abandonedMs,
+  allowanceMs,
+  failuresLoggedEveryMs,
+  leaseMs,
+  renewMs,
+  reportGraceMs,
+  requestsPerCall,
+} from '../../src/limits/constants.ts'
 import type { Meter } from '../../src/limits/meter.ts'
 import type { LimitRedis } from '../../src/limits/redis.ts'
+import { admitScript, settleScript } from '../../src/limits/redis-request-scripts.ts'
 import { reportScript } from '../../src/limits/redis-upkeep-scripts.ts'
-import type { SharedMeter } from '../../src/limits/shared.ts'
+import { SharedMeter } from '../../src/limits/shared.ts'
 import { eventually } from '../harness/eventually.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
-import { startRedis } from '../harness/redis.ts'
+import { patient } from '../harness/patience.ts'
+import { startRedis, startRedisCluster } from '../harness/redis.ts'
 import { admitted, scope, settlement, wide } from './meter.contract.ts'
 import { unit } from './racers.ts'
-import { emptyLedger, openLimitRedis, sharedRig } from './rig.ts'
+import { emptyLedger, memoryJournal, openLimitRedis, sharedRig } from './rig.ts'
 
 setDefaultTimeout(60_000)
 
@@ -51,32 +62,42 @@ async function getLeft(meter: Meter): Promise<number> {
 
 testNeeding('redis', 'shared meter: fails only the requests of an account that Redis has no counters of', async () => {
   const redis = needed(server)
-  const events: string[] = []
-  const rig = await sharedRig(redis, { onEvent: event => void events.push(event) })
+  const events: (readonly [string, string])[] = []
+  const rig = await sharedRig(redis, { onEvent: (...event) => void events.push(event) })
+  let skippedMs = 0
+  const clock = { now: rig.clock.now, monotonic: () => performance.now() + skippedMs }
+  await rig.kill(rig.meter)
+  const meter = await rig.open({ clock })
+  const getCount = (detail = '') => Number(/; (\d+) since the last report$/.exec(detail)?.[1])
   try {
-    const open = admitted(await rig.meter.admit(request('open', 'acc_open')))
-    expect(await getCode(rig.meter, 'known')).toBe('admitted')
+    const open = admitted(await meter.admit(request('open', 'acc_open')))
+    expect(await getCode(meter, 'known')).toBe('admitted')
     await redis.command('SET', 'gateway:{0}:account:acc_bad', 'x')
     await redis.command('SET', 'gateway:{0}:account:acc_open', 'x')
     const accounts = ['acc_bad', 'acc_1', 'acc_new']
-    expect(await Promise.all(accounts.map(account => getCode(rig.meter, `of ${account}`, account)))).toEqual([
+    expect(await Promise.all(accounts.map(account => getCode(meter, `of ${account}`, account)))).toEqual([
       'service_unavailable',
       'admitted',
       'admitted',
     ])
-    await rig.meter.settle(settlement(open, 11, price, rig.clock.now()))
+    await meter.settle(settlement(open, 11, price, rig.clock.now()))
     // The abandoned admission and the settlement are not tried for ever, and the other accounts are renewed.
     for (let times = 0; times < 5; times++) {
       rig.clock.move(renewMs)
-      await rig.meter.renew()
+      await meter.renew()
     }
-    expect(rig.meter.isShared()).toBe(true)
+    expect(meter.isShared()).toBe(true)
     expect(await redis.command('ZCARD', 'gateway:{0}:account:acc_1:leases')).toBe(2)
-    expect(new Set(events)).toEqual(new Set(['limits_failed']))
-    const told = events.length
-    await rig.meter.renew()
+    // However many fail, they are one line per second, which counts them.
+    expect(events.map(([event, detail]) => [event, getCount(detail)])).toEqual([['limits_failed', 1]])
+    skippedMs += failuresLoggedEveryMs
+    await meter.renew()
+    const counted = getCount(events[1]?.[1])
+    expect(counted).toBeGreaterThan(1)
+    skippedMs += failuresLoggedEveryMs
+    await meter.renew()
     // Only the report of the one that has had a request.
-    expect(events.length).toBe(told + 1)
+    expect(events.slice(2).map(([, detail]) => getCount(detail))).toEqual([1])
   } finally {
     await rig.close()
   }
@@ -174,21 +195,28 @@ for (const isOpen of [false, true])
     },
   )
 
-/** An instance whose reports call `onReport` with the values of each call before it is sent. */
+type SentReport = {
+  readonly accounts: readonly { readonly open: readonly [string][]; readonly ended: readonly [string][] }[]
+}
+
+/** An instance whose reports call `onReport` with the content of each call before it is sent. */
 async function openReporter(
   rig: Rig,
   url: string,
-  onReport: (values: readonly string[]) => void,
+  onReport: (sent: SentReport) => void,
   more: Parameters<Rig['open']>[0] = {},
 ) {
   const { keys, redis } = openLimitRedis([url])
   const evaluate: LimitRedis['evaluate'] = async (script, scriptKeys, values, deadlineMs) => {
-    if (script === reportScript) onReport(values)
+    if (script === reportScript) onReport(JSON.parse(values[2] ?? ''))
     return redis.evaluate(script, scriptKeys, values, deadlineMs)
   }
   const meter = await rig.open({ redis: { ...redis, evaluate }, keys, ...more })
   return { meter, close: () => redis.close() }
 }
+
+const getIds = ({ accounts }: SentReport) =>
+  accounts.flatMap(({ open, ended }) => [...open, ...ended]).map(([id]) => id)
 
 testNeeding(
   'redis',
@@ -202,17 +230,15 @@ testNeeding(
     let failing = 0
     let movedMs = 0
     const journal = {
-      appendTogether: () => Promise.resolve(),
-      isWritable: () => true,
-      untilDurable: () => Promise.resolve(),
+      ...memoryJournal(),
       waiting() {
         reads++
         return records
       },
     }
-    const onReport = (values: readonly string[]) => {
+    const onReport = (sent: SentReport) => {
       if (failing-- > 0) throw new RedisUnavailableError('no answer')
-      calls.push(values)
+      calls.push(getIds(sent))
       rig.clock.move(movedMs)
     }
     const records: UsageRecord[] = []
@@ -234,9 +260,8 @@ testNeeding(
       expect(reads).toBe(1)
       // 3,001 requests, and what was settled and renewed afterwards.
       expect(calls.length).toBeGreaterThanOrEqual(4)
-      const sizes = calls.map(values => values.filter(value => /^(?:waiting-\d+|open)$/.test(value)).length)
-      expect(Math.max(...sizes)).toBeLessThanOrEqual(1_000)
-      expect(new Set(calls.flat().filter(value => value.startsWith('waiting-'))).size).toBe(3_000)
+      expect(Math.max(...calls.map(ids => ids.length))).toBeLessThanOrEqual(requestsPerCall)
+      expect(new Set(calls.flat().filter(id => id.startsWith('waiting-'))).size).toBe(3_000)
       rig.clock.move(reportGraceMs)
       expect(await getLeft(reporter.meter)).toBe(100 - 30 - 1)
     } finally {
@@ -346,3 +371,133 @@ testNeeding(
     }
   },
 )
+
+testNeeding('redis', 'shared meter: renews many open requests of one account in small calls', async () => {
+  const redis = needed(server)
+  const rig = await sharedRig(redis)
+  await rig.kill(rig.meter)
+  const calls: (readonly string[])[] = []
+  const reporter = await openReporter(rig, redis.url, sent => void calls.push(getIds(sent)))
+  const { meter } = reporter
+  const many = { concurrentRequests: 10_000 }
+  try {
+    const ids = Array.from({ length: 2_500 }, (_, index) => `r${index}`)
+    await Promise.all(ids.map(requestId => meter.admit({ ...unit('acc_1', many), requestId })))
+    Object.assign(calls, { length: 0 })
+    await meter.renew()
+    expect(calls.map(call => call.length)).toEqual([requestsPerCall, requestsPerCall, 500])
+    expect(new Set(calls.flat())).toEqual(new Set(ids))
+    // Each is renewed.
+    rig.clock.move(renewMs)
+    await meter.renew()
+    const leases = 'gateway:{0}:account:acc_1:leases'
+    const until = String(rig.clock.now() + leaseMs)
+    expect(await redis.command('ZCOUNT', leases, until, until)).toBe(2_500)
+  } finally {
+    reporter.close()
+    await rig.close()
+  }
+})
+
+testNeeding(
+  'redis',
+  'shared meter: releases an admission that Redis executes after the request stopped waiting',
+  async () => {
+    const redis = needed(server)
+    const rig = await sharedRig(redis)
+    await use(rig, rig.meter, 'before', 4)
+    await rig.meter.renew()
+    const { keys, redis: client } = openLimitRedis([redis.url])
+    const gate = Promise.withResolvers<void>()
+    let isHeld = false
+    const evaluate: LimitRedis['evaluate'] = async (script, ...more) => {
+      if (isHeld && (script === admitScript || script === settleScript)) await gate.promise
+      return client.evaluate(script, ...more)
+    }
+    const slow = await rig.open({ redis: { ...client, evaluate }, keys, deadlines: { ...patient, limitsMs: 50 } })
+    try {
+      await use(rig, slow, 'own', 4)
+      for (let times = 0; times < 2; times++) await slow.renew()
+      isHeld = true
+      // From the allowance, and then not at all: however long each call to Redis may take.
+      const first = admitted(await slow.admit(request('first')))
+      const codes = await Promise.all(['a', 'b', 'c', 'd'].map(id => getCode(slow, id)))
+      expect(codes.toSorted()).toEqual([...Array(3).fill('admitted'), 'service_unavailable'])
+      await slow.settle(settlement(first, 11, price, rig.clock.now()))
+      isHeld = false
+      gate.resolve()
+      const leases = () => redis.command('ZCARD', 'gateway:{0}:account:acc_1:leases')
+      // The first renewal can come before the late admissions.
+      await eventually(async () => {
+        await slow.renew()
+        return (await leases()) === 3
+      }, 20_000)
+      expect(slow.isShared()).toBe(true)
+    } finally {
+      client.close()
+      await rig.close()
+    }
+  },
+)
+
+testNeeding('redis', 'shared meter: leaves its share of the minute to others when it closes', async () => {
+  const redis = needed(server)
+  const rig = await sharedRig(redis)
+  const other = await rig.open()
+  try {
+    for (const meter of [other, rig.meter]) await meter.renew()
+    expect(await redis.command('ZCARD', 'gateway:{0}:instances')).toBe(2)
+    await other.close()
+    expect(await redis.command('ZCARD', 'gateway:{0}:instances')).toBe(1)
+  } finally {
+    await rig.close()
+  }
+})
+
+testNeeding('redis', 'shared meter: decides for the accounts of other nodes when a cluster node is dead', async () => {
+  const nodes = needed(await startRedisCluster())
+  for (const node of nodes) await node.command('CONFIG', 'SET', 'cluster-require-full-coverage', 'no')
+  const { keys, redis } = openLimitRedis(
+    nodes.map(({ url }) => url),
+    500,
+  )
+  const [dead, ...living] = nodes
+  const meter = new SharedMeter({
+    redis,
+    keys,
+    ledger: emptyLedger,
+    clock: systemClock,
+    gatewayId: 'one',
+    deadlines: patient,
+    reportGraceMs: 0,
+    returnAfterMs: 0,
+    journal: memoryJournal(),
+  })
+  try {
+    await eventually(() => meter.isShared(), 60_000)
+    const accounts = Array.from({ length: 32 }, (_, index) => `acc_${index}`)
+    const isOfDead = new Map<string, boolean>()
+    for (const account of accounts) {
+      const slot = Number(await needed(living[0] ?? null).command('CLUSTER', 'KEYSLOT', keys.account(account)))
+      // The first of three nodes has the first third of the slots.
+      isOfDead.set(account, slot <= 5_460)
+    }
+    expect(new Set(isOfDead.values())).toEqual(new Set([true, false]))
+    await needed(dead ?? null).crash()
+    const isRight = async () => {
+      const codes = await Promise.all(accounts.map(account => getCode(meter, crypto.randomUUID(), account)))
+      return accounts.every((account, index) => (codes[index] === 'admitted') !== isOfDead.get(account))
+    }
+    await eventually(isRight, 60_000)
+    expect(meter.isShared()).toBe(false)
+    // It stays so, also with a new connection.
+    for (let times = 0; times < 5; times++) {
+      await meter.renew()
+      expect(await isRight()).toBe(true)
+    }
+  } finally {
+    await meter.close()
+    redis.close()
+    await Promise.all(nodes.map(node => node.stop()))
+  }
+})

@@ -13,7 +13,7 @@ import { eventually } from '../harness/eventually.ts'
 import { reportSkipped } from '../harness/needs.ts'
 import { startRedis } from '../harness/redis.ts'
 import { admitted, meterContract, scope, send, settlement, wide } from './meter.contract.ts'
-import { emptyLedger, sharedRig } from './rig.ts'
+import { emptyLedger, memoryJournal, sharedRig } from './rig.ts'
 
 const server = await startRedis()
 afterAll(() => server?.stop())
@@ -178,13 +178,7 @@ else {
       'begins another generation when an instance reports ended requests after accounts have loaded',
       async rig => {
         const { meter: late, clock, open } = rig
-        const journal = {
-          appendTogether: () => Promise.resolve(),
-          isWritable: () => true,
-          untilDurable: () => Promise.resolve(),
-          waiting: () => [],
-        }
-        const other = await open({ journal })
+        const other = await open({ journal: memoryJournal() })
         await late.settle(settlement(admitted(await late.admit(send('a'))), 100, 1_000, clock.now()))
         await server.command('FLUSHALL')
         await other.renew()

@@ -21,6 +21,14 @@ export const emptyLedger: LimitLedger = {
   loadScopes: async () => [],
 }
 
+/** A journal in memory with these records. */
+export const memoryJournal = (records: UsageRecord[] = []): SharedMeterOptions['journal'] => ({
+  appendTogether: async record => void records.push(record),
+  isWritable: () => true,
+  untilDurable: () => Promise.resolve(),
+  waiting: () => records,
+})
+
 /** Opens a Redis client as a gateway does. */
 export function openLimitRedis(urls: readonly string[], deadlineMs = patient.redisMs) {
   const keys = createLimitKeys(urls)
@@ -47,12 +55,7 @@ export async function sharedRig(server: PrivateRedis, more: Partial<SharedMeterO
       isManual: true,
       returnAfterMs: 0,
       deadlines: patient,
-      journal: {
-        appendTogether: async record => void written.push(record),
-        isWritable: () => true,
-        untilDurable: () => Promise.resolve(),
-        waiting: () => written,
-      },
+      journal: memoryJournal(written),
       gatewayId: Bun.randomUUIDv7(),
       ...more,
       ...own,
