@@ -1,7 +1,5 @@
-import { type StoredGainModel, standardScore } from '../text/analysis/quality-gain.ts'
-import { plainCues } from '../text/analysis/quality-gain-cues.ts'
+import { cueCount, type StoredGainModel, standardScore } from '../text/analysis/quality-gain.ts'
 import { encodeWeights } from '../text/weights/stored-weights.ts'
-import { askForest, type Forest, growForest } from './forest.ts'
 import { bits, type GainRow } from './gain-rows.ts'
 import { quantised } from './linear.ts'
 import { type SparseRow, solveRidge } from './ridge.ts'
@@ -10,7 +8,6 @@ import { type SparseRow, solveRidge } from './ridge.ts'
 export type GainModel = {
   readonly words: Float32Array
   readonly cues: StoredGainModel['cues']
-  readonly forest: Forest
 }
 
 /** Set by cross-validation. */
@@ -23,47 +20,30 @@ export const gainSettings = {
     Record<string, number>
   >,
   /** Factor on the gain of anchors: unlike graded answers they have no noise and would otherwise dominate. */
-  anchorPart: 0.5,
+  anchorPart: 0.7,
   /** Share of a row's target that is the mean of its subject or task. */
-  groupPart: { line: 0.2, forest: 0 },
+  groupPart: 0.2,
   /**
    * Rows are weighted by set size to this power: with 0 the largest set would dominate, with −1 all sets count the
    * same.
    */
-  sizePower: { line: -0.5, forest: -0.6 },
+  sizePower: -0.5,
   /** Regularization of the linear model if the total row weight is 10,000. */
   ridge: { word: 600, cue: 10_000, set: 1 },
-  forest: { trees: 200, depth: 4, rate: 0.05, ridge: 20, rows: 0.7, columns: 0.1, bins: 16, seed: 17 },
-  /** Weight of the forest relative to the linear model. */
-  forestPart: 0.7,
-}
-
-type GainSettings = typeof gainSettings
-
-/**
- * Trains a model of a strong model's gain: a linear model over hashed words and plain cues, and a forest over all cues.
- * The target is strong minus weak relative to the mean of the row's set, so that the set itself explains nothing.
- */
-export function fitGain(rows: readonly GainRow[], settings: GainSettings = gainSettings): GainModel {
-  const { groupPart } = settings
-  const forest = fitForest(rows, getTargets(rows, settings, groupPart.forest), settings)
-  return {
-    ...fitLine(rows, getTargets(rows, settings, groupPart.line), settings),
-    forest: { ...forest, leaves: forest.leaves.map(leaf => leaf * settings.forestPart) },
-  }
 }
 
 /** Returns a model's prediction for a row. */
-export function getGainScore(model: GainModel, row: GainRow): number {
-  return getLine(model, row) + askForest(model.forest, row.cues)
+export function getGainScore({ words, cues }: GainModel, { slots, cues: values }: GainRow): number {
+  let sum = 0
+  for (const slot of slots) sum += words[slot] ?? 0
+  let score = sum / Math.sqrt(Math.max(1, slots.length))
+  for (const [cue, kind] of cues.entries()) score += kind.weight * standardScore(values[cue] ?? 0, kind)
+  return score
 }
 
-/** Returns a model in stored form: words as bytes, leaves as 16-bit integers. */
-export function keepModel({ words, cues, forest }: GainModel): Omit<StoredGainModel, 'source' | 'quantiles'> {
+/** Returns a model in stored form: words as bytes. */
+export function keepModel({ words, cues }: GainModel): Omit<StoredGainModel, 'source' | 'quantiles'> {
   const table = quantised(words, 1)
-  const most = forest.leaves.reduce((high, leaf) => Math.max(high, Math.abs(leaf)), 0)
-  const scale = most / 32_767
-  const leaves = Int16Array.from(forest.leaves, leaf => Math.round(leaf / scale))
   return {
     bits,
     scale: table.scale,
@@ -73,13 +53,6 @@ export function keepModel({ words, cues, forest }: GainModel): Omit<StoredGainMo
       spread: rounded(spread),
       weight: rounded(weight),
     })),
-    forest: {
-      depth: forest.depth,
-      asked: forest.asked.toBase64(),
-      above: new Uint8Array(forest.above.buffer).toBase64(),
-      leaves: new Uint8Array(leaves.buffer).toBase64(),
-      scale,
-    },
   }
 }
 
@@ -88,7 +61,8 @@ export function keepModel({ words, cues, forest }: GainModel): Omit<StoredGainMo
  * replaced by the mean of the row's subject or task: less noise, and the linear model can only learn subjects by their
  * words.
  */
-function getTargets(rows: readonly GainRow[], { testWeights, anchorPart }: GainSettings, groupPart: number) {
+function getTargets(rows: readonly GainRow[]): Float64Array {
+  const { testWeights, anchorPart, groupPart } = gainSettings
   const gains = rows.map(({ outcomes }) => {
     let gain = 0
     for (const [test, { weak, strong }] of outcomes) gain += (testWeights[test] ?? 1) * (strong - weak)
@@ -118,23 +92,24 @@ function getWeights(rows: readonly GainRow[], power: number, total: number): Flo
   return weights.map(weight => (weight * total) / sum)
 }
 
-function fitLine(
-  rows: readonly GainRow[],
-  targets: Float64Array,
-  { ridge, sizePower }: GainSettings,
-): Pick<GainModel, 'words' | 'cues'> {
+/**
+ * Trains a model of a strong model's gain: linear over hashed words and cues. The target is strong minus weak relative to
+ * the mean of the row's set, so that the set itself explains nothing.
+ */
+export function fitGain(rows: readonly GainRow[]): GainModel {
+  const { ridge, sizePower } = gainSettings
   const size = 2 ** bits
   const rarity = rarities(rows)
   const kinds = usualCues(rows.filter(({ set }) => set !== 'anchors'))
   const sets = [...new Set(rows.map(({ set }) => set))]
-  const held = new Float64Array(size + plainCues + sets.length)
+  const held = new Float64Array(size + cueCount + sets.length)
   held.fill(ridge.word, 0, size)
-  held.fill(ridge.cue, size, size + plainCues)
-  held.fill(ridge.set, size + plainCues)
+  held.fill(ridge.cue, size, size + cueCount)
+  held.fill(ridge.set, size + cueCount)
   const solution = solveRidge({
     rows: rows.map(row => getSparse(row, rarity, kinds, sets.indexOf(row.set))),
-    targets,
-    weights: getWeights(rows, sizePower.line, 10_000),
+    targets: getTargets(rows),
+    weights: getWeights(rows, sizePower, 10_000),
     ridge: held,
   })
   return {
@@ -150,7 +125,7 @@ function fitLine(
 function getSparse(row: GainRow, rarity: Float64Array, kinds: readonly Kind[], set: number): SparseRow {
   const count = row.slots.length
   const size = rarity.length
-  const columns = new Uint32Array(count + plainCues + 1)
+  const columns = new Uint32Array(count + cueCount + 1)
   const values = new Float32Array(columns.length)
   const each = 1 / Math.sqrt(Math.max(1, count))
   columns.set(row.slots)
@@ -159,24 +134,9 @@ function getSparse(row: GainRow, rarity: Float64Array, kinds: readonly Kind[], s
     columns[count + cue] = size + cue
     values[count + cue] = standardScore(row.cues[cue] ?? 0, kind)
   }
-  columns[count + plainCues] = size + plainCues + set
-  values[count + plainCues] = 1
+  columns[count + cueCount] = size + cueCount + set
+  values[count + cueCount] = 1
   return { columns, values }
-}
-
-function getLine({ words, cues }: Pick<GainModel, 'words' | 'cues'>, { slots, cues: values }: GainRow): number {
-  let sum = 0
-  for (const slot of slots) sum += words[slot] ?? 0
-  let score = sum / Math.sqrt(Math.max(1, slots.length))
-  for (const [cue, kind] of cues.entries()) score += kind.weight * standardScore(values[cue] ?? 0, kind)
-  return score
-}
-
-function fitForest(rows: readonly GainRow[], targets: Float64Array, { sizePower, forest }: GainSettings): Forest {
-  const width = rows[0]?.cues.length ?? 0
-  const columns = Array.from({ length: width }, (_, cue) => Float64Array.from(rows, row => row.cues[cue] ?? 0))
-  const weights = getWeights(rows, sizePower.forest, rows.length)
-  return growForest({ columns, targets, weights }, forest)
 }
 
 /** Returns the rarity of each slot: the logarithm of all rows over rows that have it. */
@@ -188,10 +148,10 @@ function rarities(rows: readonly GainRow[]): Float64Array {
 
 type Kind = { readonly mean: number; readonly spread: number }
 
-/** Returns mean and standard deviation of the plain cues, with every set weighted equally. */
+/** Returns mean and standard deviation of the cues, with every set weighted equally. */
 function usualCues(rows: readonly GainRow[]): readonly Kind[] {
   const weights = getWeights(rows, -1, 1)
-  return Array.from({ length: plainCues }, (_, cue) => {
+  return Array.from({ length: cueCount }, (_, cue) => {
     let mean = 0
     let square = 0
     for (const [index, { cues }] of rows.entries()) {

@@ -1,8 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Level } from '../models/capability-levels.ts'
 import { createFeatureReader } from '../text/analysis/features.ts'
-import { createSlotReader } from '../text/analysis/quality-gain.ts'
-import { createCueReader } from '../text/analysis/quality-gain-cues.ts'
+import { createCueReader, createSlotReader } from '../text/analysis/quality-gain.ts'
 import file from './data/gain-anchors.json'
 import { readRows } from './data.ts'
 import { getFold } from './folds.ts'
@@ -45,8 +44,6 @@ export type GainRow = {
   readonly cues: Float64Array
   /** By test, how its weak and strong model did. */
   readonly outcomes: ReadonlyMap<string, { readonly weak: number; readonly strong: number }>
-  /** By model, if more than two answered. */
-  readonly scores: Readonly<Record<string, number>> | undefined
 }
 
 export const foldCount = 5
@@ -83,7 +80,7 @@ export async function readGainRows(): Promise<GainRow[]> {
     const outcomes = pairs.map(
       ({ test, weak, strong }) => [test, { weak: scores[weak] ?? 0, strong: scores[strong] ?? 0 }] as const,
     )
-    rows.push({ ...toRow({ set: nineModels, group, prompt }, new Map(outcomes)), scores })
+    rows.push(toRow({ set: nineModels, group, prompt }, new Map(outcomes)))
   }
   return rows
 }
@@ -114,7 +111,6 @@ function createRowReader() {
       slots: places.slice(0, count),
       cues: readCues(features).slice(),
       outcomes,
-      scores: undefined,
     }
   }
 }

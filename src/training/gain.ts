@@ -1,7 +1,6 @@
 import { areaRecovered, callsFor, type ModelOutcome } from './apgr.ts'
 import { fitGain, type GainModel, gainSettings, getGainScore, keepModel } from './gain-model.ts'
-import { type GainRow, nineModels, readGainRows, tests } from './gain-rows.ts'
-import { chooseAmongNine } from './nine-models.ts'
+import { type GainRow, readGainRows, tests } from './gain-rows.ts'
 import { type ReportRow, type Trained, type TrainingJob, trainingDigest } from './training-job.ts'
 
 /**
@@ -20,7 +19,7 @@ const goals: Readonly<Record<string, { readonly goal: string; readonly reference
 
 const source =
   'Learned by `bun run train` from the development halves of RouteLLM (MMLU, GSM8K, MT-Bench), RouterArena and LLMRouter, ' +
-  'and from prompts written for it. Hashed words and thresholds; no text.'
+  'and from prompts written for it. Hashed words; no text.'
 
 /** Reads the training data of the gain classifier: all sets, and the anchors. */
 export async function readGain(): Promise<TrainingJob> {
@@ -28,8 +27,8 @@ export async function readGain(): Promise<TrainingJob> {
   return { examples: trainingDigest(gainSettings, rows.map(getParts)), learn: async () => trained(rows) }
 }
 
-function getParts({ set, group, fold, slots, cues, outcomes, scores }: GainRow) {
-  return [set, group, fold, slots, Float32Array.from(cues), [...outcomes], scores ?? '']
+function getParts({ set, group, fold, slots, cues, outcomes }: GainRow) {
+  return [set, group, fold, slots, Float32Array.from(cues), [...outcomes]]
 }
 
 /** Trains on all sets, and reports results of models that had not seen the prompt or the set. */
@@ -44,7 +43,6 @@ function trained(rows: readonly GainRow[]): Trained {
       meanFigure('mean of 7', '≥ .70', '.667', rows, unseen),
       ...leftOutFigures(rows, leftOut),
       meanFigure('mean of 7, left out', '≥ .62', '.581; length .602', rows, leftOut),
-      nineFigure(rows.filter(({ set }) => set === nineModels)),
       shareFigure(rows, unseen),
     ],
   }
@@ -97,16 +95,6 @@ function meanFigure(name: string, goal: string, reference: string, rows: readonl
   const areas = tests.map(test => areaRecovered(getOutcomes(test, rows, scores)))
   const mean = areas.reduce((sum, area) => sum + area, 0) / areas.length
   return { name, goal, reference, measured: mean.toFixed(3) }
-}
-
-function nineFigure(rows: readonly GainRow[]): ReportRow {
-  const { chosen, single, oracle } = chooseAmongNine(rows)
-  return {
-    name: '9 models, mean score',
-    goal: '≥ .670 (single + .035)',
-    reference: '.661; single .635, oracle .811',
-    measured: `${chosen.toFixed(3)}; single ${single.toFixed(3)}, oracle ${oracle.toFixed(3)} (single + ${(chosen - single).toFixed(3)})`,
-  }
 }
 
 /** Returns the deviation of the share of strong calls from the requested one, if half of the folds rank the others. */

@@ -8,7 +8,7 @@ import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
 import { type DifficultySignal, difficultySignals } from './difficulty-signals.ts'
 import { type Features, getHash, getSlot } from './features.ts'
 import { type Notions, taskNotions } from './notions.ts'
-import { courtesyLetters, courtesyWords } from './quality-gain-cues.ts'
+import { courtesyLetters, courtesyWords } from './quality-gain.ts'
 
 /** Weights stored by `bun run train`: one linear model for effort, one for exam questions. */
 export type KeptEffort = {

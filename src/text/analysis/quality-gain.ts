@@ -1,74 +1,16 @@
+/**
+ * Predicts the quality gain of a strong model over a weak one from benchmark results: one linear model over hashed word
+ * stems and a few cues that do not depend on the topic.
+ */
 import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
 import { createSlots, deduplicate, type Slots, weightedSum } from './feature-slots.ts'
-import { type Features, maximumWords } from './features.ts'
-import { courtesyWords, createCueReader, plainCues } from './quality-gain-cues.ts'
+import { type Features, featureSieveSize, getHash, getSieve, maximumWords } from './features.ts'
+import vocabulary from './lexicon/cues.json'
 
-/**
- * A stored forest of oblivious trees with `depth` levels: each tree compares the same cue at each level for every text.
- */
-type StoredForest = {
-  readonly depth: number
-  /** The cue compared at each level of each tree: one byte each, in base64. */
-  readonly asked: string
-  /** Thresholds: single-precision floats. */
-  readonly above: string
-  /** Value of each leaf in steps of `scale`: 16-bit integers, 2^depth per tree. */
-  readonly leaves: string
-  readonly scale: number
-}
-
-/** Returns the sum of all trees for a text's cues. */
-type Forest = (cues: Float64Array) => number
-
-/**
- * Creates a forest that evaluates by cue instead of by tree: the thresholds of a cue are sorted and pass up to the
- * first that fails. Most cues of most texts fail at once.
- */
-export function createForest({ depth, asked, above, leaves, scale }: StoredForest): Forest {
-  const cueTable = Uint8Array.fromBase64(asked)
-  const thresholdTable = new Float32Array(Uint8Array.fromBase64(above).buffer)
-  const addends = new Int16Array(Uint8Array.fromBase64(leaves).buffer)
-  const questions = Array.from(cueTable.keys()).sort(
-    (value, other) =>
-      (cueTable[value] ?? 0) - (cueTable[other] ?? 0) || (thresholdTable[value] ?? 0) - (thresholdTable[other] ?? 0),
-  )
-  const thresholds = Float64Array.from(questions, question => thresholdTable[question] ?? 0)
-  const trees = Uint16Array.from(questions, question => Math.floor(question / depth))
-  const bits = Uint8Array.from(questions, question => 1 << (question % depth))
-  const firsts = getFirstIndexes(questions.map(question => cueTable[question] ?? 0))
-  const leafTable = new Uint8Array(cueTable.length / depth)
-
-  return cues => {
-    leafTable.fill(0)
-    for (let cue = 0; cue + 1 < firsts.length; cue++) {
-      const value = cues[cue] ?? 0
-      const end = firsts[cue + 1] ?? 0
-      for (let question = firsts[cue] ?? 0; question < end && value > (thresholds[question] ?? 0); question++) {
-        const tree = trees[question] ?? 0
-        leafTable[tree] = (leafTable[tree] ?? 0) | (bits[question] ?? 0)
-      }
-    }
-    let steps = 0
-    for (let tree = 0; tree < leafTable.length; tree++) steps += addends[(tree << depth) + (leafTable[tree] ?? 0)] ?? 0
-    return steps * scale
-  }
-}
-
-/** Returns the start of each cue's thresholds, and the end after the last. */
-function getFirstIndexes(cues: readonly number[]): Uint16Array {
-  const firsts = new Uint16Array(Math.max(...cues) + 2)
-  for (let cue = 0; cue < firsts.length; cue++) firsts[cue] = cues.filter(value => value < cue).length
-  return firsts
-}
-
-/**
- * Gain model stored by `bun run train`: a table over hashed words, weights of the plain cues, and a forest over all
- * cues.
- */
+/** Gain model stored by `bun run train`: a table over hashed words, and weights of the cues. */
 export type StoredGainModel = StoredWeights & {
-  /** Per plain cue: mean, standard deviation, and weight per standard deviation. */
+  /** Per cue: mean, standard deviation, and weight per standard deviation. */
   readonly cues: readonly { readonly mean: number; readonly spread: number; readonly weight: number }[]
-  readonly forest: StoredForest
   /** Scores at the percentiles 0, 1, … 100 of the reference traffic. */
   readonly quantiles: readonly number[]
 }
@@ -87,23 +29,20 @@ export function createGainHead(kept: StoredGainModel): GainClassifier {
 
 /** Creates the scorer behind the rank: predicted strong minus weak, without a particular scale. */
 function createGainScorer(kept: StoredGainModel): (features: Features) => number {
-  const { bits, scale, cues, forest } = kept
+  const { bits, scale, cues } = kept
   const weights = decodeWeights(kept)
   const readSlots = createSlotReader(bits)
   const readCues = createCueReader()
-  const getForest = createForest(forest)
 
   return features => {
     const slots = readSlots(features)
     let score = (weightedSum(slots, weights) * scale) / Math.sqrt(Math.max(1, slots.count))
-
     const values = readCues(features)
-    for (let cue = 0; cue < plainCues; cue++) {
+    for (let cue = 0; cue < cueCount; cue++) {
       const kind = cues[cue]
       if (kind !== undefined) score += kind.weight * standardScore(values[cue] ?? 0, kind)
     }
-
-    return score + getForest(values)
+    return score
   }
 }
 
@@ -140,6 +79,124 @@ export function createSlotReader(bits: number): (features: Features) => Slots {
 
 const stemSalt = 2
 const pairSalt = 3
+
+/** Number of cues: logarithms and shares, as a linear model needs them. */
+export const cueCount = 21
+
+/** Reads the cues of a text. The result is overwritten by the next reading. */
+type CueReader = (features: Features) => Float64Array
+
+/**
+ * Creates a reader of topic-independent cues that a stronger model would do better: length and shape, numbers and
+ * formulas, answer options, and words that ask, negate, compare or count. None depends on case, white space, final
+ * punctuation or a polite opening.
+ */
+export function createCueReader(): CueReader {
+  const cues = new Float64Array(cueCount)
+  const groups = new Int32Array(groupNames.length)
+  const groupsTable = groupTable()
+  const sieve = getSieve(groupsTable.keys())
+  // One bit per word hash, for the approximate number of distinct words.
+  const met = new Int32Array(differentWords / 32)
+  const grouped = new Int32Array(maximumWords)
+
+  return features => {
+    const { count, words, symbols, digits } = features
+    const start = courtesyWords(features)
+    const letters = features.letters - courtesyLetters(features, start)
+    const length = Math.max(1, count - start)
+    met.fill(0)
+    let distinct = 0
+    // Branchless: which words have a group or repeat is unpredictable.
+    let found = 0
+    for (let at = start; at < count; at++) {
+      const word = words[at] ?? 0
+      const place = (word ^ (word >>> 12)) & (differentWords - 1)
+      const known = met[place >>> 5] ?? 0
+      distinct += 1 - ((known >>> place) & 1)
+      met[place >>> 5] = known | (1 << place)
+      grouped[found] = word
+      found += sieve[word & (featureSieveSize - 1)] ?? 0
+    }
+    groups.fill(0)
+    let option = 0
+    for (let index = 0; index < found; index++) {
+      const entry = groupsTable.get(grouped[index] ?? 0) ?? 0
+      for (let group = 0; group < groupNames.length; group++)
+        groups[group] = (groups[group] ?? 0) + ((entry >>> group) & 1)
+      // Answer options are single letters in order: an "a" without a "b" is an article.
+      const letter = entry >>> letterShift
+      if (letter === option + 1) option = letter
+    }
+    let at = 0
+    cues[at++] = log(length)
+    cues[at++] = log(digits)
+    for (const characters of weighed) {
+      let sum = 0
+      for (const character of characters) sum += symbols[character] ?? 0
+      cues[at++] = log(sum)
+    }
+    cues[at++] = (groups[asking] ?? 0) > 0 ? 1 : 0
+    cues[at++] = log(groups[negating] ?? 0)
+    cues[at++] = log(groups[stepping] ?? 0)
+    cues[at++] = log(groups[comparing] ?? 0)
+    cues[at++] = distinct / length
+    cues[at++] = letters / length
+    cues[at++] = digits / length
+    cues[at++] = option >= fewestOptions ? 1 : 0
+    return cues
+  }
+}
+
+const fewestOptions = 3
+
+/** Returns the number of words in an opening phrase that does not affect the question: "Could you", "Can you". */
+export function courtesyWords({ count, words }: Features): number {
+  return count > 2 && words[1] === you && willing.has(words[0] ?? 0) ? 2 : 0
+}
+
+/** Returns the number of letters in these words. */
+export function courtesyLetters({ words }: Features, courtesy: number): number {
+  return courtesy === 0 ? 0 : (willing.get(words[0] ?? 0) ?? 0) + 'you'.length
+}
+
+const willing = new Map(['can', 'could', 'would', 'will'].map(word => [getHash(word), word.length]))
+const you = getHash('you')
+
+/** Returns log(1 + x), from a table for small integers. */
+function log(value: number): number {
+  return logarithms[value] ?? Math.log1p(value)
+}
+
+const logarithms = Float64Array.from({ length: 1024 }, (_, value) => Math.log1p(value))
+
+/**
+ * Symbol groups in the order of their cues: full stops, formulas, brackets, operators, commas, percents, quotes, gaps,
+ * colons, bars, dashes.
+ */
+const weighed = ['.?!', '$\\^{', '()', '=+*/', ',', '%', '"\'`', '_', ':', '|', '-'].map(characters =>
+  Array.from(characters, character => character.charCodeAt(0)),
+)
+
+const differentWords = 4096
+
+/** Groups of words in the order of their bits. */
+const groupNames = ['asking', 'negating', 'comparing', 'stepping'] as const
+const [asking, negating, comparing, stepping] = [0, 1, 2, 3]
+const letterShift = groupNames.length
+
+/**
+ * Returns by signed word hash the bits of its groups, and above them the alphabetical index of an answer option's
+ * letter.
+ */
+function groupTable(): ReadonlyMap<number, number> {
+  const table = new Map<number, number>()
+  const put = (hash: number, bits: number) => table.set(hash, (table.get(hash) ?? 0) | bits)
+  for (const [index, name] of groupNames.entries())
+    for (const word of vocabulary[name].join(' ').split(' ')) put(getHash(word), 1 << index)
+  for (const [index, letter] of [...'abcdefgh'].entries()) put(getHash(letter), (index + 1) << letterShift)
+  return table
+}
 
 /** Returns the share (0–1) of the ascending `quantiles` that are below a value, interpolated linearly. */
 export function percentileRank(quantiles: readonly number[], value: number): number {

@@ -3,8 +3,12 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { createFeatureReader } from '../../../src/text/analysis/features.ts'
-import { createGainHead, createSlotReader, percentileRank } from '../../../src/text/analysis/quality-gain.ts'
-import { createCueReader } from '../../../src/text/analysis/quality-gain-cues.ts'
+import {
+  createCueReader,
+  createGainHead,
+  createSlotReader,
+  percentileRank,
+} from '../../../src/text/analysis/quality-gain.ts'
 import kept from '../../../src/text/weights/gain.json'
 import { areaRecovered } from '../../../src/training/apgr.ts'
 import { describeNeeding } from '../../harness/needs.ts'
@@ -97,12 +101,9 @@ describe('percentileRank', () => {
 describe('cues', () => {
   const getCues = (text: string) => Array.from(createCueReader()(read(text)))
   const hasOptions = 20
-  const wordsAsked = 21
-  const wordsOffered = 22
 
   test('counts answer options by their letters, but not an article', () => {
-    const cues = getCues('Which is a fish? A. cat B. dog C. cod D. cow')
-    expect([cues[hasOptions], cues[wordsAsked], cues[wordsOffered]]).toEqual([1, 4, 8])
+    expect(getCues('Which is a fish? A. cat B. dog C. cod D. cow')[hasOptions]).toBe(1)
     expect(getCues('A cat and a dog went to a bar')[hasOptions]).toBe(0)
   })
 
