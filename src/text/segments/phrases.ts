@@ -61,7 +61,6 @@ const closers = '?？؟'
 /** Reads the beginning and the end of a paragraph. */
 export function asksFor(opening: string, ending: string): Ask {
   const words = withoutCourtesy(getWords(opening))
-  const turn = readTurn(opening.slice(0, 300))
   const last = ending.trimEnd().at(-1) ?? ''
   const isShort = opening.length <= 300
   const isLine = opening.length <= 120
@@ -71,7 +70,7 @@ export function asksFor(opening: string, ending: string): Ask {
   const opens = words.length > 0 && (asking.has(words[0] ?? '') || isTransform(words.slice(0, 2).join(' ')))
   const works = !isQuestion && words.slice(0, 4).some(isWork)
   const voice = words.filter(word => voices.has(word)).length
-  const refers = isLine && (turn.refers || turn.namesPage || turn.edits)
+  const refers = isLine && refersBack(opening)
   const points = pointers.some(word => words.includes(word))
   const score =
     (isQuestion ? 3 : asksWithin ? 2 : 0) +
@@ -88,6 +87,12 @@ export function asksFor(opening: string, ending: string): Ask {
     works,
     speaks: words.slice(0, 8).some(word => voices.has(word)),
   }
+}
+
+/** `Make it shorter.`, `What does the page say?` */
+function refersBack(line: string): boolean {
+  const { refers, namesPage, edits } = readTurn(line)
+  return refers || namesPage || edits
 }
 
 const workStems = toWords(list.works)

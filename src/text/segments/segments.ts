@@ -198,6 +198,11 @@ function chooseRequest(blocks: readonly Block[], text: string): void {
     if (rescued !== null) rescued.kind = 'request'
     return
   }
+  // A text of one paragraph is the request, whatever it says.
+  if (free.length === blocks.length && free.length === 1) {
+    for (const block of free) block.kind = 'request'
+    return
+  }
   const knownAsks = new Map<Block, Ask>()
   const getAsk = (block: Block) => {
     const known =

@@ -131,15 +131,23 @@ function kindsOfWords(): WordKinds {
 /** `word*` = all words with this beginning. */
 function readWordKinds(): WordKinds {
   const kinds = new Map<string, TurnWords>()
+  const stems = new Map<string, TurnWords>()
   const lines = turnWords.split('\n').map(line => line.split(' '))
   for (const kind of turnKinds)
     for (const [, name, ...words] of lines)
-      if (name === kind) for (const word of words) if (!kinds.has(word)) kinds.set(word, kind)
+      if (name === kind)
+        for (const word of words) {
+          const table = word.endsWith('*') ? stems : kinds
+          const written = word.endsWith('*') ? word.slice(0, -1) : word
+          if (!table.has(written)) table.set(written, kind)
+        }
+  const longestStem = Math.max(...Array.from(stems.keys(), ({ length }) => length))
   const unspacedWords = [...kinds.keys()].filter(word => unspaced.test(word))
   return {
     find(word) {
       let kind = kinds.get(word)
-      for (let end = 2; kind === undefined && end <= word.length; end++) kind = kinds.get(`${word.slice(0, end)}*`)
+      const last = Math.min(word.length, longestStem)
+      for (let end = 2; kind === undefined && end <= last; end++) kind = stems.get(word.slice(0, end))
       return kind ?? null
     },
     unspaced: new RegExp(
