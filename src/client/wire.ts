@@ -467,6 +467,19 @@ export type DryRun = {
     | 'planning'
     | 'comparison'
     | 'other'
+  /** probability of each query type; the sum is 1 */
+  query_type_scores: {
+    code: number
+    code_algorithm: number
+    debugging: number
+    analysis: number
+    writing: number
+    math: number
+    creative: number
+    planning: number
+    comparison: number
+    other: number
+  }
   complexity: number
   /** expected quality gain of a strong model, as a percentile of reference prompts */
   strong_gain: number
@@ -492,12 +505,20 @@ export type DryRun = {
     /** above 0 raises `strong_gain`, below 0 lowers it */
     weight: number
   }[]
+  /** what the last user text consists of: UTF-16 positions, its text parts joined by line feeds */
+  segments: readonly {
+    kind: 'request' | 'material' | 'frame'
+    from: number
+    to: number
+  }[]
   level: 'light' | 'middle' | 'strong'
   shares: {
     strong: number
     middle: number
   }
   needs_current: boolean
+  /** probability that the output depends on the date */
+  needs_current_score: number
   /** ISO 639-1; `und` = unknown */
   language: string
   web: {

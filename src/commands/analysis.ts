@@ -15,10 +15,11 @@ import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { google } from '../providers/google.ts'
 import { openai } from '../providers/openai.ts'
 import { type RouteDeps, route } from '../request/routing/route.ts'
-import type { PromptAnalysis, PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
+import { classifierScores, type PromptAnalysis, type PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
 import { enhanceByRules } from '../text/enhancement/enhancement-plan.ts'
 import { createModeration, type Moderation } from '../text/moderation/layers/moderation.ts'
 import { openPromptAnalyzer } from '../text/readers.ts'
+import { readLastTurn } from '../text/segments/conversation.ts'
 import { estimateInputTokens } from '../text/tokens/tokens.ts'
 import { createHop } from '../web/hop.ts'
 import { systemNetwork } from '../web/network.ts'
@@ -96,6 +97,7 @@ function openWindow(
   const deps: Window = {
     read,
     moderation,
+    shares,
     getRoute: openRouter({
       catalog: buildCatalog(publishedModels),
       endpoints: new Map(formats.map(format => [format.id, format])),
@@ -120,6 +122,7 @@ function openWindow(
 type Window = {
   readonly read: PromptAnalyzer
   readonly moderation: Moderation
+  readonly shares: LevelShares
   /** Returns the candidates in order; empty if no model can serve the request. */
   readonly getRoute: (request: ChatRequest, analysis: PromptAnalysis) => readonly string[]
   /** A chat request with defaults, into which a text is inserted. */
@@ -166,9 +169,12 @@ function getReport(deps: Window, request: ChatRequest) {
   const { enhancedPrompt, changed } = enhanceByRules(request, analysis)
   return {
     query_type: analysis.queryType,
-    query_type_scores: rounded(analysis.queryTypeScores),
+    query_type_scores: classifierScores(Float64Array.from(queryTypes, type => round(analysis.queryTypeScores[type]))),
     complexity: round(analysis.complexity),
     strong_gain: round(analysis.strongGain),
+    level: getLevel(analysis.strongGain, deps.shares),
+    // Ranges of the last user text, without the text.
+    segments: readLastTurn(request.messages).segments.parts,
     needs_current: analysis.needsCurrent,
     needs_current_score: round(analysis.needsCurrentScore),
     urls: analysis.urls,
@@ -182,12 +188,6 @@ function getReport(deps: Window, request: ChatRequest) {
 }
 
 const round = (value: number) => Math.round(value * 10_000) / 10_000
-
-function rounded(scores: PromptAnalysis['queryTypeScores']): Record<string, number> {
-  const result: Record<string, number> = {}
-  for (const type of queryTypes) result[type] = round(scores[type])
-  return result
-}
 
 /** Returns the in-process verdict of moderation, without external calls. */
 function screened(moderation: Moderation, { messages }: ChatRequest) {

@@ -53,3 +53,20 @@ test('analysis: does not depend on earlier lines', async () => {
   expect(new Set(forwards.map(line => JSON.stringify(JSON.parse(line).route))).size).toBeGreaterThan(3)
   expect((await told(lines.toReversed())).toReversed()).toEqual(forwards)
 })
+
+test('analysis: prints the level, and the ranges of request and material without their text', async () => {
+  const [question, program] = ['Why does this loop never end?', '```js\nfor (let at = 0; at < 9; at--) run(at)\n```']
+  const hard =
+    'Prove that the scheduler cannot deadlock, derive its complexity, then refactor it into a lock-free queue.'
+  const [simple, demanding, both] = (
+    await told(
+      [{ text: 'Hello!' }, { text: hard }, { text: `${question}\n${program}` }].map(line => JSON.stringify(line)),
+    )
+  ).map(line => JSON.parse(line))
+  expect([simple.level, demanding.level]).toEqual(['light', 'strong'])
+  expect(demanding.segments).toEqual([{ kind: 'request', from: 0, to: hard.length }])
+  expect(both.segments).toEqual([
+    { kind: 'request', from: 0, to: question.length },
+    { kind: 'material', from: question.length + 1, to: question.length + 1 + program.length },
+  ])
+})

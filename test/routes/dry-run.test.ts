@@ -49,6 +49,27 @@ test('POST /api/v1/route: 200: reports a higher quality gain for a harder prompt
   expect(getQuality(strong)).toBeGreaterThan(getQuality(light))
 })
 
+test('POST /api/v1/route: 200: lists the ranges of request and material without their text, and every score', async () => {
+  const [question, program] = ['Why does this loop never end?', '```js\nfor (let at = 0; at < 9; at--) run(at)\n```']
+  const content = [
+    { type: 'text', text: question },
+    { type: 'text', text: program },
+  ]
+  const told = await dryRun({ messages: [{ role: 'user', content }] })
+  expect(told.segments).toEqual([
+    { kind: 'request', from: 0, to: question.length },
+    { kind: 'material', from: question.length + 1, to: question.length + 1 + program.length },
+  ])
+  expect(JSON.stringify(told)).not.toContain('loop')
+  const scores = Object.values(told.query_type_scores)
+  expect(scores.reduce((sum, score) => sum + score, 0)).toBeCloseTo(1, 2)
+  expect(told.query_type_scores[told.query_type]).toBe(Math.max(...scores))
+  const recent = await dryRun({ prompt: 'Who won the match yesterday?' })
+  expect([recent.needs_current, recent.needs_current_score > told.needs_current_score]).toEqual([true, true])
+  const wrapped = '<user_query>What is it?</user_query>\n<system-reminder>Be brief.</system-reminder>\n'
+  expect((await dryRun({ prompt: wrapped.repeat(600) })).segments).toHaveLength(1_000)
+})
+
 test('POST /api/v1/route: 200: applies strategy, test mode, a named model and the web', async () => {
   const test = await dryRun({ ...hard, strategy: 'quality', test_mode: true })
   expect([test.strategy, test.test_mode]).toEqual(['quality', true])

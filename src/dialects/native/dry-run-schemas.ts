@@ -1,10 +1,11 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { healthStates, placeReasons } from '../../core/chat/attempts.ts'
-import { strategies } from '../../core/chat/chat.ts'
+import { type QueryType, queryTypes, strategies } from '../../core/chat/chat.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import { count, modelName, namedSchema, orNull, queryType, share, strictObject, time } from '../../http/schemas.ts'
 import { levels } from '../../models/capability-levels.ts'
 import { difficultySignals } from '../../text/analysis/difficulty-signals.ts'
+import { segmentKinds } from '../../text/segments/segment-kinds.ts'
 
 /** Score components; their sum is the score. */
 const parts = strictObject({
@@ -44,11 +45,17 @@ const candidate = namedSchema('RouteCandidate', {
   }),
 })
 
+const queryTypeScores = Object.fromEntries(queryTypes.map(type => [type, share])) as Record<QueryType, typeof share>
+
+/** Bounds the response to a message of very many quotations. */
+export const mostSegments = 1_000
+
 /** Response of `POST /api/v1/route`: the candidates in the order of calls, and the dropped models. */
 export const dryRunShape = namedSchema('DryRun', {
   mode: oneOf(['auto', 'manual']),
   strategy: orNull(oneOf(strategies)),
   query_type: queryType,
+  query_type_scores: strictObject(queryTypeScores, { description: 'probability of each query type; the sum is 1' }),
   complexity: share,
   strong_gain: Type.Number({
     minimum: 0,
@@ -63,9 +70,14 @@ export const dryRunShape = namedSchema('DryRun', {
     }),
     { description: 'at most six signals that decided `strong_gain`, strongest first' },
   ),
+  segments: Type.Array(strictObject({ kind: oneOf(segmentKinds), from: count, to: count }), {
+    maxItems: mostSegments,
+    description: 'what the last user text consists of: UTF-16 positions, its text parts joined by line feeds',
+  }),
   level: oneOf(levels),
   shares: strictObject({ strong: share, middle: share }),
   needs_current: Type.Boolean(),
+  needs_current_score: { ...share, description: 'probability that the output depends on the date' },
   language: Type.String({ description: 'ISO 639-1; `und` = unknown', examples: ['en'] }),
   web: strictObject({ search: Type.Boolean(), urls: count }),
   input_tokens: Type.Integer({

@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import type { ChatRequest } from '../../core/chat/chat.ts'
+import { type ChatRequest, queryTypes } from '../../core/chat/chat.ts'
 import type { RateLimiterFactory } from '../../core/limits/rate-limits.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { fixedLimit, GatewayError } from '../../core/validation/errors.ts'
@@ -9,7 +9,9 @@ import type { ChatRouteDeps } from '../../http/chat-handler.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { type Preview, type PreviewedCandidate, planDryRun } from '../../request/dry-run.ts'
 import { getOffer } from '../../request/enrich.ts'
-import { type DryRun, dryRunShape } from './dry-run-schemas.ts'
+import { classifierScores } from '../../text/analysis/prompt-analysis.ts'
+import { readLastTurn } from '../../text/segments/conversation.ts'
+import { type DryRun, dryRunShape, mostSegments } from './dry-run-schemas.ts'
 import { nativeSchema, readNative } from './request.ts'
 
 /** A dry run is free and does not count against the account's limits, so it has its own limit. */
@@ -91,18 +93,21 @@ function refuseHaste(waitMs: number): void {
 
 function shown(
   { analysis: scan, shares, plan, candidates, known, difficulty }: Preview,
-  { testMode }: ChatRequest,
+  { testMode, messages }: ChatRequest,
 ): DryRun {
   return {
     mode: plan.mode,
     strategy: plan.strategy,
     query_type: scan.queryType,
+    query_type_scores: classifierScores(Float64Array.from(queryTypes, type => round(scan.queryTypeScores[type]))),
     complexity: round(scan.complexity),
     strong_gain: round(scan.strongGain),
     difficulty: difficulty.map(({ signal, weight }) => ({ signal, weight: round(weight) })),
+    segments: readLastTurn(messages).segments.parts.slice(0, mostSegments),
     level: plan.level,
     shares,
     needs_current: scan.needsCurrent,
+    needs_current_score: round(scan.needsCurrentScore),
     language: scan.language,
     web: { search: plan.web.query !== null, urls: plan.web.urls.length },
     input_tokens: plan.inputTokens,

@@ -191,13 +191,7 @@ export function classifierScores(chances: Float64Array): Readonly<Record<QueryTy
 
 /** Returns the text of the last user message, which is the analyzed text. */
 export function lastUserText(messages: readonly Message[]): string {
-  return getUserText(lastOfUser(messages) ?? undefined)
-}
-
-/** Returns the last user message; null = none. */
-function lastOfUser(messages: readonly Message[]): Extract<Message, { role: 'user' }> | null {
-  const message = messages.findLast(({ role }) => role === 'user')
-  return message?.role === 'user' ? message : null
+  return getUserText(messages.findLast(({ role }) => role === 'user'))
 }
 
 function totalCharacters(messages: readonly Message[]): number {

@@ -1,9 +1,8 @@
 /** Words by which a paragraph shows that it asks, announces material, or is a label, in all languages at once. */
 
+import type { SegmentKind } from './segment-kinds.ts'
 import list from './segment-words.json'
 import { readTurn } from './turns.ts'
-
-export type SegmentKind = 'request' | 'material' | 'frame'
 
 const toWords = (line: string) => new Set(line.split(' ').map(word => word.replaceAll('_', ' ')))
 const materialLabels = toWords(list.material)

@@ -5,7 +5,8 @@
  */
 import { getLineKind, isMaterialLine, lineKinds } from './lines.ts'
 import { getPayloads } from './payload.ts'
-import { type Ask, asksFor, getLabel, isFrameTag, isWrapperTag, type SegmentKind } from './phrases.ts'
+import { type Ask, asksFor, getLabel, isFrameTag, isWrapperTag } from './phrases.ts'
+import type { SegmentKind } from './segment-kinds.ts'
 
 /** A part of a message: UTF-16 positions, without its text. */
 export type Segment = { readonly kind: SegmentKind; readonly from: number; readonly to: number }
