@@ -7,6 +7,7 @@
 import { type QueryType, queryTypes } from '../../core/chat/chat.ts'
 import { isTrivialPrompt } from '../analysis/trivial-prompt.ts'
 import byLanguage from './enhancements.json'
+import { statesLimit } from './stated-limits.ts'
 import { detectTask, type Task } from './task-detection.ts'
 
 type EnhancedType = Exclude<QueryType, 'other'>
@@ -87,7 +88,7 @@ type Fit =
 
 /** Returns null if a prompt is detailed, trivial, or of an unknown type. */
 function findFit(prompt: string, traits: PromptTraits): Fit | null {
-  if (!isTerse(prompt) || limits.test(prompt)) return null
+  if (!isTerse(prompt, traits)) return null
   const fit = fitByTask(prompt, traits) ?? fitByType(prompt, traits)
   if (fit?.task === 'translation' && shortQuotation.test(prompt)) return null
   // Last, since it is the slowest check.
@@ -178,54 +179,27 @@ export function isWithinGrowthLimits(prompt: string, rewritten: string): boolean
   return growth <= maximumGrowth && (prompt.length <= alwaysRoom || rewritten.length <= maximumRatio * prompt.length)
 }
 
-/** Returns true if a prompt is short, one paragraph, and without material, code or conditions. */
-export function isTerse(prompt: string): boolean {
+/** Returns true if a prompt is short, one paragraph, and without material, code or limits of its own. */
+export function isTerse(
+  prompt: string,
+  { queryType, language }: Pick<PromptTraits, 'queryType' | 'language'>,
+): boolean {
   const text = prompt.trim()
-  if (text.length > maximumTerse || text.includes('\n') || states.test(text)) return false
-  if (unspaced.test(text)) return text.length >= minimumUnspaced && text.length <= maximumTerseUnspaced
-  return text.split(/\s+/).length >= minimumWords
+  if (text.length > maximumTerse || text.includes('\n') || material.test(text)) return false
+  const fits = unspaced.test(text)
+    ? text.length >= minimumUnspaced && text.length <= maximumTerseUnspaced
+    : text.split(/\s+/).length >= minimumWords
+  return fits && !statesLimit(text, language, programs.includes(queryType))
 }
 
 /** Kana, CJK ideographs. */
 const unspaced = /[\u3040-\u30ff\u3400-\u9fff]/
 
-/** Signs of a prompt with its own material or conditions: code, a long quotation, a length limit, a list, a format. */
-const states =
-  /```|[{}]|;(?!dr\b)|"[^"]{24,}"|\b(?:at (?:least|most)|no more than|less than|fewer than|more than|must|exactly|step[- ]by[- ]step|as an? (?:table|list|json)|in (?:json|markdown|bullet)|based on the|following|the given)\b|:\s*\S.*[,;]/i
+/** Signs of a prompt with its own material: code, a long quotation, a list. */
+const material = /```|[{}]|;(?!dr\b)|"[^"]{24,}"|:\s*\S.*[,;]/i
 
 /** The translation of a quoted phrase is a phrase, which leaves no room for instructions. */
 const shortQuotation = /"[^"]{1,40}"|“[^”]{1,40}”|„[^“”]{1,40}[“”]|«[^»]{1,40}»|「[^」]{1,40}」|『[^』]{1,40}』/
-
-const spelledCount =
-  '(?:\\p{N}+|one|an?|single|two|three|four|five|six|seven|eight|nine|ten|ein(?:e[nm]?|er)?|zwei|drei|vier|fünf|sechs|zehn|een|één|twee|drie|vier|vijf|una?|dos|tres|cuatro|cinco|diez|une?|deux|trois|quatre|cinq|dix|uma?|dois|duas|três|quatro|dez|due|tre|quattro|cinque|dieci|jedn\\p{L}+|dw\\p{L}+|trzech|trzy|pięciu|pięć|одн\\p{L}+|дв\\p{L}+|тр[её]\\p{L}*|три|пят\\p{L}+|п’ят\\p{L}+|tek|bir|iki|üç|beş|एक|दो|तीन|पाँच|पांच)'
-
-/** Words for a length. */
-const lengths =
-  'words?|sentences?|lines?|paragraphs?|characters?|pages?|syllables?|stanzas?|bullets?|bullet points?|liners?|wort|worte|wörtern?|sätzen?|satz|zeilen?|absatz|absätzen?|zeichen|seiten?|stichpunkten?|woord(?:en)?|zin(?:nen)?|regels?|alinea’?s?|tekens|palabras?|frases?|oraci(?:ón|ones)|líneas?|párrafos?|caracteres|mots?|phrases?|lignes?|paragraphes?|caractères|palavras?|linhas?|parágrafos?|parol[ae]|frasi?|frase|righe|riga|paragraf[io]|caratteri|słow\\p{L}+|słów|zda\\p{L}+|linij\\p{L}+|akapit\\p{L}*|znak\\p{L}*|слов\\p{L}*|предложени\\p{L}+|строк\\p{L}*|абзац\\p{L}*|символ\\p{L}*|речен\\p{L}+|ряд\\p{L}+|kelime\\p{L}*|cümle\\p{L}*|satır\\p{L}*|paragraf\\p{L}*|शब्द\\p{L}*\\p{M}*\\p{L}*|वाक्य\\p{L}*\\p{M}*\\p{L}*|पंक्ति\\p{L}*'
-
-/**
- * Limits of the output that a prompt states: a length, `only`, `nothing else`, an excluded form, brevity, a yes-or-no
- * answer. Added lines would contradict them. A verb that forbids begins a clause: `why don't cats swim` states none.
- */
-const limits = new RegExp(
-  [
-    `(?<![\\p{L}\\p{N}])${spelledCount}[- ](?:(?:short|kurzen?|korte|single|cortas?|courtes?|curtas?|brevi?) )?(?:${lengths})(?![\\p{L}\\p{M}])`,
-    // Only, nothing else, no more.
-    "(?<![\\p{L}\\p{M}])(?:only|solely|nothing (?:else|more|but)|just (?:the|say|give|answer|output|return|write|one|a|code|list)|nur|nichts (?:weiter|anderes|sonst)|lediglich|ausschließlich|alleen|enkel|niets anders|niets meer|s[oó]lo|solamente|únicamente|nada más|seulement|uniquement|rien d[’']autre|juste|somente|apenas|só|nada mais|solo|soltanto|solamente|nient[’']altro|tylko|wyłącznie|nic więcej|только|лишь|ничего (?:больше|кроме)|и все|тільки|лише|нічого (?:більше|крім)|sadece|yalnızca|başka bir şey|فقط|لا غير|ولا شيء|केवल|सिर्फ़?|बस|और कुछ नहीं)(?![\\p{L}\\p{M}])",
-    '只|仅|不要|不用|别|无需|不超过|以内|だけ|のみ|以内|使わず|なしで|ないで|不要|만(?= |$)|없이|하지 ?마|말고|이내',
-    // Excluded or forbidden.
-    '(?<![\\p{L}\\p{M}])(?:no|(?<!\\bto .*)without|avoid(?:ing)?|excluding|skip|omit|leave out|ohne|keine?[nr]?|vermeide|zonder|geen|vermijd|sin(?! ?\\()|evita|ningun[oa]?|sans|aucune?|évite[rz]?|pas de|sem|evite|nenhuma?|senza|evita|niente|nessun[ao]?|bez|unikaj|без|избега\\p{L}+|уникай\\p{L}*|olmadan|kullanma(?:dan)?|yazma|بدون|دون|تجنب|बिना|(?:मत|न) (?:\\p{L}\\p{M}*)+)(?![\\p{L}\\p{M}])',
-    "(?:^|[.,;:!–—-] ?|\\b(?:and|but|please|und|aber|y|et|e|en|i|и|но|а) )(?:do not|don[’']t|never|nicht|niet|nunca|jamais|não|non|nie|не)(?![\\p{L}\\p{M}])",
-    // A bound.
-    '(?<![\\p{L}\\p{M}])(?:at most|max(?:imum|imal|imo|imaal)?|maximum|máximo|massimo|up to|under|within|no longer|limit(?:ed)?|höchstens|unter|hoogstens|hooguit|como mucho|a lo sumo|menos de|au plus|moins de|no máximo|al massimo|meno di|najwyżej|maksymalnie|не более|максимум|менее|не більше|щонайбільше|en fazla|على الأكثر|كحد أقصى|ज़्यादा से ज़्यादा|अधिकतम) (?:(?:of|de|di|\\p{L}+) )?(?=\\p{N}|\\p{L})',
-    // Brevity, and answers of one word.
-    '(?<![\\p{L}\\p{M}])(?:briefly|concise(?:ly)?|in short|in brief|short answer|keep it|be (?:short|brief|quick|terse)|yes or no|true or false|yes/no|kurz(?: und knapp|gefasst)?|knapp|ja oder nein|wahr oder falsch|kort|beknopt|ja of nee|brevemente|en breve|resumidamente|sí o no|verdadero o falso|brièvement|en bref|succinctement|oui ou non|vrai ou faux|em resumo|sim ou não|in breve|sinteticamente|sì o no|vero o falso|krótko|zwięźle|tak lub nie|tak czy nie|кратко|коротко|вкратце|да или нет|стисло|так чи ні|kısaca|evet ya da hayır|evet veya hayır|باختصار|بإيجاز|نعم أو لا|संक्षेप में|हाँ या नहीं|हां या नहीं)(?![\\p{L}\\p{M}])',
-    '简短|简要|是或否|是还是否|一句话|一个词|(?:[\\p{N}一二两三四五六七八九十百]+) ?(?:个?字|个词|句|行|段)|(?:[\\p{N}一二三四五六七八九十百]+) ?(?:文字|語|文|行|段落)(?!章)|一言|簡潔|手短|はいかいいえ|간단히|간략|짧게|(?:[\\p{N}]+|한|두|세|네|다섯) ?(?:단어|문장|줄|자|문단)|예 또는 아니오|예나 아니오',
-    // A form, or the output itself, word for word.
-    '(?<![\\p{L}\\p{M}])(?:(?:in the|im|in the same) style (?:of)?|im stil|al estilo|dans le style|no estilo|nello stile|w stylu|в стиле|у стилі|tarzında|rhym(?:e|ing) [a-z]{4,6}|plain text|as (?:an? )?(?:json|yaml|csv|xml|html|table|list|haiku|sonnet|poem|tweet|bullet)|one-?liner|(?:say|repeat|reply|respond|answer|print|output|echo)(?: with)?:? ["“\'])',
-  ].join('|'),
-  'iu',
-)
 
 /** Only a line of a program or a command. */
 const program =

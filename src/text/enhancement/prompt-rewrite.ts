@@ -10,16 +10,17 @@ export const rewriteInstructions = `The user's message is a prompt for another a
  * would add nothing).
  */
 export function isValidRewrite(original: string, rewritten: string, read: PromptAnalyzer): boolean {
-  const language = languageIn(read, original)
+  const { language } = analyze(read, original)
+  const analysis = analyze(read, rewritten)
   return (
     rewritten !== original &&
     isWithinGrowthLimits(original, rewritten) &&
-    !isTerse(rewritten) &&
+    !isTerse(rewritten, analysis) &&
     keepsText(original, rewritten) &&
     literals.every(kind => keepsInOrder(original.match(kind) ?? [], rewritten)) &&
     namesIn(original).every(name => rewritten.includes(name)) &&
     inventsNothing(original, rewritten, language) &&
-    languageIn(read, rewritten) === language
+    analysis.language === language
   )
 }
 
@@ -39,8 +40,8 @@ const literals = [
 const spelledNumber =
   /\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|twenty|thirty|forty|fifty|hundred|thousand|million|billion|dos|tres|cuatro|cinco|diez|deux|trois|quatre|cinq|dix|zwei|drei|vier|fünf|zehn)\b/gi
 
-function languageIn(read: PromptAnalyzer, text: string): string {
-  return read([{ role: 'user', content: [{ type: 'text', text }], name: null }]).language
+function analyze(read: PromptAnalyzer, text: string): ReturnType<PromptAnalyzer> {
+  return read([{ role: 'user', content: [{ type: 'text', text }], name: null }])
 }
 
 function keepsText(original: string, rewritten: string): boolean {

@@ -8,6 +8,7 @@ import texts from '../../../src/text/enhancement/enhancements.json'
 import type { Task } from '../../../src/text/enhancement/task-detection.ts'
 import { openPromptAnalyzer } from '../../../src/text/readers.ts'
 import { testNeeding } from '../../harness/needs.ts'
+import stated from './stated-limits.json'
 
 type Lines<Kind extends string> = Readonly<Record<Kind, Readonly<Record<string, string>>>>
 const enhancements: Readonly<
@@ -269,38 +270,18 @@ testNeeding(
 )
 
 describe('enhancePrompt with a stated limit', () => {
-  const limited: readonly (readonly [string, string])[] = [
-    ['en', 'Compare Rust and Go. No table.'],
-    ['en', 'Explain gravity in two sentences.'],
-    ['en', 'Compare tea and coffee, but do not use a list.'],
-    ['en', 'Translate "see you soon" into Polish.'],
-    ['de', 'Vergleiche Rust und Go. Keine Tabelle.'],
-    ['nl', 'Leg zwaartekracht uit in twee zinnen.'],
-    ['es', 'Compara Rust y Go sin tabla.'],
-    ['fr', 'Explique la gravité en deux phrases.'],
-    ['pt', 'Compare Rust e Go sem tabela.'],
-    ['it', 'Spiega la gravità in due frasi.'],
-    ['pl', 'Porównaj Rust i Go bez tabeli.'],
-    ['ru', 'Объясни гравитацию в двух предложениях.'],
-    ['uk', 'Порівняй Rust і Go без таблиці.'],
-    ['tr', 'Yerçekimini iki cümleyle açıkla.'],
-    ['ar', 'قارن بين Rust و Go بدون جدول.'],
-    ['hi', 'गुरुत्वाकर्षण को दो वाक्यों में समझाओ।'],
-    ['zh', '比较 Rust 和 Go，不要表格。'],
-    ['ja', 'RustとGoを比較して、表なしで。'],
-    ['ko', '표 없이 Rust와 Go를 비교해줘.'],
-  ]
-  test.each(limited)('changes nothing (%s): %s', (language, prompt) => {
-    expect(enhancePrompt(prompt, { queryType: 'comparison', language }).changed).toBe(false)
+  test.each(Object.entries(stated.limited))('changes nothing (%s)', (language, prompts) => {
+    expect(prompts.filter(prompt => enhancePrompt(prompt, { queryType: 'writing', language }).changed)).toEqual([])
   })
 
-  test.each([
-    ['en', 'Compare Rust and Go'],
-    ['de', 'Vergleiche Rust und Go'],
-    ['es', 'Compara Rust y Go'],
-    ['ru', 'Сравни Rust и Go'],
-    ['zh', '比较一下茶和咖啡的优缺点'],
-  ])('adds lines when no limit is stated (%s): %s', (language, prompt) => {
-    expect(enhancePrompt(prompt, { queryType: 'comparison', language }).changed).toBe(true)
+  test.each(Object.entries(stated.unlimited))('adds lines when no limit is stated (%s)', (language, prompts) => {
+    const traits = { queryType: 'planning', language } as const
+    expect(prompts.filter(prompt => !enhancePrompt(prompt, traits).changed)).toEqual([])
+  })
+
+  test('takes a list or table in a request for a program as its data', () => {
+    const prompt = 'find the longest word in a list'
+    expect(enhancePrompt(prompt, english('code')).changed).toBe(true)
+    expect(enhancePrompt(prompt, english('comparison')).changed).toBe(false)
   })
 })
