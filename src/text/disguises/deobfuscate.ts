@@ -5,8 +5,7 @@
 import { filledTable, unitCount } from '../../core/text/unit-table.ts'
 import { loadUnits, units } from '../code-units.ts'
 import { getWindows } from '../pieces.ts'
-import { replaceConfusables } from './confusables.ts'
-import { normalizeLeetspeak } from './leetspeak.ts'
+import { isInvisible, replaceConfusables } from './confusables.ts'
 import { parted, unscrambled } from './scrambled.ts'
 
 /**
@@ -54,45 +53,54 @@ const leet = 2
 const longRun = 4
 const shortestRun = 32
 
+/** Code has digits between letters too, but not in every other word. */
+const fewestJoins = 2
+const charactersPerJoin = 100
+/** Minimum number of spaced letters in a row, as in `i g n o r e`. Fewer are initials. */
+const fewestSpaced = 5
+
 /** Returns the kinds of obfuscation that a text may contain. Most texts contain none and are not examined further. */
 function signsIn(text: string): number {
   const traits = traitTable()
   let found = 0
   let mixed = 0
   let joins = 0
-  let alone = 0
+  let spaced = 0
   let hasRun = false
   for (let from = 0; from < text.length; ) {
     const length = loadUnits(text, from)
-    // Several short loops compile to faster code than one loop that does everything.
+    // Several short loops compile to faster code than one loop that does everything. No branches: in code, hashes and
+    // logs they would be mispredicted often.
     let before = 0
+    /** Signs for letters that a letter precedes. */
+    let signs = 0
     for (let at = 0; at < length; at++) {
       const trait = traits[units[at] ?? 0] ?? 0
       found |= trait
       mixed |= ((trait << 1) & before) | ((before << 1) & trait)
-      joins += (before >>> joinShift) & (trait >>> leetShift) & 1
+      joins += (trait >>> letterShift) & signs & 1
+      signs = (trait >>> signShift) & ((before >>> letterShift) | signs)
       before = trait
     }
-    alone = Math.max(alone, lonelyIn(traits, length))
+    spaced = Math.max(spaced, mostSpaced(traits, length))
     hasRun ||= hasRunIn(traits, length)
     from += length
   }
   const isHiding = (found & hides) !== 0 || (mixed & looksLatin) !== 0
-  const mayBeLeet = (joins >= fewestJoins && joins * charactersPerJoin >= text.length) || alone >= fewestSpaced
-  return (isHiding ? hiding : 0) | (mayBeLeet && isLeet(text, traits) ? leet : 0) | (hasRun ? longRun : 0)
+  const isLeet = (joins >= fewestJoins && joins * charactersPerJoin >= text.length) || spaced >= fewestSpaced
+  return (isHiding ? hiding : 0) | (isLeet ? leet : 0) | (hasRun ? longRun : 0)
 }
 
-/** Returns the longest row of (possibly) spaced letters among the loaded units. */
-function lonelyIn(traits: Uint16Array, length: number): number {
-  const separator = 1 << separatorShift
+/** Returns the longest row of spaced letters among the loaded units. */
+function mostSpaced(traits: Uint16Array, length: number): number {
   let most = 0
   let row = 0
   let before = separator
   let beforeLast = separator
   for (let at = 0; at < length; at++) {
     const trait = traits[units[at] ?? 0] ?? 0
-    const ends = (beforeLast >>> separatorShift) & (before >>> joinShift) & (trait >>> separatorShift) & 1
-    const begins = (before >>> separatorShift) & (trait >>> joinShift) & 1
+    const ends = (beforeLast >>> separatorShift) & (before >>> letterShift) & (trait >>> separatorShift) & 1
+    const begins = (before >>> separatorShift) & (trait >>> letterShift) & 1
     row = (row + ends) & -(ends | begins)
     most = Math.max(most, row)
     beforeLast = before
@@ -106,7 +114,7 @@ function lonelyIn(traits: Uint16Array, length: number): number {
  * only those are tested.
  */
 function hasRunIn(traits: Uint16Array, length: number): boolean {
-  const isBase64 = (at: number) => at >= 0 && at < length && ((traits[units[at] ?? 0] ?? 0) & (1 << base64Shift)) !== 0
+  const isBase64 = (at: number) => at >= 0 && at < length && ((traits[units[at] ?? 0] ?? 0) & inBase64) !== 0
   for (let at = shortestRun - 1; at < length; at += shortestRun) {
     if (!isBase64(at)) continue
     let from = at
@@ -118,84 +126,44 @@ function hasRunIn(traits: Uint16Array, length: number): boolean {
   return false
 }
 
-/** One pass without branches: in code, hashes and logs a branch would be mispredicted often. */
-function isLeet(text: string, traits: Uint16Array): boolean {
-  let state = 0
-  let joins = 0
-  for (let from = 0; from < text.length; ) {
-    const length = loadUnits(text, from)
-    for (let at = 0; at < length; at++) {
-      const step = state | ((traits[units[at] ?? 0] ?? 0) & kindMask)
-      joins += joinsAt[step] ?? 0
-      state = steps[step] ?? 0
-    }
-    from += length
-  }
-  // Code has digits between letters too, but not in every other word.
-  return state >= spelledOut || (joins >= fewestJoins && joins * charactersPerJoin >= text.length)
-}
-
-const fewestJoins = 2
-const charactersPerJoin = 100
-
-const kindSeparator = 0
-const kindLetter = 1
-const kindLeet = 2
-const kindOther = 3
-/** Not ASCII: ignored. */
-const kindNone = 4
-
-/**
- * Traits of a unit: its kind, whether it is a base64 character, whether it is disguised, and two bits for adjacent
- * units.
- */
-const kindMask = 7
-const base64Shift = 3
-const hides = 0x10
-const letter = 0x40
+/** Traits of a unit as bits. `looksLatin` stands beside `letter`, for units that are next to each other. */
+const letterShift = 0
+const letter = 1 << letterShift
 const looksLatin = letter << 1
-/** Whether the unit can be a letter, a sign for a letter, or a separator. */
-const joinShift = 8
-const leetShift = 9
-const separatorShift = 10
+const signShift = 2
+const separatorShift = 3
+const separator = 1 << separatorShift
+const inBase64 = 1 << 4
+const hides = 1 << 5
 
 let traitsKept: Uint16Array | null = null
 
 /** Returns `getTrait` for every UTF-16 unit, computed on first use. */
 function traitTable(): Uint16Array {
-  traitsKept ??= filledTable(new Uint16Array(unitCount), unit => {
-    const trait = getTrait(unit)
-    const kind = trait & kindMask
-    const may = (value: number, shift: number) => (kind === value || kind === kindNone ? 1 << shift : 0)
-    return trait | may(kindLetter, joinShift) | may(kindLeet, leetShift) | may(kindSeparator, separatorShift)
-  })
+  traitsKept ??= filledTable(new Uint16Array(unitCount), getTrait)
   return traitsKept
 }
 
 function getTrait(unit: number): number {
-  if (unit > 127) return kindNone | (isDisguise(unit) ? hides : 0) | (resemblesLatin(unit) ? looksLatin : 0)
+  if (unit > 127) return (isDisguise(unit) ? hides : 0) | (resemblesLatin(unit) ? looksLatin : 0)
   const character = String.fromCharCode(unit)
-  const inBase64 = /[A-Za-z0-9+/]/.test(character) ? 1 << base64Shift : 0
-  if (/[a-z]/i.test(character)) return kindLetter | letter | inBase64
-  if (/[013457@$!]/.test(character)) return kindLeet | inBase64
-  return (/[ .\-_]/.test(character) ? kindSeparator : kindOther) | inBase64
+  const kind = /[a-z]/i.test(character)
+    ? letter
+    : character in signLetters
+      ? 1 << signShift
+      : /[ .\-_]/.test(character)
+        ? separator
+        : 0
+  return kind | (/[A-Za-z0-9+/]/.test(character) ? inBase64 : 0)
 }
 
-/**
- * Returns true for zero-width, bidi and tag characters, soft hyphens, and circled, full-width and mathematical letters.
- */
+/** Returns true for invisible and tag characters, and for circled, full-width and mathematical letters. */
 function isDisguise(unit: number): boolean {
   return (
-    unit === 0xad ||
-    unit === 0x34f ||
-    unit === 0x180e ||
-    (unit >= 0x200b && unit <= 0x200f) ||
-    (unit >= 0x202a && unit <= 0x202e) ||
-    (unit >= 0x2060 && unit <= 0x2064) ||
+    isInvisible(unit) ||
     (unit >= 0x24b6 && unit <= 0x24e9) ||
     unit === 0xd835 ||
     unit === 0xdb40 ||
-    unit === 0xfeff ||
     (unit >= 0xff10 && unit <= 0xff5a)
   )
 }
@@ -211,42 +179,35 @@ function resemblesLatin(unit: number): boolean {
   )
 }
 
-/** Minimum number of spaced letters in a row, as in `i g n o r e`. */
-const fewestSpaced = 5
-
-/**
- * State of the leet detector as one number: the count of spaced letters (up to `fewestSpaced`) and the kinds of the
- * last two characters, where a run of leet digits counts as one. The kind of the next character goes in the low bits.
- */
-const spelledOut = getState(fewestSpaced, 0, 0)
-
-function getState(alone: number, beforeLast: number, last: number): number {
-  return (alone << 7) | (beforeLast << 5) | (last << 3)
+/** Letters of the same separator: `k.i.l.l t.h.e.m` is two words. */
+const spacedLetters =
+  /(^|[^a-z])((?:[a-z] ){4,63}[a-z]|(?:[a-z]\.){4,63}[a-z]|(?:[a-z]-){4,63}[a-z]|(?:[a-z]_){4,63}[a-z])(?![a-z])/gi
+/** A word: letters and signs for letters. Longer runs are no words. */
+const signedWord = /[a-z@$!013457]{2,}/gi
+const longestWord = 64
+const signLetters: Readonly<Record<string, string>> = {
+  '0': 'o',
+  '1': 'i',
+  '3': 'e',
+  '4': 'a',
+  '5': 's',
+  '7': 't',
+  '@': 'a',
+  $: 's',
+  '!': 'i',
 }
 
-/** State after the next character. */
-const steps = Uint16Array.from({ length: getState(fewestSpaced + 1, 0, 0) }, (_, step) => {
-  const [alone, beforeLast, last, kind] = getParts(step)
-  if (kind >= kindNone) return step & ~kindMask
-  const isSameRun = kind === kindLeet && last === kindLeet
-  return getState(lettersAlone(alone, beforeLast, last, kind), isSameRun ? beforeLast : last, kind)
-})
-
-/** 1 if the next character joins letters with a sign for a letter. */
-const joinsAt = Uint8Array.from(steps, (_, step) => {
-  const [, beforeLast, last, kind] = getParts(step)
-  return kind === kindLetter && last === kindLeet && beforeLast === kindLetter ? 1 : 0
-})
-
-function getParts(step: number) {
-  return [step >> 7, (step >> 5) & 3, (step >> 3) & 3, step & kindMask] as const
-}
-
-function lettersAlone(alone: number, beforeLast: number, last: number, kind: number): number {
-  if (alone === fewestSpaced) return alone
-  if (kind === kindLetter) return last === kindLetter ? 0 : alone
-  if (kind === kindSeparator && last === kindLetter && beforeLast === kindSeparator) return alone + 1
-  return last === kindSeparator ? 0 : alone
+/** Returns a text with leetspeak (`1gn0re`) and spaced words (`i g n o r e`) restored; null if it has none. Linear. */
+export function normalizeLeetspeak(text: string): string | null {
+  const spelt = text
+    .replace(spacedLetters, (_, lead: string, row: string) => lead + row.replace(/[ .\-_]/g, ''))
+    .replace(signedWord, word =>
+      // An exclamation mark at the end closes a sentence.
+      word.length <= longestWord && /[a-z]/i.test(word)
+        ? word.replace(/[@$013457]|!(?!!*$)/g, sign => signLetters[sign] ?? sign)
+        : word,
+    )
+  return spelt === text ? null : spelt
 }
 
 /** Decodes words written in base64. */

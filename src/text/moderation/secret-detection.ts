@@ -2,6 +2,7 @@
 
 import type { Message, PromptDefinition } from '../../core/chat/chat.ts'
 import { partTexts } from '../../core/chat/request-texts.ts'
+import { isInvisible } from '../disguises/confusables.ts'
 import { createSignReader, type PrefilterPosition } from '../disguises/obfuscation-prefilter.ts'
 import { getPieces } from '../pieces.ts'
 
@@ -73,14 +74,7 @@ const asterisk = 42
 function coatOff(unit: number): number {
   if (unit === 0xa0 || unit === 0x2007 || unit === 0x202f) return 32
   if (unit >= 0xff01 && unit <= 0xff5e) return unit - 0xfee0
-  const isUnseen =
-    unit === 0xad ||
-    unit === 0x180e ||
-    unit === 0xfeff ||
-    (unit >= 0x200b && unit <= 0x200f) ||
-    (unit >= 0x202a && unit <= 0x202e) ||
-    (unit >= 0x2060 && unit <= 0x2064)
-  return isUnseen ? 0 : unit
+  return isInvisible(unit) ? 0 : unit
 }
 
 function* keysIn(text: string): Generator<DetectedSecret> {
