@@ -165,7 +165,7 @@ function createTextJudge() {
   const readDeeds = createDeedReader()
   const readSlots = createRowReader()
   const blocksRow = (models: Models, { text, parts, ...whole }: Pick<Row, 'text' | 'slots' | 'kinds' | 'parts'>) =>
-    findBlockingRule(rules, text) !== null ||
+    findBlockingRule(rules, text, 'prompt') !== null ||
     isBlocked(getOdds(models, whole)) ||
     readDeeds(readFeatures(text)) !== null ||
     parts.some(part => blocksPart(getOdds(models, part), parts.length))

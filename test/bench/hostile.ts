@@ -37,9 +37,9 @@ const unheard: OutputModerationRules = {
 const classifier = createHarmClassifier()
 
 const layers: Readonly<Record<string, (text: string) => unknown>> = {
-  rules: text => findBlockingRule(rules, text),
+  rules: text => findBlockingRule(rules, text, 'prompt'),
   disguise: deobfuscatedVariants,
-  analyses: text => deobfuscatedVariants(text).map(scan => findBlockingRule(rules, scan)),
+  analyses: text => deobfuscatedVariants(text).map(scan => findBlockingRule(rules, scan, 'prompt')),
   hosts: text => containsBlockedHost(hosts, text),
   leaks: detectSecrets,
   classifier: classifier.prompt,

@@ -11,8 +11,8 @@ import { filledTable, unitCount } from '../../core/text/unit-table.ts'
 import type { SentenceClassifier } from '../harm/harm-classifier.ts'
 import { longestSentence } from '../harm/harmless-answer.ts'
 import { isWideDot } from '../hosts/idna-mapping.ts'
-import { findMatchingRule, type ModerationRules } from '../rules/pattern-rules.ts'
-import { type RunningScan, scan as scanWhole, startScan } from '../rules/patterns.ts'
+import { findMatchingRule, findWords, getRule, type ModerationRules } from '../rules/pattern-rules.ts'
+import { type RunningScan, startScan } from '../rules/patterns.ts'
 import { sentenceKindCount, sentenceKinds, sentenceOpen, sentenceOver, sentenceSteps } from '../sentence-ends.ts'
 import { type BlockedHosts, blockVerdict, containsBlockedHost, type Verdict } from './text-moderator.ts'
 
@@ -97,10 +97,10 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
   }
 
   const onRule = (pattern: number): boolean => {
-    const rule = rules.rules[rules.ruleTable[pattern] ?? -1]
+    const rule = getRule(rules, pattern, 'prompt')
     const at = scan?.mayCompleteAt() ?? read
     // Text after the match does not change its meaning.
-    if (rule === undefined || isReported(getText(before, Math.max(before, at)))) return true
+    if (rule === null || isReported(getText(before, Math.max(before, at)))) return true
     refuse(blockVerdict('patterns', rule.category, 0, rule), at)
     return false
   }
@@ -211,7 +211,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
   /** Nearly always no rule matches anywhere in an output; then the exact positions are not needed. */
   const takeInWhole = (text: string) => {
     if (end === 0) whole = text
-    if (end === 0 && !speaks(rules, text)) {
+    if (end === 0 && findWords(rules, text, 'prompt') === null) {
       quiet = text
       read = text.length
     } else if (quiet !== '') {
@@ -269,17 +269,12 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
 
 /** Whether nothing in a whole answer is refused, as in nearly all; false = it has to be read sentence by sentence. */
 export function isSurelyClean({ rules, hosts, isHarmless }: StreamingRules, text: string): boolean {
-  return rules.expressions === null && !speaks(rules, text) && !containsBlockedHost(hosts, text) && isHarmless(text)
-}
-
-/** Whether any rule's words are in a text. */
-function speaks({ set }: ModerationRules, text: string): boolean {
-  let found = false
-  scanWhole(set, text, () => {
-    found = true
-    return false
-  })
-  return found
+  return (
+    rules.expressions === null &&
+    findWords(rules, text, 'prompt') === null &&
+    !containsBlockedHost(hosts, text) &&
+    isHarmless(text)
+  )
 }
 
 const ordinary = 0

@@ -7,12 +7,7 @@ import { deobfuscatedVariants } from '../disguises/deobfuscate.ts'
 import type { HarmClassifier } from '../harm/harm-classifier.ts'
 import { extractHosts } from '../hosts/extract-hosts.ts'
 import { getPieces, isLong } from '../pieces.ts'
-import {
-  findBlockingRule,
-  firstBrokenByData,
-  type ModerationRule,
-  type ModerationRules,
-} from '../rules/pattern-rules.ts'
+import { findBlockingRule, type ModerationRule, type ModerationRules, type TextKind } from '../rules/pattern-rules.ts'
 import { readSegments } from '../segments/segments.ts'
 import { joinedTurns } from './turns.ts'
 
@@ -71,17 +66,15 @@ export type CleanMessages = {
  */
 export function createTextModerator(options: {
   readonly rules: ModerationRules
-  /** Rules for text that the model reads. */
-  readonly dataRules: ModerationRules
   readonly hosts: BlockedHosts
   readonly classify: Pick<HarmClassifier, 'prompt' | 'data'>
   readonly answer: (text: string) => Verdict
   readonly known: CleanMessages
 }): TextModerator {
-  const { rules, dataRules, hosts, classify, known } = options
+  const { rules, hosts, classify, known } = options
 
-  const read = (text: string, kind: Kind): Verdict => {
-    const rule = brokenBy(text, kind)
+  const read = (text: string, kind: TextKind): Verdict => {
+    const rule = findBlockingRule(rules, text, kind)
     const { category, score } = classify[kind](text)
     if (rule !== null) return blockVerdict('patterns', rule.category, score, rule)
     if (category !== null) return blockVerdict('classifier', category, score)
@@ -90,7 +83,7 @@ export function createTextModerator(options: {
   }
 
   /** Judges a text by rules and hosts, in pieces if it is long. */
-  function* ruleSteps(text: string, kind: Kind): Steps {
+  function* ruleSteps(text: string, kind: TextKind): Steps {
     for (const piece of getPieces(text)) {
       const verdict = byRules(piece, kind)
       if (verdict.verdict === 'block') return verdict
@@ -102,7 +95,7 @@ export function createTextModerator(options: {
   }
 
   /** Judges the variants of a piece: those up to `longestRead` characters by all layers, the others by rules and hosts. */
-  function* variantSteps(piece: string, kind: Kind, longestRead: number): Steps {
+  function* variantSteps(piece: string, kind: TextKind, longestRead: number): Steps {
     let verdict: Verdict = allowVerdict
     for (const scan of deobfuscatedVariants(piece)) {
       const item = scan.length <= longestRead ? read(scan, kind) : byRules(scan, kind)
@@ -119,14 +112,14 @@ export function createTextModerator(options: {
     if (material < leastMaterial) return null
     for (const { kind, from, to } of parts) {
       if (kind !== 'material' || to - from < leastMaterial) continue
-      const rule = firstBrokenByData(dataRules, text.slice(from, to))
+      const rule = findBlockingRule(rules, text.slice(from, to), 'data')
       if (rule !== null && ordering.has(rule.category)) return blockVerdict('patterns', rule.category, 0, rule)
     }
     return null
   }
 
   /** Judges a text by all layers. The classifier reads a bounded part of a long one. */
-  function* textSteps(text: string, kind: Kind): Steps {
+  function* textSteps(text: string, kind: TextKind): Steps {
     if (!isLong(text)) {
       const verdict = read(text, kind)
       if (verdict.verdict === 'block') return verdict
@@ -153,11 +146,8 @@ export function createTextModerator(options: {
     return allowVerdict
   }
 
-  const brokenBy = (text: string, kind: Kind): ModerationRule | null =>
-    kind === 'data' ? firstBrokenByData(dataRules, text) : findBlockingRule(rules, text)
-
-  const byRules = (text: string, kind: Kind): Verdict => {
-    const rule = brokenBy(text, kind)
+  const byRules = (text: string, kind: TextKind): Verdict => {
+    const rule = findBlockingRule(rules, text, kind)
     if (rule !== null) return blockVerdict('patterns', rule.category, 0, rule)
     return containsBlockedHost(hosts, text) ? blockVerdict('urls', 'malicious_url', 0) : allowVerdict
   }
@@ -165,7 +155,7 @@ export function createTextModerator(options: {
   function* embeddedSteps(text: string): Steps {
     for (const piece of getPieces(text))
       for (const scan of [piece, ...deobfuscatedVariants(piece)]) {
-        const rule = brokenBy(scan, 'data')
+        const rule = findBlockingRule(rules, scan, 'data')
         if (rule !== null) return blockVerdict('patterns', rule.category, 0, rule)
         yield scan.length
       }
@@ -236,10 +226,7 @@ const longestReread = 1_000
 const leastMaterial = 16
 const ordering: ReadonlySet<string> = new Set(['jailbreak', 'prompt_injection'])
 
-/** Whether a text is a user's request or read by the model. */
-type Kind = 'prompt' | 'data'
-
-function getKind({ role }: Message): Kind {
+function getKind({ role }: Message): TextKind {
   return role === 'tool' ? 'data' : 'prompt'
 }
 

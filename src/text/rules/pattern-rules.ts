@@ -3,6 +3,7 @@
  * precision, not recall; later layers check what it allows.
  */
 
+import { filledTable, unitCount } from '../../core/text/unit-table.ts'
 import dataOrders from './data-orders.json'
 import { compileExpressions, type ExpressionSet } from './expressions.ts'
 import { allowedOverrides, overridePatterns, retractionPatterns } from './override-patterns.ts'
@@ -44,7 +45,12 @@ export type ModerationRule = {
   readonly unless?: readonly string[]
   /** Regular expressions (`expressions.ts`). */
   readonly expressions?: readonly string[]
+  /** The texts that it counts in; absent = in all. */
+  readonly within?: TextKind
 }
+
+/** Whether a text is a user's request, or an output, or is read by the model: a document, a tool result, a page. */
+export type TextKind = 'prompt' | 'data'
 
 export type ModerationRules = {
   readonly rules: readonly ModerationRule[]
@@ -77,47 +83,58 @@ function findExpressions(
   return { set: compileExpressions(all.map(({ source }) => source)), owners: all.map(({ rule }) => rule) }
 }
 
-/** Returns the first rule that a text violates; null = none. */
-export function findBlockingRule(compiled: ModerationRules, text: string): ModerationRule | null {
-  let broken = compiled.openings.of(text) ?? lineBroken(compiled, text)
-  if (broken !== null) return broken
+/** Returns the first rule that a text of a kind violates; null = none. */
+export function findBlockingRule(compiled: ModerationRules, text: string, kind: TextKind): ModerationRule | null {
+  return findOpening(compiled, text, kind) ?? findWords(compiled, text, kind) ?? findMatchingRule(compiled, text)
+}
+
+/** Returns the rule whose words are anywhere in a text. */
+export function findWords(compiled: ModerationRules, text: string, kind: TextKind): ModerationRule | null {
+  let broken: ModerationRule | null = null
   scan(compiled.set, text, pattern => {
-    broken = compiled.rules[compiled.ruleTable[pattern] ?? -1] ?? null
+    broken = getRule(compiled, pattern, kind)
     return broken === null
   })
-  return broken ?? findMatchingRule(compiled, text)
+  return broken
+}
+
+/** Returns the rule of a pattern; null if it does not count in such a text. */
+export function getRule({ rules, ruleTable }: ModerationRules, pattern: number, kind: TextKind): ModerationRule | null {
+  const rule = rules[ruleTable[pattern] ?? -1]
+  return rule === undefined || (rule.within ?? kind) !== kind ? null : rule
 }
 
 /**
- * Pasted text can contain instructions at the start of any line. Openings that may retract the user's own words count
- * only at the start of the text.
+ * Instructions can begin a text, and any line of pasted text; in text that the model reads, any sentence. Openings that may
+ * retract the user's own words count only at the start of what a user writes.
  */
-function lineBroken({ openings }: ModerationRules, text: string): ModerationRule | null {
-  let lines = 0
-  for (let at = text.indexOf('\n'); at !== -1 && lines < mostLines; at = text.indexOf('\n', at + 1), lines++) {
-    if (text.charCodeAt(at + 1) <= space) continue
-    const broken = openings.at(text, at + 1, longestOpening)
-    if (broken !== null && broken.unless === undefined) return broken
+function findOpening({ openings }: ModerationRules, text: string, kind: TextKind): ModerationRule | null {
+  const first = openings.at(text, 0, kind === 'data' ? longestOpening : text.length)
+  if (first !== null) return first
+  let places = 1
+  for (let at = 0; at < text.length && places < mostPlaces; at++) {
+    const mark = beginnings[text.charCodeAt(at)] ?? 0
+    if (mark === 0 || (mark !== endsLine && kind !== 'data')) continue
+    let from = at + 1
+    if (kind === 'data') while (text.charCodeAt(from) === space) from++
+    const isSentence = kind === 'data' && beginsNone[text.charCodeAt(from)] === 0
+    if (!isSentence && (mark !== endsLine || !(text.charCodeAt(from) > space))) continue
+    places++
+    const broken = openings.at(text, from, longestOpening)
+    if (broken !== null && (isSentence || broken.unless === undefined)) return broken
   }
   return null
 }
 
 const space = 32
-const mostLines = 4_096
+const mostPlaces = 4_096
+/** In UTF-16 units: bounds the work for a text that consists of many sentence starts. */
+const longestOpening = 600
 
 /** Returns the first rule with a matching expression. */
 export function findMatchingRule({ expressions }: ModerationRules, text: string): ModerationRule | null {
   const [first] = expressions?.set.match(text) ?? []
   return first === undefined ? null : (expressions?.owners[first] ?? null)
-}
-
-/**
- * Returns the rules for text that the model reads: the operator's own rules and those against embedded instructions.
- * Anything else in such text is not a request.
- */
-export function rulesForData(own: readonly ModerationRule[]): readonly ModerationRule[] {
-  const ordering: readonly string[] = ['jailbreak', 'prompt_injection'] satisfies ModerationCategory[]
-  return [...own, ...moderationRules.filter(({ category }) => ordering.includes(category)), orderInData]
 }
 
 /**
@@ -134,45 +151,38 @@ const orderInData: ModerationRule = {
   category: 'prompt_injection',
   reason: 'Gives orders to the model within what it is to read.',
   patterns: orderPatterns,
+  within: 'data',
 }
 
 /**
  * Marks after which a sentence or line, and so an instruction, can begin. Not a quotation mark, since it may quote an
  * example.
  */
-const beginnings = /(?:[\n\r.!?>\])*#|;:]|-->|[。！？।؟：]) *(?=[^\s.!?>\])*#|;:。！？।؟："“„«「『'-])/g
-
-/** Returns the start positions of sentences and lines, including 0. Linear. */
-function findBeginnings(text: string): readonly number[] {
-  const places = [0]
-  for (const { index, 0: mark } of text.matchAll(beginnings)) {
-    if (places.length === mostBeginnings) break
-    places.push(index + mark.length)
-  }
-  return places
-}
-
-const mostBeginnings = 4_096
-
-/** Returns the first rule that such a text violates. An instruction may open any of its sentences. */
-export function firstBrokenByData(compiled: ModerationRules, text: string): ModerationRule | null {
-  for (const from of findBeginnings(text)) {
-    const broken = compiled.openings.at(text, from, longestOpening)
-    if (broken !== null) return broken
-  }
-  return findBlockingRule(compiled, text)
-}
-
-/** In UTF-16 units: bounds the work for a text that consists of many sentence starts. */
-const longestOpening = 600
+const endsSentence = 1
+const endsLine = 2
+const beginnings = new Uint8Array(unitCount)
+for (const mark of '\r.!?>])*#|;:。！？।؟：') beginnings[mark.charCodeAt(0)] = endsSentence
+beginnings[10] = endsLine
+/** What no sentence begins with: blanks, the marks, and quotation marks. */
+const beginsNone = filledTable(new Uint8Array(unitCount), unit =>
+  /[\s.!?>\])*#|;:。！？।؟："“„«「『'-]/.test(String.fromCharCode(unit)) ? 1 : 0,
+)
 
 const openings: Readonly<Record<string, Pick<ModerationRule, 'openings' | 'unless'>>> = {
   'override-at-once': { openings: overridePatterns },
   'override-earlier': { openings: allowedOverrides, unless: retractionPatterns },
 }
 
-export const moderationRules: readonly ModerationRule[] = file.rules.map(rule => ({
-  ...rule,
-  patterns: rule.patterns.map(pattern => withWords(pattern, file.words)),
-  ...openings[rule.id],
-}))
+/** Text that the model reads requests nothing: there only rules against instructions count. */
+const instructing: ReadonlySet<string> = new Set<ModerationCategory>(['jailbreak', 'prompt_injection'])
+
+/** The rules of this release. An operator's own rules count in every text. */
+export const moderationRules: readonly ModerationRule[] = [
+  ...file.rules.map(rule => ({
+    ...rule,
+    patterns: rule.patterns.map(pattern => withWords(pattern, file.words)),
+    ...openings[rule.id],
+    ...(instructing.has(rule.category) ? {} : { within: 'prompt' as const }),
+  })),
+  orderInData,
+]

@@ -8,9 +8,7 @@ import { politenessPhrases, stop } from './override-patterns.ts'
 import { compilePatterns, type PatternSet, scan, wordHashes } from './patterns.ts'
 
 export type PrefixPatterns<Owner> = {
-  /** Returns the owner of the pattern that a text starts with; null = none. */
-  of(text: string): Owner | null
-  /** The same for a text from `from`, of which at most `most` units are read. */
+  /** Returns the owner of the pattern that starts at `from`; null = none. Reads at most `most` units. */
   at(text: string, from: number, most: number): Owner | null
 }
 
@@ -59,7 +57,6 @@ export function compileOpenings<Owner>(
     return owner === null || quoted.test(text.slice(from, from + mostExcuse)) ? null : owner
   }
   return {
-    of: text => (mayOpen(text, 0, text.length) ? findOwner(text) : null),
     // Slicing a text at each line would take longer than reading the first words.
     at: (text, from, most) => (mayOpen(text, from, from + most) ? findOwner(text.slice(from, from + most)) : null),
   }

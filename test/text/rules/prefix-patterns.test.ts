@@ -3,7 +3,7 @@ import { compileRules, findBlockingRule, moderationRules } from '../../../src/te
 import { compileOpenings } from '../../../src/text/rules/prefix-patterns.ts'
 
 const rules = compileRules(moderationRules)
-const ruleFor = (text: string) => findBlockingRule(rules, text)?.category ?? null
+const ruleFor = (text: string) => findBlockingRule(rules, text, 'prompt')?.category ?? null
 
 describe('opening patterns', () => {
   test.each([
@@ -113,7 +113,9 @@ describe('opening patterns', () => {
 test('opening patterns: support optional places that begin with a question mark', () => {
   const openings = compileOpenings([{ of: 'it', patterns: ['drop ?all|any ?of ?the old rules'], unless: ['not yet'] }])
   expect(
-    ['Drop old rules', 'drop any of the OLD rules', 'drop of old rules', 'so drop the old rules'].map(openings.of),
+    ['Drop old rules', 'drop any of the OLD rules', 'drop of old rules', 'so drop the old rules'].map(text =>
+      openings.at(text, 0, text.length),
+    ),
   ).toEqual(['it', 'it', 'it', 'it'])
   expect(
     [
@@ -122,6 +124,6 @@ test('opening patterns: support optional places that begin with a question mark'
       'old rules',
       'We drop old rules',
       'Drop old rules, but not yet',
-    ].map(openings.of),
+    ].map(text => openings.at(text, 0, text.length)),
   ).toEqual([null, null, null, null, null])
 })

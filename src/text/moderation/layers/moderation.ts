@@ -4,7 +4,7 @@ import type { Message, PromptDefinition, StreamMode } from '../../../core/chat/c
 import type { Digested, KeyedDigests } from '../../../core/text/keyed-digests.ts'
 import { createRecentMap, type RecentMap } from '../../../core/text/recent-map.ts'
 import type { HarmClassifier } from '../../harm/harm-classifier.ts'
-import { compileRules, type ModerationRules, moderationRules, rulesForData } from '../../rules/pattern-rules.ts'
+import { compileRules, type ModerationRules, moderationRules } from '../../rules/pattern-rules.ts'
 import { type CleanOutputs, type OutputModerationRules, OutputModerator } from '../output-moderator.ts'
 import { type DetectedSecret, detectSecrets, secretKindSteps } from '../secret-detection.ts'
 import {
@@ -64,23 +64,17 @@ export type ModerationParts = ModerationDeps &
     readonly classifier: HarmClassifier
   }
 
-type CompiledRules = { readonly rules: ModerationRules; readonly dataRules: ModerationRules }
+let compiled: ModerationRules | null = null
 
-let compiled: CompiledRules | null = null
-
-/** The rules of this release. Compiled once per process: each of a hundred gateways in one test process would take 40 ms. */
-function releaseRules(): CompiledRules {
-  compiled ??= withOwnRules([])
+/** The rules of this release. Compiled once per process: each of a hundred gateways in one test process would take 25 ms. */
+function releaseRules(): ModerationRules {
+  compiled ??= compileRules(moderationRules)
   return compiled
-}
-
-function withOwnRules(own: ModerationOptions['rules']): CompiledRules {
-  return { rules: compileRules([...own, ...moderationRules]), dataRules: compileRules(rulesForData(own)) }
 }
 
 /** Combines the layers. The settings must be validated: all their rules compile. */
 export function createModeration(deps: ModerationParts, settings: ModerationOptions): Moderation {
-  const { rules, dataRules } = settings.rules.length === 0 ? releaseRules() : withOwnRules(settings.rules)
+  const rules = settings.rules.length === 0 ? releaseRules() : compileRules([...settings.rules, ...moderationRules])
   const blocklist = openBlocklist(deps, {
     sources: settings.blocklists,
     reloadMs: settings.reloadMs,
@@ -94,7 +88,6 @@ export function createModeration(deps: ModerationParts, settings: ModerationOpti
   const screen = createTextModerator({
     rules,
     hosts: blocklist,
-    dataRules,
     classify: classifier,
     answer: text => verdictOfAnswer(answerRules, text),
     known,
