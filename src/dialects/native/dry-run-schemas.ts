@@ -4,8 +4,7 @@ import { type QueryType, queryTypes, strategies } from '../../core/chat/chat.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import { count, modelName, namedSchema, orNull, queryType, share, strictObject, time } from '../../http/schemas.ts'
 import { levels } from '../../models/capability-levels.ts'
-import { difficultySignals } from '../../text/analysis/difficulty-signals.ts'
-import { segmentKinds } from '../../text/segments/segment-kinds.ts'
+import { difficultySignals, segmentKinds } from '../../text/dry-run-names.ts'
 
 /** Score components; their sum is the score. */
 const parts = strictObject({

@@ -2,7 +2,7 @@
  * Estimates the quality gain of a strong model for a prompt. For exam questions it follows benchmark results, for
  * requests the expected effort. Each text is a mix of both, in the proportion that the exam classifier returns.
  */
-import { type DifficultySignal, difficultySignals } from './difficulty-signals.ts'
+import { type DifficultySignal, difficultySignals } from '../dry-run-names.ts'
 import { createEffortHead, isExam, type KeptEffort } from './effort.ts'
 import type { Features } from './features.ts'
 import type { Notions } from './notions.ts'

@@ -4,8 +4,8 @@
  * project's own prompts.
  */
 
+import { type DifficultySignal, difficultySignals } from '../dry-run-names.ts'
 import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
-import { type DifficultySignal, difficultySignals } from './difficulty-signals.ts'
 import { type Features, getHash, getSlot } from './features.ts'
 import { type Notions, taskNotions } from './notions.ts'
 import { courtesyLetters, courtesyWords } from './quality-gain.ts'

@@ -1,6 +1,6 @@
 /** Words by which a paragraph shows that it asks, announces material, or is a label, in all languages at once. */
 
-import type { SegmentKind } from './segment-kinds.ts'
+import type { SegmentKind } from '../dry-run-names.ts'
 import list from './segment-words.json'
 import { readTurn } from './turns.ts'
 

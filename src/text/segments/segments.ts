@@ -3,10 +3,11 @@
  * frame that a client program puts around both. Judges of the request would otherwise judge its material. Linear; a text
  * of one line without marks is the request as it stands.
  */
+
+import type { SegmentKind } from '../dry-run-names.ts'
 import { getLineKind, isMaterialLine, lineKinds } from './lines.ts'
 import { getPayloads } from './payload.ts'
 import { type Ask, asksFor, getLabel, isFrameTag, isWrapperTag } from './phrases.ts'
-import type { SegmentKind } from './segment-kinds.ts'
 
 /** A part of a message: UTF-16 positions, without its text. */
 export type Segment = { readonly kind: SegmentKind; readonly from: number; readonly to: number }
