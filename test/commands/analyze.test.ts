@@ -56,8 +56,8 @@ test("analyze: prints each line in order with every field for either endpoint's 
   expect([lines[1].urls, lines[2].urls]).toEqual([['https://a.example'], ['https://b.example']])
   const [first] = lines
   expect(Object.keys(first)).toEqual([
-    ...['query_type', 'query_type_scores', 'complexity', 'strong_gain', 'needs_current', 'needs_current_score', 'urls'],
-    ...['language', 'safety', 'enhanced_prompt', 'changed', 'route'],
+    ...['query_type', 'query_type_scores', 'complexity', 'strong_gain', 'level', 'segments', 'needs_current'],
+    ...['needs_current_score', 'urls', 'language', 'safety', 'enhanced_prompt', 'changed', 'route'],
   ])
   expect(first.needs_current).toBe(true)
   expect(first.safety).toMatchObject({ verdict: 'allow', layer: null, category: null })
