@@ -5,6 +5,7 @@ import { readConfig } from '../../src/config/config.ts'
 
 const texts = [
   'Hello!',
+  'Hello there, what may I call you?',
   'What is the capital of Peru?',
   'Who won the cup last night?',
   'Schreibe ein Gedicht über den Herbst',

@@ -276,7 +276,8 @@ export function createNotionReader(withEnglish = true, withTasks = false): Notio
     read(from, to) {
       if (features === null) return { found, count: 0, language: english }
       const { units, unitCount, offsets, count: words } = features
-      const start = offsets[from] ?? 0
+      // Without words, the offsets are those of the text before.
+      const start = words === 0 ? 0 : (offsets[from] ?? 0)
       const end = to < words ? (offsets[to] ?? unitCount) : unitCount
       const language =
         from === 0 && to === words ? usual : told.getLanguage(features, from, Math.min(to, from + mostAsked), usual)
