@@ -7,9 +7,8 @@ import { collectDefinitions, mapDefinitionTexts } from '../core/chat/tool-defini
 import type { Clock, Log } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import type { Moderation } from '../text/moderation/layers/moderation.ts'
-import { charactersPerTurn, createPacer, nextTurn } from '../text/moderation/pacing.ts'
 import { type DetectedSecret, maskSecrets } from '../text/moderation/secret-detection.ts'
-import type { Verdict } from '../text/moderation/text-moderator.ts'
+import { charactersPerTurn, createPacer, nextTurn, type Verdict } from '../text/moderation/text-moderator.ts'
 
 declare const screened: unique symbol
 

@@ -38,8 +38,8 @@ const classifier = createHarmClassifier()
 
 const layers: Readonly<Record<string, (text: string) => unknown>> = {
   rules: text => findBlockingRule(rules, text, 'prompt'),
-  disguise: deobfuscatedVariants,
-  analyses: text => deobfuscatedVariants(text).map(scan => findBlockingRule(rules, scan, 'prompt')),
+  disguise: text => [...deobfuscatedVariants(text)],
+  analyses: text => [...deobfuscatedVariants(text)].map(scan => findBlockingRule(rules, scan, 'prompt')),
   hosts: text => containsBlockedHost(hosts, text),
   leaks: detectSecrets,
   classifier: classifier.prompt,

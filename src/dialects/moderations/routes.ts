@@ -9,8 +9,7 @@ import { enforceAccountLimit } from '../../http/rate-limits.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { namedSchema, share, text } from '../../http/schemas.ts'
 import type { Moderation } from '../../text/moderation/layers/moderation.ts'
-import { createPacer, nextTurn } from '../../text/moderation/pacing.ts'
-import type { Verdict } from '../../text/moderation/text-moderator.ts'
+import { createPacer, nextTurn, type Verdict } from '../../text/moderation/text-moderator.ts'
 
 /** Converts verdicts of the gateway's moderation into results of OpenAI's API. */
 

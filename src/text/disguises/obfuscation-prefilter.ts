@@ -5,10 +5,7 @@
 import { filledTable, unitCount } from '../../core/text/unit-table.ts'
 import { loadUnits, units } from '../code-units.ts'
 
-/** Allowed units at the next position of a form; a form extends from an `isFirst` to the next `isLast`. */
-export type PrefilterPosition = { readonly units: string; readonly isFirst?: true; readonly isLast?: true }
-
-/** Each position is a bit. One more bit is for units that are a sign on their own. */
+/** Each position of a form is a bit. One more bit is for units that are a sign on their own. */
 const mostPlaces = 30
 
 type ObfuscationPrefilter = {
@@ -20,20 +17,25 @@ type ObfuscationPrefilter = {
   readonly lone: number
 }
 
-/** Creates a reader for the ASCII forms of `places`. `isLone` is called once for every other unit. */
+/** Creates a reader for ASCII forms: the units that each position of a form allows. `isLone` is called once for every other unit. */
 export function createSignReader(
-  places: readonly PrefilterPosition[],
+  forms: readonly (readonly string[])[],
   isLone: (unit: number) => boolean,
 ): ObfuscationPrefilter {
+  const places = forms.flat()
   if (places.length > mostPlaces) throw new RangeError(`At most ${mostPlaces} places.`)
-  const getBits = (isMeant: (place: PrefilterPosition) => boolean) =>
-    places.reduce((bits, place, at) => (isMeant(place) ? bits | (1 << at) : bits), 0)
   const lone = 1 << places.length
-  const whole = getBits(place => place.isLast === true)
-  const firsts = getBits(place => place.isFirst === true) | lone
+  let whole = 0
+  let firsts = lone
+  let bit = 0
+  for (const { length } of forms) {
+    firsts |= 1 << bit
+    bit += length
+    whole |= 1 << (bit - 1)
+  }
   const fits = filledTable(new Uint32Array(unitCount), unit => {
     if (unit > 127) return isLone(unit) ? lone : 0
-    return getBits(place => place.units.includes(String.fromCharCode(unit)))
+    return places.reduce((bits, place, at) => (place.includes(String.fromCharCode(unit)) ? bits | (1 << at) : bits), 0)
   })
   return {
     whole,

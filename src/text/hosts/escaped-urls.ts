@@ -4,8 +4,8 @@
  * is not moved before it.
  */
 
-import { createSignReader, type PrefilterPosition } from '../disguises/obfuscation-prefilter.ts'
-import { isOfName, isWideDot, wideDots } from './idna-mapping.ts'
+import { createSignReader } from '../disguises/obfuscation-prefilter.ts'
+import { isOfName, isWideDot } from './idna-mapping.ts'
 
 /** Returns a text with its escapes decoded once; null if it has none. Double escapes stay escaped once. Linear. */
 export function unescapeUrls(text: string): string | null {
@@ -16,30 +16,18 @@ export function unescapeUrls(text: string): string | null {
 const letters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'
 const hexDigits = '0123456789abcdefABCDEF'
 
-/** First characters of each escape form; each position is a bit. */
-const places: readonly PrefilterPosition[] = [
-  { units: '[({', isFirst: true },
-  { units: '.' },
-  { units: `])} ${letters}0123456789`, isLast: true },
-  { units: '[({< \n', isFirst: true },
-  { units: 'dD' },
-  { units: 'oO' },
-  { units: 'tT' },
-  { units: '])}> \n', isLast: true },
-  { units: '%', isFirst: true },
-  { units: '234567cCdDeEfF' },
-  { units: hexDigits, isLast: true },
-  { units: '\\', isFirst: true },
-  { units: './', isLast: true },
-  { units: '\\', isFirst: true },
-  { units: 'xu' },
-  { units: hexDigits, isLast: true },
-  { units: '&', isFirst: true },
-  { units: '#pcszZ' },
-  { units: '0123456789xXeohwW', isLast: true },
-]
-/** Detects whether a text may contain an escape (`whole`) or a non-ASCII dot (`lone`). */
-export const urlEscapes = createSignReader(places, unit => wideDots.includes(String.fromCharCode(unit)))
+/** Detects whether a text may contain the first characters of an escape (`whole`) or a non-ASCII dot (`lone`). */
+export const urlEscapes = createSignReader(
+  [
+    ['[({', '.', `])} ${letters}0123456789`],
+    ['[({< \n', 'dD', 'oO', 'tT', '])}> \n'],
+    ['%', '234567cCdDeEfF', hexDigits],
+    ['\\', './'],
+    ['\\', 'xu', hexDigits],
+    ['&', '#pcszZ', '0123456789xXeohwW'],
+  ],
+  isWideDot,
+)
 
 const named: Readonly<Record<string, number>> = {
   'period;': 46,

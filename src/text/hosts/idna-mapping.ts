@@ -17,10 +17,7 @@ export function isOfName(unit: number): boolean {
   return mapUnit(unit) !== blank
 }
 
-/** Characters that count as dots in names. */
-export const wideDots = '。．｡․﹒'
-
-/** Returns true if a unit is such a dot. */
+/** Returns true for the characters `。．｡․﹒`, which count as dots in names. */
 export function isWideDot(unit: number): boolean {
   return unit === 0x3002 || unit === 0xff0e || unit === 0xff61 || unit === 0x2024 || unit === 0xfe52
 }

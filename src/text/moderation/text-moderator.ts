@@ -29,28 +29,29 @@ export type BlockedHosts = { isBlocked(host: string): boolean }
 /** Yields the characters of each reading that was judged; no step reads more than a piece. Returns the verdict. */
 export type Steps = Generator<number, Verdict, void>
 
-type TextModerator = {
+/** Moderation in process. */
+export type TextModerator = {
   /** Judges a user's text. */
-  text(text: string): Verdict
+  screen(text: string): Verdict
   /** Judges text that the model reads: a tool result, a fetched page. Blocks instructions in it, not its topics. */
-  data(text: string): Verdict
+  screenData(text: string): Verdict
   /**
    * Judges a text that is only embedded, by the rules of `data` only: an embedding is not a response, and a corpus is a
    * thousand times as long as a prompt.
    */
-  embedded(text: string): Steps
+  embeddedSteps(text: string): Steps
   /**
    * Judges one message or definition piece by piece: yields the characters of each piece that was read, and returns the verdict. What
    * was found clean is known afterwards.
    */
-  steps(part: Message | PromptDefinition): Steps
+  screenSteps(part: Message | PromptDefinition): Steps
   /** Judges a conversation: returns the first block, or the highest score. */
-  messages(messages: readonly Message[]): Verdict
+  screenMessages(messages: readonly Message[]): Verdict
   /**
    * Judges a tool or schema definition. Skips the classifier: it was trained on requests, and descriptions such as
    * "Runs a command" or "Transfers money" look like requests to it.
    */
-  definition(definition: PromptDefinition): Verdict
+  screenDefinition(definition: PromptDefinition): Verdict
 }
 
 /** Messages, joined turns and definitions that were found clean, with their score. */
@@ -190,12 +191,12 @@ export function createTextModerator(options: {
   }
 
   return {
-    text: text => getResult(textSteps(text, 'prompt')),
-    data: text => getResult(textSteps(text, 'data')),
-    definition: definition => getResult(definitionSteps(definition)),
-    steps: part => (part.role === 'definition' ? definitionSteps(part) : messageSteps(part)),
-    embedded: embeddedSteps,
-    messages(messages) {
+    screen: text => getResult(textSteps(text, 'prompt')),
+    screenData: text => getResult(textSteps(text, 'data')),
+    screenDefinition: definition => getResult(definitionSteps(definition)),
+    screenSteps: part => (part.role === 'definition' ? definitionSteps(part) : messageSteps(part)),
+    embeddedSteps,
+    screenMessages(messages) {
       let verdict: Verdict = allowVerdict
       for (const message of messages) {
         const result = getResult(messageSteps(message))
@@ -220,6 +221,27 @@ export function getResult<Result>(steps: Generator<number, Result, void>): Resul
   while (step.done !== true) step = steps.next()
   return step.value
 }
+
+/** Characters moderated per turn of the event loop: less than 20 ms of work, whatever the text. */
+export const charactersPerTurn = 16_384
+
+/** Returns a function that runs steps to their verdict and waits for `pause` after each `charactersPerTurn` of all its calls. */
+export function createPacer(pause: () => Promise<void>): (steps: Steps) => Promise<Verdict> {
+  let characters = 0
+  return async steps => {
+    let step = steps.next()
+    for (; step.done !== true; step = steps.next()) {
+      characters += step.value
+      if (characters < charactersPerTurn) continue
+      characters = 0
+      await pause()
+    }
+    return step.value
+  }
+}
+
+/** Ends this turn of the event loop. */
+export const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
 
 const longestReread = 1_000
 /** A shorter quotation holds no order with a purpose. */

@@ -111,14 +111,12 @@ export function getRule({ rules, ruleTable }: ModerationRules, pattern: number, 
 function findOpening({ openings }: ModerationRules, text: string, kind: TextKind): ModerationRule | null {
   const first = openings.at(text, 0, kind === 'data' ? longestOpening : text.length)
   if (first !== null) return first
-  let places = 1
-  for (let at = 0; at < text.length && places < mostPlaces; at++) {
-    const mark = beginnings[text.charCodeAt(at)] ?? 0
-    if (mark === 0 || (mark !== endsLine && kind !== 'data')) continue
+  let at = nextBeginning(text, 0, kind)
+  for (let places = 1; at !== -1 && places < mostPlaces; at = nextBeginning(text, at + 1, kind)) {
     let from = at + 1
     if (kind === 'data') while (text.charCodeAt(from) === space) from++
     const isSentence = kind === 'data' && beginsNone[text.charCodeAt(from)] === 0
-    if (!isSentence && (mark !== endsLine || !(text.charCodeAt(from) > space))) continue
+    if (!isSentence && (text.charCodeAt(at) !== lineFeed || !(text.charCodeAt(from) > space))) continue
     places++
     const broken = openings.at(text, from, longestOpening)
     if (broken !== null && (isSentence || broken.unless === undefined)) return broken
@@ -126,6 +124,14 @@ function findOpening({ openings }: ModerationRules, text: string, kind: TextKind
   return null
 }
 
+/** Returns the next mark behind which a line, or a sentence of data, can begin; −1 = none. */
+function nextBeginning(text: string, from: number, kind: TextKind): number {
+  if (kind === 'prompt') return text.indexOf('\n', from)
+  for (let at = from; at < text.length; at++) if (beginnings[text.charCodeAt(at)] === 1) return at
+  return -1
+}
+
+const lineFeed = 10
 const space = 32
 const mostPlaces = 4_096
 /** In UTF-16 units: bounds the work for a text that consists of many sentence starts. */
@@ -158,11 +164,8 @@ const orderInData: ModerationRule = {
  * Marks after which a sentence or line, and so an instruction, can begin. Not a quotation mark, since it may quote an
  * example.
  */
-const endsSentence = 1
-const endsLine = 2
 const beginnings = new Uint8Array(unitCount)
-for (const mark of '\r.!?>])*#|;:。！？।؟：') beginnings[mark.charCodeAt(0)] = endsSentence
-beginnings[10] = endsLine
+for (const mark of '\n\r.!?>])*#|;:。！？।؟：') beginnings[mark.charCodeAt(0)] = 1
 /** What no sentence begins with: blanks, the marks, and quotation marks. */
 const beginsNone = filledTable(new Uint8Array(unitCount), unit =>
   /[\s.!?>\])*#|;:。！？।؟："“„«「『'-]/.test(String.fromCharCode(unit)) ? 1 : 0,

@@ -249,7 +249,7 @@ export function scan(set: PatternSet, text: string, onMatch: (pattern: number, p
 }
 
 /** More words than any step reaches back, since `reach` is a byte. */
-const beyondReach = 256
+export const beyondReach = 256
 /** Beyond this base a position could exceed 31 bits. */
 const lastBase = 2 ** 30
 
@@ -305,7 +305,7 @@ export function startScan(set: PatternSet): RunningScan {
  * Advances the patterns by one word. `reached` holds per state the position at which it was last reached, counted from
  * `base`. A state that was not reached in this text is out of every step's reach.
  */
-function matcher(
+export function matcher(
   { sieve, words, steps, completes }: PatternSet,
   reached: Int32Array,
   base: number,

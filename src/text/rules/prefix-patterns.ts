@@ -3,9 +3,9 @@
  * pattern may continue: one or two for nearly every text, whatever its length.
  */
 
-import { noWord, sieveSize, wordFrom } from '../word-hashes.ts'
+import { noWord, sieveSize, wordFrom, wordMatches } from '../word-hashes.ts'
 import { politenessPhrases, stop } from './override-patterns.ts'
-import { compilePatterns, type PatternSet, scan, wordHashes } from './patterns.ts'
+import { beyondReach, compilePatterns, matcher, type PatternSet, scan, wordHashes } from './patterns.ts'
 
 export type PrefixPatterns<Owner> = {
   /** Returns the owner of the pattern that starts at `from`; null = none. Reads at most `most` units. */
@@ -41,17 +41,16 @@ export function compileOpenings<Owner>(
       word = wordFrom(text, from)
     }
     if (!firstWords.has(word.hash)) return null
-    const walk = startWalk(set)
     let owner: Owner | null = null
-    const onMatch = (pattern: number) => {
+    const walk = startWalk(set, pattern => {
       const item = owners[pattern]
       if (item !== undefined && !isIn(item.excuses, text.slice(from, from + mostExcuse))) owner ??= item.of
-    }
-    walk.step(word.hash, onMatch)
+    })
+    walk.step(word.hash)
     while (owner === null && word.hash !== noWord && walk.isOpen()) {
       const next = wordFrom(text, word.end)
-      if (next.hash === noWord || clauseEnd.test(text.slice(word.end, next.end))) walk.stop(end, onMatch)
-      walk.step(next.hash, onMatch)
+      if (next.hash === noWord || clauseEnd.test(text.slice(word.end, next.end))) walk.stop(end)
+      walk.step(next.hash)
       word = next
     }
     return owner === null || quoted.test(text.slice(from, from + mostExcuse)) ? null : owner
@@ -78,37 +77,29 @@ const clauseEnd = /[.,;:!?…—。，、；：！？।؟،؛]/
 const quoted = /^[^\p{L}\p{N}]*["“„«「『][^"”“»」』]*["”“»」』][^\p{L}\p{N}]*[\p{L}\p{N}]/u
 
 /** Creates a matcher for openings that advances word by word from the start of a text. */
-function startWalk({ sieve, words, steps, completes, reachFrom }: PatternSet) {
-  /** States with the index of the word at which they were last reached, from 1. The initial state has 0. */
-  const reached = new Map([[0, 0]])
+function startWalk(set: PatternSet, onMatch: (pattern: number) => void) {
+  // The initial state has the word before the first, whose index is 1.
+  const reached = new Int32Array(set.completes.length)
+  reached[0] = beyondReach
   let position = 0
   /** The last word at which a pattern may continue. */
   let open = 1
-
-  const getWord = (hash: number): number => {
-    let word = sieve[hash & (sieveSize - 1)] ?? 0
-    while (word !== 0 && words.hash[word] !== hash) word = words.next[word] ?? 0
-    return word
+  const report = (pattern: number) => {
+    onMatch(pattern)
+    return true
   }
-
-  const advance = (hash: number, place: number, onMatch: (pattern: number) => void) => {
-    const word = getWord(hash)
-    const end = word === 0 ? 0 : (words.from[word + 1] ?? 0)
-    for (let index = words.from[word] ?? 0; index < end; index++) {
-      const before = reached.get(steps.from[index] ?? 0)
-      if (before === undefined || place - before > (steps.reach[index] ?? 0)) continue
-      const state = steps.to[index] ?? 0
-      reached.set(state, place)
-      const pattern = completes[state] ?? -1
-      if (pattern >= 0) onMatch(pattern)
-      else open = Math.max(open, place + (reachFrom[state] ?? 0))
-    }
+  const onWords = matcher(set, reached, beyondReach, report, (state, place) => {
+    open = Math.max(open, place + (set.reachFrom[state] ?? 0))
+  })
+  const advance = (hash: number, place: number) => {
+    wordMatches.hash[0] = hash
+    wordMatches.position[0] = place
+    onWords(1)
   }
-
   return {
-    step: (hash: number, onMatch: (pattern: number) => void) => advance(hash, ++position, onMatch),
+    step: (hash: number) => advance(hash, ++position),
     /** A clause ends before the next word. */
-    stop: (hash: number, onMatch: (pattern: number) => void) => advance(hash, position + 1, onMatch),
+    stop: (hash: number) => advance(hash, position + 1),
     isOpen: () => position < open,
   }
 }

@@ -13,27 +13,16 @@ import {
   containsBlockedHost,
   createTextModerator,
   getResult,
-  type Steps,
+  type TextModerator,
   type Verdict,
 } from '../text-moderator.ts'
 import { type BlocklistDeps, openBlocklist } from './blocklist.ts'
 import { createExternalModeration, type ExternalModeration, type ModerationDeps } from './external-moderation.ts'
 import type { ModerationOptions } from './settings.ts'
 
-export type Moderation = {
-  /** Moderates a prompt in process. */
-  screen(text: string): Verdict
-  /** Moderates text that the model reads (a document, a fetched page) in process. */
-  screenData(text: string): Verdict
-  /** Moderates text that is only embedded, in process, in steps and by rules only. */
-  embeddedSteps(text: string): Steps
-  /** Moderates one part of a request in steps, as `TextModerator.steps`, and searches it for secrets. */
-  screenSteps(part: Message | PromptDefinition): Steps
-  /** Moderates a conversation in process. */
-  screenMessages(messages: readonly Message[]): Verdict
-  /** Moderates a definition in process. */
-  screenDefinition(definition: PromptDefinition): Verdict
-  /** The same without the operator-only rule ID; `gateway analyze` prints it as `safety`. */
+/** `screenSteps` searches for secrets too. */
+export type Moderation = TextModerator & {
+  /** Judges a conversation, without the operator-only rule ID; `gateway analyze` prints it as `safety`. */
   read(messages: readonly Message[]): Omit<Verdict, 'rule'>
   /** Returns true if a URL links to a blocked host. */
   isListed(address: string): boolean
@@ -101,18 +90,14 @@ export function createModeration(deps: ModerationParts, settings: ModerationOpti
   }
   const moderation = settings.moderation === null ? null : createExternalModeration(deps, settings.moderation)
   return {
-    screen: screen.text,
-    screenData: screen.data,
-    embeddedSteps: screen.embedded,
-    screenMessages: screen.messages,
+    ...screen,
     *screenSteps(part) {
-      const verdict = yield* screen.steps(part)
+      const verdict = yield* screen.screenSteps(part)
       yield* secretSteps(part)
       return verdict
     },
-    screenDefinition: screen.definition,
     read(messages) {
-      const { verdict, layer, category, score } = screen.messages(messages)
+      const { verdict, layer, category, score } = screen.screenMessages(messages)
       return { verdict, layer, category, score }
     },
     isListed: address => containsBlockedHost(blocklist, address),
