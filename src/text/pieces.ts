@@ -22,11 +22,11 @@ export function* getPieces(text: string): Generator<string, void, void> {
     return
   }
   for (let from = 0; ; ) {
-    const to = cutAfter(text, from + pieceLength)
+    const to = cutNear(text, from + pieceLength, 1)
     const isLast = to + overlap >= text.length
     yield text.slice(from, isLast ? text.length : to)
     if (isLast) return
-    from = Math.max(cutBefore(text, to - overlap), from + overlap)
+    from = Math.max(cutNear(text, to - overlap, -1), from + overlap)
     if (splitsPair(text, from)) from--
   }
 }
@@ -39,32 +39,17 @@ export function* getWindows(text: string, length: number, shared: number): Gener
   }
 }
 
-/** Returns the first place at or after `start` that is not within a word or a run of base64. */
-function cutAfter(text: string, start: number): number {
-  const most = Math.min(text.length, start + longestRun)
-  for (let at = start; at < most; at++) if (!isInRun(text.charCodeAt(at - 1))) return at
-  return splitsPair(text, most) ? most - 1 : most
-}
-
-/** Returns the last place at or before `end` that is not within a word or a run of base64. */
-function cutBefore(text: string, end: number): number {
-  const least = end - longestRun
-  for (let at = end; at > least; at--) if (!isInRun(text.charCodeAt(at - 1))) return at
+/** Returns the place nearest to `start`, in steps of 1 or -1, that is not within a word or a run of base64. */
+function cutNear(text: string, start: number, step: 1 | -1): number {
+  let at = start
+  for (let steps = 0; steps < longestRun && at < text.length; steps++, at += step)
+    if (!inRun.test(text.charAt(at - 1))) return at
+  const end = step === 1 ? at : start
   return splitsPair(text, end) ? end - 1 : end
 }
 
-/** Returns true for letters, digits and signs of base64, and for the first half of a surrogate pair. */
-function isInRun(unit: number): boolean {
-  return (
-    (unit >= 0x30 && unit <= 0x39) ||
-    (unit >= 0x41 && unit <= 0x5a) ||
-    (unit >= 0x61 && unit <= 0x7a) ||
-    unit === 0x2b ||
-    unit === 0x2f ||
-    unit === 0x3d ||
-    (unit & 0xfc00) === 0xd800
-  )
-}
+/** Letters, digits and signs of base64, and the first half of a surrogate pair. */
+const inRun = /[A-Za-z0-9+/=\ud800-\udbff]/
 
 function splitsPair(text: string, at: number): boolean {
   return (text.charCodeAt(at) & 0xfc00) === 0xdc00

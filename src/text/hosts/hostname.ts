@@ -28,7 +28,7 @@ export function normalizeHostname(raw: string): string | null {
     before = unit
   }
   if (dots === 0) return null
-  if ((found & beyond) !== 0) return nameBeyondAscii(mapIdna(host))
+  if ((found & beyond) !== 0) return asciiName(mapIdna(host))
   if (host.length > maximumHost || (found & letter) === 0) return null
   return (found & capital) === 0 ? host : host.toLowerCase()
 }
@@ -56,15 +56,12 @@ const traits = Uint8Array.from({ length: 128 }, (_, code) => {
   return /[._-]/.test(character) ? mark : 0
 })
 
-function nameBeyondAscii(host: string): string | null {
-  return host.includes(' ') ? null : asciiName(host)
-}
-
 /**
  * Converts as many labels from the end as fit into a name. A label that is too long, and all labels before it, cannot
  * resolve.
  */
 function asciiName(host: string): string | null {
+  if (host.includes(' ')) return null
   let name = ''
   for (let end = endOfName(host); end > 0; ) {
     const start = host.lastIndexOf('.', end - 1) + 1
