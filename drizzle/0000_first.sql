@@ -365,7 +365,11 @@ CREATE TABLE "sessions" (
 	"created_at" timestamp with time zone NOT NULL,
 	"last_used_at" timestamp with time zone NOT NULL,
 	"expires_at" timestamp with time zone NOT NULL,
-	"ends_at" timestamp with time zone
+	"ends_at" timestamp with time zone,
+	"name" text,
+	"scopes" text[],
+	"key_digest" text,
+	CONSTRAINT "sessions_key_digest_unique" UNIQUE("key_digest")
 );
 --> statement-breakpoint
 CREATE TABLE "sign_in_failures" (

@@ -11,6 +11,7 @@ import { createDashboardBundle } from './console/dashboard/bundle.ts'
 import { dashboard } from './console/dashboard/routes.ts'
 import { insights } from './console/insights/routes.ts'
 import { keys } from './console/keys/routes.ts'
+import { managementKeys } from './console/management-keys/routes.ts'
 import { projectRoutes } from './console/projects/routes.ts'
 import { providers, status } from './console/status/routes.ts'
 import { tags } from './console/tags/routes.ts'
@@ -125,7 +126,14 @@ export function createApp(deps: Deps, workers: WorkerMetricsSource | null = null
       response.headers.set('x-request-id', requestId)
       await withQuotaHeaders(quota, request.headers, response, requestId)
     })
-  useResources(root, deps, { recall: callers.recall, getCaller: exchangeDeps.getCaller, look, limitTokenCounts })
+  const { strangers } = failures
+  useResources(root, deps, {
+    recall: callers.recall,
+    getCaller: exchangeDeps.getCaller,
+    look,
+    limitTokenCounts,
+    strangers,
+  })
   return useOperations(root, deps, workers)
 }
 
@@ -190,13 +198,16 @@ function useResources(
     getCaller,
     look,
     limitTokenCounts,
+    strangers,
   }: Pick<Callers, 'recall'> &
-    Pick<ChatRouteDeps, 'getCaller' | 'look'> & { readonly limitTokenCounts: TokenCountLimit },
+    Pick<ChatRouteDeps, 'getCaller' | 'look'> &
+    Pick<Failures, 'strangers'> & { readonly limitTokenCounts: TokenCountLimit },
 ) {
+  const getAddress = (request: Request) => deps.getAddress(request, root.server)
   const identify: Authenticate = {
-    principal: headers => authenticateSession(deps.tokens, deps.sessions, headers),
+    principal: request => authenticateSession({ ...deps, strangers }, request.headers, () => getAddress(request)),
     bodies: deps.bodies,
-    getAddress: request => deps.getAddress(request, root.server),
+    getAddress,
   }
   return root
     .use(inputTokens({ ...deps, getCaller, limitTokenCounts }))
@@ -215,6 +226,7 @@ function useResources(
     .use(auth(deps, identify))
     .use(account(deps, identify))
     .use(keys(deps, identify))
+    .use(managementKeys(deps, identify))
     .use(tags(deps, identify))
     .use(projectRoutes(deps, identify))
     .use(team(deps, identify))

@@ -258,6 +258,7 @@ const foreignVariables: Readonly<Record<string, string>> = {
   VENVS: 'the runs of Python clients by hand',
   GATEWAY_KEY: 'the examples of clients',
   SESSION_TOKEN: 'the examples of a session',
+  MANAGEMENT_KEY: 'the examples of a management key',
   OPENAI_KEY_A: 'the example of a key pool',
   OPENAI_KEY_B: 'the example of a key pool',
   OPENAI_KEY_C: 'the example of a key pool',
@@ -306,13 +307,13 @@ describe('environment variables', () => {
   })
 })
 
-test('documented commands with a session token: link the page that sets it', () => {
-  const sets = (path: string) => /^SESSION_TOKEN=\$\(curl /m.test(text(path))
-  const users = pages.filter(path => text(path).includes('$SESSION_TOKEN') && !sets(path))
-  expect(pages.filter(sets)).toEqual(['docs/api.md'])
+test('documented commands with a management key: link the page that creates it', () => {
+  const sets = (path: string) => /^MANAGEMENT_KEY=\$\(curl /m.test(text(path))
+  const users = pages.filter(path => text(path).includes('$MANAGEMENT_KEY') && !sets(path))
+  expect(pages.filter(sets)).toEqual(['docs/guides/automation.md'])
   expect(users.length).toBeGreaterThan(2)
   expect(
-    users.filter(path => !text(path).includes('`$SESSION_TOKEN` is a [session token](api.md#authentication)')),
+    users.filter(path => !text(path).includes('`$MANAGEMENT_KEY` is a [management key](guides/automation.md)')),
   ).toEqual([])
 })
 

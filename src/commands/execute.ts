@@ -21,6 +21,7 @@ const files: readonly { readonly words: readonly string[]; readonly load: () => 
   { words: ['models'], load: async () => (await import('./models.ts')).modelCommands },
   { words: ['reload'], load: async () => (await import('./service.ts')).reloadCommands },
   { words: ['analyze'], load: async () => (await import('./analyze.ts')).analyzeCommands },
+  { words: ['import'], load: async () => (await import('./import-litellm.ts')).importCommands },
   { words: ['doctor'], load: async () => (await import('./doctor.ts')).doctorCommands },
   { words: ['completion'], load: async () => (await import('./completion.ts')).completionCommands(() => load('')) },
 ]

@@ -21,7 +21,7 @@ import {
   unique,
   uniqueIndex,
 } from 'drizzle-orm/pg-core'
-import { projectRoles } from '../core/accounts/roles.ts'
+import { type ManagementScope, projectRoles } from '../core/accounts/roles.ts'
 import { fallbackPolicies, strategies } from '../core/chat/chat.ts'
 import type { ScopeLimits } from '../core/limits/scopes.ts'
 import { type AttemptRecord, type RequestTrace, recordedDialects } from '../core/usage/usage-record.ts'
@@ -256,6 +256,11 @@ export const sessions = pgTable(
     expiresAt: time('expires_at').notNull(),
     /** A session of single sign-on cannot be refreshed beyond this time; null = started with a password. */
     endsAt: time('ends_at'),
+    /** Name and scopes of a management key, a session that its user created for a program; null = a person's session. */
+    name: text('name'),
+    scopes: text('scopes').array().$type<ManagementScope[]>(),
+    /** SHA-256 of a management key, hex. */
+    keyDigest: text('key_digest').unique(),
   },
   table => [
     index('sessions_user').on(table.userId, table.createdAt),

@@ -7,7 +7,7 @@ import { Value } from '@sinclair/typebox/value'
 import ipaddr from 'ipaddr.js'
 import { SignJWT } from 'jose'
 import { getDigest, keyPrefix, parseApiKey, type RandomBytes } from '../core/accounts/api-keys.ts'
-import type { ProjectRole, Role } from '../core/accounts/roles.ts'
+import type { ManagementScope, ProjectRole, Role } from '../core/accounts/roles.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { RateLimiter } from '../core/limits/rate-limits.ts'
 import type { Clock } from '../core/ports.ts'
@@ -164,36 +164,72 @@ export type Principal = {
   readonly mustSetUpTwoFactor: boolean
   /** The session was started by single sign-on. */
   readonly isSingleSignOn: boolean
+  /** The management key that acts for the user; null = the user's own session. */
+  readonly managementKey: { readonly name: string; readonly scopes: readonly ManagementScope[] } | null
 }
 
 /** Finds the user of a session; the result is at most 0.5 s old. Throws 503 if the store is unavailable. */
 type SessionLookup = {
-  find(sessionId: string): Promise<Principal | null>
+  find(name: string): Promise<Principal | null>
+  isKnownKey(digest: string): boolean
+}
+
+type SessionAuthentication = {
+  readonly tokens: Pick<Tokens, 'verify'>
+  readonly sessions: SessionLookup
+  /** Counts management keys that are not in memory, per IP address. */
+  readonly strangers: RateLimiter
 }
 
 /**
- * Returns the user of a request's session token. Only `Authorization` carries it: an API key is not accepted, nor a
- * cookie, which browsers send automatically. All invalid tokens get the same error.
+ * Returns the user of a request's session token or management key. Only `Authorization` carries it: an API key is not
+ * accepted, nor a cookie, which browsers send automatically. All invalid tokens get the same error.
  */
 export async function authenticateSession(
-  tokens: Pick<Tokens, 'verify'>,
-  sessions: SessionLookup,
+  { tokens, sessions, strangers }: SessionAuthentication,
   headers: Headers,
+  address: () => string,
 ): Promise<Principal> {
   const authorization = headers.get('authorization') ?? ''
-  const claims = bearer.test(authorization) ? await tokens.verify(authorization.slice(7).trim()) : null
+  const token = bearer.test(authorization) ? authorization.slice(7).trim() : ''
+  if (isManagementKey(token)) {
+    const digest = getDigest(token)
+    const waitMs = sessions.isKnownKey(digest) ? 0 : await strangers.take(address())
+    if (waitMs > 0) throw ipRateLimitedError(waitMs, false)
+    const holder = await sessions.find(digest)
+    if (holder === null) throw unknownManagementKey()
+    return holder
+  }
+  const claims = token === '' ? null : await tokens.verify(token)
   const holder = claims === null ? null : await sessions.find(claims.sessionId)
   if (claims === null || holder === null || holder.userId !== claims.userId) throw invalidToken()
   return holder
+}
+
+const managementPrefix = 'gw_manage_'
+const managementShape = /^gw_manage_[\w-]{43}$/
+
+/** Returns a new management key: 256 random bits. */
+export function mintManagementKey(randomBytes: RandomBytes): string {
+  return managementPrefix + Buffer.from(randomBytes(32)).toString('base64url')
+}
+
+function isManagementKey(text: string): boolean {
+  return text.startsWith(managementPrefix) && managementShape.test(text)
 }
 
 /** Error for every invalid session token and refresh token. */
 export function invalidToken(): GatewayError {
   return new GatewayError(
     'invalid_token',
-    'Missing, expired or invalid session token. Sign in and send it as "Authorization: Bearer <token>".',
+    'Missing, expired or invalid session token or management key. Sign in, or send a valid one as "Authorization: Bearer <token>".',
     { shouldRetry: false },
   )
+}
+
+function unknownManagementKey(): GatewayError {
+  const message = 'This management key is unknown, expired or revoked. Create a new one, or ask an owner or admin.'
+  return new GatewayError('invalid_api_key', message, { shouldRetry: false })
 }
 
 type Claims = { readonly userId: string; readonly sessionId: string }

@@ -1,7 +1,7 @@
 /** Routes for signed-in users, as a table. The policy in a route's description is the policy that is enforced. */
 
 import { Elysia } from 'elysia'
-import { type Action, isAllowed, isAllowedSomewhere } from '../core/accounts/roles.ts'
+import { type Action, includesScope, isAllowed, isAllowedSomewhere, neededScope } from '../core/accounts/roles.ts'
 import type { Actor } from '../core/audit/audit.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { parseJson } from '../core/validation/validate.ts'
@@ -29,8 +29,8 @@ export type SessionRoute = RouteDocs & {
 }
 
 export type Authenticate = {
-  /** Returns the user of the session in the headers. Throws 401 if there is none. */
-  readonly principal: (headers: Headers) => Promise<Principal>
+  /** Returns the user of the session or the management key in the headers. Throws 401 if there is none. */
+  readonly principal: (request: Request) => Promise<Principal>
   readonly bodies: BodyBudget
   /** The client's network address, IPv6 by network. */
   readonly getAddress: (request: Request) => string
@@ -47,12 +47,12 @@ export function sessionRoutes(name: string, identify: Authenticate, routes: read
       method,
       path,
       async ({ request, params = {} }: { request: Request; params?: Record<string, string> }) => {
-        const principal = await identify.principal(request.headers)
-        if (!isAllowedSomewhere(principal, action)) throw forbidden()
-        if (action !== 'sessions.own') refuseWithoutTwoFactor(principal)
-        if (principal.isUnverified && method !== 'GET' && action !== 'sessions.own') throw unverified()
+        const principal = await authorize(identify, request, action)
         if (!Object.values(params).every(value => harmless.test(value))) throw notFound()
-        const actor = { kind: 'user', userId: principal.userId, address: identify.getAddress(request) } as const
+        const actor = {
+          ...({ kind: 'user', userId: principal.userId, address: identify.getAddress(request) } as const),
+          ...(principal.managementKey === null ? {} : { managementKey: principal.managementKey.name }),
+        }
         const work = () => handle({ principal, params, request, actor })
         return whileHeld({ budget: identify.bodies, owner: principal.accountId }, request, bodyLimits.other, work)
       },
@@ -61,8 +61,27 @@ export function sessionRoutes(name: string, identify: Authenticate, routes: read
   return app
 }
 
+/** Returns the user of a request. Throws unless the role, and the scopes of a management key, permit the action. */
+export async function authorize(
+  identify: Pick<Authenticate, 'principal'>,
+  request: Request,
+  action: Action,
+): Promise<Principal> {
+  const principal = await identify.principal(request)
+  if (!isAllowedSomewhere(principal, action)) throw forbidden()
+  const isRead = request.method === 'GET' || request.method === 'HEAD'
+  if (principal.managementKey !== null) {
+    const needed = neededScope(action, isRead ? 'read' : 'write')
+    if (!includesScope(principal.managementKey.scopes, needed)) throw outOfScope(needed)
+  }
+  if (action === 'sessions.own') return principal
+  refuseWithoutTwoFactor(principal)
+  if (principal.isUnverified && !isRead) throw unverified()
+  return principal
+}
+
 /** Throws `two_factor_setup_required` until the user has set up the two-factor sign-in that the account requires. */
-export function refuseWithoutTwoFactor({ mustSetUpTwoFactor }: Pick<Principal, 'mustSetUpTwoFactor'>): void {
+function refuseWithoutTwoFactor({ mustSetUpTwoFactor }: Pick<Principal, 'mustSetUpTwoFactor'>): void {
   if (mustSetUpTwoFactor)
     throw new GatewayError(
       'two_factor_setup_required',
@@ -112,6 +131,14 @@ export function forbidden(): GatewayError {
   return new GatewayError('forbidden', 'Your role does not allow this action. Ask an owner of the account.', {
     shouldRetry: false,
   })
+}
+
+function outOfScope(needed: string | null): GatewayError {
+  const message =
+    needed === null
+      ? 'No management key may do this. Sign in as a user.'
+      : `This management key does not have the scope "${needed}". Create one that has it.`
+  return new GatewayError('forbidden', message, { shouldRetry: false })
 }
 
 /** An unverified user only reads: the address may belong to another person. */

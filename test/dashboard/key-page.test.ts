@@ -44,6 +44,28 @@ function withBrowser(path: string) {
     await gateway.stop()
   })
 
+  test('Keys: an owner creates a management key, which is shown once and works, and revokes it', async () => {
+    const { page, go } = owner
+    await go('keys', 'Keys')
+    await page.getByText('No management keys').waitFor()
+    await page.getByRole('button', { name: 'Create management key' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill('terraform')
+    await dialog.getByLabel('usage:read').check()
+    await dialog.getByRole('button', { name: 'Create management key' }).click()
+    await dialog.getByText(/^gw_manage_/).waitFor()
+    const token = (await dialog.getByText(/^gw_manage_/).textContent()) ?? ''
+    await page.getByRole('button', { name: 'Done' }).click()
+    expect(await page.getByText(token).count()).toBe(0)
+    const see = async () => (await sendRequest(gateway, 'GET', '/api/v1/usage', { token })).status
+    expect(await see()).toBe(200)
+    await page.getByRole('row').filter({ hasText: 'keys:read usage:read' }).waitFor()
+    await page.getByRole('button', { name: 'Revoke terraform' }).click()
+    await dialog.getByRole('button', { name: 'Revoke' }).click()
+    await page.getByText('No management keys').waitFor()
+    expect(await see()).toBe(401)
+  })
+
   test('Key page: shows limits with their use, rotation, usage and code without the secret', async () => {
     const { page, go } = owner
     await go('keys', 'Keys')

@@ -44,7 +44,10 @@ export const decisions: Readonly<Record<string, Decision>> = {
   projects: kept('name', 'id account_id created_at archived_at'),
   project_members: deleted('', 'project_id user_id account_id role created_at'),
   tag_limits: deleted('name value', 'account_id limits created_at'),
-  sessions: deleted('user_agent', 'id account_id user_id created_at last_used_at expires_at ends_at'),
+  sessions: deleted(
+    'user_agent name',
+    'id account_id user_id created_at last_used_at expires_at ends_at scopes key_digest',
+  ),
   session_tokens: deleted('', 'digest session_id created_at used_at'),
   sign_in_failures: deleted('', 'subject failed_at locks locked_until updated_at'),
   known_addresses: deleted('', 'user_id digest last_used_at failures'),

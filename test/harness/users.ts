@@ -1,7 +1,7 @@
 /** Users of a gateway for tests, signed in over its real socket, each from a separate network address. */
 import { expect } from 'bun:test'
 import { changeBilling } from '../../src/console/billing/stores/billing.ts'
-import type { Role } from '../../src/core/accounts/roles.ts'
+import type { ManagementScope, Role } from '../../src/core/accounts/roles.ts'
 import { eventually } from './eventually.ts'
 import type { Gateway } from './gateway.ts'
 import type { SmtpServer } from './smtp.ts'
@@ -137,6 +137,20 @@ export async function createKeyFor(gateway: At, { token }: Pick<Person, 'token'>
   const { status, body } = await sendRequest<{ id: string; key: string }>(gateway, 'POST', '/api/v1/keys', {
     token,
     body: { name },
+  })
+  expect(status).toBe(201)
+  return body
+}
+
+/** Creates a management key of a user. */
+export async function createManagementKey(
+  gateway: At,
+  { token }: Pick<Person, 'token'>,
+  scopes: readonly ManagementScope[],
+) {
+  const { status, body } = await sendRequest<{ id: string; key: string }>(gateway, 'POST', '/api/v1/management-keys', {
+    token,
+    body: { name: 'automation', scopes },
   })
   expect(status).toBe(201)
   return body

@@ -2,9 +2,17 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
-import { type Action, actions, isAllowed, outranks, roles } from '../../src/core/accounts/roles.ts'
+import {
+  type Action,
+  actions,
+  isAllowed,
+  managementScopes,
+  neededScope,
+  outranks,
+  roles,
+} from '../../src/core/accounts/roles.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { addMember, createKeyFor, owner, type Person, sendRequest } from '../harness/users.ts'
+import { addMember, createKeyFor, createManagementKey, owner, type Person, sendRequest } from '../harness/users.ts'
 
 let gateway: Gateway
 const people: Record<string, Person> = {}
@@ -19,6 +27,7 @@ const clients = [
   'bad key',
   'bad token',
   'key',
+  'management key',
 ]
 beforeAll(async () => {
   gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' })
@@ -33,6 +42,7 @@ beforeAll(async () => {
   for (const [name, person] of Object.entries(people)) credentials[name] = person.token
   credentials['bad key'] = mintApiKey(count => crypto.getRandomValues(new Uint8Array(count))).key
   credentials['bad token'] = `${boss.token.slice(0, -4)}AAAA`
+  credentials['management key'] = (await createManagementKey(gateway, boss, managementScopes)).key
   credentials.key = (await createKeyFor(gateway, people.member as Person)).key
 }, 240_000)
 afterAll(() => gateway.stop())
@@ -87,8 +97,13 @@ describe('every route', () => {
         for (const body of route.method === 'GET' ? [undefined] : ['{"canary', {}]) {
           const { status } = await sendRequest(gateway, route.method, path, { token: credentials[name], body })
           const hasKey = need.kind !== 'session' && name === 'key'
-          const known = hasKey || (need.kind !== 'key' && person !== undefined)
-          const allowed = known && (need.kind === 'key' || isAllowed(person?.role ?? 'member', need.action))
+          const isManaging = name === 'management key'
+          const known = hasKey || (need.kind !== 'key' && (person !== undefined || isManaging))
+          const does = route.method === 'GET' ? 'read' : 'write'
+          const allowed =
+            known &&
+            (need.kind === 'key' ||
+              (isManaging ? neededScope(need.action, does) !== null : isAllowed(person?.role ?? 'member', need.action)))
           const expected = !known ? status === 401 : !allowed ? status === 403 : status !== 401 && status !== 403
           if (!expected) wrong.push(`${name}: ${route.method} ${path} → ${status}`)
           // A session that the requests ended would make the remaining checks meaningless.
@@ -145,6 +160,7 @@ test('roles: match the agreed matrix', () => {
     'keys.own': 'member admin owner',
     'keys.see': 'viewer member admin owner',
     'learning.delete': 'admin owner',
+    'management_keys.manage': 'admin owner',
     'projects.all': 'admin owner',
     'projects.change': 'admin owner',
     'projects.see': 'viewer member admin owner',
@@ -154,6 +170,8 @@ test('roles: match the agreed matrix', () => {
     'requests.export_own': 'viewer member admin owner',
     'requests.own': 'viewer member admin owner',
     'sessions.own': 'viewer member admin owner',
+    'tags.change': 'admin owner',
+    'tags.see': 'viewer member admin owner',
     'team.change_roles': 'owner',
     'team.invite': 'admin owner',
     'team.remove': 'admin owner',

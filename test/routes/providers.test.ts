@@ -30,7 +30,7 @@ function start(mode: 'open' | 'closed') {
       providers(deps, {
         bodies: anyBodies(),
         getAddress: () => '127.0.0.1',
-        async principal(headers) {
+        async principal({ headers }) {
           const role = (['member', 'admin'] as const).find((item: Role) => item === headers.get('x-test-as'))
           if (role === undefined) throw new GatewayError('invalid_token', 'Sign in.')
           return {
@@ -42,6 +42,7 @@ function start(mode: 'open' | 'closed') {
             isUnverified: false,
             mustSetUpTwoFactor: false,
             isSingleSignOn: false,
+            managementKey: null,
             email: 'a@example.test',
           }
         },

@@ -9,7 +9,16 @@ import { errorTable } from '../../src/core/validation/errors.ts'
 import type { ApiDocument, Operation } from '../../src/http/reference/document.ts'
 import type { JsonSchema } from '../../src/http/reference/schemas.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { addMember, createKeyFor, fromAnotherIp, owner, type Person, sendRequest, upgraded } from '../harness/users.ts'
+import {
+  addMember,
+  createKeyFor,
+  createManagementKey,
+  fromAnotherIp,
+  owner,
+  type Person,
+  sendRequest,
+  upgraded,
+} from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(240_000)
@@ -163,6 +172,11 @@ const scenes: Readonly<Record<string, () => Promise<Scene>>> = {
   'DELETE /api/v1/projects/{id}': () => withProject(),
   'PUT /api/v1/projects/{id}/members/{user}': () => withProjectMember(),
   'DELETE /api/v1/projects/{id}/members/{user}': () => withProjectMember(),
+  'DELETE /api/v1/management-keys/{id}': async () => {
+    const { token } = await owner(gateway)
+    const { id } = await createManagementKey(gateway, { token }, ['keys:read'])
+    return { token, path: `/api/v1/management-keys/${id}` }
+  },
   'PATCH /api/v1/webhooks/{id}': () => withWebhook(''),
   'DELETE /api/v1/webhooks/{id}': () => withWebhook(''),
   'POST /api/v1/webhooks/{id}/rotate': () => withWebhook('/rotate'),

@@ -34,6 +34,7 @@ async function send(deps: Parameters<typeof status>[0], role: 'viewer' | 'member
           isUnverified: false,
           mustSetUpTwoFactor: false,
           isSingleSignOn: false,
+          managementKey: null,
           email: 'a@example.test',
         }),
       }),

@@ -58,6 +58,7 @@ const principal = (accountId: string, userId: string, role: Principal['role']): 
   isUnverified: false,
   mustSetUpTwoFactor: false,
   isSingleSignOn: false,
+  managementKey: null,
   email: 'somebody@example.test',
 })
 
@@ -75,7 +76,7 @@ function appOn(over: Database, principals: Readonly<Record<string, Principal>>) 
         {
           bodies: anyBodies(),
           getAddress: () => '192.0.2.1',
-          async principal(headers) {
+          async principal({ headers }) {
             const found = principals[headers.get('x-test-as') ?? '']
             if (found === undefined) throw new GatewayError('invalid_token', 'Sign in.')
             return found

@@ -1,5 +1,4 @@
 import { Elysia } from 'elysia'
-import { isAllowed } from '../../core/accounts/roles.ts'
 import type { QueryType } from '../../core/chat/chat.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import type { Clock } from '../../core/ports.ts'
@@ -9,10 +8,9 @@ import { hasApiKey } from '../../http/authentication.ts'
 import { keyOrSession, type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
 import {
   type Authenticate,
-  forbidden,
+  authorize,
   notFound,
   readInput,
-  refuseWithoutTwoFactor,
   reply,
   replyNoContent,
   scopeFor,
@@ -54,10 +52,7 @@ const checkFeedback = checker(feedbackSchema)
 export function insights(deps: InsightsDeps, identify: Authenticate) {
   const getAccount = async (request: Request): Promise<string> => {
     if (hasApiKey(request.headers)) return (await deps.getCaller(request)).accountId
-    const principal = await identify.principal(request.headers)
-    if (!isAllowed(principal.role, 'insights.see')) throw forbidden()
-    refuseWithoutTwoFactor(principal)
-    return principal.accountId
+    return (await authorize(identify, request, 'insights.see')).accountId
   }
   const read = async (request: Request) => {
     const cells = await deps.learning.cells(await getAccount(request))

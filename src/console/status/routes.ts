@@ -1,10 +1,9 @@
 import { Elysia } from 'elysia'
-import { isAllowed } from '../../core/accounts/roles.ts'
 import type { RegistrationConfig } from '../../core/accounts/single-sign-on.ts'
 import type { Catalog } from '../../core/models/models.ts'
 import type { Redis } from '../../database/redis.ts'
 import { session, withRouteDocs } from '../../http/route-docs.ts'
-import { type Authenticate, forbidden, refuseWithoutTwoFactor, reply } from '../../http/session-routes.ts'
+import { type Authenticate, authorize, reply } from '../../http/session-routes.ts'
 import type { HealthTracker } from '../../models/health-tracker.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import type { ModerationStats } from '../../text/moderation/layers/moderation.ts'
@@ -31,9 +30,7 @@ export function status(deps: StatusDeps, identify: Authenticate) {
   return new Elysia({ name: 'status' }).get(
     '/api/v1/status',
     async ({ request }) => {
-      const principal = await identify.principal(request.headers)
-      if (!isAllowed(principal.role, 'providers.see')) throw forbidden()
-      refuseWithoutTwoFactor(principal)
+      await authorize(identify, request, 'providers.see')
       return reply(await shownStatus(deps))
     },
     withRouteDocs(session('providers.see'), {
@@ -100,9 +97,7 @@ export function providers(deps: ProvidersDeps, identify: Authenticate) {
   return new Elysia({ name: 'providers' }).get(
     '/api/v1/providers',
     async ({ request }) => {
-      const principal = await identify.principal(request.headers)
-      if (!isAllowed(principal.role, 'providers.see')) throw forbidden()
-      refuseWithoutTwoFactor(principal)
+      await authorize(identify, request, 'providers.see')
       return reply({ data: [...deps.endpoints.values()].map(endpoint => shown(deps, endpoint, showsPools)) })
     },
     withRouteDocs(session('providers.see'), {

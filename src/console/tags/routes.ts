@@ -35,7 +35,7 @@ export function tags({ database, announce, clock }: TagsDeps, identify: Authenti
     {
       method: 'GET',
       path: '/api/v1/tags',
-      action: 'account.see',
+      action: 'tags.see',
       summary: 'List tags with limits',
       answer: list(tagShape),
       async handle({ principal }) {
@@ -46,7 +46,7 @@ export function tags({ database, announce, clock }: TagsDeps, identify: Authenti
     {
       method: 'PUT',
       path: '/api/v1/tags',
-      action: 'account.change',
+      action: 'tags.change',
       summary: 'Set the limits of a tag',
       description: 'An omitted limit stays as it is, null is unlimited. `"limits": null` removes all of them.',
       body: tagSchema,

@@ -1,15 +1,13 @@
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { type Action, isAllowed } from '../../core/accounts/roles.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import type { Clock } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAuditAlone } from '../../database/repositories/audit.ts'
-import type { Principal } from '../../http/authentication.ts'
 import { createExportSlots, fileResponse } from '../../http/file-response.ts'
 import { session, withRouteDocs } from '../../http/route-docs.ts'
-import { type Authenticate, forbidden, refuseWithoutTwoFactor, reply, scopeFor } from '../../http/session-routes.ts'
+import { type Authenticate, authorize, reply, scopeFor } from '../../http/session-routes.ts'
 import { countRejected, findRequest, listRejected } from '../../ledger/find-request.ts'
 import { exportRequests, readRequests } from '../../ledger/ledger.ts'
 import type { LoggedRequest, LogPosition } from '../../ledger/request-filters.ts'
@@ -43,18 +41,12 @@ const stalledSeconds = 60
  */
 export function usage({ clock, database, describeField }: UsageDeps, identify: Authenticate) {
   const exports = createExportSlots()
-  const allowed = async (request: Request, action: Action): Promise<Principal> => {
-    const principal = await identify.principal(request.headers)
-    if (!isAllowed(principal.role, action)) throw forbidden()
-    refuseWithoutTwoFactor(principal)
-    return principal
-  }
 
   return new Elysia({ name: 'usage' })
     .get(
       '/api/v1/usage',
       async ({ request }) => {
-        const principal = await allowed(request, 'usage.own')
+        const principal = await authorize(identify, request, 'usage.own')
         const scope = scopeFor(principal, 'usage.all')
         const query = readUsageQuery(request.url, clock.now(), scope.userId !== null && principal.projects.size > 0)
         const ofRejected = rejectedIn(query)
@@ -75,7 +67,7 @@ export function usage({ clock, database, describeField }: UsageDeps, identify: A
     .get(
       '/api/v1/requests',
       async ({ request }) => {
-        const principal = await allowed(request, 'requests.own')
+        const principal = await authorize(identify, request, 'requests.own')
         const { filters, page, isRejected } = readRequestsQuery(request.url)
         if (isRejected) {
           const rejected = await listRejected(database, scopeFor(principal, 'requests.all'), filters, page)
@@ -94,7 +86,7 @@ export function usage({ clock, database, describeField }: UsageDeps, identify: A
     .get(
       '/api/v1/requests/:id',
       async ({ request, params }) => {
-        const principal = await allowed(request, 'requests.own')
+        const principal = await authorize(identify, request, 'requests.own')
         const found = /^[!-~]{1,128}$/.test(params.id)
           ? await findRequest(database, scopeFor(principal, 'requests.all'), params.id)
           : null
@@ -112,7 +104,7 @@ export function usage({ clock, database, describeField }: UsageDeps, identify: A
     .get(
       '/api/v1/requests/export',
       async ({ request, server }) => {
-        const principal = await allowed(request, 'requests.export_own')
+        const principal = await authorize(identify, request, 'requests.export_own')
         const { format, filters } = readExportQuery(request.url)
         // Records that are settled from now on would move the end of the list.
         const until = Math.min(filters.to ?? Number.POSITIVE_INFINITY, clock.now())

@@ -44,12 +44,53 @@ const matrix = {
   'team.change_roles': owners,
   'billing.see': owners,
   'billing.change': owners,
+  'management_keys.manage': leaders,
+  'tags.see': everyone,
+  'tags.change': leaders,
 } as const satisfies Record<string, readonly Role[]>
 
 export type Action = keyof typeof matrix
 
 /** All actions, for tests that iterate over them. */
 export const actions = Object.keys(matrix) as readonly Action[]
+
+const areas = ['keys', 'projects', 'budgets', 'usage', 'audit'] as const
+
+/** What a management key may do: read or change the objects of one area. `write` includes `read`. */
+export const managementScopes = areas.flatMap(area => [`${area}:read`, `${area}:write`] as const)
+export type ManagementScope = (typeof managementScopes)[number]
+
+/** The area of each action that a management key may perform. No key signs in, pays, or changes users and secrets. */
+const managedAreas: Partial<Record<Action, (typeof areas)[number]>> = {
+  'keys.see': 'keys',
+  'keys.own': 'keys',
+  'projects.see': 'projects',
+  'projects.change': 'projects',
+  'projects.all': 'projects',
+  'team.see': 'projects',
+  'account.see': 'budgets',
+  'tags.see': 'budgets',
+  'tags.change': 'budgets',
+  'alerts.manage': 'budgets',
+  'webhooks.manage': 'budgets',
+  'usage.own': 'usage',
+  'requests.own': 'usage',
+  'requests.export_own': 'usage',
+  'insights.see': 'usage',
+  'providers.see': 'usage',
+  'audit.see': 'audit',
+}
+
+/** Returns the scope that an action needs of a management key; null = no key may perform it. */
+export function neededScope(action: Action, does: 'read' | 'write'): ManagementScope | null {
+  const area = managedAreas[action]
+  return area === undefined ? null : `${area}:${does}`
+}
+
+/** Returns true if a management key with these scopes may do what needs `scope`. */
+export function includesScope(scopes: readonly ManagementScope[], scope: ManagementScope | null): boolean {
+  return scope !== null && scopes.some(held => held === scope || held === scope.replace(/read$/, 'write'))
+}
 
 /** Returns true if a role may perform an action. Which objects the action may affect is checked separately. */
 export function isAllowed(role: Role, action: Action): boolean {

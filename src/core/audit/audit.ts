@@ -32,6 +32,8 @@ export const auditActions = [
   'soft_cap.changed',
   'session.created',
   'session.ended',
+  'management_key.created',
+  'management_key.revoked',
   'sign_in.locked',
   'email.confirmed',
   'two_factor.enabled',
@@ -61,6 +63,8 @@ export type Actor =
       readonly userId: string
       /** Network address of the client, an IPv6 address as its network. */
       readonly address: string
+      /** Name of the management key that acts for the user; absent = the user's own session. */
+      readonly managementKey?: string
     }
   | { readonly kind: 'cli' | 'system' }
 

@@ -5,6 +5,7 @@ import { Button } from '../parts/controls.tsx'
 import { Switch } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { KeyBadge, keyActions, keyCreation } from '../parts/key-actions.tsx'
+import { ManagementKeys } from '../parts/management-keys.tsx'
 import { UsedLimits } from '../parts/meter.tsx'
 import { Loaded } from '../parts/notice.tsx'
 import { Card } from '../parts/page.tsx'
@@ -96,6 +97,7 @@ export function Keys() {
     >
       <FilterBar path="keys" filters={filters} />
       <KeyUsageCard filters={filters} />
+      {may('management_keys.manage') && <ManagementKeys />}
     </ResourceView>
   )
 }

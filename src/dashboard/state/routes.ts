@@ -21,6 +21,7 @@ import type {
 } from '../../console/billing/schemas.ts'
 import type { learningShape, ratedShape } from '../../console/insights/schemas.ts'
 import type { newKeyShape, ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
+import type { newManagementKeyShape, ShownManagementKey } from '../../console/management-keys/schemas.ts'
 import type { ShownProject } from '../../console/projects/schemas.ts'
 import type { providerListShape, ShownStatus } from '../../console/status/schemas.ts'
 import type { ShownTag } from '../../console/tags/schemas.ts'
@@ -40,6 +41,7 @@ import type { Health, Ready } from '../../observability/probes.ts'
 
 type List<T> = { readonly data: readonly T[] }
 
+export type ManagementKey = ShownManagementKey
 export type NewKey = Static<typeof newKeyShape>
 export type CreatedInvitation = Static<typeof newInvitationShape>
 type RequestList = Static<typeof requestListShape>
@@ -75,6 +77,9 @@ export type Routes = {
   'PATCH /api/v1/account': AccountToday
   'DELETE /api/v1/account': null
   'GET /api/v1/keys': List<ShownKey>
+  'GET /api/v1/management-keys': List<ShownManagementKey>
+  'POST /api/v1/management-keys': Static<typeof newManagementKeyShape>
+  'DELETE /api/v1/management-keys/:id': null
   'GET /api/v1/keys/:id': ShownKeyPage
   'POST /api/v1/keys': NewKey
   'PATCH /api/v1/keys/:id': ShownKey

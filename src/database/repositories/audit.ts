@@ -23,9 +23,11 @@ const auditRetentionDays = 400
  * the gateway itself acted.
  */
 export async function recordAudit(step: Step, { actor }: Pick<Database, 'actor'>, entry: AuditEntry): Promise<void> {
-  const { accountId, action, target = null, details = {} } = entry
-  const { kind, userId, address } =
+  const { accountId, action, target = null } = entry
+  const { kind, userId, address, managementKey } =
     actor?.kind === 'user' ? actor : { kind: actor?.kind ?? 'system', userId: null, address: null }
+  const by = managementKey === undefined ? {} : { management_key: managementKey }
+  const details = { ...entry.details, ...by }
   await statementIn(step)`
     insert into audit_log (id, account_id, actor, user_id, address, action, target, details)
     values (${newAuditId()}, ${accountId}, ${kind}, ${userId}, ${address}, ${action}, ${target},

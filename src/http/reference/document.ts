@@ -135,7 +135,8 @@ const securitySchemes = {
     type: 'http',
     scheme: 'bearer',
     bearerFormat: 'JWT',
-    description: 'A session token from a sign-in. API keys and session tokens are not interchangeable.',
+    description:
+      'A session token from a sign-in, or a management key of an account. API keys and session tokens are not interchangeable.',
   },
 }
 

@@ -49,7 +49,7 @@ ${Object.keys(components.schemas).map(name => html`<li><a href="#${name}">${name
 <p class="lead">${info.summary}</p>
 ${info.description.split('\n\n').map(paragraph => html`<p>${markdown(paragraph)}</p>`)}
 <h2 id="authentication">Authentication</h2>
-<p>${markdown('An **API key** goes into `Authorization: Bearer gw_live_…` or `x-api-key`. A **session token** goes into `Authorization: Bearer …`. Neither replaces the other.')}</p>
+<p>${markdown('An **API key** goes into `Authorization: Bearer gw_live_…` or `x-api-key`. A **session token** or a **management key** goes into `Authorization: Bearer …`. An API key does not replace them, nor they an API key.')}</p>
 ${sections.map(
   ({ name, description, placed: inside }) => html`<section aria-label="${name}">
 <h2>${name}</h2><p>${description}</p>

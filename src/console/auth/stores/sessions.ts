@@ -3,11 +3,12 @@
  * network addresses. All times are the database's own, so that instances with different clocks decide alike.
  */
 
-import { and, desc, eq, gt, sql as sqlText } from 'drizzle-orm'
+import { and, desc, eq, gt, isNull, sql as sqlText } from 'drizzle-orm'
 import type { Sql, TransactionSql } from 'postgres'
 import { getDigest } from '../../../core/accounts/api-keys.ts'
 import type { ProjectRole } from '../../../core/accounts/roles.ts'
 import type { Clock } from '../../../core/ports.ts'
+import { createRecentMap } from '../../../core/text/recent-map.ts'
 import type { Database } from '../../../database/database.ts'
 import { recordAudit } from '../../../database/repositories/audit.ts'
 import { withAccountRls } from '../../../database/statement.ts'
@@ -48,6 +49,7 @@ const idleDays = 30
 const repeatSeconds = 10
 const freshMs = 500
 const maximumEntries = 50_000
+const maximumKnownKeys = 10_000
 const failures = {
   allowed: 10,
   // An office or a proxy is one address. A locked email address adds no failures, so these are of ten users or more.
@@ -106,7 +108,7 @@ export function startSession(database: Database, session: NewSession): Promise<b
         values (${tokenDigest}, ${id}, clock_timestamp())`.execute()
       const ended = step`
         delete from sessions where user_id = ${userId} and (expires_at <= clock_timestamp() or id in (
-          select id from sessions where user_id = ${userId} and expires_at > clock_timestamp()
+          select id from sessions where user_id = ${userId} and expires_at > clock_timestamp() and scopes is null
           order by created_at desc, id desc offset ${maximumSessions}))`.execute()
       // A running lockout stays for other network addresses; otherwise its cause would get ten more attempts.
       const forgotten = step`
@@ -175,8 +177,8 @@ async function explainUnused(database: Database, digest: string, nextDigest: str
   return holder === null ? { outcome: 'unknown' } : { outcome: 'repeated', holder }
 }
 
-/** Returns the holder of an active session; null if it has ended. */
-export async function findSession(database: Database, sessionId: string): Promise<Principal | null> {
+/** Returns the holder of an active session; null if it has ended. `name` is its ID, or the digest of a management key. */
+export async function findSession(database: Database, name: string): Promise<Principal | null> {
   const rows = await database.run(
     ({ sql }) => sql<(Omit<Principal, 'projects'> & { projects: Record<string, ProjectRole> })[]>`
       select sessions.id as "sessionId", sessions.account_id as "accountId", users.id as "userId", email, users.role,
@@ -184,11 +186,12 @@ export async function findSession(database: Database, sessionId: string): Promis
         requires_totp and ends_at is null and not exists (
           select from totp_secrets where totp_secrets.user_id = users.id and confirmed_at is not null
         ) as "mustSetUpTwoFactor",
-        ends_at is not null as "isSingleSignOn",
+        ends_at is not null and scopes is null as "isSingleSignOn",
+        case when scopes is not null then json_build_object('name', sessions.name, 'scopes', scopes) end as "managementKey",
         coalesce((select json_object_agg(project_id, project_members.role) from project_members
           where project_members.user_id = users.id), '{}') as projects
       from sessions join users on users.id = user_id join accounts on accounts.id = users.account_id
-      where sessions.id = ${sessionId} and expires_at > clock_timestamp() and removed_at is null`,
+      where (sessions.id = ${name} or key_digest = ${name}) and expires_at > clock_timestamp() and removed_at is null`,
   )
   const [row] = rows
   return row === undefined ? null : { ...row, projects: new Map(Object.entries(row.projects)) }
@@ -204,6 +207,7 @@ export function listSessions(database: Database, accountId: string, userId: stri
         and(
           eq(sessions.accountId, accountId),
           eq(sessions.userId, userId),
+          isNull(sessions.scopes),
           gt(sessions.expiresAt, sqlText`clock_timestamp()`),
         ),
       )
@@ -220,7 +224,8 @@ export async function endSession(
 ): Promise<boolean> {
   return withAccountRls(database, accountId).sql(async step => {
     const rows = await step`
-      delete from sessions where account_id = ${accountId} and user_id = ${userId} and id = ${sessionId} returning id`
+      delete from sessions
+      where account_id = ${accountId} and user_id = ${userId} and id = ${sessionId} and scopes is null returning id`
     if (rows.length === 0) return false
     await recordAudit(step, database, { accountId, action: 'session.ended', target: sessionId })
     return true
@@ -283,11 +288,22 @@ export async function recordFailure(database: Database, subjects: readonly strin
   return rows.map(row => row.subject)
 }
 
+async function noteUse(database: Database, sessionId: string): Promise<void> {
+  await database.run(
+    ({ sql }) => sql`
+      update sessions set last_used_at = clock_timestamp()
+      where id = ${sessionId} and last_used_at < clock_timestamp() - interval '1 minute'`,
+  )
+}
+
 type SessionDirectory = {
   /**
-   * Returns the holder of a session, at most 500 ms old; null if it has ended. Rejects if the database is unavailable.
+   * Returns the holder of a session by its ID, or by the digest of a management key, at most 500 ms old; null if it has
+   * ended. Rejects if the database is unavailable.
    */
-  find(sessionId: string): Promise<Principal | null>
+  find(name: string): Promise<Principal | null>
+  /** Returns true if the digest was that of a management key a moment ago. */
+  isKnownKey(digest: string): boolean
   /** Clears the cache after this process changed a session. */
   forget(): void
 }
@@ -298,26 +314,36 @@ export function createSessionDirectory(options: {
   readonly clock: Pick<Clock, 'monotonic'>
 }): SessionDirectory {
   const { database, clock } = options
+  const known = createRecentMap<true>(maximumKnownKeys)
   const entries = new Map<string, { readonly askedAt: number; readonly answer: Promise<Principal | null> }>()
 
   return {
-    find(sessionId) {
+    find(name) {
       const now = clock.monotonic()
-      const entry = entries.get(sessionId)
+      const entry = entries.get(name)
       if (entry !== undefined && now - entry.askedAt < freshMs) return entry.answer
       // Cached by request time: a reply may already be older than a later change.
-      const answer = findSession(database, sessionId)
-      entries.delete(sessionId)
-      entries.set(sessionId, { askedAt: now, answer })
-      answer.catch(() => {
-        if (entries.get(sessionId)?.answer === answer) entries.delete(sessionId)
-      })
+      const answer = findSession(database, name)
+      entries.delete(name)
+      entries.set(name, { askedAt: now, answer })
+      answer.then(
+        holder => {
+          if (holder === null || holder.managementKey === null) return
+          known.set(name, true)
+          // Without this, only the date of the last use would be older.
+          noteUse(database, holder.sessionId).catch(() => {})
+        },
+        () => {
+          if (entries.get(name)?.answer === answer) entries.delete(name)
+        },
+      )
       for (const [oldest, { askedAt }] of entries) {
         if (entries.size <= maximumEntries && now - askedAt < freshMs) break
         entries.delete(oldest)
       }
       return answer
     },
+    isKnownKey: digest => known.has(digest),
     forget: () => entries.clear(),
   }
 }

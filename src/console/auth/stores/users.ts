@@ -117,7 +117,7 @@ export function changePassword(
         returning id`
     if (changed.length === 0) return false
     // Separate statements: one that waited for the user's row does not see sessions created meanwhile.
-    await step`delete from sessions where user_id = ${userId} and id <> ${change.keptSession}`
+    await step`delete from sessions where user_id = ${userId} and id <> ${change.keptSession} and scopes is null`
     await step`delete from password_resets where user_id = ${userId}`
     await recordAudit(step, database, { accountId, action: 'password.changed', target: userId })
     return true
