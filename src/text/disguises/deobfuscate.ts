@@ -213,7 +213,7 @@ export function normalizeLeetspeak(text: string): string | null {
 /** Decodes words written in base64. */
 
 const base64Run = /[A-Za-z0-9+/]{32,8192}={0,2}/g
-const shareOfPrintable = 0.95
+const shareOfOdd = 0.05
 
 /** Returns the decoded text of all base64 runs that decode to words, one per line; null if there is none. */
 function textInBase64(text: string): string | null {
@@ -226,16 +226,7 @@ function textInBase64(text: string): string | null {
 }
 
 function decodedText(run: string): string | null {
-  const bytes = Buffer.from(run, 'base64')
-  if (!bytes.includes(space)) return null
-  let printable = 0
-  for (let at = 0; at < bytes.length; at++) {
-    const byte = bytes[at] ?? 0
-    if ((byte >= space && byte <= tilde) || byte === lineFeed) printable++
-  }
-  return printable >= bytes.length * shareOfPrintable ? bytes.toString('latin1') : null
+  const text = Buffer.from(run, 'base64').toString('latin1')
+  const odd = text.match(/[^ -~\n]/g)?.length ?? 0
+  return text.includes(' ') && odd <= text.length * shareOfOdd ? text : null
 }
-
-const space = 32
-const tilde = 126
-const lineFeed = 10

@@ -25,12 +25,14 @@ for (const kind of kinds)
       for (const table of language === 'en' ? [english, all] : [all])
         table.set(word, (table.get(word) ?? 0) | bits[kind])
 
+for (const [kind, marks] of [
+  ['mark', '.,;:!?…–—()،؛؟।'],
+  ['quotation', '"“„«\'‘'],
+] as const)
+  for (const mark of marks) for (const table of [english, all]) table.set(mark, bits[kind])
+
 const longestPhrase = 4
 const token = /[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*['’]?|\p{N}+|[^\s-]/gu
-const clauseMark = /[.,;:!?…–—()،؛؟।]/
-const isArabic = /^\p{Script=Arabic}/u
-const openingMark = /["“„«'‘]/
-
 /** Returns the kinds of the words of a text, in order. Words of other languages count in no English text, where `sin` is a function. */
 function readKinds(text: string, language: string): readonly number[] {
   const table = language === 'en' ? english : all
@@ -48,12 +50,12 @@ function readKinds(text: string, language: string): readonly number[] {
 }
 
 function getKinds(word: string, table: ReadonlyMap<string, number>): number {
-  if (clauseMark.test(word)) return bits.mark
-  if (openingMark.test(word)) return bits.quotation
   if (/^\p{N}/u.test(word)) return bits.digits
   let found = 0
   // Arabic joins prepositions and the article to the word.
-  for (const form of isArabic.test(word) ? [word, word.replace(/^[وفبلك]?(?:ال)?(?=\p{L}{2})/u, '')] : [word]) {
+  for (const form of word >= '\u0600' && word < '\u0700'
+    ? [word, word.replace(/^[وفبلك]?(?:ال)?(?=\p{L}{2})/u, '')]
+    : [word]) {
     found |= table.get(form) ?? 0
     for (let at = 1; at <= form.length; at++)
       found |= (table.get(`${form.slice(0, at)}*`) ?? 0) | (table.get(`*${form.slice(at)}`) ?? 0)

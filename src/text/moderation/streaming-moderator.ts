@@ -197,7 +197,8 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
         dueAt = due()
       }
       ended = step & (sentenceOver - 1)
-      if (mark > space) hasMark = true
+      if (mark > space && (mark !== letterW || marks[index > 0 ? text.charCodeAt(index - 1) : lastUnit] === letterW))
+        hasMark = true
       if (mark === bracket) hasBracket = true
       // A dot at the end of a word joins nothing, unless brackets contain another. The next delta's first character is
       // unknown.
@@ -284,6 +285,8 @@ const hostMark = 3
 const bracket = 4
 /** Does not indicate a URL on its own. */
 const sign = 5
+/** Indicates one beside another: `www`. */
+const letterW = 6
 /** What ends a word, and what may make an address of one, by UTF-16 unit. */
 const marks = filledTable(new Uint8Array(unitCount), code => {
   if (code > 127) return isWideDot(code) ? hostMark : ordinary
@@ -292,7 +295,8 @@ const marks = filledTable(new Uint8Array(unitCount), code => {
   if (character === '.') return dot
   if ('%&\\'.includes(character)) return hostMark
   if ('[({<'.includes(character)) return bracket
-  return '/wW'.includes(character) ? sign : ordinary
+  if ('wW'.includes(character)) return letterW
+  return character === '/' ? sign : ordinary
 })
 
 /** A token that may still become a URL: it has a scheme, or a dot followed by text. */
