@@ -189,9 +189,9 @@ function getReport(deps: Window, request: ChatRequest) {
 
 const round = (value: number) => Math.round(value * 10_000) / 10_000
 
-/** Returns the in-process verdict of moderation, without external calls. */
+/** Returns the in-process verdict of moderation, without external calls and the operator's rule. */
 function screened(moderation: Moderation, { messages }: ChatRequest) {
-  const { verdict, layer, category, score } = moderation.read(messages)
+  const { verdict, layer, category, score } = moderation.screenMessages(messages)
   return { verdict, layer, category, score: round(score) }
 }
 

@@ -22,8 +22,6 @@ import type { ModerationOptions } from './settings.ts'
 
 /** `screenSteps` searches for secrets too. */
 export type Moderation = TextModerator & {
-  /** Judges a conversation, without the operator-only rule ID; `gateway analyze` prints it as `safety`. */
-  read(messages: readonly Message[]): Omit<Verdict, 'rule'>
   /** Returns true if a URL links to a blocked host. */
   isListed(address: string): boolean
   /** External moderation; null = not configured. */
@@ -95,10 +93,6 @@ export function createModeration(deps: ModerationParts, settings: ModerationOpti
       const verdict = yield* screen.screenSteps(part)
       yield* secretSteps(part)
       return verdict
-    },
-    read(messages) {
-      const { verdict, layer, category, score } = screen.screenMessages(messages)
-      return { verdict, layer, category, score }
     },
     isListed: address => containsBlockedHost(blocklist, address),
     moderation,

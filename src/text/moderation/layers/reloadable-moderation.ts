@@ -16,7 +16,6 @@ export function createReloadableModeration(first: Moderation): ReloadableModerat
     screenSteps: part => current.screenSteps(part),
     screenMessages: messages => current.screenMessages(messages),
     screenDefinition: definition => current.screenDefinition(definition),
-    read: messages => current.read(messages),
     isListed: address => current.isListed(address),
     get moderation() {
       return current.moderation
