@@ -59,6 +59,7 @@ const given = {
     what: 'python3 with the package anthropic',
     isMet: hasPythonPackage(anthropicPython, 'anthropic'),
   },
+  nginx: { what: 'nginx', isMet: isOnPath('nginx') },
   pgbouncer: { what: 'PgBouncer', isMet: isOnPath('pgbouncer') },
   linux: { what: 'Linux', isMet: () => process.platform === 'linux' },
   namespaces: { what: 'the right to create PID namespaces', isMet: canUnshare },
