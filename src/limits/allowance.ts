@@ -20,6 +20,8 @@ type Allowance = {
   amount: DailyUsage
   /** Used from it by ended requests that Redis has not counted yet. */
   unsettled: DailyUsage
+  /** Redis counted a part of the limit as this allowance in its last reply: the account is reported until that ends. */
+  isCounted: boolean
   readonly use: { tokens: number; microcents: number; requests: number }[]
 }
 
@@ -89,7 +91,8 @@ function getAllowance(own: OwnAccount, name: string, limits: Amounts): Allowance
     known.limits = limits
     return known
   }
-  const allowance = { limits, amount: nothing, unsettled: nothing, use: [{ tokens: 0, microcents: 0, requests: 0 }] }
+  const use = [{ tokens: 0, microcents: 0, requests: 0 }]
+  const allowance = { limits, amount: nothing, unsettled: nothing, isCounted: false, use }
   own.allowances.set(name, allowance)
   return allowance
 }
@@ -221,6 +224,7 @@ export function takeGrants(
     if (allowance === undefined || grant === undefined) continue
     const [tokens, microcents] = grant
     allowance.amount = sum(allowance.amount, { tokens: tokens - has[0], microcents: microcents - has[1] })
+    allowance.isCounted = tokens + microcents + has[0] + has[1] > 0
     allowance.use.unshift({ tokens: 0, microcents: 0, requests: 0 })
     allowance.use.length = Math.min(allowance.use.length, buckets)
   }
@@ -232,7 +236,8 @@ export function isIdle({ counters, allowances }: OwnAccount, now: number): boole
     counters.reservations.size === 0 &&
     counters.own.requests.count(now) === 0 &&
     [...allowances.values()].every(
-      ({ amount, unsettled, use }) =>
+      ({ amount, unsettled, isCounted, use }) =>
+        !isCounted &&
         amount.tokens + unsettled.tokens <= 0 &&
         amount.microcents + unsettled.microcents <= 0 &&
         use.every(({ requests }) => requests === 0),

@@ -17,7 +17,7 @@
  * Under another generation a script replies {-1}: Redis has lost its counters since. Numbers are written with %.0f,
  * since Lua's own format turns large ones into 1e+15.
  */
-import { keepMs, silenceMs } from './constants.ts'
+import { keepMs, minuteMs, silenceMs } from './constants.ts'
 
 export const prelude = `
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -76,6 +76,16 @@ local function changeScopes(account, names, day, tokens, cost, endedId)
   end
 end
 local lease = '^(%d+):(%d+):(%d+):(%d+):(%d+)\\n(.*)$'
+-- Counts in the minute a request that this Redis has not admitted.
+local function countMinute(account, names, id, admitted)
+  if now - admitted >= ${minuteMs} then return end
+  local function add(base)
+    call('ZADD', base .. ':minute', min(admitted, now), id)
+    call('PEXPIRE', base .. ':minute', ${keepMs})
+  end
+  add(account)
+  for name in gmatch(names, '[^\\n]+') do add(account .. '|' .. name) end
+end
 `
 
 /** Ends leases of dead instances: counts what their last checkpoints used. */

@@ -26,7 +26,7 @@ local function open(base, has, y)
   end
   return one
 end
-local function countMinute(one, time)
+local function minuteOf(one, time)
   one.requests = one.requests or call('ZCOUNT', one.base .. ':minute', '(' .. time - ${minuteMs}, '+inf')
   return one.requests
 end
@@ -35,7 +35,7 @@ local function countOpen(one)
   return one.open
 end
 local function getWait(one, limit, time)
-  local count = countMinute(one, time)
+  local count = minuteOf(one, time)
   if count < limit then return 0 end
   local first = '(' .. time - ${minuteMs}
   local blocking = limit > 0 and call('ZRANGEBYSCORE', one.base .. ':minute', first, '+inf', 'WITHSCORES', 'LIMIT', count - limit, 1)[2]
@@ -45,7 +45,7 @@ local function add(one, id, tokens, cost, time, isMinuteLimited)
   one.tokens, one.cost, one.isChanged = one.tokens + tokens, one.cost + cost, true
   if one.month then one.monthCost = one.monthCost + cost end
   if isMinuteLimited then
-    one.requests = countMinute(one, time) + 1
+    one.requests = minuteOf(one, time) + 1
     one.minute[#one.minute + 1] = time
     one.minute[#one.minute + 1] = id
   end
@@ -92,7 +92,7 @@ end
 
 local function admit(own, scopes, at, held, time, newest, leases)
   local id, account, y = ARGV[at], own.base, own.day
-  local count, reset = countMinute(own, time), newest + ${minuteMs} - time
+  local count, reset = minuteOf(own, time), newest + ${minuteMs} - time
   if #own.minute > 0 then reset = ${minuteMs} end
   local function reply(code, wait, cap, tokens, total, place, day)
     return {code, wait, cap, tokens, total, day or y, own.requests, own.requests > 0 and reset or 0, whole(own.tokens), whole(own.cost), countOpen(own), time, place or 0}
@@ -214,7 +214,10 @@ local function settleAll(account, at)
     statuses[index + 1] = known and 1 or 2
     if known then
       local hadTokens, hadCost, cap, day, admitted, names = match(known, lease)
-      if not open and not over then hadTokens, hadCost = 0, 0 end
+      if not open and not over then
+        hadTokens, hadCost = 0, 0
+        countMinute(account, names, id, admitted)
+      end
       if isLoaded then
         local moreTokens, moreCost = tokens - hadTokens, cost - hadCost
         if y - day == 0 then has[3], has[4], isChanged = has[3] + moreTokens, has[4] + moreCost, true end

@@ -30,9 +30,10 @@ local instances = max(1, call('ZCARD', KEYS[2]))
 local function reportOpen(account, isLoaded, id, checkpoint, detail)
   local has, over = unpack(call('HMGET', account, 'l:' .. id, 'x:' .. id))
   if over then return end
-  local tokens, cost, _, day, _, names = match(has or detail, lease)
+  local tokens, cost, _, day, admitted, names = match(has or detail, lease)
   if not has then
     call('HSET', account, 'l:' .. id, detail)
+    countMinute(account, names, id, admitted)
     if isLoaded then
       change(account, day, tokens, cost)
       changeScopes(account, names, day, tokens, cost)
@@ -141,9 +142,8 @@ return reply
 `)
 
 /**
- * Loads an account from the ledger and what instances reported. ARGV 3: JSON: `day`; of the ledger's day `tokens` and
- * `cost`; `scopes` [name, since, tokens, cost, cost of the month]; `asked`, IDs of reported requests; `present`, those of them in
- * the ledger with [tokens, cost]. Replies {1}, or {2} if requests were reported since.
+ * Loads an account from the ledger and what instances reported. ARGV 3: JSON of a `LedgerUsage` with its `day` and
+ * `asked`, the IDs of reported requests. Replies {1}, or {2} if requests were reported since.
  */
 export const loadScript = script(`${prelude}${guard}${reset}
 local account, known = KEYS[2], cjson.decode(ARGV[3])
@@ -155,23 +155,20 @@ for _, id in ipairs(known.asked) do asked[id] = true end
 local lease = '^(%d+):(%d+):(%d+):(%d+):(%d+)\\n(.*)$'
 local month, scopes, listedAs = monthOf(known.day), {}, {}
 for _, row in ipairs(known.scopes) do
-  local name = row[1] .. '@' .. whole(row[2])
+  local name = row.name .. '@' .. whole(row.since)
   local heldTokens, heldCost = heldOf(account .. '|' .. name)
-  scopes[name] = {row[3] + heldTokens, row[4] + heldCost, row[5] + heldCost}
+  scopes[name] = {row.tokens + heldTokens, row.microcents + heldCost, row.monthMicrocents + heldCost}
   -- Records name the key or tag only. Keys of one lineage may have got limits at different times.
   listedAs[name] = {name}
-  listedAs[row[1]] = listedAs[row[1]] or {}
-  table.insert(listedAs[row[1]], name)
+  listedAs[row.name] = listedAs[row.name] or {}
+  table.insert(listedAs[row.name], name)
   call('DEL', account .. '|' .. name .. ':leases')
 end
 local tokens, cost = heldOf(account)
-tokens, cost = tokens + known.tokens, cost + known.cost
+tokens, cost = tokens + known.tokens, cost + known.microcents
 local newest = 0
-for field, detail in pairs(value) do
-  local kind, id = sub(field, 1, 2), sub(field, 3)
-  if kind == 'l:' or kind == 'x:' then
-    if not asked[id] then return {2} end
-  end
+for field in pairs(value) do
+  if (sub(field, 1, 2) == 'l:' or sub(field, 1, 2) == 'x:') and not asked[sub(field, 3)] then return {2} end
 end
 for field, detail in pairs(value) do
   local kind, id = sub(field, 1, 2), sub(field, 3)
@@ -182,7 +179,7 @@ for field, detail in pairs(value) do
       -- It has ended, and the ledger counts it.
       call('HDEL', account, field, 'p:' .. id)
       call('ZREM', account .. ':leases', id)
-      call('HSET', account, 'x:' .. id, whole(present[1]) .. ':' .. whole(present[2]) .. ':' .. cap .. ':' .. day .. ':' .. admitted .. '\\n' .. names)
+      call('HSET', account, 'x:' .. id, whole(present.tokens) .. ':' .. whole(present.microcents) .. ':' .. cap .. ':' .. day .. ':' .. admitted .. '\\n' .. names)
     end
     local isToday, isRecent = day - known.day == 0, now - admitted < ${minuteMs}
     if isToday and not present then tokens, cost = tokens + ofTokens, cost + ofCost end
@@ -219,16 +216,17 @@ return {1}
 export const loadScopesScript = script(`${prelude}${guard}
 local account, known = KEYS[2], cjson.decode(ARGV[3])
 for _, row in ipairs(known.scopes) do
-  local base = account .. '|' .. row[1] .. '@' .. whole(row[2])
+  local name = row.name .. '@' .. whole(row.since)
+  local base = account .. '|' .. name
   local had = call('HGET', base, 'g')
   if had ~= generation then
     -- Of an earlier generation. Without counters, the open requests of this one still count.
     if had then call('DEL', base, base .. ':leases', base .. ':held') end
     local heldTokens, heldCost = heldOf(base)
-    call('HSET', base, 'g', generation, 'day', whole(known.day), 'tokens', whole(row[3] + heldTokens), 'cost', whole(row[4] + heldCost),
-      'month', monthOf(known.day), 'monthCost', whole(row[5] + heldCost))
+    call('HSET', base, 'g', generation, 'day', whole(known.day), 'tokens', whole(row.tokens + heldTokens), 'cost', whole(row.microcents + heldCost),
+      'month', monthOf(known.day), 'monthCost', whole(row.monthMicrocents + heldCost))
     call('PEXPIRE', base, ${keepMs})
-    call('SADD', account .. ':scopes', row[1] .. '@' .. whole(row[2]))
+    call('SADD', account .. ':scopes', name)
     call('PEXPIRE', account .. ':scopes', ${keepMs})
   end
 end

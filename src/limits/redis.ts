@@ -98,6 +98,7 @@ export type ReportCall = {
 
 export type RedisStore = ReturnType<typeof createRedisStore>
 
+const unusedScope = { tokens: 0, microcents: 0, monthMicrocents: 0 }
 const million = 1_000_000n
 const codes: Readonly<Record<number, RedisDecision['outcome']>> = {
   1: 'admitted',
@@ -148,15 +149,6 @@ export function createRedisStore(options: RedisStoreOptions) {
   const checks = batched(admitScript, ['0'])
   const settlements = batched(settleScript, [])
 
-  const toRows = (scopes: LedgerUsage['scopes']) =>
-    scopes.map(({ name, since, tokens, microcents, monthMicrocents }) => [
-      name,
-      since,
-      tokens,
-      microcents,
-      monthMicrocents,
-    ])
-
   const loadAccount = async (accountId: string): Promise<void> => {
     const partition = keys.partition(accountId)
     const account = keys.account(accountId)
@@ -165,17 +157,8 @@ export function createRedisStore(options: RedisStoreOptions) {
       if (isLoaded === 1) return
       const waitMs = grace - Number(age)
       if (waitMs > 0) throw new AccountPending(waitMs)
-      const used = await ledger.load(accountId, Number(day), asked.map(String))
-      const known = {
-        day: Number(day),
-        tokens: used.tokens,
-        cost: used.microcents,
-        scopes: toRows(used.scopes),
-        asked,
-        present: Object.fromEntries(
-          [...used.present].map(([id, { tokens, microcents }]) => [id, [tokens, microcents]] as const),
-        ),
-      }
+      const { present, ...used } = await ledger.load(accountId, Number(day), asked.map(String))
+      const known = { ...used, day: Number(day), asked, present: Object.fromEntries(present) }
       const [loaded] = await run(loadScript, partition, [account], [JSON.stringify(known)])
       if (loaded === 1) return
     }
@@ -194,11 +177,8 @@ export function createRedisStore(options: RedisStoreOptions) {
   const loadScopes = async (accountId: string, scopes: readonly Scope[], day: number): Promise<void> => {
     const names = scopes.map(({ name }) => name)
     const used = new Map((await ledger.loadScopes(accountId, names, day)).map(scope => [scope.name, scope]))
-    const rows = scopes.map(({ name, limits }) => {
-      const { tokens = 0, microcents = 0, monthMicrocents = 0 } = used.get(name) ?? {}
-      return { name, since: limits.since ?? 0, tokens, microcents, monthMicrocents }
-    })
-    const known = JSON.stringify({ day, scopes: toRows(rows) })
+    const rows = scopes.map(({ name, limits: { since = 0 } }) => ({ ...unusedScope, ...used.get(name), name, since }))
+    const known = JSON.stringify({ day, scopes: rows })
     await run(loadScopesScript, keys.partition(accountId), [keys.account(accountId)], [known])
   }
 

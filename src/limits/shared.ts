@@ -122,7 +122,8 @@ export class SharedMeter implements Meter {
   private readonly checkpoints: CheckpointBatch
   private readonly store: RedisStore
   private readonly partitions: readonly Partition[]
-  private instances = 1
+  /** Instances on Redis. One that is missing for less than a lease still counts: a new generation knows none at first. */
+  private instances = { count: 1, at: 0 }
   private waiting: { readonly at: number; readonly requests: readonly EndedRequest[] } | null = null
   private renewing: Promise<void> | null = null
   private readonly givingBack = new Map<string, Promise<unknown>>()
@@ -397,7 +398,7 @@ export class SharedMeter implements Meter {
     return decideFromAllowance(own, request, {
       now: clock.now(),
       monotonic: clock.monotonic(),
-      instances: this.instances,
+      instances: this.instances.count,
     })
   }
 
@@ -577,7 +578,9 @@ export class SharedMeter implements Meter {
       return true
     }
     if (reply === null) return false
-    this.instances = reply.instances
+    const now = clock.now()
+    if (reply.instances >= this.instances.count || Math.abs(now - this.instances.at) > leaseMs)
+      this.instances = { count: reply.instances, at: now }
     for (const [index, { own, rows }] of parts.entries()) {
       own.countedAt = sentAt
       takeGrants(own, rows, reply.grants[index] ?? [])

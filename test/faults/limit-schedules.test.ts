@@ -1,6 +1,7 @@
 /**
  * A model of limits in random schedules on a clock that the test moves: instances admit, settle, renew, ship, die, and Redis is
- * emptied or out of memory. In any order no account exceeds its limit, and each settled request counts once.
+ * emptied, out of memory or read-only. In any order cost and tokens stay within their limits, the minute and concurrent requests
+ * within theirs or the instance's share, and each settled request counts once.
  */
 import { afterAll, expect } from 'bun:test'
 import fc from 'fast-check'
@@ -20,8 +21,10 @@ import { memoryJournal, sharedRig } from '../limits/rig.ts'
 const server = await startRedis()
 afterAll(() => server?.stop())
 
+/** Of each request. */
 const price = 1_000
-const units = 40
+const size = 11
+const minuteMs = 60_000
 /** For many: `SCHEDULES=3000 bun test ./test/faults/limit-schedules.test.ts --timeout=3600000`. */
 const runs = Number(process.env.SCHEDULES ?? 60)
 
@@ -36,9 +39,26 @@ const command = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('ship' as const), who }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('flush' as const) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('fill' as const), isFull: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('lock' as const), isReadOnly: fc.boolean() }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('die' as const), who }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('calm' as const) }) },
 )
+/** In requests. Any of them can be the one that is reached. */
+const limited = fc.record({
+  cost: fc.integer({ min: 10, max: 60 }),
+  tokens: fc.integer({ min: 10, max: 60 }),
+  perMinute: fc.integer({ min: 4, max: 60 }),
+  concurrent: fc.integer({ min: 2, max: 30 }),
+})
+type Limited = typeof limited extends fc.Arbitrary<infer T> ? T : never
 type Command = typeof command extends fc.Arbitrary<infer T> ? T : never
+/** Longer than a minute, with the only request open: its instance must still return its allowance. */
+const longOutage: Command[] = [
+  { kind: 'admit', who: 0, count: 1 },
+  { kind: 'lock', isReadOnly: true },
+  ...Array.from({ length: 4 }, (): Command => ({ kind: 'pass', renewals: 7 })),
+  { kind: 'lock', isReadOnly: false },
+]
 type Instance = { meter: SharedMeter; waiting: UsageRecord[] }
 
 testNeeding(
@@ -46,16 +66,16 @@ testNeeding(
   'shared meter: exceeds no limit and counts each request once in any schedule of faults',
   async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(command, { minLength: 10, maxLength: 40, size: 'max' }), steps =>
-        runSchedule(needed(server), steps),
+      fc.asyncProperty(limited, fc.array(command, { minLength: 10, maxLength: 40, size: 'max' }), (limits, steps) =>
+        runSchedule(needed(server), limits, steps),
       ),
-      { numRuns: runs },
+      { numRuns: runs, examples: [[{ cost: 10, tokens: 10, perMinute: 4, concurrent: 2 }, longOutage]] },
     )
   },
   Math.max(240_000, runs * 10_000),
 )
 
-async function runSchedule(redis: PrivateRedis, steps: readonly Command[]): Promise<void> {
+async function runSchedule(redis: PrivateRedis, most: Limited, steps: readonly Command[]): Promise<void> {
   const shipped = new Map<string, DailyUsage>()
   const ledger: LimitLedger = {
     async load(_, __, requestIds) {
@@ -65,11 +85,24 @@ async function runSchedule(redis: PrivateRedis, steps: readonly Command[]): Prom
     },
     loadScopes: async () => [],
   }
-  await redis.command('CONFIG', 'SET', 'maxmemory', '0')
+  const heal = async () => {
+    await redis.command('CONFIG', 'SET', 'maxmemory', '0')
+    await redis.command('REPLICAOF', 'NO', 'ONE')
+  }
+  await heal()
   const rig = await sharedRig(redis, { ledger, deadlines: { ...patient, limitsMs: 2_000 } })
-  const limits = { dailyCostMicrocents: units * price }
+  const limits = {
+    dailyCostMicrocents: most.cost * price,
+    dailyTokens: most.tokens * size,
+    requestsPerMinute: most.perMinute,
+    concurrentRequests: most.concurrent,
+  }
   let open: { readonly reservation: Reservation; readonly instance: Instance }[] = []
+  let recent: { readonly at: number; readonly instance: Instance }[] = []
   let settled = 0
+  let settledTokens = 0
+  /** Only Redis has decided since the last calm. */
+  let isExact = true
   let asked = 0
   const start = async (): Promise<Instance> => {
     const waiting: UsageRecord[] = []
@@ -83,7 +116,8 @@ async function runSchedule(redis: PrivateRedis, steps: readonly Command[]): Prom
   }
   const settle = async (item: (typeof open)[number], cost: number) => {
     settled += cost
-    await item.instance.meter.settle(settlement(item.reservation, 11, cost, rig.clock.now()))
+    settledTokens += size
+    await item.instance.meter.settle(settlement(item.reservation, size, cost, rig.clock.now()))
   }
   const pass = async (renewals: number) => {
     for (let times = 0; times < renewals; times++) {
@@ -93,15 +127,34 @@ async function runSchedule(redis: PrivateRedis, steps: readonly Command[]): Prom
   }
   /** Lets Redis serve, all instances report, and all allowances go back. */
   const calm = async () => {
-    await redis.command('CONFIG', 'SET', 'maxmemory', '0')
+    await heal()
     for (let times = 0; times < 2; times++) {
       await Promise.all(instances.map(({ meter }) => meter.renew()))
       await eventually(() => instances.every(({ meter }) => meter.isShared()), 60_000)
     }
     rig.clock.move(reportGraceMs)
     await pass(8)
+    isExact = true
+  }
+  /** The minute and concurrent requests after an admission by `instance`. */
+  const expectWithin = (
+    instance: Instance,
+    title: string,
+    all: readonly { readonly instance: Instance }[],
+    limit: number,
+  ) => {
+    const own = all.filter(item => item.instance === instance).length
+    const share = isExact ? 0 : Math.ceil(limit / instances.length)
+    const isWithin = all.length <= limit || own <= share
+    expect([title, isWithin, isWithin ? '' : `${all.length} of ${limit}, ${own} of ${share} its own`]).toEqual([
+      title,
+      true,
+      '',
+    ])
   }
   try {
+    // Each knows all others.
+    await pass(2)
     for (const step of steps) {
       if (step.kind === 'admit') {
         const instance = get(step.who)
@@ -109,16 +162,33 @@ async function runSchedule(redis: PrivateRedis, steps: readonly Command[]): Prom
         const all = await Promise.all(
           ids.map(requestId => instance.meter.admit({ ...unit('acc_1', limits), requestId }).catch(() => null)),
         )
-        for (const item of all) if (item?.admitted) open.push({ reservation: item.reservation, instance })
-        expect(settled + open.length * price).toBeLessThanOrEqual(units * price)
+        recent = recent.filter(({ at }) => at > rig.clock.now() - minuteMs)
+        for (const item of all) {
+          if (!item?.admitted) continue
+          open.push({ reservation: item.reservation, instance })
+          recent.push({ at: rig.clock.now(), instance })
+        }
+        expect(settled + open.length * price).toBeLessThanOrEqual(limits.dailyCostMicrocents)
+        expect(settledTokens + open.length * size).toBeLessThanOrEqual(limits.dailyTokens)
+        if (!all.some(item => item?.admitted)) continue
+        expectWithin(instance, 'minute', recent, most.perMinute)
+        expectWithin(instance, 'concurrent', open, most.concurrent)
       } else if (step.kind === 'settle') {
         const item = open.shift()
         if (item !== undefined) await settle(item, step.cost)
       } else if (step.kind === 'pass') await pass(step.renewals)
       else if (step.kind === 'ship') ship(get(step.who))
-      else if (step.kind === 'flush') await redis.command('FLUSHALL')
-      else if (step.kind === 'fill') await redis.command('CONFIG', 'SET', 'maxmemory', step.isFull ? '1' : '0')
-      else {
+      else if (step.kind === 'calm') await calm()
+      else if (step.kind === 'flush') {
+        isExact = false
+        await redis.command('FLUSHALL').catch(() => {})
+      } else if (step.kind === 'fill') {
+        if (step.isFull) isExact = false
+        await redis.command('CONFIG', 'SET', 'maxmemory', step.isFull ? '1' : '0')
+      } else if (step.kind === 'lock') {
+        if (step.isReadOnly) isExact = false
+        await redis.command('REPLICAOF', ...(step.isReadOnly ? ['127.0.0.1', '1'] : ['NO', 'ONE']))
+      } else {
         // A double fault is out of scope: what only a dead instance and an emptied Redis had counts from the ledger again.
         await calm()
         const dead = get(step.who)
@@ -135,9 +205,10 @@ async function runSchedule(redis: PrivateRedis, steps: readonly Command[]): Prom
     rig.clock.move(600_000)
     await pass(8)
     const status = await get(0).meter.loadStatus('acc_1', { ...unit('acc_1', limits).limits })
-    expect(status.costMicrocents.remaining).toBe(units * price - settled)
+    expect(status.costMicrocents.remaining).toBe(limits.dailyCostMicrocents - settled)
+    expect(status.tokens.remaining).toBe(limits.dailyTokens - settledTokens)
   } finally {
-    await redis.command('CONFIG', 'SET', 'maxmemory', '0')
+    await heal()
     await rig.close()
   }
 }

@@ -3,10 +3,10 @@ import { afterAll, afterEach, expect, test } from 'bun:test'
 import { migrate, openDatabase } from '../../src/database/database.ts'
 import { getDailyUsage } from '../../src/ledger/ledger.ts'
 import { eventually } from '../harness/eventually.ts'
-import { reportSkipped } from '../harness/needs.ts'
+import { needed, reportSkipped } from '../harness/needs.ts'
 import { patientStore } from '../harness/patience.ts'
 import { startPostgres } from '../harness/postgres.ts'
-import { openCheckpointCount, type PrivateRedis, startRedis } from '../harness/redis.ts'
+import { openCheckpointCount, type PrivateRedis, startRedis, startSentinel } from '../harness/redis.ts'
 import { type Race, startRacers, unit } from '../limits/racers.ts'
 import { nowhere } from '../limits/rig.ts'
 
@@ -126,6 +126,30 @@ if (server !== null && postgres !== null && database !== null) {
       expectHandedOut(together(first, second), 200, 'daily_cost_exceeded')
     }, 240_000)
   }
+
+  test('shared meter: stays within limits and agrees with the ledger when Sentinel promotes a replica during a race', async () => {
+    const [primary, replica] = [needed(await startRedis()), needed(await startRedis())]
+    cleanUps.push(() => Promise.all([primary.stop(), replica.stop()]))
+    await replica.command('REPLICAOF', '127.0.0.1', String(primary.port))
+    const sentinel = await startSentinel(primary, 'limits')
+    cleanUps.push(sentinel.stop)
+    await eventually(sentinel.knowsReplica, 60_000)
+    const team = startRacers(4, { redis: sentinel.url, database: postgres.url })
+    cleanUps.push(team.stop)
+    await team.shared(60_000)
+    const request = unit('acc_promoted', { dailyCostMicrocents: 200_000, dailyTokens: 10_000 })
+    const racing = team.race(request, 120, 3_000)
+    await Bun.sleep(700)
+    await primary.crash()
+    const first = await racing
+    await team.shared(60_000)
+    expect(String(await replica.command('ROLE'))).toContain('master')
+    const race = together(first, await team.race(request, 60))
+    await team.everyone({ kind: 'settle', tokens: 11, microcents: 1000 })
+    await team.everyone({ kind: 'drain' })
+    expectHandedOut(race, 200, 'daily_cost_exceeded')
+    expect((await getDailyUsage(database, request.accountId, today())).microcents).toBe(race.admitted * 1000)
+  }, 240_000)
 
   test('shared meter: neither exceeds limits nor loses usage when Redis is flushed repeatedly under load', async () => {
     const team = lastingTeam()

@@ -163,7 +163,7 @@ for (const { code, strike, heal, isCluster } of refusals) {
       // Until they go back, allowances count as spent.
       for (let times = 0; times < 8; times++) for (const meter of meters) await meter.renew()
       expect(await meters[0].loadStatus('acc_1', two)).toMatchObject({
-        requests: { remaining: two.requestsPerMinute - 3 },
+        requests: { remaining: two.requestsPerMinute - 4 },
         tokens: { remaining: two.dailyTokens - 121 },
         costMicrocents: { remaining: two.dailyCostMicrocents - 4_000 },
         reservations: { remaining: 2 },
