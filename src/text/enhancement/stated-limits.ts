@@ -19,12 +19,14 @@ const getBits = (...of: readonly Kind[]) => of.reduce((sum, kind) => sum | bits[
 /** Words with their kinds. `word*` = each word that begins so, `*word` = that ends so, `_` joins the words of a phrase. */
 const english = new Map<string, number>()
 const all = new Map<string, number>()
+const phraseStarts = new Set<string>()
 for (const kind of kinds)
   for (const [language, entries] of Object.entries(words[kind]))
-    for (const word of entries.split(' '))
+    for (const word of entries.split(' ')) {
+      if (word.includes('_')) phraseStarts.add(word.slice(0, word.indexOf('_')))
       for (const table of language === 'en' ? [english, all] : [all])
         table.set(word, (table.get(word) ?? 0) | bits[kind])
-
+    }
 for (const [kind, marks] of [
   ['mark', '.,;:!?…–—()،؛؟।'],
   ['quotation', '"“„«\'‘'],
@@ -33,17 +35,17 @@ for (const [kind, marks] of [
 
 const longestPhrase = 4
 const token = /[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*['’]?|\p{N}+|[^\s-]/gu
+
 /** Returns the kinds of the words of a text, in order. Words of other languages count in no English text, where `sin` is a function. */
 function readKinds(text: string, language: string): readonly number[] {
   const table = language === 'en' ? english : all
   const tokens = text.toLowerCase().replaceAll('\u0307', '').match(token) ?? []
   const found: number[] = []
   for (let at = 0; at < tokens.length; ) {
-    let length = Math.min(longestPhrase, tokens.length - at)
+    let length = phraseStarts.has(tokens[at] ?? '') ? Math.min(longestPhrase, tokens.length - at) : 1
     while (length > 1 && !table.has(tokens.slice(at, at + length).join('_'))) length--
-    found.push(
-      length > 1 ? (table.get(tokens.slice(at, at + length).join('_')) ?? 0) : getKinds(tokens[at] ?? '', table),
-    )
+    const phrase = tokens.slice(at, at + length).join('_')
+    found.push(length > 1 ? (table.get(phrase) ?? 0) : getKinds(phrase, table))
     at += length
   }
   return found
@@ -53,9 +55,8 @@ function getKinds(word: string, table: ReadonlyMap<string, number>): number {
   if (/^\p{N}/u.test(word)) return bits.digits
   let found = 0
   // Arabic joins prepositions and the article to the word.
-  for (const form of word >= '\u0600' && word < '\u0700'
-    ? [word, word.replace(/^[وفبلك]?(?:ال)?(?=\p{L}{2})/u, '')]
-    : [word]) {
+  const bare = word.replace(/^[وفبلك]?(?:ال)?(?=\p{Script=Arabic}{2})/u, '')
+  for (const form of bare === word ? [word] : [word, bare]) {
     found |= table.get(form) ?? 0
     for (let at = 1; at <= form.length; at++)
       found |= (table.get(`${form.slice(0, at)}*`) ?? 0) | (table.get(`*${form.slice(at)}`) ?? 0)

@@ -116,7 +116,7 @@ function findOpening({ openings }: ModerationRules, text: string, kind: TextKind
     let from = at + 1
     if (kind === 'data') while (text.charCodeAt(from) === space) from++
     const isSentence = kind === 'data' && beginsNone[text.charCodeAt(from)] === 0
-    if (!isSentence && (text.charCodeAt(at) !== lineFeed || !(text.charCodeAt(from) > space))) continue
+    if (!isSentence && (text.charAt(at) !== '\n' || !(text.charCodeAt(from) > space))) continue
     places++
     const broken = openings.at(text, from, longestOpening)
     if (broken !== null && (isSentence || broken.unless === undefined)) return broken
@@ -131,7 +131,6 @@ function nextBeginning(text: string, from: number, kind: TextKind): number {
   return -1
 }
 
-const lineFeed = 10
 const space = 32
 const mostPlaces = 4_096
 /** In UTF-16 units: bounds the work for a text that consists of many sentence starts. */
