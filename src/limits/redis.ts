@@ -98,6 +98,14 @@ export type ReportCall = {
 
 export type RedisStore = ReturnType<typeof createRedisStore>
 
+/** A request that waits for the end of the turn. */
+type Item = {
+  readonly accountId: string
+  readonly values: readonly string[]
+  readonly done: (reply: readonly unknown[]) => void
+  readonly fail: (cause: unknown) => void
+}
+
 const unusedScope = { tokens: 0, microcents: 0, monthMicrocents: 0 }
 const million = 1_000_000n
 const codes: Readonly<Record<number, RedisDecision['outcome']>> = {
@@ -127,24 +135,41 @@ export function createRedisStore(options: RedisStoreOptions) {
     return reply as readonly unknown[]
   }
 
-  /** Sends the requests of one partition together, those of one account beside each other. */
-  const batched = (script: Script, first: readonly string[]) =>
-    createBatches<readonly string[], readonly unknown[]>(
-      ([accountId = '']) => keys.partition(accountId),
-      async (partition, items) => {
-        const byAccount = Map.groupBy(items, ([accountId = '']) => accountId)
-        const values = [...byAccount.values()].flatMap(own => [
-          String(own.length),
-          ...own.flatMap(item => item.slice(1)),
-        ])
-        const replies = await run(script, partition, [...byAccount.keys()].map(keys.account), [...first, ...values])
-        const ordered = new Map([...byAccount.values()].flat().map((item, index) => [item, replies[index]]))
-        return items.map(item => {
-          const reply = ordered.get(item)
-          return Array.isArray(reply) ? reply : []
-        })
-      },
-    )
+  /** Collects the items of one turn of the event loop, and sends those of one partition together, account by account. */
+  const batched = (script: Script, first: readonly string[]) => {
+    const waiting = new Map<number, Item[]>()
+    const flush = async (partition: number, batch: readonly Item[]): Promise<void> => {
+      if (waiting.get(partition) === batch) waiting.delete(partition)
+      const byAccount = Map.groupBy(batch, ({ accountId }) => accountId)
+      const accounts = [...byAccount.keys()].map(keys.account)
+      const counted = [...byAccount.values()].flatMap(own => [
+        String(own.length),
+        ...own.flatMap(({ values }) => values),
+      ])
+      try {
+        const replies = await run(script, partition, accounts, [...first, ...counted])
+        for (const [index, { done, fail }] of [...byAccount.values()].flat().entries()) {
+          const reply: unknown = replies[index]
+          if (Array.isArray(reply)) done(reply)
+          else fail(new RedisUnavailableError('a reply of a meter script is missing'))
+        }
+      } catch (cause) {
+        // An item that fails shall fail no other one. All are safe to repeat.
+        if (batch.length > 1 && !isOfRedis(cause)) for (const item of batch) void flush(partition, [item])
+        else for (const { fail } of batch) fail(cause)
+      }
+    }
+    return ([accountId, ...values]: readonly [accountId: string, ...values: string[]]) =>
+      new Promise<readonly unknown[]>((done, fail) => {
+        const partition = keys.partition(accountId)
+        const item = { accountId, values, done, fail }
+        const batch = waiting.get(partition)
+        if (batch !== undefined && batch.length < maximumBatch) return void batch.push(item)
+        const started = [item]
+        waiting.set(partition, started)
+        setImmediate(flush, partition, started)
+      })
+  }
   const admissions = batched(admitScript, [String(leaseMs)])
   const checks = batched(admitScript, ['0'])
   const settlements = batched(settleScript, [])
@@ -184,7 +209,7 @@ export function createRedisStore(options: RedisStoreOptions) {
 
   const decide = async (request: AdmissionRequest, send: typeof admissions): Promise<RedisDecision> => {
     const { accountId, scopes = noScopes } = request
-    const values = [accountId, ...admitValues(request)]
+    const values = [accountId, ...admitValues(request)] as const
     for (let tries = 0; tries < 4; tries++) {
       const reply = await send(values)
       if (reply[0] === 0) await load(accountId)
@@ -279,44 +304,6 @@ export function createRedisStore(options: RedisStoreOptions) {
       return { text: String(text), ageMs: Number(ageMs) }
     },
   }
-}
-
-/** Collects the items of one turn of the event loop, and sends those of one partition together. */
-function createBatches<T, R>(
-  getPartition: (item: T) => number,
-  send: (partition: number, items: readonly T[]) => Promise<readonly R[]>,
-): (item: T) => Promise<R> {
-  type Waiting = { readonly item: T; readonly done: (reply: R) => void; readonly fail: (cause: unknown) => void }
-  const waiting = new Map<number, Waiting[]>()
-  const flush = (partition: number, batch: readonly Waiting[]) => {
-    if (waiting.get(partition) === batch) waiting.delete(partition)
-    void send(
-      partition,
-      batch.map(({ item }) => item),
-    ).then(
-      replies => {
-        for (const [index, { done, fail }] of batch.entries()) {
-          const reply = replies[index]
-          if (reply === undefined) fail(new RedisUnavailableError('a reply of a meter script is missing'))
-          else done(reply)
-        }
-      },
-      cause => {
-        // An item that fails shall fail no other one. All are safe to repeat.
-        if (batch.length > 1 && !isOfRedis(cause)) for (const item of batch) flush(partition, [item])
-        else for (const { fail } of batch) fail(cause)
-      },
-    )
-  }
-  return item =>
-    new Promise((done, fail) => {
-      const partition = getPartition(item)
-      const batch = waiting.get(partition)
-      if (batch !== undefined && batch.length < maximumBatch) return void batch.push({ item, done, fail })
-      const started = [{ item, done, fail }]
-      waiting.set(partition, started)
-      setImmediate(flush, partition, started)
-    })
 }
 
 /** Returns a number in the form that the scripts expect. */
