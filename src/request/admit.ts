@@ -1,3 +1,4 @@
+import { highestAddedInput } from '../core/chat/provider-features.ts'
 import type { OmittedSource } from '../core/chat/web-sources.ts'
 import type { Caller, Limits } from '../core/limits/plans.ts'
 import { type ScopeLimits, unlimitedScope } from '../core/limits/scopes.ts'
@@ -56,6 +57,7 @@ async function withAddedInput(
   { request, plan }: Pick<AdmissionInput, 'request' | 'plan'>,
   { reservation, quotaStatus }: Admission & { readonly admitted: true },
 ): Promise<Reservation> {
+  if (request.source === null && highestAddedInput(request, 1) === 0) return reservation
   const { addedTokens, microcents: highest } = highestUsage({ request, plan }, plan.first, reservation)
   if (addedTokens === 0) return reservation
   const { reservedTokens, reservedMicrocents } = reservation

@@ -26,6 +26,8 @@ export async function affordable(
   { candidate, isHedge }: { readonly candidate: Candidate; readonly isHedge: boolean },
 ): Promise<Reservation | null> {
   const { reservation, hedge } = progress
+  // The reservation was made for the first candidate, also if it is less than what that can add.
+  if (!isHedge && candidate === plan.first) return reservation
   const { reservedTokens, reservedMicrocents } = reservation
   const { outputCap, inputTokens, microcents } = highestUsage({ plan, request }, candidate, reservation)
   const ownTokens = inputTokens + outputCap * plan.choices
@@ -43,9 +45,7 @@ export async function affordable(
   const beside = hedge === null || hedge.other === null ? { tokens: 0, microcents: 0 } : hedge
   const worst = microcents + plan.web.microcents + beside.microcents
   const tokens = ownTokens + beside.tokens
-  const isEnough = worst <= reservedMicrocents && tokens <= reservedTokens
-  // The reservation was made for the first candidate, also if it is less than what that can add.
-  if (isEnough || candidate === plan.first) return reservation
+  if (worst <= reservedMicrocents && tokens <= reservedTokens) return reservation
   const first = highestUsage({ plan, request }, plan.first, reservation)
   if (microcents <= first.microcents && ownTokens <= first.inputTokens + first.outputCap * plan.choices)
     return reservation

@@ -90,30 +90,20 @@ type Weighable = Pick<ChatRequest, 'messages' | 'tools' | 'responseFormat'> &
  * schema, passed-on fields, and each image at maximum size.
  */
 export function estimateInputTokens(request: Weighable, provider?: string): number {
-  let flat = tokensPerMessage + tokensPerMessage * request.messages.length + tokensPerTool * request.tools.length
-  for (const attachment of getWeight(request.messages).attachments)
-    flat += attachment.type === 'image' ? getHighestImage(attachment.detail, provider) : getHighestFile(attachment)
-  flat += unreadImages(request) * getHighestImage(null, provider)
-  if (provider === undefined || provider === 'anthropic') flat += instructionTokens(request)
-  return getUpperBound(weightOfAll(request), provider) + flat
+  const { all, attachments, flat, instructions } = getMeasure(request)
+  let tokens = getUpperBound(all, provider) + flat
+  for (const item of attachments)
+    tokens += item.type === 'image' ? getHighestImage(item.detail, provider) : getHighestFile(item)
+  return provider === undefined || provider === 'anthropic' ? tokens + instructions : tokens
 }
 
 /** Returns the probable input tokens of a request, which are billed if the provider reports no count. */
 export function likelyInputTokens(request: Weighable, provider: string): number {
-  let flat = tokensPerMessage + tokensPerMessage * request.messages.length + tokensPerTool * request.tools.length
-  for (const attachment of getWeight(request.messages).attachments)
-    flat +=
-      attachment.type === 'image' ? estimateImageTokens(attachment.detail, provider) : estimateFileTokens(attachment)
-  flat += unreadImages(request) * estimateImageTokens(null, provider)
-  if (provider === 'anthropic') flat += instructionTokens(request)
-  const parts = [
-    getWeight(request.messages).said,
-    weightOfUnread(request),
-    weightOfTools(request.tools),
-    weightOfFormat(request),
-  ]
-  const { own, bytes } = parts.reduce(getSum)
-  return Math.ceil(Math.min(own * getFactor(provider), bytes)) + flat
+  const { likely, attachments, flat, instructions } = getMeasure(request)
+  let tokens = Math.ceil(Math.min(likely.own * getFactor(provider), likely.bytes)) + flat
+  for (const item of attachments)
+    tokens += item.type === 'image' ? estimateImageTokens(item.detail, provider) : estimateFileTokens(item)
+  return provider === 'anthropic' ? tokens + instructions : tokens
 }
 
 /** Returns how many tokens a provider's models need less than the reservation that is valid for all. */
@@ -123,6 +113,35 @@ export function tokensSpared(request: Weighable, provider: string): number {
   return Math.max(0, estimateInputTokens(request) - estimateInputTokens(request, provider))
 }
 
+/** Figures of a request that are the same for all providers. `flat` is the form of its messages and tools. */
+type Measure = Omit<Weight, 'said'> & {
+  readonly likely: TokenEstimate
+  readonly flat: number
+  readonly instructions: number
+}
+
+/** Cached, since a request is estimated for its admission, for each attempt and for its settlement. */
+const measures = new WeakMap<Weighable, Measure>()
+const unreadImage = { type: 'image', detail: null } as const
+
+function getMeasure(request: Weighable): Measure {
+  const known = measures.get(request)
+  if (known !== undefined) return known
+  const { messages, tools, extras = {}, source } = request
+  const { said, all, attachments } = getWeight(messages)
+  const beside = getSum(getSum(weightOfUnread(request), weightOfTools(tools)), weightOfFormat(request))
+  const unread = (source?.unread ?? []).flatMap(({ images }) => Array.from({ length: images }, () => unreadImage))
+  const measured = {
+    all: getSum(getSum(all, beside), Object.keys(extras).length > 0 ? weighJson(extras) : nothing),
+    likely: getSum(said, beside),
+    attachments: [...attachments, ...unread],
+    flat: tokensPerMessage + tokensPerMessage * messages.length + tokensPerTool * tools.length,
+    instructions: instructionTokens(request),
+  }
+  measures.set(request, measured)
+  return measured
+}
+
 /** Returns the upper bound of a measure: for OpenAI its own tokenizer's count, for others the documented rule. */
 export function getUpperBound(measure: TokenEstimate, provider: string | undefined): number {
   const own = (measure.own + measure.cuts + deviations * Math.sqrt(measure.ownVariance)) * roughness
@@ -130,10 +149,6 @@ export function getUpperBound(measure: TokenEstimate, provider: string | undefin
   const elsewhere =
     (measure.elsewhere + measure.cuts + deviations * Math.sqrt(measure.elsewhereVariance)) * highestFactor
   return Math.ceil(Math.min(elsewhere, measure.bytes))
-}
-
-function unreadImages({ source }: Weighable): number {
-  return (source?.unread ?? []).reduce((sum, { images }) => sum + images, 0)
 }
 
 function instructionTokens({ tools, responseFormat }: Pick<ChatRequest, 'tools' | 'responseFormat'>): number {
@@ -153,6 +168,8 @@ function getHighestImage(detail: ImagePart['detail'], provider?: string): number
 const nothing: TokenEstimate = { own: 0, ownVariance: 0, elsewhere: 0, elsewhereVariance: 0, cuts: 0, bytes: 0 }
 
 function getSum(item: TokenEstimate, other: TokenEstimate): TokenEstimate {
+  if (item === nothing) return other
+  if (other === nothing) return item
   return {
     own: item.own + other.own,
     ownVariance: item.ownVariance + other.ownVariance,
@@ -166,10 +183,7 @@ function getSum(item: TokenEstimate, other: TokenEstimate): TokenEstimate {
 /** Sums texts. Separate parts never have fewer tokens than their concatenation, except at the cuts. */
 function weigh(texts: readonly string[], flat = 0): TokenEstimate {
   let sum = flat === 0 ? nothing : { ...nothing, own: flat, elsewhere: flat, bytes: flat }
-  for (const text of texts) {
-    const measure = measureText(text, readInFull, draw)
-    sum = sum === nothing ? measure : getSum(sum, measure)
-  }
+  for (const text of texts) sum = getSum(sum, measureText(text, readInFull, draw))
   return sum
 }
 
@@ -178,7 +192,7 @@ type Weight = {
   readonly said: TokenEstimate
   readonly all: TokenEstimate
   /** Images and documents, which are estimated for each provider. */
-  readonly attachments: readonly (ImagePart | FilePart)[]
+  readonly attachments: readonly (Pick<ImagePart, 'type' | 'detail'> | FilePart)[]
 }
 
 /** Cached, since a conversation is measured for its reservation and again for its settlement. */
@@ -189,19 +203,10 @@ function getWeight(messages: readonly Message[]): Weight {
   let weight = weights.get(messages)
   if (weight === undefined) {
     const said = weigh(messages.flatMap(messageTexts), callsIn(messages))
-    const beside = weigh(messages.flatMap(messageNames))
-    weight = { said, all: beside === nothing ? said : getSum(said, beside), attachments: getAttachments(messages) }
+    weight = { said, all: getSum(said, weigh(messages.flatMap(messageNames))), attachments: getAttachments(messages) }
     weights.set(messages, weight)
   }
   return weight
-}
-
-/** Cached for requests of only messages, since it is used several times per request. */
-function weightOfAll(request: Weighable): TokenEstimate {
-  let { all } = getWeight(request.messages)
-  for (const beside of [weightOfUnread(request), weightOfTools(request.tools), weightOfRest(request)])
-    if (beside !== nothing) all = getSum(all, beside)
-  return all
 }
 
 function getAttachments(messages: readonly Message[]): Weight['attachments'] {
@@ -213,8 +218,7 @@ function getAttachments(messages: readonly Message[]): Weight['attachments'] {
 
 /** What only the client's own body contains. Opaque parts are reserved, but not expected as input. */
 function weightOfUnread({ source }: Weighable): TokenEstimate {
-  const unread = source?.unread ?? []
-  return unread.length === 0 ? nothing : weighParts(unread.filter(({ kind }) => isInput(kind)))
+  return weighParts((source?.unread ?? []).filter(({ kind }) => isInput(kind)))
 }
 
 /** Returns an upper bound of the tokens of those parts that a provider may read as input, but usually does not. */
@@ -280,12 +284,6 @@ function weightOfTools(tools: readonly Tool[]): TokenEstimate {
 function weightOfFormat({ responseFormat }: Weighable): TokenEstimate {
   if (responseFormat.type !== 'json_schema') return nothing
   return getSum(weigh([responseFormat.name, responseFormat.description ?? '']), weighJson(responseFormat.schema))
-}
-
-function weightOfRest(request: Weighable): TokenEstimate {
-  const { extras } = request
-  const hasExtras = extras !== undefined && Object.keys(extras).length > 0
-  return hasExtras ? getSum(weightOfFormat(request), weighJson(extras)) : weightOfFormat(request)
 }
 
 /**
