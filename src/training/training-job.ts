@@ -23,7 +23,7 @@ export type ReportRow = {
 /** Formats results as a table for a terminal. */
 export function getTable(figures: readonly ReportRow[]): string {
   const rows = [
-    ['', 'goal', 'reference', 'cross-validated'],
+    ['', 'goal', 'reference', 'left out'],
     ...figures.map(figure => [figure.name, figure.goal, figure.reference, figure.measured]),
   ]
   const widths = [0, 1, 2, 3].map(column => Math.max(...rows.map(row => row[column]?.length ?? 0)))
