@@ -42,7 +42,7 @@ const shortWeight = 0.3
 /** A larger weight for these many fact questions would classify all of them, and all short prompts, as `other`. */
 const questionWeight = 0.015
 
-/** Questions about the world with numbers in their names (`Formula 1`, a version) are no calculations. */
+/** Questions about the world with numbers in their names (a road, a version) are no calculations. */
 const datedWeight = 0.1
 
 const labelledSet = 'query-types'

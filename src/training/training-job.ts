@@ -44,12 +44,6 @@ export function f1(pairs: readonly { readonly is: boolean; readonly said: boolea
   return hits === 0 ? 0 : (2 * hits) / (2 * hits + wrong)
 }
 
-/** Returns the mean F1 score of both classes, weighted by their frequency. */
-export function weightedF1(pairs: readonly { readonly is: boolean; readonly said: boolean }[]): number {
-  const yes = pairs.filter(({ is }) => is).length / pairs.length
-  return yes * f1(pairs) + (1 - yes) * f1(pairs.map(({ is, said }) => ({ is: !is, said: !said })))
-}
-
 /** Part of an example: numbers as they are in memory, everything else as JSON. */
 type Part = Uint32Array<ArrayBuffer> | Float32Array<ArrayBuffer> | object | string | number
 

@@ -1,5 +1,5 @@
 import { type Message, type QueryType, queryTypes } from '../../core/chat/chat.ts'
-import { getUserText, type LastTurn, readLastTurn } from '../segments/conversation.ts'
+import { type LastTurn, readLastTurn } from '../segments/conversation.ts'
 import type { StoredWeights } from '../weights/stored-weights.ts'
 import { type ConceptCounts, concepts, createConceptReader } from './concepts.ts'
 import { weighConversation } from './conversation-gain.ts'
@@ -187,11 +187,6 @@ export function classifierScores(chances: Float64Array): Readonly<Record<QueryTy
     comparison: of(8),
     other: of(9),
   }
-}
-
-/** Returns the text of the last user message, which is the analyzed text. */
-export function lastUserText(messages: readonly Message[]): string {
-  return getUserText(messages.findLast(({ role }) => role === 'user'))
 }
 
 function totalCharacters(messages: readonly Message[]): number {

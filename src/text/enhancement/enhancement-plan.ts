@@ -1,6 +1,6 @@
 import { type ChatRequest, type ContentPart, withTurn } from '../../core/chat/chat.ts'
 import type { ResponseSummary } from '../../core/chat/chat-events.ts'
-import { lastUserText } from '../analysis/prompt-analysis.ts'
+import { getUserText } from '../segments/conversation.ts'
 import { estimateInputTokens } from '../tokens/tokens.ts'
 import { canEnhance, enhancePrompt, maximumGrowth, type PromptTraits } from './enhance.ts'
 
@@ -47,8 +47,10 @@ export function enhanceByRules(
   traits: PromptTraits,
 ): NonNullable<ResponseSummary['enhancement']> {
   const text = enhanceableText(request)
-  if (text === null)
-    return { changed: false, enhancedPrompt: lastUserText(request.messages), queryType: traits.queryType }
+  if (text === null) {
+    const enhancedPrompt = getUserText(request.messages.findLast(({ role }) => role === 'user'))
+    return { changed: false, enhancedPrompt, queryType: traits.queryType }
+  }
   const { changed, prompt, queryType } = enhancePrompt(text, traits)
   return { changed, enhancedPrompt: prompt, queryType }
 }

@@ -14,10 +14,6 @@ const quotations: Readonly<Record<string, string>> = {
   "'": "'",
   '‹': '›',
 }
-const doubleQuote = 34
-const singleQuote = 39
-/** `«`; the other marks come later. */
-const firstWideQuote = 0xab
 /** The quotations of a longer paragraph belong to its story. */
 const longestAsk = 700
 /** A shorter quotation is a name or a word that the request is about. */
@@ -33,7 +29,8 @@ export function getPayloads(text: string, from: number, to: number): readonly (r
   const found: (readonly [number, number])[] = []
   for (let at = from; at < end; at++) {
     const unit = text.charCodeAt(at)
-    if (unit < firstWideQuote && unit !== doubleQuote && unit !== singleQuote) continue
+    // Nearly all units are below `«` and neither `"` nor `'`.
+    if (unit < 0xab && unit !== 34 && unit !== 39) continue
     const closes = quotations[text[at] ?? '']
     if (closes === undefined || (isWordUnit(text.charCodeAt(at - 1)) && at > from)) continue
     const close = closing(text, at + 1, end, closes)
