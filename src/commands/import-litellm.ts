@@ -278,7 +278,7 @@ const importLitellm = command({
       readYaml(operands.file),
       buildCatalog([...publishedModels, ...publishedEmbeddingModels]),
     )
-    print(JSON.stringify(file, null, 2))
+    print(JSON.stringify({ $schema: './gateway.schema.json', ...file }, null, 2))
     const lines = [
       ...(variables.length > 0 ? ['Variables that the gateway needs:', ...variables.map(name => `  ${name}`)] : []),
       ...(notes.length > 0 ? ['Not in the file:', ...notes.map(note => `  ${note}`)] : []),

@@ -1,5 +1,6 @@
 /** `serve`, `migrate` and `reload`: the gateway itself, its database and its configuration. */
 import { readStoreConfig } from '../config/config.ts'
+import { fileSchema } from '../config/config-file.ts'
 import { readReloads, type StoredReload } from '../config/reload.ts'
 import { describeHolder, findHolder } from '../database/data-folder.ts'
 import { CommandFailure, command, json, print, printJson } from './command.ts'
@@ -57,7 +58,17 @@ function merged(results: readonly StoredReload[], field: 'problems' | 'restart')
   return [...new Set(results.flatMap(result => result[field]))]
 }
 
-export const reloadCommands = [reload]
+const schema = command({
+  name: 'config schema',
+  about: 'Print the JSON schema of the configuration file, for editors',
+  operands: {},
+  options: {},
+  async run() {
+    print(JSON.stringify({ $schema: 'http://json-schema.org/draft-07/schema#', ...fileSchema }, null, 2))
+  },
+})
+
+export const reloadCommands = [reload, schema]
 
 const serve = command({
   name: 'serve',

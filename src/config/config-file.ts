@@ -67,7 +67,8 @@ const enhancementSchema = Type.Object(
   { additionalProperties: false },
 )
 
-const fileSchema = Type.Object(
+/** The file's JSON schema, which editors read too. */
+export const fileSchema = Type.Object(
   {
     providers: Type.Optional(Type.Array(providerSchema, { maxItems: 64 })),
     models: Type.Optional(Type.Array(modelChangeSchema, { maxItems: 256 })),
@@ -76,12 +77,14 @@ const fileSchema = Type.Object(
     safety: Type.Optional(moderationFileSchema),
     enhancement: Type.Optional(enhancementSchema),
     routing: Type.Optional(routingSchema),
+    /** For editors only. */
+    $schema: Type.Optional(Type.String({ maxLength: 2048 })),
   },
   { additionalProperties: false },
 )
 
 /** Contents of the file, with omitted sections empty. */
-export type ConfigFile = Required<Static<typeof fileSchema>>
+export type ConfigFile = Required<Omit<Static<typeof fileSchema>, '$schema'>>
 
 /**
  * Reads the file; null = there is none. Adds each problem to `problems` and returns the valid parts, so that one start

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Ajv } from 'ajv'
 import { fromLitellm } from '../../src/commands/import-litellm.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { knownModels, offeredModels } from '../../src/config/providers.ts'
@@ -15,7 +16,7 @@ const imported = (yaml: string) => fromLitellm(Bun.YAML.parse(yaml), catalog)
 /** Starts the configuration of an import: every variable that it names is set. Returns the models that it offers. */
 function offered({ file, variables }: ReturnType<typeof imported>) {
   const path = join(folder, `${Bun.randomUUIDv7()}.json`)
-  writeFileSync(path, JSON.stringify(file))
+  writeFileSync(path, JSON.stringify({ $schema: './gateway.schema.json', ...file }))
   const set = Object.fromEntries(
     variables.map(line => [line.split('=')[0] ?? '', line.split('=').slice(1).join('=') || 'a-secret-of-a-provider']),
   )
@@ -66,6 +67,16 @@ describe('import litellm', () => {
       { name: 'key-2', api_key_env: 'CLAUDE_KEY_B' },
     ])
     expect(result.variables).toContain('OLLAMA_BASE_URL=http://127.0.0.1:11434')
+  })
+
+  test('writes a file that the printed schema accepts, and the schema finds a wrong one', async () => {
+    const printed = Bun.spawn(['bun', join(import.meta.dir, '../../src/cli.ts'), 'config', 'schema'], {
+      stderr: 'ignore',
+    })
+    const isValid = new Ajv({ strict: false }).compile(JSON.parse(await new Response(printed.stdout).text()))
+    expect(isValid({ $schema: './gateway.schema.json', ...imported(large).file })).toBe(true)
+    expect(isValid({ providers: [{ id: 'Azure', type: 'azur' }] })).toBe(false)
+    expect(isValid({ provider: [] })).toBe(false)
   })
 
   test('names each setting without a counterpart, and what stands in for the others', () => {
