@@ -216,35 +216,6 @@ CREATE TABLE "learning_accounts" (
 	CONSTRAINT "learning_accounts_epochs" CHECK (0 <= "learning_accounts"."swept_epoch" and "learning_accounts"."swept_epoch" <= "learning_accounts"."epoch")
 );
 --> statement-breakpoint
-CREATE TABLE "learning_entries" (
-	"account_id" text NOT NULL,
-	"request_id" text NOT NULL,
-	"epoch" integer NOT NULL,
-	"at" timestamp with time zone NOT NULL,
-	"key_id" text NOT NULL,
-	"provider" text NOT NULL,
-	"model" text NOT NULL,
-	"query_type" text NOT NULL,
-	"quality" real NOT NULL,
-	"latency_ms" bigint NOT NULL,
-	"first_token_ms" bigint,
-	"input_tokens" bigint NOT NULL,
-	"output_tokens" bigint NOT NULL,
-	"cost_microcents" bigint NOT NULL,
-	"routing_mode" text NOT NULL,
-	"influenced" boolean NOT NULL,
-	"choice_probability" real,
-	"enhanced" boolean NOT NULL,
-	"rating" smallint,
-	"is_helpful" boolean,
-	"rated_quality" real,
-	"rated_at" timestamp with time zone,
-	CONSTRAINT "learning_entries_key" PRIMARY KEY("account_id","request_id"),
-	CONSTRAINT "learning_entries_quality" CHECK ("learning_entries"."quality" between 0 and 1),
-	CONSTRAINT "learning_entries_rating" CHECK ("learning_entries"."rating" between 1 and 5),
-	CONSTRAINT "learning_entries_rated" CHECK (("learning_entries"."rating" is null) = ("learning_entries"."rated_at" is null) and ("learning_entries"."rating" is null) = ("learning_entries"."rated_quality" is null))
-);
---> statement-breakpoint
 CREATE TABLE "learning_state" (
 	"account_id" text NOT NULL,
 	"query_type" text NOT NULL,
@@ -464,7 +435,18 @@ CREATE TABLE "usage_records" (
 	"trace" jsonb,
 	"truth" text DEFAULT 'final' NOT NULL,
 	"tags" jsonb,
+	"learning_epoch" integer,
+	"quality" real,
+	"influenced" boolean,
+	"choice_probability" real,
+	"enhanced" boolean,
+	"rating" smallint,
+	"is_helpful" boolean,
+	"rated_quality" real,
+	"rated_at" timestamp with time zone,
 	CONSTRAINT "usage_records_key" PRIMARY KEY("request_id","at"),
+	CONSTRAINT "usage_records_quality" CHECK ("usage_records"."quality" between 0 and 1),
+	CONSTRAINT "usage_records_rating" CHECK ("usage_records"."rating" between 1 and 5 and ("usage_records"."rating" is null) = ("usage_records"."rated_at" is null) and ("usage_records"."rating" is null) = ("usage_records"."rated_quality" is null)),
 	CONSTRAINT "usage_records_billed" CHECK (0 <= "usage_records"."billed_microcents"),
 	CONSTRAINT "usage_records_web" CHECK (least("usage_records"."search_microcents", "usage_records"."fetch_microcents") >= 0 and "usage_records"."search_microcents" + "usage_records"."fetch_microcents" <= "usage_records"."billed_microcents"),
 	CONSTRAINT "usage_records_counts" CHECK (least("usage_records"."input_tokens", "usage_records"."cached_input_tokens", "usage_records"."cache_write_tokens", "usage_records"."output_tokens", "usage_records"."reasoning_tokens", "usage_records"."attempts", "usage_records"."latency_ms", "usage_records"."first_token_ms") >= 0),
@@ -656,21 +638,24 @@ CREATE INDEX "webhook_endpoints_account" ON "webhook_endpoints" USING btree ("ac
 CREATE INDEX "webhook_events_object" ON "webhook_events" USING btree ("object_id");--> statement-breakpoint
 CREATE INDEX "webhook_events_received_at" ON "webhook_events" USING btree ("received_at");--> statement-breakpoint
 -- Billed rows stay: no statement changes or deletes them, whoever sends it. Whole partitions may be dropped. Only text that clients
--- chose, metadata and tags, can be erased (decision 0080).
+-- chose, metadata and tags, can be erased (decision 0080), and learning data changes: it bills nothing.
 CREATE FUNCTION gateway_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';
 END $$;--> statement-breakpoint
 CREATE FUNCTION gateway_refuse_unless_erased() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+	learned text[] := '{learning_epoch,quality,influenced,choice_probability,enhanced,rating,is_helpful,rated_quality,rated_at}';
+	billed jsonb := to_jsonb(OLD) - learned;
 BEGIN
-	IF to_jsonb(NEW) = to_jsonb(OLD) || '{"metadata": null, "tags": null}'::jsonb THEN
+	IF to_jsonb(NEW) - learned IN (billed, billed || '{"metadata": null, "tags": null}'::jsonb) THEN
 		RETURN NEW;
 	END IF;
 	RAISE EXCEPTION '% is append-only', TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';
 END $$;--> statement-breakpoint
 CREATE TRIGGER append_only_whole BEFORE TRUNCATE ON usage_records FOR EACH STATEMENT EXECUTE FUNCTION gateway_refuse();--> statement-breakpoint
--- A checkpoint is the exception: a truer record of the same request replaces it (decision 0006). The role of the app still may not
--- update; the owner of the tables may, and only this.
+-- A checkpoint is the exception: a truer record of the same request replaces it (decision 0006). The role of the app may only rate;
+-- the owner of the tables may update, and only this.
 CREATE TRIGGER append_only BEFORE DELETE ON usage_records FOR EACH ROW EXECUTE FUNCTION gateway_refuse();--> statement-breakpoint
 CREATE TRIGGER truth_only_grows BEFORE UPDATE ON usage_records FOR EACH ROW
 	WHEN (OLD.truth <> 'checkpoint'
@@ -759,19 +744,7 @@ CREATE TRIGGER replaced AFTER UPDATE ON usage_records FOR EACH ROW
 	WHEN ((OLD.truth, OLD.billed_microcents, OLD.input_tokens + OLD.output_tokens, OLD.latency_ms)
 		IS DISTINCT FROM (NEW.truth, NEW.billed_microcents, NEW.input_tokens + NEW.output_tokens, NEW.latency_ms))
 	EXECUTE FUNCTION gateway_usage_replaced();--> statement-breakpoint
--- Latency counts in the buckets of `core/usage/latency-histogram.ts`. A loop over one array in place is the quickest way to count.
-CREATE FUNCTION gateway_counts(slots integer[], counts integer) RETURNS integer[] LANGUAGE plpgsql IMMUTABLE AS $$
-DECLARE
-	result integer[] := array_fill(0, ARRAY[counts]);
-	slot integer;
-BEGIN
-	IF slots IS NOT NULL THEN
-		FOREACH slot IN ARRAY slots LOOP
-			result[slot + 1] := result[slot + 1] + 1;
-		END LOOP;
-	END IF;
-	RETURN result;
-END $$;--> statement-breakpoint
+-- Adds latency counts, by the buckets of `core/usage/latency-histogram.ts`. A loop over one array in place is the quickest way.
 CREATE FUNCTION gateway_counts_added(one integer[], other integer[]) RETURNS integer[] LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
 	FOR slot IN 1 .. cardinality(other) LOOP
@@ -779,7 +752,6 @@ BEGIN
 	END LOOP;
 	RETURN one;
 END $$;--> statement-breakpoint
-CREATE AGGREGATE gateway_counts_sum(integer[]) (SFUNC = gateway_counts_added, STYPE = integer[], INITCOND = '{}');--> statement-breakpoint
 -- Row-level security: a transaction that has entered an account (gateway_enter) sees the rows of that account only. The owner of the
 -- tables is exempt: shipping, billing, the lookup of keys and the operator see every account. The coalesce keeps the planner from
 -- building a plan on the policy: the filter of a query chooses its index.
@@ -790,7 +762,7 @@ BEGIN
 	FOREACH guarded IN ARRAY ARRAY[
 		'users', 'api_keys', 'sessions', 'invitations', 'payment_methods', 'plan_changes', 'billing_cycles', 'invoices',
 		'webhook_events', 'idempotency_keys', 'budget_notices', 'usage_records', 'usage_daily', 'learning_accounts',
-		'learning_entries', 'learning_state', 'billing_notices', 'usage_replaced', 'tag_limits',
+		'learning_state', 'billing_notices', 'usage_replaced', 'tag_limits',
 		'usage_tags_daily', 'rejected_requests', 'audit_log', 'webhook_endpoints', 'webhook_deliveries', 'alert_rules',
 		'projects', 'project_members'
 	] LOOP
@@ -871,6 +843,9 @@ BEGIN
 			EXECUTE format('GRANT UPDATE, DELETE ON %s TO gateway_app', walled.name);
 		END IF;
 	END LOOP;
+	IF NOT has_column_privilege('gateway_app', 'usage_records', 'rating', 'UPDATE') THEN
+		GRANT UPDATE (rating, is_helpful, rated_quality, rated_at) ON usage_records TO gateway_app;
+	END IF;
 	IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'gateway_read') AND NOT has_table_privilege('gateway_read', 'usage_records', 'SELECT') THEN
 		GRANT USAGE ON SCHEMA public TO gateway_read;
 		FOR walled IN

@@ -92,7 +92,7 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
   const findFigure = (name: string) => catalog.resolve(name)?.figures.quality ?? null
   const learning = createLearningCache({ database, clock, findFigure, log })
   undo.defer(() => learning.close())
-  const usage = openUsage(config, { database, clock, log, learn: learning.take }, undo)
+  const usage = openUsage(config, { database, clock, log, onLearned: learning.refresh }, undo)
   const { meter, spent, limits, redis } = usage
   // Loads the keys before the first request if the database is available, otherwise at the first poll.
   const isPostgresThere = (await Promise.race([schema.then(() => true), clock.sleep(0)])) === true

@@ -2,7 +2,7 @@
 import type { Config } from '../config/config.ts'
 import { createLocalRateLimiters, type RateLimiterFactory } from '../core/limits/rate-limits.ts'
 import { createLimitKeys } from '../core/limits/redis.ts'
-import type { DailyUsage, UsageRecord } from '../core/usage/usage-record.ts'
+import type { DailyUsage } from '../core/usage/usage-record.ts'
 import { type Channel, openChannel } from '../database/channel.ts'
 import type { Database } from '../database/database.ts'
 import { openRedis, type Redis, type RedisEvent } from '../database/redis.ts'
@@ -40,7 +40,7 @@ export type Usage = {
 
 type Parts = Pick<Process, 'clock' | 'log'> & {
   readonly database: Database
-  readonly learn: (records: readonly UsageRecord[]) => Promise<void>
+  readonly onLearned: (accountIds: readonly string[]) => void
 }
 
 /** Opens usage for this process. `undo` receives the functions that close it. */

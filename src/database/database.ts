@@ -13,10 +13,17 @@ import type { Log } from '../core/ports.ts'
 import { usualDeadlines } from '../core/request/deadlines.ts'
 import { GatewayError, systemErrorCode } from '../core/validation/errors.ts'
 import { OperatorError } from '../core/validation/operator-errors.ts'
+import { getStatements, type Work } from './transact.ts'
 import { createWorkQueue, QueueFull } from './work-queue.ts'
 
 /** A connection string, or the embedded database's socket. */
-export type DatabaseAddress = string | { readonly socketPath: string }
+export type DatabaseAddress =
+  | string
+  | {
+      readonly socketPath: string
+      /** Runs `Work` in the thread of the database; absent = another process has it. */
+      readonly transact?: (module: string, input: string) => Promise<string>
+    }
 
 /** Two interfaces to one pool: plain SQL, and Drizzle over the tables. */
 type Connected = { readonly sql: Sql; readonly orm: PostgresJsDatabase }
@@ -28,6 +35,8 @@ export type Database = {
    * Postgres' own errors are thrown unchanged. An urgent query starts before those that wait.
    */
   run<T>(work: (connected: Connected) => PromiseLike<T>, deadlineMs?: number, isUrgent?: boolean): Promise<T>
+  /** Runs work in one transaction and returns its output. Throws like `run`. */
+  transact(work: Work, input: string, deadlineMs: number): Promise<string>
   readonly address: DatabaseAddress
   /** Calls `listener` soon after a write of any process to the database; absent = writes are not reported. */
   readonly onWrite?: ((listener: () => void) => void) | undefined
@@ -112,19 +121,31 @@ export function openDatabase(address: DatabaseAddress, options: DatabaseOptions 
     if (current.overdue > 0 && silentMs >= usualDeadlineMs * almost && !closed) replace()
   }
 
+  const run: Database['run'] = async (work, deadlineMs = getDeadline(address), isUrgent = false) => {
+    const query: Query = { pool: null, isOverdue: false }
+    const givenUp = new AbortController()
+    const answer = queue.run(() => send(work, query), givenUp.signal, isUrgent)
+    try {
+      return await deadline(answer, deadlineMs * factor)
+    } catch (error) {
+      if (error instanceof MissedDeadline) {
+        givenUp.abort(error)
+        noteOverdue(query)
+      }
+      throw isUnavailable(error) ? unavailable(error) : error
+    }
+  }
+
   return {
     address,
-    async run(work, deadlineMs = getDeadline(address), isUrgent = false) {
-      const query: Query = { pool: null, isOverdue: false }
-      const givenUp = new AbortController()
-      const answer = queue.run(() => send(work, query), givenUp.signal, isUrgent)
+    run,
+    async transact(work, input, deadlineMs) {
+      const isServer = typeof address === 'string'
+      if (isServer || address.transact === undefined)
+        return run(({ sql }) => sql.begin(step => work.run(getStatements(step, isServer), input)), deadlineMs)
       try {
-        return await deadline(answer, deadlineMs * factor)
+        return await deadline(address.transact(work.module, input), deadlineMs * factor)
       } catch (error) {
-        if (error instanceof MissedDeadline) {
-          givenUp.abort(error)
-          noteOverdue(query)
-        }
         throw isUnavailable(error) ? unavailable(error) : error
       }
     },

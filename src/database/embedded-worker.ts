@@ -8,23 +8,31 @@
  * session-level advisory locks) is shared by all connections.
  */
 import { existsSync, renameSync, rmSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { PGlite } from '@electric-sql/pglite'
 import type { Socket } from 'bun'
 import { whenNeeded } from '../core/jobs/repeating.ts'
 import { packedFolder } from './data-folder.ts'
+import type { Work } from './transact.ts'
 
 declare const self: Worker
 
 export type WorkerOrder =
   | { readonly type: 'open'; readonly directory: string; readonly socketPath: string }
+  /** Runs `Work` of a module in one transaction. */
+  | { readonly type: 'transact'; readonly id: number; readonly module: string; readonly input: string }
   | { readonly type: 'close' }
 export type WorkerReport =
   | { readonly type: 'ready' }
   | { readonly type: 'failed'; readonly detail: string }
   | { readonly type: 'closed' }
+  | { readonly type: 'committed'; readonly id: number; readonly output: string }
+  /** Postgres' error. */
+  | { readonly type: 'refused'; readonly id: number; readonly code: string; readonly message: string }
   /** Something was written since the last report. */
   | { readonly type: 'written' }
 
+type Batch = Extract<WorkerOrder, { type: 'transact' }>
 type Connection = {
   readonly socket: Socket<Connection>
   /** Received and not yet executed. */
@@ -60,6 +68,9 @@ const connections = new Set<Connection>()
 /** The connection that has the turn, and whether its last message left the turn open. */
 let owner: Connection | null = null
 let turnIsOpen = false
+/** Transactions that wait for their turn, and the one that has it. */
+const batches: Batch[] = []
+let batch: Promise<void> | null = null
 /** The answer to the last look for writes. */
 let endOfLog = ''
 /** Prepared statements of disconnected clients, which would stay in the shared session. */
@@ -74,8 +85,13 @@ self.onmessage = async (event: MessageEvent<WorkerOrder>) => {
         listener = listen(order.socketPath)
         report({ type: 'ready' })
         break
+      case 'transact':
+        batches.push(order)
+        serve()
+        break
       case 'close':
         listener?.stop(true)
+        await batch
         if (owner !== null) release(owner)
         await looking.close()
         await database?.close()
@@ -175,7 +191,7 @@ function release(connection: Connection): void {
  */
 const looking = whenNeeded(lookAfterMs, () => {
   // Within a turn our own statement would end it.
-  if (owner !== null) return looking.need()
+  if (owner !== null || batch !== null) return looking.need()
   const end = executeAlone('SELECT pg_current_wal_insert_lsn()')
   if (end === endOfLog) return
   endOfLog = end
@@ -195,11 +211,52 @@ function executeAlone(sql: string): string {
   return answer
 }
 
-/** Runs all executable messages: those of the turn's owner, then each other connection's in order of arrival. */
+/** Starts the next transaction between two turns. Returns false if there is none. */
+function startBatch(backend: PGlite): boolean {
+  const next = owner === null ? batches.shift() : undefined
+  if (next === undefined) return false
+  batch = transact(backend, next).finally(() => {
+    batch = null
+    looking.need()
+    serve()
+  })
+  return true
+}
+
+async function transact(backend: PGlite, { id, module, input }: Batch): Promise<void> {
+  try {
+    // Synchronous: the module is there before another message is read.
+    const work: Pick<Work, 'run'> = import.meta.require(fileURLToPath(module))
+    const output = await backend.transaction(transaction =>
+      work.run(
+        {
+          query: async <Row>(text: string, values: readonly unknown[] = []) =>
+            (await transaction.query<Row>(text, [...values])).rows,
+          async copy(into, lines) {
+            await transaction.query(`copy ${into} from '/dev/blob'`, [], { blob: new Blob([lines]) })
+          },
+        },
+        input,
+      ),
+    )
+    report({ type: 'committed', id, output })
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null
+    if (code === null) report({ type: 'failed', detail: getText(error) })
+    else report({ type: 'refused', id, code, message: getText(error) })
+  }
+}
+
+/**
+ * Runs all executable messages: those of the turn's owner, then a transaction, then each other connection's in
+ * order of arrival.
+ */
 function serve(): void {
+  if (database === null || batch !== null) return
   // Between two turns, since our own statement within a turn would end it.
   if (owner === null) for (const name of leftPrepared.splice(0)) executeAlone(`DEALLOCATE "${name}"`)
   for (let ran = true; ran; ) {
+    if (startBatch(database)) return
     ran = false
     for (const connection of owner === null ? [...connections] : [owner]) {
       if (owner !== null && owner !== connection) continue

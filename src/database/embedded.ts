@@ -54,13 +54,28 @@ export async function openEmbedded(
       throw error
     }
     const listeners: (() => void)[] = []
+    const transactions = new Map<number, PromiseWithResolvers<string>>()
+    let made = 0
     const failed = new Promise<string>(fail => {
       worker.onmessage = event => {
         const report: WorkerReport = event.data
         if (report.type === 'failed') fail(report.detail)
         else if (report.type === 'written') for (const listener of listeners) listener()
+        else if (report.type === 'committed') settle(report.id)?.resolve(report.output)
+        else if (report.type === 'refused') settle(report.id)?.reject(toPostgresError(report))
       }
     })
+    const settle = (id: number) => {
+      const transaction = transactions.get(id)
+      transactions.delete(id)
+      return transaction
+    }
+    const transact = (module: string, input: string) => {
+      const transaction = Promise.withResolvers<string>()
+      transactions.set(++made, transaction)
+      worker.postMessage({ type: 'transact', id: made, module, input } satisfies WorkerOrder)
+      return transaction.promise
+    }
     let closing: Promise<void> | null = null
     const close = async () => {
       // A backend that does not close is left to crash recovery, as after a kill.
@@ -72,7 +87,7 @@ export async function openEmbedded(
       release()
     }
     return {
-      address: { socketPath },
+      address: { socketPath, transact },
       failed,
       onWrite: listener => void listeners.push(listener),
       close: () => (closing ??= close()),
@@ -96,6 +111,11 @@ function getSocketPath(directory: string): string {
   const path = join(resolve(directory), socketName)
   if (Buffer.byteLength(path) <= maximumSocketPathBytes) return path
   return join(tmpdir(), `gateway-${getDigest(path).slice(0, 24)}`, socketName)
+}
+
+/** Returns Postgres' error as the driver throws it. */
+function toPostgresError({ code, message }: { readonly code: string; readonly message: string }): Error {
+  return Object.assign(new Error(message), { name: 'PostgresError', code })
 }
 
 const lateText = {

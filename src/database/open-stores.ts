@@ -94,6 +94,8 @@ async function openPostgres(config: Config, url: string, { log, clock }: Parts, 
     ...pool,
     run: (work, deadlineMs, isUrgent) =>
       isMigrated ? pool.run(work, deadlineMs, isUrgent) : Promise.reject(notThereYet()),
+    transact: (work, input, deadlineMs) =>
+      isMigrated ? pool.transact(work, input, deadlineMs) : Promise.reject(notThereYet()),
   }
   try {
     await bringUpToDate()

@@ -661,6 +661,17 @@ export const usageRecords = pgTable(
       .default('final'),
     /** Labels that the caller chose; null = none. */
     tags: jsonb('tags').$type<Record<string, string>>(),
+    /** Learning data (`learning/learning.ts`) and the account's epoch that it is of; null = none, or deleted. */
+    learningEpoch: integer('learning_epoch'),
+    quality: real('quality'),
+    influenced: boolean('influenced'),
+    choiceProbability: real('choice_probability'),
+    enhanced: boolean('enhanced'),
+    /** Stars, and the resulting quality, which replaces the inferred one. */
+    rating: smallint('rating'),
+    isHelpful: boolean('is_helpful'),
+    ratedQuality: real('rated_quality'),
+    ratedAt: time('rated_at'),
   },
   table => [
     primaryKey({ name: 'usage_records_key', columns: [table.requestId, table.at] }),
@@ -673,6 +684,11 @@ export const usageRecords = pgTable(
       .on(table.accountId, table.at.desc().nullsFirst(), table.requestId.desc().nullsFirst())
       .where(sql`${table.status} <> 'completed'`),
     index('usage_records_upstream').on(table.upstreamId).where(sql`${table.upstreamId} is not null`),
+    check('usage_records_quality', sql`${table.quality} between 0 and 1`),
+    check(
+      'usage_records_rating',
+      sql`${table.rating} between 1 and 5 and (${table.rating} is null) = (${table.ratedAt} is null) and (${table.rating} is null) = (${table.ratedQuality} is null)`,
+    ),
     check('usage_records_billed', sql`0 <= ${table.billedMicrocents}`),
     check(
       'usage_records_web',
@@ -876,47 +892,6 @@ export const learningAccounts = pgTable(
     index('learning_accounts_updated_at').on(table.updatedAt),
     index('learning_accounts_unswept').on(table.accountId).where(sql`${table.sweptEpoch} < ${table.epoch}`),
     check('learning_accounts_epochs', sql`0 <= ${table.sweptEpoch} and ${table.sweptEpoch} <= ${table.epoch}`),
-  ],
-)
-
-/** One entry without content per successful request. Only read by ID and deleted: all other reads use the cells. */
-export const learningEntries = pgTable(
-  'learning_entries',
-  {
-    accountId: text('account_id').notNull(),
-    requestId: text('request_id').notNull(),
-    epoch: integer('epoch').notNull(),
-    at: time('at').notNull(),
-    keyId: text('key_id').notNull(),
-    provider: text('provider').notNull(),
-    model: text('model').notNull(),
-    queryType: text('query_type').notNull(),
-    quality: real('quality').notNull(),
-    latencyMs: whole('latency_ms').notNull(),
-    firstTokenMs: whole('first_token_ms'),
-    inputTokens: whole('input_tokens').notNull(),
-    outputTokens: whole('output_tokens').notNull(),
-    costMicrocents: whole('cost_microcents').notNull(),
-    routingMode: text('routing_mode', { enum: ['auto', 'manual'] }).notNull(),
-    influenced: boolean('influenced').notNull(),
-    choiceProbability: real('choice_probability'),
-    enhanced: boolean('enhanced').notNull(),
-    /** Stars, and the resulting quality, which replaces the inferred one. */
-    rating: smallint('rating'),
-    isHelpful: boolean('is_helpful'),
-    ratedQuality: real('rated_quality'),
-    ratedAt: time('rated_at'),
-  },
-  table => [
-    // IDs ascend with time, so that an account's entries are inserted at one end of the index and deleted from the
-    // other.
-    primaryKey({ name: 'learning_entries_key', columns: [table.accountId, table.requestId] }),
-    check('learning_entries_quality', sql`${table.quality} between 0 and 1`),
-    check('learning_entries_rating', sql`${table.rating} between 1 and 5`),
-    check(
-      'learning_entries_rated',
-      sql`(${table.rating} is null) = (${table.ratedAt} is null) and (${table.rating} is null) = (${table.ratedQuality} is null)`,
-    ),
   ],
 )
 

@@ -8,21 +8,11 @@ import { type Actor, actingAs } from '../core/audit/audit.ts'
 import { startFollowing, startRepeating, whenNeeded } from '../core/jobs/repeating.ts'
 import type { Clock, Log } from '../core/ports.ts'
 import { createRecentMap } from '../core/text/recent-map.ts'
-import type { UsageRecord } from '../core/usage/usage-record.ts'
 import type { Database } from '../database/database.ts'
 import type { UsageScope } from '../database/visible-requests.ts'
 import type { LearnedBias, LearnedBiasLookup } from './apply-bias.ts'
 import { type BiasInput, estimateBiases } from './learned-bias.ts'
-import {
-  accountsToPurge,
-  applyLearningEntries,
-  erase,
-  purgeEntries,
-  type Rating,
-  rate,
-  readChanges,
-  readEpochs,
-} from './learning.ts'
+import { accountsToPurge, erase, purgeEntries, type Rating, rate, readChanges, readEpochs } from './learning.ts'
 import { type CandidateCell, type CellKey, readCells } from './learning-cells.ts'
 import type { LengthStatistics } from './response-quality.ts'
 
@@ -41,8 +31,8 @@ type AccountLearning = {
 export type LearningCache = {
   /** Returns an account's data from memory; null = not loaded, which starts loading it. */
   of(accountId: string): AccountLearning | null
-  /** Learns from usage records. Repeated records count once. */
-  take(records: readonly UsageRecord[]): Promise<void>
+  /** Reloads accounts that learned from stored usage records, if they are in use. */
+  refresh(accountIds: readonly string[]): void
   /** Rates a request; its effect is in memory when this resolves. Null if the account has no such request. */
   rate(scope: UsageScope, requestId: string, rating: Rating): Promise<CellKey | null>
   /** Deletes the account's learning data: memory and cells before this resolves, entries then or soon after. */
@@ -162,9 +152,8 @@ export function createLearningCache({ database, clock, findFigure, log }: Learni
       }
       return known ?? null
     },
-    async take(records) {
-      for (const accountId of await applyLearningEntries(database, records))
-        if (remembered.has(accountId)) want(accountId)
+    refresh(accountIds) {
+      for (const accountId of accountIds) if (remembered.has(accountId)) want(accountId)
     },
     async rate(scope, requestId, rating) {
       const until = clock.now() + (mayBeOnItsWay(requestId, clock.now()) ? shippedWithinMs : 0)

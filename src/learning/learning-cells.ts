@@ -1,41 +1,52 @@
-/** Learning cells in Postgres: `Cell` of `learning/learning-cell.ts` with its key. */
-import type { Sql, TransactionSql } from 'postgres'
+/** Learning cells in Postgres: `LearningCell` of `learning-cell.ts` with its key, and how usage records change them. */
+import type { UsageRecord } from '../core/usage/usage-record.ts'
 import type { Database } from '../database/database.ts'
-import { emptyCell, type LearningCell } from './learning-cell.ts'
+import { getStatements, type Statements } from '../database/transact.ts'
+import {
+  addEntry,
+  type Entry,
+  emptyCell,
+  type LearningCell,
+  type QualityEvidence,
+  replaceEvidence,
+} from './learning-cell.ts'
+import { repeatCost } from './response-quality.ts'
 
 /** Key of a cell: `model` is `provider/model`. */
 export type CellKey = { readonly accountId: string; readonly queryType: string; readonly model: string }
 export type CandidateCell = CellKey & LearningCell
 
-type Queries = Sql | TransactionSql
-
 /** Returns the cells of accounts, for all query types and models. */
-export function readCells(database: Database, accountIds: readonly string[]): Promise<CandidateCell[]> {
-  return database.run(
-    ({ sql }) => sql<CandidateCell[]>`
-      select ${columns(sql)} from learning_state
-      where account_id in (select json_array_elements_text(${JSON.stringify(accountIds)}::text::json))
-      order by account_id, query_type, model`,
+export async function readCells(database: Database, accountIds: readonly string[]): Promise<readonly CandidateCell[]> {
+  return database.run(({ sql }) =>
+    getStatements(sql).query<CandidateCell>(
+      `select ${columns} from learning_state where account_id in (select json_array_elements_text($1::text::json))
+        order by account_id, query_type, model`,
+      [JSON.stringify(accountIds)],
+    ),
   )
 }
 
 /** Locks and returns the cells with these keys until the transaction ends; creates missing ones empty. */
 export async function lockCells(
-  transaction: TransactionSql,
+  statements: Statements,
   places: readonly CellKey[],
 ): Promise<Map<string, CandidateCell>> {
   const wanted = new Map(places.map(place => [getName(place), placeIn(place)]))
-  const read = (of: readonly CellKey[]) => transaction<CandidateCell[]>`
-    select ${columns(transaction)} from learning_state
-    join json_to_recordset(${JSON.stringify(of)}::text::json) as wanted("accountId" text, "queryType" text, name text)
-      on account_id = wanted."accountId" and query_type = wanted."queryType" and model = wanted.name
-    order by account_id, query_type, model for update of learning_state`
+  const read = (of: readonly CellKey[]) =>
+    statements.query<CandidateCell>(
+      `select ${columns} from learning_state
+      join json_to_recordset($1::text::json) as wanted("accountId" text, "queryType" text, name text)
+        on account_id = wanted."accountId" and query_type = wanted."queryType" and model = wanted.name
+      order by account_id, query_type, model for update of learning_state`,
+      [JSON.stringify(of)],
+    )
   const named = [...wanted.values()].map(place => ({ ...place, name: place.model }))
   const cells = new Map((await read(named)).map(cell => [getName(cell), cell]))
   const missing = named.filter(place => !cells.has(getName(place)))
   if (missing.length === 0) return cells
   await writeCells(
-    transaction,
+    statements,
     missing.map(place => ({ ...emptyCell, ...placeIn(place) })),
   )
   for (const cell of await read(missing)) cells.set(getName(cell), cell)
@@ -56,13 +67,13 @@ export function changeCell(
 }
 
 /** Writes cells. An empty cell is only inserted if missing and never overwrites. */
-export async function writeCells(transaction: TransactionSql, cells: readonly CandidateCell[]): Promise<void> {
-  await transaction`
-    insert into learning_state (
+export async function writeCells(statements: Statements, cells: readonly CandidateCell[]): Promise<void> {
+  await statements.query(
+    `insert into learning_state (
       account_id, query_type, model, requests, entries, since, at, weight, quality, spread, slump, slump_weight,
       slump_quality, latency_ms, first_token_ms, cost_microcents, ratio, ratio_variance, ratings, rating, automatic,
       influenced, enhanced, enhanced_quality, plain_quality)
-    select * from json_to_recordset(${JSON.stringify(cells, asReal)}::text::json) as cell(
+    select * from json_to_recordset($1::text::json) as cell(
       "accountId" text, "queryType" text, model text, requests int, entries int, since bigint, at bigint, weight real,
       quality real, spread real, slump real, "slumpWeight" real, "slumpQuality" real, "latencyMs" real,
       "firstTokenMs" real, "costMicrocents" real, ratio real, "ratioVariance" real, ratings int, rating real,
@@ -76,17 +87,17 @@ export async function writeCells(transaction: TransactionSql, cells: readonly Ca
       ratio_variance = excluded.ratio_variance, ratings = excluded.ratings, rating = excluded.rating,
       automatic = excluded.automatic, influenced = excluded.influenced, enhanced = excluded.enhanced,
       enhanced_quality = excluded.enhanced_quality, plain_quality = excluded.plain_quality
-    where excluded.requests > 0`
+    where excluded.requests > 0`,
+    [JSON.stringify(cells, asReal)],
+  )
 }
 
-function columns(sql: Queries) {
-  return sql`
+const columns = `
     account_id as "accountId", query_type as "queryType", model, requests, entries, since::float8, at::float8, weight,
     quality, spread, slump, slump_weight as "slumpWeight", slump_quality as "slumpQuality", latency_ms as "latencyMs",
     first_token_ms as "firstTokenMs", cost_microcents as "costMicrocents", ratio, ratio_variance as "ratioVariance",
     ratings, rating, automatic, influenced, enhanced, enhanced_quality as "enhancedQuality",
     plain_quality as "plainQuality"`
-}
 
 /**
  * Converts to a single-precision value. Decayed evidence becomes arbitrarily small, and Postgres rejects a `real` that
@@ -98,3 +109,134 @@ function asReal(_name: string, value: unknown): unknown {
 
 /** The smallest normal single-precision number. */
 const smallestReal = 2 ** -126
+
+/** A usage record with learning data. */
+type Lesson = UsageRecord & { readonly query_type: string; readonly learning: NonNullable<UsageRecord['learning']> }
+
+/**
+ * Locks the accounts of records with learning data against ratings and deletions. Returns for each record the account's
+ * epoch if it may be learned from; null = it has no learning data, or that was deleted while the record was on its way.
+ * Creates missing rows, on which a deletion waits.
+ */
+export async function lockEpochs(
+  statements: Statements,
+  records: readonly UsageRecord[],
+): Promise<readonly (number | null)[]> {
+  const accountIds = [...new Set(records.filter(isLesson).map(record => record.account_id))].sort()
+  if (accountIds.length === 0) return []
+  const ids = JSON.stringify(accountIds)
+  const lock = () =>
+    statements.query<{ id: string; epoch: number; erasedAt: number | null }>(
+      `select account_id as id, epoch, (extract(epoch from erased_at) * 1000)::float8 as "erasedAt"
+        from learning_accounts where account_id in (select json_array_elements_text($1::text::json))
+        order by account_id for share`,
+      [ids],
+    )
+  let accounts = await lock()
+  if (accounts.length < accountIds.length) {
+    await statements.query(
+      `insert into learning_accounts (account_id)
+        select id from json_array_elements_text($1::text::json) as id order by id
+        on conflict do nothing`,
+      [ids],
+    )
+    accounts = await lock()
+  }
+  const known = new Map(accounts.map(account => [account.id, account]))
+  return records.map(record => {
+    const account = known.get(record.account_id)
+    if (account === undefined || !isLesson(record)) return null
+    // Without an epoch, the record must be of a time after the last deletion.
+    const isCurrent =
+      record.learning.epoch === null ? record.at_ms > (account.erasedAt ?? -1) : record.learning.epoch === account.epoch
+    return isCurrent ? account.epoch : null
+  })
+}
+
+/** Applies the learning data of new usage records of current epochs. Returns the accounts whose cells changed. */
+export async function applyLessons(statements: Statements, records: readonly UsageRecord[]): Promise<string[]> {
+  const lessons = records.filter(isLesson)
+  if (lessons.length === 0) return []
+  const repeated = await regradeRepeated(statements, lessons)
+  const cells = await lockCells(statements, [...lessons.map(getPlace), ...repeated.map(({ place }) => place)])
+  for (const [place, ofPlace] of byPlace(lessons, getPlace))
+    changeCell(cells, place, cell => ofPlace.reduce((known, lesson) => addEntry(known, getEntry(lesson)), cell))
+  for (const [place, ofPlace] of byPlace(repeated, ({ place }) => place))
+    changeCell(cells, place, cell =>
+      ofPlace.reduce((known, { before, after, enhanced }) => replaceEvidence(known, before, after, enhanced), cell),
+    )
+  await writeCells(statements, [...cells.values()])
+  return [...new Set(lessons.map(lesson => lesson.account_id))]
+}
+
+function isLesson(record: UsageRecord): record is Lesson {
+  return record.learning != null && record.query_type !== null && record.model !== ''
+}
+
+function getPlace({ account_id, query_type, provider, model }: Lesson): CellKey {
+  return { accountId: account_id, queryType: query_type, model: `${provider}/${model}` }
+}
+
+/** Groups items by cell, in their order. */
+function byPlace<T>(items: readonly T[], getPlace: (item: T) => CellKey): Iterable<readonly [CellKey, readonly T[]]> {
+  const places = new Map<string, [CellKey, T[]]>()
+  for (const item of items) {
+    const place = getPlace(item)
+    const name = `${place.accountId} ${place.queryType} ${place.model}`
+    const known = places.get(name)
+    if (known === undefined) places.set(name, [place, [item]])
+    else known[1].push(item)
+  }
+  return places.values()
+}
+
+function getEntry(lesson: Lesson): Entry {
+  return {
+    at: lesson.at_ms,
+    quality: lesson.learning.quality,
+    latencyMs: lesson.latency_ms,
+    firstTokenMs: lesson.first_token_ms,
+    costMicrocents: lesson.billed_microcents,
+    inputTokens: lesson.input_tokens,
+    outputTokens: lesson.output_tokens,
+    automatic: lesson.routing_mode === 'auto',
+    influenced: lesson.learning.influenced,
+    enhanced: lesson.learning.enhanced,
+  }
+}
+
+type Regraded = {
+  readonly place: CellKey
+  readonly before: QualityEvidence
+  readonly after: QualityEvidence
+  readonly enhanced: boolean
+}
+
+/** Lowers the quality of responses whose prompt was soon repeated. Ratings stay. */
+async function regradeRepeated(statements: Statements, lessons: readonly Lesson[]): Promise<Regraded[]> {
+  const wanted = lessons.flatMap(({ account_id, learning: { repeat_of } }) =>
+    repeat_of === null ? [] : [{ account_id, request_id: repeat_of }],
+  )
+  if (wanted.length === 0) return []
+  type Row = CellKey & { at: number; quality: number; lowered: number; enhanced: boolean }
+  const rows = await statements.query<Row>(
+    `update usage_records as entry set quality = greatest(0, previous.quality - ${repeatCost}::real)
+    from (
+      select request_id, at, quality from usage_records join learning_accounts using (account_id)
+      join json_to_recordset($1::text::json) as wanted(account_id text, request_id text) using (account_id, request_id)
+      where rated_at is null and learning_epoch = epoch
+      order by account_id, request_id for update of usage_records
+    ) as previous
+    where entry.request_id = previous.request_id and entry.at = previous.at
+    returning
+      entry.account_id as "accountId", query_type as "queryType", provider || '/' || model as model,
+      (extract(epoch from entry.at) * 1000)::float8 as at, previous.quality, entry.quality as lowered, enhanced`,
+    [JSON.stringify(wanted)],
+  )
+  return rows.map(({ at, quality, lowered, enhanced, ...row }) => ({
+    place: placeIn(row),
+    before: { quality, weight: 1, at, isRating: false },
+    after: { quality: lowered, weight: 1, at, isRating: false },
+    enhanced,
+  }))
+}

@@ -1,21 +1,20 @@
 /**
- * Learning in Postgres: one entry per request, read only by its ID, and one cell per account, query type and model for
- * all other reads, so that reads do not slow down with the number of entries. Entries and cells change in one
- * transaction.
+ * Learning in Postgres: columns of the usage record, read only by its ID, and one cell per account, query type and model
+ * for all other reads, so that reads do not slow down with the number of records. Both change in the transaction that
+ * stores the record (`ledger/store-usage.ts`).
  *
  * Every transaction first locks the account's row: shared for new entries, exclusively for ratings and deletions. A
  * deletion increments the row's epoch; an entry routed under an earlier epoch is then rejected, even if it was in a
  * journal or stream meanwhile.
  */
-import type { TransactionSql } from 'postgres'
-import type { UsageRecord } from '../core/usage/usage-record.ts'
 import type { Database } from '../database/database.ts'
 import { recordAudit } from '../database/repositories/audit.ts'
 import { type Step, statementIn, withAccountRls } from '../database/statement.ts'
+import { getStatements } from '../database/transact.ts'
 import { type UsageScope, visibleRecords } from '../database/visible-requests.ts'
-import { addEntry, type Entry, type QualityEvidence, ratingWeight, replaceEvidence } from './learning-cell.ts'
+import { type QualityEvidence, ratingWeight, replaceEvidence } from './learning-cell.ts'
 import { type CellKey, changeCell, lockCells, placeIn, writeCells } from './learning-cells.ts'
-import { ratedQuality, repeatCost } from './response-quality.ts'
+import { ratedQuality } from './response-quality.ts'
 
 export type Rating = { readonly stars: number; readonly isHelpful: boolean | null }
 
@@ -51,188 +50,6 @@ export async function readChanges(database: Database, sinceMs: number | null) {
   }
 }
 
-/** A usage record with learning data. */
-type Lesson = UsageRecord & { readonly query_type: string; readonly learning: NonNullable<UsageRecord['learning']> }
-
-/**
- * Applies the learning data of usage records; repeated records count once. Returns the accounts whose cells changed.
- */
-export async function applyLearningEntries(database: Database, records: readonly UsageRecord[]): Promise<string[]> {
-  const lessons = records.filter(isLesson)
-  if (lessons.length === 0) return []
-  return database.run(
-    ({ sql }) =>
-      sql.begin(async transaction => {
-        const accountIds = [...new Set(lessons.map(lesson => lesson.account_id))].sort()
-        await knowAccounts(transaction, accountIds)
-        const isNew = await insertEntries(transaction, lessons)
-        const taken = lessons.filter(({ request_id }) => isNew.delete(request_id))
-        if (taken.length === 0) return []
-        const repeated = await regradeRepeated(transaction, taken)
-        const cells = await lockCells(transaction, [...taken.map(getPlace), ...repeated.map(({ place }) => place)])
-        for (const [place, ofPlace] of byPlace(taken, getPlace))
-          changeCell(cells, place, cell => ofPlace.reduce((known, lesson) => addEntry(known, getEntry(lesson)), cell))
-        for (const [place, ofPlace] of byPlace(repeated, ({ place }) => place))
-          changeCell(cells, place, cell =>
-            ofPlace.reduce(
-              (known, { before, after, enhanced }) => replaceEvidence(known, before, after, enhanced),
-              cell,
-            ),
-          )
-        await writeCells(transaction, [...cells.values()])
-        return [...new Set(taken.map(lesson => lesson.account_id))]
-      }),
-    deadlineMs,
-  )
-}
-
-function isLesson(record: UsageRecord): record is Lesson {
-  return record.learning != null && record.query_type !== null && record.model !== ''
-}
-
-function getPlace({ account_id, query_type, provider, model }: Lesson): CellKey {
-  return { accountId: account_id, queryType: query_type, model: `${provider}/${model}` }
-}
-
-/** Groups items by cell, in their order. */
-function byPlace<T>(items: readonly T[], getPlace: (item: T) => CellKey): Iterable<readonly [CellKey, readonly T[]]> {
-  const places = new Map<string, [CellKey, T[]]>()
-  for (const item of items) {
-    const place = getPlace(item)
-    const name = `${place.accountId} ${place.queryType} ${place.model}`
-    const known = places.get(name)
-    if (known === undefined) places.set(name, [place, [item]])
-    else known[1].push(item)
-  }
-  return places.values()
-}
-
-function getEntry(lesson: Lesson): Entry {
-  return {
-    at: lesson.at_ms,
-    quality: lesson.learning.quality,
-    latencyMs: lesson.latency_ms,
-    firstTokenMs: lesson.first_token_ms,
-    costMicrocents: lesson.billed_microcents,
-    inputTokens: lesson.input_tokens,
-    outputTokens: lesson.output_tokens,
-    automatic: lesson.routing_mode === 'auto',
-    influenced: lesson.learning.influenced,
-    enhanced: lesson.learning.enhanced,
-  }
-}
-
-/**
- * Creates a row for every account, on which deletions wait: without it, a deletion would miss a concurrent transaction.
- */
-async function knowAccounts(transaction: TransactionSql, accountIds: readonly string[]): Promise<void> {
-  const ids = JSON.stringify(accountIds)
-  const known = await transaction<{ accountId: string }[]>`
-    select account_id as "accountId" from learning_accounts
-    where account_id in (select json_array_elements_text(${ids}::text::json))
-    order by account_id for share`
-  if (known.length === accountIds.length) return
-  await transaction`
-    insert into learning_accounts (account_id)
-    select id from json_array_elements_text(${ids}::text::json) as id order by id
-    on conflict do nothing`
-  await transaction`
-    select from learning_accounts where account_id in (select json_array_elements_text(${ids}::text::json))
-    order by account_id for share`
-}
-
-/**
- * Inserts entries that are new and belong to the account's current epoch; without a known epoch, to the time after the
- * last deletion. Returns one text per row here and below, because reading many columns is slow.
- */
-async function insertEntries(transaction: TransactionSql, lessons: readonly Lesson[]): Promise<Set<string>> {
-  const [inserted] = await transaction<{ ids: string | null }[]>`
-    with inserted as (insert into learning_entries (
-      account_id, request_id, epoch, at, key_id, provider, model, query_type, quality, latency_ms, first_token_ms,
-      input_tokens, output_tokens, cost_microcents, routing_mode, influenced, choice_probability, enhanced)
-    select
-      account_id, request_id, account.epoch, to_timestamp(at_ms / 1000.0), key_id, provider, model, query_type, quality,
-      latency_ms, first_token_ms, input_tokens, output_tokens, billed_microcents, routing_mode, influenced,
-      choice_probability, enhanced
-    from json_to_recordset(${JSON.stringify(lessons.map(getLine))}::text::json) as lesson(
-      account_id text, request_id text, epoch int, at_ms bigint, key_id text, provider text, model text, query_type text,
-      quality real, latency_ms bigint, first_token_ms bigint, input_tokens bigint, output_tokens bigint,
-      billed_microcents bigint, routing_mode text, influenced boolean, choice_probability real, enhanced boolean)
-    join learning_accounts as account using (account_id)
-    where case
-      when lesson.epoch is not null then lesson.epoch = account.epoch
-      else account.erased_at is null or to_timestamp(at_ms / 1000.0) > account.erased_at
-    end
-    order by account_id, request_id
-    on conflict do nothing
-    returning request_id)
-    select json_agg(request_id)::text as ids from inserted`
-  return new Set(JSON.parse(inserted?.ids ?? '[]') as string[])
-}
-
-/** Returns an entry field by field: a usage record contains more than learning may store. */
-function getLine(record: Lesson) {
-  const { learning } = record
-  return {
-    account_id: record.account_id,
-    request_id: record.request_id,
-    epoch: learning.epoch,
-    at_ms: record.at_ms,
-    key_id: record.key_id,
-    provider: record.provider,
-    model: record.model,
-    query_type: record.query_type,
-    quality: learning.quality,
-    latency_ms: record.latency_ms,
-    first_token_ms: record.first_token_ms,
-    input_tokens: record.input_tokens,
-    output_tokens: record.output_tokens,
-    billed_microcents: record.billed_microcents,
-    routing_mode: record.routing_mode,
-    influenced: learning.influenced,
-    choice_probability: learning.choice_probability,
-    enhanced: learning.enhanced,
-  }
-}
-
-type Regraded = {
-  readonly place: CellKey
-  readonly before: QualityEvidence
-  readonly after: QualityEvidence
-  readonly enhanced: boolean
-}
-
-/** Lowers the quality of responses whose prompt was soon repeated. Ratings stay. */
-async function regradeRepeated(transaction: TransactionSql, lessons: readonly Lesson[]): Promise<Regraded[]> {
-  const wanted = lessons.flatMap(({ account_id, learning: { repeat_of } }) =>
-    repeat_of === null ? [] : [{ account_id, request_id: repeat_of }],
-  )
-  if (wanted.length === 0) return []
-  const [regraded] = await transaction<{ told: string | null }[]>`
-    with regraded as (update learning_entries as entry set quality = greatest(0, previous.quality - ${repeatCost}::real)
-    from (
-      select account_id, request_id, quality from learning_entries
-      join json_to_recordset(${JSON.stringify(wanted)}::text::json) as wanted(account_id text, request_id text)
-        using (account_id, request_id)
-      where rated_at is null
-      order by account_id, request_id for update of learning_entries
-    ) as previous
-    where entry.account_id = previous.account_id and entry.request_id = previous.request_id
-    returning
-      entry.account_id, query_type, provider || '/' || model as model, (extract(epoch from at) * 1000)::float8 as at,
-      previous.quality, entry.quality as lowered, enhanced)
-    select json_agg(json_build_array(account_id, query_type, model, at, quality, lowered, enhanced))::text as told
-    from regraded`
-  type Told = readonly [string, string, string, number, number, number, boolean]
-  const rows = JSON.parse(regraded?.told ?? '[]') as Told[]
-  return rows.map(([accountId, queryType, model, at, quality, lowered, enhanced]) => ({
-    place: { accountId, queryType, model },
-    before: { quality, weight: 1, at, isRating: false },
-    after: { quality: lowered, weight: 1, at, isRating: false },
-    enhanced,
-  }))
-}
-
 /**
  * Rates one request that the scope sees at time `now`, replacing an earlier rating. Null if there is no learning entry of
  * this request (yet). The usage record, which decides who sees the request, is always written before.
@@ -261,15 +78,9 @@ export function rate(
           account_id as "accountId", query_type as "queryType", provider || '/' || model as model, quality, enhanced,
           rated_quality as "ratedQuality", (extract(epoch from at) * 1000)::float8 as at,
           (extract(epoch from rated_at) * 1000)::float8 as "ratedAt"
-        from learning_entries
-        where account_id = ${accountId} and request_id = ${requestId} and epoch = ${account.epoch}
-          ${
-            scope.userId === null
-              ? transaction``
-              : transaction`and exists (
-                  select from usage_records
-                  where request_id = ${requestId} and account_id = ${accountId} ${visibleRecords(transaction, scope)})`
-          }
+        from usage_records
+        where account_id = ${accountId} and request_id = ${requestId} and learning_epoch = ${account.epoch}
+          ${visibleRecords(transaction, scope)}
         for update`
     if (entry === undefined) return null
     const rated = ratedQuality(stars, isHelpful)
@@ -278,11 +89,12 @@ export function rate(
         ? { quality: entry.quality, weight: 1, at: entry.at, isRating: false }
         : { quality: entry.ratedQuality, weight: ratingWeight, at: entry.ratedAt, isRating: true }
     const after = { quality: rated, weight: ratingWeight, at: now, isRating: true }
-    const cells = await lockCells(transaction, [entry])
+    const statements = getStatements(transaction)
+    const cells = await lockCells(statements, [entry])
     changeCell(cells, entry, cell => replaceEvidence(cell, before, after, entry.enhanced))
-    await writeCells(transaction, [...cells.values()])
+    await writeCells(statements, [...cells.values()])
     await transaction`
-        update learning_entries set
+        update usage_records set
           rating = ${stars}, is_helpful = ${isHelpful}, rated_quality = ${rated},
           rated_at = to_timestamp(${now}::float8 / 1000)
         where account_id = ${accountId} and request_id = ${requestId}`
@@ -315,9 +127,9 @@ export function erase(database: Database, accountId: string, now: number): Promi
   })
 }
 
-const sweptAtOnce = 10_000
+const sweptAtOnce = 2_000
 
-/** Returns at most 100 accounts with entries of deleted epochs. */
+/** Returns at most 100 accounts with learning data of deleted epochs. */
 export async function accountsToPurge(database: Database): Promise<string[]> {
   const rows = await database.run(
     ({ sql }) => sql<{ accountId: string }[]>`
@@ -326,34 +138,34 @@ export async function accountsToPurge(database: Database): Promise<string[]> {
   return rows.map(({ accountId }) => accountId)
 }
 
-/**
- * Removes an account's entries of deleted epochs in batches, oldest first, while `goOn` returns true. Blocks no other
- * transaction, since nothing else reads these entries.
- */
+/** Removes an account's learning data of deleted epochs in batches, newest first, while `goOn` returns true. */
 export async function purgeEntries(database: Database, accountId: string, goOn: () => boolean): Promise<void> {
   const epoch = (await readEpochs(database, [accountId])).get(accountId) ?? 0
-  // Each batch starts after the last: the index still contains deleted entries, and scanning them would take longer
-  // each time.
-  for (let last = ''; goOn(); ) {
-    const [deleted] = await database.run(
-      ({ sql }) => sql<{ count: number; last: string | null }[]>`
-        with lines as (
-          select ctid, request_id from learning_entries
-          where account_id = ${accountId} and request_id > ${last} and epoch < ${epoch}
-          order by request_id limit ${sweptAtOnce}
-        ), deleted as (
-          delete from learning_entries where ctid = any (array(select ctid from lines)) and account_id = ${accountId}
+  // Each batch starts after the last: scanning what is done again would take longer each time.
+  for (let last = { at: 'infinity', id: '' }; goOn(); ) {
+    const purged = await database.run(
+      ({ sql }) => sql<{ at: string; id: string }[]>`
+        with lines as materialized (
+          select request_id, at from usage_records
+          where account_id = ${accountId} and (at, request_id) < (${last.at}::text::timestamptz, ${last.id})
+            and learning_epoch < ${epoch}
+          order by at desc, request_id desc limit ${sweptAtOnce}
+        ), purged as (
+          update usage_records as entry set
+            learning_epoch = null, quality = null, influenced = null, choice_probability = null, enhanced = null,
+            rating = null, is_helpful = null, rated_quality = null, rated_at = null
+          from lines where entry.request_id = lines.request_id and entry.at = lines.at
         )
-        select count(*)::int as count, max(request_id) as last from lines`,
+        select at::text as at, request_id as id from lines order by lines.at, request_id`,
       deadlineMs,
     )
-    if (deleted === undefined || deleted.last === null || deleted.count < sweptAtOnce) {
+    if (purged.length < sweptAtOnce) {
       await database.run(
         ({ sql }) => sql`
           update learning_accounts set swept_epoch = ${epoch} where account_id = ${accountId} and swept_epoch < ${epoch}`,
       )
       return
     }
-    last = deleted.last
+    last = purged[0] ?? last
   }
 }

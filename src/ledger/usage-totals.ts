@@ -6,10 +6,17 @@ import type { TransactionSql } from 'postgres'
 import { projectTag } from '../core/request/tags.ts'
 import { bucketCount } from '../core/usage/latency-histogram.ts'
 import type { Database } from '../database/database.ts'
-import { summedBySlots, summedCounts } from '../database/duration-sql.ts'
 import { withAccountRls } from '../database/statement.ts'
 import type { UsageScope } from '../database/visible-requests.ts'
-import { getLines, readsLog, type UsageGroup, type UsagePeriod, type UsageSplit } from './usage-lines.ts'
+import {
+  getLines,
+  readsLog,
+  summedBySlots,
+  summedCounts,
+  type UsageGroup,
+  type UsagePeriod,
+  type UsageSplit,
+} from './usage-lines.ts'
 
 /** Sums over requests. Money is an integer of 1e-8 USD. */
 export type UsageSums = {

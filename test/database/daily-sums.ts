@@ -1,9 +1,18 @@
 import type { Sql } from 'postgres'
-import { countedBy, getDurationSlot } from '../../src/database/duration-sql.ts'
+import { bucketCount } from '../../src/core/usage/latency-histogram.ts'
+import { getDurationSlot } from '../../src/ledger/usage-lines.ts'
 
 /** SQL for the latency buckets of a request, as columns that `dailySums` adds up. */
 export const slots = (sql: Sql) =>
   sql`${getDurationSlot(sql, 'latency_ms')} as latency_slot, ${getDurationSlot(sql, 'first_token_ms')} as first_token_slot`
+
+const countedBy = (sql: Sql, slot: 'latency_slot' | 'first_token_slot') => {
+  const counts = Array.from(
+    { length: bucketCount },
+    (_, bucket) => sql`count(*) filter (where ${sql(slot)} = ${bucket}::int)::int`,
+  )
+  return sql`array[${counts.reduce((list, count) => sql`${list}, ${count}`)}]`
+}
 
 /** SQL that writes the daily totals of `records`, a table of requests with their buckets. */
 export const dailySums = (sql: Sql, records: ReturnType<Sql>) => sql`

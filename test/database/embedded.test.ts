@@ -5,13 +5,14 @@ import postgres from 'postgres'
 import { DataFolderHeld, findHolder, lockDataFolder } from '../../src/database/data-folder.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
 import { connectEmbedded, type Embedded, openEmbedded } from '../../src/database/embedded.ts'
+import { storeRecords } from '../../src/ledger/shipper.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'
 import { eventually } from '../harness/eventually.ts'
 import { oneTurn } from '../harness/moved-clock.ts'
-import { testNeeding } from '../harness/needs.ts'
+import { needed, testNeeding } from '../harness/needs.ts'
 import { patientStore } from '../harness/patience.ts'
 import { databaseContract } from './database.contract.ts'
-import { temporaryFolder } from './support.ts'
+import { temporaryFolder, usageRecord } from './support.ts'
 
 const folder = temporaryFolder()
 const directory = join(folder.path, 'data')
@@ -162,9 +163,21 @@ test('data folder: rejects a second gateway and names the first', async () => {
   await expect(openEmbedded(directory)).rejects.toBeInstanceOf(DataFolderHeld)
 })
 
-test("connectEmbedded: uses the running gateway's database", async () => {
+test("connectEmbedded: uses the running gateway's database, also to store usage", async () => {
   const connected = await connectEmbedded(directory)
-  expect(connected.address).toEqual(embedded?.address ?? '')
+  expect(connected.address).toEqual({ socketPath: join(directory, 'postgres.sock') })
+  const other = openDatabase(connected.address, patientStore)
+  const records = ['req_own', 'req_other'].map(request_id => usageRecord({ request_id, account_id: 'acc_both' }))
+  await storeRecords(other, records.slice(1))
+  await storeRecords(needed(database), records)
+  await storeRecords(other, records)
+  const [sum] = await other.run(
+    ({ sql }) => sql<{ requests: number; rows: number }[]>`
+      select sum(requests)::int as requests, (select count(*)::int from usage_records where account_id = 'acc_both') as rows
+      from usage_daily where account_id = 'acc_both'`,
+  )
+  expect(sum).toEqual({ requests: 2, rows: 2 })
+  await other.close()
   await connected.close()
   expect(await database?.run(({ sql }) => sql`select 1 as n`)).toHaveLength(1)
 })

@@ -160,8 +160,10 @@ async function livedIn(): Promise<{ readonly keyId: string; readonly key: string
   expect((await chat({ prompt: 'hi', temperature: 'x' }, 'bad')).status).toBe(400)
   await gateway.deps.rejections.flush()
   await insertRest(victim, keyId)
-  for (const table of ['usage_records', 'usage_tags_daily', 'learning_entries', 'learning_state'])
+  for (const table of ['usage_records', 'usage_tags_daily', 'learning_state'])
     await eventually(async () => (await getRows(table, victim.accountId)).length > 0, 15_000)
+  // The settlement of a request reaches Redis after its record reaches the ledger.
+  await eventually(async () => !(await linesWith(canary)).some(line => line.includes(':held')), 15_000)
   await plant(victim.accountId)
   return { keyId, key, member }
 }
@@ -216,7 +218,10 @@ describe('deletion of an account', () => {
     // What the workers do next: the last invoice, then the payment method; the entries of learning.
     await run(({ sql }) => sql`update accounts set deleted_at = deleted_at - interval '1 hour' where id = ${accountId}`)
     await gateway.deps.billingWorker.run()
+    const isLearned = (row: Record<string, unknown>) => row.learning_epoch !== null || row.quality !== null
+    expect((await getRows('usage_records', accountId)).some(isLearned)).toBe(true)
     await purgeEntries(gateway.deps.database, accountId, () => true)
+    expect((await getRows('usage_records', accountId)).some(isLearned)).toBe(false)
     expect(await linesWith(canary)).toEqual([])
     expect(await linesWith(victim.email)).toEqual([])
     expect(await linesWith(member.email)).toEqual([])

@@ -80,7 +80,8 @@ export const decisions: Readonly<Record<string, Decision>> = {
     `request_id at account_id key_id provider model requested_model upstream_id routing_mode strategy query_type streamed
     dialect status error_code finish_reason input_tokens cached_input_tokens cache_write_tokens output_tokens
     reasoning_tokens estimated billed_microcents reserved_microcents shortfall_microcents search_microcents
-    fetch_microcents hedge_microcents attempts tried latency_ms first_token_ms trace truth`,
+    fetch_microcents hedge_microcents attempts tried latency_ms first_token_ms trace truth
+    learning_epoch quality influenced choice_probability enhanced rating is_helpful rated_quality rated_at`,
   ),
   rejected_requests: deleted(
     'category',
@@ -93,12 +94,6 @@ export const decisions: Readonly<Record<string, Decision>> = {
   budget_notices: deleted('', 'account_id month percent created_at'),
   billing_notices: deleted('', 'account_id kind subject user_id status due_at attempts created_at'),
   learning_accounts: kept('', 'account_id epoch erased_at swept_epoch updated_at'),
-  learning_entries: deleted(
-    '',
-    `account_id request_id epoch at key_id provider model query_type quality latency_ms first_token_ms input_tokens
-    output_tokens cost_microcents routing_mode influenced choice_probability enhanced rating is_helpful rated_quality
-    rated_at`,
-  ),
   learning_state: deleted(
     '',
     `account_id query_type model requests entries since at weight quality spread slump slump_weight slump_quality

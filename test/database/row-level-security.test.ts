@@ -65,7 +65,6 @@ const walled = [
   'usage_replaced',
   'rejected_requests',
   'learning_accounts',
-  'learning_entries',
   'learning_state',
   'audit_log',
   'webhook_endpoints',
@@ -109,7 +108,6 @@ async function settled(database: Database): Promise<{ accountId: string; userId:
     await sql`insert into project_members (project_id, user_id, account_id, role, created_at) values (${`prj_${accountId}`}, ${userId}, ${accountId}, 'admin', now())`
     await sql`insert into rejected_requests (request_id, at, account_id, key_id, streamed, error_code, latency_ms) values (${`rej_${accountId}`}, now(), ${accountId}, 'k', false, 'invalid_request', 1)`
     await sql`insert into learning_accounts (account_id) values (${accountId})`
-    await sql`insert into learning_entries (account_id, request_id, epoch, at, key_id, provider, model, query_type, quality, latency_ms, input_tokens, output_tokens, cost_microcents, routing_mode, influenced, enhanced) values (${accountId}, ${accountId}, 0, now(), 'k', 'p', 'm', 'code', 1, 1, 1, 1, 1, 'auto', false, false)`
     await sql`insert into learning_state (account_id, query_type, model, requests, entries, since, at, weight, quality, spread, slump, slump_weight, slump_quality, latency_ms, cost_microcents, ratio, ratio_variance, ratings, rating, automatic, influenced, enhanced, enhanced_quality, plain_quality) values (${accountId}, 'code', 'm', 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)`
   }, 240_000)
   const record = usageRecord({ request_id: `req_${accountId}`, account_id: accountId })
@@ -187,6 +185,7 @@ for (const name of ['embedded', 'real'] as const) {
         (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`select 1 from sign_in_failures`,
         (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`update usage_records set billed_microcents = 0`,
         (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`update usage_records set truth = 'final'`,
+        (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`update usage_records set quality = 1`,
         (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`update usage_replaced set account_id = 'acc_1'`,
         (sql: Parameters<Parameters<typeof inside.sql>[0]>[0]) => sql`delete from invoice_lines`,
       ])

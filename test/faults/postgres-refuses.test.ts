@@ -9,7 +9,6 @@ import { join } from 'node:path'
 import postgres, { type Sql } from 'postgres'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { type Database, migrate, openDatabase } from '../../src/database/database.ts'
-import { applyLearningEntries } from '../../src/learning/learning.ts'
 import { openJournal } from '../../src/ledger/journal.ts'
 import { createShipper } from '../../src/ledger/shipper.ts'
 import { newAccount, quiet } from '../database/database.contract.ts'
@@ -117,15 +116,17 @@ const faults: readonly Fault[] = [
   },
   {
     name: 'has revoked a grant of the ledger',
-    strike: unsafe(`revoke all on usage_records from ${user}`),
-    heal: unsafe(`grant all on usage_records to ${user}`),
+    strike: unsafe(`revoke all on usage_records from ${user}, gateway_app`),
+    heal: unsafe(
+      `grant all on usage_records to ${user}; grant select, insert, update (rating) on usage_records to gateway_app`,
+    ),
     reason: /permission denied for table usage_records/,
   },
   {
     name: 'has revoked a grant of learning',
-    strike: unsafe(`revoke all on learning_entries from ${user}, gateway_app`),
-    heal: unsafe(`grant all on learning_entries to ${user}, gateway_app`),
-    reason: /permission denied for table learning_entries/,
+    strike: unsafe(`revoke all on learning_state from ${user}, gateway_app`),
+    heal: unsafe(`grant all on learning_state to ${user}, gateway_app`),
+    reason: /permission denied for table learning_state/,
   },
   {
     name: 'lacks a table',
@@ -176,11 +177,11 @@ describe('a Postgres that', () => {
     'has a full disk: keeps all usage and learning in the queue, and has it afterwards',
     async () => {
       const { uid, gid } = statSync(hba.path)
-      Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', `size=1m,mode=700,uid=${uid},gid=${gid}`, 'none', folder])
+      Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', `size=64m,mode=700,uid=${uid},gid=${gid}`, 'none', folder])
       const filler = join(folder, 'filler')
       try {
         await needed(admin).unsafe(`create tablespace tiny location '${folder}'`)
-        await needed(admin).unsafe('alter table learning_entries set tablespace tiny')
+        await needed(admin).unsafe('alter table usage_records_other set tablespace tiny')
         await throughFault({
           name: 'has a full disk',
           // Larger than the disk, so that it takes all that is left.
@@ -189,7 +190,7 @@ describe('a Postgres that', () => {
           reason: /disk is full \(53100\)/,
         })
       } finally {
-        await needed(admin).unsafe('alter table learning_entries set tablespace pg_default')
+        await needed(admin).unsafe('alter table usage_records_other set tablespace pg_default')
         await needed(admin).unsafe('drop tablespace if exists tiny')
         Bun.spawnSync(['umount', folder])
       }
@@ -206,18 +207,18 @@ async function throughFault({ name, strike, heal, reason }: Fault): Promise<void
   const { path, remove } = temporaryFolder()
   const journal = openJournal({ directory: join(path, 'journal') })
   const reasons: string[] = []
+  const note = (error: unknown) => {
+    reasons.push(error instanceof GatewayError ? String(error.detail) : String(error))
+    throw error
+  }
   const watched: Database = {
     ...live,
-    run: (...words) =>
-      live.run(...words).catch((error: unknown) => {
-        reasons.push(error instanceof GatewayError ? String(error.detail) : String(error))
-        throw error
-      }),
+    run: (...words) => live.run(...words).catch(note),
+    transact: (...words) => live.transact(...words).catch(note),
   }
   const shipper = createShipper({
     journal,
     database: watched,
-    learn: records => applyLearningEntries(watched, records),
     clock: { now: () => Date.now() },
     log: quiet,
   })
@@ -247,7 +248,7 @@ async function throughFault({ name, strike, heal, reason }: Fault): Promise<void
       select
         (select count(*)::int from usage_records where account_id = ${accountId}) as records,
         (select sum(requests)::int from usage_daily where account_id = ${accountId}) as daily,
-        (select count(*)::int from learning_entries where account_id = ${accountId}) as lessons`,
+        (select requests from learning_state where account_id = ${accountId}) as lessons`,
   )
   expect(found).toEqual({ records: count, daily: count, lessons: count })
   expect([shipper.aside(), journal.backlog()]).toEqual([0, 0])

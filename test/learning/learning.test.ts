@@ -6,10 +6,12 @@ import type { Clock } from '../../src/core/ports.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import type { Database } from '../../src/database/database.ts'
+import { getStatements } from '../../src/database/transact.ts'
 import { estimateBiases } from '../../src/learning/learned-bias.ts'
 import { createLearningCache, type LearningCache } from '../../src/learning/learning-cache.ts'
 import { emptyCell } from '../../src/learning/learning-cell.ts'
 import { readCells, writeCells } from '../../src/learning/learning-cells.ts'
+import { storeRecords } from '../../src/ledger/shipper.ts'
 import { getOnDatabase } from '../database/on-database.ts'
 import { usageRecord } from '../database/support.ts'
 import { testedDatabases } from '../database/tested-databases.ts'
@@ -66,10 +68,14 @@ const booksOn = async (
 const biasIn = (book: LearningCache, accountId: string, model = 'openai/bad') =>
   book.of(accountId)?.findLeaning('code')?.(model)?.bias ?? null
 
+async function store(database: Database, learningCache: LearningCache, records: readonly UsageRecord[]): Promise<void> {
+  learningCache.refresh(await storeRecords(database, records))
+}
+
 async function getEntries(database: Database, accountId: string): Promise<number> {
   const rows = await database.run(
     ({ sql }) => sql<{ count: number }[]>`
-      select count(*)::int as count from learning_entries where account_id = ${accountId}`,
+      select count(*)::int as count from usage_records where learning_epoch is not null and account_id = ${accountId}`,
   )
   return rows[0]?.count ?? -1
 }
@@ -83,11 +89,11 @@ for (const [name, open] of databases) {
       database =>
         booksOn(database, async learningCache => {
           const accountId = account()
-          await learningCache.take([lesson(accountId)])
+          await store(database, learningCache, [lesson(accountId)])
           const [cell] = await readCells(database, [accountId])
           if (cell === undefined) throw new Error('no cell was written')
           const faded = { ...cell, weight: 8.3e-47, slump: -8.3e-47, spread: 1e-39, quality: 0.5 }
-          await database.run(({ sql }) => sql.begin(transaction => writeCells(transaction, [faded])))
+          await database.run(({ sql }) => sql.begin(transaction => writeCells(getStatements(transaction), [faded])))
           expect(await readCells(database, [accountId])).toEqual([
             { ...cell, weight: 0, slump: 0, spread: 0, quality: 0.5 },
           ])
@@ -99,11 +105,11 @@ for (const [name, open] of databases) {
         const accountId = account()
         const records = many(20, accountId)
         await Promise.all([
-          learningCache.take(records),
-          other.take(records.toReversed()),
-          learningCache.take(records.slice(5)),
+          store(database, learningCache, records),
+          store(database, other, records.toReversed()),
+          store(database, learningCache, records.slice(5)),
         ])
-        await other.take([...records, lesson(accountId)])
+        await store(database, other, [...records, lesson(accountId)])
         const [cell, ...more] = await learningCache.cells(accountId)
         expect(more).toEqual([])
         expect(cell).toMatchObject({ model: 'openai/good', queryType: 'code', requests: 21, entries: 21 })
@@ -116,10 +122,10 @@ for (const [name, open] of databases) {
         const accounts = [account(), account(), account()]
         const batch = () => accounts.flatMap(id => ['good', 'bad'].flatMap(model => many(4, id, { model })))
         await Promise.all([
-          learningCache.take(batch()),
-          other.take(batch()),
-          learningCache.take(batch()),
-          other.take(batch()),
+          store(database, learningCache, batch()),
+          store(database, other, batch()),
+          store(database, learningCache, batch()),
+          store(database, other, batch()),
         ])
         for (const accountId of accounts)
           expect((await learningCache.cells(accountId)).map(({ model, requests }) => [model, requests])).toEqual([
@@ -132,9 +138,12 @@ for (const [name, open] of databases) {
     onDatabase('what is written is what the cell was, to single precision; no two accounts ever mix', database =>
       booksOn(database, async book => {
         const [mine, theirs] = [account(), account()]
-        await book.take([...many(12, mine, {}, { quality: 0.9 }), ...many(30, theirs, {}, { quality: 0.1 })])
+        await store(database, book, [
+          ...many(12, mine, {}, { quality: 0.9 }),
+          ...many(30, theirs, {}, { quality: 0.1 }),
+        ])
         const before = await book.cells(mine)
-        await book.take(many(40, theirs, { model: 'bad' }, { quality: 1 }))
+        await store(database, book, many(40, theirs, { model: 'bad' }, { quality: 1 }))
         expect(await book.cells(mine)).toEqual(before)
         expect(before[0]?.quality).toBeCloseTo(0.9, 6)
         expect(before[0]?.latencyMs).toBe(5)
@@ -144,7 +153,7 @@ for (const [name, open] of databases) {
     onDatabase('an account not seen yet is read in behind the request’s back, and leans as its cells say', database =>
       booksOn(database, async (learningCache, other) => {
         const accountId = account()
-        await learningCache.take([
+        await store(database, learningCache, [
           ...many(60, accountId, {}, { quality: 1 }),
           ...many(60, accountId, { model: 'bad' }, { quality: 0 }),
         ])
@@ -161,9 +170,9 @@ for (const [name, open] of databases) {
     onDatabase('what one gateway’s callers taught it, another knows within seconds', database =>
       booksOn(database, async (learningCache, other) => {
         const accountId = account()
-        await learningCache.take(many(30, accountId, { model: 'bad' }, { quality: 0.75 }))
+        await store(database, learningCache, many(30, accountId, { model: 'bad' }, { quality: 0.75 }))
         await eventually(() => biasIn(other, accountId) !== null)
-        await learningCache.take(many(60, accountId, { model: 'bad' }, { quality: 0 }))
+        await store(database, learningCache, many(60, accountId, { model: 'bad' }, { quality: 0 }))
         await eventually(() => (biasIn(other, accountId) ?? 0) < -0.1, 8_000)
       }),
     )
@@ -174,7 +183,7 @@ for (const [name, open] of databases) {
         booksOn(database, async (learningCache, other) => {
           const accountId = account()
           const records = many(20, accountId, { model: 'bad' })
-          await learningCache.take(records)
+          await store(database, learningCache, records)
           for (const book of [learningCache, other]) await eventually(() => book.of(accountId) !== null)
           const before = biasIn(learningCache, accountId) ?? 0
           for (const { request_id } of records.slice(0, 15))
@@ -204,7 +213,7 @@ for (const [name, open] of databases) {
         booksOn(database, async book => {
           const [accountId, stranger] = [account(), account()]
           const record = lesson(accountId, { request_id: 'req_old' })
-          await book.take([record, lesson(stranger)])
+          await store(database, book, [record, lesson(stranger)])
           await book.rate({ accountId, userId: null }, 'req_old', { stars: 1, isHelpful: false })
           await book.rate({ accountId, userId: null }, 'req_old', { stars: 5, isHelpful: true })
           expect((await book.cells(accountId))[0]).toMatchObject({ entries: 3, ratings: 1, rating: 1, quality: 1 })
@@ -233,7 +242,7 @@ for (const [name, open] of databases) {
             isHelpful: null,
           })
           await waits.promise
-          await other.take([record])
+          await store(database, other, [record])
           expect(await rating).toMatchObject({ model: 'openai/good' })
         },
         { ...systemClock, sleep },
@@ -245,9 +254,12 @@ for (const [name, open] of databases) {
       database =>
         booksOn(database, async book => {
           const accountId = account()
-          await book.take([lesson(accountId, { request_id: 'req_1' }), lesson(accountId, { request_id: 'req_2' })])
+          await store(database, book, [
+            lesson(accountId, { request_id: 'req_1' }),
+            lesson(accountId, { request_id: 'req_2' }),
+          ])
           await book.rate({ accountId, userId: null }, 'req_2', { stars: 5, isHelpful: null })
-          await book.take([
+          await store(database, book, [
             lesson(accountId, { model: 'bad' }, { repeat_of: 'req_1' }),
             lesson(accountId, { model: 'bad' }, { repeat_of: 'req_2' }),
             lesson(accountId, { model: 'bad' }, { repeat_of: 'req_unknown' }),
@@ -264,7 +276,11 @@ for (const [name, open] of databases) {
     onDatabase('erased means erased: lines, cells and memory, here at once and elsewhere within a second', database =>
       booksOn(database, async (learningCache, other) => {
         const [accountId, neighbour] = [account(), account()]
-        await learningCache.take([accountId, neighbour].flatMap(id => many(60, id, { model: 'bad' }, { quality: 0 })))
+        await store(
+          database,
+          learningCache,
+          [accountId, neighbour].flatMap(id => many(60, id, { model: 'bad' }, { quality: 0 })),
+        )
         for (const book of [learningCache, other]) await eventually(() => (biasIn(book, accountId) ?? 0) < -0.1)
         await learningCache.erase(accountId)
         expect(learningCache.of(accountId)?.findLeaning('code')).toBeNull()
@@ -282,15 +298,18 @@ for (const [name, open] of databases) {
         const before = { at_ms: Date.now() - 5 }
         const early = [lesson(accountId, { ...before, request_id: 'req_early' }), ...many(9, accountId, before)]
         const unseen = many(10, accountId, before, { epoch: null })
-        await learningCache.take([...early.slice(0, 5), ...unseen.slice(0, 5)])
+        await store(database, learningCache, [...early.slice(0, 5), ...unseen.slice(0, 5)])
         await learningCache.erase(accountId)
-        await other.take([...early, ...unseen])
+        await store(database, other, [...early, ...unseen])
         expect([await getEntries(database, accountId), await learningCache.cells(accountId)]).toEqual([0, []])
         expect(
           await learningCache.rate({ accountId, userId: null }, 'req_early', { stars: 5, isHelpful: null }),
         ).toBeNull()
         const after = { at_ms: Date.now() + 5 }
-        await other.take([lesson(accountId, after, { epoch: 1 }), lesson(accountId, after, { epoch: null })])
+        await store(database, other, [
+          lesson(accountId, after, { epoch: 1 }),
+          lesson(accountId, after, { epoch: null }),
+        ])
         expect(await getEntries(database, accountId)).toBe(2)
         expect((await learningCache.cells(accountId))[0]).toMatchObject({ requests: 2 })
       }),
@@ -299,11 +318,11 @@ for (const [name, open] of databases) {
     onDatabase('an erasure among racing writers leaves what was learnt after it, and nothing of before', database =>
       booksOn(database, async (learningCache, other) => {
         const accountId = account()
-        await learningCache.take(many(5, accountId))
+        await store(database, learningCache, many(5, accountId))
         await Promise.all([
-          ...Array.from({ length: 6 }, () => learningCache.take(many(20, accountId))),
+          ...Array.from({ length: 6 }, () => store(database, learningCache, many(20, accountId))),
           other.erase(accountId),
-          ...Array.from({ length: 6 }, () => other.take(many(20, accountId))),
+          ...Array.from({ length: 6 }, () => store(database, other, many(20, accountId))),
         ])
         expect([await getEntries(database, accountId), await learningCache.cells(accountId)]).toEqual([0, []])
       }),
@@ -313,7 +332,7 @@ for (const [name, open] of databases) {
       booksOn(database, async book => {
         const accountId = account()
         const { learning: _, ...old } = lesson(accountId)
-        await book.take([
+        await store(database, book, [
           old,
           { ...lesson(accountId), learning: null },
           lesson(accountId, { query_type: null }),
@@ -335,7 +354,9 @@ test('learning: uses at most 2 KB per account and query type on disk', async () 
   const book = createLearningCache({ database, clock: systemClock, findFigure: () => 0.5, log })
   const ids = Array.from({ length: accounts }, account)
   for (const accountId of ids)
-    await book.take(
+    await store(
+      database,
+      book,
       types.flatMap(query_type => models.map(model => lesson(accountId, { query_type, model: model.slice(9) }))),
     )
   Bun.gc(true)

@@ -24,7 +24,7 @@ test('rejection log: keeps at most one batch behind a database that does not ans
   const { promise, reject } = Promise.withResolvers<never>()
   const warnings: unknown[] = []
   const rejections = new RejectionLog({
-    database: { address: 'postgres://away', run: () => promise, close: async () => {} },
+    database: { address: 'postgres://away', run: () => promise, transact: () => promise, close: async () => {} },
     log: { warn: (_, fields) => void warnings.push(fields?.records) },
   })
   for (let second = 0; second < 30; second++) {

@@ -332,7 +332,7 @@ describe('enhanced chat request', () => {
     const entries = () =>
       gateway.deps.database.run(
         ({ sql }) => sql<{ enhanced: boolean }[]>`
-          select enhanced from learning_entries where request_id in ${sql(ids)} order by request_id = ${ids[0] ?? ''} desc`,
+          select enhanced from usage_records where enhanced is not null and request_id in ${sql(ids)} order by request_id = ${ids[0] ?? ''} desc`,
       )
     await eventually(async () => (await entries()).length === 2)
     expect((await entries()).map(({ enhanced }) => enhanced)).toEqual([true, false])

@@ -294,8 +294,7 @@ describe('learning', () => {
     await untilEntries(person.token, 1)
     const rows = await gateway.deps.database.run(
       ({ sql }) => sql<{ line: string }[]>`
-        select learning_entries::text as line from learning_entries
-        union all select learning_state::text from learning_state
+        select learning_state::text as line from learning_state
         union all select usage_records::text from usage_records`,
     )
     expect(rows.length).toBeGreaterThan(2)

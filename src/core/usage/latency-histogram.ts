@@ -14,6 +14,13 @@ export const durationBoundsMs: readonly number[] = decades.flatMap(decade =>
 /** One count per bound, plus one for longer times. */
 export const bucketCount = durationBoundsMs.length + 1
 
+/** Returns the bucket of a time: the number of bounds that it has reached. */
+export function getBucket(milliseconds: number): number {
+  let bucket = 0
+  while (bucket < durationBoundsMs.length && milliseconds >= (durationBoundsMs[bucket] ?? 0)) bucket++
+  return bucket
+}
+
 /** Returns the time in whole milliseconds below which `share` (0–1) of the counts are; null if there are none. */
 export function latencyQuantile(counts: readonly number[], share: number): number | null {
   const total = counts.reduce((sum, count) => sum + count, 0)

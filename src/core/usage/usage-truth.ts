@@ -1,7 +1,7 @@
 /**
  * Decides which of several records of one request counts. A request may be settled twice: by its own instance at its
  * end (`final`), and by another one from its last checkpoint if the first seemed dead. The final record wins in any
- * order of arrival. The ledger applies the same rule in SQL (`ledger/shipper.ts`).
+ * order of arrival. The ledger applies the same rule in SQL (`ledger/store-usage.ts`).
  */
 import type { Truth, UsageRecord } from './usage-record.ts'
 
