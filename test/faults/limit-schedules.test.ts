@@ -200,6 +200,7 @@ async function runSchedule(redis: PrivateRedis, most: Limited, steps: readonly C
         const dead = get(step.who)
         ship(dead)
         open = open.filter(({ instance }) => instance !== dead)
+        recent = recent.filter(({ instance }) => instance !== dead)
         await rig.kill(dead.meter)
         instances[instances.indexOf(dead)] = await start()
       }
