@@ -504,7 +504,9 @@ describe('CLI arguments', () => {
       'models check',
       'models update',
       'reload',
+      'config schema',
       'analyze',
+      'import litellm',
       'doctor',
       'completion',
     ])
