@@ -25,7 +25,7 @@ import { admitted, scope, settlement, wide } from './meter.contract.ts'
 import { unit } from './racers.ts'
 import { emptyLedger, memoryJournal, openLimitRedis, sharedRig } from './rig.ts'
 
-setDefaultTimeout(60_000)
+setDefaultTimeout(240_000)
 
 const server = await startRedis()
 afterAll(() => server?.stop())

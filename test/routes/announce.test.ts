@@ -195,6 +195,8 @@ const withoutChange = [
   'POST /api/v1/auth/two-factor',
   'POST /api/v1/auth/two-factor/confirm',
   'POST /api/v1/auth/two-factor/disable',
+  'POST /api/v1/management-keys',
+  'DELETE /api/v1/management-keys/:id',
   'POST /api/v1/webhooks',
   'PATCH /api/v1/webhooks/:id',
   'DELETE /api/v1/webhooks/:id',

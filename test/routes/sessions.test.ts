@@ -660,10 +660,11 @@ describe('session token', () => {
     let refused = 0
     let last = await tell('nobody')
     for (; last.status === 401 && refused < 400; refused++) last = await tell('nobody')
-    expect([last.status, last.body.error.code, refused]).toEqual([429, 'ip_rate_limited', 100])
+    // The bucket of 100 refills by one a second meanwhile.
+    expect([last.status, last.body.error.code, refused >= 100]).toEqual([429, 'ip_rate_limited', true])
     expect((await tell(person.token)).status).toBe(200)
     expect((await see('nobody')).status).toBe(401)
-    const chat = await gateway.post('/api/v1/chat', { prompt: 'Hello' }, { authorization: 'Bearer nobody', ...headers })
-    expect(chat.status).toBe(429)
+    const chat = () => gateway.post('/api/v1/chat', { prompt: 'Hello' }, { authorization: 'Bearer nobody', ...headers })
+    await eventually(async () => (await chat()).status === 429, 30_000)
   })
 })
