@@ -5,11 +5,12 @@
  *                        of that day with reservations and allowances; at = time of the last admission;
  *                        l:<id> lease, `tokens:cost:cap:day:admitted` and names of scopes, one per line;
  *                        p:<id> its latest checkpoint, `tokens:cost`; x:<id> a request that ended without a lease:
- *                        its lease ran out, or it was admitted from an allowance; as l:, with what was used
+ *                        its lease ran out, or it was admitted from an allowance; as l:, with what was used;
+ *                        gone: the account is deleted, and no other key of it may come back
  *   <account>:minute     sorted set: admissions by millisecond
  *   <account>:leases     sorted set: open requests by expiry
  *   <account>:held       hash: instance → `tokens:cost:expiry`, its allowance
- *   <account>:scopes     set: names of scopes that have counters
+ *   <account>:scopes     set: names of scopes that have keys
  *   <account>|<scope>    hash: g, day, tokens, cost, month, monthCost; and its sets, as of the account
  *
  * KEYS 1 is the state of the partition, a hash: g = generation, `run ID:name:milliseconds`; b = last renewal; h = no lease
@@ -76,6 +77,11 @@ local function changeScopes(account, names, day, tokens, cost, endedId)
   end
 end
 local lease = '^(%d+):(%d+):(%d+):(%d+):(%d+)\\n(.*)$'
+-- Notes that a scope has keys: the deletion of its account finds them here.
+local function listScope(account, name)
+  call('SADD', account .. ':scopes', name)
+  call('PEXPIRE', account .. ':scopes', ${keepMs})
+end
 -- Counts in the minute a request that this Redis has not admitted.
 local function countMinute(account, names, id, admitted)
   if now - admitted >= ${minuteMs} then return end
@@ -84,7 +90,10 @@ local function countMinute(account, names, id, admitted)
     call('PEXPIRE', base .. ':minute', ${keepMs})
   end
   add(account)
-  for name in gmatch(names, '[^\\n]+') do add(account .. '|' .. name) end
+  for name in gmatch(names, '[^\\n]+') do
+    add(account .. '|' .. name)
+    listScope(account, name)
+  end
 end
 `
 
@@ -122,10 +131,12 @@ local function forget(account, day)
 end
 `
 
-/** Drops what an account has of an earlier generation. */
+/** Drops what an account has of an earlier generation. Returns true if the account is deleted: nothing is kept of it. */
 export const reset = `
 local function reset(account)
-  if call('HGET', account, 'r') == generation then return end
+  local reported, gone = unpack(call('HMGET', account, 'r', 'gone'))
+  if gone then return true end
+  if reported == generation then return end
   call('DEL', account, account .. ':leases', account .. ':held')
   call('HSET', account, 'r', generation)
   call('PEXPIRE', account, ${keepMs})

@@ -155,7 +155,7 @@ end
 local function admitAll(account, at)
   local starts, fields, next = {}, {'g', 'day', 'tokens', 'cost', 'at'}, at + 1
   for index = 1, ARGV[at] do
-    starts[index], fields[index + 5] = next, 'l:' .. ARGV[next]
+    starts[index], fields[index * 2 + 4], fields[index * 2 + 5] = next, 'l:' .. ARGV[next], 'x:' .. ARGV[next]
     next = next + 11 + ARGV[next + 10] * 6
   end
   expire(account)
@@ -167,7 +167,9 @@ local function admitAll(account, at)
   local time, newest, before = max(now, has[5] - 0, has[2] * 86400000), has[5] - 0, has[2] - 0
   local own, scopes, leases = open(account, {has[1], has[2], has[3], has[4]}, max(before, floor(time / 86400000))), {}, {}
   for index, start in ipairs(starts) do
-    replies[#replies + 1] = admit(own, scopes, start, has[index + 5], time, newest, leases)
+    -- A late call may admit a request that was admitted from an allowance and has ended: it reserves nothing more.
+    local held = has[index * 2 + 4] or has[index * 2 + 5]
+    replies[#replies + 1] = admit(own, scopes, start, held, time, newest, leases)
   end
   write(own, 'at', time, unpack(leases))
   for _, one in pairs(scopes) do
@@ -201,16 +203,14 @@ local function settleAll(account, at)
   end
   local has = call('HMGET', account, unpack(fields))
   local isLoaded, y, isChanged = has[1] == generation, has[2], false
-  if not isLoaded and has[5] ~= generation then
-    reset(account)
-    has = {}
-  end
+  local isGone = not isLoaded and has[5] ~= generation and reset(account)
+  if not isLoaded and has[5] ~= generation then has = {} end
   local statuses, ended, marks, sets = {}, {}, {}, {}
   for index = 0, count - 1 do
     local first = at + 1 + index * 4
     local id, tokens, cost, detail = ARGV[first], ARGV[first + 1], ARGV[first + 2], ARGV[first + 3]
     local open, over = has[index * 2 + 6], has[index * 2 + 7]
-    local known = open or over or (detail ~= '' and detail)
+    local known = open or over or (detail ~= '' and not isGone and detail)
     statuses[index + 1] = known and 1 or 2
     if known then
       local hadTokens, hadCost, cap, day, admitted, names = match(known, lease)
@@ -221,8 +221,8 @@ local function settleAll(account, at)
       if isLoaded then
         local moreTokens, moreCost = tokens - hadTokens, cost - hadCost
         if y - day == 0 then has[3], has[4], isChanged = has[3] + moreTokens, has[4] + moreCost, true end
-        if names ~= '' then changeScopes(account, names, day, moreTokens, moreCost, id) end
       end
+      if names ~= '' then changeScopes(account, names, day, tokens - hadTokens, cost - hadCost, id) end
       if open then
         ended[#ended + 1] = id
         marks[#marks + 1] = 'l:' .. id

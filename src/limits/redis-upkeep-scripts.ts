@@ -45,6 +45,7 @@ local function reportOpen(account, isLoaded, id, checkpoint, detail)
     local base = account .. '|' .. name
     call('ZADD', base .. ':leases', now + sent.lease, id)
     for _, suffix in ipairs({'', ':minute', ':leases'}) do call('PEXPIRE', base .. suffix, ${keepMs}) end
+    listScope(account, name)
   end
 end
 
@@ -85,6 +86,7 @@ local function reportAllowance(account, isLoaded, row)
   if tokens + cost > 0 then
     call('HSET', base .. ':held', instance, whole(tokens) .. ':' .. whole(cost) .. ':' .. whole(now + sent.allowance))
     call('PEXPIRE', base .. ':held', ${keepMs})
+    if row.name ~= '' then listScope(account, row.name) end
   else
     call('HDEL', base .. ':held', instance)
   end
@@ -94,7 +96,10 @@ end
 local replies = {instances}
 for index, reported in ipairs(sent.accounts) do
   local account = KEYS[index + 2]
-  reset(account)
+  if reset(account) then
+    reported.open, reported.ended = {}, {}
+    for _, row in ipairs(reported.rows) do row.has = {0, 0} end
+  end
   local isLoaded, reply = call('HGET', account, 'g') == generation, {}
   for _, request in ipairs(reported.open) do reportOpen(account, isLoaded, unpack(request)) end
   for _, request in ipairs(reported.ended) do
@@ -129,10 +134,10 @@ end
 return {known, max(0, now - match(known, '%d+$'))}
 `)
 
-/** Replies {1} if the account is loaded, else {0, day, age of the generation in ms, IDs of reported requests…}. */
+/** Replies {1} if the account is loaded, {2} if it is deleted, else {0, day, age of the generation in ms, IDs of reported requests…}. */
 export const reportedScript = script(`${prelude}${guard}${age}${reset}
 local account = KEYS[2]
-reset(account)
+if reset(account) then return {2} end
 if call('HGET', account, 'g') == generation then return {1} end
 local reply = {0, floor(now / 86400000), age}
 for _, field in ipairs(call('HKEYS', account)) do
@@ -143,16 +148,15 @@ return reply
 
 /**
  * Loads an account from the ledger and what instances reported. ARGV 3: JSON of a `LedgerUsage` with its `day` and
- * `asked`, the IDs of reported requests. Replies {1}, or {2} if requests were reported since.
+ * `asked`, the IDs of reported requests. Replies {1}, or {2} if requests were reported since, or the account was deleted.
  */
-export const loadScript = script(`${prelude}${guard}${reset}
+export const loadScript = script(`${prelude}${guard}${change}${reset}
 local account, known = KEYS[2], cjson.decode(ARGV[3])
-reset(account)
+if reset(account) then return {2} end
 local all, asked, value = call('HGETALL', account), {}, {}
 for i = 1, #all, 2 do value[all[i]] = all[i + 1] end
 if value.g == generation then return {1} end
 for _, id in ipairs(known.asked) do asked[id] = true end
-local lease = '^(%d+):(%d+):(%d+):(%d+):(%d+)\\n(.*)$'
 local month, scopes, listedAs = monthOf(known.day), {}, {}
 for _, row in ipairs(known.scopes) do
   local name = row.name .. '@' .. whole(row.since)
@@ -204,17 +208,17 @@ local function write(base, ...)
   for _, suffix in ipairs({'', ':minute', ':leases'}) do call('PEXPIRE', base .. suffix, ${keepMs}) end
 end
 for name, one in pairs(scopes) do
-  call('SADD', account .. ':scopes', name)
+  listScope(account, name)
   write(account .. '|' .. name, 'tokens', whole(one[1]), 'cost', whole(one[2]), 'month', month, 'monthCost', whole(one[3]))
 end
 write(account, 'tokens', whole(tokens), 'cost', whole(cost), 'at', whole(newest))
-call('PEXPIRE', account .. ':scopes', ${keepMs})
 return {1}
 `)
 
 /** Adds scopes that are new in a loaded account. ARGV 3: JSON as above, without reported requests. */
-export const loadScopesScript = script(`${prelude}${guard}
+export const loadScopesScript = script(`${prelude}${guard}${change}
 local account, known = KEYS[2], cjson.decode(ARGV[3])
+if call('HGET', account, 'g') ~= generation then return {0} end
 for _, row in ipairs(known.scopes) do
   local name = row.name .. '@' .. whole(row.since)
   local base = account .. '|' .. name
@@ -226,20 +230,21 @@ for _, row in ipairs(known.scopes) do
     call('HSET', base, 'g', generation, 'day', whole(known.day), 'tokens', whole(row.tokens + heldTokens), 'cost', whole(row.microcents + heldCost),
       'month', monthOf(known.day), 'monthCost', whole(row.monthMicrocents + heldCost))
     call('PEXPIRE', base, ${keepMs})
-    call('SADD', account .. ':scopes', name)
-    call('PEXPIRE', account .. ':scopes', ${keepMs})
+    listScope(account, name)
   end
 end
 return {1}
 `)
 
-/** Deletes all counters of an account. KEYS 1: the account. */
+/** Deletes all counters of a deleted account, and marks it: instances may still report or settle what they have of it. */
 export const forgetScript = script(`
 local call, account = redis.call, KEYS[1]
 for _, name in ipairs(call('SMEMBERS', account .. ':scopes')) do
   for _, suffix in ipairs({'', ':minute', ':leases', ':held'}) do call('DEL', account .. '|' .. name .. suffix) end
 end
 for _, suffix in ipairs({'', ':minute', ':leases', ':held', ':scopes'}) do call('DEL', account .. suffix) end
+call('HSET', account, 'gone', '1')
+call('PEXPIRE', account, ${keepMs})
 return 1
 `)
 

@@ -6,6 +6,7 @@ import { type LimitKeys, RedisUnavailableError, type Script } from '../core/limi
 import { getCounterName, noScopes, type Scope, type ScopeUsage, untilNextMonth } from '../core/limits/scopes.ts'
 import { formatDay, untilMidnight } from '../core/text/utc-days.ts'
 import { type DailyUsage, nothing } from '../core/usage/usage-record.ts'
+import { GatewayError } from '../core/validation/errors.ts'
 import { allowanceMs, answerMs } from './constants.ts'
 import type { StatusCounters } from './counters.ts'
 import type { AdmissionRequest, LimitErrorCode, OpenReservation, Reservation } from './meter.ts'
@@ -180,6 +181,7 @@ export function createRedisStore(options: RedisStoreOptions) {
     for (;;) {
       const [isLoaded, day, age, ...asked] = await run(reportedScript, partition, [account], [])
       if (isLoaded === 1) return
+      if (isLoaded === 2) throw new GatewayError('invalid_api_key', 'The account is deleted.', { shouldRetry: false })
       const waitMs = grace - Number(age)
       if (waitMs > 0) throw new AccountPending(waitMs)
       const { present, ...used } = await ledger.load(accountId, Number(day), asked.map(String))

@@ -1,6 +1,6 @@
 /** An error of one account or call is no outage of Redis, and what an outage leaves is counted. */
 import { afterAll, expect, setDefaultTimeout } from 'bun:test'
-import { RedisUnavailableError } from '../../src/core/limits/redis.ts'
+import { RedisUnavailableError, type Script } from '../../src/core/limits/redis.ts'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import {
@@ -15,7 +15,7 @@ import {
 import type { Meter } from '../../src/limits/meter.ts'
 import type { LimitRedis } from '../../src/limits/redis.ts'
 import { admitScript, settleScript } from '../../src/limits/redis-request-scripts.ts'
-import { reportScript } from '../../src/limits/redis-upkeep-scripts.ts'
+import { forgetScript, reportScript } from '../../src/limits/redis-upkeep-scripts.ts'
 import { SharedMeter } from '../../src/limits/shared.ts'
 import { eventually } from '../harness/eventually.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
@@ -37,6 +37,35 @@ const price = 1_000
 const limits = { dailyCostMicrocents: 100 * price }
 
 const request = (id: string, accountId = 'acc_1') => ({ ...unit(accountId, limits), requestId: id })
+
+/** Opens an instance of which calls of these scripts wait after `hold` until `pass`. */
+async function openSlow(rig: Rig, scripts: readonly Script[]) {
+  const { keys, redis } = openLimitRedis([needed(server).url])
+  let gate: PromiseWithResolvers<void> | null = null
+  const evaluate: LimitRedis['evaluate'] = async (script, ...more) => {
+    if (scripts.includes(script)) await gate?.promise
+    return redis.evaluate(script, ...more)
+  }
+  const deadlines = {
+    get limitsMs() {
+      return gate === null ? patient.limitsMs : 50
+    },
+  }
+  return {
+    slow: await rig.open({ redis: { ...redis, evaluate }, keys, deadlines }),
+    hold() {
+      gate = Promise.withResolvers()
+    },
+    pass() {
+      gate?.resolve()
+      gate = null
+    },
+    async closeSlow() {
+      await rig.close()
+      redis.close()
+    },
+  }
+}
 
 const getCode = (meter: Meter, ...of: Parameters<typeof request>) =>
   meter.admit(request(...of)).then(
@@ -407,25 +436,17 @@ testNeeding(
     const rig = await sharedRig(redis)
     await use(rig, rig.meter, 'before', 4)
     await rig.meter.renew()
-    const { keys, redis: client } = openLimitRedis([redis.url])
-    const gate = Promise.withResolvers<void>()
-    let isHeld = false
-    const evaluate: LimitRedis['evaluate'] = async (script, ...more) => {
-      if (isHeld && (script === admitScript || script === settleScript)) await gate.promise
-      return client.evaluate(script, ...more)
-    }
-    const slow = await rig.open({ redis: { ...client, evaluate }, keys, deadlines: { ...patient, limitsMs: 50 } })
+    const { slow, hold, pass, closeSlow } = await openSlow(rig, [admitScript, settleScript])
     try {
       await use(rig, slow, 'own', 4)
       for (let times = 0; times < 2; times++) await slow.renew()
-      isHeld = true
+      hold()
       // From the allowance, and then not at all: however long each call to Redis may take.
       const first = admitted(await slow.admit(request('first')))
       const codes = await Promise.all(['a', 'b', 'c', 'd'].map(id => getCode(slow, id)))
       expect(codes.toSorted()).toEqual([...Array(3).fill('admitted'), 'service_unavailable'])
       await slow.settle(settlement(first, 11, price, rig.clock.now()))
-      isHeld = false
-      gate.resolve()
+      pass()
       const leases = () => redis.command('ZCARD', 'gateway:{0}:account:acc_1:leases')
       // The first renewal can come before the late admissions.
       await eventually(async () => {
@@ -434,11 +455,97 @@ testNeeding(
       }, 20_000)
       expect(slow.isShared()).toBe(true)
     } finally {
+      await closeSlow()
+    }
+  },
+)
+
+testNeeding('redis', 'shared meter: reserves nothing when Redis admits a request after its settlement', async () => {
+  const redis = needed(server)
+  const rig = await sharedRig(redis)
+  const { slow, hold, pass, closeSlow } = await openSlow(rig, [admitScript])
+  try {
+    await use(rig, slow, 'own', 4)
+    for (let times = 0; times < 2; times++) await slow.renew()
+    const before = await getLeft(rig.meter)
+    const slot = { ...request('late'), scopes: [scope({ concurrentRequests: 1 })] }
+    hold()
+    const late = admitted(await slow.admit(slot))
+    await slow.settle(settlement(late, 11, price, rig.clock.now()))
+    pass()
+    // The held call goes first.
+    expect(await slow.admit({ ...slot, requestId: 'next' })).toMatchObject({ admitted: true })
+    for (const suffix of ['', '|key:key_1@0'])
+      expect(await redis.command('ZRANGE', `gateway:{0}:account:acc_1${suffix}:leases`, '0', '-1')).toEqual(['next'])
+    // An allowance is counted as spent until it goes back, also by what is used from it.
+    expect(await getLeft(rig.meter)).toBe(before - 2)
+  } finally {
+    await closeSlow()
+  }
+})
+
+testNeeding(
+  'redis',
+  'shared meter: frees the slot of a scope when its request ends before the account loads',
+  async () => {
+    const redis = needed(server)
+    const rig = await sharedRig(redis)
+    const { keys, redis: client } = openLimitRedis([redis.url])
+    const own = { ...request('open'), scopes: [scope({ concurrentRequests: 1 })] }
+    try {
+      const open = admitted(await rig.meter.admit(own))
+      await redis.command('FLUSHALL')
+      await rig.meter.renew()
+      const leases = () => redis.command('ZCARD', 'gateway:{0}:account:acc_1|key:key_1@0:leases')
+      await eventually(async () => (await leases()) === 1 && rig.meter.isShared(), 20_000)
+      await rig.meter.settle(settlement(open, 11, price, rig.clock.now()))
+      expect(await leases()).toBe(0)
+      // The deletion of the account finds scopes that only a report has named.
+      await client.evaluate(forgetScript, [keys.account('acc_1')], [])
+      expect(await redis.command('KEYS', 'gateway:{0}:account:*')).toEqual([keys.account('acc_1')])
+    } finally {
       client.close()
       await rig.close()
     }
   },
 )
+
+testNeeding('redis', 'shared meter: keeps no name of a tag when the account of its requests is deleted', async () => {
+  const redis = needed(server)
+  const rig = await sharedRig(redis)
+  const { slow, hold, pass, closeSlow } = await openSlow(rig, [admitScript])
+  const { keys, redis: client } = openLimitRedis([redis.url])
+  const tagged = (id: string) => ({ ...request(id), scopes: [scope({ dailyTokens: 1_000 }, 'tag:who=someone')] })
+  const stored = async () => {
+    const names = (await redis.command('KEYS', '*')) as string[]
+    return [...names, ...(await Promise.all(names.map(async name => String(await redis.command('DUMP', name)))))].join()
+  }
+  try {
+    const open = admitted(await slow.admit(tagged('open')))
+    for (const id of ['a', 'b', 'c', 'd'])
+      await slow.settle(settlement(admitted(await slow.admit(tagged(id))), 11, price, rig.clock.now()))
+    for (let times = 0; times < 2; times++) await slow.renew()
+    hold()
+    const fromAllowance = admitted(await slow.admit(tagged('from an allowance')))
+    const late = admitted(await slow.admit(tagged('late')))
+    expect(await stored()).toContain('someone')
+    await client.evaluate(forgetScript, [keys.account('acc_1')], [])
+    expect(await stored()).not.toContain('someone')
+    // A renewal has open requests and allowances; settlements have the names of their request.
+    await slow.settle(settlement(fromAllowance, 11, price, rig.clock.now()))
+    await slow.renew()
+    expect(await stored()).not.toContain('someone')
+    pass()
+    for (const reservation of [open, late]) await slow.settle(settlement(reservation, 11, price, rig.clock.now()))
+    expect(await getCode(slow, 'after the deletion')).toBe('invalid_api_key')
+    await slow.renew()
+    expect(await stored()).not.toContain('someone')
+    expect(slow.isShared()).toBe(true)
+  } finally {
+    client.close()
+    await closeSlow()
+  }
+})
 
 testNeeding('redis', 'shared meter: leaves its share of the minute to others when it closes', async () => {
   const redis = needed(server)
