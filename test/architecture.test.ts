@@ -389,7 +389,7 @@ describe('budgets', () => {
     'lines of src/ledger': [linesUnder('ledger'), 2_880],
     'lines of src/request': [linesUnder('request'), 6_371],
     'lines of src/text': [linesUnder('text'), 10_958],
-    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 91_235],
+    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 91_498],
     'files in src': [sizes.size, 655],
     'files of at most 25 lines': [[...sizes.values()].filter(lines => lines <= 25).length, 27],
     'files of more than 300 lines': [[...sizes.values()].filter(lines => lines > 300).length, 41],

@@ -9,6 +9,7 @@ import type { Log } from '../core/ports.ts'
 import { findHolder, lockDataFolder } from './data-folder.ts'
 import type { DatabaseAddress } from './database.ts'
 import type { WorkerOrder, WorkerReport } from './embedded-worker.ts'
+import { QueueFull } from './work-queue.ts'
 
 export type Embedded = {
   readonly address: DatabaseAddress
@@ -24,6 +25,8 @@ const maximumSocketPathBytes = 100
 /** Of a database that exists, whose log is replayed after a kill; and of one that is created first. */
 const openingDeadlineMs = { existing: 300_000, fresh: 600_000 }
 const closingDeadlineMs = 5_000
+/** Transactions that may wait for the thread. */
+const maximumTransactions = 8
 
 /**
  * Starts the embedded Postgres on `<directory>/postgres` and locks the folder. Throws `DataFolderHeld` if another
@@ -70,7 +73,9 @@ export async function openEmbedded(
       transactions.delete(id)
       return transaction
     }
-    const transact = (module: string, input: string) => {
+    const transact = async (module: string, input: string) => {
+      // Those that missed their deadline wait here too.
+      if (transactions.size >= maximumTransactions) throw new QueueFull(transactions.size)
       const transaction = Promise.withResolvers<string>()
       transactions.set(++made, transaction)
       worker.postMessage({ type: 'transact', id: made, module, input } satisfies WorkerOrder)

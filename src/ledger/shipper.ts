@@ -99,7 +99,8 @@ export function createShipper({ journal, database, onLearned = () => {}, clock, 
 
   /**
    * Stores all records. If Postgres rejects the values of a row, the batch is halved until the row is isolated
-   * and set aside, so that it does not block the others forever. Any other failure is thrown: all records wait.
+   * and set aside, so that it does not block the others forever; without its learning data first, which must not keep
+   * usage out of the ledger. Any other failure is thrown: all records wait.
    */
   const store = async (records: readonly UsageRecord[]): Promise<void> => {
     try {
@@ -112,6 +113,7 @@ export function createShipper({ journal, database, onLearned = () => {}, clock, 
         return store(records.slice(half))
       }
       for (const record of records) {
+        if (record.learning != null) return store([{ ...record, learning: null }])
         journal.setAside(record)
         log.error('usage_record_rejected', { request_id: record.request_id, detail: failureReason(error) })
       }

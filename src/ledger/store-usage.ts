@@ -16,12 +16,12 @@ import { applyLessons, lockEpochs } from '../learning/learning-cells.ts'
  */
 export async function run(statements: Statements, input: string): Promise<string> {
   const { records, isNew } = JSON.parse(input) as { records: readonly UsageRecord[]; isNew: boolean }
-  // Keys first, as deletions of accounts lock them.
-  const known = await withoutErasedLabels(statements, records)
+  // Keys first, as deletions of accounts lock them; a later statement locks no others, so that none wait for each other.
+  const known = await withLockedKeys(statements, records, isNew)
   const epochs = await lockEpochs(statements, records)
   const rows: LedgerRow[] = known.map((record, index) => ({ record, at: record.at_ms, epoch: epochs[index] ?? null }))
   const counted = isNew && statements.copy !== null ? rows : await insertCompared(statements, rows)
-  if (counted === rows) await statements.copy?.(copiedColumns, toCopyLines(rows))
+  if (counted === rows) await statements.copy?.(`usage_records (${columns})`, toCopyLines(rows))
   await addSums(statements, counted)
   return JSON.stringify(
     await applyLessons(
@@ -66,18 +66,25 @@ async function placeNearMidnight(statements: Statements, rows: readonly LedgerRo
   return new Map(seen.map(({ id, at }) => [id, at]))
 }
 
-/** Late labels of erased keys are not stored: every key has a name until its account or user is (decision 0080). */
-async function withoutErasedLabels(
+/**
+ * Locks the keys of records with labels or a shortfall; of all records if one may replace another. Late labels of erased
+ * keys are not stored: every key has a name until its account or user is (decision 0080).
+ */
+async function withLockedKeys(
   statements: Statements,
   records: readonly UsageRecord[],
+  isNew: boolean,
 ): Promise<readonly UsageRecord[]> {
-  const labelled = records.filter(({ metadata, tags }) => metadata !== null || tags !== undefined)
-  if (labelled.length === 0) return records
+  const locking = records.filter(
+    ({ metadata, tags, shortfall_microcents = 0 }) =>
+      !isNew || metadata !== null || tags !== undefined || shortfall_microcents > 0,
+  )
+  if (locking.length === 0) return records
   // An erasure waits for these locks, and then finds the new rows.
   const keys = await statements.query<{ id: string; isErased: boolean }>(
     `select id, name = '' as "isErased" from api_keys
       where id in (select json_array_elements_text($1::text::json)) order by id for no key update`,
-    [JSON.stringify([...new Set(labelled.map(record => record.key_id))])],
+    [JSON.stringify([...new Set(locking.map(record => record.key_id))])],
   )
   const erased = new Set(keys.filter(({ isErased }) => isErased).map(({ id }) => id))
   return records.map(record => {
@@ -124,9 +131,6 @@ function getValues({ record, at, epoch }: LedgerRow): unknown[] {
   for (const name of learned) values.push(lesson?.[name])
   return values
 }
-
-/** Columns of `toCopyLines`, as `COPY` names them. */
-const copiedColumns = `usage_records (${columns})`
 
 /** Returns lines for `COPY`. Ordered, so that two instances cannot deadlock. */
 export function toCopyLines(rows: readonly LedgerRow[]): string {
@@ -201,8 +205,9 @@ export function getSums(rows: readonly LedgerRow[]) {
 /** Adds rows to the daily totals, to those of their tags, and to the shortfalls of their keys. */
 async function addSums(statements: Statements, rows: readonly LedgerRow[]): Promise<void> {
   const { daily, tagged } = getSums(rows)
-  if (tagged.length > 0) await addDaily(statements, 'usage_tags_daily', ['tag', ...places], tagged)
+  // In the order of the trigger that subtracts a replaced row.
   if (daily.length > 0) await addDaily(statements, 'usage_daily', places, daily)
+  if (tagged.length > 0) await addDaily(statements, 'usage_tags_daily', ['tag', ...places], tagged)
   const short = rows.flatMap(row => {
     const { key_id, request_id, shortfall_microcents: microcents = 0 } = row.record
     return microcents === 0 ? [] : [{ key_id, day: getPlace(row).day, microcents, request_id }]
@@ -277,9 +282,7 @@ const addedShortfalls = `
       (array_agg(request_id order by microcents desc, request_id))[1] as request_id
     from json_to_recordset($1::text::json) as record(key_id text, day date, microcents bigint, request_id text)
     group by key_id, day
-    order by key_id, day desc),
-  locked as materialized (
-    select id from api_keys where id in (select key_id from short) order by id for update)
+    order by key_id, day desc)
   update api_keys set
     shortfall_day = short.day,
     shortfall_microcents = case when shortfall_day = short.day then shortfall_microcents else 0 end + short.microcents,
@@ -287,5 +290,5 @@ const addedShortfalls = `
     shortfall_request_id = case
       when shortfall_day = short.day and shortfall_request_microcents >= short.most then shortfall_request_id else short.request_id end,
     updated_at = clock_timestamp()
-  from short join locked on locked.id = short.key_id
+  from short
   where api_keys.id = short.key_id and (shortfall_day is null or shortfall_day <= short.day)`

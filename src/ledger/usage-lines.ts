@@ -213,20 +213,17 @@ export const getDurationSlot = (sql: Queries, milliseconds: Milliseconds) =>
 const getDurationSlots = (sql: Queries) => sql`
   ${getDurationSlot(sql, 'latency_ms')} * ${radix}::int + coalesce(${getDurationSlot(sql, 'first_token_ms')}, ${radix - 1}::int)`
 
-/**
- * SQL for the sums of stored counts per bucket. Sums of elements are plain SQL: an aggregate function of our own takes ten
- * times as long over many rows.
- */
-export const summedCounts = (sql: Queries, counts: 'latency' | 'first_token') => {
-  const sums = Array.from({ length: bucketCount }, (_, slot) => `coalesce(sum(${counts}[${slot + 1}]), 0)::float8`)
-  return sql.unsafe(`json_build_array(${sums})`)
-}
+/** Sums of elements are plain SQL: an aggregate function of our own takes ten times as long over many rows. */
+const countSums = (counts: 'latency' | 'first_token', type: 'float8' | 'int') =>
+  Array.from({ length: bucketCount }, (_, slot) => `coalesce(sum(${counts}[${slot + 1}]), 0)::${type}`)
+
+/** SQL for the sums of stored counts per bucket. */
+export const summedCounts = (sql: Queries, counts: 'latency' | 'first_token') =>
+  sql.unsafe(`json_build_array(${countSums(counts, 'float8')})`)
 
 /** SQL for the same sums in the form of stored counts, so that they can be summed further. */
-const addedCounts = (sql: Queries, counts: 'latency' | 'first_token') => {
-  const sums = Array.from({ length: bucketCount }, (_, slot) => `coalesce(sum(${counts}[${slot + 1}]), 0)::int`)
-  return sql.unsafe(`array[${sums}]`)
-}
+const addedCounts = (sql: Queries, counts: 'latency' | 'first_token') =>
+  sql.unsafe(`array[${countSums(counts, 'int')}]`)
 
 /**
  * SQL for the sums of `requests` per bucket over rows that are grouped by `slots` (`getDurationSlots`). Sums of filtered

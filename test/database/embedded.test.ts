@@ -182,6 +182,27 @@ test("connectEmbedded: uses the running gateway's database, also to store usage"
   expect(await database?.run(({ sql }) => sql`select 1 as n`)).toHaveLength(1)
 })
 
+test('embedded database: refuses transactions behind eight that wait, and stores those', async () => {
+  const holder = client()
+  const [isHeld, mayEnd] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const held = holder.begin(async step => {
+    await step`select 1`
+    isHeld.resolve()
+    await mayEnd.promise
+  })
+  await isHeld.promise
+  const stored = Array.from({ length: 9 }, (_, index) =>
+    storeRecords(needed(database), [usageRecord({ request_id: `req_wait_${index}`, account_id: 'acc_wait' })]),
+  )
+  await expect(stored[8]).rejects.toMatchObject({ code: 'service_unavailable' })
+  mayEnd.resolve()
+  await held
+  expect(await Promise.all(stored.slice(0, 8))).toEqual(Array.from({ length: 8 }, () => []))
+  const [found] = await holder`select sum(requests)::int as requests from usage_daily where account_id = 'acc_wait'`
+  expect(found).toEqual({ requests: 8 })
+  await holder.end()
+})
+
 const serving = (path: string) => `
   const { openEmbedded } = await import(${JSON.stringify(new URL('../../src/database/embedded.ts', import.meta.url).pathname)})
   const { openDatabase } = await import(${JSON.stringify(new URL('../../src/database/database.ts', import.meta.url).pathname)})

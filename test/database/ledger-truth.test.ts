@@ -2,8 +2,10 @@
 import { describe, expect } from 'bun:test'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import type { Database } from '../../src/database/database.ts'
+import { getStatements } from '../../src/database/transact.ts'
 import { audit } from '../../src/ledger/reconcile.ts'
-import { createShipper } from '../../src/ledger/shipper.ts'
+import { createShipper, storeRecords } from '../../src/ledger/shipper.ts'
+import { run } from '../../src/ledger/store-usage.ts'
 import { quiet } from './database.contract.ts'
 import { getOnDatabase } from './on-database.ts'
 import { usageRecord } from './support.ts'
@@ -13,21 +15,21 @@ const databases = testedDatabases()
 const noon = Date.UTC(2026, 4, 5, 12)
 const beforeMidnight = Date.UTC(2026, 4, 5, 23, 59, 59, 999)
 
-/** Ships batches one after another. */
-async function ship(database: Database, batches: readonly (readonly UsageRecord[])[]): Promise<void> {
+/** Ships batches one after another. Returns the records that were set aside. */
+async function ship(database: Database, batches: readonly (readonly UsageRecord[])[]): Promise<UsageRecord[]> {
   const left = [...batches]
+  const refused: UsageRecord[] = []
   const journal = {
     backlog: () => left.length,
     aside: () => 0,
     onRecord() {},
-    setAside(record: UsageRecord) {
-      throw new Error(`the ledger refuses ${record.request_id}`)
-    },
+    setAside: (record: UsageRecord) => void refused.push(record),
     take: () => (left[0] === undefined ? null : { records: left[0], release: () => void left.shift() }),
   }
   const shipper = createShipper({ journal, database, clock: { now: () => noon }, log: quiet })
   expect(await shipper.drain(20_000)).toBe(true)
   await shipper.close()
+  return refused
 }
 
 const failed = { truth: 'checkpoint', status: 'failed', error_code: 'service_unavailable', estimated: true } as const
@@ -72,6 +74,93 @@ async function getRows(database: Database, accountId: string) {
   return { ledger: ledger.map(row => ({ ...row })), daily: daily.map(row => ({ ...row })) }
 }
 
+const pieces = [
+  '\\',
+  '\\N',
+  '\\.',
+  '\n\\.\n',
+  '\t',
+  '\r\n',
+  '"',
+  ',',
+  '{a,"b"}',
+  '}',
+  "'",
+  '$1',
+  'é',
+  '🦊',
+  '\ufffd',
+  '\b',
+  '\u2028',
+  'x=y',
+  ' ',
+] as const
+/** Returns records of an account, alike for each call, with texts that formats of Postgres must escape. */
+function wildRecords(accountId: string, count: number): UsageRecord[] {
+  let seed = 20260505
+  const draw = (below: number) => {
+    seed = (seed * 48_271) % 2_147_483_647
+    return seed % below
+  }
+  const text = () => Array.from({ length: draw(5) }, () => pieces[draw(pieces.length)]).join('')
+  const maybe = <T>(make: () => T) => (draw(3) === 0 ? null : make())
+  const labels = (): Record<string, string> =>
+    Object.fromEntries(Array.from({ length: draw(4) }, () => [`k${draw(3)}${text()}`, text()]))
+  return Array.from({ length: count }, (_, index) => {
+    const completed = draw(3) > 0
+    const upstream = maybe(text)
+    const tags = maybe(labels)
+    const microcents = draw(90)
+    return usageRecord({
+      request_id: `${accountId}_${index}`,
+      account_id: accountId,
+      key_id: `key_${draw(3)}${text()}`,
+      at_ms: noon + draw(5) * 3_600_000 - draw(3) * 86_400_000 + draw(1000),
+      provider: `p${draw(2)}`,
+      model: draw(4) === 0 ? '' : `m${draw(2)}${text()}`,
+      requested_model: text(),
+      strategy: maybe(text),
+      query_type: maybe(() => `q${draw(2)}${text()}`),
+      status: completed ? 'completed' : ((['failed', 'client_closed', 'blocked'] as const)[draw(3)] ?? 'failed'),
+      error_code: maybe(text),
+      finish_reason: maybe(text),
+      billed_microcents: microcents,
+      shortfall_microcents: draw(2) * draw(9),
+      search_microcents: draw(microcents + 1),
+      latency_ms: draw(2) * draw(900_000),
+      first_token_ms: maybe(() => draw(20_000)),
+      tried: Array.from({ length: draw(3) }, () => [text(), 'served', draw(9), draw(9)] as const).map(
+        ([a, b, c, d]) => [a, b, c, d],
+      ),
+      metadata: maybe(labels),
+      ...(upstream === null ? {} : { upstream_id: upstream, trace: { c: [], p: text() } }),
+      ...(tags === null ? {} : { tags }),
+      learning: maybe(() => ({
+        quality: draw(10_001) / 10_000,
+        epoch: maybe(() => draw(2)),
+        influenced: draw(2) === 0,
+        choice_probability: maybe(() => draw(11) / 10),
+        enhanced: draw(2) === 0,
+        repeat_of: maybe(() => `${accountId}_${draw(count)}`),
+      })),
+    })
+  })
+}
+
+/** Returns all that the ledger has of an account, without its ID. */
+async function getAll(database: Database, accountId: string) {
+  const texts = await database.run(
+    ({ sql }) => sql<{ line: string }[]>`
+      select replace(line::text, ${accountId}, 'acc') as line from (
+        select to_jsonb(usage_records) as line from usage_records where account_id = ${accountId}
+        union all select to_jsonb(usage_daily) from usage_daily where account_id = ${accountId}
+        union all select to_jsonb(usage_tags_daily) from usage_tags_daily where account_id = ${accountId}
+        union all select to_jsonb(learning_state) from learning_state where account_id = ${accountId}
+      ) as lines order by 1`,
+  )
+  return texts.map(({ line }) => line)
+}
+
 const wholeScope = (accountId: string) => ({ from: '2026-05-01', to: '2026-05-31', accountId })
 
 for (const [name, open] of databases) {
@@ -114,6 +203,65 @@ for (const [name, open] of databases) {
           expect(await audit(database, [], wholeScope(accountId))).toMatchObject({ isWhole: true, requests: 30 })
         }
       })
+
+    on('ledger: has the same rows, sums and learning by COPY as by comparing rows', async database => {
+      const [copied, compared] = [`acc_${name}_copied`, `acc_${name}_compared`]
+      let transactions = 0
+      const transact: Database['transact'] = (...words) => {
+        transactions++
+        return database.transact(...words)
+      }
+      const input = JSON.stringify({ records: wildRecords(compared, 500), isNew: false })
+      await storeRecords({ ...database, transact }, wildRecords(copied, 500))
+      await database.run(({ sql }) => sql.begin(step => run(getStatements(step), input)), 60_000)
+      // A second transaction would have compared them.
+      expect(transactions).toBe(1)
+      const all = await getAll(database, copied)
+      expect(all.length).toBeGreaterThan(600)
+      expect(all).toEqual(await getAll(database, compared))
+      for (const accountId of [copied, compared])
+        expect(await audit(database, [], { ...wholeScope(accountId) })).toMatchObject({ isWhole: true, requests: 500 })
+      // Its outcome was unknown, and two thirds come again with others.
+      await storeRecords(database, wildRecords(copied, 500).slice(0, 300))
+      expect(await getAll(database, copied)).toEqual(all)
+    })
+
+    on('ledger: sets only the row aside that Postgres refuses, of a batch of 500', async database => {
+      const accountId = `acc_${name}_refused`
+      const batch = Array.from({ length: 500 }, (_, index) => records(`${accountId}_${index}`, accountId, noon).final)
+      for (const [wrong, index] of [
+        [{ error_code: 'a\0b' }, 7],
+        [{ billed_microcents: -1 }, 250],
+        [{ metadata: { a: '\ud800' } }, 499],
+      ] as const)
+        Object.assign(batch[index] ?? {}, wrong)
+      const aside = await ship(database, [batch])
+      expect(aside.map(({ request_id }) => request_id)).toEqual([7, 250, 499].map(index => `${accountId}_${index}`))
+      expect((await getRows(database, accountId)).daily).toMatchObject([{ requests: 497, microcents: 497 * 500 }])
+      expect(await audit(database, [], wholeScope(accountId))).toMatchObject({ isWhole: true, requests: 497 })
+    })
+
+    on('ledger: has usage that learning refuses', async database => {
+      const accountId = `acc_${name}_unlearned`
+      const learning = {
+        quality: 1,
+        epoch: 0,
+        influenced: false,
+        choice_probability: 1,
+        enhanced: false,
+        repeat_of: null,
+      }
+      const batch = Array.from({ length: 4 }, (_, index) => ({
+        ...records(`${accountId}_${index}`, accountId, noon).final,
+        learning: index === 2 ? { ...learning, quality: 2 } : learning,
+      }))
+      expect(await ship(database, [batch])).toEqual([])
+      expect((await getRows(database, accountId)).daily).toMatchObject([{ requests: 4, microcents: 4 * 500 }])
+      const [cell] = await database.run(
+        ({ sql }) => sql`select requests from learning_state where account_id = ${accountId}`,
+      )
+      expect(cell).toEqual({ requests: 3 })
+    })
 
     on('ledger: holds the later checkpoint when the end never arrives', async database => {
       const accountId = `acc_${name}_cut`

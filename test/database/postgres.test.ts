@@ -5,9 +5,11 @@ import { mintApiKey } from '../../src/core/accounts/api-keys.ts'
 import { plans } from '../../src/core/limits/plans.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { type Database, isRowFault, isUnavailable, migrate, openDatabase } from '../../src/database/database.ts'
+import { getStatements, type Statements } from '../../src/database/transact.ts'
 import { openJournal } from '../../src/ledger/journal.ts'
 import { getDailyUsage } from '../../src/ledger/ledger.ts'
-import { createShipper } from '../../src/ledger/shipper.ts'
+import { createShipper, storeRecords } from '../../src/ledger/shipper.ts'
+import { run } from '../../src/ledger/store-usage.ts'
 import { startProxy } from '../faults/tcp-proxy.ts'
 import { eventually } from '../harness/eventually.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
@@ -226,4 +228,96 @@ onServer('a long transaction makes the migrator give up rather than queue', asyn
   await expect(migrate(live)).rejects.toThrow()
   mayEnd.resolve()
   await blocker
+})
+
+/** Resolves when a backend waits for a lock that another one has. */
+const someoneWaits = (live: Database) =>
+  eventually(async () => {
+    const [row] = await live.run(
+      ({ sql }) => sql<{ waiting: number }[]>`
+        select count(*)::int as waiting from pg_stat_activity where cardinality(pg_blocking_pids(pid)) > 0`,
+    )
+    return (row?.waiting ?? 0) > 0
+  }, 60_000)
+
+onServer(
+  'ledger: two gateways with the same keys in another order wait for each other in one direction',
+  async (_, live) => {
+    const owner = await newAccount(live)
+    const [first, second] = [(await newKey(live, owner)).keyId, (await newKey(live, owner)).keyId]
+    const owned = (request_id: string, key_id: string) => ({ request_id, key_id, account_id: owner.accountId })
+    const batches = [
+      [
+        { ...owned('a1', first), metadata: { a: 'b' } },
+        { ...owned('a2', second), shortfall_microcents: 3 },
+      ],
+      [
+        { ...owned('b1', second), metadata: { a: 'b' } },
+        { ...owned('b2', first), shortfall_microcents: 3 },
+      ],
+    ].map(batch => JSON.stringify({ records: batch.map(usageRecord), isNew: true }))
+    const bothAsked = Promise.withResolvers<void>()
+    let asked = 0
+    const stored = batches.map(input =>
+      live.run(
+        ({ sql }) =>
+          sql.begin(async step => {
+            const statements = getStatements(step, true)
+            let isFirst = true
+            const query: Statements['query'] = async (...words) => {
+              const rows = await statements.query(...words)
+              if (isFirst) {
+                isFirst = false
+                if (++asked === 2) bothAsked.resolve()
+                await Promise.race([bothAsked.promise, someoneWaits(live)])
+              }
+              return rows as never
+            }
+            return run({ ...statements, query }, input)
+          }),
+        60_000,
+      ),
+    )
+    expect(await Promise.all(stored)).toEqual(['[]', '[]'])
+  },
+)
+
+onServer('ledger: has a batch once whose connection is killed within the COPY', async (_, live) => {
+  const { accountId } = await newAccount(live)
+  const batch = Array.from({ length: 500 }, (_, index) =>
+    usageRecord({ request_id: `${accountId}_${index}`, account_id: accountId }),
+  )
+  const [isInserted, mayEnd] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const blocker = live.run(
+    ({ sql }) =>
+      sql.begin(async step => {
+        await run(getStatements(step), JSON.stringify({ records: batch.slice(0, 1), isNew: true }))
+        isInserted.resolve()
+        await mayEnd.promise
+      }),
+    240_000,
+  )
+  await Promise.race([isInserted.promise, blocker])
+  const stored = storeRecords(live, batch)
+  stored.catch(() => {})
+  await someoneWaits(live)
+  const killed = await live.run(
+    ({ sql }) => sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where cardinality(pg_blocking_pids(pid)) > 0 and query ilike 'copy usage_records%'`,
+  )
+  expect(killed).toHaveLength(1)
+  await expect(stored).rejects.toMatchObject({ code: 'service_unavailable' })
+  mayEnd.resolve()
+  await blocker
+  // Two gateways repeat it at once; the ledger has a part of it.
+  await Promise.all([storeRecords(live, batch), storeRecords(live, batch.toReversed())])
+  const [found] = await live.run(
+    ({ sql }) => sql`
+      select
+        (select count(*)::int from usage_records where account_id = ${accountId}) as rows,
+        (select sum(requests)::int from usage_daily where account_id = ${accountId}) as requests,
+        (select sum(billed_microcents)::int from usage_daily where account_id = ${accountId}) as microcents`,
+  )
+  expect(found).toEqual({ rows: 500, requests: 500, microcents: 500 * 30 })
 })
