@@ -9,7 +9,7 @@ import { planFiguresSchema } from '../core/limits/plans.ts'
 import { configuredModelSchema, modelChangeSchema } from '../core/models/configured-models.ts'
 import { configuredEmbeddingModelSchema } from '../core/models/embedding-models.ts'
 import { systemErrorText } from '../core/validation/operator-errors.ts'
-import { describeExpected } from '../core/validation/validate.ts'
+import { describeExpected, strictObject } from '../core/validation/validate.ts'
 import { routingSchema } from '../models/capability-levels.ts'
 import { modelHostSchema } from '../models/model-hosts.ts'
 import { moderationFileSchema } from '../text/moderation/layers/settings.ts'
@@ -18,70 +18,58 @@ import { keyPoolFields, keyVariableSchema } from './key-pools.ts'
 
 /** Keys of a built-in provider, a provider on a cloud (`type`), or an OpenAI-compatible one, with `models`. */
 const providerWith = <S extends TSchema>(models: S) =>
-  Type.Object(
-    {
-      id: Type.String({
-        pattern: '^[a-z][a-z0-9-]{0,31}$',
-        description: 'a name of at most 32 lower-case letters, digits and hyphens that begins with a letter',
-      }),
-      /** Required, except for the built-in providers; `config/providers.ts` checks that. */
-      base_url: Type.Optional(Type.String({ minLength: 8, maxLength: 2048 })),
-      /** A pool of one key without figures. Without it and without `keys`, no key is sent. */
-      api_key_env: Type.Optional(keyVariableSchema),
-      ...keyPoolFields,
-      /** Additional fields of compatible requests that this provider receives. */
-      extra_fields: Type.Optional(
-        Type.Array(
-          Type.String({
-            pattern: '^[A-Za-z][A-Za-z0-9_]{0,63}$',
-            description: 'the name of a request field: at most 64 letters, digits and underscores, a letter first',
-          }),
-          { maxItems: 64 },
-        ),
+  strictObject({
+    id: Type.String({
+      pattern: '^[a-z][a-z0-9-]{0,31}$',
+      description: 'a name of at most 32 lower-case letters, digits and hyphens that begins with a letter',
+    }),
+    /** Required, except for the built-in providers; `config/providers.ts` checks that. */
+    base_url: Type.Optional(Type.String({ minLength: 8, maxLength: 2048 })),
+    /** A pool of one key without figures. Without it and without `keys`, no key is sent. */
+    api_key_env: Type.Optional(keyVariableSchema),
+    ...keyPoolFields,
+    /** Additional fields of compatible requests that this provider receives. */
+    extra_fields: Type.Optional(
+      Type.Array(
+        Type.String({
+          pattern: '^[A-Za-z][A-Za-z0-9_]{0,63}$',
+          description: 'the name of a request field: at most 64 letters, digits and underscores, a letter first',
+        }),
+        { maxItems: 64 },
       ),
-      models,
-      embedding_models: Type.Optional(Type.Array(configuredEmbeddingModelSchema, { maxItems: 256 })),
-      /** Models of other providers that this one serves too. */
-      hosts: Type.Optional(Type.Array(modelHostSchema, { minItems: 1, maxItems: 256 })),
-      ...cloudFields,
-    },
-    { additionalProperties: false },
-  )
+    ),
+    models,
+    embedding_models: Type.Optional(Type.Array(configuredEmbeddingModelSchema, { maxItems: 256 })),
+    /** Models of other providers that this one serves too. */
+    hosts: Type.Optional(Type.Array(modelHostSchema, { minItems: 1, maxItems: 256 })),
+    ...cloudFields,
+  })
 /** `models` is optional if there are `embedding_models` or `hosts`; `config/providers.ts` checks that. */
 const providerSchema = providerWith(Type.Optional(Type.Array(configuredModelSchema, { minItems: 1, maxItems: 256 })))
 /** A provider whose models are invalid: its URL and key can still be checked. */
 const bareProviderSchema = providerWith(Type.Optional(Type.Array(configuredModelSchema)))
 
 /** US dollars per search and per page. */
-const webPricesSchema = Type.Object(
-  {
-    search_usd: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
-    fetch_usd: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
-  },
-  { additionalProperties: false },
-)
+const webPricesSchema = strictObject({
+  search_usd: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+  fetch_usd: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+})
 
 /** A model that rewrites prompts instead of the enhancement rules. */
-const enhancementSchema = Type.Object(
-  { model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })) },
-  { additionalProperties: false },
-)
+const enhancementSchema = strictObject({ model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })) })
 
 /** The file's JSON schema, which editors read too. */
-export const fileSchema = Type.Object(
-  {
-    providers: Type.Optional(Type.Array(providerSchema, { maxItems: 64 })),
-    models: Type.Optional(Type.Array(modelChangeSchema, { maxItems: 256 })),
-    plans: Type.Optional(planFiguresSchema),
-    web: Type.Optional(webPricesSchema),
-    safety: Type.Optional(moderationFileSchema),
-    enhancement: Type.Optional(enhancementSchema),
-    routing: Type.Optional(routingSchema),
-    /** For editors only. */
-    $schema: Type.Optional(Type.String({ maxLength: 2048 })),
-  },
-  { additionalProperties: false },
-)
+export const fileSchema = strictObject({
+  providers: Type.Optional(Type.Array(providerSchema, { maxItems: 64 })),
+  models: Type.Optional(Type.Array(modelChangeSchema, { maxItems: 256 })),
+  plans: Type.Optional(planFiguresSchema),
+  web: Type.Optional(webPricesSchema),
+  safety: Type.Optional(moderationFileSchema),
+  enhancement: Type.Optional(enhancementSchema),
+  routing: Type.Optional(routingSchema),
+  /** For editors only. */
+  $schema: Type.Optional(Type.String({ maxLength: 2048 })),
+})
 
 /** Contents of the file, with omitted sections empty. */
 export type ConfigFile = Required<Omit<Static<typeof fileSchema>, '$schema'>>

@@ -1,12 +1,13 @@
 /** `keys` and `accounts` of a provider in the configuration file. */
+
 import { readFileSync } from 'node:fs'
 import { type Static, Type } from '@sinclair/typebox'
 import { maximumNameCharacters } from '../core/models/models.ts'
 import { systemErrorText } from '../core/validation/operator-errors.ts'
+import { strictObject } from '../core/validation/validate.ts'
 import type { Quota } from '../providers/keys/rate-limits.ts'
 import type { EnvironmentReader } from './environment.ts'
 
-const strict = { additionalProperties: false } as const
 const name = Type.String({
   pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$',
   description: 'a name of at most 32 letters, digits, `_`, `.` and `-`',
@@ -20,25 +21,22 @@ export const keyVariableSchema = Type.String({
   description: 'the name of the environment variable that contains the key, in capitals',
 })
 
-const keySchema = Type.Object(
-  {
-    name,
-    /** Exactly one of `api_key_env` and `api_key_file`. */
-    api_key_env: Type.Optional(keyVariableSchema),
-    api_key_file: Type.Optional(Type.String({ minLength: 1, maxLength: 4_096 })),
-    weight: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
-    rpm: Type.Optional(rate),
-    tpm: Type.Optional(rate),
-    models: Type.Optional(
-      Type.Array(Type.String({ minLength: 1, maxLength: maximumNameCharacters }), { minItems: 1, maxItems: 256 }),
-    ),
-    account: Type.Optional(name),
-  },
-  strict,
-)
+const keySchema = strictObject({
+  name,
+  /** Exactly one of `api_key_env` and `api_key_file`. */
+  api_key_env: Type.Optional(keyVariableSchema),
+  api_key_file: Type.Optional(Type.String({ minLength: 1, maxLength: 4_096 })),
+  weight: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
+  rpm: Type.Optional(rate),
+  tpm: Type.Optional(rate),
+  models: Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: maximumNameCharacters }), { minItems: 1, maxItems: 256 }),
+  ),
+  account: Type.Optional(name),
+})
 
 /** Accounts at the provider: keys that name one share its figures. */
-const keyAccountSchema = Type.Object({ name, rpm: Type.Optional(rate), tpm: Type.Optional(rate) }, strict)
+const keyAccountSchema = strictObject({ name, rpm: Type.Optional(rate), tpm: Type.Optional(rate) })
 
 export const keyPoolFields = {
   keys: Type.Optional(Type.Array(keySchema, { minItems: 1, maxItems: 64 })),

@@ -1,17 +1,16 @@
 /** Checks for parts of a Responses body. Their errors have the full path of the field at fault. */
 import type { Static, TSchema } from '@sinclair/typebox'
 import { GatewayError, withParam } from '../core/validation/errors.ts'
-import { checker, invalidField } from '../core/validation/validate.ts'
+import { invalidField, validate } from '../core/validation/validate.ts'
 
 export type Fields = Readonly<Record<string, unknown>>
 
 /** Returns a check for an object at a path (`input.3`). It throws `invalid_request` with the full path of the first fault. */
 export function checkerAt<S extends TSchema>(schema: S): (value: unknown, place: string) => Static<S> {
-  const check = checker(schema)
   return (value, place) => {
     if (!isFields(value)) throw invalidField(place, 'must be an object')
     try {
-      return check(value)
+      return validate(schema, value)
     } catch (thrown) {
       if (!(thrown instanceof GatewayError)) throw thrown
       throw thrown.param === null ? invalidField(place, 'is not valid') : withParam(thrown, `${place}.${thrown.param}`)

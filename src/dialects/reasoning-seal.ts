@@ -7,7 +7,7 @@ import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ReasoningItem, reasoningFamilies } from '../core/chat/chat.ts'
 import type { ReasoningReader } from '../core/request/parse-messages.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
-import { oneOf } from '../core/validation/validate.ts'
+import { oneOf, strictObject } from '../core/validation/validate.ts'
 import { createTextSeal } from '../http/text-seal.ts'
 
 /**
@@ -45,16 +45,13 @@ export type ReasoningOpener = { readonly seal: ReasoningSeal; readonly accountId
 const prefix = 'gwr1.'
 
 const isItem = TypeCompiler.Compile(
-  Type.Object(
-    {
-      family: oneOf(reasoningFamilies),
-      kind: oneOf(['signature', 'redacted', 'encrypted']),
-      text: Type.String(),
-      data: Type.String(),
-      id: Type.Union([Type.String(), Type.Null()]),
-    },
-    { additionalProperties: false },
-  ),
+  strictObject({
+    family: oneOf(reasoningFamilies),
+    kind: oneOf(['signature', 'redacted', 'encrypted']),
+    text: Type.String(),
+    data: Type.String(),
+    id: Type.Union([Type.String(), Type.Null()]),
+  }),
 )
 
 /** Returns whether a text has the form of a sealed item, of any gateway and account. */

@@ -12,6 +12,7 @@ import type { Caller } from '../core/limits/plans.ts'
 import type { RateLimiter } from '../core/limits/rate-limits.ts'
 import type { Clock } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
+import { strictObject } from '../core/validation/validate.ts'
 import { ipRateLimitedError } from './rate-limits.ts'
 
 /** Finds the account of an API key. */
@@ -330,10 +331,11 @@ function keyIdIn(token: string): string | null {
   }
 }
 
-const headerSchema = Type.Object(
-  { alg: Type.Literal('HS256'), typ: Type.Literal('JWT'), kid: Type.String({ minLength: 16, maxLength: 16 }) },
-  { additionalProperties: false },
-)
+const headerSchema = strictObject({
+  alg: Type.Literal('HS256'),
+  typ: Type.Literal('JWT'),
+  kid: Type.String({ minLength: 16, maxLength: 16 }),
+})
 
 /**
  * Returns the client's IP address: the rightmost `X-Forwarded-For` hop that is not a trusted proxy, or the socket's

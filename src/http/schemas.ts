@@ -2,21 +2,19 @@
  * Response schemas of the gateway's own routes. The API reference, the client library's types and the dashboard's types
  * come from them.
  */
-import { type ObjectOptions, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { roles } from '../core/accounts/roles.ts'
 import { fallbackPolicies, queryTypes } from '../core/chat/chat.ts'
 import { highestLimits, plans } from '../core/limits/plans.ts'
 import { isLimited, type ScopeLimits, unlimitedScope } from '../core/limits/scopes.ts'
 import { fromUsd, toUsd } from '../core/usage/money.ts'
 import { type ErrorCode, errorTable, wireCode } from '../core/validation/errors.ts'
-import { nullable, oneOf } from '../core/validation/validate.ts'
+import { nullable, oneOf, strictObject } from '../core/validation/validate.ts'
 
-/** Object of a response. A version of the API only adds fields, so clients must ignore unknown ones. */
-export function strictObject<P extends TProperties>(properties: P, options: ObjectOptions = {}) {
-  return Type.Object(properties, { additionalProperties: false, ...options })
-}
-
-/** The same, with its own name in the API reference and the client library. */
+/**
+ * Object with its own name in the API reference and the client library. A version of the API only adds fields, so clients
+ * must ignore unknown ones of a response.
+ */
 export function namedSchema<P extends TProperties>(title: string, properties: P) {
   return strictObject(properties, { title })
 }
@@ -191,16 +189,13 @@ const whole = (maximum: number) => nullable(Type.Integer({ minimum: 0, maximum }
 const amount = nullable(Type.Number({ minimum: 0, maximum: highestLimits.dailyUsd }))
 
 /** Limits in a request: absent = unchanged, null = unlimited. */
-export const scopeLimitsSchema = Type.Object(
-  {
-    requests_per_minute: whole(highestLimits.count),
-    concurrent_requests: whole(highestLimits.count),
-    daily_tokens: whole(highestLimits.dailyTokens),
-    daily_cost_usd: amount,
-    monthly_cost_usd: amount,
-  },
-  { additionalProperties: false },
-)
+export const scopeLimitsSchema = strictObject({
+  requests_per_minute: whole(highestLimits.count),
+  concurrent_requests: whole(highestLimits.count),
+  daily_tokens: whole(highestLimits.dailyTokens),
+  daily_cost_usd: amount,
+  monthly_cost_usd: amount,
+})
 
 export const scopeLimitsShape = strictObject({
   requests_per_minute: orNull(count),

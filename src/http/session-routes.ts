@@ -1,10 +1,11 @@
 /** Routes for signed-in users, as a table. The policy in a route's description is the policy that is enforced. */
 
+import type { Static, TSchema } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { type Action, includesScope, isAllowed, isAllowedSomewhere, neededScope } from '../core/accounts/roles.ts'
 import type { Actor } from '../core/audit/audit.ts'
 import { GatewayError } from '../core/validation/errors.ts'
-import { parseJson } from '../core/validation/validate.ts'
+import { parseJson, strictObject, validate } from '../core/validation/validate.ts'
 import type { Principal } from './authentication.ts'
 import { bodyLimits, checkContentType, notJson, readBody, whileHeld } from './body.ts'
 import type { BodyBudget } from './body-budget.ts'
@@ -104,16 +105,19 @@ export function heldOpen(
   return whileHeld({ budget: deps.bodies, owner: address }, request, bodyLimits.other, work)
 }
 
+/** Body of a route that needs none: absent, or `{}`. */
+export const emptyBody = strictObject({})
+
 /**
  * Reads and checks a JSON body under the small size limit. Its content type must be JSON. An absent body counts as
  * `{}`. A duplicate key is rejected.
  */
-export async function readInput<T>(request: Request, check: (value: unknown) => T): Promise<T> {
+export async function readInput<S extends TSchema>(request: Request, schema: S): Promise<Static<S>> {
   checkContentType(request.headers)
   const sent = await readBody(request, bodyLimits.other)
   // A page of another origin can send a body without a content type, and browsers send no preflight for it.
   if (sent !== '' && !request.headers.has('content-type')) throw notJson()
-  return check(parseJson(sent || '{}'))
+  return validate(schema, parseJson(sent || '{}'))
 }
 
 /** JSON response that must not be cached. */

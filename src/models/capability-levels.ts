@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { strictObject } from '../core/validation/validate.ts'
 
 /** Capability levels of models, from which a prompt without a strategy gets one. */
 export const levels = ['light', 'middle', 'strong'] as const
@@ -11,14 +12,11 @@ export type LevelShares = { readonly strong: number; readonly middle: number }
 export const defaultLevelShares: LevelShares = { strong: 0.3, middle: 0.3 }
 
 /** The operator's shares (`GATEWAY_CONFIG`, `routing`); together at most 1. */
-export const routingSchema = Type.Object(
-  {
-    strong_share: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
-    middle_share: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
-    hedge_share: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
-  },
-  { additionalProperties: false },
-)
+export const routingSchema = strictObject({
+  strong_share: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+  middle_share: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+  hedge_share: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+})
 type RoutingRow = Static<typeof routingSchema>
 
 /**

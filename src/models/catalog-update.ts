@@ -6,19 +6,17 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { changeProblems, type ModelChange, modelChangeSchema, withChanges } from '../core/models/configured-models.ts'
 import { fullName, type Model } from '../core/models/models.ts'
+import { strictObject } from '../core/validation/validate.ts'
 import { catalog } from './catalog.ts'
 
 /** The form of an update file. A later release may read others. */
 const catalogFormat = 'gateway-catalog-1'
 
-export const catalogUpdateSchema = Type.Object(
-  {
-    format: Type.Literal(catalogFormat),
-    date: Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$', maxLength: 10, description: 'a date: YYYY-MM-DD' }),
-    models: Type.Array(modelChangeSchema, { minItems: 1, maxItems: 2_000 }),
-  },
-  { additionalProperties: false },
-)
+export const catalogUpdateSchema = strictObject({
+  format: Type.Literal(catalogFormat),
+  date: Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}$', maxLength: 10, description: 'a date: YYYY-MM-DD' }),
+  models: Type.Array(modelChangeSchema, { minItems: 1, maxItems: 2_000 }),
+})
 
 export type CatalogUpdate = Static<typeof catalogUpdateSchema>
 

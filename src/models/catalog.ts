@@ -17,14 +17,14 @@ import {
   tiers,
 } from '../core/models/models.ts'
 import { type Prices, type Pricing, priceVariant, type Rates } from '../core/models/pricing.ts'
-import { oneOf } from '../core/validation/validate.ts'
+import { oneOf, strictObject } from '../core/validation/validate.ts'
 import file from './catalog.json'
 
 const text = Type.String()
 const flag = Type.Boolean()
 const number = Type.Number()
 const orNull = <S extends TSchema>(schema: S) => Type.Union([schema, Type.Null()])
-const object = <P extends TProperties>(properties: P) => Type.Object(properties, { additionalProperties: false })
+const object = <P extends TProperties>(properties: P) => strictObject(properties)
 
 /** Why a row departs from the rule. For readers of the file only. */
 const why = Type.Optional(text)

@@ -2,22 +2,21 @@
  * Hosts of a model: the providers that serve it. For clients a model on several hosts is one model; only the URL, the
  * credentials, the upstream's name for it and the prices differ.
  */
+
 import { type Static, Type } from '@sinclair/typebox'
 import { configuredModelSchema, getPricing, modelNameSchema } from '../core/models/configured-models.ts'
 import { buildCatalog, fullName, type Model, type ModelHost } from '../core/models/models.ts'
+import { strictObject } from '../core/validation/validate.ts'
 
 /** A model of another provider that a configured provider serves too (`GATEWAY_CONFIG`, `providers[].hosts[]`). */
-export const modelHostSchema = Type.Object(
-  {
-    /** `provider/model`. */
-    model: modelNameSchema,
-    /** Its name in the host's API; absent = the model's own. */
-    id: Type.Optional(modelNameSchema),
-    /** Absent = the model's own prices. */
-    pricing: Type.Optional(configuredModelSchema.properties.pricing),
-  },
-  { additionalProperties: false },
-)
+export const modelHostSchema = strictObject({
+  /** `provider/model`. */
+  model: modelNameSchema,
+  /** Its name in the host's API; absent = the model's own. */
+  id: Type.Optional(modelNameSchema),
+  /** Absent = the model's own prices. */
+  pricing: Type.Optional(configuredModelSchema.properties.pricing),
+})
 
 export type ConfiguredHost = { readonly host: string; readonly row: Static<typeof modelHostSchema> }
 

@@ -1,9 +1,9 @@
 /** Probes of the process, and the manual of the simulator while providers are simulated. All without a key. */
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { oneOf } from '../core/validation/validate.ts'
+import { oneOf, strictObject } from '../core/validation/validate.ts'
 import { policies, withRouteDocs } from '../http/route-docs.ts'
-import { strictObject, text } from '../http/schemas.ts'
+import { text } from '../http/schemas.ts'
 
 type ProbeDeps = {
   readonly version: string

@@ -9,7 +9,7 @@ import type { Clock } from '../../core/ports.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import type { DailyUsage } from '../../core/usage/usage-record.ts'
-import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
 import { getLimits } from '../../database/repositories/accounts.ts'
 import { nameSchema } from '../../http/schemas.ts'
 import {
@@ -40,28 +40,20 @@ type AccountDeps = OwnPasswordDeps & {
   readonly announce: () => void
 }
 
-const changeSchema = Type.Object(
-  {
-    name: Type.Optional(nameSchema),
-    web: Type.Optional(Type.Boolean()),
-    hedge: Type.Optional(Type.Boolean()),
-    requires_two_factor: Type.Optional(Type.Boolean({ description: 'owners only' })),
-    fallback: nullable(oneOf(fallbackPolicies)),
-  },
-  { additionalProperties: false },
-)
-const checkChange = checker(changeSchema)
-const deletionSchema = Type.Object(
-  {
-    name: Type.String({ maxLength: 100, description: 'name of the account, as a confirmation' }),
-    password: Type.Optional({
-      ...passwordSchema,
-      description: 'your password, unless you signed in by single sign-on',
-    }),
-  },
-  { additionalProperties: false },
-)
-const checkDeletion = checker(deletionSchema)
+const changeSchema = strictObject({
+  name: Type.Optional(nameSchema),
+  web: Type.Optional(Type.Boolean()),
+  hedge: Type.Optional(Type.Boolean()),
+  requires_two_factor: Type.Optional(Type.Boolean({ description: 'owners only' })),
+  fallback: nullable(oneOf(fallbackPolicies)),
+})
+const deletionSchema = strictObject({
+  name: Type.String({ maxLength: 100, description: 'name of the account, as a confirmation' }),
+  password: Type.Optional({
+    ...passwordSchema,
+    description: 'your password, unless you signed in by single sign-on',
+  }),
+})
 
 /** `GET`, `PATCH` and `DELETE /api/v1/account`. */
 export function account(deps: AccountDeps, identify: Authenticate) {
@@ -89,7 +81,7 @@ export function account(deps: AccountDeps, identify: Authenticate) {
       },
       answer: accountTodayShape,
       async handle({ principal: { accountId, role }, request, actor }) {
-        const { requires_two_factor: requiresTotp, ...sent } = await readInput(request, checkChange)
+        const { requires_two_factor: requiresTotp, ...sent } = await readInput(request, changeSchema)
         if (requiresTotp !== undefined && !isAllowed(role, 'account.secure')) throw forbidden()
         const settings = { ...sent, ...(requiresTotp === undefined ? {} : { requiresTotp }) }
         if (Object.keys(settings).length === 0) throw invalidField('name', 'is required unless another setting is sent')
@@ -115,7 +107,7 @@ export function account(deps: AccountDeps, identify: Authenticate) {
 }
 
 async function remove(deps: AccountDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const { name, password } = await readInput(request, checkDeletion)
+  const { name, password } = await readInput(request, deletionSchema)
   const { database, clock, newId } = deps
   const { accountId } = principal
   const account = await findAccount(database, accountId)

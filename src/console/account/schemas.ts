@@ -1,5 +1,6 @@
 import type { Static } from '@sinclair/typebox'
-import { accountShape, count, namedSchema, orNull, strictObject, time, usd } from '../../http/schemas.ts'
+import { strictObject } from '../../core/validation/validate.ts'
+import { accountShape, count, namedSchema, orNull, time, usd } from '../../http/schemas.ts'
 
 /** The account with its current usage of each limit. */
 export const accountTodayShape = namedSchema('AccountToday', {

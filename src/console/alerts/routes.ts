@@ -11,7 +11,7 @@ import {
 } from '../../core/alerts/alerts.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { projectIdSchema } from '../../http/schemas.ts'
@@ -33,26 +33,21 @@ type AlertDeps = {
   readonly newId: (prefix: string) => string
 }
 
-const strict = { additionalProperties: false } as const
 const thresholdSchema = Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000_000 })
 const windowSchema = Type.Optional(
   Type.Integer({ minimum: alertWindowMinutes.shortest, maximum: alertWindowMinutes.longest }),
 )
-const creationSchema = Type.Object(
-  {
-    metric: oneOf(alertMetrics),
-    threshold: thresholdSchema,
-    window_minutes: windowSchema,
-    project_id: nullable(projectIdSchema),
-  },
-  strict,
-)
-const changeSchema = Type.Object(
-  { threshold: Type.Optional(thresholdSchema), window_minutes: windowSchema, project_id: nullable(projectIdSchema) },
-  strict,
-)
-const checkCreation = checker(creationSchema)
-const checkChange = checker(changeSchema)
+const creationSchema = strictObject({
+  metric: oneOf(alertMetrics),
+  threshold: thresholdSchema,
+  window_minutes: windowSchema,
+  project_id: nullable(projectIdSchema),
+})
+const changeSchema = strictObject({
+  threshold: Type.Optional(thresholdSchema),
+  window_minutes: windowSchema,
+  project_id: nullable(projectIdSchema),
+})
 
 const action = 'alerts.manage'
 
@@ -121,7 +116,7 @@ async function create(deps: AlertDeps, { principal, request, actor }: SessionReq
     threshold,
     window_minutes: windowMinutes = defaultWindowMinutes,
     project_id: projectId = null,
-  } = await readInput(request, checkCreation)
+  } = await readInput(request, creationSchema)
   const problem = thresholdProblem(metric, threshold)
   if (problem !== null) throw invalidField('threshold', problem)
   refuseProject(principal, projectId)
@@ -134,7 +129,7 @@ async function create(deps: AlertDeps, { principal, request, actor }: SessionReq
 }
 
 async function change(deps: AlertDeps, call: SessionRequest): Promise<Response> {
-  const { threshold, window_minutes: windowMinutes, project_id: target } = await readInput(call.request, checkChange)
+  const { threshold, window_minutes: windowMinutes, project_id: target } = await readInput(call.request, changeSchema)
   if (threshold === undefined && windowMinutes === undefined && target === undefined)
     throw invalidField('threshold', 'is required unless `window_minutes` or `project_id` is sent')
   const before = await managedAlert(deps, call)

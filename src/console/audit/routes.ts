@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { actingAs } from '../../core/audit/audit.ts'
 import { csvLine } from '../../core/text/csv.ts'
 import { dayMs, timeIn } from '../../core/text/utc-days.ts'
-import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
+import { invalidField, oneOf, strictObject, validate } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import { type AuditFilters, type ListedAudit, listAudit, recordAuditAlone } from '../../database/repositories/audit.ts'
 import { createExportSlots, type ExportSlots, fileResponse } from '../../http/file-response.ts'
@@ -144,7 +144,6 @@ function shownEntry({ userId, actor, email, atMs, ...entry }: ListedAudit): Show
 
 /** Query parameters of the audit log: each is known, sent once, and bounded. */
 
-const strict = { additionalProperties: false } as const
 const moment = Type.Optional(
   Type.String({
     pattern: '^\\d{4}-\\d\\d-\\d\\d(T\\d\\d:\\d\\d(:\\d\\d(\\.\\d{1,3})?)?(Z|[+-]\\d\\d:\\d\\d))?$',
@@ -160,27 +159,22 @@ const filters = {
   user: Type.Optional(Type.String({ pattern: '^[\\w-]{1,64}$', maxLength: 64, description: 'the ID of a user' })),
   action: Type.Optional(auditActionSchema),
 }
-const auditQuerySchema = Type.Object(
-  {
-    cursor: Type.Optional(
-      Type.String({ pattern: '^[\\w-]{1,100}$', maxLength: 100, description: '`next_cursor` of the previous page' }),
-    ),
-    limit: Type.Optional(
-      Type.String({ pattern: '^([1-9]\\d?|1\\d\\d|200)$', maxLength: 3, description: 'an integer from 1 to 200' }),
-    ),
-    ...filters,
-  },
-  strict,
-)
-const auditExportQuerySchema = Type.Object({ format: Type.Optional(oneOf(['csv', 'jsonl'])), ...filters }, strict)
+const auditQuerySchema = strictObject({
+  cursor: Type.Optional(
+    Type.String({ pattern: '^[\\w-]{1,100}$', maxLength: 100, description: '`next_cursor` of the previous page' }),
+  ),
+  limit: Type.Optional(
+    Type.String({ pattern: '^([1-9]\\d?|1\\d\\d|200)$', maxLength: 3, description: 'an integer from 1 to 200' }),
+  ),
+  ...filters,
+})
+const auditExportQuerySchema = strictObject({ format: Type.Optional(oneOf(['csv', 'jsonl'])), ...filters })
 
-const checkList = checker(auditQuerySchema)
-const checkExport = checker(auditExportQuerySchema)
 const defaultLimit = 50
 
 /** `GET /api/v1/audit`. Throws `invalid_request` with the invalid parameter, as does the other. */
 function readAuditQuery(url: string) {
-  const query = checkList(getParameters(url))
+  const query = validate(auditQuerySchema, getParameters(url))
   return {
     filters: getFilters(query),
     page: {
@@ -192,7 +186,7 @@ function readAuditQuery(url: string) {
 
 /** `GET /api/v1/audit/export`: JSON lines by default. */
 function readAuditExportQuery(url: string) {
-  const query = checkExport(getParameters(url))
+  const query = validate(auditExportQuerySchema, getParameters(url))
   return { format: query.format ?? 'jsonl', filters: getFilters(query) }
 }
 

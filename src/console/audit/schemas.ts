@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { auditActions } from '../../core/audit/audit.ts'
-import { oneOf } from '../../core/validation/validate.ts'
-import { id, namedSchema, orNull, strictObject, text, time } from '../../http/schemas.ts'
+import { oneOf, strictObject } from '../../core/validation/validate.ts'
+import { id, namedSchema, orNull, text, time } from '../../http/schemas.ts'
 
 export const auditEntryShape = namedSchema('AuditEntry', {
   id: id('aud'),

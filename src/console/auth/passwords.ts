@@ -16,7 +16,7 @@ import { type Actor, actingAs } from '../../core/audit/audit.ts'
 import type { RateLimiter } from '../../core/limits/rate-limits.ts'
 import type { Log } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker } from '../../core/validation/validate.ts'
+import { strictObject } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAuditAlone } from '../../database/repositories/audit.ts'
 import type { User } from '../../database/tables.ts'
@@ -96,17 +96,11 @@ export type ResetDeps = OpenRouteDeps & {
   readonly announce: () => void
 }
 
-const strict = { additionalProperties: false } as const
-const askingSchema = Type.Object({ email: emailSchema }, strict)
-const choosingSchema = Type.Object(
-  {
-    password: passwordSchema,
-    revoke_keys: Type.Optional(Type.Boolean({ description: 'also revoke every API key of the user' })),
-  },
-  strict,
-)
-const checkAsking = checker(askingSchema)
-const checkChoosing = checker(choosingSchema)
+const askingSchema = strictObject({ email: emailSchema })
+const choosingSchema = strictObject({
+  password: passwordSchema,
+  revoke_keys: Type.Optional(Type.Boolean({ description: 'also revoke every API key of the user' })),
+})
 
 const hourMs = 3_600_000
 const limits = {
@@ -133,7 +127,7 @@ export function resets(deps: ResetDeps) {
         if (deps.post === null) throw noMail()
         const address = deps.getAddress(request, server)
         return heldOpen(deps, { request, address }, async () => {
-          const { email } = await readInput(request, checkAsking)
+          const { email } = await readInput(request, askingSchema)
           await enforceIpLimit(asked, address)
           // The response and its time are the same whether the address has a user or not.
           behindAnswer(() => sendReset(deps, mailed, normalizeEmail(email)))
@@ -187,7 +181,7 @@ async function sendReset(deps: ResetDeps, mailed: RateLimiter, email: string): P
 }
 
 async function choose(deps: ResetDeps, request: Request, token: string, address: string): Promise<Response> {
-  const body = await readInput(request, checkChoosing)
+  const body = await readInput(request, choosingSchema)
   const password = validateNewPassword(body.password, 'password')
   const digest = getDigest(token)
   const { database } = deps

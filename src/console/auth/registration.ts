@@ -22,12 +22,13 @@ import {
 import { actingAs } from '../../core/audit/audit.ts'
 import type { Clock, Log } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker } from '../../core/validation/validate.ts'
+import { strictObject } from '../../core/validation/validate.ts'
 import { createBehindAnswer, enforceIpLimit } from '../../http/rate-limits.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { nameSchema, sessionShape } from '../../http/schemas.ts'
 import {
   type Authenticate,
+  emptyBody,
   heldOpen,
   notFound,
   type OpenRouteDeps,
@@ -42,16 +43,12 @@ import { askVerification, findVerification, releaseUnverified, useVerification }
 import { forgetFailures, mailSubject } from './stores/sessions.ts'
 import { registerAccount } from './stores/users.ts'
 
-const strict = { additionalProperties: false } as const
-const registrationSchema = Type.Object(
-  { email: emailSchema, password: passwordSchema, name: Type.Optional(nameSchema) },
-  strict,
-)
-const verificationSchema = Type.Object({ password: passwordSchema }, strict)
-const nothingSchema = Type.Object({}, strict)
-const checkRegistration = checker(registrationSchema)
-const checkVerification = checker(verificationSchema)
-const checkNothing = checker(nothingSchema)
+const registrationSchema = strictObject({
+  email: emailSchema,
+  password: passwordSchema,
+  name: Type.Optional(nameSchema),
+})
+const verificationSchema = strictObject({ password: passwordSchema })
 
 const hourMs = 3_600_000
 const limits = {
@@ -170,14 +167,14 @@ export function registration(deps: RegistrationDeps, identify: Authenticate) {
           action: 'sessions.own',
           summary: 'Send the confirmation email again',
           description: 'At most three per hour; the response does not change beyond that.',
-          body: nothingSchema,
+          body: emptyBody,
           bodyRequired: false,
           examples: { nothing: {} },
           answer: resetAskedShape,
           status: 202,
           errors: ['conflict'],
           async handle({ principal, request }) {
-            await readInput(request, checkNothing)
+            await readInput(request, emptyBody)
             if (!principal.isUnverified) throw new GatewayError('conflict', 'This email address needs no confirmation.')
             confirm({ id: principal.userId, email: principal.email })
             return reply({ accepted: true }, 202)
@@ -193,7 +190,7 @@ async function register(
   address: string,
   { count, confirm }: { readonly count: () => Promise<void>; readonly confirm: Confirm },
 ): Promise<Response> {
-  const body = await readInput(request, checkRegistration)
+  const body = await readInput(request, registrationSchema)
   const email = normalizeEmail(body.email)
   const password = validateNewPassword(body.password, 'password')
   // Addresses of the identity provider's domains belong to its users.
@@ -234,7 +231,7 @@ async function register(
  * confirm another person's account.
  */
 async function verify(deps: RegistrationDeps, request: Request, token: string, address: string): Promise<Response> {
-  const body = await readInput(request, checkVerification)
+  const body = await readInput(request, verificationSchema)
   const { database } = deps
   const digest = getDigest(token)
   const found = await findVerification(database, digest)

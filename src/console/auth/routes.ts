@@ -11,7 +11,7 @@ import {
 } from '../../core/accounts/passwords.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker } from '../../core/validation/validate.ts'
+import { strictObject } from '../../core/validation/validate.ts'
 import { findAccountByEmail } from '../../database/repositories/accounts.ts'
 import type { Session } from '../../database/tables.ts'
 import { invalidToken, isRefreshToken, type Tokens } from '../../http/authentication.ts'
@@ -20,6 +20,7 @@ import { policies, type RouteDocs, withRouteDocs } from '../../http/route-docs.t
 import { sessionShape } from '../../http/schemas.ts'
 import {
   type Authenticate,
+  emptyBody,
   heldOpen,
   notFound,
   readInput,
@@ -53,18 +54,9 @@ type AuthDeps = SignInDeps &
     readonly tokens: Pick<Tokens, 'nextRefreshToken'>
   }
 
-const strict = { additionalProperties: false } as const
-const signInSchema = Type.Object(
-  { email: emailSchema, password: passwordSchema, code: Type.Optional(codeSchema) },
-  strict,
-)
-const refreshSchema = Type.Object({ refresh_token: Type.String({ minLength: 1, maxLength: 256 }) }, strict)
-const passwordChangeSchema = Type.Object({ current_password: passwordSchema, new_password: passwordSchema }, strict)
-const nothingSchema = Type.Object({}, strict)
-const checkSignIn = checker(signInSchema)
-const checkRefresh = checker(refreshSchema)
-const checkPassword = checker(passwordChangeSchema)
-const checkNothing = checker(nothingSchema)
+const signInSchema = strictObject({ email: emailSchema, password: passwordSchema, code: Type.Optional(codeSchema) })
+const refreshSchema = strictObject({ refresh_token: Type.String({ minLength: 1, maxLength: 256 }) })
+const passwordChangeSchema = strictObject({ current_password: passwordSchema, new_password: passwordSchema })
 
 /** The lockout stops password guessing; this limit does not have to. */
 const perAddress = { allowed: 300, windowMs: 60_000 }
@@ -120,13 +112,13 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
           path: '/api/v1/auth/logout',
           action: 'sessions.own',
           summary: 'Sign out',
-          body: nothingSchema,
+          body: emptyBody,
           bodyRequired: false,
           examples: { nothing: {} },
           answer: null,
           errors: ['not_found'],
           async handle(call) {
-            await readInput(call.request, checkNothing)
+            await readInput(call.request, emptyBody)
             return endSession(deps, call, call.principal.sessionId)
           },
         },
@@ -173,7 +165,7 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
  * network address from which the user has signed in before.
  */
 async function logIn(deps: AuthDeps, request: Request, address: string): Promise<Response> {
-  const body = await readInput(request, checkSignIn)
+  const body = await readInput(request, signInSchema)
   const email = normalizeEmail(body.email)
   const password = normalizePassword(body.password)
   const { database } = deps
@@ -215,7 +207,7 @@ async function rehashed(
 }
 
 async function refresh(deps: AuthDeps, request: Request): Promise<Response> {
-  const { refresh_token: token } = await readInput(request, checkRefresh)
+  const { refresh_token: token } = await readInput(request, refreshSchema)
   if (!isRefreshToken(token)) throw invalidToken()
   const next = deps.tokens.nextRefreshToken(token)
   const rotation = await rotateToken(deps.database, getDigest(token), getDigest(next))
@@ -244,7 +236,7 @@ async function endSession(
 
 async function changePassword(deps: AuthDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
   const { accountId, userId, sessionId } = principal
-  const body = await readInput(request, checkPassword)
+  const body = await readInput(request, passwordChangeSchema)
   const password = validateNewPassword(body.new_password, 'new_password')
   const user = await verifyOwnPassword(deps, { principal, actor }, body.current_password)
   const changed = await changePasswordInStore(actingAs(deps.database, actor), accountId, userId, {

@@ -1,8 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { roles } from '../../core/accounts/roles.ts'
 import { registrationModes } from '../../core/accounts/single-sign-on.ts'
-import { oneOf } from '../../core/validation/validate.ts'
-import { count, id, list, namedSchema, orNull, strictObject, text, time } from '../../http/schemas.ts'
+import { oneOf, strictObject } from '../../core/validation/validate.ts'
+import { count, id, list, namedSchema, orNull, text, time } from '../../http/schemas.ts'
 
 const ownSessionShape = namedSchema('OwnSession', {
   id: id('ses'),

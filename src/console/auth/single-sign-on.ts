@@ -20,11 +20,11 @@ import {
 } from '../../core/accounts/single-sign-on.ts'
 import type { Log } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, oneOf } from '../../core/validation/validate.ts'
+import { oneOf } from '../../core/validation/validate.ts'
 import { enforceIpLimit } from '../../http/rate-limits.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { sessionShape } from '../../http/schemas.ts'
-import { heldOpen, type OpenRouteDeps, readInput } from '../../http/session-routes.ts'
+import { emptyBody, heldOpen, type OpenRouteDeps, readInput } from '../../http/session-routes.ts'
 import type { IdentityProvider, SignInSecrets } from './identity-provider.ts'
 import { type SignInDeps, signIn } from './sign-in.ts'
 import { beginSignIn, identifyUser, previewUser, useHandOver, useSignIn } from './stores/single-sign-on.ts'
@@ -41,8 +41,6 @@ export type SingleSignOnDeps = SignInDeps &
 /** Configuration and client of the identity provider. */
 type Setup = { readonly config: SingleSignOnConfig; readonly provider: IdentityProvider }
 
-const nothingSchema = Type.Object({}, { additionalProperties: false })
-const checkNothing = checker(nothingSchema)
 /** A sign-in takes three requests, and an office has one address. */
 const perAddress = { allowed: 300, windowMs: 60_000 }
 const cookieSeconds = 600
@@ -108,7 +106,7 @@ export function singleSignOn(deps: SingleSignOnDeps) {
         ...withRouteDocs(policies.open, {
           summary: 'Get the session after single sign-on',
           description: 'Takes the cookie that the redirect URI set, once and within a minute.',
-          body: nothingSchema,
+          body: emptyBody,
           bodyRequired: false,
           examples: { nothing: {} },
           answer: sessionShape,
@@ -199,7 +197,7 @@ async function handOver(
   { config }: Setup,
   { request, address }: { readonly request: Request; readonly address: string },
 ): Promise<Response> {
-  await readInput(request, checkNothing)
+  await readInput(request, emptyBody)
   const secret = readCookie(config, request)
   const user = secret === null ? null : await useHandOver(deps.database, getDigest(secret))
   const { sessionHours: maximumHours } = config

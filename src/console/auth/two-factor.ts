@@ -6,7 +6,7 @@ import { passwordSchema } from '../../core/accounts/passwords.ts'
 import { type Actor, actingAs } from '../../core/audit/audit.ts'
 import type { Clock } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker } from '../../core/validation/validate.ts'
+import { strictObject } from '../../core/validation/validate.ts'
 import type { User } from '../../database/tables.ts'
 import {
   type Authenticate,
@@ -50,19 +50,15 @@ export type TwoFactorDeps = OwnPasswordDeps &
     readonly announce: () => void
   }
 
-const strict = { additionalProperties: false } as const
 /** A code of the authenticator app, or a recovery code. */
 export const codeSchema = Type.String({
   minLength: 6,
   maxLength: 40,
   description: 'a code of 6 digits, or a recovery code',
 })
-const setupSchema = Type.Object({ password: passwordSchema }, strict)
-const confirmSchema = Type.Object({ code: codeSchema }, strict)
-const disableSchema = Type.Object({ password: passwordSchema, code: codeSchema }, strict)
-const checkSetup = checker(setupSchema)
-const checkConfirm = checker(confirmSchema)
-const checkDisable = checker(disableSchema)
+const setupSchema = strictObject({ password: passwordSchema })
+const confirmSchema = strictObject({ code: codeSchema })
+const disableSchema = strictObject({ password: passwordSchema, code: codeSchema })
 
 /** Routes under `/api/v1/auth/two-factor`. */
 export function twoFactor(deps: TwoFactorDeps, identify: Authenticate) {
@@ -123,7 +119,7 @@ export function twoFactor(deps: TwoFactorDeps, identify: Authenticate) {
 }
 
 async function setUp(deps: TwoFactorDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const { password } = await readInput(request, checkSetup)
+  const { password } = await readInput(request, setupSchema)
   // The address may belong to another person, who would be locked out.
   if (principal.isUnverified) throw forbidden()
   const { email } = await verifyOwnPassword(deps, { principal, actor }, password)
@@ -139,7 +135,7 @@ async function setUp(deps: TwoFactorDeps, { principal, request, actor }: Session
 }
 
 async function confirm(deps: TwoFactorDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const { code } = await readInput(request, checkConfirm)
+  const { code } = await readInput(request, confirmSchema)
   const { database } = deps
   const state = await findTotp(database, principal.userId)
   if (state === null || state.isConfirmed) throw notInSetup()
@@ -156,7 +152,7 @@ async function confirm(deps: TwoFactorDeps, { principal, request, actor }: Sessi
 }
 
 async function disable(deps: TwoFactorDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const { password, code } = await readInput(request, checkDisable)
+  const { password, code } = await readInput(request, disableSchema)
   const user = await verifyOwnPassword(deps, { principal, actor }, password)
   await checkSecondFactor(deps, user, code, actor)
   if (!(await removeTotp(actingAs(deps.database, actor), principal))) throw notInSetup()

@@ -3,10 +3,17 @@ import { Type } from '@sinclair/typebox'
 import { tagNamePattern } from '../../core/request/tags.ts'
 import { type Cell, csvLine } from '../../core/text/csv.ts'
 import { decimalUsd, toUsd } from '../../core/usage/money.ts'
-import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
+import { invalidField, oneOf, strictObject, validate } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import { fileResponse } from '../../http/file-response.ts'
-import { notFound, readInput, reply, type SessionRequest, type SessionRoute } from '../../http/session-routes.ts'
+import {
+  emptyBody,
+  notFound,
+  readInput,
+  reply,
+  type SessionRequest,
+  type SessionRoute,
+} from '../../http/session-routes.ts'
 import { type CardDeps, openInvoicePage } from './cards.ts'
 import {
   type BreakdownLine,
@@ -22,9 +29,6 @@ import { breakDownInvoice } from './stores/invoice-breakdown.ts'
 import { findInvoice, listInvoices } from './stores/invoices.ts'
 
 export type InvoiceDeps = CardDeps & BreakdownDeps
-
-const emptySchema = Type.Object({}, { additionalProperties: false })
-const checkEmpty = checker(emptySchema)
 
 /** Routes under `/api/v1/billing/invoices`. */
 export function invoiceRoutes(deps: InvoiceDeps): readonly SessionRoute[] {
@@ -60,13 +64,13 @@ export function invoiceRoutes(deps: InvoiceDeps): readonly SessionRoute[] {
       summary: 'Create a payment page for an unpaid invoice',
       description:
         'For a declined card, or a payment that the bank must confirm. 404 if no payment processor is configured.',
-      body: emptySchema,
+      body: emptyBody,
       bodyRequired: false,
       examples: { 'unpaid invoice': {} },
       answer: pageShape,
       errors: ['not_found', 'conflict'],
       async handle({ principal, params, request }) {
-        await readInput(request, checkEmpty)
+        await readInput(request, emptyBody)
         const found = await findInvoice(deps.database, principal.accountId, params.id ?? '')
         if (found === null) throw notFound()
         return reply({ url: await openInvoicePage(deps, found.invoice) })
@@ -79,17 +83,13 @@ export function invoiceRoutes(deps: InvoiceDeps): readonly SessionRoute[] {
 
 type BreakdownDeps = { readonly database: Database }
 
-const querySchema = Type.Object(
-  {
-    by: oneOf(breakdownDimensions),
-    tag: Type.Optional(
-      Type.String({ pattern: tagNamePattern, maxLength: 32, description: 'required by tag: the name of one tag' }),
-    ),
-    format: Type.Optional(oneOf(['csv', 'json'])),
-  },
-  { additionalProperties: false },
-)
-const checkQuery = checker(querySchema)
+const querySchema = strictObject({
+  by: oneOf(breakdownDimensions),
+  tag: Type.Optional(
+    Type.String({ pattern: tagNamePattern, maxLength: 32, description: 'required by tag: the name of one tag' }),
+  ),
+  format: Type.Optional(oneOf(['csv', 'json'])),
+})
 
 type ShownLine = ShownBreakdown['lines'][number]
 
@@ -133,7 +133,7 @@ function readQuery(url: string) {
     if (Object.hasOwn(parameters, name)) throw invalidField(name.slice(0, 64).toWellFormed(), 'must be sent once')
     parameters[name] = value
   }
-  const { by, tag = null, format = 'json' } = checkQuery(parameters)
+  const { by, tag = null, format = 'json' } = validate(querySchema, parameters)
   if (by === 'tag' && tag === null) throw invalidField('tag', 'must be the name of one tag')
   if (by !== 'tag' && tag !== null) throw invalidField('tag', 'requires `by` to be `tag`')
   return { by, tag, format }

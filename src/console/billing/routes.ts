@@ -5,10 +5,11 @@ import { budgetPeriod } from '../../core/billing/budget-period.ts'
 import type { Plans } from '../../core/limits/plans.ts'
 import { fromUsd } from '../../core/usage/money.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, nullable } from '../../core/validation/validate.ts'
+import { nullable, strictObject } from '../../core/validation/validate.ts'
 import { idempotencyHeaders, type OnceDeps, onceErrors, runIdempotent } from '../../http/idempotency.ts'
 import {
   type Authenticate,
+  emptyBody,
   notFound,
   readInput,
   refuseUnlessDone,
@@ -33,44 +34,30 @@ type BillingDeps = OnceDeps &
     readonly payments: Pick<Payments, 'kind'>
   }
 
-const strict = { additionalProperties: false } as const
 const versionSchema = Type.Optional(
   Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1, description: '`plan_version` that this change is based on' }),
 )
-const upgradeSchema = Type.Object(
-  { confirm: Type.Literal(true, { description: '`true`' }), version: versionSchema },
-  strict,
-)
-const downgradeSchema = Type.Object(
-  { confirm: Type.Optional(Type.Literal(true, { description: '`true`' })), version: versionSchema },
-  strict,
-)
-const methodSchema = Type.Object(
-  {
-    setup_session: nullable(
-      Type.String({
-        pattern: '^cs_\\w{1,250}$',
-        maxLength: 255,
-        description: 'with Stripe: the ID that its page for cards returned to the dashboard',
-      }),
-    ),
-    payment_method: nullable(
-      Type.String({ maxLength: 255, description: 'never accepted: a card cannot be set by its ID' }),
-    ),
-  },
-  strict,
-)
-const emptySchema = Type.Object({}, strict)
+const upgradeSchema = strictObject({ confirm: Type.Literal(true, { description: '`true`' }), version: versionSchema })
+const downgradeSchema = strictObject({
+  confirm: Type.Optional(Type.Literal(true, { description: '`true`' })),
+  version: versionSchema,
+})
+const methodSchema = strictObject({
+  setup_session: nullable(
+    Type.String({
+      pattern: '^cs_\\w{1,250}$',
+      maxLength: 255,
+      description: 'with Stripe: the ID that its page for cards returned to the dashboard',
+    }),
+  ),
+  payment_method: nullable(
+    Type.String({ maxLength: 255, description: 'never accepted: a card cannot be set by its ID' }),
+  ),
+})
 const maximumCapUsd = 1_000_000
-const softCapSchema = Type.Object(
-  { monthly_usd: Type.Union([Type.Number({ minimum: 0, maximum: maximumCapUsd }), Type.Null()]) },
-  strict,
-)
-const checkUpgrade = checker(upgradeSchema)
-const checkDowngrade = checker(downgradeSchema)
-const checkMethod = checker(methodSchema)
-const checkSoftCap = checker(softCapSchema)
-const checkEmpty = checker(emptySchema)
+const softCapSchema = strictObject({
+  monthly_usd: Type.Union([Type.Number({ minimum: 0, maximum: maximumCapUsd }), Type.Null()]),
+})
 
 /** Routes under `/api/v1/billing` except the webhooks. */
 export function billing(deps: BillingDeps, identify: Authenticate) {
@@ -130,13 +117,13 @@ export function billing(deps: BillingDeps, identify: Authenticate) {
       action: 'billing.change',
       summary: 'Create a page for entering a card',
       description: 'Send the browser to `url`. 404 if no payment processor is configured.',
-      body: emptySchema,
+      body: emptyBody,
       bodyRequired: false,
       examples: { 'new card': {} },
       answer: pageShape,
       errors: ['not_found'],
       async handle({ principal, request }) {
-        await readInput(request, checkEmpty)
+        await readInput(request, emptyBody)
         return reply({ url: await openSetup(deps, principal) })
       },
     },
@@ -162,7 +149,7 @@ export function billing(deps: BillingDeps, identify: Authenticate) {
       answer: billingShape,
       errors: ['not_found'],
       async handle({ principal: { accountId }, request, actor }) {
-        const { monthly_usd: usd } = await readInput(request, checkSoftCap)
+        const { monthly_usd: usd } = await readInput(request, softCapSchema)
         await setSoftCap(actingAs(deps.database, actor), accountId, usd === null ? null : fromUsd(usd))
         deps.announce()
         return overview(deps, accountId)
@@ -190,7 +177,7 @@ async function overview({ config, database, clock, payments }: BillingDeps, acco
 
 async function upgrade(deps: BillingDeps, call: SessionRequest): Promise<Response> {
   const { principal, request } = call
-  const { version } = await readInput(request, checkUpgrade)
+  const { version } = await readInput(request, upgradeSchema)
   if (deps.payments.kind === 'manual' && !deps.config.ownerUpgrades)
     await refuseUnlessOnUsage(deps, principal.accountId)
   // Without a payment processor, the owner's consent to charges is the payment agreement.
@@ -217,7 +204,7 @@ async function refuseUnlessOnUsage({ database, clock }: BillingDeps, accountId: 
 }
 
 async function downgrade(deps: BillingDeps, call: SessionRequest): Promise<Response> {
-  const { version } = await readInput(call.request, checkDowngrade)
+  const { version } = await readInput(call.request, downgradeSchema)
   const change = { event: 'downgrade', version } as const
   const alreadySo = 'Your account is already on the plan `evaluation`, or changes to it at the end of the cycle.'
   return changePlan(deps, call, change, alreadySo)
@@ -249,7 +236,7 @@ async function changePlan(
 }
 
 async function setMethod(deps: BillingDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const input = await readInput(request, checkMethod)
+  const input = await readInput(request, methodSchema)
   await enterCard({ ...deps, database: actingAs(deps.database, actor) }, principal, input)
   return overview(deps, principal.accountId)
 }

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import type { LineSums } from '../../core/billing/billing.ts'
-import { oneOf } from '../../core/validation/validate.ts'
+import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import {
   count,
   id,
@@ -10,7 +10,6 @@ import {
   namedSchema,
   orNull,
   planName,
-  strictObject,
   text,
   time,
   usd,

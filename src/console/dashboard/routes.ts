@@ -1,10 +1,12 @@
 /** Serves the dashboard: a page at `/` and its files, with headers that allow only resources of this gateway. */
+
 import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { GatewayError } from '../../core/validation/errors.ts'
+import { strictObject } from '../../core/validation/validate.ts'
 import { pageHeaders } from '../../http/pages.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
-import { strictObject, text } from '../../http/schemas.ts'
+import { text } from '../../http/schemas.ts'
 
 const welcomeShape = strictObject({
   name: Type.Literal('gateway-ai'),

@@ -3,7 +3,6 @@ import type { QueryType } from '../../core/chat/chat.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import type { Clock } from '../../core/ports.ts'
 import { toUsd } from '../../core/usage/money.ts'
-import { checker } from '../../core/validation/validate.ts'
 import { hasApiKey } from '../../http/authentication.ts'
 import { keyOrSession, type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
 import {
@@ -45,8 +44,6 @@ type InsightsDeps = {
   readonly findFigure: (model: string) => number | null
   readonly getCaller: (request: Request) => Caller | Promise<Caller>
 }
-
-const checkFeedback = checker(feedbackSchema)
 
 /** `GET /api/v1/insights/*`, by key or session; feedback and erasure, by session only. */
 export function insights(deps: InsightsDeps, identify: Authenticate) {
@@ -97,7 +94,7 @@ function writes({ learning }: InsightsDeps, identify: Authenticate) {
       answer: ratedShape,
       errors: ['not_found'],
       async handle({ principal, request }) {
-        const { request_id, score, is_helpful } = await readInput(request, checkFeedback)
+        const { request_id, score, is_helpful } = await readInput(request, feedbackSchema)
         const rating = { stars: score, isHelpful: is_helpful ?? null }
         const rated = await learning.rate(scopeFor(principal, 'requests.all'), request_id, rating)
         if (rated === null) throw notFound()

@@ -1,18 +1,7 @@
 /** Learning data of an account, as the API shows it. */
 import { type Static, Type } from '@sinclair/typebox'
-import { nullable, oneOf } from '../../core/validation/validate.ts'
-import {
-  count,
-  list,
-  modelName,
-  namedSchema,
-  orNull,
-  share,
-  strictObject,
-  text,
-  time,
-  usd,
-} from '../../http/schemas.ts'
+import { nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
+import { count, list, modelName, namedSchema, orNull, share, text, time, usd } from '../../http/schemas.ts'
 import { confidences } from '../../learning/learning-cell.ts'
 
 const confidence = oneOf(confidences)
@@ -69,11 +58,11 @@ export const ratedShape = namedSchema('Rated', { accepted: Type.Boolean(), query
 export type Rated = Static<typeof ratedShape>
 
 /** Rating of one request, 1 to 5. */
-export const feedbackSchema = Type.Object(
+export const feedbackSchema = strictObject(
   {
     request_id: Type.String({ minLength: 1, maxLength: 64, pattern: '^[\\w-]+$', description: 'ID of a request' }),
     score: Type.Integer({ minimum: 1, maximum: 5, description: 'an integer from 1 to 5' }),
     is_helpful: nullable(Type.Boolean()),
   },
-  { additionalProperties: false, title: 'FeedbackRequest' },
+  { title: 'FeedbackRequest' },
 )

@@ -4,7 +4,7 @@ import { isAllowed } from '../../core/accounts/roles.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import type { Clock } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { invalidField } from '../../core/validation/validate.ts'
+import { invalidField, validate } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import {
   type IdempotentResult,
@@ -24,10 +24,6 @@ import {
 } from '../../http/session-routes.ts'
 import {
   auditedChange,
-  checkKeyChange,
-  checkKeyCreation,
-  checkKeyListQuery,
-  checkKeyRotation,
   keyChangeSchema,
   keyCreationSchema,
   keyListQuerySchema,
@@ -155,7 +151,7 @@ async function list({ database }: KeysDeps, { principal, request }: SessionReque
   const { accountId, userId, role, projects } = principal
   // Other parameters have no meaning here, and were accepted before this one was known.
   const projectId = new URL(request.url).searchParams.get('project_id')
-  const { project_id } = checkKeyListQuery(projectId === null ? {} : { project_id: projectId })
+  const { project_id } = validate(keyListQuerySchema, projectId === null ? {} : { project_id: projectId })
   const own = isAllowed(role, 'keys.all') ? null : userId
   const visible = { userId: own, projectIds: [...projects.keys()], projectId: project_id }
   const [rows, usage] = await Promise.all([
@@ -185,7 +181,7 @@ async function item(deps: KeysDeps, call: SessionRequest): Promise<Response> {
 async function create(deps: KeysDeps, { principal, request, actor }: SessionRequest): Promise<IdempotentResult> {
   const { database, randomBytes, newId, clock } = deps
   const { accountId, userId, sessionId } = principal
-  const body = await readInput(request, checkKeyCreation)
+  const body = await readInput(request, keyCreationSchema)
   refuseProject(principal, body.project_id ?? null, userId)
   const now = clock.now()
   const minted = mintApiKey(randomBytes)
@@ -218,7 +214,7 @@ async function create(deps: KeysDeps, { principal, request, actor }: SessionRequ
 
 async function change(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   const { database } = deps
-  const wanted = await readInput(call.request, checkKeyChange)
+  const wanted = await readInput(call.request, keyChangeSchema)
   if (Object.keys(wanted).length === 0) throw invalidField('name', 'is required unless another field is sent')
   const { id, userId, limits, projectId } = await managedKey(deps, call)
   const { project_id: target = projectId } = wanted
@@ -260,7 +256,7 @@ const endedKey = {
 async function rotate(deps: KeysDeps, call: SessionRequest): Promise<IdempotentResult> {
   const { database, randomBytes, newId, clock } = deps
   const { accountId, sessionId } = call.principal
-  const { overlap_seconds: overlapSeconds = 0 } = await readInput(call.request, checkKeyRotation)
+  const { overlap_seconds: overlapSeconds = 0 } = await readInput(call.request, keyRotationSchema)
   const { id } = await managedKey(deps, call)
   const minted = mintApiKey(randomBytes)
   const fresh = { id: newId('key'), publicId: minted.id, digest: minted.digest, createdAt: new Date(clock.now()) }

@@ -6,7 +6,7 @@ import { fallbackPolicies, strategies } from '../../core/chat/chat.ts'
 import { maximumTags, tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
 import { timeIn } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
-import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { ApiKey } from '../../database/tables.ts'
 import type { Principal } from '../../http/authentication.ts'
@@ -59,7 +59,6 @@ function futureTime(text: string, now: number): Date {
 
 /** Bodies and the query that the routes of keys accept. */
 
-const strict = { additionalProperties: false } as const
 /** Fields that creation and change share. In a change, an omitted one stays as it is. */
 const ruleFields = {
   expires_at: nullable(Type.String({ maxLength: 40, description: 'a time in ISO 8601' })),
@@ -86,17 +85,12 @@ const ruleFields = {
   fallback: nullable(oneOf(fallbackPolicies)),
   hedge: nullable(Type.Boolean({ description: 'whether its requests hedge; null = as the account' })),
 }
-export const keyCreationSchema = Type.Object({ name: nameSchema, ...ruleFields }, strict)
-export const keyChangeSchema = Type.Object({ name: Type.Optional(nameSchema), ...ruleFields }, strict)
-export const keyListQuerySchema = Type.Object({ project_id: Type.Optional(projectIdSchema) }, strict)
-export const keyRotationSchema = Type.Object(
-  { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 7 * 86_400 })) },
-  strict,
-)
-export const checkKeyCreation = checker(keyCreationSchema)
-export const checkKeyChange = checker(keyChangeSchema)
-export const checkKeyRotation = checker(keyRotationSchema)
-export const checkKeyListQuery = checker(keyListQuerySchema)
+export const keyCreationSchema = strictObject({ name: nameSchema, ...ruleFields })
+export const keyChangeSchema = strictObject({ name: Type.Optional(nameSchema), ...ruleFields })
+export const keyListQuerySchema = strictObject({ project_id: Type.Optional(projectIdSchema) })
+export const keyRotationSchema = strictObject({
+  overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 7 * 86_400 })),
+})
 
 /** Rights of a user at API keys: a key that the user may not see is like a missing one. */
 

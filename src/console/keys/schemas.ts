@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { fallbackPolicies, strategies } from '../../core/chat/chat.ts'
-import { oneOf } from '../../core/validation/validate.ts'
+import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import {
   count,
   id,
@@ -9,7 +9,6 @@ import {
   orNull,
   scopeLimitsShape,
   scopeUsedShape,
-  strictObject,
   text,
   time,
   usd,

@@ -5,7 +5,6 @@ import { actingAs } from '../../core/audit/audit.ts'
 import type { Clock } from '../../core/ports.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { Session } from '../../database/tables.ts'
 import { mintManagementKey } from '../../http/authentication.ts'
@@ -36,7 +35,6 @@ type ManagementKeysDeps = {
 }
 
 const usualDays = 90
-const checkCreation = checker(managementKeyCreationSchema)
 
 /** Routes under `/api/v1/management-keys`. */
 export function managementKeys(deps: ManagementKeysDeps, identify: Authenticate) {
@@ -84,7 +82,7 @@ export function managementKeys(deps: ManagementKeysDeps, identify: Authenticate)
 }
 
 async function create(deps: ManagementKeysDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const { name, scopes, expires_in_days: days = usualDays } = await readInput(request, checkCreation)
+  const { name, scopes, expires_in_days: days = usualDays } = await readInput(request, managementKeyCreationSchema)
   const expiresAt = new Date(deps.clock.now() + days * dayMs)
   const { accountId, userId, sessionId } = principal
   const key = mintManagementKey(deps.randomBytes)

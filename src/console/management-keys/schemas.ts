@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { managementScopes } from '../../core/accounts/roles.ts'
-import { oneOf } from '../../core/validation/validate.ts'
+import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import { id, list, namedSchema, nameSchema, text, time } from '../../http/schemas.ts'
 
 const fields = {
@@ -21,11 +21,8 @@ export const newManagementKeyShape = namedSchema('NewManagementKey', {
 export const managementKeysShape = list(managementKeyShape)
 export type ShownManagementKey = Static<typeof managementKeyShape>
 
-export const managementKeyCreationSchema = Type.Object(
-  {
-    name: nameSchema,
-    scopes: Type.Array(oneOf(managementScopes), { minItems: 1, maxItems: managementScopes.length, uniqueItems: true }),
-    expires_in_days: Type.Optional(Type.Integer({ minimum: 1, maximum: 366, description: '90 unless sent' })),
-  },
-  { additionalProperties: false },
-)
+export const managementKeyCreationSchema = strictObject({
+  name: nameSchema,
+  scopes: Type.Array(oneOf(managementScopes), { minItems: 1, maxItems: managementScopes.length, uniqueItems: true }),
+  expires_in_days: Type.Optional(Type.Integer({ minimum: 1, maximum: 366, description: '90 unless sent' })),
+})

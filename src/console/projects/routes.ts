@@ -7,7 +7,7 @@ import { isAllowed, isAllowedIn, projectRoles } from '../../core/accounts/roles.
 import { actingAs } from '../../core/audit/audit.ts'
 import type { Clock } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
+import { invalidField, oneOf, strictObject } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { changedLimits, nameSchema, scopeLimitsSchema, shownScopeLimits, shownScopeUsed } from '../../http/schemas.ts'
@@ -33,14 +33,10 @@ type ProjectsDeps = {
   readonly announce: () => void
 }
 
-const strict = { additionalProperties: false } as const
 const limitsField = Type.Optional(Type.Union([scopeLimitsSchema, Type.Null()]))
-const creationSchema = Type.Object({ name: nameSchema, limits: limitsField }, strict)
-const changeSchema = Type.Object({ name: Type.Optional(nameSchema), limits: limitsField }, strict)
-const memberSchema = Type.Object({ role: oneOf(projectRoles) }, strict)
-const checkCreation = checker(creationSchema)
-const checkChange = checker(changeSchema)
-const checkMember = checker(memberSchema)
+const creationSchema = strictObject({ name: nameSchema, limits: limitsField })
+const changeSchema = strictObject({ name: Type.Optional(nameSchema), limits: limitsField })
+const memberSchema = strictObject({ role: oneOf(projectRoles) })
 
 /** Routes under `/api/v1/projects`. */
 export function projectRoutes(deps: ProjectsDeps, identify: Authenticate) {
@@ -140,7 +136,7 @@ async function show({ database }: ProjectsDeps, principal: Principal, id: string
 
 async function create(deps: ProjectsDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
   const { database, clock, newId } = deps
-  const { name, limits = null } = await readInput(request, checkCreation)
+  const { name, limits = null } = await readInput(request, creationSchema)
   const now = clock.now()
   const [id, createdAt] = [newId('prj'), new Date(now)]
   const project = { id, name, createdAt, limits: changedLimits(null, limits, now) }
@@ -152,7 +148,7 @@ async function create(deps: ProjectsDeps, { principal, request, actor }: Session
 async function change(deps: ProjectsDeps, call: SessionRequest): Promise<Response> {
   const { principal, params, request, actor } = call
   const { database, clock, announce } = deps
-  const { name, limits } = await readInput(request, checkChange)
+  const { name, limits } = await readInput(request, changeSchema)
   const id = managed(call)
   if (name === undefined && limits === undefined) throw invalidField('name', 'is required unless another field is sent')
   // A budget that its users could raise would limit nothing.
@@ -179,7 +175,7 @@ async function archive(deps: ProjectsDeps, call: SessionRequest): Promise<Respon
 }
 
 async function setRole(deps: ProjectsDeps, call: SessionRequest): Promise<Response> {
-  const { role } = await readInput(call.request, checkMember)
+  const { role } = await readInput(call.request, memberSchema)
   await changeMember(deps, call, role)
   return show(deps, call.principal, call.params.id ?? '', 200)
 }

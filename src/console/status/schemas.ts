@@ -1,8 +1,8 @@
 /** State of one instance for owners and admins. Content-free: no address and no path. */
 import { type Static, Type } from '@sinclair/typebox'
 import { attemptFailures } from '../../core/chat/attempts.ts'
-import { oneOf } from '../../core/validation/validate.ts'
-import { count, list, modelName, namedSchema, orNull, strictObject, text, time } from '../../http/schemas.ts'
+import { oneOf, strictObject } from '../../core/validation/validate.ts'
+import { count, list, modelName, namedSchema, orNull, text, time } from '../../http/schemas.ts'
 
 const storeState = oneOf(['ok', 'unreachable'])
 export const statusShape = namedSchema('GatewayStatus', {

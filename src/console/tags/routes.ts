@@ -5,7 +5,7 @@ import { actingAs } from '../../core/audit/audit.ts'
 import type { Clock } from '../../core/ports.ts'
 import { tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker } from '../../core/validation/validate.ts'
+import { strictObject } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import { changedLimits, list, scopeLimitsSchema, shownScopeLimits, shownScopeUsed } from '../../http/schemas.ts'
 import { type Authenticate, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
@@ -19,15 +19,11 @@ type TagsDeps = {
   readonly announce: () => void
 }
 
-const tagSchema = Type.Object(
-  {
-    name: Type.String({ pattern: tagNamePattern, description: '1 to 32 letters, digits and `_.-`' }),
-    value: Type.String({ pattern: tagValuePattern, description: '1 to 64 letters, digits, spaces and `_.:/@+-`' }),
-    limits: Type.Union([scopeLimitsSchema, Type.Null()]),
-  },
-  { additionalProperties: false },
-)
-const checkTag = checker(tagSchema)
+const tagSchema = strictObject({
+  name: Type.String({ pattern: tagNamePattern, description: '1 to 32 letters, digits and `_.-`' }),
+  value: Type.String({ pattern: tagValuePattern, description: '1 to 64 letters, digits, spaces and `_.:/@+-`' }),
+  limits: Type.Union([scopeLimitsSchema, Type.Null()]),
+})
 
 /** Routes under `/api/v1/tags`. */
 export function tags({ database, announce, clock }: TagsDeps, identify: Authenticate) {
@@ -57,7 +53,7 @@ export function tags({ database, announce, clock }: TagsDeps, identify: Authenti
       answer: tagShape,
       errors: ['conflict'],
       async handle({ principal: { accountId }, request, actor }) {
-        const { name, value, limits } = await readInput(request, checkTag)
+        const { name, value, limits } = await readInput(request, tagSchema)
         const changed = await changeTag(actingAs(database, actor), accountId, { name, value }, before =>
           changedLimits(before, limits, clock.now()),
         )

@@ -13,7 +13,7 @@ import { isAllowed, outranks, projectRoles, roles } from '../../core/accounts/ro
 import type { RegistrationConfig } from '../../core/accounts/single-sign-on.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
 import type { Invitation } from '../../database/tables.ts'
 import { enforceIpLimit } from '../../http/rate-limits.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
@@ -59,21 +59,14 @@ type TeamDeps = SignInDeps &
     readonly announce: () => void
   }
 
-const strict = { additionalProperties: false } as const
-const invitationSchema = Type.Object(
-  {
-    email: emailSchema,
-    role: Type.Optional(oneOf(['viewer', 'member', 'admin'])),
-    project_id: nullable(projectIdSchema),
-    project_role: Type.Optional(oneOf(projectRoles)),
-  },
-  strict,
-)
-const acceptanceSchema = Type.Object({ password: passwordSchema }, strict)
-const roleSchema = Type.Object({ role: oneOf(roles) }, strict)
-const checkInvitation = checker(invitationSchema)
-const checkAcceptance = checker(acceptanceSchema)
-const checkRole = checker(roleSchema)
+const invitationSchema = strictObject({
+  email: emailSchema,
+  role: Type.Optional(oneOf(['viewer', 'member', 'admin'])),
+  project_id: nullable(projectIdSchema),
+  project_role: Type.Optional(oneOf(projectRoles)),
+})
+const acceptanceSchema = strictObject({ password: passwordSchema })
+const roleSchema = strictObject({ role: oneOf(roles) })
 
 const acceptances = { allowed: 60, windowMs: 60_000 }
 const tokenPrefix = 'gw_invite_'
@@ -170,7 +163,7 @@ async function list({ database }: TeamDeps, { principal: { accountId, role } }: 
 }
 
 async function invite(deps: TeamDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const body = await readInput(request, checkInvitation)
+  const body = await readInput(request, invitationSchema)
   const { email, role = 'member', project_id: projectId = null, project_role: projectRole } = body
   if (projectRole !== undefined && projectId === null) throw invalidField('project_role', 'requires `project_id`')
   if (!outranks(principal.role, role)) throw forbidden()
@@ -203,7 +196,7 @@ async function withdraw(deps: TeamDeps, { principal, params, actor }: SessionReq
 
 async function accept(deps: TeamDeps, request: Request, token: string, address: string): Promise<Response> {
   refuseWithoutPasswords(deps.config)
-  const body = await readInput(request, checkAcceptance)
+  const body = await readInput(request, acceptanceSchema)
   const password = validateNewPassword(body.password, 'password')
   const { database } = deps
   const digest = getDigest(token)
@@ -241,7 +234,7 @@ async function accept(deps: TeamDeps, request: Request, token: string, address: 
 }
 
 async function changeRole(deps: TeamDeps, { principal, params, request, actor }: SessionRequest): Promise<Response> {
-  const { role } = await readInput(request, checkRole)
+  const { role } = await readInput(request, roleSchema)
   const { accountId, userId } = principal
   const id = params.id ?? ''
   const acting = actingAs(deps.database, actor)

@@ -3,12 +3,11 @@ import { type Static, Type } from '@sinclair/typebox'
 import { dayMs, timeIn } from '../../core/text/utc-days.ts'
 import { needsLog, statusFilters, usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
-import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
+import { invalidField, oneOf, strictObject, validate } from '../../core/validation/validate.ts'
 import { projectIdSchema } from '../../http/schemas.ts'
 import type { LogPosition, LogRange, RequestFilters } from '../../ledger/request-filters.ts'
 import type { UsagePeriod } from '../../ledger/usage-lines.ts'
 
-const strict = { additionalProperties: false } as const
 /** No control characters: Postgres cannot store a NUL. */
 const words = (maxLength: number) =>
   Type.Optional(
@@ -65,39 +64,29 @@ const filters = {
       Type.String({ pattern: '^[^\\u0000]{0,512}$' }),
       {
         maxProperties: 16,
-        ...strict,
+        additionalProperties: false,
         description: 'written `metadata[name]=value`, at most 16 of them',
       },
     ),
   ),
 }
 
-export const requestsQuerySchema = Type.Object(
-  {
-    ...filters,
-    /** `rejected`: requests that were rejected before admission. They have no tags and no metadata. */
-    status: Type.Optional(oneOf([...statusFilters, 'rejected'])),
-    cursor: words(100),
-    limit: Type.Optional(
-      Type.String({ pattern: '^([1-9]\\d?|1\\d\\d|200)$', maxLength: 3, description: 'an integer from 1 to 200' }),
-    ),
-  },
-  strict,
-)
-export const exportQuerySchema = Type.Object({ format: Type.Optional(oneOf(['csv', 'json'])), ...filters }, strict)
-export const usageQuerySchema = Type.Object(
-  {
-    ...filters,
-    group_by: Type.Optional(oneOf(usageGroups)),
-    /** For hours, days and months: each of them split. By tag requires `tag` with one tag name. */
-    split_by: Type.Optional(oneOf(usageSplits)),
-  },
-  strict,
-)
-
-const checkRequests = checker(requestsQuerySchema)
-const checkExport = checker(exportQuerySchema)
-const checkUsage = checker(usageQuerySchema)
+export const requestsQuerySchema = strictObject({
+  ...filters,
+  /** `rejected`: requests that were rejected before admission. They have no tags and no metadata. */
+  status: Type.Optional(oneOf([...statusFilters, 'rejected'])),
+  cursor: words(100),
+  limit: Type.Optional(
+    Type.String({ pattern: '^([1-9]\\d?|1\\d\\d|200)$', maxLength: 3, description: 'an integer from 1 to 200' }),
+  ),
+})
+export const exportQuerySchema = strictObject({ format: Type.Optional(oneOf(['csv', 'json'])), ...filters })
+export const usageQuerySchema = strictObject({
+  ...filters,
+  group_by: Type.Optional(oneOf(usageGroups)),
+  /** For hours, days and months: each of them split. By tag requires `tag` with one tag name. */
+  split_by: Type.Optional(oneOf(usageSplits)),
+})
 
 const defaultLimit = 50
 const defaultDays = 30
@@ -115,7 +104,7 @@ type RequestsQuery = {
 
 /** `GET /api/v1/requests`. Throws `invalid_request` with the invalid parameter, as do the others. */
 export function readRequestsQuery(url: string): RequestsQuery {
-  const { status, ...query } = checkRequests(getParameters(url))
+  const { status, ...query } = validate(requestsQuerySchema, getParameters(url))
   return {
     isRejected: status === 'rejected',
     filters: getFilters(status === undefined || status === 'rejected' ? query : { ...query, status }),
@@ -128,13 +117,13 @@ export function readRequestsQuery(url: string): RequestsQuery {
 
 /** `GET /api/v1/requests/export`: JSON by default. */
 export function readExportQuery(url: string): { readonly format: 'csv' | 'json'; readonly filters: RequestFilters } {
-  const query = checkExport(getParameters(url))
+  const query = validate(exportQuerySchema, getParameters(url))
   return { format: query.format ?? 'json', filters: getFilters(query) }
 }
 
 /** `GET /api/v1/usage`: the last 30 days by day, by default. `isOfProjects`: the client sees more than own keys by its projects. */
 export function readUsageQuery(url: string, now: number, isOfProjects: boolean): UsagePeriod {
-  const query = checkUsage(getParameters(url))
+  const query = validate(usageQuerySchema, getParameters(url))
   const to = query.to === undefined ? now : getTime('to', query.to)
   const from = query.from === undefined ? to - (defaultDays - 1) * dayMs : getTime('from', query.from)
   const isByProject = query.group_by === 'project' || query.split_by === 'project'

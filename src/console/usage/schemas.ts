@@ -3,20 +3,8 @@ import { attemptSkips, healthStates, placeReasons } from '../../core/chat/attemp
 import { fallbackPolicies } from '../../core/chat/chat.ts'
 import { mostCountedRejections, usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
 import { attemptOutcomes, recordedDialects } from '../../core/usage/usage-record.ts'
-import { oneOf } from '../../core/validation/validate.ts'
-import {
-  count,
-  day,
-  id,
-  modelName,
-  namedSchema,
-  orNull,
-  share,
-  strictObject,
-  text,
-  time,
-  usd,
-} from '../../http/schemas.ts'
+import { oneOf, strictObject } from '../../core/validation/validate.ts'
+import { count, day, id, modelName, namedSchema, orNull, share, text, time, usd } from '../../http/schemas.ts'
 import { deciders } from './explain-request.ts'
 
 /** One attempt on a model. */

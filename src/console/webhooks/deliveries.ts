@@ -3,11 +3,18 @@ import { Type } from '@sinclair/typebox'
 import { actingAs } from '../../core/audit/audit.ts'
 import type { RateLimiter, RateLimiterFactory } from '../../core/limits/rate-limits.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker } from '../../core/validation/validate.ts'
+import { strictObject, validate } from '../../core/validation/validate.ts'
 import { maximumPending } from '../../core/webhooks/events.ts'
 import type { Database } from '../../database/database.ts'
 import { enforceAccountLimit } from '../../http/rate-limits.ts'
-import { notFound, readInput, reply, type SessionRequest, type SessionRoute } from '../../http/session-routes.ts'
+import {
+  emptyBody,
+  notFound,
+  readInput,
+  reply,
+  type SessionRequest,
+  type SessionRoute,
+} from '../../http/session-routes.ts'
 import { deliveriesShape, type ShownDelivery, testedShape } from './schemas.ts'
 import {
   enqueueTest as enqueueTestInStore,
@@ -25,14 +32,9 @@ export type DeliveryDeps = {
   readonly webhooks: { readonly wake: () => void }
 }
 
-const strict = { additionalProperties: false } as const
-const emptySchema = Type.Object({}, strict)
-const deliveriesQuerySchema = Type.Object(
-  { cursor: Type.Optional(Type.String({ pattern: '^msg_\\w{1,64}$', maxLength: 68, description: '`next_cursor`' })) },
-  strict,
-)
-const checkEmpty = checker(emptySchema)
-const checkDeliveries = checker(deliveriesQuerySchema)
+const deliveriesQuerySchema = strictObject({
+  cursor: Type.Optional(Type.String({ pattern: '^msg_\\w{1,64}$', maxLength: 68, description: '`next_cursor`' })),
+})
 
 const pageLength = 50
 /** Each request makes the gateway send one to a server of the user's choice. */
@@ -43,7 +45,7 @@ export function deliveryRoutes(deps: DeliveryDeps): readonly SessionRoute[] {
   const limiter = deps.limits('webhook_tests', { allowed: perMinute, windowMs: 60_000 })
   const requested = {
     action: 'webhooks.manage',
-    body: emptySchema,
+    body: emptyBody,
     bodyRequired: false,
     examples: { nothing: {} },
     answer: testedShape,
@@ -104,7 +106,7 @@ async function sendAgain(deps: DeliveryDeps, limiter: RateLimiter, call: Session
 
 /** Checks body, endpoint and rate limit of a request for a delivery. */
 async function requestedDelivery(deps: DeliveryDeps, limiter: RateLimiter, call: SessionRequest) {
-  await readInput(call.request, checkEmpty)
+  await readInput(call.request, emptyBody)
   const { accountId } = call.principal
   const endpointId = await getEndpoint(deps, call)
   await enforceAccountLimit(limiter, accountId, { perMinute, what: 'test events and redeliveries' })
@@ -120,7 +122,7 @@ const conflicts: Readonly<Record<QueueProblem | 'pending', string>> = {
 const conflict = (problem: keyof typeof conflicts) => new GatewayError('conflict', conflicts[problem])
 
 async function list(deps: DeliveryDeps, call: SessionRequest): Promise<Response> {
-  const query = checkDeliveries(Object.fromEntries(new URL(call.request.url).searchParams))
+  const query = validate(deliveriesQuerySchema, Object.fromEntries(new URL(call.request.url).searchParams))
   const id = await getEndpoint(deps, call)
   const range = { after: query.cursor ?? null, limit: pageLength + 1 }
   const rows = await listDeliveries(deps.database, call.principal.accountId, id, range)

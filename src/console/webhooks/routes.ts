@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checkUrl } from '../../core/validation/public-address.ts'
-import { checker, invalidField, nullable } from '../../core/validation/validate.ts'
+import { invalidField, nullable, strictObject } from '../../core/validation/validate.ts'
 import {
   endpointUrlProblem,
   maximumEndpoints,
@@ -39,29 +39,22 @@ type WebhookDeps = DeliveryDeps & {
   readonly webhooks: { readonly seal: Pick<TextSeal, 'seal'>; readonly newSecret: () => string }
 }
 
-const strict = { additionalProperties: false } as const
 const urlSchema = Type.String({ minLength: 1, maxLength: 2048 })
 const eventsSchema = Type.Array(eventTypeSchema, { minItems: 1, maxItems: webhookEventTypes.length, uniqueItems: true })
-const creationSchema = Type.Object(
-  { url: urlSchema, events: Type.Optional(eventsSchema), project_id: nullable(projectIdSchema) },
-  strict,
-)
-const changeSchema = Type.Object(
-  {
-    url: Type.Optional(urlSchema),
-    events: Type.Optional(eventsSchema),
-    enabled: Type.Optional(Type.Boolean()),
-    project_id: nullable(projectIdSchema),
-  },
-  strict,
-)
-const rotationSchema = Type.Object(
-  { overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 7 * 86_400 })) },
-  strict,
-)
-const checkCreation = checker(creationSchema)
-const checkChange = checker(changeSchema)
-const checkRotation = checker(rotationSchema)
+const creationSchema = strictObject({
+  url: urlSchema,
+  events: Type.Optional(eventsSchema),
+  project_id: nullable(projectIdSchema),
+})
+const changeSchema = strictObject({
+  url: Type.Optional(urlSchema),
+  events: Type.Optional(eventsSchema),
+  enabled: Type.Optional(Type.Boolean()),
+  project_id: nullable(projectIdSchema),
+})
+const rotationSchema = strictObject({
+  overlap_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 7 * 86_400 })),
+})
 
 const defaultOverlapSeconds = 86_400
 
@@ -135,7 +128,7 @@ export function webhookRoutes(deps: WebhookDeps, identify: Authenticate) {
 }
 
 async function create(deps: WebhookDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const { url, events = webhookEventTypes, project_id: projectId = null } = await readInput(request, checkCreation)
+  const { url, events = webhookEventTypes, project_id: projectId = null } = await readInput(request, creationSchema)
   refuseBadUrl(deps, url)
   const { accountId } = principal
   await refuseNoProject(deps, accountId, projectId)
@@ -148,7 +141,7 @@ async function create(deps: WebhookDeps, { principal, request, actor }: SessionR
 }
 
 async function change(deps: WebhookDeps, { principal, params, request, actor }: SessionRequest): Promise<Response> {
-  const { project_id: projectId, ...wanted } = await readInput(request, checkChange)
+  const { project_id: projectId, ...wanted } = await readInput(request, changeSchema)
   if (Object.keys(wanted).length === 0 && projectId === undefined)
     throw invalidField('url', 'is required unless another field is sent')
   if (wanted.url !== undefined) refuseBadUrl(deps, wanted.url)
@@ -162,7 +155,7 @@ async function change(deps: WebhookDeps, { principal, params, request, actor }: 
 }
 
 async function rotate(deps: WebhookDeps, { principal, params, request, actor }: SessionRequest): Promise<Response> {
-  const { overlap_seconds: overlapSeconds = defaultOverlapSeconds } = await readInput(request, checkRotation)
+  const { overlap_seconds: overlapSeconds = defaultOverlapSeconds } = await readInput(request, rotationSchema)
   const { accountId } = principal
   const [id, secret] = [params.id ?? '', deps.webhooks.newSecret()]
   const fresh = { sealedSecret: deps.webhooks.seal.seal(id, secret), overlapSeconds }

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { oneOf } from '../../core/validation/validate.ts'
+import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import { webhookEventTypes } from '../../core/webhooks/events.ts'
-import { count, id, list, namedSchema, orNull, strictObject, text, time } from '../../http/schemas.ts'
+import { count, id, list, namedSchema, orNull, text, time } from '../../http/schemas.ts'
 
 export const eventTypeSchema = oneOf(webhookEventTypes)
 

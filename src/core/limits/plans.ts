@@ -1,8 +1,10 @@
 /** The plans as data. Money is an integer of 1e-8 USD. */
+
 import { type Static, Type } from '@sinclair/typebox'
 import type { FallbackPolicy, Strategy } from '../chat/chat.ts'
 import { dayMs } from '../text/utc-days.ts'
 import { fromUsd, shownUsd } from '../usage/money.ts'
+import { strictObject } from '../validation/validate.ts'
 import type { ScopeLimits } from './scopes.ts'
 
 /** Limits of one account. */
@@ -92,22 +94,16 @@ export type Plans = Readonly<Record<PlanName, Limits>>
 export const highestLimits = { count: 2_147_483_647, dailyTokens: 1_000_000_000_000_000, dailyUsd: 20_000_000 } as const
 
 const figuresSchema = Type.Optional(
-  Type.Object(
-    {
-      requests_per_minute: Type.Optional(Type.Integer({ minimum: 0, maximum: highestLimits.count })),
-      concurrent_requests: Type.Optional(Type.Integer({ minimum: 0, maximum: highestLimits.count })),
-      daily_tokens: Type.Optional(Type.Integer({ minimum: 0, maximum: highestLimits.dailyTokens })),
-      daily_cost_usd: Type.Optional(Type.Number({ minimum: 0, maximum: highestLimits.dailyUsd })),
-    },
-    { additionalProperties: false },
-  ),
+  strictObject({
+    requests_per_minute: Type.Optional(Type.Integer({ minimum: 0, maximum: highestLimits.count })),
+    concurrent_requests: Type.Optional(Type.Integer({ minimum: 0, maximum: highestLimits.count })),
+    daily_tokens: Type.Optional(Type.Integer({ minimum: 0, maximum: highestLimits.dailyTokens })),
+    daily_cost_usd: Type.Optional(Type.Number({ minimum: 0, maximum: highestLimits.dailyUsd })),
+  }),
 )
 
 /** Schema of the operator's plan overrides (`plans` in `GATEWAY_CONFIG`). Omitted limits keep their defaults. */
-export const planFiguresSchema = Type.Object(
-  { evaluation: figuresSchema, usage: figuresSchema },
-  { additionalProperties: false },
-)
+export const planFiguresSchema = strictObject({ evaluation: figuresSchema, usage: figuresSchema })
 
 /** Returns the plans with the operator's overrides applied. */
 export function applyPlanOverrides(figures: Static<typeof planFiguresSchema>): Plans {

@@ -2,11 +2,10 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { type ReasoningEffort, reasoningEfforts } from '../chat/chat.ts'
 import { storableName } from '../text/safe-name.ts'
-import { oneOf } from '../validation/validate.ts'
+import { oneOf, strictObject } from '../validation/validate.ts'
 import { fullName, getTier, type Model, maximumNameCharacters, type ParameterRules, tiers } from './models.ts'
 import { type Prices, type Pricing, priceVariant, type Rates, weekdays } from './pricing.ts'
 
-const strict = { additionalProperties: false } as const
 const price = Type.Number({ minimum: 0, maximum: 1_000_000 })
 const optional = <S extends TSchema>(schema: S) => Type.Optional(schema)
 const flag = Type.Optional(Type.Boolean())
@@ -31,7 +30,7 @@ const priceFields = {
 const rateFields = {
   ...priceFields,
   long_context: optional(
-    Type.Object({ above_input_tokens: Type.Integer({ minimum: 0, maximum: 100_000_000 }), ...priceFields }, strict),
+    strictObject({ above_input_tokens: Type.Integer({ minimum: 0, maximum: 100_000_000 }), ...priceFields }),
   ),
 }
 const time = '([01]\\d|2[0-3]):[0-5]\\d'
@@ -40,83 +39,71 @@ const hours = Type.String({
   maxLength: 11,
   description: 'hours of a day in UTC: HH:MM-HH:MM',
 })
-const variant = Type.Object(
-  {
-    service_tier: optional(Type.String({ minLength: 1, maxLength: 64 })),
-    hours_utc: optional(Type.Array(hours, { minItems: 1, maxItems: 24 })),
-    days: optional(Type.Array(oneOf(weekdays), { minItems: 1, maxItems: 7 })),
-    ...rateFields,
-  },
-  strict,
-)
+const variant = strictObject({
+  service_tier: optional(Type.String({ minLength: 1, maxLength: 64 })),
+  hours_utc: optional(Type.Array(hours, { minItems: 1, maxItems: 24 })),
+  days: optional(Type.Array(oneOf(weekdays), { minItems: 1, maxItems: 7 })),
+  ...rateFields,
+})
 
 /**
  * A model of a configured provider (`GATEWAY_CONFIG`, `providers[].models[]`). Prices are USD per million tokens and
  * required, since a model without a known price is not routable; 0 is allowed.
  */
-export const configuredModelSchema = Type.Object(
-  {
-    id: name,
-    display_name: optional(name),
-    tier: optional(oneOf(tiers)),
-    pricing: Type.Object({ ...rateFields, variants: optional(Type.Array(variant, { maxItems: 16 })) }, strict),
-    context_window: optional(tokens),
-    max_input_tokens: optional(tokens),
-    max_output_tokens: optional(tokens),
-    capabilities: optional(
-      Type.Object(
-        {
-          vision: flag,
-          image_urls: flag,
-          files: flag,
-          tools: flag,
-          json_schema: flag,
-          reasoning: flag,
-          streaming: flag,
-          web_search: flag,
-        },
-        strict,
-      ),
-    ),
-    parameters: optional(
-      Type.Object(
-        {
-          sampling: optional(oneOf(['accepted', 'rejected', 'only_with_effort_none'])),
-          maximum_temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
-          temperature_with_top_p: flag,
-          penalties: flag,
-          seed: flag,
-          logit_bias: flag,
-          logprobs: flag,
-          maximum_top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
-          maximum_stops: optional(Type.Integer({ minimum: 0, maximum: 64 })),
-          maximum_choices: optional(Type.Integer({ minimum: 1, maximum: 128 })),
-          output_cap_field: optional(oneOf(['max_completion_tokens', 'max_tokens'])),
-          system_role: optional(oneOf(['system', 'developer'])),
-          forced_tool_choice: optional(oneOf(['accepted', 'rejected', 'rejected_when_thinking'])),
-          tools_need_effort_none: flag,
-          responses_only: flag,
-          prefill: flag,
-          efforts: optional(Type.Array(oneOf(reasoningEfforts), { maxItems: reasoningEfforts.length })),
-          stream_options: flag,
-          parallel_tool_calls: flag,
-          response_format: optional(oneOf(['json_schema', 'json_object', 'none'])),
-          pass_extras: flag,
-        },
-        strict,
-      ),
-    ),
-    aliases: optional(Type.Array(name, { maxItems: 32 })),
-    deprecated: flag,
-    deprecation_date: optional(day),
-    successor: optional(name),
-    release_date: optional(day),
-    quality: optional(Type.Number({ minimum: 0, maximum: 1 })),
-    tokens_per_second: optional(Type.Number({ minimum: 0, maximum: 1_000_000 })),
-    first_token_ms: optional(Type.Integer({ minimum: 0, maximum: 600_000 })),
-  },
-  strict,
-)
+export const configuredModelSchema = strictObject({
+  id: name,
+  display_name: optional(name),
+  tier: optional(oneOf(tiers)),
+  pricing: strictObject({ ...rateFields, variants: optional(Type.Array(variant, { maxItems: 16 })) }),
+  context_window: optional(tokens),
+  max_input_tokens: optional(tokens),
+  max_output_tokens: optional(tokens),
+  capabilities: optional(
+    strictObject({
+      vision: flag,
+      image_urls: flag,
+      files: flag,
+      tools: flag,
+      json_schema: flag,
+      reasoning: flag,
+      streaming: flag,
+      web_search: flag,
+    }),
+  ),
+  parameters: optional(
+    strictObject({
+      sampling: optional(oneOf(['accepted', 'rejected', 'only_with_effort_none'])),
+      maximum_temperature: optional(Type.Number({ minimum: 0, maximum: 2 })),
+      temperature_with_top_p: flag,
+      penalties: flag,
+      seed: flag,
+      logit_bias: flag,
+      logprobs: flag,
+      maximum_top_logprobs: optional(Type.Integer({ minimum: 0, maximum: 20 })),
+      maximum_stops: optional(Type.Integer({ minimum: 0, maximum: 64 })),
+      maximum_choices: optional(Type.Integer({ minimum: 1, maximum: 128 })),
+      output_cap_field: optional(oneOf(['max_completion_tokens', 'max_tokens'])),
+      system_role: optional(oneOf(['system', 'developer'])),
+      forced_tool_choice: optional(oneOf(['accepted', 'rejected', 'rejected_when_thinking'])),
+      tools_need_effort_none: flag,
+      responses_only: flag,
+      prefill: flag,
+      efforts: optional(Type.Array(oneOf(reasoningEfforts), { maxItems: reasoningEfforts.length })),
+      stream_options: flag,
+      parallel_tool_calls: flag,
+      response_format: optional(oneOf(['json_schema', 'json_object', 'none'])),
+      pass_extras: flag,
+    }),
+  ),
+  aliases: optional(Type.Array(name, { maxItems: 32 })),
+  deprecated: flag,
+  deprecation_date: optional(day),
+  successor: optional(name),
+  release_date: optional(day),
+  quality: optional(Type.Number({ minimum: 0, maximum: 1 })),
+  tokens_per_second: optional(Type.Number({ minimum: 0, maximum: 1_000_000 })),
+  first_token_ms: optional(Type.Integer({ minimum: 0, maximum: 600_000 })),
+})
 
 export type ConfiguredModel = Static<typeof configuredModelSchema>
 
@@ -124,15 +111,12 @@ export type ConfiguredModel = Static<typeof configuredModelSchema>
  * A change to a built-in provider's models (`GATEWAY_CONFIG`, `models[]`): other figures for a catalog model, or a new
  * model with its prices and the catalog model that it is `like`, whose parameters it takes.
  */
-export const modelChangeSchema = Type.Object(
-  {
-    ...Type.Partial(configuredModelSchema).properties,
-    provider: oneOf(['openai', 'anthropic', 'google']),
-    id: name,
-    like: optional(name),
-  },
-  strict,
-)
+export const modelChangeSchema = strictObject({
+  ...Type.Partial(configuredModelSchema).properties,
+  provider: oneOf(['openai', 'anthropic', 'google']),
+  id: name,
+  like: optional(name),
+})
 
 export type ModelChange = Static<typeof modelChangeSchema>
 

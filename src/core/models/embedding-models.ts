@@ -3,8 +3,10 @@
  * catalog of their own, so that chat routing never includes them. Vectors of different models are incompatible: only
  * models with the same `space` and length are hosts of each other.
  */
+
 import { type Static, Type } from '@sinclair/typebox'
 import { maximumInputs } from '../chat/embeddings.ts'
+import { strictObject } from '../validation/validate.ts'
 import { modelNameSchema as name, toModel } from './configured-models.ts'
 import publishedRows from './embedding-models.json' with { type: 'json' }
 import { type Catalog, fullName, type Model } from './models.ts'
@@ -20,25 +22,22 @@ const length = Type.Integer({ minimum: 1, maximum: 65_536 })
  * An embedding model of a configured provider (`GATEWAY_CONFIG`, `providers[].embedding_models[]`). A price of 0 is
  * allowed.
  */
-export const configuredEmbeddingModelSchema = Type.Object(
-  {
-    id: name,
-    display_name: Type.Optional(name),
-    input_per_mtok: Type.Number({ minimum: 0, maximum: 1_000_000 }),
-    dimensions: Type.Optional(length),
-    /** Minimum value of `dimensions` in a request; absent = not supported. */
-    minimum_dimensions: Type.Optional(length),
-    max_input_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000_000 })),
-    batch_inputs: Type.Optional(Type.Integer({ minimum: 1, maximum: maximumInputs })),
-    batch_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })),
-    /** True: it accepts token IDs of cl100k_base, as OpenAI's models on other hosts do. */
-    token_ids: Type.Optional(Type.Boolean()),
-    /** `provider/model` of the same model on another host. */
-    same_as: Type.Optional(name),
-    aliases: Type.Optional(Type.Array(name, { maxItems: 32 })),
-  },
-  { additionalProperties: false },
-)
+export const configuredEmbeddingModelSchema = strictObject({
+  id: name,
+  display_name: Type.Optional(name),
+  input_per_mtok: Type.Number({ minimum: 0, maximum: 1_000_000 }),
+  dimensions: Type.Optional(length),
+  /** Minimum value of `dimensions` in a request; absent = not supported. */
+  minimum_dimensions: Type.Optional(length),
+  max_input_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000_000 })),
+  batch_inputs: Type.Optional(Type.Integer({ minimum: 1, maximum: maximumInputs })),
+  batch_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000_000 })),
+  /** True: it accepts token IDs of cl100k_base, as OpenAI's models on other hosts do. */
+  token_ids: Type.Optional(Type.Boolean()),
+  /** `provider/model` of the same model on another host. */
+  same_as: Type.Optional(name),
+  aliases: Type.Optional(Type.Array(name, { maxItems: 32 })),
+})
 
 export type ConfiguredEmbeddingModel = Static<typeof configuredEmbeddingModelSchema>
 

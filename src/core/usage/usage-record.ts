@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { type AttemptSkip, attemptFailures, type HealthState, hedgeLost, type PlaceReason } from '../chat/attempts.ts'
 import { chatDialects, type FallbackPolicy } from '../chat/chat.ts'
 import type { CompletedUsage } from '../validation/errors.ts'
-import { oneOf } from '../validation/validate.ts'
+import { oneOf, strictObject } from '../validation/validate.ts'
 import { toUsd } from './money.ts'
 
 export const attemptOutcomes = ['served', hedgeLost, ...attemptFailures] as const
@@ -112,20 +112,17 @@ export const usageRecordSchema = Type.Object(
     /** Learning data of a successful request; absent or null = none. */
     learning: Type.Optional(
       Type.Union([
-        Type.Object(
-          {
-            quality: Type.Number({ minimum: 0, maximum: 1 }),
-            /** Number of deletions of the account's learning data when the request was routed; null = unknown. */
-            epoch: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),
-            influenced: Type.Boolean(),
-            /** Probability that the serving model would be chosen; null = it was a fallback. */
-            choice_probability: Type.Union([Type.Number({ minimum: 0, maximum: 1 }), Type.Null()]),
-            enhanced: Type.Boolean(),
-            /** A recent request with the same prompt. */
-            repeat_of: Type.Union([Type.String({ maxLength: 64 }), Type.Null()]),
-          },
-          { additionalProperties: false },
-        ),
+        strictObject({
+          quality: Type.Number({ minimum: 0, maximum: 1 }),
+          /** Number of deletions of the account's learning data when the request was routed; null = unknown. */
+          epoch: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),
+          influenced: Type.Boolean(),
+          /** Probability that the serving model would be chosen; null = it was a fallback. */
+          choice_probability: Type.Union([Type.Number({ minimum: 0, maximum: 1 }), Type.Null()]),
+          enhanced: Type.Boolean(),
+          /** A recent request with the same prompt. */
+          repeat_of: Type.Union([Type.String({ maxLength: 64 }), Type.Null()]),
+        }),
         Type.Null(),
       ]),
     ),

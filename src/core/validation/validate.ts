@@ -3,7 +3,15 @@
  * repeats the input. Compiled checks accept; only a rejected value is walked, up to its first fault, because TypeBox's
  * error list grows with the body and is built in full for every union.
  */
-import { Kind, type Static, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
+import {
+  Kind,
+  type ObjectOptions,
+  type Static,
+  type TProperties,
+  type TSchema,
+  type TUnsafe,
+  Type,
+} from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
 import { type ErrorCode, GatewayError } from './errors.ts'
 import { countMembers, findDuplicateKey, parseExactJson, scanJson } from './untrusted-json.ts'
@@ -32,17 +40,14 @@ type SchemaNode = {
 type Fault = { readonly path: readonly string[]; readonly text: () => string; readonly code: ErrorCode }
 
 /**
- * Returns a check of untrusted values against `schema`, compiled on first use. The check returns the typed value, or
- * throws a `GatewayError` `invalid_request` (or the schema's `unmatched` code) whose `param` is the dotted path of the
- * first fault: `messages.0.content.1.image_url.url`.
+ * Returns an untrusted value with its type if it fits `schema`, which is compiled on first use. Throws a `GatewayError`
+ * `invalid_request` (or the schema's `unmatched` code) whose `param` is the dotted path of the first fault:
+ * `messages.0.content.1.image_url.url`.
  */
-export function checker<S extends TSchema>(schema: S): (value: unknown) => Static<S> {
-  let compiled: { Check(value: unknown): value is Static<S> } | null = null
-  return value => {
-    compiled ??= TypeCompiler.Compile(schema)
-    if (compiled.Check(value)) return value
-    throw refusal(findFault(schema as unknown as SchemaNode, value) ?? fault(() => 'is not valid'))
-  }
+export function validate<S extends TSchema>(schema: S, value: unknown): Static<S> {
+  const shape = schema as unknown as SchemaNode
+  if (getCheck(shape)(value)) return value as Static<S>
+  throw refusal(findFault(shape, value) ?? fault(() => 'is not valid'))
 }
 
 /** Returns a `GatewayError` about one field: `param` in backquotes, then `text` (`must be …`). */
@@ -212,7 +217,7 @@ function arrayFault(shape: SchemaNode, value: readonly unknown[]): Fault | null 
   return index === -1 ? null : under(String(index), findFault(items, value[index]) ?? wrong(items))
 }
 
-/** Compiled once, since all items before the invalid one pass it. */
+/** Returns the compiled check of a schema. The items of an array have one too, since all before the invalid one pass it. */
 function getCheck(shape: SchemaNode): (value: unknown) => boolean {
   const known = checks.get(shape)
   if (known !== undefined) return known
@@ -372,6 +377,11 @@ function shortened(key: string): string {
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Returns the schema of an object without other fields. */
+export function strictObject<P extends TProperties>(properties: P, options: ObjectOptions = {}) {
+  return Type.Object(properties, { additionalProperties: false, ...options })
 }
 
 /** Returns the schema of an optional field for which null means absent. */

@@ -22,7 +22,7 @@ import {
   toolCallSchema,
 } from '../../core/request/part-schemas.ts'
 import { findSessionName, promptCacheKey } from '../../core/request/tags.ts'
-import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { invalidField, nullable, oneOf, validate } from '../../core/validation/validate.ts'
 import { withoutCustomTools } from '../custom-tools.ts'
 import { readPreferences, rejectStoredState, withPreferences } from '../foreign-objects.ts'
 
@@ -145,7 +145,6 @@ export const compatibleSchema = Type.Object(
 
 type Body = Static<typeof compatibleSchema>
 
-const check = checker(compatibleSchema)
 /** Names of the output cap, in order of precedence. */
 const capFields = ['max_completion_tokens', 'max_tokens', 'max_output_tokens'] as const
 const readHere = new Set(Object.keys(requestSchema.properties))
@@ -174,7 +173,7 @@ export function readCompatible(
   openReasoning?: ReasoningReader,
 ): CompatibleRequest {
   const { body: translated, names: customTools } = withoutCustomTools(value)
-  const body = check(translated)
+  const body = validate(compatibleSchema, translated)
   rejectStoredState(body)
   checkTogether(body)
   const preferences = readPreferences(body)

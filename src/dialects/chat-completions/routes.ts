@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { ReasoningItem } from '../../core/chat/chat.ts'
-import { oneOf } from '../../core/validation/validate.ts'
+import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
 import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
@@ -14,7 +14,6 @@ import {
   modelName,
   namedSchema,
   orNull,
-  strictObject,
   text,
   usd,
 } from '../../http/schemas.ts'

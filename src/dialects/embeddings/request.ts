@@ -6,7 +6,7 @@ import { maximumNameCharacters } from '../../core/models/models.ts'
 import { chatRequestWithDefaults } from '../../core/request/chat-request.ts'
 import { tagsOfHeaders } from '../../core/request/tags.ts'
 import type { GatewayError } from '../../core/validation/errors.ts'
-import { checker, nullable, oneOf } from '../../core/validation/validate.ts'
+import { nullable, oneOf, validate } from '../../core/validation/validate.ts'
 
 const tokenId = Type.Integer({ minimum: 0 })
 
@@ -36,7 +36,7 @@ export const embeddingsSchema = Type.Object(
   { additionalProperties: true, title: 'EmbeddingsRequest' },
 )
 
-const check = checker(Type.Object({ ...fields, input: Type.Optional(Type.Unknown()) }))
+const fieldsSchema = Type.Object({ ...fields, input: Type.Optional(Type.Unknown()) })
 const readHere = new Set([...Object.keys(fields), 'input', 'stream'])
 
 /** A request, the model as the client named it, and how its vectors are written. */
@@ -49,7 +49,7 @@ export type EmbeddingsRequest = {
 
 /** Returns the request of a parsed body. Throws `invalid_request` with the field at fault. */
 export function readEmbeddingsRequest(value: unknown, headers: Headers): EmbeddingsRequest {
-  const body = check(value)
+  const body = validate(fieldsSchema, value)
   const extras = Object.entries(body).filter(([name, field]) => !readHere.has(name) && field !== null)
   const embedding = { ...parseInputs(body.input), texts: [], tokens: [], dimensions: body.dimensions ?? null }
   const request = chatRequestWithDefaults([], {

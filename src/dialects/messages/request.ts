@@ -15,7 +15,7 @@ import {
 } from '../../core/request/chat-request.ts'
 import { bodyText } from '../../core/request/part-schemas.ts'
 import { promptCacheKey } from '../../core/request/tags.ts'
-import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { invalidField, nullable, oneOf, validate } from '../../core/validation/validate.ts'
 import type { RequestSource } from '../../http/chat-handler.ts'
 import { readPreferences, refuseForeignObjects, rejectStoredState, withPreferences } from '../foreign-objects.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
@@ -98,9 +98,7 @@ export const countSchema = Type.Object(promptFields, { ...open, title: 'CountTok
 
 type Body = Static<typeof messagesSchema>
 
-const check = checker(messagesSchema)
-const checkCount = checker(countSchema)
-const checkTags = checker(Type.Object({ metadata: shared.metadata }, open))
+const tagsSchema = Type.Object({ metadata: shared.metadata }, open)
 
 /** Fields that become fields of the chat request. Other fields are only for Anthropic. */
 const readHere = new Set(
@@ -118,7 +116,7 @@ type MessagesRequest = {
 
 /** Parses a body and its headers. Throws `invalid_request` with the field at fault. */
 export function readMessages(value: unknown, source: RequestSource, seal: ReasoningSeal): MessagesRequest {
-  const body = check(value)
+  const body = validate(messagesSchema, value)
   const preferences = readPreferences(body)
   const { headers } = source
   const fields = parseChatRequestFields(pickShared(body), headers)
@@ -153,7 +151,7 @@ export function readMessages(value: unknown, source: RequestSource, seal: Reason
 
 /** Parses a `count_tokens` body into the values to count. Throws `invalid_request` with the field at fault. */
 export function readCount(value: unknown, source: RequestSource, seal: ReasoningSeal) {
-  const body = checkCount(value)
+  const body = validate(countSchema, value)
   return { model: body.model ?? null, ...readPrompt(body, source, seal) }
 }
 
@@ -329,7 +327,7 @@ function wantsThinking({ thinking, output_config: config }: Prompt): boolean {
 /** Returns the members of `metadata` except `user_id`. The usage record stores them, as in the other API forms. */
 function findTags({ metadata }: Body) {
   const { user_id: _, ...tags } = metadata ?? {}
-  return Object.keys(tags).length === 0 ? null : (checkTags({ metadata: tags }).metadata ?? null)
+  return Object.keys(tags).length === 0 ? null : (validate(tagsSchema, { metadata: tags }).metadata ?? null)
 }
 
 /** Returns the end user; null if the ID is longer than other API forms accept. Claude Code sends JSON there. */

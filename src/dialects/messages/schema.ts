@@ -1,6 +1,6 @@
 /** Schemas of Messages responses, as JSON and as a stream. `usage` also has the cost. */
 import { Type } from '@sinclair/typebox'
-import { oneOf } from '../../core/validation/validate.ts'
+import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import {
   cacheSavedUsd,
   count,
@@ -10,7 +10,6 @@ import {
   modelName,
   namedSchema,
   orNull,
-  strictObject,
   text,
   usd,
 } from '../../http/schemas.ts'

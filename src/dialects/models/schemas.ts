@@ -4,8 +4,8 @@ import { healthStates } from '../../core/chat/attempts.ts'
 import { reasoningEfforts } from '../../core/chat/chat.ts'
 import { tiers } from '../../core/models/models.ts'
 import { weekdays } from '../../core/models/pricing.ts'
-import { oneOf } from '../../core/validation/validate.ts'
-import { count, list, modelName, namedSchema, orNull, share, strictObject, text } from '../../http/schemas.ts'
+import { oneOf, strictObject } from '../../core/validation/validate.ts'
+import { count, list, modelName, namedSchema, orNull, share, text } from '../../http/schemas.ts'
 
 const pricePerMillion = Type.Number({ minimum: 0, description: 'US dollars per million tokens', examples: [1.25] })
 const prices = {

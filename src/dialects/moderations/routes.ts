@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import type { Message } from '../../core/chat/chat.ts'
 import type { RateLimiterFactory } from '../../core/limits/rate-limits.ts'
-import { checker, nullable, parseJson } from '../../core/validation/validate.ts'
+import { nullable, parseJson, validate } from '../../core/validation/validate.ts'
 import { bodyLimits, checkContentType, receiveBody } from '../../http/body.ts'
 import type { ChatRouteDeps } from '../../http/chat-handler.ts'
 import { enforceAccountLimit } from '../../http/rate-limits.ts'
@@ -152,7 +152,7 @@ export function moderations(deps: ModerationsRouteDeps) {
         if (known === null) hold.assign(caller.accountId)
         await enforceAccountLimit(limiter, caller.accountId, { ...limit, what: 'moderations' })
         checkContentType(request.headers)
-        const texts = getTexts(check(parseJson(await read())))
+        const texts = getTexts(validate(moderationsSchema, parseJson(await read())))
         const results = await moderate(deps.moderation, texts, () => countShare(caller.accountId))
         const id = deps.newRequestId().replace('req_', 'modr-')
         const body = { id, model: 'gateway-moderation', results }
@@ -179,8 +179,6 @@ export function moderations(deps: ModerationsRouteDeps) {
     },
   )
 }
-
-const check = checker(moderationsSchema)
 
 /** Returns the texts to moderate. The parts of one multimodal input are one text. */
 function getTexts({ input }: ModerationsBody): readonly string[] {

@@ -1,8 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { healthStates, placeReasons } from '../../core/chat/attempts.ts'
 import { type QueryType, queryTypes, strategies } from '../../core/chat/chat.ts'
-import { oneOf } from '../../core/validation/validate.ts'
-import { count, modelName, namedSchema, orNull, queryType, share, strictObject, time } from '../../http/schemas.ts'
+import { oneOf, strictObject } from '../../core/validation/validate.ts'
+import { count, modelName, namedSchema, orNull, queryType, share, time } from '../../http/schemas.ts'
 import { levels } from '../../models/capability-levels.ts'
 import { difficultySignals, segmentKinds } from '../../text/dry-run-names.ts'
 

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import { checker } from '../../core/validation/validate.ts'
+import { strictObject, validate } from '../../core/validation/validate.ts'
 import { createPublicEndpoint, maximumFreePrompt, type PublicEndpointDeps } from '../../http/public-endpoint.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { enhancementShape, type ShownEnhancement } from '../../http/schemas.ts'
@@ -8,13 +8,9 @@ import type { PromptAnalyzer } from '../../text/analysis/prompt-analysis.ts'
 import { enhancePrompt } from '../../text/enhancement/enhance.ts'
 
 /** Body of `POST /api/v1/chat/enhance`. */
-const enhanceRequest = Type.Object(
-  { prompt: Type.String({ minLength: 1, maxLength: maximumFreePrompt }) },
-  { additionalProperties: false },
-)
+const enhanceRequest = strictObject({ prompt: Type.String({ minLength: 1, maxLength: maximumFreePrompt }) })
 
 const path = '/api/v1/chat/enhance'
-const checkRequest = checker(enhanceRequest)
 
 /**
  * `POST /api/v1/chat/enhance`: a prompt as the model would receive it with `enhance_prompt`. Free, without a key, at
@@ -42,7 +38,7 @@ export function enhancement(deps: PublicEndpointDeps & { readonly read: PromptAn
 }
 
 function enhanced(read: PromptAnalyzer, body: unknown): ShownEnhancement {
-  const { prompt } = checkRequest(body)
+  const { prompt } = validate(enhanceRequest, body)
   const scan = read([{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }])
   const { changed, prompt: enhanced_prompt, queryType } = enhancePrompt(prompt, scan)
   return { changed, enhanced_prompt, query_type: queryType }

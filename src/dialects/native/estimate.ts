@@ -5,7 +5,7 @@ import type { Caller } from '../../core/limits/plans.ts'
 import { autoModel, type Catalog, fullName, getDeprecation, type Model } from '../../core/models/models.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, invalidField, oneOf } from '../../core/validation/validate.ts'
+import { invalidField, oneOf, strictObject, validate } from '../../core/validation/validate.ts'
 import { bodyLimits } from '../../http/body.ts'
 import { createPublicEndpoint, maximumFreePrompt, type PublicEndpointDeps } from '../../http/public-endpoint.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
@@ -15,30 +15,26 @@ import type { OutputForecast } from '../../request/routing/score-candidates.ts'
 import type { PromptAnalysis, PromptAnalyzer } from '../../text/analysis/prompt-analysis.ts'
 import { noWeb, type WebPlan } from '../../web/web-plan.ts'
 
-const strict = { additionalProperties: false } as const
 const text = Type.String({ maxLength: maximumFreePrompt })
 const image = {
   url: Type.String({ minLength: 1, maxLength: bodyLimits.other }),
   detail: Type.Optional(Type.Union([Type.Literal('auto'), Type.Literal('low'), Type.Literal('high')])),
 }
 const partSchema = Type.Union([
-  Type.Object({ type: Type.Literal('text'), text }, strict),
-  Type.Object({ type: Type.Literal('image'), ...image }, strict),
-  Type.Object({ type: Type.Literal('image_url'), image_url: Type.Object(image, strict) }, strict),
+  strictObject({ type: Type.Literal('text'), text }),
+  strictObject({ type: Type.Literal('image'), ...image }),
+  strictObject({ type: Type.Literal('image_url'), image_url: strictObject(image) }),
 ])
-const messageSchema = Type.Object(
-  {
-    role: Type.Union([Type.Literal('system'), Type.Literal('user'), Type.Literal('assistant')]),
-    content: Type.Union([text, Type.Array(partSchema, { minItems: 1, maxItems: 64 })]),
-  },
-  strict,
-)
+const messageSchema = strictObject({
+  role: Type.Union([Type.Literal('system'), Type.Literal('user'), Type.Literal('assistant')]),
+  content: Type.Union([text, Type.Array(partSchema, { minItems: 1, maxItems: 64 })]),
+})
 
 /**
  * `messages` or `prompt`. Without `model`, or with `gateway-ai`: the model that automatic routing would most likely
  * choose.
  */
-export const estimateRequestSchema = Type.Object(
+export const estimateRequestSchema = strictObject(
   {
     messages: Type.Optional(Type.Array(messageSchema, { minItems: 1, maxItems: 256 })),
     prompt: Type.Optional(Type.String({ minLength: 1, maxLength: maximumFreePrompt })),
@@ -46,10 +42,9 @@ export const estimateRequestSchema = Type.Object(
     max_output_tokens: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000_000 })),
     web: Type.Optional(Type.Union([Type.Literal('auto'), Type.Literal('off')])),
   },
-  { ...strict, title: 'EstimateRequest' },
+  { title: 'EstimateRequest' },
 )
 type EstimateRequest = Static<typeof estimateRequestSchema>
-const checkRequest = checker(estimateRequestSchema)
 
 const path = '/api/v1/chat/estimate'
 
@@ -107,7 +102,7 @@ export function estimate(deps: EstimateDeps) {
 
 async function estimated(deps: EstimateDeps, caller: Caller | null, value: unknown): Promise<ShownEstimate> {
   const { catalog, chooseModel, read, planWeb, calibration, tokenizer, clock } = deps
-  const body = checkRequest(value)
+  const body = validate(estimateRequestSchema, value)
   const messages = getMessages(body)
   const at = clock.now()
   const today = new Date(at).toISOString()

@@ -16,56 +16,51 @@ import {
   imageAddress,
   toolCallSchema,
 } from '../../core/request/part-schemas.ts'
-import { checker, nullable, oneOf } from '../../core/validation/validate.ts'
+import { nullable, oneOf, strictObject, validate } from '../../core/validation/validate.ts'
 
-const closed = { additionalProperties: false }
 const cache_control = cacheMarkSchema(false)
 const detail = nullable(oneOf(imageDetails))
 
-const textPart = Type.Object({ type: oneOf(['text'], 'unsupported_parameter'), text: bodyText, cache_control }, closed)
-const imagePart = Type.Object({ type: Type.Literal('image'), url: imageAddress, detail, cache_control }, closed)
-const imageUrlPart = Type.Object(
-  { type: Type.Literal('image_url'), image_url: Type.Object({ url: imageAddress, detail }, closed), cache_control },
-  closed,
-)
+const textPart = strictObject({ type: oneOf(['text'], 'unsupported_parameter'), text: bodyText, cache_control })
+const imagePart = strictObject({ type: Type.Literal('image'), url: imageAddress, detail, cache_control })
+const imageUrlPart = strictObject({
+  type: Type.Literal('image_url'),
+  image_url: strictObject({ url: imageAddress, detail }),
+  cache_control,
+})
 const textContent = Type.Union([bodyText, Type.Array(textPart, { minItems: 1 })])
 const userPart = Type.Union([textPart, imagePart, imageUrlPart, filePartSchema(false)])
 const userContent = Type.Union([bodyText, Type.Array(userPart, { minItems: 1 })])
 
 const message = Type.Union([
-  Type.Object({ role: Type.Literal('system'), content: textContent, cache_control }, closed),
-  Type.Object({ role: Type.Literal('user'), content: userContent, cache_control }, closed),
-  Type.Object(
-    {
-      role: Type.Literal('assistant'),
-      content: nullable(textContent),
-      reasoning: nullable(bodyText),
-      tool_calls: nullable(Type.Array(toolCallSchema(false), { maxItems: maximumTools })),
-      cache_control,
-    },
-    closed,
-  ),
-  Type.Object({ role: Type.Literal('tool'), content: textContent, tool_call_id: callId, cache_control }, closed),
+  strictObject({ role: Type.Literal('system'), content: textContent, cache_control }),
+  strictObject({ role: Type.Literal('user'), content: userContent, cache_control }),
+  strictObject({
+    role: Type.Literal('assistant'),
+    content: nullable(textContent),
+    reasoning: nullable(bodyText),
+    tool_calls: nullable(Type.Array(toolCallSchema(false), { maxItems: maximumTools })),
+    cache_control,
+  }),
+  strictObject({ role: Type.Literal('tool'), content: textContent, tool_call_id: callId, cache_control }),
 ])
 
 /** The body of `POST /api/v1/chat`. */
-export const nativeSchema = Type.Object(
+export const nativeSchema = strictObject(
   {
     ...chatRequestFields(false),
     messages: nullable(Type.Array(message, { minItems: 1, maxItems: maximumMessages })),
     prompt: nullable(Type.String({ minLength: 1, boundedBy: 'body' })),
   },
-  { ...closed, title: 'ChatRequest' },
+  { title: 'ChatRequest' },
 )
-
-const check = checker(nativeSchema)
 
 /**
  * Parses a body and the `X-Gateway-*` headers, which take precedence. `bodyCharacters` is the length of the body's text.
  * Throws `invalid_request` or `unsupported_parameter` with the field at fault.
  */
 export function readNative(value: unknown, headers: Headers, bodyCharacters: number): ChatRequest {
-  const body = check(value)
+  const body = validate(nativeSchema, value)
   return {
     dialect: 'native',
     source: null,

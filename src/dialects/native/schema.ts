@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { outputCapLimits } from '../../core/chat/attempts.ts'
 import { strategies } from '../../core/chat/chat.ts'
 import { omissionCodes } from '../../core/chat/web-sources.ts'
-import { oneOf } from '../../core/validation/validate.ts'
+import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import {
   cacheSavedUsd,
   count,
@@ -16,7 +16,6 @@ import {
   orNull,
   queryType,
   share,
-  strictObject,
   text,
   usd,
 } from '../../http/schemas.ts'

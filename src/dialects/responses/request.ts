@@ -11,7 +11,7 @@ import { chatRequestFields, parseChatRequestFields } from '../../core/request/ch
 import { bodyText, formatName } from '../../core/request/part-schemas.ts'
 import { findSessionName, promptCacheKey } from '../../core/request/tags.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { checker, invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
+import { invalidField, nullable, oneOf, validate } from '../../core/validation/validate.ts'
 import { type Fields, isFields } from '../check.ts'
 import { readPreferences, refuseForeignObjects, rejectStoredState, withPreferences } from '../foreign-objects.ts'
 import type { ReasoningOpener } from '../reasoning-seal.ts'
@@ -99,7 +99,6 @@ export const responsesSchema = Type.Object(
 )
 
 type Body = Static<typeof responsesSchema>
-const check = checker(responsesSchema)
 const readHere = new Set(Object.keys(readFields.properties))
 
 /** A chat request with the settings that the response depends on. */
@@ -128,7 +127,7 @@ export function readResponses(
   source: { readonly headers: Headers; readonly text: string },
   opener: ReasoningOpener,
 ): ResponsesRequest {
-  const body = check(value)
+  const body = validate(responsesSchema, value)
   rejectStored(body)
   const preferences = readPreferences(body)
   const values = new ReadValues()

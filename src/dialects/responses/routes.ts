@@ -6,22 +6,12 @@
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { type GatewayError, withParam } from '../../core/validation/errors.ts'
-import { oneOf } from '../../core/validation/validate.ts'
+import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
 import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
 import { errorResponse } from '../../http/error-response.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
-import {
-  cacheSavedUsd,
-  count,
-  hedgeCostUsd,
-  modelName,
-  namedSchema,
-  orNull,
-  strictObject,
-  text,
-  usd,
-} from '../../http/schemas.ts'
+import { cacheSavedUsd, count, hedgeCostUsd, modelName, namedSchema, orNull, text, usd } from '../../http/schemas.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
 import { responseBody } from './reply.ts'
 import { readResponses, responsesSchema, spelling } from './request.ts'

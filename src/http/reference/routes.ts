@@ -1,8 +1,9 @@
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
+import { strictObject } from '../../core/validation/validate.ts'
 import { pageHeaders } from '../pages.ts'
 import { policies, withRouteDocs } from '../route-docs.ts'
-import { strictObject, text } from '../schemas.ts'
+import { text } from '../schemas.ts'
 import { getDocument, type RouteEntry } from './document.ts'
 import { getPage } from './page.ts'
 

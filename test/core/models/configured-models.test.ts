@@ -11,7 +11,7 @@ import { buildCatalog } from '../../../src/core/models/models.ts'
 import { priceVariant } from '../../../src/core/models/pricing.ts'
 import { getCost } from '../../../src/core/usage/money.ts'
 import { GatewayError } from '../../../src/core/validation/errors.ts'
-import { checker } from '../../../src/core/validation/validate.ts'
+import { validate } from '../../../src/core/validation/validate.ts'
 import { catalog } from '../../../src/models/catalog.ts'
 import { modelNamed } from '../../harness/model.ts'
 
@@ -20,7 +20,7 @@ setDefaultTimeout(60_000)
 const pricing = { input_per_mtok: 0.5, output_per_mtok: 1 }
 
 describe('configured model', () => {
-  const check = checker(configuredModelSchema)
+  const check = (value: unknown) => validate(configuredModelSchema, value)
 
   test('requires only an ID and a price, and then accepts the parameters of every compatible server', () => {
     const model = toModel('groq', check({ id: 'vendor/small', pricing: { input_per_mtok: 0, output_per_mtok: 0 } }))
@@ -95,7 +95,7 @@ describe('configured model', () => {
 })
 
 describe('catalog change', () => {
-  const check = checker(modelChangeSchema)
+  const check = (value: unknown) => validate(modelChangeSchema, value)
   const after = (...rows: object[]) => withChanges(catalog, rows.map(check))
   const problems = (...rows: object[]) => changeProblems(catalog, rows.map(check))
   const opus = modelNamed('claude-opus-5-5')

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import fc from 'fast-check'
-import { checker, headerChoice, headerFlag, oneOf, parseJson } from '../../../src/core/validation/validate.ts'
+import { headerChoice, headerFlag, oneOf, parseJson, validate } from '../../../src/core/validation/validate.ts'
 import { cpuMs } from '../../harness/cpu.ts'
 import { getRefusal } from '../../harness/refusal.ts'
 
@@ -35,11 +35,11 @@ const schema = Type.Object(
   },
   { additionalProperties: false },
 )
-const check = checker(schema)
+const check = (value: unknown) => validate(schema, value)
 
 const user = (content: unknown) => ({ messages: [{ role: 'user', content }] })
 
-describe('checker', () => {
+describe('validate', () => {
   test.each([
     [{}, 'messages', '`messages` is missing: it must be an array of 1 to 3 items.'],
     [{ messages: [] }, 'messages', '`messages` must be an array of 1 to 3 items.'],
@@ -90,13 +90,13 @@ describe('checker', () => {
     if (message !== null) expect(error.message).toBe(message)
   })
 
-  test("checker: uses the schema's own code for a value outside of a closed set", () => {
+  test("validate: uses the schema's own code for a value outside of a closed set", () => {
     const error = getRefusal(() => check(user([{ type: 'input_audio' }])))
     expect([error.code, error.param]).toEqual(['unsupported_parameter', 'messages.0.content.0.type'])
   })
 })
 
-test('checker: explains every value that TypeBox rejects and returns accepted ones unchanged', () => {
+test('validate: explains every value that TypeBox rejects and returns accepted ones unchanged', () => {
   const leaf = fc.oneof(
     fc.constantFrom('user', 'system', 'text', 'image_url', 'a', 'f', '', 'https:x', 'longer'),
     fc.integer({ min: -1, max: 3 }),
@@ -142,7 +142,7 @@ test('checker: explains every value that TypeBox rejects and returns accepted on
   )
 })
 
-test('checker: stops at the first fault of a large invalid body', () => {
+test('validate: stops at the first fault of a large invalid body', () => {
   const wide = { messages: new Array(1_000_000).fill(7) }
   const nested = user(new Array(200_000).fill({ type: 'image_url', image_url: 7 }))
   const late = user([...new Array(50_000).fill({ type: 'text', text: 'x' }), { type: 'text', text: 7 }])

@@ -1,54 +1,42 @@
 /** The `safety` part of GATEWAY_CONFIG: schema, defaults, and validation beyond the schema. */
+
 import { type Static, Type } from '@sinclair/typebox'
+import { strictObject } from '../../../core/validation/validate.ts'
 import { normalizeHostname } from '../../hosts/hostname.ts'
 import { compileExpressions } from '../../rules/expressions.ts'
 import { compilePatterns } from '../../rules/patterns.ts'
 
-const strict = { additionalProperties: false } as const
 const category = Type.String({ pattern: '^[a-z][a-z0-9_]{0,39}$' })
 
-const ruleSchema = Type.Object(
-  {
-    id: Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,63}$' }),
-    category,
-    reason: Type.Optional(Type.String({ maxLength: 200 })),
-    /** Word patterns (`text/rules/patterns.ts`). */
-    patterns: Type.Optional(
-      Type.Array(Type.String({ minLength: 1, maxLength: 1_024 }), { minItems: 1, maxItems: 256 }),
-    ),
-    /** Regular expressions in RE2's syntax (`text/rules/expressions.ts`). */
-    expressions: Type.Optional(
-      Type.Array(Type.String({ minLength: 1, maxLength: 512 }), { minItems: 1, maxItems: 64 }),
-    ),
-  },
-  strict,
-)
+const ruleSchema = strictObject({
+  id: Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,63}$' }),
+  category,
+  reason: Type.Optional(Type.String({ maxLength: 200 })),
+  /** Word patterns (`text/rules/patterns.ts`). */
+  patterns: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 1_024 }), { minItems: 1, maxItems: 256 })),
+  /** Regular expressions in RE2's syntax (`text/rules/expressions.ts`). */
+  expressions: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 512 }), { minItems: 1, maxItems: 64 })),
+})
 
-const moderationSchema = Type.Object(
-  {
-    /** An endpoint in the format of OpenAI's `/v1/moderations`. */
-    url: Type.Optional(Type.String({ minLength: 8, maxLength: 2_048 })),
-    api_key_env: Type.Optional(Type.String({ pattern: '^[A-Z][A-Z0-9_]{0,63}$' })),
-    /** With `url` the endpoint's own model; without it a catalog model. */
-    model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
-    timeout_ms: Type.Optional(Type.Integer({ minimum: 50, maximum: 60_000 })),
-  },
-  strict,
-)
+const moderationSchema = strictObject({
+  /** An endpoint in the format of OpenAI's `/v1/moderations`. */
+  url: Type.Optional(Type.String({ minLength: 8, maxLength: 2_048 })),
+  api_key_env: Type.Optional(Type.String({ pattern: '^[A-Z][A-Z0-9_]{0,63}$' })),
+  /** With `url` the endpoint's own model; without it a catalog model. */
+  model: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
+  timeout_ms: Type.Optional(Type.Integer({ minimum: 50, maximum: 60_000 })),
+})
 
-export const moderationFileSchema = Type.Object(
-  {
-    secrets: Type.Optional(Type.Union([Type.Literal('warn'), Type.Literal('mask'), Type.Literal('block')])),
-    rules: Type.Optional(Type.Array(ruleSchema, { maxItems: 256 })),
-    moderation: Type.Optional(moderationSchema),
-    /** Paths or https URLs of hosts files or lists of names. */
-    blocklists: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 2_048 }), { maxItems: 64 })),
-    reload_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 604_800 })),
-    allow: Type.Optional(Type.Array(Type.String({ minLength: 3, maxLength: 253 }), { maxItems: 10_000 })),
-    screen_answers: Type.Optional(Type.Boolean()),
-  },
-  strict,
-)
+export const moderationFileSchema = strictObject({
+  secrets: Type.Optional(Type.Union([Type.Literal('warn'), Type.Literal('mask'), Type.Literal('block')])),
+  rules: Type.Optional(Type.Array(ruleSchema, { maxItems: 256 })),
+  moderation: Type.Optional(moderationSchema),
+  /** Paths or https URLs of hosts files or lists of names. */
+  blocklists: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 2_048 }), { maxItems: 64 })),
+  reload_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 604_800 })),
+  allow: Type.Optional(Type.Array(Type.String({ minLength: 3, maxLength: 253 }), { maxItems: 10_000 })),
+  screen_answers: Type.Optional(Type.Boolean()),
+})
 
 type File = Static<typeof moderationFileSchema>
 
