@@ -1,16 +1,19 @@
-/** Routes for signed-in users, as a table. The policy in a route's description is the policy that is enforced. */
+/** Routes of the console, as tables: for signed-in users, and without a session. The policy in a route's description is enforced. */
 
-import type { Static, TSchema } from '@sinclair/typebox'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { type Action, includesScope, isAllowed, isAllowedSomewhere, neededScope } from '../core/accounts/roles.ts'
 import type { Actor } from '../core/audit/audit.ts'
+import type { RateLimiter } from '../core/limits/rate-limits.ts'
+import { dayMs, timeIn } from '../core/text/utc-days.ts'
 import { GatewayError } from '../core/validation/errors.ts'
-import { parseJson, strictObject, validate } from '../core/validation/validate.ts'
+import { invalidField, parseJson, strictObject, validate } from '../core/validation/validate.ts'
 import type { Principal } from './authentication.ts'
 import { bodyLimits, checkContentType, notJson, readBody, whileHeld } from './body.ts'
 import type { BodyBudget } from './body-budget.ts'
 import type { PublicEndpointDeps } from './public-endpoint.ts'
-import { type RouteDocs, session, withRouteDocs } from './route-docs.ts'
+import { enforceIpLimit } from './rate-limits.ts'
+import { policies, type RouteDocs, session, withRouteDocs } from './route-docs.ts'
 
 /** One request of a user whose role permits the route's action, in the account or in a project. */
 export type SessionRequest = {
@@ -96,13 +99,44 @@ const harmless = /^[\w.-]{1,128}$/
 /** Dependencies of a route without a session. */
 export type OpenRouteDeps = Pick<PublicEndpointDeps, 'getAddress' | 'limits' | 'bodies'>
 
-/** Runs a route without a session while the small body is reserved for the client's IP address. */
-export function heldOpen(
-  deps: { readonly bodies: BodyBudget },
-  { request, address }: { readonly request: Request; readonly address: string },
-  work: () => Promise<Response>,
-): Promise<Response> {
-  return whileHeld({ budget: deps.bodies, owner: address }, request, bodyLimits.other, work)
+/** One request of a client without a session. */
+export type OpenRequest = {
+  readonly request: Request
+  /** The client's network address, IPv6 by network. */
+  readonly address: string
+  readonly params: Readonly<Record<string, string>>
+}
+
+export type OpenRoute = RouteDocs & {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  /** Requests of one IP address; absent = the handler counts them. */
+  readonly limit?: RateLimiter
+  readonly handle: (call: OpenRequest) => Promise<Response>
+}
+
+/** Creates one Elysia instance with routes without a session. The small body is reserved for the client's IP address. */
+export function openRoutes(name: string, deps: OpenRouteDeps, routes: readonly OpenRoute[]) {
+  const app = new Elysia({ name })
+  for (const { method, path, limit, handle, ...told } of routes)
+    app.route(
+      method,
+      path,
+      async ({ request, server, params = {} }: OpenContext) => {
+        const address = deps.getAddress(request, server)
+        if (limit !== undefined) await enforceIpLimit(limit, address)
+        const work = () => handle({ request, address, params })
+        return whileHeld({ budget: deps.bodies, owner: address }, request, bodyLimits.other, work)
+      },
+      { parse: 'none', ...withRouteDocs(policies.open, told) },
+    )
+  return app
+}
+
+type OpenContext = {
+  readonly request: Request
+  readonly server: Bun.Server<unknown> | null
+  readonly params?: Record<string, string>
 }
 
 /** Body of a route that needs none: absent, or `{}`. */
@@ -119,6 +153,57 @@ export async function readInput<S extends TSchema>(request: Request, schema: S):
   if (sent !== '' && !request.headers.has('content-type')) throw notJson()
   return validate(schema, parseJson(sent || '{}'))
 }
+
+const metadataName = /^metadata\[(.*)\]$/s
+
+/** Reads and checks the query of a URL, each name once, with `metadata[…]` as one field. */
+export function readQuery<S extends TSchema>(url: string, schema: S): Static<S> {
+  // Without prototype: a name may be `__proto__`.
+  const parameters: Record<string, unknown> = Object.create(null)
+  const metadata: Record<string, string> = Object.create(null)
+  for (const [name, value] of new URL(url).searchParams) {
+    const pair = metadataName.exec(name)?.[1]
+    const [group, key] = pair === undefined ? [parameters, name] : [metadata, pair]
+    if (Object.hasOwn(group, key)) throw invalidField(name.slice(0, 64).toWellFormed(), 'must be sent once')
+    group[key] = value
+    if (pair !== undefined) parameters.metadata = metadata
+  }
+  return validate(schema, parameters)
+}
+
+const moment = Type.Optional(
+  Type.String({
+    pattern: '^\\d{4}-\\d\\d-\\d\\d(T\\d\\d:\\d\\d(:\\d\\d(\\.\\d{1,3})?)?(Z|[+-]\\d\\d:\\d\\d))?$',
+    maxLength: 32,
+    description: 'a UTC day `YYYY-MM-DD`, or a time with its zone: `2026-05-05T12:00:00Z`',
+  }),
+)
+
+/** A period. A time is exclusive as `to`; a day is inclusive. */
+export const periodFields = { from: moment, to: moment }
+
+/** Returns a period in epoch milliseconds, null = open. Throws `invalid_request` if it ends before it begins. */
+export function readPeriod(query: { readonly from?: string; readonly to?: string }) {
+  const from = query.from === undefined ? null : readTime('from', query.from)
+  const to = query.to === undefined ? null : readTime('to', query.to) + (query.to.length === 10 ? dayMs : 0)
+  if (from !== null && to !== null && from > to) throw invalidField('from', 'must not be after `to`')
+  return { from, to }
+}
+
+/** Returns a parameter's time in epoch milliseconds. Throws `invalid_request` if it is out of range. */
+export function readTime(param: string, text: string): number {
+  const time = timeIn(text)
+  if (!(time >= 0) || time >= Date.UTC(2200, 0)) throw invalidField(param, 'must be a date from 1970 to 2199')
+  return time
+}
+
+/** Entries of one page. */
+export const pageLimit = Type.Optional(
+  Type.String({ pattern: '^([1-9]\\d?|1\\d\\d|200)$', maxLength: 3, description: 'an integer from 1 to 200' }),
+)
+
+/** Returns the entries of one page, 50 by default. */
+export const readPageLimit = (sent: string | undefined) => (sent === undefined ? 50 : Number(sent))
 
 /** JSON response that must not be cached. */
 export function reply(body: object, status = 200): Response {

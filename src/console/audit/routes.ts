@@ -1,13 +1,23 @@
 /** The audit log of an account, for admins and owners. */
+
 import { type Static, Type } from '@sinclair/typebox'
 import { actingAs } from '../../core/audit/audit.ts'
 import { csvLine } from '../../core/text/csv.ts'
-import { dayMs, timeIn } from '../../core/text/utc-days.ts'
-import { invalidField, oneOf, strictObject, validate } from '../../core/validation/validate.ts'
+import { invalidField, oneOf, strictObject } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import { type AuditFilters, type ListedAudit, listAudit, recordAuditAlone } from '../../database/repositories/audit.ts'
 import { createExportSlots, type ExportSlots, fileResponse } from '../../http/file-response.ts'
-import { type Authenticate, reply, type SessionRequest, sessionRoutes } from '../../http/session-routes.ts'
+import {
+  type Authenticate,
+  pageLimit,
+  periodFields,
+  readPageLimit,
+  readPeriod,
+  readQuery,
+  reply,
+  type SessionRequest,
+  sessionRoutes,
+} from '../../http/session-routes.ts'
 import { auditActionSchema, auditEntryShape, auditListShape, type ShownAuditEntry } from './schemas.ts'
 
 type AuditDeps = { readonly database: Database }
@@ -144,17 +154,8 @@ function shownEntry({ userId, actor, email, atMs, ...entry }: ListedAudit): Show
 
 /** Query parameters of the audit log: each is known, sent once, and bounded. */
 
-const moment = Type.Optional(
-  Type.String({
-    pattern: '^\\d{4}-\\d\\d-\\d\\d(T\\d\\d:\\d\\d(:\\d\\d(\\.\\d{1,3})?)?(Z|[+-]\\d\\d:\\d\\d))?$',
-    maxLength: 32,
-    description: 'a UTC day `YYYY-MM-DD`, or a time with its zone: `2026-05-05T12:00:00Z`',
-  }),
-)
 const filters = {
-  /** A time is exclusive as `to`; a day is inclusive. */
-  from: moment,
-  to: moment,
+  ...periodFields,
   actor: Type.Optional(oneOf(['user', 'cli', 'system'])),
   user: Type.Optional(Type.String({ pattern: '^[\\w-]{1,64}$', maxLength: 64, description: 'the ID of a user' })),
   action: Type.Optional(auditActionSchema),
@@ -163,30 +164,26 @@ const auditQuerySchema = strictObject({
   cursor: Type.Optional(
     Type.String({ pattern: '^[\\w-]{1,100}$', maxLength: 100, description: '`next_cursor` of the previous page' }),
   ),
-  limit: Type.Optional(
-    Type.String({ pattern: '^([1-9]\\d?|1\\d\\d|200)$', maxLength: 3, description: 'an integer from 1 to 200' }),
-  ),
+  limit: pageLimit,
   ...filters,
 })
 const auditExportQuerySchema = strictObject({ format: Type.Optional(oneOf(['csv', 'jsonl'])), ...filters })
 
-const defaultLimit = 50
-
 /** `GET /api/v1/audit`. Throws `invalid_request` with the invalid parameter, as does the other. */
 function readAuditQuery(url: string) {
-  const query = validate(auditQuerySchema, getParameters(url))
+  const query = readQuery(url, auditQuerySchema)
   return {
     filters: getFilters(query),
     page: {
       after: query.cursor === undefined ? null : getPosition(query.cursor),
-      limit: query.limit === undefined ? defaultLimit : Number(query.limit),
+      limit: readPageLimit(query.limit),
     },
   }
 }
 
 /** `GET /api/v1/audit/export`: JSON lines by default. */
 function readAuditExportQuery(url: string) {
-  const query = validate(auditExportQuerySchema, getParameters(url))
+  const query = readQuery(url, auditExportQuerySchema)
   return { format: query.format ?? 'jsonl', filters: getFilters(query) }
 }
 
@@ -201,24 +198,6 @@ function getPosition(cursor: string): string {
 }
 
 function getFilters(query: Omit<Static<typeof auditExportQuerySchema>, 'format'>): AuditFilters {
-  const from = query.from === undefined ? undefined : getTime('from', query.from)
-  const to = query.to === undefined ? undefined : getTime('to', query.to) + (query.to.length === 10 ? dayMs : 0)
-  if (from !== undefined && to !== undefined && from > to) throw invalidField('from', 'must not be after `to`')
-  return { from, to, actor: query.actor, userId: query.user, action: query.action }
-}
-
-function getTime(param: string, text: string): number {
-  const time = timeIn(text)
-  if (!(time >= 0) || time >= Date.UTC(2200, 0)) throw invalidField(param, 'must be a date from 1970 to 2199')
-  return time
-}
-
-/** Converts the query to an object. Without prototype: a name may be `__proto__`. */
-function getParameters(url: string): Record<string, unknown> {
-  const parameters: Record<string, unknown> = Object.create(null)
-  for (const [name, value] of new URL(url).searchParams) {
-    if (Object.hasOwn(parameters, name)) throw invalidField(name.slice(0, 64).toWellFormed(), 'must be sent once')
-    parameters[name] = value
-  }
-  return parameters
+  const { from, to } = readPeriod(query)
+  return { from: from ?? undefined, to: to ?? undefined, actor: query.actor, userId: query.user, action: query.action }
 }

@@ -1,7 +1,6 @@
 /** Counting of failed passwords, and the check of a signed-in user's own password. */
 
 import { Type } from '@sinclair/typebox'
-import { Elysia } from 'elysia'
 import { getDigest, type RandomBytes } from '../../core/accounts/api-keys.ts'
 import {
   emailSchema,
@@ -22,8 +21,15 @@ import { recordAuditAlone } from '../../database/repositories/audit.ts'
 import type { User } from '../../database/tables.ts'
 import { invalidToken, type Principal } from '../../http/authentication.ts'
 import { createBehindAnswer, enforceIpLimit } from '../../http/rate-limits.ts'
-import { policies, withRouteDocs } from '../../http/route-docs.ts'
-import { heldOpen, notFound, type OpenRouteDeps, readInput, reply, replyNoContent } from '../../http/session-routes.ts'
+import {
+  notFound,
+  type OpenRequest,
+  type OpenRouteDeps,
+  openRoutes,
+  readInput,
+  reply,
+  replyNoContent,
+} from '../../http/session-routes.ts'
 import type { Mailer } from '../../mail/mailer.ts'
 import { resetAskedShape } from './schemas.ts'
 import { invalidCredentials, refuseWithoutPasswords } from './sign-in.ts'
@@ -119,58 +125,43 @@ export function resets(deps: ResetDeps) {
   const tried = deps.limits('reset-token', limits.tried)
   const behindAnswer = createBehindAnswer(maximumAtOnce, () => deps.log.warn('password_reset_failed'))
 
-  return new Elysia({ name: 'resets' })
-    .post(
-      '/api/v1/auth/reset',
-      async ({ request, server }) => {
+  return openRoutes('resets', deps, [
+    {
+      method: 'POST',
+      path: '/api/v1/auth/reset',
+      summary: 'Request a password reset by email',
+      description: 'The response is the same whether a user has the address or not. Requires email to be configured.',
+      body: askingSchema,
+      examples: { 'forgotten password': { email: 'ada@example.com' } },
+      answer: resetAskedShape,
+      status: 202,
+      errors: ['ip_rate_limited', 'not_found'],
+      async handle({ request, address }) {
         refuseWithoutPasswords(deps.config)
         if (deps.post === null) throw noMail()
-        const address = deps.getAddress(request, server)
-        return heldOpen(deps, { request, address }, async () => {
-          const { email } = await readInput(request, askingSchema)
-          await enforceIpLimit(asked, address)
-          // The response and its time are the same whether the address has a user or not.
-          behindAnswer(() => sendReset(deps, mailed, normalizeEmail(email)))
-          return reply({ accepted: true }, 202)
-        })
+        const { email } = await readInput(request, askingSchema)
+        await enforceIpLimit(asked, address)
+        // The response and its time are the same whether the address has a user or not.
+        behindAnswer(() => sendReset(deps, mailed, normalizeEmail(email)))
+        return reply({ accepted: true }, 202)
       },
-      {
-        parse: 'none',
-        ...withRouteDocs(policies.open, {
-          summary: 'Request a password reset by email',
-          description:
-            'The response is the same whether a user has the address or not. Requires email to be configured.',
-          body: askingSchema,
-          examples: { 'forgotten password': { email: 'ada@example.com' } },
-          answer: resetAskedShape,
-          status: 202,
-          errors: ['ip_rate_limited', 'not_found'],
-        }),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/auth/reset/:token',
+      limit: tried,
+      summary: 'Set a new password with the token from the email',
+      description:
+        'Ends every session of the user, confirms the email address and ends a sign-in lockout. With `revoke_keys` all API keys of the user are revoked too; those of an unconfirmed address always are.',
+      body: choosingSchema,
+      examples: {
+        'new password, old keys revoked': { password: 'correct horse battery staple', revoke_keys: true },
       },
-    )
-    .post(
-      '/api/v1/auth/reset/:token',
-      async ({ request, server, params }) => {
-        const address = deps.getAddress(request, server)
-        await enforceIpLimit(tried, address)
-        refuseWithoutPasswords(deps.config)
-        return heldOpen(deps, { request, address }, () => choose(deps, request, params.token, address))
-      },
-      {
-        parse: 'none',
-        ...withRouteDocs(policies.open, {
-          summary: 'Set a new password with the token from the email',
-          description:
-            'Ends every session of the user, confirms the email address and ends a sign-in lockout. With `revoke_keys` all API keys of the user are revoked too; those of an unconfirmed address always are.',
-          body: choosingSchema,
-          examples: {
-            'new password, old keys revoked': { password: 'correct horse battery staple', revoke_keys: true },
-          },
-          answer: null,
-          errors: ['ip_rate_limited', 'not_found'],
-        }),
-      },
-    )
+      answer: null,
+      errors: ['ip_rate_limited', 'not_found'],
+      handle: call => choose(deps, call),
+    },
+  ])
 }
 
 /** Sends the email if the address has a user and its mailbox limit is not reached. */
@@ -180,10 +171,10 @@ async function sendReset(deps: ResetDeps, mailed: RateLimiter, email: string): P
   if (await createReset(deps.database, email, getDigest(token))) deps.post?.passwordReset(email, token)
 }
 
-async function choose(deps: ResetDeps, request: Request, token: string, address: string): Promise<Response> {
+async function choose(deps: ResetDeps, { request, params, address }: OpenRequest): Promise<Response> {
   const body = await readInput(request, choosingSchema)
   const password = validateNewPassword(body.password, 'password')
-  const digest = getDigest(token)
+  const digest = getDigest(params.token ?? '')
   const { database } = deps
   if (!(await isResetOpen(database, digest))) throw notFound()
   const used = await useReset(database, {

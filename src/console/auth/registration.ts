@@ -3,7 +3,6 @@
  * cannot sign in again, and a later registration or reset of the address replaces it.
  */
 import { Type } from '@sinclair/typebox'
-import { Elysia } from 'elysia'
 import { getDigest } from '../../core/accounts/api-keys.ts'
 import {
   emailSchema,
@@ -24,14 +23,14 @@ import type { Clock, Log } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { strictObject } from '../../core/validation/validate.ts'
 import { createBehindAnswer, enforceIpLimit } from '../../http/rate-limits.ts'
-import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { nameSchema, sessionShape } from '../../http/schemas.ts'
 import {
   type Authenticate,
   emptyBody,
-  heldOpen,
   notFound,
+  type OpenRequest,
   type OpenRouteDeps,
+  openRoutes,
   readInput,
   reply,
   sessionRoutes,
@@ -89,10 +88,13 @@ export function registration(deps: RegistrationDeps, identify: Authenticate) {
       if ((await mailed.take(user.email)) === 0) await sendVerification(deps, user)
     })
 
-  return new Elysia({ name: 'registration' })
-    .get(
-      '/api/v1/auth/registration',
-      () => {
+  return openRoutes('registration', deps, [
+    {
+      method: 'GET',
+      path: '/api/v1/auth/registration',
+      summary: 'Get the ways to register and sign in',
+      answer: registrationRulesShape,
+      async handle() {
         const { mode, domains } = deps.config.registration
         const { singleSignOn } = deps.config
         const rules: RegistrationRules = {
@@ -104,92 +106,71 @@ export function registration(deps: RegistrationDeps, identify: Authenticate) {
         }
         return reply(rules)
       },
-      withRouteDocs(policies.open, {
-        summary: 'Get the ways to register and sign in',
-        answer: registrationRulesShape,
-      }),
-    )
-    .post(
-      '/api/v1/auth/register',
-      async ({ request, server }) => {
-        const address = deps.getAddress(request, server)
-        await enforceIpLimit(requests, address)
-        if (deps.config.registration.mode !== 'open') throw closed()
-        return heldOpen(deps, { request, address }, () =>
-          register(deps, request, address, { count: () => enforceIpLimit(registrations, address), confirm }),
-        )
-      },
-      {
-        parse: 'none',
-        ...withRouteDocs(policies.open, {
-          summary: 'Create an account',
-          description:
-            'Signs in immediately. The first user is its owner, on the plan `evaluation`. If email is configured, the user can only read until the address is confirmed by the link in the email; an address that is not confirmed can be registered again.',
-          body: registrationSchema,
-          examples: {
-            'a new account': {
-              email: 'ada@example.com',
-              password: 'correct horse battery',
-              name: 'Analytical Engines',
-            },
-          },
-          answer: sessionShape,
-          status: 201,
-          errors: ['invalid_credentials', 'conflict', 'ip_rate_limited'],
-        }),
-      },
-    )
-    .post(
-      '/api/v1/auth/verify/:token',
-      async ({ request, server, params }) => {
-        const address = deps.getAddress(request, server)
-        await enforceIpLimit(tried, address)
-        return heldOpen(deps, { request, address }, () => verify(deps, request, params.token, address))
-      },
-      {
-        parse: 'none',
-        ...withRouteDocs(policies.open, {
-          summary: 'Confirm an email address',
-          description:
-            'Takes the token from the email and the password of the registration, and signs in. The token is valid for one day and for one confirmation.',
-          body: verificationSchema,
-          examples: { 'password of the registration': { password: 'correct horse battery' } },
-          answer: sessionShape,
-          errors: ['invalid_credentials', 'not_found', 'ip_rate_limited'],
-        }),
-      },
-    )
-    .use(
-      sessionRoutes('verification', identify, [
-        {
-          method: 'POST',
-          path: '/api/v1/auth/verification',
-          action: 'sessions.own',
-          summary: 'Send the confirmation email again',
-          description: 'At most three per hour; the response does not change beyond that.',
-          body: emptyBody,
-          bodyRequired: false,
-          examples: { nothing: {} },
-          answer: resetAskedShape,
-          status: 202,
-          errors: ['conflict'],
-          async handle({ principal, request }) {
-            await readInput(request, emptyBody)
-            if (!principal.isUnverified) throw new GatewayError('conflict', 'This email address needs no confirmation.')
-            confirm({ id: principal.userId, email: principal.email })
-            return reply({ accepted: true }, 202)
-          },
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/auth/register',
+      limit: requests,
+      summary: 'Create an account',
+      description:
+        'Signs in immediately. The first user is its owner, on the plan `evaluation`. If email is configured, the user can only read until the address is confirmed by the link in the email; an address that is not confirmed can be registered again.',
+      body: registrationSchema,
+      examples: {
+        'a new account': {
+          email: 'ada@example.com',
+          password: 'correct horse battery',
+          name: 'Analytical Engines',
         },
-      ]),
-    )
+      },
+      answer: sessionShape,
+      status: 201,
+      errors: ['invalid_credentials', 'conflict', 'ip_rate_limited'],
+      handle: call => register(deps, call, { count: () => enforceIpLimit(registrations, call.address), confirm }),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/auth/verify/:token',
+      limit: tried,
+      summary: 'Confirm an email address',
+      description:
+        'Takes the token from the email and the password of the registration, and signs in. The token is valid for one day and for one confirmation.',
+      body: verificationSchema,
+      examples: { 'password of the registration': { password: 'correct horse battery' } },
+      answer: sessionShape,
+      errors: ['invalid_credentials', 'not_found', 'ip_rate_limited'],
+      handle: call => verify(deps, call),
+    },
+  ]).use(
+    sessionRoutes('verification', identify, [
+      {
+        method: 'POST',
+        path: '/api/v1/auth/verification',
+        action: 'sessions.own',
+        summary: 'Send the confirmation email again',
+        description: 'At most three per hour; the response does not change beyond that.',
+        body: emptyBody,
+        bodyRequired: false,
+        examples: { nothing: {} },
+        answer: resetAskedShape,
+        status: 202,
+        errors: ['conflict'],
+        async handle({ principal, request }) {
+          await readInput(request, emptyBody)
+          if (!principal.isUnverified) throw new GatewayError('conflict', 'This email address needs no confirmation.')
+          confirm({ id: principal.userId, email: principal.email })
+          return reply({ accepted: true }, 202)
+        },
+      },
+    ]),
+  )
 }
 
 async function register(
   deps: RegistrationDeps,
-  request: Request,
-  address: string,
+  { request, address }: OpenRequest,
   { count, confirm }: { readonly count: () => Promise<void>; readonly confirm: Confirm },
 ): Promise<Response> {
+  if (deps.config.registration.mode !== 'open') throw closed()
   const body = await readInput(request, registrationSchema)
   const email = normalizeEmail(body.email)
   const password = validateNewPassword(body.password, 'password')
@@ -230,10 +211,10 @@ async function register(
  * The token only proves access to the mailbox and not who registered. Without the password, the mailbox's owner could
  * confirm another person's account.
  */
-async function verify(deps: RegistrationDeps, request: Request, token: string, address: string): Promise<Response> {
+async function verify(deps: RegistrationDeps, { request, params, address }: OpenRequest): Promise<Response> {
   const body = await readInput(request, verificationSchema)
   const { database } = deps
-  const digest = getDigest(token)
+  const digest = getDigest(params.token ?? '')
   const found = await findVerification(database, digest)
   if (found === null) throw notFound()
   const verdict = await deps.passwords.verify(normalizePassword(body.password), found.passwordHash, address)

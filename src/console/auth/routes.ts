@@ -15,14 +15,13 @@ import { strictObject } from '../../core/validation/validate.ts'
 import { findAccountByEmail } from '../../database/repositories/accounts.ts'
 import type { Session } from '../../database/tables.ts'
 import { invalidToken, isRefreshToken, type Tokens } from '../../http/authentication.ts'
-import { enforceIpLimit } from '../../http/rate-limits.ts'
-import { policies, type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
 import { sessionShape } from '../../http/schemas.ts'
 import {
   type Authenticate,
   emptyBody,
-  heldOpen,
   notFound,
+  type OpenRequest,
+  openRoutes,
   readInput,
   reply,
   replyNoContent,
@@ -64,45 +63,40 @@ const perAddress = { allowed: 300, windowMs: 60_000 }
 /** Routes under `/api/v1/auth`. */
 export function auth(deps: AuthDeps, identify: Authenticate) {
   const requests = deps.limits('auth', perAddress)
-  const open = (told: RouteDocs) => ({ parse: 'none', ...withRouteDocs(policies.open, told) }) as const
 
   return new Elysia({ name: 'auth' })
     .use(registration(deps, identify))
     .use(singleSignOn(deps))
     .use(singleSignOnSettings(deps, identify))
     .use(twoFactor(deps, identify))
-    .post(
-      '/api/v1/auth/login',
-      async ({ request, server }) => {
-        const address = deps.getAddress(request, server)
-        await enforceIpLimit(requests, address)
-        return heldOpen(deps, { request, address }, () => logIn(deps, request, address))
-      },
-      open({
-        summary: 'Sign in',
-        description:
-          'A user with two-factor sign-in gets `two_factor_required` and sends the same request again with `code`.',
-        body: signInSchema,
-        examples: { 'email and password': { email: 'ada@example.com', password: 'correct horse battery' } },
-        answer: sessionShape,
-        errors: ['invalid_credentials', 'two_factor_required', 'forbidden', 'ip_rate_limited'],
-      }),
-    )
-    .post(
-      '/api/v1/auth/refresh',
-      async ({ request, server }) => {
-        const address = deps.getAddress(request, server)
-        await enforceIpLimit(requests, address)
-        return heldOpen(deps, { request, address }, () => refresh(deps, request))
-      },
-      open({
-        summary: 'Refresh the session',
-        description: 'Every refresh token is valid for one refresh; a reused one ends its session.',
-        body: refreshSchema,
-        examples: { 'current refresh token': { refresh_token: 'gw_refresh_…' } },
-        answer: sessionShape,
-        errors: ['invalid_token', 'ip_rate_limited'],
-      }),
+    .use(
+      openRoutes('sign-in', deps, [
+        {
+          method: 'POST',
+          path: '/api/v1/auth/login',
+          limit: requests,
+          summary: 'Sign in',
+          description:
+            'A user with two-factor sign-in gets `two_factor_required` and sends the same request again with `code`.',
+          body: signInSchema,
+          examples: { 'email and password': { email: 'ada@example.com', password: 'correct horse battery' } },
+          answer: sessionShape,
+          errors: ['invalid_credentials', 'two_factor_required', 'forbidden', 'ip_rate_limited'],
+          handle: call => logIn(deps, call),
+        },
+        {
+          method: 'POST',
+          path: '/api/v1/auth/refresh',
+          limit: requests,
+          summary: 'Refresh the session',
+          description: 'Every refresh token is valid for one refresh; a reused one ends its session.',
+          body: refreshSchema,
+          examples: { 'current refresh token': { refresh_token: 'gw_refresh_…' } },
+          answer: sessionShape,
+          errors: ['invalid_token', 'ip_rate_limited'],
+          handle: ({ request }) => refresh(deps, request),
+        },
+      ]),
     )
     .use(resets(deps))
     .use(
@@ -164,7 +158,7 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
  * rejects before any hash, for all emails: it must not allow guesses nor keep the hasher busy. It does not apply at a
  * network address from which the user has signed in before.
  */
-async function logIn(deps: AuthDeps, request: Request, address: string): Promise<Response> {
+async function logIn(deps: AuthDeps, { request, address }: OpenRequest): Promise<Response> {
   const body = await readInput(request, signInSchema)
   const email = normalizeEmail(body.email)
   const password = normalizePassword(body.password)

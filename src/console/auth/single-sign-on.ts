@@ -5,7 +5,6 @@
  */
 import { createHmac } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
-import { Elysia } from 'elysia'
 import { getDigest } from '../../core/accounts/api-keys.ts'
 import { dummyHash } from '../../core/accounts/passwords.ts'
 import {
@@ -21,10 +20,8 @@ import {
 import type { Log } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { oneOf } from '../../core/validation/validate.ts'
-import { enforceIpLimit } from '../../http/rate-limits.ts'
-import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { sessionShape } from '../../http/schemas.ts'
-import { emptyBody, heldOpen, type OpenRouteDeps, readInput } from '../../http/session-routes.ts'
+import { emptyBody, type OpenRequest, type OpenRouteDeps, openRoutes, readInput } from '../../http/session-routes.ts'
 import type { IdentityProvider, SignInSecrets } from './identity-provider.ts'
 import { type SignInDeps, signIn } from './sign-in.ts'
 import { beginSignIn, identifyUser, previewUser, useHandOver, useSignIn } from './stores/single-sign-on.ts'
@@ -47,73 +44,57 @@ const cookieSeconds = 600
 
 /** Routes under `/api/v1/auth/oidc`. */
 export function singleSignOn(deps: SingleSignOnDeps) {
-  const requests = deps.limits('oidc', perAddress)
-  return new Elysia({ name: 'single-sign-on' })
-    .get(
-      '/api/v1/auth/oidc/start',
-      async ({ request, server }) => {
-        await enforceIpLimit(requests, deps.getAddress(request, server))
-        const isTest = new URL(request.url).searchParams.get('test') === 'true'
-        return begin(deps, getSetup(deps), isTest)
-      },
-      withRouteDocs(policies.open, {
-        summary: 'Start single sign-on',
-        description:
-          'Redirects a browser to the identity provider. With `test=true` it starts no session: the settings page shows the role that a sign-in gives, or why it fails.',
-        query: Type.Object({ test: Type.Optional(oneOf(['true'])) }),
-        answer: null,
-        status: 303,
-        errors: ['not_found', 'ip_rate_limited'],
-      }),
-    )
-    .get(
-      '/api/v1/auth/oidc/callback',
-      async ({ request, server }) => {
-        await enforceIpLimit(requests, deps.getAddress(request, server))
-        return finish(deps, getSetup(deps), request)
-      },
-      withRouteDocs(policies.open, {
-        summary: 'Return from the identity provider',
-        description: 'The redirect URI of single sign-on. Redirects to the dashboard, also after a failure.',
-        answer: null,
-        status: 303,
-        errors: ['not_found', 'ip_rate_limited'],
-      }),
-    )
-    .get(
-      '/api/v1/auth/oidc/logout',
-      async ({ request, server }) => {
-        await enforceIpLimit(requests, deps.getAddress(request, server))
-        return signOut(deps, getSetup(deps))
-      },
-      withRouteDocs(policies.open, {
-        summary: 'Sign out at the identity provider',
-        description: 'Redirects a browser to the sign-out page of the identity provider, or to the dashboard.',
-        answer: null,
-        status: 303,
-        errors: ['not_found', 'ip_rate_limited'],
-      }),
-    )
-    .post(
-      '/api/v1/auth/oidc/session',
-      async ({ request, server }) => {
-        const address = deps.getAddress(request, server)
-        await enforceIpLimit(requests, address)
-        return heldOpen(deps, { request, address }, () => handOver(deps, getSetup(deps), { request, address }))
-      },
-      {
-        parse: 'none',
-        ...withRouteDocs(policies.open, {
-          summary: 'Get the session after single sign-on',
-          description: 'Takes the cookie that the redirect URI set, once and within a minute.',
-          body: emptyBody,
-          bodyRequired: false,
-          examples: { nothing: {} },
-          answer: sessionShape,
-          errors: ['invalid_credentials', 'not_found', 'ip_rate_limited'],
-        }),
-      },
-    )
+  const limit = deps.limits('oidc', perAddress)
+  return openRoutes('single-sign-on', deps, [
+    {
+      method: 'GET',
+      path: '/api/v1/auth/oidc/start',
+      limit,
+      summary: 'Start single sign-on',
+      description:
+        'Redirects a browser to the identity provider. With `test=true` it starts no session: the settings page shows the role that a sign-in gives, or why it fails.',
+      query: Type.Object({ test: Type.Optional(oneOf(['true'])) }),
+      answer: null,
+      status: 303,
+      errors: ['not_found', 'ip_rate_limited'],
+      handle: ({ request }) => begin(deps, getSetup(deps), new URL(request.url).searchParams.get('test') === 'true'),
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/auth/oidc/callback',
+      limit,
+      summary: 'Return from the identity provider',
+      description: 'The redirect URI of single sign-on. Redirects to the dashboard, also after a failure.',
+      answer: null,
+      status: 303,
+      errors: ['not_found', 'ip_rate_limited'],
+      handle: ({ request }) => finish(deps, getSetup(deps), request),
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/auth/oidc/logout',
+      limit,
+      summary: 'Sign out at the identity provider',
+      description: 'Redirects a browser to the sign-out page of the identity provider, or to the dashboard.',
+      answer: null,
+      status: 303,
+      errors: ['not_found', 'ip_rate_limited'],
+      handle: () => signOut(deps, getSetup(deps)),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/auth/oidc/session',
+      limit,
+      summary: 'Get the session after single sign-on',
+      description: 'Takes the cookie that the redirect URI set, once and within a minute.',
+      body: emptyBody,
+      bodyRequired: false,
+      examples: { nothing: {} },
+      answer: sessionShape,
+      errors: ['invalid_credentials', 'not_found', 'ip_rate_limited'],
+      handle: call => handOver(deps, getSetup(deps), call),
+    },
+  ])
 }
 
 /** Throws `not_found` if single sign-on is not configured. */
@@ -195,7 +176,7 @@ function requireUser<T extends object>(
 async function handOver(
   deps: SingleSignOnDeps,
   { config }: Setup,
-  { request, address }: { readonly request: Request; readonly address: string },
+  { request, address }: OpenRequest,
 ): Promise<Response> {
   await readInput(request, emptyBody)
   const secret = readCookie(config, request)

@@ -1,15 +1,17 @@
 /** Invoices of an account: the list, one invoice with its lines, and the payment page of an unpaid one. */
+
 import { Type } from '@sinclair/typebox'
 import { tagNamePattern } from '../../core/request/tags.ts'
 import { type Cell, csvLine } from '../../core/text/csv.ts'
 import { decimalUsd, toUsd } from '../../core/usage/money.ts'
-import { invalidField, oneOf, strictObject, validate } from '../../core/validation/validate.ts'
+import { invalidField, oneOf, strictObject } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import { fileResponse } from '../../http/file-response.ts'
 import {
   emptyBody,
   notFound,
   readInput,
+  readQuery,
   reply,
   type SessionRequest,
   type SessionRoute,
@@ -111,7 +113,7 @@ function breakdownRoute(deps: BreakdownDeps): SessionRoute {
 }
 
 async function breakDown({ database }: BreakdownDeps, call: SessionRequest): Promise<Response> {
-  const { by, tag, format } = readQuery(call.request.url)
+  const { by, tag, format } = readBreakdownQuery(call.request.url)
   const invoiceId = call.params.id ?? ''
   const found = await breakDownInvoice(database, {
     accountId: call.principal.accountId,
@@ -127,13 +129,8 @@ async function breakDown({ database }: BreakdownDeps, call: SessionRequest): Pro
   })
 }
 
-function readQuery(url: string) {
-  const parameters: Record<string, string> = Object.create(null)
-  for (const [name, value] of new URL(url).searchParams) {
-    if (Object.hasOwn(parameters, name)) throw invalidField(name.slice(0, 64).toWellFormed(), 'must be sent once')
-    parameters[name] = value
-  }
-  const { by, tag = null, format = 'json' } = validate(querySchema, parameters)
+function readBreakdownQuery(url: string) {
+  const { by, tag = null, format = 'json' } = readQuery(url, querySchema)
   if (by === 'tag' && tag === null) throw invalidField('tag', 'must be the name of one tag')
   if (by !== 'tag' && tag !== null) throw invalidField('tag', 'requires `by` to be `tag`')
   return { by, tag, format }

@@ -1,6 +1,5 @@
 /** Members of an account: list, invite, accept, change roles, remove. */
 import { Type } from '@sinclair/typebox'
-import { Elysia } from 'elysia'
 import { getDigest } from '../../core/accounts/api-keys.ts'
 import {
   emailSchema,
@@ -15,15 +14,14 @@ import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
 import type { Invitation } from '../../database/tables.ts'
-import { enforceIpLimit } from '../../http/rate-limits.ts'
-import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { projectIdSchema, sessionShape, userShape } from '../../http/schemas.ts'
 import {
   type Authenticate,
   forbidden,
-  heldOpen,
   notFound,
+  type OpenRequest,
   type OpenRouteDeps,
+  openRoutes,
   readInput,
   refuseUnlessDone,
   reply,
@@ -75,82 +73,75 @@ const tokenPrefix = 'gw_invite_'
 export function team(deps: TeamDeps, identify: Authenticate) {
   const accepting = deps.limits('invitation', acceptances)
 
-  return new Elysia({ name: 'team' })
-    .post(
-      '/api/v1/team/invitations/:token/accept',
-      async ({ request, server, params }) => {
-        const address = deps.getAddress(request, server)
-        await enforceIpLimit(accepting, address)
-        return heldOpen(deps, { request, address }, () => accept(deps, request, params.token, address))
+  return openRoutes('team', deps, [
+    {
+      method: 'POST',
+      path: '/api/v1/team/invitations/:token/accept',
+      limit: accepting,
+      summary: 'Accept an invitation with its token',
+      description: 'Creates a user of the account and signs in.',
+      body: acceptanceSchema,
+      examples: { 'with a password': { password: 'a password of my own' } },
+      answer: sessionShape,
+      status: 201,
+      errors: ['not_found', 'conflict', 'ip_rate_limited'],
+      handle: call => accept(deps, call),
+    },
+  ]).use(
+    sessionRoutes('members', identify, [
+      {
+        method: 'GET',
+        path: '/api/v1/team',
+        action: 'team.see',
+        summary: 'List members',
+        answer: teamShape,
+        handle: call => list(deps, call),
       },
       {
-        parse: 'none',
-        ...withRouteDocs(policies.open, {
-          summary: 'Accept an invitation with its token',
-          description: 'Creates a user of the account and signs in.',
-          body: acceptanceSchema,
-          examples: { 'with a password': { password: 'a password of my own' } },
-          answer: sessionShape,
-          status: 201,
-          errors: ['not_found', 'conflict', 'ip_rate_limited'],
-        }),
+        method: 'POST',
+        path: '/api/v1/team/invitations',
+        action: 'team.invite',
+        summary: 'Invite a user',
+        description:
+          'With `project_id` the user joins a project as well, as `project_role` (`member` by default): with the role `viewer` in the account, it sees only that project.',
+        body: invitationSchema,
+        examples: { member: { email: 'grace@example.com', role: 'member', project_id: null } },
+        answer: newInvitationShape,
+        status: 201,
+        errors: ['not_found'],
+        handle: call => invite(deps, call),
       },
-    )
-    .use(
-      sessionRoutes('members', identify, [
-        {
-          method: 'GET',
-          path: '/api/v1/team',
-          action: 'team.see',
-          summary: 'List members',
-          answer: teamShape,
-          handle: call => list(deps, call),
-        },
-        {
-          method: 'POST',
-          path: '/api/v1/team/invitations',
-          action: 'team.invite',
-          summary: 'Invite a user',
-          description:
-            'With `project_id` the user joins a project as well, as `project_role` (`member` by default): with the role `viewer` in the account, it sees only that project.',
-          body: invitationSchema,
-          examples: { member: { email: 'grace@example.com', role: 'member', project_id: null } },
-          answer: newInvitationShape,
-          status: 201,
-          errors: ['not_found'],
-          handle: call => invite(deps, call),
-        },
-        {
-          method: 'DELETE',
-          path: '/api/v1/team/invitations/:id',
-          action: 'team.invite',
-          summary: 'Withdraw an invitation',
-          answer: null,
-          errors: ['not_found'],
-          handle: call => withdraw(deps, call),
-        },
-        {
-          method: 'PATCH',
-          path: '/api/v1/team/:id',
-          action: 'team.change_roles',
-          summary: 'Change a member’s role',
-          body: roleSchema,
-          examples: { admin: { role: 'admin' } },
-          answer: userShape,
-          errors: ['conflict'],
-          handle: call => changeRole(deps, call),
-        },
-        {
-          method: 'DELETE',
-          path: '/api/v1/team/:id',
-          action: 'team.remove',
-          summary: 'Remove a member with keys and sessions',
-          answer: null,
-          errors: ['conflict'],
-          handle: call => remove(deps, call),
-        },
-      ]),
-    )
+      {
+        method: 'DELETE',
+        path: '/api/v1/team/invitations/:id',
+        action: 'team.invite',
+        summary: 'Withdraw an invitation',
+        answer: null,
+        errors: ['not_found'],
+        handle: call => withdraw(deps, call),
+      },
+      {
+        method: 'PATCH',
+        path: '/api/v1/team/:id',
+        action: 'team.change_roles',
+        summary: 'Change a member’s role',
+        body: roleSchema,
+        examples: { admin: { role: 'admin' } },
+        answer: userShape,
+        errors: ['conflict'],
+        handle: call => changeRole(deps, call),
+      },
+      {
+        method: 'DELETE',
+        path: '/api/v1/team/:id',
+        action: 'team.remove',
+        summary: 'Remove a member with keys and sessions',
+        answer: null,
+        errors: ['conflict'],
+        handle: call => remove(deps, call),
+      },
+    ]),
+  )
 }
 
 async function list({ database }: TeamDeps, { principal: { accountId, role } }: SessionRequest): Promise<Response> {
@@ -194,12 +185,12 @@ async function withdraw(deps: TeamDeps, { principal, params, actor }: SessionReq
   return replyNoContent()
 }
 
-async function accept(deps: TeamDeps, request: Request, token: string, address: string): Promise<Response> {
+async function accept(deps: TeamDeps, { request, params, address }: OpenRequest): Promise<Response> {
   refuseWithoutPasswords(deps.config)
   const body = await readInput(request, acceptanceSchema)
   const password = validateNewPassword(body.password, 'password')
   const { database } = deps
-  const digest = getDigest(token)
+  const digest = getDigest(params.token ?? '')
   const invitation = await findInvitation(database, digest)
   if (invitation === null) throw notFound()
   const { accountId } = invitation

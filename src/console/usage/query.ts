@@ -1,10 +1,12 @@
 /** Query parameters of the usage routes: each is known, sent once, and bounded. */
+
 import { type Static, Type } from '@sinclair/typebox'
-import { dayMs, timeIn } from '../../core/text/utc-days.ts'
+import { dayMs } from '../../core/text/utc-days.ts'
 import { needsLog, statusFilters, usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
-import { invalidField, oneOf, strictObject, validate } from '../../core/validation/validate.ts'
+import { invalidField, oneOf, strictObject } from '../../core/validation/validate.ts'
 import { projectIdSchema } from '../../http/schemas.ts'
+import { pageLimit, periodFields, readPageLimit, readPeriod, readQuery, readTime } from '../../http/session-routes.ts'
 import type { LogPosition, LogRange, RequestFilters } from '../../ledger/request-filters.ts'
 import type { UsagePeriod } from '../../ledger/usage-lines.ts'
 
@@ -18,22 +20,12 @@ const words = (maxLength: number) =>
       description: `1 to ${maxLength} characters without control characters`,
     }),
   )
-const moment = Type.Optional(
-  Type.String({
-    pattern: '^\\d{4}-\\d\\d-\\d\\d(T\\d\\d:\\d\\d(:\\d\\d(\\.\\d{1,3})?)?(Z|[+-]\\d\\d:\\d\\d))?$',
-    maxLength: 32,
-    description: 'a UTC day `YYYY-MM-DD`, or a time with its zone: `2026-05-05T12:00:00Z`',
-  }),
-)
-
 const milliseconds = Type.Optional(
   Type.String({ pattern: '^\\d{1,9}$', maxLength: 9, description: 'whole milliseconds, inclusive' }),
 )
 
 const filters = {
-  /** A time is exclusive as `to`; a day is inclusive. */
-  from: moment,
-  to: moment,
+  ...periodFields,
   /** `provider/model`, or only the model. */
   model: words(256),
   provider: words(64),
@@ -76,9 +68,7 @@ export const requestsQuerySchema = strictObject({
   /** `rejected`: requests that were rejected before admission. They have no tags and no metadata. */
   status: Type.Optional(oneOf([...statusFilters, 'rejected'])),
   cursor: words(100),
-  limit: Type.Optional(
-    Type.String({ pattern: '^([1-9]\\d?|1\\d\\d|200)$', maxLength: 3, description: 'an integer from 1 to 200' }),
-  ),
+  limit: pageLimit,
 })
 export const exportQuerySchema = strictObject({ format: Type.Optional(oneOf(['csv', 'json'])), ...filters })
 export const usageQuerySchema = strictObject({
@@ -88,7 +78,6 @@ export const usageQuerySchema = strictObject({
   split_by: Type.Optional(oneOf(usageSplits)),
 })
 
-const defaultLimit = 50
 const defaultDays = 30
 /** Three years. */
 const maximumDays = 1_096
@@ -104,28 +93,28 @@ type RequestsQuery = {
 
 /** `GET /api/v1/requests`. Throws `invalid_request` with the invalid parameter, as do the others. */
 export function readRequestsQuery(url: string): RequestsQuery {
-  const { status, ...query } = validate(requestsQuerySchema, getParameters(url))
+  const { status, ...query } = readQuery(url, requestsQuerySchema)
   return {
     isRejected: status === 'rejected',
     filters: getFilters(status === undefined || status === 'rejected' ? query : { ...query, status }),
     page: {
       before: query.cursor === undefined ? null : decodeCursor(query.cursor),
-      limit: query.limit === undefined ? defaultLimit : Number(query.limit),
+      limit: readPageLimit(query.limit),
     },
   }
 }
 
 /** `GET /api/v1/requests/export`: JSON by default. */
 export function readExportQuery(url: string): { readonly format: 'csv' | 'json'; readonly filters: RequestFilters } {
-  const query = validate(exportQuerySchema, getParameters(url))
+  const query = readQuery(url, exportQuerySchema)
   return { format: query.format ?? 'json', filters: getFilters(query) }
 }
 
 /** `GET /api/v1/usage`: the last 30 days by day, by default. `isOfProjects`: the client sees more than own keys by its projects. */
 export function readUsageQuery(url: string, now: number, isOfProjects: boolean): UsagePeriod {
-  const query = validate(usageQuerySchema, getParameters(url))
-  const to = query.to === undefined ? now : getTime('to', query.to)
-  const from = query.from === undefined ? to - (defaultDays - 1) * dayMs : getTime('from', query.from)
+  const query = readQuery(url, usageQuerySchema)
+  const to = query.to === undefined ? now : readTime('to', query.to)
+  const from = query.from === undefined ? to - (defaultDays - 1) * dayMs : readTime('from', query.from)
   const isByProject = query.group_by === 'project' || query.split_by === 'project'
   const { tag: wanted = null, ...others } = query
   // The totals of projects do not have their requests' tags: only the log knows both.
@@ -162,7 +151,7 @@ export function rejectedIn({ from, to, groupBy, splitBy, tag, filters }: UsagePe
 
 /** Epoch milliseconds of a time; null for a day, which the daily totals know. */
 function timeIfExact(param: string, text: string | undefined): number | null {
-  return text === undefined || text.length === 10 ? null : getTime(param, text)
+  return text === undefined || text.length === 10 ? null : readTime(param, text)
 }
 
 const getDay = (time: number) => new Date(time).toISOString().slice(0, 10)
@@ -178,27 +167,9 @@ function decodeCursor(cursor: string): LogPosition {
   return { atMicros: Number(found[1]), requestId: found[2] ?? '' }
 }
 
-const metadataName = /^metadata\[(.*)\]$/s
-
-/** Converts the query to an object, with `metadata[…]` as one field. Without prototype: a name may be `__proto__`. */
-function getParameters(url: string): Record<string, unknown> {
-  const parameters: Record<string, unknown> = Object.create(null)
-  const metadata: Record<string, string> = Object.create(null)
-  for (const [name, value] of new URL(url).searchParams) {
-    const pair = metadataName.exec(name)?.[1]
-    const [group, key] = pair === undefined ? [parameters, name] : [metadata, pair]
-    if (Object.hasOwn(group, key)) throw invalidField(name.slice(0, 64).toWellFormed(), 'must be sent once')
-    group[key] = value
-    if (pair !== undefined) parameters.metadata = metadata
-  }
-  return parameters
-}
-
 function getFilters(query: Omit<Static<typeof exportQuerySchema>, 'format'>): RequestFilters {
   const { provider, model } = getModel(query.provider, query.model)
-  const from = query.from === undefined ? null : getTime('from', query.from)
-  const to = query.to === undefined ? null : getTime('to', query.to) + (query.to.length === 10 ? dayMs : 0)
-  if (from !== null && to !== null && from > to) throw invalidField('from', 'must not be after `to`')
+  const { from, to } = readPeriod(query)
   return {
     from,
     to,
@@ -230,8 +201,3 @@ function getModel(provider: string | undefined, model: string | undefined) {
 }
 
 /** Epoch milliseconds of existing dates within the range of the log. */
-function getTime(param: string, text: string): number {
-  const time = timeIn(text)
-  if (!(time >= 0) || time >= Date.UTC(2200, 0)) throw invalidField(param, 'must be a date from 1970 to 2199')
-  return time
-}

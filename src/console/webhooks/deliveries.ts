@@ -1,9 +1,10 @@
 /** The delivery log of a webhook, and the deliveries that a user requests: a test event, or an earlier event again. */
+
 import { Type } from '@sinclair/typebox'
 import { actingAs } from '../../core/audit/audit.ts'
 import type { RateLimiter, RateLimiterFactory } from '../../core/limits/rate-limits.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { strictObject, validate } from '../../core/validation/validate.ts'
+import { strictObject } from '../../core/validation/validate.ts'
 import { maximumPending } from '../../core/webhooks/events.ts'
 import type { Database } from '../../database/database.ts'
 import { enforceAccountLimit } from '../../http/rate-limits.ts'
@@ -11,6 +12,7 @@ import {
   emptyBody,
   notFound,
   readInput,
+  readQuery,
   reply,
   type SessionRequest,
   type SessionRoute,
@@ -122,7 +124,7 @@ const conflicts: Readonly<Record<QueueProblem | 'pending', string>> = {
 const conflict = (problem: keyof typeof conflicts) => new GatewayError('conflict', conflicts[problem])
 
 async function list(deps: DeliveryDeps, call: SessionRequest): Promise<Response> {
-  const query = validate(deliveriesQuerySchema, Object.fromEntries(new URL(call.request.url).searchParams))
+  const query = readQuery(call.request.url, deliveriesQuerySchema)
   const id = await getEndpoint(deps, call)
   const range = { after: query.cursor ?? null, limit: pageLength + 1 }
   const rows = await listDeliveries(deps.database, call.principal.accountId, id, range)
