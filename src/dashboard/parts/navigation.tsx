@@ -7,10 +7,17 @@ import { currentAccount, user } from '../state/session.ts'
 import { signOut } from '../state/sign-out.ts'
 import { theme, themes } from '../state/theme.ts'
 import { Button, Icon, type IconName, Logo } from './controls.tsx'
-import { Options } from './field.tsx'
+
+export type MenuEntry = {
+  /** Its heading in the menu; null = linked elsewhere. */
+  readonly group: 'Observe' | 'Build' | 'Control' | 'Organization' | null
+  readonly path: string
+  readonly title: string
+  readonly icon: IconName
+}
 
 type NavigationProps = {
-  readonly pages: readonly { readonly path: string; readonly title: string; readonly icon: IconName }[]
+  readonly pages: readonly MenuEntry[]
   readonly current: string
 }
 
@@ -44,15 +51,26 @@ export function Navigation({ pages, current }: NavigationProps) {
       </div>
       <div class="side-body" id="pages">
         <nav aria-label="Pages">
-          <ul>
-            {pages.map(({ path, title, icon }) => (
-              <li key={path}>
-                <a href={hrefTo(path, keeps(path, current))} aria-current={path === current ? 'page' : undefined}>
-                  <Icon name={icon} /> {title}
-                </a>
-              </li>
-            ))}
-          </ul>
+          {[...Map.groupBy(pages, ({ group }) => group)].map(
+            ([group, entries]) =>
+              group !== null && (
+                <div key={group}>
+                  <h2 id={`menu-${group}`}>{group}</h2>
+                  <ul aria-labelledby={`menu-${group}`}>
+                    {entries.map(({ path, title, icon }) => (
+                      <li key={path}>
+                        <a
+                          href={hrefTo(path, keeps(path, current))}
+                          aria-current={path === current ? 'page' : undefined}
+                        >
+                          <Icon name={icon} size={17} /> {title}
+                        </a>
+                      </li>
+                    ))}
+                  </ul>
+                </div>
+              ),
+          )}
         </nav>
         <Foot />
       </div>
@@ -66,9 +84,9 @@ const filtered = ['', 'requests', 'keys', 'tags']
 const keeps = (path: string, current: string) =>
   filtered.includes(path) && filtered.includes(current) ? filtersFor(path, toFilters(hashRoute.value.query)) : {}
 
-const themeWords = { system: 'System', light: 'Light', dark: 'Dark' } as const
-
 function Foot() {
+  const next = themes[(themes.indexOf(theme.value) + 1) % themes.length] ?? 'system'
+  const change = `Theme: ${theme.value}. Change to ${next}`
   return (
     <div class="side-foot">
       <div class="who">
@@ -77,20 +95,21 @@ function Foot() {
           {user.value?.email}
         </span>
       </div>
-      <label>
-        <span class="unseen">Theme</span>
-        <select
-          value={theme.value}
-          onChange={event => {
-            theme.value = themes.find(known => known === event.currentTarget.value) ?? 'system'
+      <div class="actions">
+        <Button look="plain small" onClick={() => void signOut()}>
+          <Icon name="out" size={15} /> Sign out
+        </Button>
+        <Button
+          look="plain small"
+          aria-label={change}
+          title={change}
+          onClick={() => {
+            theme.value = next
           }}
         >
-          <Options of={Object.entries(themeWords)} />
-        </select>
-      </label>
-      <Button look="plain small" onClick={() => void signOut()}>
-        <Icon name="out" size={15} /> Sign out
-      </Button>
+          <Icon name={theme.value} size={16} />
+        </Button>
+      </div>
       <ProductLinks />
     </div>
   )
