@@ -11,8 +11,8 @@ import { SignIn, SignUp } from './pages/sign-in.tsx'
 import { SingleSignOn } from './pages/single-sign-on.tsx'
 import { TwoFactorFirst } from './pages/two-factor.tsx'
 import { VerificationNotice } from './parts/account-notices.tsx'
-import { Icon } from './parts/controls.tsx'
-import { type MenuEntry, Navigation } from './parts/navigation.tsx'
+import { Icon, type IconName } from './parts/controls.tsx'
+import { Navigation } from './parts/navigation.tsx'
 import { Empty, FailureNotice, Later, Loading } from './parts/notice.tsx'
 import { Page, Toast } from './parts/page.tsx'
 import { useAction } from './state/action.ts'
@@ -22,7 +22,10 @@ import { forgetPlayground } from './state/playground.ts'
 import { forgetResources } from './state/resource.ts'
 import { currentSession, may, resume, user } from './state/session.ts'
 
-type PageEntry = MenuEntry & {
+type PageEntry = {
+  readonly path: string
+  readonly title: string
+  readonly icon: IconName
   /** The page, or the one of the ID in the path. */
   readonly show: (id?: string) => ComponentChildren
   /** The right that opens the page; absent = every role. */
@@ -50,61 +53,38 @@ const showSettings = later('settings', async () => (await import('./pages/settin
 const showStatus = later('status', async () => (await import('./pages/status.tsx')).StatusPage)
 
 const pages: readonly PageEntry[] = [
-  { group: 'Observe', path: '', title: 'Overview', icon: 'overview', show: () => <Overview /> },
+  { path: '', title: 'Overview', icon: 'overview', show: () => <Overview /> },
+  // Each of its requests costs money and uses a key.
+  { path: 'playground', title: 'Playground', icon: 'playground', show: () => <Playground />, right: 'keys.own' },
   {
-    group: 'Observe',
     path: 'requests',
     title: 'Requests',
     icon: 'requests',
     show: id => (id === undefined ? <Requests /> : <RequestPage key={id} id={id} />),
   },
-  { group: 'Observe', path: 'insights', title: 'Insights', icon: 'insights', show: showInsights },
+  { path: 'models', title: 'Models', icon: 'models', show: () => <Models /> },
+  { path: 'insights', title: 'Insights', icon: 'insights', show: showInsights },
+  { path: 'keys', title: 'Keys', icon: 'keys', show: id => (id === undefined ? showKeys() : showKey(id)) },
+  { path: 'tags', title: 'Tags', icon: 'tags', show: showTags },
+  { path: 'team', title: 'Team', icon: 'team', show: showTeam },
   {
-    group: 'Build',
-    path: 'playground',
-    title: 'Playground',
-    icon: 'playground',
-    show: () => <Playground />,
-    // Each of its requests costs money and uses a key.
-    right: 'keys.own',
-  },
-  { group: 'Build', path: 'models', title: 'Models', icon: 'models', show: () => <Models /> },
-  {
-    group: 'Build',
-    path: 'keys',
-    title: 'Keys',
-    icon: 'keys',
-    show: id => (id === undefined ? showKeys() : showKey(id)),
-  },
-  {
-    group: 'Control',
     path: 'projects',
     title: 'Projects',
     icon: 'projects',
     show: id => (id === undefined ? showProjects() : showProject(id)),
   },
-  { group: 'Control', path: 'tags', title: 'Tags', icon: 'tags', show: showTags },
-  { group: 'Control', path: 'alerts', title: 'Alerts', icon: 'alerts', show: showAlerts, right: 'alerts.manage' },
   {
-    group: 'Control',
-    path: 'webhooks',
-    title: 'Webhooks',
-    icon: 'webhooks',
-    show: showWebhooks,
-    right: 'webhooks.manage',
-  },
-  { group: 'Organization', path: 'team', title: 'Team', icon: 'team', show: showTeam },
-  {
-    group: 'Organization',
     path: 'billing',
     title: 'Billing',
     icon: 'billing',
     show: id => (id === undefined ? showBilling() : showInvoice(id)),
     right: 'billing.see',
   },
-  { group: 'Organization', path: 'audit', title: 'Audit log', icon: 'audit', show: showAudit, right: 'audit.see' },
-  { group: 'Organization', path: 'settings', title: 'Settings', icon: 'settings', show: showSettings },
-  { group: null, path: 'status', title: 'Status', icon: 'info', show: showStatus },
+  { path: 'alerts', title: 'Alerts', icon: 'alerts', show: showAlerts, right: 'alerts.manage' },
+  { path: 'webhooks', title: 'Webhooks', icon: 'webhooks', show: showWebhooks, right: 'webhooks.manage' },
+  { path: 'audit', title: 'Audit log', icon: 'audit', show: showAudit, right: 'audit.see' },
+  { path: 'settings', title: 'Settings', icon: 'settings', show: showSettings },
+  { path: 'status', title: 'Status', icon: 'info', show: showStatus },
 ]
 
 export function App() {

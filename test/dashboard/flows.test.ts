@@ -97,11 +97,18 @@ function withBrowser(path: string) {
     expect(await steps.getByRole('link').allTextContents()).toEqual(['Add a provider', 'Invite a member'])
     await steps.getByRole('button', { name: 'Dismiss' }).click()
     await page.reload()
-    await page.getByRole('heading', { name: 'Latency and errors' }).waitFor()
+    await page.getByRole('heading', { name: 'Needs attention' }).waitFor()
     expect(await steps.count()).toBe(0)
+    const summary = page.getByRole('region', { name: 'Summary' })
+    for (const name of ['Spend this month', 'Success rate', 'Latency (p50)', 'Saved by caching'])
+      await summary.getByRole('heading', { name }).waitFor()
+    await summary.getByRole('img', { name: 'Requests over time' }).waitFor()
   })
 
-  test('Navigation: links the reference, the status and the version on each page', async () => {
+  test('Navigation: groups the pages, links the reference, the status and the version, and changes the theme by keyboard', async () => {
+    const lists = owner.page.getByRole('navigation', { name: 'Pages' }).getByRole('list')
+    expect(await lists.evaluateAll(all => all.map(list => list.querySelectorAll('a').length))).toEqual([3, 3, 4, 4])
+    await owner.page.getByRole('list', { name: 'Organization' }).waitFor()
     const links = owner.page.locator('.product-links')
     await links.getByText(`v${packageJson.version}`).waitFor()
     for (const [name, path] of [
@@ -109,6 +116,10 @@ function withBrowser(path: string) {
       ['Status', '#/status'],
     ] as const)
       expect(await links.getByRole('link', { name }).getAttribute('href')).toBe(path)
+    for (const next of ['light', 'dark', 'system']) {
+      await owner.page.getByRole('button', { name: `Next: ${next}` }).press('Enter')
+      await owner.page.locator(`html[data-theme="${next}"]`).waitFor({ state: 'attached' })
+    }
   })
 
   test('Playground: streams an output with model, routing and cost, accepts a rating, and revokes its key', async () => {
@@ -275,7 +286,7 @@ function withBrowser(path: string) {
     await page.getByText('Rejected', { exact: true }).click()
     await page.getByText('daily_tokens_exceeded').first().waitFor()
     await go('', 'Overview')
-    await page.locator('.meter.full', { hasText: 'Daily tokens' }).waitFor()
+    await page.locator('.meter.full', { hasText: 'tokens today' }).getByText('Reached').waitFor()
     await changeAccount(gateway.deps.database, gateway.accountId, { ...plans.usage, requestsPerMinute: 10_000 })
   })
 

@@ -171,6 +171,8 @@ function SoftCap({ billing, onChange }: Changed) {
           used={cap.used_usd}
           limit={cap.monthly_usd}
           show={formatUsd}
+          words="used"
+          period={cap.period === 'billing_cycle' ? undefined : 'month'}
         />
       )}
       <p class="hint">

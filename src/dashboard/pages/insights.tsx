@@ -2,11 +2,11 @@ import { useState } from 'preact/hooks'
 import type { ShownRecommendation } from '../../console/insights/schemas.ts'
 import { Button } from '../parts/controls.tsx'
 import { Badge, Empty, Loaded, Notice, type Tone } from '../parts/notice.tsx'
-import { Card, Page } from '../parts/page.tsx'
+import { Card, Page, Tile } from '../parts/page.tsx'
 import { action, useActions } from '../parts/resource.tsx'
 import { Table } from '../parts/table.tsx'
 import { callApi } from '../state/api.ts'
-import { formatCount, formatDate, humanize, milliseconds, usdColumn } from '../state/format.ts'
+import { formatCount, formatDate, humanize, milliseconds, signed, usdColumn } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
 import type { Confidence, Learning } from '../state/routes.ts'
@@ -98,16 +98,6 @@ function Learned({ learning }: { readonly learning: Learning }) {
 
 const qualityText = (quality: number | null) => (quality === null ? '–' : quality.toFixed(2))
 
-function Tile({ name, value, note }: { readonly name: string; readonly value: string; readonly note: string }) {
-  return (
-    <div class="tile">
-      <h2>{name}</h2>
-      <p class="figure">{value}</p>
-      <p class="hint">{note}</p>
-    </div>
-  )
-}
-
 function Recommendations({ list }: { readonly list: readonly ShownRecommendation[] }) {
   return (
     <Card title="Recommendations" about="Models that perform better or cost less on your requests.">
@@ -131,9 +121,6 @@ function Recommendations({ list }: { readonly list: readonly ShownRecommendation
     </Card>
   )
 }
-
-const signed = (value: number, places: number) =>
-  `${value > 0 ? '+' : value < 0 ? '−' : '±'}${Math.abs(value).toFixed(places)}`
 
 function QueryTypes({ learning }: { readonly learning: Learning }) {
   return (

@@ -1,25 +1,23 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
-import type { ShownUsage } from '../../console/usage/schemas.ts'
-import { Copy, Tabs } from '../parts/controls.tsx'
-import { DailyChart } from '../parts/daily-chart.tsx'
+import { Copy } from '../parts/controls.tsx'
 import { SelectField } from '../parts/field.tsx'
 import { KeyBadge, keyActions } from '../parts/key-actions.tsx'
-import { MeterBar } from '../parts/meter.tsx'
+import { UsedLimits } from '../parts/meter.tsx'
 import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page, Pairs } from '../parts/page.tsx'
 import { useProjects } from '../parts/project-field.tsx'
 import { KeySnippets } from '../parts/request-code.tsx'
 import { useActions } from '../parts/resource.tsx'
 import { Table } from '../parts/table.tsx'
-import { type Filters, failedOnly, getRange, hrefToLog, rangeChoices, ranges, usageQuery } from '../state/filters.ts'
-import { compact, exactTime, formatCount, formatUsd, humanize, relativeTime } from '../state/format.ts'
+import { getRange, hrefToLog, rangeChoices, ranges, usageQuery } from '../state/filters.ts'
+import { exactTime, humanize, relativeTime } from '../state/format.ts'
 import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { fallbackTitles, isKeyValid } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
-import { type Measure, measureTitles } from '../state/usage-series.ts'
+import { type ChartChoice, Days } from './overview.tsx'
 
 const everyMs = 10_000
 
@@ -184,49 +182,15 @@ function Lineage({ of: { id, lineage, replaces } }: KeyProps) {
   )
 }
 
-/** Each limit of a key with its used part. A key without limits shows its use only. */
+/** The limits of a key with their use. */
 function KeyLimits({ of: { limits, used, requests_last_minute } }: { readonly of: ShownKeyPage }) {
-  const bars = [
-    ['Daily tokens', used.daily_tokens, limits?.daily_tokens, compact, 'This UTC day'],
-    ['Daily cost', used.daily_cost_usd, limits?.daily_cost_usd, formatUsd, 'This UTC day'],
-    ['Monthly cost', used.monthly_cost_usd, limits?.monthly_cost_usd, formatUsd, 'This UTC calendar month'],
-    ['Requests per minute', requests_last_minute, limits?.requests_per_minute, formatCount, 'Ended in the last minute'],
-  ] as const
-  const limited = bars.flatMap(([label, value, limit, show, note]) =>
-    limit == null ? [] : [<MeterBar key={label} label={label} used={value} limit={limit} show={show} note={note} />],
-  )
-  const unlimited = bars.filter(([, , limit]) => limit == null)
-  const concurrent = limits?.concurrent_requests ?? null
   return (
-    <>
-      {limited.length > 0 && (
-        <section aria-label="Limits" class="meters">
-          {limited}
-        </section>
-      )}
-      <Card
-        title={limits === null ? 'No limits of its own' : 'Other limits'}
-        about={
-          <>
-            All keys share the <a href={hrefTo('')}>limits of the account</a>. Keys of one rotation share those of the
-            key.
-          </>
-        }
-      >
-        <Pairs
-          of={[
-            ...unlimited.map(
-              ([label, value, , show, note]) =>
-                [
-                  label,
-                  `${show(value)} used, no limit (${note.replace('This', 'this').replace('Ended', 'ended')})`,
-                ] as const,
-            ),
-            ['Concurrent requests', concurrent === null ? 'No limit' : `At most ${formatCount(concurrent)}`],
-          ]}
-        />
-      </Card>
-    </>
+    <Card
+      title={limits === null ? 'No limits of its own' : 'Limits'}
+      about="All keys share the limits of the account. Keys of one rotation share those of the key."
+    >
+      {limits !== null && <UsedLimits limits={limits} used={used} minute={requests_last_minute} />}
+    </Card>
   )
 }
 
@@ -236,6 +200,7 @@ function KeyUsageChart({ of: { id, lineage } }: { readonly of: ShownKeyPage }) {
   // The filter of the first key includes those that replaced it.
   const filters = { range, key: lineage[0]?.id ?? id }
   const query = usageQuery(filters)
+  const choice = useState<ChartChoice[0]>(['requests', 'all'])
   const usage = useResource('GET /api/v1/usage', { query: { ...query.query, group_by: query.unit } })
   return (
     <>
@@ -264,24 +229,10 @@ function KeyUsageChart({ of: { id, lineage } }: { readonly of: ShownKeyPage }) {
               <Empty title="No requests in this range">Send one with the code below, or choose a longer range.</Empty>
             </Card>
           ) : (
-            <Chart usage={found} filters={filters} />
+            <Days usage={found} filters={filters} choice={choice} />
           )
         }
       </Loaded>
     </>
-  )
-}
-
-function Chart({ usage, filters }: { readonly usage: ShownUsage; readonly filters: Filters }) {
-  const [measure, setMeasure] = useState<Measure>('requests')
-  const failed: Filters = measure === 'errors' ? failedOnly : {}
-  return (
-    <Card
-      title={ranges[getRange(filters)].title}
-      about={<a href={hrefTo('', filters)}>Open in the overview</a>}
-      actions={<Tabs label="Metric" tabs={measureTitles} current={measure} onChoice={setMeasure} />}
-    >
-      <DailyChart usage={usage} measure={measure} linkTo={added => hrefToLog(filters, { ...failed, ...added })} />
-    </Card>
   )
 }

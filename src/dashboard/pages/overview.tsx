@@ -3,12 +3,12 @@ import { useEffect, useState } from 'preact/hooks'
 import type { AccountToday } from '../../console/account/schemas.ts'
 import type { ShownUsage } from '../../console/usage/schemas.ts'
 import { BillingNotices, NothingVisible } from '../parts/account-notices.tsx'
+import { Answers, Attention } from '../parts/answers.tsx'
 import { Button, Tabs } from '../parts/controls.tsx'
 import { BarList, DailyChart } from '../parts/daily-chart.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { GettingStarted } from '../parts/getting-started.tsx'
-import { LatencyAndErrors } from '../parts/latency-and-errors.tsx'
-import { MeterBar } from '../parts/meter.tsx'
+import { UsedLimits } from '../parts/meter.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { useIsThroughProjects, useOwnScope, useProjects } from '../parts/project-field.tsx'
@@ -17,11 +17,12 @@ import {
   type Filters,
   failedOnly,
   hrefToLog,
+  rangeBefore,
   rangeTitle,
   toFilters,
   usageQuery,
 } from '../state/filters.ts'
-import { compact, formatCount, formatUsd, milliseconds, percent, relativeTime, usdColumn } from '../state/format.ts'
+import { compact, milliseconds, percent, relativeTime, usdColumn } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
@@ -39,6 +40,7 @@ export function Overview() {
   const days = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: range.unit } })
   const models = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: 'model' } })
   const keys = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: 'key' } })
+  const before = useResource('GET /api/v1/usage', { query: { ...rangeBefore(range), group_by: 'model' } })
   const covered = coveredFilters(filters, range)
   const choice = useState<[Measure, Split]>(['requests', 'all'])
   // Stays after the first request to confirm it.
@@ -48,37 +50,49 @@ export function Overview() {
     if (isUnused) setNew(true)
   }, [isUnused])
   const reload = () => {
-    for (const resource of [today, days, models, keys]) resource.reload()
+    for (const resource of [today, days, models, keys, before]) resource.reload()
   }
   return (
-    <Page
-      title="Overview"
-      about={`Today’s limits, which the whole account shares. Below: usage of ${scope ?? 'the account'} in the chosen range. All times are UTC.`}
-    >
+    <Page title="Overview" about={`Usage of ${scope ?? 'the account'}. All times are UTC.`}>
       <BillingNotices />
       <NothingVisible />
       {may('keys.own') && <GettingStarted isNew={isNew} requests={days.data?.total.requests} onFirstCall={reload} />}
-      <Loaded resource={today} what="today" lines={4}>
-        {account => <Today account={account} />}
-      </Loaded>
       <FilterBar path="" filters={filters} />
       {range.shortenedTo !== null && (
         <p class="hint">With these filters the charts cover the last {range.shortenedTo} days of the range.</p>
       )}
+      <Loaded resource={days} what="usage" lines={6}>
+        {usage => <Answers usage={usage} models={models.data} before={before.data} covered={covered} />}
+      </Loaded>
       <div class="columns two-one">
         <Loaded resource={days} what="usage" lines={6}>
           {usage => <Days usage={usage} filters={filters} choice={choice} />}
         </Loaded>
-        <Loaded resource={days} what="latency" lines={6}>
-          {usage => <LatencyAndErrors usage={usage} filters={filters} covered={covered} />}
-        </Loaded>
+        <div class="column">
+          {days.data !== undefined && <Attention usage={days.data} models={models.data} covered={covered} />}
+          <Loaded resource={today} what="limits" lines={4}>
+            {account => <Limits account={account} />}
+          </Loaded>
+        </div>
       </div>
       <div class="columns">
         <Loaded resource={models} what="models">
-          {usage => <ByModel usage={usage} filters={filters} covered={covered} />}
+          {usage => (
+            <CostBars
+              title="By model"
+              {...{ usage, filters, covered }}
+              empty={<a href={hrefTo('playground')}>Open the playground</a>}
+            />
+          )}
         </Loaded>
         <Loaded resource={keys} what="keys">
-          {usage => <ByKey usage={usage} filters={filters} covered={covered} />}
+          {usage => (
+            <CostBars
+              title="By key"
+              {...{ usage, filters, covered }}
+              empty={may('keys.own') && <a href={hrefTo('keys')}>Create an API key</a>}
+            />
+          )}
         </Loaded>
       </div>
     </Page>
@@ -95,13 +109,13 @@ const splits = {
 } as const
 type Split = keyof typeof splits
 /** What the chart shows: the page keeps it, because the chart is replaced while usage loads. */
-type ChartChoice = readonly [[Measure, Split], (choice: [Measure, Split]) => void]
+export type ChartChoice = readonly [[Measure, Split], (choice: [Measure, Split]) => void]
 
 type Shown = { readonly usage: ShownUsage; readonly filters: Filters }
 /** Links have the covered filters. */
 type Covered = Shown & { readonly covered: Filters }
 
-function Days({ usage, filters, choice }: Shown & { readonly choice: ChartChoice }) {
+export function Days({ usage, filters, choice }: Shown & { readonly choice: ChartChoice }) {
   const [[measure, split], choose] = choice
   // Loaded on demand.
   const isThroughProjects = useIsThroughProjects()
@@ -154,105 +168,54 @@ function tellsTimes({ requests, failed, latency_p50_ms, latency_p95_ms }: ShownU
   return failed === 0 ? times : `${times}, ${percent(failed / requests, 1)} failed`
 }
 
-type Costs = { readonly name: string; readonly rows: readonly ShownUsage['total'][]; readonly link: Filters | null }
+type Entry = { readonly name: string; readonly row: ShownUsage['total']; readonly link: Filters | null }
+type CostsProps = Covered & { readonly title: string; readonly empty: ComponentChildren }
 
-type CostsProps = { readonly title: string; readonly costs: readonly Costs[]; readonly empty: ComponentChildren }
-
-/** Cost by model or by key. Times cannot be added, so only a single row has them. */
-function CostBars({ title, costs, filters, covered, empty }: CostsProps & Omit<Covered, 'usage'>) {
-  const sum = (rows: Costs['rows'], field: 'cost_usd' | 'requests') =>
-    rows.reduce((total, row) => total + row[field], 0)
-  const shown = costs.slice(0, shownParts)
-  const usd = usdColumn(shown.map(({ rows }) => sum(rows, 'cost_usd')))
+/** Cost by model or by key. Keys of one name share a row: the playground's are many. Times cannot be added. */
+function CostBars({ title, usage, filters, covered, empty }: CostsProps) {
+  const entries = usage.data.flatMap((row): Entry[] => {
+    if ('key_id' in row) return [{ name: row.key_name ?? row.key_id, row, link: { key: row.key_id } }]
+    if (!('model' in row)) return []
+    return [{ name: formatModelName(row.model), row, link: row.model === null ? null : { model: row.model } }]
+  })
+  const shown = [...Map.groupBy(entries, ({ name }) => name)].slice(0, shownParts).map(([name, parts]) => ({
+    name,
+    only: parts.length === 1 ? parts[0] : undefined,
+    cost: parts.reduce((sum, { row }) => sum + row.cost_usd, 0),
+    requests: parts.reduce((sum, { row }) => sum + row.requests, 0),
+  }))
+  const usd = usdColumn(shown.map(({ cost }) => cost))
   return (
     <Card title={title} about={`${rangeTitle(filters)}, by cost`}>
       {shown.length === 0 ? (
-        empty
+        <Empty title="No requests in this range">{empty}</Empty>
       ) : (
         <BarList
           label={`Cost ${title.toLowerCase()}`}
-          shares={shown.map(({ name, rows, link }) => {
-            const [cost, requests] = [sum(rows, 'cost_usd'), sum(rows, 'requests')]
-            return {
-              key: name,
-              name,
-              href: link === null ? undefined : hrefToLog(covered, link),
-              value: cost,
-              told: `${usd(cost)} · ${compact(requests)} ${requests === 1 ? 'request' : 'requests'}`,
-              more: rows.length === 1 && rows[0] !== undefined ? tellsTimes(rows[0]) : undefined,
-            }
-          })}
+          shares={shown.map(({ name, only, cost, requests }) => ({
+            key: name,
+            name,
+            href: only?.link ? hrefToLog(covered, only.link) : undefined,
+            value: cost,
+            told: `${usd(cost)} · ${compact(requests)} ${requests === 1 ? 'request' : 'requests'}`,
+            more: only && tellsTimes(only.row),
+          }))}
         />
       )}
     </Card>
   )
 }
 
-function ByModel({ usage, ...shared }: Covered) {
-  const rows = usage.data.flatMap(row => ('model' in row ? [row] : []))
-  const costs = rows.map(row => ({
-    name: formatModelName(row.model),
-    rows: [row],
-    link: row.model === null ? null : { model: row.model },
-  }))
-  const empty = (
-    <Empty title="No requests in this range">
-      <a href={hrefTo('playground')}>Open the playground</a>
-    </Empty>
-  )
-  return <CostBars {...shared} title="By model" costs={costs} empty={empty} />
-}
-
-function ByKey({ usage, ...shared }: Covered) {
-  const keys = usage.data.flatMap(row => ('key_id' in row ? [row] : []))
-  // Keys of the same name share a row: the playground's are many and short-lived.
-  const costs = [...Map.groupBy(keys, ({ key_name, key_id }) => key_name ?? key_id)].map(([name, rows]) => ({
-    name,
-    rows,
-    link: rows.length === 1 && rows[0] !== undefined ? { key: rows[0].key_id } : null,
-  }))
-  const empty = (
-    <Empty title="No API key used in this range">
-      {may('keys.own') && <a href={hrefTo('keys')}>Create an API key</a>}
-    </Empty>
-  )
-  return <CostBars {...shared} title="By key" costs={costs} empty={empty} />
-}
-
 /** Use of the account's limits now and today. */
-function Today({ account }: { readonly account: AccountToday }) {
-  const { today, limits } = account
-  const { requests_last_minute: minute = 0, seats_taken: reservations = 0 } = account.now ?? {}
+function Limits({ account: { now, today, limits } }: { readonly account: AccountToday }) {
   return (
-    <section aria-label="Today" class="meters">
-      <MeterBar
-        label="Daily tokens"
-        used={today.tokens}
-        limit={limits.daily_tokens}
-        show={compact}
-        note={`Resets ${relativeTime(today.resets_at)}`}
+    <Card title="Limits" about={`Of the whole account; days reset ${relativeTime(today.resets_at)}`}>
+      <UsedLimits
+        limits={{ ...limits, monthly_cost_usd: null }}
+        used={{ daily_tokens: today.tokens, daily_cost_usd: today.cost_usd, monthly_cost_usd: 0 }}
+        minute={now?.requests_last_minute ?? 0}
+        concurrent={now?.seats_taken ?? 0}
       />
-      <MeterBar
-        label="Daily cost"
-        used={today.cost_usd}
-        limit={limits.daily_cost_usd}
-        show={formatUsd}
-        note={`${formatUsd(today.remaining_cost_usd)} remaining`}
-      />
-      <MeterBar
-        label="Requests per minute"
-        used={minute}
-        limit={limits.requests_per_minute}
-        show={formatCount}
-        note="In the last minute"
-      />
-      <MeterBar
-        label="Concurrent requests"
-        used={reservations}
-        limit={limits.concurrent_requests}
-        show={formatCount}
-        note="In progress now"
-      />
-    </section>
+    </Card>
   )
 }

@@ -92,12 +92,11 @@ function Limits({ project: { name, archived_at, limits, used } }: { readonly pro
           It accepts no keys and no changes. Its usage stays, and its members can be removed.
         </Notice>
       )}
-      <Card title={name} about="Its limits apply to all requests of its keys, beside those of the account.">
-        {limits === null ? (
-          <Empty title="No limits">The limits of the account and of each key apply.</Empty>
-        ) : (
-          <UsedLimits limits={limits} used={used} />
-        )}
+      <Card
+        title={name}
+        about={`${limits === null ? 'No limits of its own: those' : 'Its limits apply to all its keys, beside those'} of the account and of each key.`}
+      >
+        {limits !== null && <UsedLimits limits={limits} used={used} />}
       </Card>
     </>
   )

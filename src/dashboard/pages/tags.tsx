@@ -1,12 +1,11 @@
 import type { ShownTag } from '../../console/tags/schemas.ts'
 import { FilterBar } from '../parts/filter-bar.tsx'
-import { Badge } from '../parts/notice.tsx'
+import { UsedLimits } from '../parts/meter.tsx'
 import { useOwnScope } from '../parts/project-field.tsx'
 import { action, ResourceView } from '../parts/resource.tsx'
 import { TagUsage } from '../parts/tag-usage.tsx'
 import { callApi } from '../state/api.ts'
 import { toFilters } from '../state/filters.ts'
-import { compact, formatCount, formatUsd } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { limitFields, toLimits, toLimitTexts } from '../state/keys.ts'
@@ -66,7 +65,6 @@ export function TagsPage() {
   const filters = toFilters(hashRoute.value.query)
   const tags = useResource('GET /api/v1/tags', { everyMs: 10_000 })
   const mayChange = may('account.change')
-  const count = (limit: number | null | undefined) => (limit == null ? '–' : formatCount(limit))
   return (
     <ResourceView
       page={{
@@ -89,28 +87,7 @@ export function TagsPage() {
             </a>
           ),
         },
-        {
-          name: 'Monthly cost',
-          isNumber: true,
-          show: ({ limits, used }) => (
-            <Used used={used.monthly_cost_usd} limit={limits?.monthly_cost_usd} show={formatUsd} />
-          ),
-        },
-        {
-          name: 'Daily cost',
-          isNumber: true,
-          show: ({ limits, used }) => (
-            <Used used={used.daily_cost_usd} limit={limits?.daily_cost_usd} show={formatUsd} />
-          ),
-        },
-        {
-          name: 'Daily tokens',
-          isNumber: true,
-          from: 'middle',
-          show: ({ limits, used }) => <Used used={used.daily_tokens} limit={limits?.daily_tokens} show={compact} />,
-        },
-        { name: 'Per minute', isNumber: true, from: 'wide', show: tag => count(tag.limits?.requests_per_minute) },
-        { name: 'Concurrent', isNumber: true, from: 'wide', show: tag => count(tag.limits?.concurrent_requests) },
+        { name: 'Used', show: tag => <UsedLimits {...tag} /> },
       ]}
       empty={[
         'No budgets',
@@ -124,22 +101,5 @@ export function TagsPage() {
       <FilterBar path="tags" filters={filters} />
       <TagUsage filters={filters} />
     </ResourceView>
-  )
-}
-
-type UsedProps = {
-  readonly used: number
-  readonly limit: number | null | undefined
-  readonly show: (value: number) => string
-}
-
-/** The warning is text too, since color is not enough. */
-function Used({ used, limit, show }: UsedProps) {
-  if (limit == null) return <span class="quiet">{show(used)}</span>
-  return (
-    <>
-      {show(used)} of {show(limit)}{' '}
-      {used >= limit ? <Badge tone="bad">Reached</Badge> : used >= 0.8 * limit && <Badge tone="warn">80% used</Badge>}
-    </>
   )
 }

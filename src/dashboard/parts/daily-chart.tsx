@@ -179,6 +179,22 @@ function Lines({ series, top }: Drawn) {
   )
 }
 
+/** The course of a value without axes, beside its figure. */
+export function Sparkline({ label, values }: { readonly label: string; readonly values: Series['values'] }) {
+  const top = Math.max(...values.map(value => value ?? 0), Number.MIN_VALUE)
+  return (
+    <svg
+      class="chart spark"
+      viewBox={`0 0 ${Math.max(1, values.length) * step} ${height}`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={label}
+    >
+      <path class="main" d={toPath(values, top)} vector-effect="non-scaling-stroke" />
+    </svg>
+  )
+}
+
 /** Returns a line between days, interrupted at days without a value; a single day is a dash. */
 function toPath(values: readonly (number | null)[], top: number): string {
   return values

@@ -9,13 +9,6 @@ import { currentAccount, user } from '../state/session.ts'
 import { Button, Icon, Snippet } from './controls.tsx'
 import { FailureNotice } from './notice.tsx'
 
-type Step = {
-  readonly title: string
-  readonly about: string
-  readonly isDone: boolean
-  readonly href: string
-}
-
 type StartProps = {
   /** The account had no request when the page opened. */
   readonly isNew: boolean
@@ -49,17 +42,15 @@ function FirstSteps({ requests, dismiss }: { readonly requests: number; readonly
   const team = useResource('GET /api/v1/team', { when: leads })
   if (gateway === null || keys.data === undefined || (leads && team.data === undefined)) return null
   const people = (team.data?.data.length ?? 0) + (team.data?.invitations.length ?? 0)
-  const steps: readonly Step[] = [
+  const steps = [
     {
       title: 'Create an API key',
-      about: 'Programs authenticate with API keys.',
       // The playground revokes its own keys.
       isDone: keys.data.data.some(({ revoked_at }) => revoked_at === null),
       href: hrefTo('keys'),
     },
     {
       title: 'Send your first request',
-      about: 'From a terminal, your code or the playground.',
       isDone: requests > 0,
       href: hrefTo('playground'),
     },
@@ -67,13 +58,11 @@ function FirstSteps({ requests, dismiss }: { readonly requests: number; readonly
       ? [
           {
             title: 'Add a provider',
-            about: 'Outputs are simulated until the operator sets a key such as OPENAI_API_KEY.',
             isDone: !gateway.simulated,
             href: hrefTo('models'),
           },
           {
             title: 'Invite a member',
-            about: 'Members share the limits and billing of this account.',
             isDone: people > 1,
             href: hrefTo('team'),
           },
@@ -81,12 +70,7 @@ function FirstSteps({ requests, dismiss }: { readonly requests: number; readonly
       : []),
   ]
   const done = steps.filter(({ isDone }) => isDone).length
-  return done === steps.length ? null : <StepList steps={steps} done={done} dismiss={dismiss} />
-}
-
-type StepListProps = { readonly steps: readonly Step[]; readonly done: number; readonly dismiss: () => void }
-
-function StepList({ steps, done, dismiss }: StepListProps) {
+  if (done === steps.length) return null
   return (
     <section class="card getting-started" aria-labelledby="getting-started">
       <header class="card-head">
@@ -99,13 +83,12 @@ function StepList({ steps, done, dismiss }: StepListProps) {
         <Button text="Dismiss" look="plain small" onClick={dismiss} />
       </header>
       <ol>
-        {steps.map(({ title, about, isDone, href }) => (
+        {steps.map(({ title, isDone, href }) => (
           <li key={title} class={isDone ? 'done' : ''}>
             <Icon name={isDone ? 'check' : 'chevron'} size={16} />
             <div>
               {isDone ? <s>{title}</s> : <a href={href}>{title}</a>}
               <span class="unseen">{isDone ? ' (done)' : ' (open)'}</span>
-              {!isDone && <p class="hint">{about}</p>}
             </div>
           </li>
         ))}

@@ -1,28 +1,32 @@
 import type { ShownKey } from '../../console/keys/schemas.ts'
-import { compact, formatCount, formatUsd, percent } from '../state/format.ts'
+import { compact, formatCount, formatUsd, type Period, percent, tellPace } from '../state/format.ts'
 
 type MeterProps = {
   readonly label: string
   readonly used: number
   readonly limit: number
   readonly show: (value: number) => string
-  readonly note?: string
+  /** Words after the values. */
+  readonly words: string
+  /** UTC period of the limit: the tooltip tells when it is reached. */
+  readonly period?: Period | undefined
 }
 
 /** Used part of a limit. Color and text change at 80% and 100%. */
-export function MeterBar({ label, used, limit, show, note }: MeterProps) {
+export function MeterBar({ label, used, limit, show, words, period }: MeterProps) {
   const part = limit <= 0 ? 1 : used / limit
   const share = Math.min(1, part)
   const state = share >= 1 ? 'full' : share >= 0.8 ? 'near' : 'calm'
+  const told = `${show(used)} of ${show(limit)}`
+  const pace = period === undefined ? '' : tellPace(used, limit, period, show)
   return (
-    <div class={`meter ${state}`}>
+    <div class={`meter ${state}`} title={pace}>
       <div class="meter-head">
-        <span>{label}</span>
-        <span class="quiet">{percent(part)} used</span>
+        <span>
+          {told} {words}
+        </span>
+        <span class="quiet">{state === 'full' ? 'Reached' : percent(part)}</span>
       </div>
-      <p class="figure">
-        {show(used)} <small>of {show(limit)}</small>
-      </p>
       {/* biome-ignore lint/a11y/useSemanticElements: browsers draw `<meter>` each in their own way */}
       <div
         class="bar"
@@ -31,38 +35,47 @@ export function MeterBar({ label, used, limit, show, note }: MeterProps) {
         aria-valuemin={0}
         aria-valuemax={100}
         aria-valuenow={Math.round(share * 100)}
-        aria-valuetext={`${show(used)} of ${show(limit)}`}
+        aria-valuetext={pace === '' ? told : `${told}. ${pace}`}
       >
         <div style={{ width: `${share * 100}%` }} />
       </div>
-      {note !== undefined && <p class="hint">{note}</p>}
     </div>
   )
 }
 
-type UsedLimitsProps = Pick<ShownKey, 'limits' | 'used'> & { readonly models?: ShownKey['models'] }
+type UsedLimitsProps = {
+  readonly limits: ShownKey['limits']
+  readonly used: ShownKey['used']
+  readonly models?: ShownKey['models']
+  /** Use at this moment; null = unknown: the limit is a text. */
+  readonly minute?: number | null
+  readonly concurrent?: number | null
+}
 
-/** Shows limits and models of a key or a project, and how much is used on this UTC day and in its month. */
-export function UsedLimits({ limits, used, models = null }: UsedLimitsProps) {
-  const { daily_tokens: tokens = null, daily_cost_usd: day = null, monthly_cost_usd: month = null } = limits ?? {}
-  const { requests_per_minute: minute = null, concurrent_requests: concurrent = null } = limits ?? {}
-  const parts = [
-    ...(tokens === null ? [] : [`${compact(used.daily_tokens)} of ${compact(tokens)} tokens today`]),
-    ...(day === null ? [] : [`${formatUsd(used.daily_cost_usd)} of ${formatUsd(day)} today`]),
-    ...(month === null ? [] : [`${formatUsd(used.monthly_cost_usd)} of ${formatUsd(month)} this month`]),
-    ...(minute === null ? [] : [`${formatCount(minute)} ${minute === 1 ? 'request' : 'requests'} per minute`]),
-    ...(concurrent === null
-      ? []
-      : [`${formatCount(concurrent)} concurrent ${concurrent === 1 ? 'request' : 'requests'}`]),
-    ...(models === null ? [] : [`Only ${models.join(', ')}`]),
-  ]
+/** The limits of an account, a key, a project or a tag: bars where their use is known, and the rest as text. */
+export function UsedLimits({ limits, used, models = null, minute = null, concurrent = null }: UsedLimitsProps) {
+  const all = [
+    ['Daily tokens', used.daily_tokens, limits?.daily_tokens, compact, 'tokens today', 'day'],
+    ['Daily cost', used.daily_cost_usd, limits?.daily_cost_usd, formatUsd, 'today', 'day'],
+    ['Monthly cost', used.monthly_cost_usd, limits?.monthly_cost_usd, formatUsd, 'this month', 'month'],
+    ['Requests per minute', minute, limits?.requests_per_minute, formatCount, 'in the last minute', undefined],
+    ['Concurrent requests', concurrent, limits?.concurrent_requests, formatCount, 'concurrent', undefined],
+  ] as const
+  const others = all.flatMap(([label, value, limit]) =>
+    limit == null || value !== null ? [] : [`${label}: ${formatCount(limit)}`],
+  )
   return (
-    <>
-      {parts.map(part => (
-        <span key={part} class="block">
-          {part}
+    <div class="budgets">
+      {all.map(
+        ([label, value, limit, show, words, period]) =>
+          limit != null &&
+          value !== null && <MeterBar key={label} {...{ label, limit, show, words, period }} used={value} />,
+      )}
+      {[...others, ...(models === null ? [] : [`Only ${models.join(', ')}`])].map(text => (
+        <span key={text} class="hint">
+          {text}
         </span>
       ))}
-    </>
+    </div>
   )
 }

@@ -8,18 +8,18 @@ import { signOut } from '../state/sign-out.ts'
 import { theme, themes } from '../state/theme.ts'
 import { Button, Icon, type IconName, Logo } from './controls.tsx'
 
-export type MenuEntry = {
-  /** Its heading in the menu; null = linked elsewhere. */
-  readonly group: 'Observe' | 'Build' | 'Control' | 'Organization' | null
-  readonly path: string
-  readonly title: string
-  readonly icon: IconName
-}
-
 type NavigationProps = {
-  readonly pages: readonly MenuEntry[]
+  readonly pages: readonly { readonly path: string; readonly title: string; readonly icon: IconName }[]
   readonly current: string
 }
+
+/** The groups of the menu with the paths of their pages. */
+const groups = Object.entries({
+  Observe: ['', 'requests', 'insights'],
+  Build: ['playground', 'models', 'keys'],
+  Control: ['projects', 'tags', 'alerts', 'webhooks'],
+  Organization: ['team', 'billing', 'audit', 'settings'],
+})
 
 /** Navigation beside the page, or behind a button on narrow screens. */
 export function Navigation({ pages, current }: NavigationProps) {
@@ -51,26 +51,22 @@ export function Navigation({ pages, current }: NavigationProps) {
       </div>
       <div class="side-body" id="pages">
         <nav aria-label="Pages">
-          {[...Map.groupBy(pages, ({ group }) => group)].map(
-            ([group, entries]) =>
-              group !== null && (
-                <div key={group}>
-                  <h2 id={`menu-${group}`}>{group}</h2>
-                  <ul aria-labelledby={`menu-${group}`}>
-                    {entries.map(({ path, title, icon }) => (
-                      <li key={path}>
-                        <a
-                          href={hrefTo(path, keeps(path, current))}
-                          aria-current={path === current ? 'page' : undefined}
-                        >
-                          <Icon name={icon} size={17} /> {title}
-                        </a>
-                      </li>
-                    ))}
-                  </ul>
-                </div>
-              ),
-          )}
+          {groups.map(([group, paths]) => (
+            <div key={group}>
+              <h2 id={`menu-${group}`}>{group}</h2>
+              <ul aria-labelledby={`menu-${group}`}>
+                {paths
+                  .flatMap(path => pages.filter(page => page.path === path))
+                  .map(({ path, title, icon }) => (
+                    <li key={path}>
+                      <a href={hrefTo(path, keeps(path, current))} aria-current={path === current ? 'page' : undefined}>
+                        <Icon name={icon} size={17} /> {title}
+                      </a>
+                    </li>
+                  ))}
+              </ul>
+            </div>
+          ))}
         </nav>
         <Foot />
       </div>
@@ -86,7 +82,7 @@ const keeps = (path: string, current: string) =>
 
 function Foot() {
   const next = themes[(themes.indexOf(theme.value) + 1) % themes.length] ?? 'system'
-  const change = `Theme: ${theme.value}. Change to ${next}`
+  const change = `Theme: ${theme.value}. Next: ${next}`
   return (
     <div class="side-foot">
       <div class="who">

@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
+import { Sparkline } from './daily-chart.tsx'
 import { PageFailures } from './notice.tsx'
 
 type PageProps = {
@@ -56,6 +57,32 @@ export function Card({ title, about, actions, children, class: more = '' }: Card
       </header>
       {children}
     </section>
+  )
+}
+
+type TileProps = {
+  readonly name: string
+  readonly value: string
+  readonly note: ComponentChildren
+  /** Explanation of the value, as a tooltip. */
+  readonly about?: string
+  /** Change of the value, and what it compares. */
+  readonly change?: readonly [change: string, about: string] | undefined
+  /** The values over time. */
+  readonly course?: readonly (number | null)[]
+}
+
+/** A figure with its name. */
+export function Tile({ name, value, note, about, change, course }: TileProps) {
+  return (
+    <div class="tile" title={about}>
+      <h2>{name}</h2>
+      <p class="figure">
+        {value} {change !== undefined && <small title={change[1]}>{change[0]}</small>}
+      </p>
+      {course !== undefined && <Sparkline label={`${name} over time`} values={course} />}
+      <p class="hint">{note}</p>
+    </div>
   )
 }
 

@@ -150,6 +150,16 @@ function getRangeEnd(filters: Filters, now: number): number {
   return unit === dayMs ? Math.floor(now / dayMs) * dayMs + dayMs : Math.ceil(now / minuteMs) * minuteMs
 }
 
+/** Returns the parameters of the range of the same length before. */
+export function rangeBefore({ query }: UsageQuery): Record<string, string> {
+  const { from = '', to = '' } = query
+  const isDays = from.length === 10
+  const start = Date.parse(from)
+  const length = Date.parse(to) - start + (isDays ? dayMs : 0)
+  const times = [start - length, isDays ? start - dayMs : start].map(time => iso(time).slice(0, from.length))
+  return { ...query, from: times[0] ?? '', to: times[1] ?? '' }
+}
+
 /** Returns the filters of the requests that the totals cover: those of a shortened range begin later. */
 export function coveredFilters(filters: Filters, { query, shortenedTo }: UsageQuery): Filters {
   const { from = '' } = query

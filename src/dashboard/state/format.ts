@@ -41,6 +41,9 @@ export function usdColumn(amounts: readonly number[]): (value: number) => string
 export const usdExact = (value: number) =>
   `$${value.toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 8 })}`
 
+export const signed = (value: number, places: number) =>
+  `${value > 0 ? '+' : value < 0 ? '−' : '±'}${Math.abs(value).toFixed(places)}`
+
 export const percent = (share: number, places = 0) => `${Number((share * 100).toFixed(places))}%`
 
 export function milliseconds(value: number | null): string {
@@ -84,6 +87,25 @@ const fixedWords: Readonly<Record<string, string>> = {
   bad_answer: 'Invalid response',
   empty_answer: 'Empty response',
   no_tool_call: 'No tool call',
+}
+
+export type Period = 'day' | 'month'
+/** A projection from the first minutes of a period would mislead. */
+const leastShareOfPeriod = 1 / 48
+
+/** Tells when a limit of this UTC day or month is reached at the present pace, or what the period comes to; null = no limit. */
+export function tellPace(used: number, limit: number | null, period: Period, show: (value: number) => string): string {
+  const now = Date.now()
+  const at = new Date(now)
+  const [year, month, dayOfMonth] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()]
+  const start = period === 'day' ? Date.UTC(year, month, dayOfMonth) : Date.UTC(year, month)
+  const end = period === 'day' ? Date.UTC(year, month, dayOfMonth + 1) : Date.UTC(year, month + 1)
+  if (limit !== null && used >= limit) return `Reached for this ${period}.`
+  const share = (now - start) / (end - start)
+  if (used === 0 || share < leastShareOfPeriod) return ''
+  const reachedAt = start + ((limit ?? Number.POSITIVE_INFINITY) / used) * (now - start)
+  if (reachedAt < end) return `Reached ${dateTime(new Date(reachedAt).toISOString())} UTC at this pace.`
+  return `${show(used / share)} by the end of the ${period} at this pace.`
 }
 
 /** `code_algorithm` → `Code algorithm`. Names of the API whose plain form misleads have words of their own. */

@@ -36,7 +36,7 @@ export function listOtherKeys({ id, lineage }: Pick<ShownKeyPage, 'id' | 'lineag
 }
 
 /** Labels of the limits of a key, a project or a tag. */
-const limitLabels = {
+export const limitLabels = {
   requests_per_minute: 'Requests per minute',
   concurrent_requests: 'Concurrent requests',
   daily_tokens: 'Daily tokens',

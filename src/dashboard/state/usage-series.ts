@@ -28,13 +28,9 @@ export const measures = {
 export type Measure = keyof typeof measures
 
 /** Titles of the measures, for tabs. */
-export const measureTitles = {
-  requests: measures.requests.title,
-  tokens: measures.tokens.title,
-  cost: measures.cost.title,
-  errors: measures.errors.title,
-  latency: measures.latency.title,
-} as const satisfies Record<Measure, string>
+export const measureTitles: Partial<Record<Measure, string>> = Object.fromEntries(
+  Object.entries(measures).map(([measure, { title }]) => [measure, title]),
+)
 
 type Day = Extract<ShownUsage['data'][number], { day: string } | { hour: string }>
 type Part = ShownUsage['series'][number]

@@ -1,0 +1,190 @@
+import type { ShownUsage } from '../../console/usage/schemas.ts'
+import { mostCountedRejections } from '../../core/usage/usage-groups.ts'
+import type { ShownModel } from '../../dialects/models/schemas.ts'
+import { type Filters, failedOnly, hrefToLog } from '../state/filters.ts'
+import { compact, formatCount, formatUsd, milliseconds, percent, signed, tellPace } from '../state/format.ts'
+import { hrefTo, openedAt } from '../state/href.ts'
+import { isKeyValid, limitLabels } from '../state/keys.ts'
+import { useResource } from '../state/resource.ts'
+import { may } from '../state/session.ts'
+import { formatModelName, listDays } from '../state/usage-series.ts'
+import { Badge } from './notice.tsx'
+import { Card, Tile } from './page.tsx'
+
+const toModelRows = (usage: ShownUsage | undefined) => usage?.data.flatMap(row => ('model' in row ? [row] : [])) ?? []
+
+type AnswersProps = {
+  readonly usage: ShownUsage
+  /** The range by model, and the range of the same length before it. */
+  readonly models: ShownUsage | undefined
+  readonly before: ShownUsage | undefined
+  /** Filters of the requests that the usage covers, for the links. */
+  readonly covered: Filters
+}
+
+/** The figures of a range, each with its course and its change to the range before. */
+export function Answers({ usage, models, before, covered }: AnswersProps) {
+  const catalog = useResource('GET /api/v1/models').data?.data ?? []
+  const days = listDays(usage)
+  const { total } = usage
+  const old = before?.total
+  const [rate, oldRate] = [successRate(total), old === undefined ? null : successRate(old)]
+  const [saved, oldSaved] = [savedByCache(models, catalog), savedByCache(before, catalog)]
+  const cachedShare = total.input_tokens === 0 ? 0 : total.cached_input_tokens / total.input_tokens
+  const slow = total.latency_p95_ms === null ? {} : { min_latency_ms: String(total.latency_p95_ms) }
+  const failed = <a href={hrefToLog(covered, failedOnly)}>{formatCount(total.failed)} failed or blocked</a>
+  const points = rate === null || oldRate === null ? undefined : `${signed((rate - oldRate) * 100, 1)} points`
+  return (
+    <section class="tiles" aria-label="Summary">
+      <Spend />
+      <Tile
+        name="Requests"
+        value={compact(total.requests)}
+        change={tellChange(total.requests, old?.requests, formatCount)}
+        note={<a href={hrefToLog(covered)}>All requests</a>}
+        course={days.map(day => day.requests)}
+      />
+      <Tile
+        name="Success rate"
+        value={rate === null ? '–' : percent(rate, 1)}
+        change={points === undefined ? undefined : [points, `${percent(oldRate ?? 0, 1)} in the range before`]}
+        note={total.failed > 0 ? failed : 'None failed or blocked'}
+        course={days.map(successRate)}
+      />
+      <Tile
+        name="Latency (p50)"
+        value={milliseconds(total.latency_p50_ms)}
+        change={tellChange(total.latency_p50_ms, old?.latency_p50_ms, milliseconds)}
+        note={<a href={hrefToLog(covered, slow)}>p95 {milliseconds(total.latency_p95_ms)}</a>}
+        course={days.map(day => day.latency_p50_ms)}
+      />
+      <Tile
+        name="Saved by caching"
+        about="Cached input at its price instead of the full input price; writes into caches are not deducted."
+        value={formatUsd(saved)}
+        change={tellChange(saved, oldSaved, formatUsd)}
+        note={`${percent(cachedShare)} of the input cached`}
+        course={days.map(day => day.cached_input_tokens)}
+      />
+    </section>
+  )
+}
+
+/** Spend of this UTC month, whatever range the page has. */
+function Spend() {
+  const now = new Date(openedAt.value)
+  const toDay = (month: number, day: number) =>
+    new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + month, day)).toISOString().slice(0, 10)
+  const today = now.getUTCDate()
+  const daysBefore = Number(toDay(0, 0).slice(8))
+  const { data: month } = useResource('GET /api/v1/usage', {
+    query: { from: toDay(0, 1), to: toDay(0, today), group_by: 'day' },
+  })
+  const { data: before } = useResource('GET /api/v1/usage', {
+    query: { from: toDay(-1, 1), to: toDay(-1, Math.min(today, daysBefore)), group_by: 'month' },
+  })
+  const cap = useResource('GET /api/v1/billing', { when: may('billing.see') }).data?.soft_cap ?? null
+  const spent = month?.total.cost_usd ?? 0
+  const limit = cap?.period === 'billing_cycle' ? null : (cap?.monthly_usd ?? null)
+  const pace = tellPace(spent, limit, 'month', formatUsd)
+  return (
+    <Tile
+      name="Spend this month"
+      value={formatUsd(spent)}
+      change={tellChange(spent, before?.total.cost_usd, formatUsd, 'the same days of last month')}
+      note={
+        <>
+          {pace}
+          {limit !== null && <a href={hrefTo('billing')}> Budget {formatUsd(limit)}</a>}
+        </>
+      }
+      course={month === undefined ? [] : listDays(month).map(day => day.cost_usd)}
+    />
+  )
+}
+
+const successRate = ({ completed, failed }: Pick<ShownUsage['total'], 'completed' | 'failed'>) =>
+  completed + failed === 0 ? null : completed / (completed + failed)
+
+function savedByCache(usage: ShownUsage | undefined, catalog: readonly ShownModel[]): number {
+  const prices = new Map(catalog.map(({ name, pricing }) => [name, pricing]))
+  return toModelRows(usage).reduce((sum, { model, cached_input_tokens: tokens }) => {
+    const { input_per_mtok: full = 0, cached_input_per_mtok: cached = null } = prices.get(model ?? '') ?? {}
+    return cached === null ? sum : sum + (tokens * (full - cached)) / 1e6
+  }, 0)
+}
+
+/** Returns the relative change, and what it compares; undefined = nothing before. */
+function tellChange(
+  now: number | null,
+  before: number | null | undefined,
+  show: (value: number) => string,
+  what = 'the range before',
+): readonly [change: string, about: string] | undefined {
+  if (now === null || before == null || before === 0) return undefined
+  return [`${signed((now / before - 1) * 100, 0)}%`, `${show(before)} in ${what}`]
+}
+
+/** Failed requests above this share make a model need attention. */
+const muchFailed = 0.05
+const nearShare = 0.8
+
+/** What a user should look at now: failing models, budgets that are nearly reached, rejected requests. */
+export function Attention({ usage, models, covered }: Omit<AnswersProps, 'before'>) {
+  const states = useResource('GET /api/v1/models/health').data?.data ?? []
+  const keys = useResource('GET /api/v1/keys').data?.data.filter(key => isKeyValid(key)) ?? []
+  const projects = useResource('GET /api/v1/projects').data?.data ?? []
+  const tags = useResource('GET /api/v1/tags').data?.data ?? []
+  const budgets = [
+    ...keys.map(key => ({ ...key, href: hrefTo(`keys/${key.id}`) })),
+    ...projects.map(project => ({ ...project, href: hrefTo(`projects/${project.id}`) })),
+    ...tags.map(tag => ({ ...tag, name: `${tag.name}=${tag.value}`, href: hrefTo('tags') })),
+  ]
+  const items = [
+    ...toModelRows(models).flatMap(({ model, failed, requests }) => {
+      const isUnhealthy = states.some(known => known.model === model && known.state === 'unhealthy')
+      if (model === null || (failed <= muchFailed * requests && !isUnhealthy)) return []
+      const told = isUnhealthy ? 'Unhealthy' : `${percent(failed / requests, 1)} failed`
+      return [
+        {
+          tone: 'bad',
+          told,
+          href: hrefToLog(covered, { model, ...failedOnly }),
+          name: formatModelName(model),
+        } as const,
+      ]
+    }),
+    ...budgets.flatMap(({ name, href, limits, used }) =>
+      (['daily_tokens', 'daily_cost_usd', 'monthly_cost_usd'] as const).flatMap(kind => {
+        const limit = limits?.[kind]
+        if (limit == null || used[kind] < nearShare * limit) return []
+        const isReached = used[kind] >= limit
+        const told = isReached ? 'Reached' : `${percent(used[kind] / limit)} used`
+        return [{ tone: isReached ? 'bad' : 'warn', told, href, name: `${name}: ${limitLabels[kind]}` } as const]
+      }),
+    ),
+  ]
+  return (
+    <Card title="Needs attention">
+      {items.length === 0 && !usage.rejected && (
+        <p class="hint">No failing model, no budget near its limit, no rejected requests.</p>
+      )}
+      <ul class="attention">
+        {items.map(({ tone, told, href, name }) => (
+          <li key={`${told} ${name}`}>
+            <Badge tone={tone}>{told}</Badge> <a href={href}>{name}</a>
+          </li>
+        ))}
+        {typeof usage.rejected === 'number' && usage.rejected > 0 && (
+          <li>
+            <Badge tone="warn">Rejected</Badge>{' '}
+            <a href={hrefToLog(covered, { status: 'rejected' })}>
+              {formatCount(usage.rejected)}
+              {usage.rejected === mostCountedRejections && '+'} before a model was called
+            </a>
+          </li>
+        )}
+      </ul>
+    </Card>
+  )
+}
