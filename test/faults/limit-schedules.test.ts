@@ -185,6 +185,7 @@ async function runSchedule(redis: PrivateRedis, most: Limited, steps: readonly C
       else if (step.kind === 'calm') await calm()
       else if (step.kind === 'flush') {
         isExact = false
+        recent = recent.filter(({ instance }) => instances.includes(instance))
         await redis.command('FLUSHALL').catch(() => {})
       } else if (step.kind === 'fill') {
         if (step.isFull) isExact = false
@@ -195,12 +196,11 @@ async function runSchedule(redis: PrivateRedis, most: Limited, steps: readonly C
         faults[step.isReadOnly ? 'add' : 'delete']('lock')
         await redis.command('REPLICAOF', ...(step.isReadOnly ? ['127.0.0.1', '1'] : ['NO', 'ONE']))
       } else {
-        // A double fault is out of scope: what only a dead instance and an emptied Redis had counts from the ledger again.
+        // A double fault is out of scope: of a dead instance an emptied Redis gets what the ledger has, and no minute.
         await calm()
         const dead = get(step.who)
         ship(dead)
         open = open.filter(({ instance }) => instance !== dead)
-        recent = recent.filter(({ instance }) => instance !== dead)
         await rig.kill(dead.meter)
         instances[instances.indexOf(dead)] = await start()
       }
