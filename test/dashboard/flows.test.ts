@@ -419,8 +419,8 @@ function withBrowser(path: string) {
     }, 240_000)
     // A new document: the page keeps what it has loaded before.
     await owner.goFresh('?range=24h', 'Overview')
-    const figure = page.locator('.figures > div', { hasText: 'Rejected' }).getByRole('link')
-    const count = Number(await figure.textContent())
+    const figure = page.locator('.attention li', { hasText: 'Rejected' }).getByRole('link')
+    const count = Number.parseInt((await figure.textContent()) ?? '', 10)
     await figure.click()
     await page.getByText(`${count} shown`, { exact: true }).waitFor()
     expect(await page.locator('tbody tr').count()).toBe(count)

@@ -68,7 +68,6 @@ type TileProps = {
   readonly about?: string
   /** Change of the value, and what it compares. */
   readonly change?: readonly [change: string, about: string] | undefined
-  /** The values over time. */
   readonly course?: readonly (number | null)[]
 }
 
@@ -78,7 +77,8 @@ export function Tile({ name, value, note, about, change, course }: TileProps) {
     <div class="tile" title={about}>
       <h2>{name}</h2>
       <p class="figure">
-        {value} {change !== undefined && <small title={change[1]}>{change[0]}</small>}
+        {value}
+        {change !== undefined && <small title={change[1]}>{` ${change[0]}`}</small>}
       </p>
       {course !== undefined && <Sparkline label={`${name} over time`} values={course} />}
       <p class="hint">{note}</p>
