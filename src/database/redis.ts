@@ -99,9 +99,11 @@ export function openRedis(options: RedisOptions): Redis {
 
   const probe = async () => {
     let client: Client
+    let servers: readonly string[]
     try {
+      servers = await within(addresses(urls), usualDeadlineMs)
       client = await dial(
-        await within(addresses(urls), usualDeadlineMs),
+        servers,
         cause => {
           if (current === client) giveUp(cause)
         },
@@ -114,12 +116,10 @@ export function openRedis(options: RedisOptions): Redis {
     }
     try {
       await within(client.connect(), usualDeadlineMs)
-      await within(client.send('probe', ['PING']), usualDeadlineMs)
       if (isSentinelUrl(urls[0] ?? '')) await refuseReplica(within(client.send('probe', ['ROLE']), usualDeadlineMs))
-      await within(
-        Promise.all(scripts.map(script => client.send('probe', ['SCRIPT', 'LOAD', script.source]))),
-        usualDeadlineMs,
-      )
+      // A node of a cluster may be dead: the checks decide, and each node loads a script when it is first needed.
+      const first = servers.length > 1 ? [] : [['PING'], ...scripts.map(({ source }) => ['SCRIPT', 'LOAD', source])]
+      await within(Promise.all(first.map(command => client.send('probe', command))), usualDeadlineMs)
       const [eviction] = (await check(client)).flatMap(info => getEviction(String(info)) ?? [])
       if (closed) return client.destroy()
       failures = 0
@@ -275,6 +275,8 @@ async function dial(
   const { username, password, protocol } = new URL(first)
   const cluster = createCluster({
     rootNodes: urls.map(url => ({ url })),
+    // Otherwise it waits for each node, also for a dead one.
+    minimizeConnections: true,
     defaults: {
       ...options,
       socket: {
