@@ -18,6 +18,11 @@ const longestTurnMs = 100
 /** The server buffers the body of a waiting request, so both bounds limit memory. */
 const mostWaiting = 8_192
 const mostWaitingBytes = 67_108_864
+/**
+ * Wait after which a request is not started during an overload: fresh ones use the capacity, and it would only be slow. It
+ * keeps its place, because its wait for the rejection slows clients that retry at once.
+ */
+const freshMs = 25
 /** An overload ends when no request was rejected for this long. Only the clock ends it, also at rest. */
 const calmMs = 1_000
 
@@ -116,7 +121,11 @@ export class StartQueue {
   private decide(now: number): void {
     const { waiters } = this
     const isOverloaded = this.isOverloaded(now)
-    for (; !this.isLate && this.started < startsPerTurn && waiters.length > 0; this.started++)
+    const mayStart = () => {
+      const newest = waiters.at(-1)
+      return newest !== undefined && !(isOverloaded && this.time - newest.since > freshMs)
+    }
+    for (; !this.isLate && this.started < startsPerTurn && mayStart(); this.started++)
       this.release(isOverloaded ? waiters.pop() : waiters.shift(), true)
     for (let rejections = 0; rejections < rejectionsPerTurn; rejections++) {
       const [oldest] = waiters

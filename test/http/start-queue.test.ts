@@ -178,6 +178,12 @@ test('start queue: keeps the capacity and short waits when requests come at thre
   expect(over.shortestWaitMs).toBeGreaterThan(450)
 })
 
+test('start queue: starts no request late when requests come in bursts above the capacity', async () => {
+  const bursts = await simulate(now => (Math.floor(now / 400) * 250 + Math.min(now % 400, 250)) * (6 / 0.6))
+  expect(bursts.p99).toBeLessThan(100)
+  expect(bursts.shortestWaitMs).toBeGreaterThan(450)
+})
+
 test('start queue: rejects none of 300 clients that send their next request after each response', async () => {
   const closed = await simulate((_now, responses) => 300 + responses)
   expect(closed.rejected).toBe(0)
