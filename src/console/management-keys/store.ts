@@ -19,7 +19,7 @@ type NewManagementKey = {
   readonly expiresAt: Date
 }
 
-/** Adds a key of `session`'s user. Returns null if the account has too many; `gone` if the session has ended. */
+/** Adds a key of `session`'s user. Returns `full` if the account has too many, `gone` if the session has ended. */
 export function addManagementKey(
   database: Database,
   accountId: string,
