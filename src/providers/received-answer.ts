@@ -143,7 +143,7 @@ export class ReceivedAnswer implements AnswerSink {
     }
     const name = this.clientNames?.get(wireName) ?? wireName
     this.calls.set(callKey(choice, index), new CallArguments())
-    this.text += name
+    this.text = this.textPieces.add(this.text, name)
     this.hasToolCalls = true
     if (isChosenTool(this.request, name)) this.called.add(choice)
     const called = caller === undefined ? {} : { caller }

@@ -284,17 +284,22 @@ export function appendMerged(events: ChatEvent[], event: ChatEvent): void {
 const fewCharacters = 4_096
 
 /**
- * Adds pieces to a text. A piece keeps the whole read alive that it was cut from, with all of its frames, so a text is copied
- * whenever it has grown by a quarter.
+ * Adds pieces to a text. A piece keeps the whole read alive that it was cut from, with all of its frames, so the pieces are copied
+ * whenever they have reached some length.
  */
 export class TextPieces {
-  private copied = 0
+  /** The text before the pieces that were not copied yet. */
+  private copied = ''
+  private pieces = ''
 
   add(text: string, piece: string): string {
-    const longer = text + piece
-    if (longer.length - this.copied < Math.max(fewCharacters, this.copied >> 2)) return longer
+    if (this.pieces === '') this.copied = text
+    this.pieces += piece
+    if (this.pieces.length < fewCharacters) return text + piece
     // The engine joins the pieces of a text in order to search it.
-    this.copied = longer.search(/$/)
+    this.pieces.search(/$/)
+    const longer = this.copied + this.pieces
+    this.pieces = ''
     return longer
   }
 }
