@@ -23,6 +23,7 @@ CREATE TABLE "accounts" (
 	"deleted_at" timestamp with time zone,
 	"created_at" timestamp with time zone NOT NULL,
 	"updated_at" timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+	"is_operator" boolean DEFAULT false NOT NULL,
 	CONSTRAINT "accounts_stripe_customer" UNIQUE("stripe_customer_id"),
 	CONSTRAINT "accounts_plan_after_cycle" CHECK ("accounts"."plan_after_cycle" in ('evaluation', 'usage')),
 	CONSTRAINT "accounts_cycle" CHECK ("accounts"."cycle_started_at" < "accounts"."cycle_ends_at"),
@@ -303,6 +304,18 @@ CREATE TABLE "projects" (
 	"name" text NOT NULL,
 	"created_at" timestamp with time zone NOT NULL,
 	"archived_at" timestamp with time zone
+);
+--> statement-breakpoint
+CREATE TABLE "provider_keys" (
+	"id" text PRIMARY KEY NOT NULL,
+	"account_id" text NOT NULL,
+	"provider" text NOT NULL,
+	"name" text NOT NULL,
+	"secret" text NOT NULL,
+	"hint" text NOT NULL,
+	"created_at" timestamp with time zone NOT NULL,
+	"updated_at" timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+	CONSTRAINT "provider_keys_name" UNIQUE("account_id","provider","name")
 );
 --> statement-breakpoint
 CREATE TABLE "rejected_requests" (
@@ -594,6 +607,8 @@ ALTER TABLE "webhook_deliveries" ADD CONSTRAINT "webhook_deliveries_endpoint_id_
 ALTER TABLE "webhook_endpoints" ADD CONSTRAINT "webhook_endpoints_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "webhook_endpoints" ADD CONSTRAINT "webhook_endpoints_project_id_projects_id_fk" FOREIGN KEY ("project_id") REFERENCES "public"."projects"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "webhook_events" ADD CONSTRAINT "webhook_events_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "provider_keys" ADD CONSTRAINT "provider_keys_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+CREATE UNIQUE INDEX "accounts_operator" ON "accounts" USING btree ("is_operator") WHERE "accounts"."is_operator";--> statement-breakpoint
 CREATE INDEX "accounts_updated_at" ON "accounts" USING btree ("updated_at");--> statement-breakpoint
 CREATE INDEX "accounts_cycle_ends_at" ON "accounts" USING btree ("cycle_ends_at");--> statement-breakpoint
 CREATE INDEX "alert_rules_account" ON "alert_rules" USING btree ("account_id");--> statement-breakpoint
@@ -764,7 +779,7 @@ BEGIN
 		'webhook_events', 'idempotency_keys', 'budget_notices', 'usage_records', 'usage_daily', 'learning_accounts',
 		'learning_state', 'billing_notices', 'usage_replaced', 'tag_limits',
 		'usage_tags_daily', 'rejected_requests', 'audit_log', 'webhook_endpoints', 'webhook_deliveries', 'alert_rules',
-		'projects', 'project_members'
+		'projects', 'project_members', 'provider_keys'
 	] LOOP
 		EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', guarded);
 		EXECUTE format('CREATE POLICY own_account ON %I USING (coalesce(account_id = current_setting(''gateway.account_id'', true), false))', guarded);

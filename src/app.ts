@@ -13,7 +13,8 @@ import { insights } from './console/insights/routes.ts'
 import { keys } from './console/keys/routes.ts'
 import { managementKeys } from './console/management-keys/routes.ts'
 import { projectRoutes } from './console/projects/routes.ts'
-import { providers, status } from './console/status/routes.ts'
+import { providerRoutes } from './console/provider-keys/routes.ts'
+import { status } from './console/status/routes.ts'
 import { tags } from './console/tags/routes.ts'
 import { team } from './console/team/routes.ts'
 import { usage } from './console/usage/routes.ts'
@@ -233,7 +234,7 @@ function useResources(
     .use(auditRoutes(deps, identify))
     .use(alerts(deps, identify))
     .use(usage({ ...deps, describeField }, identify))
-    .use(providers(deps, identify))
+    .use(providerRoutes(deps, identify))
     .use(
       status(
         { ...deps, version, pingDatabase: () => deps.database.run(({ sql }) => sql`select 1`, databaseReachMs) },

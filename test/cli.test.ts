@@ -478,7 +478,7 @@ describe('CLI arguments', () => {
 
   test('include help for every command', async () => {
     const list = await done('--help', {}, spawned)
-    const names = [...list.matchAll(/^ {2}(\w+(?: [a-z-]+)?) {2,}/gm)].map(([, name]) => name ?? '')
+    const names = [...list.matchAll(/^ {2}([\w-]+(?: [a-z-]+)?) {2,}/gm)].map(([, name]) => name ?? '')
     expect(names).toEqual([
       'serve',
       'migrate',
@@ -488,6 +488,7 @@ describe('CLI arguments', () => {
       'accounts plan',
       'accounts limits',
       'accounts resume',
+      'accounts operator',
       'accounts reset-password',
       'accounts reset-two-factor',
       'accounts delete',
@@ -496,6 +497,10 @@ describe('CLI arguments', () => {
       'keys list',
       'keys revoke',
       'keys rotate',
+      'provider-keys list',
+      'provider-keys add',
+      'provider-keys rotate',
+      'provider-keys remove',
       'projects create',
       'projects list',
       'usage replay',

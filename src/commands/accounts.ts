@@ -7,6 +7,7 @@ import { changePassword, findUser } from '../console/auth/stores/users.ts'
 import { removeTotp } from '../console/auth/totp.ts'
 import { changeBilling, manualMethod } from '../console/billing/stores/billing.ts'
 import { listKeys, resumeKeys } from '../console/keys/stores/keys.ts'
+import { findOperatorAccount, moveOperator } from '../console/provider-keys/store.ts'
 import { randomBase62 } from '../core/accounts/api-keys.ts'
 import {
   findPause,
@@ -65,7 +66,9 @@ const create = command({
         const found = await findAccountByEmail(database, address)
         if (found !== null && found.account.id !== account.id)
           throw new CommandFailure(`${address} already has an account: accounts show ${address}`)
-        await createAccount(database, account, owner)
+        // The first account of the command line; one of a registration never is.
+        const isOperator = (await findOperatorAccount(database)) === null
+        await createAccount(database, { ...account, isOperator }, owner)
         if (plan === 'usage') await movePlan(database, account.id, plan)
       },
       { mayBegin: true },
@@ -149,6 +152,7 @@ const show = command({
           id: account.id,
           email: user.email,
           plan: account.plan,
+          operator: account.isOperator,
           limits: limitsForJson(limits),
           own_limits: limitsForJson(account),
           today: { tokens: today.tokens, cost_usd: toUsd(today.microcents) },
@@ -174,6 +178,7 @@ const show = command({
           ['account', account.id],
           ['email', user.email],
           ['plan', account.plan],
+          ...(account.isOperator ? [['operator', 'yes: its owners manage provider keys']] : []),
           ['created', account.createdAt.toISOString()],
           ['requests per minute', `${limits.requestsPerMinute}${own('requestsPerMinute')}`],
           ['concurrent requests', `${limits.concurrentRequests}${own('concurrentRequests')}`],
@@ -248,6 +253,19 @@ const resume = command({
     }),
 })
 
+const operator = command({
+  name: 'accounts operator',
+  about: "Make an account the operator's: its owners manage the gateway's provider keys, and stored keys are theirs",
+  operands: { email },
+  options: { json },
+  run: ({ operands, options }) =>
+    withAccount(operands.email, async (database, { account, user }) => {
+      await moveOperator(database, account.id)
+      if (options.json) printJson({ id: account.id, email: user.email, operator: true })
+      else print(`The account of ${user.email} is the operator’s.`)
+    }),
+})
+
 const resetPassword = command({
   name: 'accounts reset-password',
   about: 'Set a new password for a user; prints it once. It signs in for an hour where only single sign-on does',
@@ -290,7 +308,7 @@ const resetTwoFactor = command({
     }),
 })
 
-export const accountCommands = [create, list, show, plan, limits, resume, resetPassword, resetTwoFactor]
+export const accountCommands = [create, list, show, plan, limits, resume, operator, resetPassword, resetTwoFactor]
 
 /** Returns today's unbilled usage beyond reservations. */
 function getSum(keys: readonly ApiKey[]): number {

@@ -16,6 +16,7 @@ const files: readonly { readonly words: readonly string[]; readonly load: () => 
   { words: ['accounts'], load: async () => (await import('./accounts.ts')).accountCommands },
   { words: ['accounts', 'users'], load: async () => (await import('./erase.ts')).eraseCommands },
   { words: ['keys'], load: async () => (await import('./keys.ts')).keyCommands },
+  { words: ['provider-keys'], load: async () => (await import('./provider-keys.ts')).providerKeyCommands },
   { words: ['projects'], load: async () => (await import('./projects.ts')).projectCommands },
   { words: ['usage'], load: async () => (await import('./usage.ts')).usageCommands },
   { words: ['models'], load: async () => (await import('./models.ts')).modelCommands },

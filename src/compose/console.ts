@@ -1,6 +1,7 @@
 /** Opens what the console API needs: keys, sessions and their secrets, billing, email, webhooks, and their workers. */
 import { join } from 'node:path'
 import type { Config } from '../config/config.ts'
+import type { StoredKey } from '../config/stored-keys.ts'
 import { startRetention } from '../console/account/retention.ts'
 import { startAlertWorker } from '../console/alerts/worker.ts'
 import { createAddressDigests, loadOrCreateSessionSecret } from '../console/auth/session-secret.ts'
@@ -8,6 +9,7 @@ import { createSessionDirectory } from '../console/auth/stores/sessions.ts'
 import { manualPayments } from '../console/billing/payment-processor.ts'
 import { startBillingWorker, startNoticeWorker } from '../console/billing/worker.ts'
 import { createKeyDirectory } from '../console/keys/stores/keys.ts'
+import { createProviderKeySeal, followProviderKeys, resealProviderKeys } from '../console/provider-keys/store.ts'
 import { resealSecrets } from '../console/webhooks/stores/webhooks.ts'
 import { startWebhooks } from '../console/webhooks/worker.ts'
 import { createLimitKeys } from '../core/limits/redis.ts'
@@ -33,31 +35,48 @@ type IdentityParts = Pick<Process, 'clock' | 'log'> & {
   readonly usage: Pick<Usage, 'redis' | 'channel'>
   /** Whether Postgres is available: keys are then loaded before the first request, otherwise at the first poll. */
   readonly isPostgresThere: boolean
+  readonly useStoredKeys: (keys: readonly StoredKey[]) => void
 }
 
 /** Opens the directories of keys and sessions. `undo` receives the functions that close them. */
 export async function openIdentity(config: Config, parts: IdentityParts, undo: AsyncDisposableStack) {
   const { database, clock, log, usage } = parts
   const { plans, maximumShortfall, jwtSecretPrevious: previousSecret, isTrustedProxy } = config
-  const keys = createKeyDirectory({ database, clock, plans, maximumShortfall, random: Math.random })
+  const secret = config.jwtSecret ?? loadOrCreateSessionSecret(join(config.dataDirectory, 'session-secret'))
+  const providerKeySeal = createProviderKeySeal(secret, previousSecret)
+  const storedKeys = config.storedKeys
+    ? followProviderKeys({ database, log, seal: providerKeySeal, onChange: parts.useStoredKeys })
+    : null
+  undo.defer(() => storedKeys?.close())
+  const keys = createKeyDirectory({
+    database,
+    clock,
+    plans,
+    maximumShortfall,
+    random: Math.random,
+    before: () => storedKeys?.loaded(),
+  })
   undo.defer(() => keys.close())
   if (parts.isPostgresThere) await keys.look()
   const sessions = createSessionDirectory({ database, clock })
   const look = () => {
     sessions.forget()
     void keys.look()
+    void storedKeys?.look()
   }
   const channel = usage.channel(look)
   undo.defer(() => channel?.close())
   const idempotency = createIdempotencyStore({ database, redis: usage.redis, log })
   undo.defer(() => idempotency.close())
-  const secret = config.jwtSecret ?? loadOrCreateSessionSecret(join(config.dataDirectory, 'session-secret'))
   const stableSecret = previousSecret ?? secret
   const getCacheSecret = derivedSecrets(stableSecret, 'prompt cache')
   return {
     /** Seals the signing secrets of webhooks. */
     secretSeal: createTextSeal({ secret, previousSecret, purpose: 'gateway-ai webhook secrets', prefix: 'gww1.' }),
     keys,
+    providerKeySeal,
+    /** Reads the stored keys of providers now; null = the configuration allows none. */
+    storedKeys,
     sessions,
     idempotency,
     /** Reports a change of keys, users or plans, so that every gateway instance reads them immediately. */
@@ -89,6 +108,7 @@ type ConsoleParts = Pick<Process, 'clock' | 'network' | 'log' | 'newId' | 'timer
   readonly database: Database
   readonly redis: Usage['redis']
   readonly secretSeal: TextSeal
+  readonly providerKeySeal: TextSeal
   readonly catalog: Catalog
   readonly health: Parameters<typeof startAlertWorker>[0]['health']
 }
@@ -98,7 +118,7 @@ type ConsoleParts = Pick<Process, 'clock' | 'network' | 'log' | 'newId' | 'timer
  * notices, evaluate alerts, deliver events and delete old data. `undo` receives the functions that close them.
  */
 export async function openConsole(config: Config, parts: ConsoleParts, undo: AsyncDisposableStack) {
-  const { database, clock, network, log, redis, secretSeal, pages } = parts
+  const { database, clock, network, log, redis, secretSeal, providerKeySeal, pages } = parts
   const payments = await openPayments(config, parts)
   const post = await openMailer(config, parts, undo)
   const billingWorker = startBillingWorker({ ...parts, payments, manual: manualPayments })
@@ -121,7 +141,13 @@ export async function openConsole(config: Config, parts: ConsoleParts, undo: Asy
     }),
   })
   undo.defer(() => webhooks.worker.close())
-  const reseal = config.jwtSecretPrevious === null ? null : () => resealSecrets(database, secretSeal.reseal)
+  const reseal =
+    config.jwtSecretPrevious === null
+      ? null
+      : async () => {
+          await resealSecrets(database, secretSeal.reseal)
+          await resealProviderKeys(database, providerKeySeal.reseal)
+        }
   const retention = startRetention({ ...parts, forgetCounters, reseal })
   undo.defer(() => retention.close())
   const alertWorker = startAlertWorker({ ...parts, post })

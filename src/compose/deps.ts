@@ -34,7 +34,7 @@ import type { Moderation } from '../text/moderation/layers/moderation.ts'
 import { openConsole, openIdentity } from './console.ts'
 import { announceDeprecations, openCatalog, openContent } from './models.ts'
 import { openProcess, type Process, type ProcessOptions } from './process.ts'
-import { openProviders } from './providers.ts'
+import { isSimulated, openProviders } from './providers.ts'
 import { openUsage, type Usage } from './usage.ts'
 
 const shippingDeadlineMs = 5_000
@@ -92,14 +92,22 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
   const findFigure = (name: string) => catalog.resolve(name)?.figures.quality ?? null
   const learning = createLearningCache({ database, clock, findFigure, log })
   undo.defer(() => learning.close())
+  const health = createHealthTracker({ clock })
+  const { reloadConfig, useStoredKeys } = createConfigReload({
+    config: given,
+    log,
+    ...replacements,
+    retryCredentials: health.retryCredentials,
+    replacePlans: next => void Object.assign(config.plans, next.plans),
+    replaceRouting: next => void Object.assign(config.routing, next.routing),
+  })
   const usage = openUsage(config, { database, clock, log, onLearned: learning.refresh }, undo)
   const { meter, spent, limits, redis } = usage
   // Loads the keys before the first request if the database is available, otherwise at the first poll.
   const isPostgresThere = (await Promise.race([schema.then(() => true), clock.sleep(0)])) === true
-  const identity = await openIdentity(config, { database, clock, log, usage, isPostgresThere }, undo)
+  const identity = await openIdentity(config, { database, clock, log, usage, isPostgresThere, useStoredKeys }, undo)
   const rejections = new RejectionLog({ database, log })
   undo.defer(() => rejections.close())
-  const health = createHealthTracker({ clock })
   const consoleParts = await openConsole(
     config,
     {
@@ -147,14 +155,9 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
     ...openRequestState(config, clock),
     observe,
     ...catalogs,
-    reloadConfig: createConfigReload({
-      config: given,
-      log,
-      ...replacements,
-      replacePlans: next => void Object.assign(config.plans, next.plans),
-      replaceRouting: next => void Object.assign(config.routing, next.routing),
-    }),
-    simulatedProviders: new Set([...endpoints.values()].filter(({ simulated }) => simulated).map(({ id }) => id)),
+    reloadConfig,
+    /** Whether the providers are simulated, until a stored key ends it. */
+    isSimulated: () => isSimulated(endpoints),
     rejections,
     spent,
     meter,

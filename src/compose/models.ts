@@ -14,7 +14,7 @@ import { createAnalysisCache } from '../learning/recent-prompts.ts'
 import { type DiscoveryDeps, discoverModels, type LocalServer } from '../models/discover-models.ts'
 import { withHosts } from '../models/model-hosts.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
-import { chatCompletionsUrl } from '../providers/openai/request.ts'
+import { modelsUrl } from '../providers/openai/request.ts'
 import { completeInternally } from '../request/internal-completion.ts'
 import type { Simulator } from '../simulator/simulator.ts'
 import { createModeration, type Moderation } from '../text/moderation/layers/moderation.ts'
@@ -28,6 +28,7 @@ import { createSearch, type SearchBackEnd } from '../web/search.ts'
 import { brave, braveBaseUrl, searxng, tavily, tavilyBaseUrl } from '../web/search-back-ends.ts'
 import type { Web } from '../web/web-plan.ts'
 import type { Process } from './process.ts'
+import { isSimulated } from './providers.ts'
 
 type Endpoints = ReadonlyMap<string, ConfiguredProvider>
 
@@ -44,7 +45,7 @@ export function localServers(
     if (preset === undefined) return []
     return {
       id,
-      url: chatCompletionsUrl(new URL(baseUrl)).replace('/chat/completions', '/models'),
+      url: modelsUrl(baseUrl),
       apiKey: () => endpoints.get(id)?.access.apiKey ?? null,
       toModel: (name, contextWindow) => toModel(id, discoveredModel(preset, name, contextWindow)),
     }
@@ -180,14 +181,23 @@ const longestJudgementTokens = 64
 /** Opens page fetches and web search. Moderation applies to pages as it does to prompts. */
 function openWeb(
   config: Config,
-  { network, clock, log, simulator, moderation, pages }: ContentParts & { readonly moderation: Moderation },
+  { network, clock, log, endpoints, simulator, moderation, pages }: ContentParts & { readonly moderation: Moderation },
 ): Web {
   const deadlines = config.serviceDeadlines
   const isListed = pages.isListed ?? moderation.isListed
   const simulated = simulator === null ? [] : [searxng(simulator.urls.search)]
-  const backEnds = config.web.search.length > 0 ? config.web.search.map(getBackEnd) : simulated
+  const configured = config.web.search.map(getBackEnd)
   return {
-    search: createSearch({ backEnds, fetch: network.fetch, clock, log, isListed, budgetMs: deadlines.searchMs }),
+    search: createSearch({
+      get backEnds() {
+        return configured.length === 0 && isSimulated(endpoints) ? simulated : configured
+      },
+      fetch: network.fetch,
+      clock,
+      log,
+      isListed,
+      budgetMs: deadlines.searchMs,
+    }),
     pages: createPageReader({
       resolve: createResolver(deadlines.nameResolutionMs),
       clock,

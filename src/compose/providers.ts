@@ -59,10 +59,16 @@ export async function openProviders(config: Config, { clock, network }: Process)
   for (const settings of config.providers) add(settings, false)
   /**
    * Replaces the providers by those of another configuration: adds, moves and removes them, and replaces credentials.
-   * Running attempts keep theirs. Returns false, and changes nothing, between simulated and real providers.
+   * Running attempts keep theirs. The first real provider ends the simulation, which only a start begins: a gateway that
+   * lost its last key answers no request.
    */
-  const replaceProviders = (providers: readonly ProviderSettings[]): boolean => {
-    if ((config.providers.length === 0) !== (providers.length === 0)) return false
+  const replaceProviders = (providers: readonly ProviderSettings[]): void => {
+    if (providers.length === 0 && isSimulated(endpoints)) return
+    for (const [id, { simulated }] of endpoints)
+      if (simulated) {
+        opened.delete(id)
+        endpoints.delete(id)
+      }
     for (const settings of providers) {
       const provider = opened.get(settings.id)
       // At another address the counts of a key pool mean nothing.
@@ -70,11 +76,10 @@ export async function openProviders(config: Config, { clock, network }: Process)
       else setCredentials(provider, settings, parts)
     }
     for (const id of opened.keys())
-      if (config.providers.length > 0 && providers.every(other => other.id !== id)) {
+      if (providers.every(other => other.id !== id)) {
         opened.delete(id)
         endpoints.delete(id)
       }
-    return true
   }
   if (endpoints.size > 0) return { endpoints, replaceProviders, simulator: null }
   const { startSimulator } = await import('../simulator/simulator.ts')
@@ -82,6 +87,11 @@ export async function openProviders(config: Config, { clock, network }: Process)
   for (const format of ['openai', 'anthropic', 'google'] as const)
     add({ id: format, format, baseUrl: simulator.urls[format], apiKey: 'simulated' }, true)
   return { endpoints, replaceProviders, simulator }
+}
+
+/** Returns whether the providers are simulated. */
+export function isSimulated(endpoints: ReadonlyMap<string, Pick<ConfiguredProvider, 'simulated'>>): boolean {
+  return endpoints.values().some(({ simulated }) => simulated)
 }
 
 function getAccess({ baseUrl, apiKey, extraFields, dialect, cloud }: ProviderSettings, process: Process): Access {

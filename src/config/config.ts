@@ -28,6 +28,7 @@ import { resolveKeyModels } from './key-models.ts'
 import { builtIn, knownModels, nameProblems, offeredModels, readProviders } from './providers.ts'
 import { readMail, readOtlp, readOwnerUpgrades, readPublicUrl, readSearch, readStripe } from './services.ts'
 import { readOidc, readRegistration } from './sign-in.ts'
+import { knownProviders } from './stored-keys.ts'
 
 export type { Environment } from './environment.ts'
 
@@ -62,6 +63,11 @@ function storeConfig(read: EnvironmentReader) {
     dataDirectory: read.text('GATEWAY_DATA_DIR') ?? './.data',
     databaseUrl: read.url('DATABASE_URL', ['postgres:', 'postgresql:']),
     serviceDeadlines: deadlinesOfAtLeast(read.integer('MINIMUM_DEADLINE_MS', 0, 0, 10 * minute)),
+    /** null only in embedded mode, which generates one in the data folder. */
+    jwtSecret: read.secret('JWT_SECRET'),
+    jwtSecretPrevious: read.secret('JWT_SECRET_PREVIOUS'),
+    /** Whether keys of providers may be added in the gateway; otherwise they come from environment and file only. */
+    storedKeys: read.oneOf('STORED_PROVIDER_KEYS', ['on', 'off'], 'on') === 'on',
   }
 }
 
@@ -87,10 +93,9 @@ export function readConfig(environment: Environment = process.env) {
   const warnings: string[] = []
   const read = environmentReader(environment, problems)
 
-  const { dataDirectory, databaseUrl, serviceDeadlines } = storeConfig(read)
+  const store = storeConfig(read)
+  const { dataDirectory, databaseUrl, serviceDeadlines, jwtSecret, jwtSecretPrevious, storedKeys } = store
   const redisUrl = read.secret('REDIS_URL')
-  const jwtSecret = read.secret('JWT_SECRET')
-  const jwtSecretPrevious = read.secret('JWT_SECRET_PREVIOUS')
   if (databaseUrl !== null && jwtSecret === null)
     problems.push(
       'JWT_SECRET: required with DATABASE_URL; set it to at least 32 random bytes (openssl rand -base64 48)',
@@ -126,7 +131,7 @@ export function readConfig(environment: Environment = process.env) {
   const catalogFile = read.text('MODEL_CATALOG') ?? join(dataDirectory, 'catalog.json')
   const update = readCatalogFile(catalogFile, problems, warnings)
   const publishedModels = withCatalogUpdate(catalog, update)
-  const { settings, models, embeddingModels, hosts } = readProviders(read, file, problems, warnings)
+  const { settings, models, embeddingModels, hosts, dormant } = readProviders(read, file, problems, warnings)
   for (const problem of changeProblems(catalog, file.models)) problems.push(`GATEWAY_CONFIG: ${problem}`)
   for (const { id } of builtIn)
     for (const name of nameProblems(withChanges(publishedModels, file.models).filter(model => model.provider === id)))
@@ -177,11 +182,14 @@ export function readConfig(environment: Environment = process.env) {
     databaseUrl,
     /** Empty = limits are counted in process. */
     redisUrls,
-    /** null only in embedded mode, which generates one in the data folder. */
     jwtSecret,
     jwtSecretPrevious,
     /** Empty = the three providers are simulated. */
     providers,
+    /** Those that a stored key completes. */
+    dormantProviders: dormant,
+    knownProviders: knownProviders(file),
+    storedKeys,
     extraModels: models,
     embeddingModels,
     /** The built-in models with the installed catalog update. */

@@ -33,6 +33,12 @@ export const builtIn = [
   { id: 'google', key: 'GEMINI_API_KEY', base: 'GEMINI_BASE_URL', url: 'https://generativelanguage.googleapis.com' },
 ] as const
 
+/** A provider that lacks only a key, with the models that it then serves. */
+export type DormantProvider = {
+  readonly settings: ProviderSettings
+  readonly models: readonly { readonly provider: string; readonly row: ConfiguredModel }[]
+}
+
 type FileProvider = ConfigFile['providers'][number]
 
 /** Problems and warnings of the configuration, collected while it is read. */
@@ -42,9 +48,13 @@ type Findings = { readonly problems: string[]; readonly warnings: string[] }
 export function readProviders(read: EnvironmentReader, file: ConfigFile, problems: string[], warnings: string[]) {
   const findings = { problems, warnings }
   const isBuiltIn = ({ id }: FileProvider) => builtIn.some(other => other.id === id)
+  const dormant: DormantProvider[] = []
   const settings: ProviderSettings[] = builtIn.flatMap(provider => {
     const listed = file.providers.find(({ id }) => id === provider.id)
-    return readBuiltIn(read, provider, listed, findings) ?? []
+    const configured = readBuiltIn(read, provider, listed, findings)
+    if (configured.apiKey !== null || configured.pool !== undefined) return [configured]
+    dormant.push({ settings: configured, models: [] })
+    return []
   })
   const models: { provider: string; row: ConfiguredModel }[] = []
   const embeddingModels: { provider: string; row: ConfiguredEmbeddingModel }[] = []
@@ -70,22 +80,27 @@ export function readProviders(read: EnvironmentReader, file: ConfigFile, problem
     for (const row of hostRows) hosts.push({ host: id, row })
   }
   for (const preset of presets) {
-    const configured = file.providers.some(({ id }) => id === preset.id) ? null : readPreset(read, preset, warnings)
+    if (file.providers.some(({ id }) => id === preset.id)) continue
+    const configured = readPreset(read, preset, warnings)
     if (configured === null) continue
-    settings.push(configured)
-    for (const row of presetModels(preset))
-      models.push({ provider: preset.id, row: withImageUrls(row, configured.baseUrl) })
+    const { apiKey, baseUrl, discovers } = configured
+    const rows = presetModels(preset).map(row => ({ provider: preset.id, row: withImageUrls(row, baseUrl) }))
+    if (apiKey === null && discovers !== true) dormant.push({ settings: configured, models: rows })
+    else {
+      settings.push(configured)
+      models.push(...rows)
+    }
   }
-  return { settings, models, embeddingModels, hosts }
+  return { settings, models, embeddingModels, hosts, dormant }
 }
 
-/** Returns a built-in provider; null = it has no key. */
+/** Returns a built-in provider, perhaps without a key. */
 function readBuiltIn(
   read: EnvironmentReader,
   provider: (typeof builtIn)[number],
   listed: FileProvider | undefined,
   { problems, warnings }: Findings,
-): ProviderSettings | null {
+): ProviderSettings {
   const { id } = provider
   const apiKey = read.secret(provider.key)
   const baseUrl = read.baseUrl(provider.base)
@@ -106,10 +121,9 @@ function readBuiltIn(
     const pool = readKeyPool(read, place, listed, problems)
     if (pool !== null) return { ...settings, apiKey: pool.keys[0]?.apiKey ?? null, pool }
   }
-  if (apiKey !== null) return { ...settings, apiKey }
-  if (baseUrl !== null)
+  if (apiKey === null && baseUrl !== null)
     warnings.push(`${provider.base} is set without ${provider.key}: provider ${id} is disabled; set both or neither`)
-  return null
+  return { ...settings, apiKey }
 }
 
 /** Returns the problems of a configured provider's models and fields, each as the end of a line. */
@@ -188,16 +202,15 @@ function readCompatible(read: EnvironmentReader, provider: FileProvider, problem
   }
 }
 
-/** Returns a preset whose variable is set; null = it is not. A key of a local server is optional. */
+/** Returns a preset, without a key if its variable is not set; null = it has no URL. A key of a local server is optional. */
 function readPreset(read: EnvironmentReader, preset: Preset, warnings: string[]): ProviderSettings | null {
   const { id, key, base, url, dialect } = preset
   const apiKey = read.secret(key)
   const ownUrl = read.baseUrl(base)
   const baseUrl = ownUrl ?? url
-  if (baseUrl === null || (apiKey === null && url !== null)) {
-    if (ownUrl !== null) warnings.push(`${base} is set without ${key}: provider ${id} is disabled; set both or neither`)
-    return null
-  }
+  if (baseUrl === null) return null
+  if (apiKey === null && url !== null && ownUrl !== null)
+    warnings.push(`${base} is set without ${key}: provider ${id} is disabled; set both or neither`)
   return {
     id,
     format: 'compatible',

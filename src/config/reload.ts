@@ -6,15 +6,17 @@ import type { Log } from '../core/ports.ts'
 import { describeError } from '../core/validation/operator-errors.ts'
 import { type Config, ConfigError, readConfig } from './config.ts'
 import type { ProviderSettings } from './providers.ts'
+import { type StoredKey, withStoredKeys } from './stored-keys.ts'
 
 /** The parts of a running gateway that a reload replaces, in this order. */
 type ReloadParts = {
   /** The configuration of the running process. */
   readonly config: Config
   readonly log: Pick<Log, 'info' | 'warn' | 'error'>
-  /** Returns false if the change needs a restart. */
-  readonly replaceProviders: (providers: readonly ProviderSettings[]) => boolean
+  readonly replaceProviders: (providers: readonly ProviderSettings[]) => void
   readonly replaceModels: (config: Config) => void
+  /** Called after providers were replaced, perhaps with other credentials. */
+  readonly retryCredentials: () => void
   readonly replacePlans: (config: Config) => void
   readonly replaceRouting: (config: Config) => void
   readonly replaceModeration: (config: Config) => void
@@ -29,11 +31,26 @@ export type ReloadResult = {
 
 /**
  * Creates the reload: it reads the configuration again, and replaces providers, models, plans, routing and moderation.
- * An invalid configuration changes nothing; log and result list its problems. Never throws.
+ * An invalid configuration changes nothing; log and result list its problems. Stored keys join the configuration that was
+ * read last, so that a file in the middle of a change cannot delay them. Neither function throws.
  */
 export function createConfigReload(parts: ReloadParts) {
   const { config, log } = parts
-  return (read: () => Config = readConfig): ReloadResult => {
+  let current = config
+  let stored: readonly StoredKey[] = []
+  const replace = () => {
+    const next = withStoredKeys(current, stored)
+    parts.replaceProviders(next.providers)
+    parts.replaceModels(next)
+    parts.retryCredentials()
+    return next
+  }
+  const useStoredKeys = (keys: readonly StoredKey[]) => {
+    if (Bun.deepEquals(stored, keys)) return
+    stored = keys
+    log.info('provider_keys_changed', { names: getNames(replace().providers) })
+  }
+  const reloadConfig = (read: () => Config = readConfig): ReloadResult => {
     let next: Config
     try {
       next = read()
@@ -43,15 +60,16 @@ export function createConfigReload(parts: ReloadParts) {
       return { problems, restart: [] }
     }
     const restart = changedBeyondReload(config, next)
-    if (!parts.replaceProviders(next.providers)) restart.push('providers')
-    parts.replaceModels(next)
+    current = next
+    const { providers } = replace()
     parts.replacePlans(next)
     parts.replaceRouting(next)
     parts.replaceModeration(next)
     if (restart.length > 0) log.warn('config_change_needs_restart', { names: restart.join(', ') })
-    log.info('config_reloaded', { names: getNames(next.providers) })
+    log.info('config_reloaded', { names: getNames(providers) })
     return { problems: [], restart }
   }
+  return { reloadConfig, useStoredKeys }
 }
 
 /** Sections of the configuration file that are read only at the start. */

@@ -41,6 +41,7 @@ const showKeys = later('keys', async () => (await import('./pages/keys.tsx')).Ke
 const showKey = later('key', async () => (await import('./pages/key.tsx')).KeyPage)
 const showProjects = later('projects', async () => (await import('./pages/projects.tsx')).Projects)
 const showProject = later('project', async () => (await import('./pages/project.tsx')).ProjectPage)
+const showProviders = later('providers', async () => (await import('./pages/providers.tsx')).Providers)
 const showBilling = later('billing', async () => (await import('./pages/billing.tsx')).Billing)
 const showInvoice = later('invoice', async () => (await import('./pages/invoice.tsx')).InvoicePage)
 const showInsights = later('insights', async () => (await import('./pages/insights.tsx')).Insights)
@@ -63,6 +64,7 @@ const pages: readonly PageEntry[] = [
     show: id => (id === undefined ? <Requests /> : <RequestPage key={id} id={id} />),
   },
   { path: 'models', title: 'Models', icon: 'models', show: () => <Models /> },
+  { path: 'providers', title: 'Providers', icon: 'providers', show: showProviders, right: 'providers.see' },
   { path: 'insights', title: 'Insights', icon: 'insights', show: showInsights },
   { path: 'keys', title: 'Keys', icon: 'keys', show: id => (id === undefined ? showKeys() : showKey(id)) },
   { path: 'tags', title: 'Tags', icon: 'tags', show: showTags },

@@ -7,7 +7,10 @@ import { describeError, OperatorError, systemErrorText } from '../core/validatio
 import { diskFull, postgresError } from './database.ts'
 
 /** Returns the explanation, without the password of an address. */
-export function toStoreError({ databaseUrl, dataDirectory }: StoreConfig, cause: unknown): string {
+export function toStoreError(
+  { databaseUrl, dataDirectory }: Pick<StoreConfig, 'databaseUrl' | 'dataDirectory'>,
+  cause: unknown,
+): string {
   const path = findPath(cause)
   if (path !== null)
     return `GATEWAY_DATA_DIR: ${path} cannot be used: ${systemErrorText(cause)}. Set it to a folder that this user may write.`

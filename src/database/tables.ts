@@ -71,6 +71,8 @@ export const accounts = pgTable(
     /** Whether users who sign in with a password must set up two-factor sign-in. */
     requiresTotp: boolean('requires_totp').notNull().default(false),
     stripeCustomerId: text('stripe_customer_id').unique('accounts_stripe_customer'),
+    /** Its owners run the gateway: its provider keys serve all accounts. At most one, which no registration becomes. */
+    isOperator: boolean('is_operator').notNull().default(false),
     /**
      * The account was deleted: nothing names people any more, the row stays for usage and invoices
      * (`console/account/store.ts`).
@@ -82,6 +84,7 @@ export const accounts = pgTable(
   table => [
     index('accounts_updated_at').on(table.updatedAt),
     index('accounts_cycle_ends_at').on(table.cycleEndsAt),
+    uniqueIndex('accounts_operator').on(table.isOperator).where(sql`${table.isOperator}`),
     check('accounts_plan_after_cycle', sql`${table.planAfterCycle} in ('evaluation', 'usage')`),
     check('accounts_cycle', sql`${table.cycleStartedAt} < ${table.cycleEndsAt}`),
     check('accounts_soft_cap', sql`${table.softCapMicrocents} >= 0`),
@@ -198,6 +201,27 @@ export const projects = pgTable(
     archivedAt: time('archived_at'),
   },
   table => [index('projects_account').on(table.accountId)],
+)
+
+/** Keys of providers that were added in the gateway, not in its environment. */
+export const providerKeys = pgTable(
+  'provider_keys',
+  {
+    id: text('id').primaryKey(),
+    accountId: text('account_id')
+      .notNull()
+      .references(() => accounts.id),
+    /** The configured provider, or the preset, that it belongs to. */
+    provider: text('provider').notNull(),
+    name: text('name').notNull(),
+    /** Sealed under the session secret. */
+    secret: text('secret').notNull(),
+    /** The last characters of the key, which tell people which one it is. */
+    hint: text('hint').notNull(),
+    createdAt: createdAt(),
+    updatedAt: updatedAt(),
+  },
+  table => [unique('provider_keys_name').on(table.accountId, table.provider, table.name)],
 )
 
 /** Roles of users in projects, beside their role in the account. */
@@ -1065,6 +1089,7 @@ export type NewAccount = typeof accounts.$inferInsert
 export type User = typeof users.$inferSelect
 export type NewUser = typeof users.$inferInsert
 export type ApiKey = typeof apiKeys.$inferSelect
+export type ProviderKey = typeof providerKeys.$inferSelect
 export type NewApiKey = typeof apiKeys.$inferInsert
 export type ProjectRow = typeof projects.$inferSelect
 export type Session = typeof sessions.$inferSelect

@@ -90,6 +90,8 @@ export type HealthTracker = {
   findFigures(key: string, published: RoutingFigures): Figures | null
   /** Returns the displayed state of a model: its own, or `unhealthy` while its provider's credential is rejected. */
   getEntry(key: string): HealthEntry
+  /** Credentials may have been replaced: those that were rejected are tried again. */
+  retryCredentials(): void
   /** Returns when the provider last answered and failed. */
   getActivity(provider: string): Readonly<ProviderActivity>
   /** Returns every tracked model. */
@@ -263,6 +265,9 @@ export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'no
         const after = applyOutcome(health, outcome, now, retryAfterMs)
         return firstTokenMs === null ? after : afterFirstToken(after, firstTokenMs)
       })
+    },
+    retryCredentials() {
+      for (const line of lines.values()) if (line.provider === null) update(line, () => initialCircuit)
     },
     getActivity: provider => activity.get(provider) ?? noActivity,
     getState: key => stateNow(getLine(key)),

@@ -8,14 +8,15 @@ import { text } from '../http/schemas.ts'
 type ProbeDeps = {
   readonly version: string
   readonly readiness: { readonly isReady: boolean }
-  /** Null = the providers are real. */
+  readonly isSimulated: () => boolean
+  /** Null = the providers were real at the start. */
   readonly simulator: { readonly directives: readonly object[] } | null
 }
 
 /** `GET /healthz` and `/health`, `GET /readyz`, and with a simulator `GET /simulator/directives`. */
-export function probes({ version, readiness, simulator }: ProbeDeps) {
+export function probes({ version, readiness, isSimulated, simulator }: ProbeDeps) {
   const app = new Elysia({ name: 'probes' })
-  const health = () => json({ status: 'ok', version, simulated: simulator !== null })
+  const health = () => json({ status: 'ok', version, simulated: isSimulated() })
   app
     .get('/healthz', health, withRouteDocs(policies.open, { summary: 'Liveness probe', answer: healthShape }))
     // Load balancers and scripts ask this path by default.

@@ -4,7 +4,7 @@
  */
 
 import { readAnthropicFailure } from './anthropic/failure.ts'
-import { countRequest, toAnthropicRequest } from './anthropic/request.ts'
+import { countRequest, toAnthropicList, toAnthropicRequest } from './anthropic/request.ts'
 import { MessageReader } from './anthropic/response.ts'
 import { record, tokenCount } from './json.ts'
 import type { Provider } from './provider.ts'
@@ -18,5 +18,6 @@ export const anthropic: Provider = {
   toolNames: { accepted: /^[A-Za-z0-9_-]{1,128}$/, longest: 128 },
   takesSource: () => ['messages'],
   cachesMarkedInput: () => true,
+  listModels: toAnthropicList,
   count: { toRequest: countRequest, read: body => tokenCount(record(body).input_tokens) },
 }

@@ -23,6 +23,13 @@ export function azure({ apiVersion }: AzureOptions): Provider {
   const chatCompletions: Provider = {
     ...compatible,
     toRequest: (question, access) => place(compatible.toRequest(question, inner(access)), access, question.model.id),
+    listModels: ({ baseUrl, apiKey }) => ({
+      url:
+        apiVersion === null
+          ? `${baseUrl}/openai/v1/models`
+          : `${baseUrl}/openai/models?api-version=${encodeURIComponent(apiVersion)}`,
+      headers: apiKey === null ? {} : { 'api-key': apiKey },
+    }),
     embeddings: {
       ...compatibleEmbeddings,
       toRequest: (question, access) =>

@@ -39,14 +39,10 @@ function toRequest({ request, model, inputs = [] }: AdapterRequest, access: Acce
     content: { parts: [{ text: input }] },
     ...settings,
   }))
-  const base = access.baseUrl.replace(/\/+$/, '').replace(/\/v1beta$/, '')
   const method = requests.length === 1 ? 'embedContent' : 'batchEmbedContents'
   return {
-    url: `${base}/v1beta/models/${encodeURIComponent(model.id)}:${method}`,
-    headers: {
-      'content-type': 'application/json',
-      ...(access.apiKey !== null && { 'x-goog-api-key': access.apiKey }),
-    },
+    url: `${listRequest(access).url}/${encodeURIComponent(model.id)}:${method}`,
+    headers: { 'content-type': 'application/json', ...listRequest(access).headers },
     body: encoded(requests.length === 1 ? requests[0] : { requests }),
     droppedParameters: dropped,
   }
@@ -70,12 +66,20 @@ function readVectors(body: unknown, { request, model, inputs = [] }: AdapterRequ
   return { vectors, inputTokens }
 }
 
+/** The request for the list of models. */
+function listRequest({ baseUrl, apiKey }: Access) {
+  const base = baseUrl.replace(/\/+$/, '').replace(/\/v1beta$/, '')
+  const headers: Record<string, string> = apiKey === null ? {} : { 'x-goog-api-key': apiKey }
+  return { url: `${base}/v1beta/models`, headers }
+}
+
 /** The adapter for the `v1beta` API. */
 export const google: Provider = {
   toRequest: toGoogleRequest,
   readResponse: (body, sink) => new GoogleReader().whole(body, sink),
   streamReader: choices => new GoogleReader(choices),
   readFailure: readGoogleFailure,
+  listModels: listRequest,
   embeddings: { toRequest, readVectors },
   toolNames: { accepted: /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, longest: 64 },
 }

@@ -8,7 +8,7 @@ import { isPricedTier } from '../core/models/pricing.ts'
 import { openaiEmbeddings } from './openai/embeddings.ts'
 import { readFailure } from './openai/failure.ts'
 import { isClaude } from './openai/marked-prompt.ts'
-import { sendsTier, toRequest } from './openai/request.ts'
+import { sendsTier, toModelList, toRequest } from './openai/request.ts'
 import { ResponseReader } from './openai/response.ts'
 import { needsResponses, openaiResponses } from './openai-responses.ts'
 import type { AdapterRequest, Provider } from './provider.ts'
@@ -23,6 +23,7 @@ export function openai({ official }: { readonly official: boolean }): Provider {
     readResponse: (body, sink) => new ResponseReader(official).whole(body, sink),
     streamReader: choices => new ResponseReader(official, choices),
     readFailure,
+    listModels: access => toModelList(access, official),
     embeddings: openaiEmbeddings(official),
   }
   if (!official)

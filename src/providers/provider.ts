@@ -173,6 +173,8 @@ export type Provider = {
     /** null = not a count. */
     read(body: unknown): number | null
   }
+  /** The request (GET) for the list of models, which costs nothing and needs the key; absent = the API has none. */
+  readonly listModels?: (access: Access) => Pick<SignableRequest, 'url' | 'headers'>
   /** Embeds inputs; absent = no embeddings. */
   readonly embeddings?: {
     toRequest(request: AdapterRequest, access: Access): ProviderRequest

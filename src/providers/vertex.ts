@@ -17,7 +17,7 @@ import type { Access, Provider } from './provider.ts'
 const version = 'vertex-2023-10-16'
 
 // Vertex AI embeds by another API than Gemini's own.
-const { embeddings: _, ...ownGemini } = google
+const { embeddings: _, listModels: _list, ...ownGemini } = google
 const gemini: Provider = {
   ...ownGemini,
   toRequest(question, access) {

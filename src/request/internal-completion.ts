@@ -128,3 +128,37 @@ export async function countInput(deps: CountDeps, model: Model, source: SourceBo
     abort.abort()
   }
 }
+
+/** Result of a free call with a credential. `unsupported`: the provider has no such call. */
+export type CredentialCheck = {
+  readonly result: 'working' | 'rejected' | 'rate_limited' | 'unreachable' | 'unsupported'
+  /** HTTP status of the provider; null = none. */
+  readonly status: number | null
+}
+
+/** Requests the list of models, which costs nothing, with the provider's key of this name; null = with its first one. */
+export async function checkCredential(
+  deps: Pick<CountDeps, 'network' | 'clock'> & { readonly timeoutMs: number },
+  { provider, access: first, keys }: ConfiguredProvider,
+  keyName: string | null,
+): Promise<CredentialCheck> {
+  const access = (keyName === null ? null : keys?.find(keyName)?.access) ?? first
+  const request = provider.listModels?.(access)
+  if (request === undefined) return { result: 'unsupported', status: null }
+  const abort = new AbortController()
+  const cancel = deps.clock.after(deps.timeoutMs, () => abort.abort())
+  try {
+    const init = { headers: request.headers, signal: abort.signal, redirect: 'error' } as const
+    const response = await authorizedFetch(deps.network, access, { ...request, body: '' }, init)
+    const { status, headers } = response
+    if (response.ok) return { result: 'working', status }
+    const { kind } = provider.readFailure(status, headers, await readBodyText(response, maximumCharacters))
+    if (kind === 'credential_refused') return { result: 'rejected', status }
+    return { result: kind === 'rate_limited' || kind === 'quota_exhausted' ? 'rate_limited' : 'unreachable', status }
+  } catch {
+    return { result: 'unreachable', status: null }
+  } finally {
+    cancel()
+    abort.abort()
+  }
+}

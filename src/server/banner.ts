@@ -7,8 +7,7 @@ type BannerOptions = {
   readonly baseUrl: string
   readonly deps: {
     readonly config: { readonly web: { readonly search: readonly { readonly id: string }[] } }
-    /** Null = the providers are real. */
-    readonly simulator: object | null
+    readonly isSimulated: () => boolean
     readonly firstAccount: FirstAccount | null
     /** By the name of the provider. */
     readonly endpoints: ReadonlyMap<string, unknown>
@@ -26,7 +25,8 @@ type BannerOptions = {
  */
 export function banner(options: BannerOptions): string {
   const { baseUrl, deps } = options
-  const { firstAccount, simulator } = deps
+  const { firstAccount } = deps
+  const isSimulated = deps.isSimulated()
   const providers = [...deps.endpoints.keys()].join(', ')
   const search = deps.config.web.search.map(({ id }) => id).join(', ')
   return [
@@ -35,8 +35,8 @@ export function banner(options: BannerOptions): string {
     '',
     `  listening   ${baseUrl}`,
     `  dashboard   ${baseUrl}/`,
-    `  providers   ${providers}${simulator === null ? '' : ` (simulated: set ${realKeys} for real models)`}`,
-    `  web search  ${search || (simulator === null ? `none (set ${searchKeys})` : 'simulated')}`,
+    `  providers   ${providers}${isSimulated ? ` (simulated: set ${realKeys}, or add a key in the dashboard, for real models)` : ''}`,
+    `  web search  ${search || (isSimulated ? 'simulated' : `none (set ${searchKeys})`)}`,
     `  storage     ${deps.storage}${deps.isPostgresThere ? '' : ' (unreachable: the gateway waits for it)'}`,
     '',
     ...(firstAccount === null

@@ -24,6 +24,7 @@ export type Search = {
 }
 
 type SearchOptions = {
+  /** Read at each search. */
   readonly backEnds: readonly SearchBackEnd[]
   readonly fetch: Network['fetch']
   readonly clock: Pick<Clock, 'monotonic' | 'after'>
@@ -36,10 +37,14 @@ type SearchOptions = {
 const maximumBodyBytes = 1 << 20
 
 /** Creates a search over the back ends in their order. */
-export function createSearch({ backEnds, fetch, clock, log, isListed, budgetMs }: SearchOptions): Search {
+export function createSearch(options: SearchOptions): Search {
+  const { fetch, clock, log, isListed, budgetMs } = options
   return {
-    isThere: backEnds.length > 0,
+    get isThere() {
+      return options.backEnds.length > 0
+    },
     async find(query, signal) {
+      const { backEnds } = options
       const deadline = clock.monotonic() + budgetMs
       let isLate = false
       for (const [index, backEnd] of backEnds.entries()) {

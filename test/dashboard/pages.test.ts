@@ -27,6 +27,7 @@ const pages = [
   ['requests', 'Requests'],
   [`requests/req_${'50'.padStart(20, '0')}`, 'Request'],
   ['models', 'Models'],
+  ['providers', 'Providers'],
   ['insights', 'Insights'],
   ['keys', 'Keys'],
   ['tags', 'Tags'],

@@ -29,7 +29,7 @@ export const decisions: Readonly<Record<string, Decision>> = {
     'name',
     `id plan requests_per_minute concurrent_requests daily_tokens daily_cost_microcents version cycle_started_at
     cycle_ends_at plan_after_cycle grace_ends_at unpaid_since soft_cap_microcents web fallback hedge balance_microcents
-    balance_at requires_totp stripe_customer_id deleted_at created_at updated_at`,
+    balance_at requires_totp stripe_customer_id is_operator deleted_at created_at updated_at`,
   ),
   users: kept(
     'email password_hash',
@@ -42,6 +42,7 @@ export const decisions: Readonly<Record<string, Decision>> = {
     shortfall_request_microcents`,
   ),
   projects: kept('name', 'id account_id created_at archived_at'),
+  provider_keys: deleted('name', 'id account_id provider secret hint created_at updated_at'),
   project_members: deleted('', 'project_id user_id account_id role created_at'),
   tag_limits: deleted('name value', 'account_id limits created_at'),
   sessions: deleted(
@@ -125,6 +126,7 @@ export const ofUser: Readonly<Record<string, 'user' | 'account'>> = {
   users: 'user',
   api_keys: 'user',
   projects: 'user',
+  provider_keys: 'account',
   tag_limits: 'account',
   sessions: 'user',
   email_verifications: 'user',

@@ -56,8 +56,10 @@ describe('KeyPool', () => {
     )
     claimed('p/other').settle(0, { kind: 'credential_refused', retryAfterMs: null, status: 401 })
     expect(pool.status()).toEqual({
-      keys: 2,
-      rejectedKeys: 1,
+      keys: [
+        { name: 'a', account: 'a', state: 'unused' },
+        { name: 'b', account: 'b', state: 'rejected' },
+      ],
       limits: [{ model: 'p/m', requests: { limit: 100, remaining: 40 }, tokens: null }],
     })
   })

@@ -197,6 +197,11 @@ const withoutChange = [
   'POST /api/v1/auth/two-factor/disable',
   'POST /api/v1/management-keys',
   'DELETE /api/v1/management-keys/:id',
+  // `provider-keys.test.ts` covers other instances.
+  'POST /api/v1/provider-keys',
+  'POST /api/v1/provider-keys/:id/rotate',
+  'DELETE /api/v1/provider-keys/:id',
+  'POST /api/v1/providers/:id/test',
   'POST /api/v1/webhooks',
   'PATCH /api/v1/webhooks/:id',
   'DELETE /api/v1/webhooks/:id',

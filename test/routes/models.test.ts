@@ -28,7 +28,7 @@ function start() {
         embeddingCatalog: buildCatalog(publishedEmbeddingModels),
         recall: () => null,
         newRequestId: () => 'req_test',
-        simulatedProviders: new Set(['google']),
+        isSimulated: () => true,
         health: { report: () => report },
         clock,
       }),
@@ -53,7 +53,7 @@ describe('GET /api/v1/models', () => {
       'deprecation_date',
     ])
       for (const model of data) expect(model).toHaveProperty(field)
-    for (const model of data) expect(model.simulated ?? false).toBe(model.provider === 'google')
+    for (const model of data) expect(model.simulated).toBe(true)
     const scored = data.find(model => model.id === 'gpt-5.5')
     expect(scored?.quality_scores[0]?.attribution).toContain('Artificial Analysis')
   })

@@ -1,12 +1,17 @@
 import { describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
-import { providers } from '../../src/console/status/routes.ts'
+import { providerRoutes } from '../../src/console/provider-keys/routes.ts'
+import { createProviderKeySeal } from '../../src/console/provider-keys/store.ts'
 import type { Role } from '../../src/core/accounts/roles.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
+import { systemClock } from '../../src/database/clock.ts'
+import { openDatabase } from '../../src/database/database.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { createHealthTracker } from '../../src/models/health-tracker.ts'
 import { openai } from '../../src/providers/openai.ts'
+import { systemNetwork } from '../../src/web/network.ts'
 import { anyBodies } from '../harness/bodies.ts'
+import { patient, patientStore } from '../harness/patience.ts'
 
 const now = Date.UTC(2026, 10, 23)
 const limits = [{ model: 'openai/gpt-5.5', requests: { limit: 100, remaining: 40 }, tokens: null }]
@@ -17,17 +22,31 @@ function start(mode: 'open' | 'closed') {
   const provider = { provider: openai({ official: true }), access, simulated: false }
   const keys = {
     claim: () => ({ key: null, reason: 'at_limit', waitMs: 0 }) as const,
-    status: () => ({ keys: 3, rejectedKeys: 1, limits }),
+    status: () => ({
+      keys: (['rejected', 'working', 'unused'] as const).map(state => ({ name: state, account: state, state })),
+      limits,
+    }),
+    find: () => null,
   }
   const endpoints = new Map([
     ['openai', { ...provider, id: 'openai', keys }],
     ['google', { ...provider, id: 'google' }],
   ])
-  const deps = { endpoints, catalog: { list: [] }, health, config: { registration: { mode } } }
+  const seal = createProviderKeySeal('a secret of the tests, long enough', null)
+  const deps = {
+    ...{ endpoints, catalog: { list: [] }, health, providerKeySeal: seal, storedKeys: null },
+    ...{ clock: systemClock, network: systemNetwork, newId: (prefix: string) => prefix, announce() {} },
+    database: openDatabase('postgres://nobody:none@127.0.0.1:1/none', patientStore),
+    config: {
+      registration: { mode },
+      knownProviders: [{ id: 'openai', variable: 'OPENAI_API_KEY', baseVariable: 'OPENAI_BASE_URL', isLocal: false }],
+      serviceDeadlines: patient,
+    },
+  }
   const app = new Elysia()
     .onError(({ error }) => errorResponse(toGatewayError(error), 'req_test'))
     .use(
-      providers(deps, {
+      providerRoutes(deps, {
         bodies: anyBodies(),
         getAddress: () => '127.0.0.1',
         async principal({ headers }) {
@@ -64,20 +83,30 @@ describe('GET /api/v1/providers', () => {
       {
         id: 'openai',
         simulated: false,
+        state: 'unreachable',
+        variable: 'OPENAI_API_KEY',
+        base_url_variable: 'OPENAI_BASE_URL',
+        local: false,
         models: 0,
         reachable: 'no',
         last_success_at: null,
         last_error: { code: 'connection_failed', at },
         pool: { keys: 3, rejected_keys: 1, limits },
+        keys: null,
       },
       {
         id: 'google',
         simulated: false,
+        state: 'unused',
+        variable: null,
+        base_url_variable: null,
+        local: false,
         models: 0,
         reachable: 'unknown',
         last_success_at: null,
         last_error: null,
         pool: null,
+        keys: null,
       },
     ])
   })

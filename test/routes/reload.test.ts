@@ -118,8 +118,14 @@ describe('reload', () => {
 
   test('names changes that need a restart', () => {
     expect(reload({ ...base(), web: { search_usd: 0.5 } })).toEqual({ problems: [], restart: ['web'] })
-    expect(reload({}).restart).toEqual(['providers'])
-    expect(gateway.deps.endpoints.has('first')).toBe(true)
     reload(base())
+  })
+
+  test('removes the last provider, and simulates none in its place', async () => {
+    expect(reload({})).toEqual({ problems: [], restart: [] })
+    expect(gateway.deps.endpoints.size).toBe(0)
+    expect(await chat('first/first-one')).toBe(404)
+    expect(reload(base())).toEqual({ problems: [], restart: [] })
+    expect(await chat('first/first-one')).toBe(200)
   })
 })

@@ -9,7 +9,7 @@ const external = { asked: 5, blocked: 1, failed: 2, passedOver: 3 }
 const well: Parameters<typeof status>[0] = {
   version: '1.5.0',
   readiness: { isReady: true },
-  simulator: null,
+  isSimulated: () => false,
   pingDatabase: async () => [],
   isEmbedded: true,
   redis: null,

@@ -31,7 +31,7 @@ export async function makeFirstAccount(
   const minted = mintApiKey(randomBytes)
   await createAccount(
     database,
-    { id: accountId, name: 'Local', plan: 'evaluation', ...firstAccountLimits, createdAt: now },
+    { id: accountId, name: 'Local', plan: 'evaluation', ...firstAccountLimits, isOperator: true, createdAt: now },
     {
       id: userId,
       accountId,

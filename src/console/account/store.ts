@@ -81,6 +81,7 @@ async function deleteIn(
   await run`delete from project_members where account_id = ${accountId}`
   await run`delete from tag_limits where account_id = ${accountId}`
   await run`delete from webhook_endpoints where account_id = ${accountId}`
+  await run`delete from provider_keys where account_id = ${accountId}`
   await run`delete from alert_rules where account_id = ${accountId}`
   await run`delete from idempotency_keys where account_id = ${accountId}`
   await run`delete from billing_notices where account_id = ${accountId}`
@@ -92,7 +93,7 @@ async function deleteIn(
   await eraseLearningIn(step, accountId, at)
   await run`
     update accounts set name = '', deleted_at = ${new Date(at).toISOString()}::text::timestamptz, soft_cap_microcents = null,
-      updated_at = clock_timestamp()
+      is_operator = false, updated_at = clock_timestamp()
     where id = ${accountId}`
   await recordAudit(step, { actor }, { accountId, action: 'account.deleted', details: unfinished })
   return true

@@ -1,19 +1,15 @@
 import { Elysia } from 'elysia'
 import type { RegistrationConfig } from '../../core/accounts/single-sign-on.ts'
-import type { Catalog } from '../../core/models/models.ts'
 import type { Redis } from '../../database/redis.ts'
 import { session, withRouteDocs } from '../../http/route-docs.ts'
 import { type Authenticate, authorize, reply } from '../../http/session-routes.ts'
-import type { HealthTracker } from '../../models/health-tracker.ts'
-import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import type { ModerationStats } from '../../text/moderation/layers/moderation.ts'
-import { providerListShape, type ShownProvider, type ShownStatus, statusShape } from './schemas.ts'
+import { type ShownStatus, statusShape } from './schemas.ts'
 
 type StatusDeps = {
   readonly version: string
   readonly readiness: { readonly isReady: boolean }
-  /** Null = the providers are real. */
-  readonly simulator: object | null
+  readonly isSimulated: () => boolean
   /** Sends one query; rejects if the database does not answer in time. */
   readonly pingDatabase: () => Promise<unknown>
   readonly isEmbedded: boolean
@@ -45,7 +41,7 @@ async function shownStatus(deps: StatusDeps): Promise<ShownStatus> {
   const {
     version,
     readiness,
-    simulator,
+    isSimulated,
     pingDatabase,
     isEmbedded,
     redis,
@@ -64,7 +60,7 @@ async function shownStatus(deps: StatusDeps): Promise<ShownStatus> {
   return {
     version,
     ready: readiness.isReady,
-    simulated: simulator !== null,
+    simulated: isSimulated(),
     database: { kind: isEmbedded ? 'embedded' : 'postgres', state: isReached ? 'ok' : 'unreachable' },
     redis: redis && { state: redis.isReady() ? 'ok' : 'unreachable' },
     limits_decided_by: shared === null ? 'gateway' : shared > 0 ? 'redis' : 'postgres',
@@ -80,51 +76,5 @@ async function shownStatus(deps: StatusDeps): Promise<ShownStatus> {
             }
           : null,
     },
-  }
-}
-
-type ProvidersDeps = {
-  readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
-  readonly catalog: Pick<Catalog, 'list'>
-  readonly health: Pick<HealthTracker, 'getActivity'>
-  readonly config: { readonly registration: Pick<RegistrationConfig, 'mode'> }
-}
-
-/** `GET /api/v1/providers`: the configured providers as this process sees them. Calls no provider. */
-export function providers(deps: ProvidersDeps, identify: Authenticate) {
-  // With open registration anyone becomes an owner, who is not the operator.
-  const showsPools = deps.config.registration.mode !== 'open'
-  return new Elysia({ name: 'providers' }).get(
-    '/api/v1/providers',
-    async ({ request }) => {
-      await authorize(identify, request, 'providers.see')
-      return reply({ data: [...deps.endpoints.values()].map(endpoint => shown(deps, endpoint, showsPools)) })
-    },
-    withRouteDocs(session('providers.see'), {
-      summary: 'List configured providers',
-      description:
-        'Reachability, last error, keys and reported limits, as this process saw them since its start. Pools are shown unless registration is open.',
-      answer: providerListShape,
-    }),
-  )
-}
-
-function shown(
-  { catalog, health }: ProvidersDeps,
-  { id, simulated, keys }: ConfiguredProvider,
-  showsPools: boolean,
-): ShownProvider {
-  const { lastSuccessAt, lastFailure } = health.getActivity(id)
-  const isFailureLast = lastFailure !== null && lastFailure.at >= (lastSuccessAt ?? 0)
-  const hasAnswered = !isFailureLast || (lastFailure.kind !== 'connection_failed' && lastFailure.kind !== 'timeout')
-  const pool = showsPools ? (keys?.status() ?? null) : null
-  return {
-    id,
-    simulated,
-    models: catalog.list.filter(({ provider }) => provider === id).length,
-    reachable: lastSuccessAt === null && lastFailure === null ? 'unknown' : hasAnswered ? 'yes' : 'no',
-    last_success_at: lastSuccessAt === null ? null : new Date(lastSuccessAt).toISOString(),
-    last_error: lastFailure && { code: lastFailure.kind, at: new Date(lastFailure.at).toISOString() },
-    pool: pool && { keys: pool.keys, rejected_keys: pool.rejectedKeys, limits: [...pool.limits] },
   }
 }

@@ -30,6 +30,7 @@ const matrix = {
   'requests.export_all': leaders,
   'feedback.give': members,
   'providers.see': leaders,
+  'provider_keys.manage': owners,
   'insights.see': everyone,
   'learning.delete': leaders,
   'audit.see': leaders,
@@ -54,13 +55,13 @@ export type Action = keyof typeof matrix
 /** All actions, for tests that iterate over them. */
 export const actions = Object.keys(matrix) as readonly Action[]
 
-const areas = ['keys', 'projects', 'budgets', 'usage', 'audit'] as const
+const areas = ['keys', 'projects', 'budgets', 'usage', 'audit', 'providers'] as const
 
 /** What a management key may do: read or change the objects of one area. `write` includes `read`. */
 export const managementScopes = areas.flatMap(area => [`${area}:read`, `${area}:write`] as const)
 export type ManagementScope = (typeof managementScopes)[number]
 
-/** The area of each action that a management key may perform. No key signs in, pays, or changes users and secrets. */
+/** The area of each action that a management key may perform. No key signs in, pays, or changes users and their secrets. */
 const managedAreas: Partial<Record<Action, (typeof areas)[number]>> = {
   'keys.see': 'keys',
   'keys.own': 'keys',
@@ -79,6 +80,7 @@ const managedAreas: Partial<Record<Action, (typeof areas)[number]>> = {
   'insights.see': 'usage',
   'providers.see': 'usage',
   'audit.see': 'audit',
+  'provider_keys.manage': 'providers',
 }
 
 /** Returns the scope that an action needs of a management key; null = no key may perform it. */

@@ -19,7 +19,6 @@ import {
 } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
 import type { ModelHealth } from '../state/routes.ts'
-import { Providers } from './status.tsx'
 
 const healthEveryMs = 15_000
 /** Tokens of the request by which prices compare: a short prompt with some context, and a paragraph. */
@@ -74,7 +73,6 @@ export function Models() {
           }}
         </Loaded>
       </Card>
-      <Providers />
       {chosen !== null && (
         <ModelDetail
           model={chosen}

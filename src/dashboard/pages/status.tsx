@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { ShownProvider, ShownStatus } from '../../console/status/schemas.ts'
+import type { ShownStatus } from '../../console/status/schemas.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import { Logo } from '../parts/controls.tsx'
 import { ProductLinks } from '../parts/navigation.tsx'
@@ -9,12 +9,12 @@ import { Card, Page, Pairs } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
 import { callOpen } from '../state/api.ts'
 import { asFailure, type Readiness, type RequestError, toReadiness } from '../state/api-error.ts'
-import { exactTime, formatCount, humanize, relativeTime } from '../state/format.ts'
+import { formatCount } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
 import { useGateway } from '../state/open-data.ts'
 import { useResource, whileVisible } from '../state/resource.ts'
 import type { ModelHealth } from '../state/routes.ts'
-import { currentSession, may } from '../state/session.ts'
+import { currentSession } from '../state/session.ts'
 
 const everyMs = 15_000
 
@@ -26,8 +26,7 @@ export function StatusPage() {
   const page = (
     <Page title="Status" about={`The gateway now, checked every ${everyMs / 1000} s.`}>
       <Service />
-      {seesStores ? <Stores /> : <p class="hint">Owners and admins also see stores, moderation and providers here.</p>}
-      {seesStores && <Providers />}
+      {seesStores ? <Stores /> : <p class="hint">Owners and admins also see stores and moderation here.</p>}
       <Models />
     </Page>
   )
@@ -178,95 +177,5 @@ function Models() {
         />
       )}
     </Card>
-  )
-}
-
-const reachability: Readonly<Record<ShownProvider['reachable'], readonly [string, Tone]>> = {
-  yes: ['Reachable', 'good'],
-  no: ['Unreachable', 'bad'],
-  unknown: ['Not called yet', 'plain'],
-}
-
-/** Configured providers, for owners and admins. */
-export function Providers() {
-  const isSeen = may('providers.see')
-  const providers = useResource('GET /api/v1/providers', { everyMs, when: isSeen })
-  if (!isSeen) return null
-  return (
-    <Card title="Providers" about="As this gateway process saw them since its start.">
-      <Loaded resource={providers} what="providers">
-        {({ data }) => (
-          <Table
-            caption="Configured providers"
-            rows={data}
-            rowKey={({ id }) => id}
-            columns={[
-              {
-                name: 'Provider',
-                isHeading: true,
-                by: provider => provider.id,
-                show: provider => (
-                  <>
-                    {provider.id} {provider.simulated && <Badge>simulated</Badge>}
-                  </>
-                ),
-              },
-              {
-                name: 'Models',
-                from: 'middle',
-                isNumber: true,
-                by: provider => provider.models,
-                show: provider => provider.models,
-              },
-              {
-                name: 'State',
-                by: provider => provider.reachable,
-                show: provider => {
-                  const [words, tone] = reachability[provider.reachable]
-                  return <Badge tone={tone}>{words}</Badge>
-                },
-              },
-              { name: 'Last error', show: provider => <LastError of={provider.last_error} /> },
-              { name: 'Keys', from: 'middle', show: provider => formatKeys(provider.pool) },
-              { name: 'Remaining limits', from: 'wide', show: provider => <Limits of={provider.pool} /> },
-            ]}
-          />
-        )}
-      </Loaded>
-    </Card>
-  )
-}
-
-function LastError({ of: error }: { readonly of: ShownProvider['last_error'] }) {
-  if (error === null) return <span class="quiet">None</span>
-  return (
-    <>
-      {humanize(error.code)}{' '}
-      <span class="quiet" title={exactTime(error.at)}>
-        {relativeTime(error.at)}
-      </span>
-    </>
-  )
-}
-
-function formatKeys(pool: ShownProvider['pool']): string {
-  if (pool === null) return '–'
-  return pool.rejected_keys === 0 ? formatCount(pool.keys) : `${pool.keys}, of which ${pool.rejected_keys} rejected`
-}
-
-type Quota = NonNullable<ShownProvider['pool']>['limits'][number]['requests']
-
-function Limits({ of: pool }: { readonly of: ShownProvider['pool'] }) {
-  if (pool === null || pool.limits.length === 0) return <span class="quiet">Not reported</span>
-  const shown = (quota: Quota, unit: string) =>
-    quota === null ? [] : [`${formatCount(quota.remaining)} of ${formatCount(quota.limit)} ${unit}`]
-  return (
-    <ul>
-      {pool.limits.map(({ model, requests, tokens }) => (
-        <li key={model}>
-          {model}: {[...shown(requests, 'requests'), ...shown(tokens, 'tokens')].join(', ')}
-        </li>
-      ))}
-    </ul>
   )
 }

@@ -59,6 +59,7 @@ const paths = {
   playground: 'M4 5h16v11H9l-5 4zM8 9h8M8 12h5',
   requests: 'M4 6h16M4 12h16M4 18h10',
   models: 'M12 3l8 4.5v9L12 21l-8-4.5v-9zM4 7.5l8 4.5 8-4.5M12 12v9',
+  providers: 'M4 5h16v6H4zM4 13h16v6H4zM8 8h.1M8 16h.1',
   insights: 'M9 18h6M10 21h4M12 3a6 6 0 0 0-4 10.5c.8.8 1 1.5 1 2.5h6c0-1 .2-1.7 1-2.5A6 6 0 0 0 12 3z',
   keys: 'M14.5 9.5a4.5 4.5 0 1 0-4 4.5L12 12.5 13.5 14H15v2h2v2h3v-3l-5.7-5.7',
   tags: 'M4 4h8l8 8-8 8-8-8zM8.5 8.5h.1',

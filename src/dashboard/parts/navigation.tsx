@@ -16,7 +16,7 @@ type NavigationProps = {
 /** The groups of the menu with the paths of their pages. */
 const groups = Object.entries({
   Observe: ['', 'requests', 'insights'],
-  Build: ['playground', 'models', 'keys'],
+  Build: ['playground', 'models', 'providers', 'keys'],
   Control: ['projects', 'tags', 'alerts', 'webhooks'],
   Organization: ['team', 'billing', 'audit', 'settings'],
 })

@@ -23,7 +23,8 @@ import type { learningShape, ratedShape } from '../../console/insights/schemas.t
 import type { newKeyShape, ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
 import type { newManagementKeyShape, ShownManagementKey } from '../../console/management-keys/schemas.ts'
 import type { ShownProject } from '../../console/projects/schemas.ts'
-import type { providerListShape, ShownStatus } from '../../console/status/schemas.ts'
+import type { providerListShape, providerTestedShape, ShownProviderKey } from '../../console/provider-keys/schemas.ts'
+import type { ShownStatus } from '../../console/status/schemas.ts'
 import type { ShownTag } from '../../console/tags/schemas.ts'
 import type { newInvitationShape, ShownTeam } from '../../console/team/schemas.ts'
 import type { RequestRecord, requestListShape, ShownUsage } from '../../console/usage/schemas.ts'
@@ -129,6 +130,10 @@ export type Routes = {
   'POST /api/v1/billing/invoices/:id/payment-page': Static<typeof pageShape>
   'GET /api/v1/models': Static<typeof modelListShape>
   'GET /api/v1/providers': Static<typeof providerListShape>
+  'POST /api/v1/providers/:id/test': Static<typeof providerTestedShape>
+  'POST /api/v1/provider-keys': ShownProviderKey
+  'POST /api/v1/provider-keys/:id/rotate': ShownProviderKey
+  'DELETE /api/v1/provider-keys/:id': null
   'GET /api/v1/models/health': Static<typeof modelHealthListShape>
   'GET /api/v1/insights/learning': Learning
   'POST /api/v1/insights/feedback': Static<typeof ratedShape>

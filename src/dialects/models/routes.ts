@@ -28,7 +28,7 @@ type ModelsDeps = {
   readonly newRequestId: () => string
   /** Returns the caller if the request shows a key that exists. */
   readonly recall: Callers['recall']
-  readonly simulatedProviders: ReadonlySet<string>
+  readonly isSimulated: () => boolean
   /** `model` is `provider/model`; `since` an ISO time, null = since the start. */
   readonly health: {
     report(): readonly { readonly model: string; readonly state: HealthState; readonly since: string | null }[]
@@ -112,7 +112,7 @@ const notKept = { 'cache-control': 'no-store', 'access-control-allow-origin': '*
  * The pages depend on the catalog, which can be replaced, and on the day, as a model's deprecation does. They are written at
  * the first request after a change.
  */
-function pagesOfToday({ catalog, embeddingCatalog, simulatedProviders, clock }: ModelsDeps) {
+function pagesOfToday({ catalog, embeddingCatalog, isSimulated, clock }: ModelsDeps) {
   type Built = { readonly day: number; readonly list: Catalog['list']; readonly pages: ReturnType<typeof getPages> }
   let built: Built | null = null
   return () => {
@@ -120,7 +120,7 @@ function pagesOfToday({ catalog, embeddingCatalog, simulatedProviders, clock }: 
     const today = new Date(day * dayMs).toISOString()
     const { list } = catalog
     if (built?.day !== day || built.list !== list)
-      built = { day, list, pages: getPages(catalog, embeddingCatalog, simulatedProviders, today) }
+      built = { day, list, pages: getPages(catalog, embeddingCatalog, isSimulated(), today) }
     return built.pages
   }
 }
@@ -130,17 +130,17 @@ type Shelf = { readonly pages: Pages; readonly isPrivate: boolean }
 
 /** The pages of a key that may use some models only; few keys are like that, so they are not kept. */
 function allowedPages(deps: ModelsDeps, patterns: readonly string[]): Pages {
-  const { catalog, embeddingCatalog, simulatedProviders, clock } = deps
+  const { catalog, embeddingCatalog, isSimulated, clock } = deps
   const isAllowed = (model: Pick<Model, 'id' | 'provider'>) => isModelAllowed(patterns, fullName(model))
   const chat = { list: catalog.list.filter(isAllowed), resolve: (name: string) => catalog.resolve(name) }
   const embeddings = {
     list: embeddingCatalog.list.filter(isAllowed),
     resolve: (name: string) => embeddingCatalog.resolve(name),
   }
-  return getPages(chat, embeddings, simulatedProviders, new Date(clock.now()).toISOString())
+  return getPages(chat, embeddings, isSimulated(), new Date(clock.now()).toISOString())
 }
 
-function getPages(catalog: Catalog, embeddingCatalog: EmbeddingCatalog, simulated: ReadonlySet<string>, today: string) {
+function getPages(catalog: Catalog, embeddingCatalog: EmbeddingCatalog, simulated: boolean, today: string) {
   const listed = listModels(catalog, embeddingCatalog, today)
   const none = new URLSearchParams()
   const whole = {
@@ -150,7 +150,7 @@ function getPages(catalog: Catalog, embeddingCatalog: EmbeddingCatalog, simulate
   }
   return {
     own: page({
-      data: catalog.list.map(model => shown(model, getDeprecation(model, today), simulated.has(model.provider))),
+      data: catalog.list.map(model => shown(model, getDeprecation(model, today), simulated)),
       embedding_models: embeddingCatalog.list.map(model => toEmbeddingModelResponse(model, simulated)),
       attributions,
     }),
@@ -267,7 +267,7 @@ function shown(model: Model, status: Deprecation, simulated: boolean): ShownMode
   }
 }
 
-function toEmbeddingModelResponse(model: EmbeddingModel, simulated: ReadonlySet<string>): EmbeddingModelResponse {
+function toEmbeddingModelResponse(model: EmbeddingModel, simulated: boolean): EmbeddingModelResponse {
   const { dimensions, dimensionRange } = model.embedding
   return {
     id: model.id,
@@ -281,6 +281,6 @@ function toEmbeddingModelResponse(model: EmbeddingModel, simulated: ReadonlySet<
     capabilities: { embeddings: true, dimensions: dimensionRange !== null },
     aliases: [...model.aliases],
     release_date: model.releaseDate,
-    ...(simulated.has(model.provider) ? { simulated: true } : {}),
+    ...(simulated ? { simulated: true } : {}),
   }
 }

@@ -121,6 +121,11 @@ export function countRequest(source: SourceBody, model: Model, access: Access) {
   }
 }
 
+/** The request for the list of models. */
+export function toAnthropicList(access: Access) {
+  return { url: `${getOrigin(access)}/v1/models`, headers: headersFor(access, null) }
+}
+
 function getOrigin({ baseUrl }: Access): string {
   return baseUrl.replace(/\/+$/, '').replace(/\/v1$/, '')
 }

@@ -57,10 +57,11 @@ export type NoKey = {
   readonly waitMs: number
 }
 
+/** `unused`: no call has ended with it yet. `rejected`: for a model or for all. */
+export type KeyState = 'unused' | 'working' | 'rejected' | 'rate_limited'
+
 type KeyPoolStatus = {
-  readonly keys: number
-  /** Keys that the provider rejected, for a model or for all. */
-  readonly rejectedKeys: number
+  readonly keys: readonly { readonly name: string; readonly account: string; readonly state: KeyState }[]
   /** Per model, summed over the accounts of the pool. */
   readonly limits: readonly {
     readonly model: string
@@ -102,6 +103,8 @@ export class KeyPool {
   private readonly accounts = new Map<string, Account>()
   /** When a key was rejected, by model; null = for all models. */
   private readonly refused = new Map<PoolKey, Map<string | null, number>>()
+  /** Keys with which a call has succeeded. */
+  readonly worked = new WeakSet<PoolKey>()
   /** Turns of equal keys: smooth weighted round robin. */
   private readonly turns = new Map<PoolKey, number>()
 
@@ -139,13 +142,17 @@ export class KeyPool {
     return new KeyClaim(key, need, this)
   }
 
-  /** Returns what the pool knows of its keys, for the operator. Names no key. */
+  /** Returns the key of a name; null = there is none. */
+  find(name: string): PoolKey | null {
+    return this.keys.find(key => key.name === name) ?? null
+  }
+
+  /** Returns what the pool knows of its keys, for the operator. Contains no credential. */
   status(): KeyPoolStatus {
     const now = this.clock.monotonic()
     const reports = [...this.accounts.values()].flatMap(({ reported }) => [...reported])
     return {
-      keys: this.keys.length,
-      rejectedKeys: this.keys.filter(key => this.refused.has(key)).length,
+      keys: this.keys.map(key => ({ name: key.name, account: key.account, state: this.getState(key, now) })),
       limits: [...Map.groupBy(reports, ([model]) => model)].map(([model, entries]) => {
         const limits = entries.map(([, limit]) => limit)
         return { model, requests: sumOfLimits(limits, 'requests', now), tokens: sumOfLimits(limits, 'tokens', now) }
@@ -189,6 +196,13 @@ export class KeyPool {
       if (short.requests) configured.requests?.draw(configured.requests.limit, now)
       if (short.tokens) configured.tokens?.draw(configured.tokens.limit, now)
     }
+  }
+
+  private getState(key: PoolKey, now: number): KeyState {
+    if (this.refused.has(key)) return 'rejected'
+    const { pauses } = this.getAccount(key.account)
+    if (pauses.values().some(until => until > now)) return 'rate_limited'
+    return this.worked.has(key) ? 'working' : 'unused'
   }
 
   private getAccount(account: string): Account {
@@ -257,6 +271,7 @@ export class KeyClaim {
   readonly need: KeyNeed
   private readonly pool: KeyPool
   private reported: ReportedQuotas | null = null
+  private isAnswered = false
   private isSettled = false
 
   constructor(key: PoolKey, need: KeyNeed, pool: KeyPool) {
@@ -267,6 +282,7 @@ export class KeyClaim {
 
   /** Reads the rate-limit headers of the response. */
   answered(headers: Headers): void {
+    this.isAnswered = true
     this.reported = this.pool.note(this, headers)
   }
 
@@ -280,5 +296,6 @@ export class KeyClaim {
     this.isSettled = true
     if (tokens !== null) this.pool.giveBack(this.key, this.need.tokens - tokens)
     if (failure !== null) this.pool.coolDown(this, failure, this.reported)
+    else if (this.isAnswered) this.pool.worked.add(this.key)
   }
 }

@@ -115,6 +115,21 @@ export function chatCompletionsUrl(base: URL): string {
   return `${base.origin}${path}${versioned ? '' : '/v1'}/chat/completions${base.search}`
 }
 
+/** Returns the URL of the list of models, with the same base. */
+export function modelsUrl(baseUrl: string): string {
+  return chatCompletionsUrl(new URL(baseUrl)).replace('/chat/completions', '/models')
+}
+
+/** The request for the list of models. OpenRouter shows its list to anyone, and checks a key at another path. */
+export function toModelList(access: Access, official: boolean) {
+  const { dialect } = getAddress(access, official)
+  const url = modelsUrl(access.baseUrl)
+  return {
+    url: access.dialect === 'openrouter' ? url.replace(/\/models\b/, '/key') : url,
+    headers: access.apiKey === null ? {} : dialect.keyHeader(access.apiKey),
+  }
+}
+
 /**
  * Returns the nearest supported level, the higher of two equally near: a request for a little reasoning should not get
  * none. Null = none is sent.

@@ -31,8 +31,6 @@ export type StreamsResult = {
   readonly firstToken: Times
   /** Milliseconds between two tokens of one stream; `count` = gaps over 50 ms. */
   readonly stalls: Times
-  /** 99th percentile of all gaps; 50 if no more than 1 in 100 is over 50 ms. */
-  readonly gapP99: number
   /** Streams with a gap over 250 ms. */
   readonly stalledStreams: number
   /** Maximum delay of this process's own timer, which may cause the measured stalls. */
@@ -150,8 +148,6 @@ async function readAll(options: StreamReaders): Promise<StreamsResult> {
   }
   await Promise.race([over, Bun.sleep(deadlineMs)])
   clearInterval(lag)
-  const stalls = getTimes(gaps)
-  const allGaps = total - firstTokens.length
   return {
     admitted,
     refused,
@@ -159,8 +155,7 @@ async function readAll(options: StreamReaders): Promise<StreamsResult> {
     tokens: total,
     outOfOrder,
     firstToken: getTimes(firstTokens),
-    stalls,
-    gapP99: Math.round(gaps.at(-Math.ceil(allGaps / 100)) ?? 50),
+    stalls: getTimes(gaps),
     stalledStreams,
     ownLagMs: Math.round(ownLagMs),
   }

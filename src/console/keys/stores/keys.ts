@@ -111,6 +111,8 @@ type KeyDirectoryOptions = {
   readonly maximumShortfall?: number
   /** 0 ≤ x < 1, for the jitter of expiries. */
   readonly random: () => number
+  /** Awaited before keys are read: a request must find the providers that are stored beside them. Absent = nothing. */
+  readonly before?: () => Promise<void> | undefined
 }
 
 type Entry = { readonly caller: Caller; readonly expiresAt: number; refreshAt: number }
@@ -178,6 +180,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
   }
 
   const lookups = createKeyLookups<Caller>(async wanted => {
+    await options.before?.()
     const ids = wanted.map(({ publicId }) => publicId)
     const rows = await keyRows(database, inArray(apiKeys.publicId, ids), ids.length)
     const callers = new Map<string, Caller>()
@@ -195,6 +198,7 @@ export function createKeyDirectory(options: KeyDirectoryOptions): KeyDirectory {
   }
 
   const begin = async () => {
+    await options.before?.()
     // Read before the digests, so that changes in between are in the next poll.
     const now = await databaseTime(database)
     const digests = await validDigests(database)

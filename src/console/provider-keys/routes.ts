@@ -1,0 +1,216 @@
+/** The providers, and the keys that owners of the operator's account add to them. */
+
+import { actingAs } from '../../core/audit/audit.ts'
+import type { Clock, Network } from '../../core/ports.ts'
+import type { ServiceDeadlines } from '../../core/request/deadlines.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
+import { invalidField } from '../../core/validation/validate.ts'
+import type { Database } from '../../database/database.ts'
+import {
+  type Authenticate,
+  notFound,
+  readInput,
+  reply,
+  replyNoContent,
+  type SessionRequest,
+  sessionRoutes,
+} from '../../http/session-routes.ts'
+import type { TextSeal } from '../../http/text-seal.ts'
+import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
+import { checkCredential } from '../../request/internal-completion.ts'
+import {
+  providerKeyCreationSchema,
+  providerKeyRotationSchema,
+  providerKeyShape,
+  providerKeysShape,
+  providerListShape,
+  providerTestedShape,
+  providerTestSchema,
+} from './schemas.ts'
+import { type ShownProviderDeps, shownProvider, shownProviderKey, shownWithoutKey } from './serializers.ts'
+import {
+  addProviderKey,
+  deleteProviderKey,
+  getHint,
+  isOperatorAccount,
+  listProviderKeys,
+  maximumProviderKeys,
+  type ProviderKeyFollower,
+  rotateProviderKey,
+} from './store.ts'
+
+type ProviderKeysDeps = ShownProviderDeps & {
+  readonly database: Database
+  readonly clock: Pick<Clock, 'after'>
+  readonly network: Pick<Network, 'fetch'>
+  readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
+  readonly newId: (prefix: string) => string
+  readonly providerKeySeal: TextSeal
+  /** Null = keys come from the environment and the configuration file only. */
+  readonly storedKeys: Pick<ProviderKeyFollower, 'look'> | null
+  /** Makes every gateway instance read what has changed. */
+  readonly announce: () => void
+  readonly config: {
+    readonly serviceDeadlines: Pick<ServiceDeadlines, 'discoveryMs'>
+  }
+}
+
+/** Routes under `/api/v1/providers` and `/api/v1/provider-keys`. */
+export function providerRoutes(deps: ProviderKeysDeps, identify: Authenticate) {
+  const action = 'provider_keys.manage'
+  return sessionRoutes('providers', identify, [
+    {
+      method: 'GET',
+      path: '/api/v1/providers',
+      action: 'providers.see',
+      summary: 'List providers',
+      description:
+        'State, last error, keys and reported limits, as this process saw them since its start. Owners of the operator’s account also see providers without a key. Pools are shown unless registration is open.',
+      answer: providerListShape,
+      handle: call => list(deps, call),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/providers/:id/test',
+      action,
+      summary: 'Test a key of a provider',
+      description: 'Requests the list of models from the provider, which costs nothing.',
+      body: providerTestSchema,
+      bodyRequired: false,
+      examples: { 'one of several keys': { key: 'main' } },
+      answer: providerTestedShape,
+      async handle({ principal, request, params: { id = '' } }) {
+        const { key = null } = await readInput(request, providerTestSchema)
+        await refuseOthers(deps, principal.accountId)
+        const endpoint = deps.endpoints.get(id)
+        if (endpoint === undefined || (key !== null && endpoint.keys?.find(key) == null)) throw notFound()
+        return reply(
+          await checkCredential({ ...deps, timeoutMs: deps.config.serviceDeadlines.discoveryMs }, endpoint, key),
+        )
+      },
+    },
+    {
+      method: 'GET',
+      path: '/api/v1/provider-keys',
+      action,
+      summary: 'List stored provider keys, oldest first',
+      answer: providerKeysShape,
+      handle: async ({ principal }) =>
+        reply({ data: (await listProviderKeys(deps.database, principal.accountId)).map(shownProviderKey) }),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/provider-keys',
+      action,
+      summary: 'Add a provider key',
+      description: `For owners of the operator’s account. It is sealed in the database, never shown again, and used by every process within 1 s beside the keys of the environment. At most ${maximumProviderKeys}.`,
+      body: providerKeyCreationSchema,
+      examples: { 'a key of OpenAI': { provider: 'openai', key: 'sk-proj-0000000000' } },
+      answer: providerKeyShape,
+      status: 201,
+      errors: ['conflict'],
+      handle: call => create(deps, call),
+    },
+    {
+      method: 'POST',
+      path: '/api/v1/provider-keys/:id/rotate',
+      action,
+      summary: 'Replace a provider key',
+      description: 'Requests in progress keep the old key; every later one uses the new key within 1 s.',
+      body: providerKeyRotationSchema,
+      examples: { 'a new key': { key: 'sk-proj-0000000001' } },
+      answer: providerKeyShape,
+      errors: ['not_found'],
+      handle: call => rotate(deps, call),
+    },
+    {
+      method: 'DELETE',
+      path: '/api/v1/provider-keys/:id',
+      action,
+      summary: 'Remove a provider key',
+      description: 'Takes effect on every process within 1 s. Requests in progress finish.',
+      answer: null,
+      errors: ['not_found'],
+      async handle({ principal, params: { id = '' }, actor }) {
+        if (!(await deleteProviderKey(actingAs(deps.database, actor), principal.accountId, id))) throw notFound()
+        await useChange(deps)
+        return replyNoContent()
+      },
+    },
+  ])
+}
+
+/** This process uses a change before its response, the others at once after. */
+async function useChange({ storedKeys, announce }: ProviderKeysDeps): Promise<void> {
+  await storedKeys?.look()
+  announce()
+}
+
+async function create(deps: ProviderKeysDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
+  refuseIfOff(deps)
+  const { provider, name = 'main', key } = await readInput(request, providerKeyCreationSchema)
+  await refuseOthers(deps, principal.accountId)
+  const { knownProviders } = deps.config
+  if (!knownProviders.some(({ id }) => id === provider))
+    throw invalidField('provider', `must be one of ${knownProviders.map(({ id }) => id).join(', ')}`)
+  const id = deps.newId('pvk')
+  const secret = deps.providerKeySeal.seal(id, key)
+  const isConfigured = deps.endpoints.get(provider)?.keys?.find(name) != null
+  const row = isConfigured
+    ? 'name_taken'
+    : await addProviderKey(actingAs(deps.database, actor), principal.accountId, {
+        ...{ id, provider, name, secret, hint: getHint(key) },
+      })
+  if (row === 'forbidden') throw notOperator()
+  if (row === 'full' || row === 'name_taken') throw new GatewayError('conflict', conflicts[row], { shouldRetry: false })
+  await useChange(deps)
+  return reply(shownProviderKey(row), 201)
+}
+
+const conflicts = {
+  full: `The gateway has ${maximumProviderKeys} stored provider keys. Remove unused ones first.`,
+  name_taken: 'This provider has a key of this name. Rotate it, or choose another name.',
+}
+
+async function rotate(deps: ProviderKeysDeps, { principal, request, params, actor }: SessionRequest) {
+  refuseIfOff(deps)
+  const { key } = await readInput(request, providerKeyRotationSchema)
+  const { id = '' } = params
+  const fresh = { secret: deps.providerKeySeal.seal(id, key), hint: getHint(key) }
+  const row = await rotateProviderKey(actingAs(deps.database, actor), principal.accountId, id, fresh)
+  if (row === null) throw notFound()
+  await useChange(deps)
+  return reply(shownProviderKey(row))
+}
+
+function refuseIfOff({ storedKeys }: ProviderKeysDeps): void {
+  if (storedKeys === null)
+    throw new GatewayError(
+      'forbidden',
+      'Provider keys come from the environment and the configuration file only: STORED_PROVIDER_KEYS is off.',
+      { shouldRetry: false },
+    )
+}
+
+async function refuseOthers({ database }: ProviderKeysDeps, accountId: string): Promise<void> {
+  if (!(await isOperatorAccount(database, accountId))) throw notOperator()
+}
+
+function notOperator(): GatewayError {
+  return new GatewayError('forbidden', 'Only owners of the operator’s account manage the keys of providers.', {
+    shouldRetry: false,
+  })
+}
+
+async function list(deps: ProviderKeysDeps, { principal }: SessionRequest): Promise<Response> {
+  const { database, endpoints, storedKeys, config } = deps
+  const { accountId, role } = principal
+  const isOperator = role === 'owner' && (await isOperatorAccount(database, accountId))
+  const stored = isOperator ? await listProviderKeys(database, accountId) : null
+  const known = isOperator ? config.knownProviders.filter(({ id }) => !endpoints.has(id)) : []
+  const data = [
+    ...endpoints.values().map(endpoint => shownProvider(deps, endpoint, stored)),
+    ...known.map(({ id }) => shownWithoutKey(deps, id, stored ?? [])),
+  ]
+  return reply({ data, stored_keys: isOperator ? (storedKeys === null ? 'off' : 'allowed') : 'not_operator' })
+}

@@ -1,0 +1,112 @@
+/** Providers and their keys, for owners and admins. No schema of a response has a key. */
+import { type Static, Type } from '@sinclair/typebox'
+import { attemptFailures } from '../../core/chat/attempts.ts'
+import { oneOf, strictObject } from '../../core/validation/validate.ts'
+import { count, id, list, modelName, namedSchema, orNull, text, time } from '../../http/schemas.ts'
+
+const quota = orNull(strictObject({ limit: count, remaining: count }))
+
+const providerState = {
+  ...oneOf(['not_set', 'unused', 'working', 'rejected', 'rate_limited', 'unreachable']),
+  description: 'as this process saw it: `not_set` = it has no key, `unused` = not called since the start',
+}
+
+const providerShape = namedSchema('Provider', {
+  id: text('openai'),
+  simulated: Type.Boolean(),
+  state: providerState,
+  variable: { ...orNull(text('OPENAI_API_KEY')), description: 'environment variable of its key' },
+  base_url_variable: { ...orNull(text('OPENAI_BASE_URL')), description: 'environment variable of its base URL' },
+  local: Type.Boolean({ description: 'a server of the operator, which needs its address and no key' }),
+  models: { ...count, description: 'models of the catalog that it serves' },
+  reachable: {
+    ...oneOf(['yes', 'no', 'unknown']),
+    description: 'whether its last attempt got an HTTP response; `unknown` before the first attempt of this process',
+  },
+  last_success_at: orNull(time),
+  last_error: orNull(strictObject({ code: oneOf(attemptFailures), at: time })),
+  pool: {
+    ...orNull(
+      strictObject({
+        keys: count,
+        rejected_keys: { ...count, description: 'keys that the provider rejected, for a model or for all' },
+        limits: Type.Array(strictObject({ model: modelName, requests: quota, tokens: quota }), {
+          description: 'limits and remaining amounts as the upstream last reported them, summed over its accounts',
+        }),
+      }),
+    ),
+    description: 'null = one key, or registration is open, where any account could read it',
+  },
+  keys: {
+    ...orNull(
+      Type.Array(
+        strictObject({
+          name: text('main'),
+          source: { ...oneOf(['environment', 'file', 'stored']), description: '`stored` = added in the gateway' },
+          id: { ...orNull(id('pvk')), description: 'for changes of a stored key' },
+          hint: { ...text('7f3q'), description: 'its last characters; empty = not known' },
+          state: {
+            ...oneOf(['unused', 'working', 'rejected', 'rate_limited', 'unreadable']),
+            description: '`unreadable` = sealed under another secret: restore it, or rotate the key',
+          },
+        }),
+      ),
+    ),
+    description: 'its keys, for owners of the operator’s account only; null otherwise',
+  },
+})
+
+export const providerListShape = strictObject({
+  data: Type.Array(providerShape),
+  stored_keys: {
+    ...oneOf(['allowed', 'off', 'not_operator']),
+    description:
+      'whether you may add keys; `off` = STORED_PROVIDER_KEYS, `not_operator` = another account runs the gateway',
+  },
+})
+export type ShownProvider = Static<typeof providerShape>
+export type ProviderKeyState = NonNullable<ShownProvider['keys']>[number]['state']
+
+export const providerKeyShape = namedSchema('ProviderKey', {
+  id: id('pvk'),
+  provider: text('openai'),
+  name: text('main'),
+  hint: { ...text('7f3q'), description: 'its last characters; the key itself is never shown' },
+  created_at: time,
+  updated_at: { ...time, description: 'its last rotation, or its creation' },
+})
+export const providerKeysShape = list(providerKeyShape)
+export type ShownProviderKey = Static<typeof providerKeyShape>
+
+/** Visible ASCII characters: it becomes part of a header. */
+export const providerKeySchema = Type.String({
+  pattern: '^[\\x21-\\x7e]{8,4096}$',
+  maxLength: 4_096,
+  description: 'a key of 8 to 4,096 visible ASCII characters, without spaces',
+})
+/** As names of keys in the configuration file. */
+export const providerKeyNameSchema = Type.String({
+  pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$',
+  maxLength: 32,
+  description: 'a name of at most 32 letters, digits, `_`, `.` and `-`',
+})
+export const providerKeyCreationSchema = strictObject({
+  provider: Type.String({ minLength: 1, maxLength: 32, description: 'ID of a provider from the list of providers' }),
+  name: Type.Optional({
+    ...providerKeyNameSchema,
+    description: `${providerKeyNameSchema.description}; "main" unless sent`,
+  }),
+  key: providerKeySchema,
+})
+export const providerKeyRotationSchema = strictObject({ key: providerKeySchema })
+
+export const providerTestSchema = strictObject({
+  key: Type.Optional({ ...providerKeyNameSchema, description: 'name of one of its keys; its first one unless sent' }),
+})
+export const providerTestedShape = strictObject({
+  result: {
+    ...oneOf(['working', 'rejected', 'rate_limited', 'unreachable', 'unsupported']),
+    description: '`unsupported` = the provider has no free call',
+  },
+  status: { ...orNull(Type.Integer()), description: 'HTTP status of the provider' },
+})
