@@ -129,7 +129,7 @@ function getExample(text: string, value: number, weight: number): Example {
   notionReader.begin(features)
   fillEffortSlots(slots, features, notionReader.read(0, Math.min(features.count, effortWords)))
   return {
-    slots: Uint32Array.from(slots.places.subarray(0, slots.count)),
+    slots: Int32Array.from(slots.places.subarray(0, slots.count)),
     values: slots.values.slice(0, slots.count),
     classes: [value],
     weight,

@@ -125,7 +125,7 @@ export function fitGain(rows: readonly GainRow[]): GainModel {
 function getSparse(row: GainRow, rarity: Float64Array, kinds: readonly Kind[], set: number): SparseRow {
   const count = row.slots.length
   const size = rarity.length
-  const columns = new Uint32Array(count + cueCount + 1)
+  const columns = new Int32Array(count + cueCount + 1)
   const values = new Float32Array(columns.length)
   const each = 1 / Math.sqrt(Math.max(1, count))
   columns.set(row.slots)

@@ -40,7 +40,7 @@ export type GainRow = {
   /** Subject, task or source within the set. */
   readonly group: string
   readonly fold: number
-  readonly slots: Uint32Array
+  readonly slots: Int32Array
   readonly cues: Float64Array
   /** By test, how its weak and strong model did. */
   readonly outcomes: ReadonlyMap<string, { readonly weak: number; readonly strong: number }>

@@ -2,7 +2,7 @@ import { seededRandom, shuffled } from './folds.ts'
 
 /** One training text: its slots in the weight table, and its label. */
 export type Example = {
-  readonly slots: Uint32Array
+  readonly slots: Int32Array
   /** Value of each slot; absent = 1 each. */
   readonly values?: Float32Array
   /** Possible classes: one, or several if the label is coarser than the classes. In a logistic model [1] or [0]. */

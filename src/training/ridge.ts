@@ -1,5 +1,5 @@
 /** One row of a sparse table: its non-zero columns with values. */
-export type SparseRow = { readonly columns: Uint32Array; readonly values: Float32Array }
+export type SparseRow = { readonly columns: Int32Array; readonly values: Float32Array }
 
 type Problem = {
   readonly rows: readonly SparseRow[]

@@ -15,7 +15,7 @@ export type Row = {
   readonly weight: Readonly<Record<HarmHead, number>>
   /** A sincere prompt that must never be blocked. */
   readonly real: boolean
-  readonly slots: Uint32Array
+  readonly slots: Int32Array
   /** Number of words of each kind. */
   readonly kinds: Uint16Array
   /** Its sentences, if it has several. */

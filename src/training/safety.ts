@@ -87,11 +87,11 @@ type Model = { readonly weights: Float32Array; readonly bias: number }
 /** Trains one classifier. The bias is a slot that every text has. */
 function fit(rows: readonly Row[], head: HarmHead, seed: number): Model {
   const { regions, decay, rate } = tuning[head]
-  const getExample = (slots: Uint32Array, truth: number, weight: number): Example => {
+  const getExample = (slots: Int32Array, truth: number, weight: number): Example => {
     const loud = featureWeight(slots.length)
     const values = new Float32Array(slots.length + 1).fill(1)
     for (let at = 0; at < slots.length; at++) values[at] = loud * (regions[getRegion(slots[at] ?? 0)] ?? 0)
-    const all = new Uint32Array(slots.length + 1)
+    const all = new Int32Array(slots.length + 1)
     all.set(slots)
     all[slots.length] = harmSlots
     return { slots: all, values, classes: [truth], weight }
@@ -109,7 +109,7 @@ function fit(rows: readonly Row[], head: HarmHead, seed: number): Model {
   return { weights, bias: trained[harmSlots] ?? 0 }
 }
 
-function logOdds({ weights, bias }: Model, slots: Uint32Array): number {
+function logOdds({ weights, bias }: Model, slots: Int32Array): number {
   let sum = 0
   for (const slot of slots) sum += weights[slot] ?? 0
   return sum * featureWeight(slots.length) + bias

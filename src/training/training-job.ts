@@ -45,7 +45,7 @@ export function f1(pairs: readonly { readonly is: boolean; readonly said: boolea
 }
 
 /** Part of an example: numbers as they are in memory, everything else as JSON. */
-type Part = Uint32Array<ArrayBuffer> | Float32Array<ArrayBuffer> | object | string | number
+type Part = Int32Array<ArrayBuffer> | Float32Array<ArrayBuffer> | object | string | number
 
 /**
  * Returns a digest of settings and examples in order, as 16 hexadecimal digits, which identifies what a classifier was
@@ -56,7 +56,7 @@ export function trainingDigest(settings: object, examples: Iterable<readonly Par
   hasher.update(JSON.stringify(settings))
   for (const parts of examples)
     for (const part of parts) {
-      hasher.update(part instanceof Uint32Array || part instanceof Float32Array ? part : JSON.stringify(part))
+      hasher.update(part instanceof Int32Array || part instanceof Float32Array ? part : JSON.stringify(part))
       hasher.update('\n')
     }
   return hasher.digest('hex').slice(0, 16)

@@ -8,7 +8,7 @@ test('solveRidge: equals the normal equations', () => {
     [1, 1],
     [0, 2],
   ].map(([first = 0, second = 0]) => ({
-    columns: Uint32Array.of(0, 1),
+    columns: Int32Array.of(0, 1),
     values: Float32Array.of(first, second),
   }))
   const solution = solveRidge({

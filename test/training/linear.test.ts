@@ -8,7 +8,7 @@ function separable(count: number): Example[] {
   const random = seededRandom(3)
   return Array.from({ length: count }, () => {
     const is = random() < 0.5 ? 0 : 1
-    return { slots: Uint32Array.of(is, 2 + Math.floor(random() * 8)), classes: [is], weight: 1 }
+    return { slots: Int32Array.of(is, 2 + Math.floor(random() * 8)), classes: [is], weight: 1 }
   })
 }
 
@@ -40,7 +40,7 @@ describe.each(Object.entries(learners))('%s', (_, learn) => {
     )
     const chances = new Float64Array(3)
     const weights = learn(examples, 3)
-    probabilities(weights, { slots: Uint32Array.of(1) }, 3, chances)
+    probabilities(weights, { slots: Int32Array.of(1) }, 3, chances)
     expect(chances[0]).toBeLessThan(0.2)
   })
 })

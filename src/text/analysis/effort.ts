@@ -6,7 +6,7 @@
 
 import { type DifficultySignal, difficultySignals } from '../dry-run-names.ts'
 import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
-import { type Features, getHash, getSlot } from './features.ts'
+import { type Features, featureSieveSize, getHash, getSieve, getSlot } from './features.ts'
 import { type Notions, taskNotions } from './notions.ts'
 import { courtesyLetters, courtesyWords } from './quality-gain.ts'
 
@@ -210,6 +210,7 @@ const frameWords: ReadonlySet<number> = new Set(
     .map(getHash),
 )
 const fewestFrames = 3
+const examSieve = getSieve([...options, calc, ...frameWords])
 
 /**
  * Returns true if a text is clearly an exam question: answer options, exam vocabulary, or a word problem with numbers.
@@ -220,6 +221,7 @@ export function isExam({ words, count, numbers }: Features): boolean {
   let frames = 0
   for (let at = 0; at < count; at++) {
     const word = words[at] ?? 0
+    if (examSieve[word & (featureSieveSize - 1)] !== 1) continue
     if (word === options[option]) option++
     if (frameWords.has(word)) frames++
     if (word === calc && many.has(words[at + 1] ?? 0)) asks = true

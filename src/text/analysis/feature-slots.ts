@@ -1,4 +1,4 @@
-import { mixHashes } from './features.ts'
+import { mixedHash } from './features.ts'
 
 /**
  * Features of a text for a classifier: slots in its weight table and a weight for each. All features are added as they
@@ -8,7 +8,7 @@ export type Slots = {
   /** The table has 2^bits slots. */
   readonly bits: number
   /** Hashes with their salts until `deduplicate`; then slots. Valid up to `count`. */
-  readonly places: Uint32Array
+  readonly places: Int32Array
   readonly values: Float32Array
   count: number
   /** One bit per slot: already kept. */
@@ -19,7 +19,7 @@ export type Slots = {
 export function createSlots(bits: number, most: number): Slots {
   return {
     bits,
-    places: new Uint32Array(most),
+    places: new Int32Array(most),
     values: new Float32Array(most),
     count: 0,
     kept: new Int32Array(2 ** bits / 32),
@@ -36,11 +36,10 @@ export function addFeature(slots: Slots, hash: number, salt: number, value: numb
 /** Converts the added hashes to slots, and keeps the first entry of each. */
 export function deduplicate(slots: Slots): void {
   const { places, values, kept, count, bits } = slots
-  mixHashes(places, count, bits)
   kept.fill(0)
   let found = 0
   for (let index = 0; index < count; index++) {
-    const place = places[index] ?? 0
+    const place = mixedHash(places[index] ?? 0, bits)
     const known = kept[place >>> 5] ?? 0
     places[found] = place
     values[found] = values[index] ?? 0

@@ -5,65 +5,15 @@
 
 import { type Features, featureSieveSize, getHash, getSieve, maximumWords } from './features.ts'
 import { foldTable, foldWord, isSyllable, separator, skipped, standsAlone } from './letters.ts'
-import ar from './lexicon/ar.txt' with { type: 'text' }
-import bn from './lexicon/bn.txt' with { type: 'text' }
-import de from './lexicon/de.txt' with { type: 'text' }
+import abroad from './lexicon/abroad.txt' with { type: 'text' }
 import en from './lexicon/en.txt' with { type: 'text' }
-import es from './lexicon/es.txt' with { type: 'text' }
-import fa from './lexicon/fa.txt' with { type: 'text' }
-import fr from './lexicon/fr.txt' with { type: 'text' }
-import he from './lexicon/he.txt' with { type: 'text' }
-import hi from './lexicon/hi.txt' with { type: 'text' }
-import hiLatn from './lexicon/hi-latn.txt' with { type: 'text' }
-import id from './lexicon/id.txt' with { type: 'text' }
-import it from './lexicon/it.txt' with { type: 'text' }
-import ja from './lexicon/ja.txt' with { type: 'text' }
-import jv from './lexicon/jv.txt' with { type: 'text' }
-import ko from './lexicon/ko.txt' with { type: 'text' }
-import nl from './lexicon/nl.txt' with { type: 'text' }
-import pl from './lexicon/pl.txt' with { type: 'text' }
-import pt from './lexicon/pt.txt' with { type: 'text' }
-import ru from './lexicon/ru.txt' with { type: 'text' }
-import ruLatn from './lexicon/ru-latn.txt' with { type: 'text' }
-import sw from './lexicon/sw.txt' with { type: 'text' }
 import tasks from './lexicon/tasks.txt' with { type: 'text' }
-import th from './lexicon/th.txt' with { type: 'text' }
-import tr from './lexicon/tr.txt' with { type: 'text' }
-import uk from './lexicon/uk.txt' with { type: 'text' }
-import vi from './lexicon/vi.txt' with { type: 'text' }
-import zh from './lexicon/zh.txt' with { type: 'text' }
 
-const lists = {
-  en,
-  ar,
-  bn,
-  de,
-  es,
-  fa,
-  fr,
-  he,
-  hi,
-  id,
-  it,
-  ja,
-  jv,
-  ko,
-  nl,
-  pl,
-  pt,
-  ru,
-  sw,
-  th,
-  tr,
-  uk,
-  vi,
-  zh,
-  'hi-latn': hiLatn,
-  'ru-latn': ruLatn,
-}
+/** Lines by language: a notion and its words. */
+const lists: ReadonlyMap<string, readonly string[][]> = new Map([['en', getLines(en)], ...byLanguage(abroad)])
 
 /** Languages of the word lists; English first. */
-const notionLanguages = Object.keys(lists)
+const notionLanguages = [...lists.keys()]
 const english = 0
 const vietnamese = notionLanguages.indexOf('vi')
 export const englishLanguage = english
@@ -80,10 +30,15 @@ export const notions: readonly string[] = getLines(en)
  * Additional notions and words about the purpose of a request: language, notion and its words per line. Only readers
  * created with `withTasks` use them, so that the others see the notions they were trained with.
  */
-const taskWords = getLines(tasks)
+const taskWords = byLanguage(tasks)
 export const taskNotions: readonly string[] = [
   ...notions,
-  ...new Set(taskWords.map(([, name = '']) => name).filter(name => !notions.includes(name))),
+  ...new Set(
+    [...taskWords.values()]
+      .flat()
+      .map(([name = '']) => name)
+      .filter(name => !notions.includes(name)),
+  ),
 ]
 
 function getLines(list: string): readonly string[][] {
@@ -91,6 +46,12 @@ function getLines(list: string): readonly string[][] {
     .trim()
     .split('\n')
     .map(line => line.trim().split(/\s+/))
+}
+
+/** Returns the lines of a list that name their language first. */
+function byLanguage(list: string): ReadonlyMap<string, readonly string[][]> {
+  const named = Map.groupBy(getLines(list), ([language = '']) => language)
+  return new Map([...named].map(([language, lines]) => [language, lines.map(([, ...line]) => line)]))
 }
 
 /** Returns the number of a notion. Throws if there is none of this name. */
@@ -129,8 +90,8 @@ const leastBorrowed = 6
 /** The words of one language. */
 type Table = {
   /** By the high bits of a hash: a bit for each prefix of a word and one for each whole word. */
-  readonly prefixes: Uint32Array
-  readonly wholes: Uint32Array
+  readonly prefixes: Int32Array
+  readonly wholes: Int32Array
   /**
    * Open addressing by the low bits of a hash: the hash, and the notion plus 1, with a flag above it that the word must
    * end here.
@@ -151,8 +112,8 @@ function getTable(language: number, withTasks: boolean): Table {
 }
 
 function madeTable(language: number, withTasks: boolean): Table {
-  const prefixes = new Uint32Array(1 << (prefixBits - 5))
-  const wholes = new Uint32Array(1 << (prefixBits - 5))
+  const prefixes = new Int32Array(1 << (prefixBits - 5))
+  const wholes = new Int32Array(1 << (prefixBits - 5))
   const hashes = new Int32Array(1 << placeBits)
   const means = new Uint16Array(1 << placeBits)
   const put = (lines: readonly (readonly string[])[], least: number) => {
@@ -178,26 +139,24 @@ function madeTable(language: number, withTasks: boolean): Table {
       }
     }
   }
-  const ofTasks = (name: string | undefined) =>
-    withTasks ? taskWords.filter(([of]) => of === name).map(([, ...line]) => line) : []
   const name = notionLanguages[language] ?? ''
-  put(getLines(Object.values(lists)[language] ?? en), 1)
-  put(ofTasks(name), 1)
-  const near = neighbours[name]
-  if (near !== undefined) put(getLines(near), 1)
-  if (language !== english) put(getLines(en), leastBorrowed)
+  const putAll = (words: typeof lists, of: string, least = 1) => put(words.get(of) ?? [], least)
+  putAll(lists, name)
+  if (withTasks) putAll(taskWords, name)
+  putAll(lists, neighbours[name] ?? '')
+  if (language !== english) putAll(lists, 'en', leastBorrowed)
   return { prefixes, wholes, hashes, means }
 }
 
 /** Languages that borrow many words from another. */
-const neighbours: Readonly<Record<string, string>> = { jv: id, uk: ru, fa: ar }
+const neighbours: Readonly<Record<string, string>> = { jv: 'id', uk: 'ru', fa: 'ar' }
 
 /** In Vietnamese, a word without its tone mark is another word. */
 function keepsAccents(language: number): boolean {
   return language === vietnamese
 }
 
-function set(bits: Uint32Array, bit: number): void {
+function set(bits: Int32Array, bit: number): void {
   bits[bit >> 5] = (bits[bit >> 5] ?? 0) | (1 << (bit & 31))
 }
 
@@ -362,8 +321,8 @@ function getScript(unit: number): number {
 
 function commonWords(): ReadonlyMap<number, readonly number[]> {
   const spoken = new Map<number, number[]>()
-  for (const [language, list] of Object.values(lists).entries())
-    for (const [name, ...words] of getLines(list))
+  for (const [language, list] of [...lists.values()].entries())
+    for (const [name, ...words] of list)
       if (name === common)
         for (const word of words) {
           const hash = getHash(word)

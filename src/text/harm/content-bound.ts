@@ -4,7 +4,7 @@
  */
 
 import { filledTable } from '../../core/text/unit-table.ts'
-import { type Features, featureSieveSize, maximumWords, mixHashes } from '../analysis/features.ts'
+import { type Features, featureSieveSize, maximumWords, mixedHash } from '../analysis/features.ts'
 import {
   featureSlot,
   featureWeight,
@@ -48,7 +48,6 @@ export function createContentBound(weights: Int8Array): ContentBound {
   )
   const ofLength = Math.max(...steps(13, step => kindPositive(step, salts.length)))
   const upTo = new Int32Array(maximumWords + 1)
-  const slots = new Uint32Array(2 * maximumWords)
   /** The words that have kinds: theirs, and where they stand. */
   const metKinds: (readonly number[])[] = []
   const metAt = new Int32Array(maximumWords)
@@ -68,13 +67,9 @@ export function createContentBound(weights: Int8Array): ContentBound {
       let sum = 0
       let met = 0
       for (let at = 0; at < count; at++) {
-        slots[2 * at] = (words[at] ?? 0) ^ salts.word
-        slots[2 * at + 1] = (stems[at] ?? 0) ^ salts.stem
-      }
-      mixHashes(slots, 2 * count, regionBits)
-      for (let at = 0; at < count; at++) {
         const word = words[at] ?? 0
-        sum += (ofWords[slots[2 * at] ?? 0] ?? 0) + (ofWords[slots[2 * at + 1] ?? 0] ?? 0)
+        sum += ofWords[mixedHash(word ^ salts.word, regionBits)] ?? 0
+        sum += ofWords[mixedHash((stems[at] ?? 0) ^ salts.stem, regionBits)] ?? 0
         if (sieve[word & (featureSieveSize - 1)] === 1) {
           const own = kindsTable.get(word)
           if (own !== undefined) {

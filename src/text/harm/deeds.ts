@@ -41,6 +41,7 @@ const mostHits = 64
 /** Creates a function that returns the category of the most serious request in a text; null = none. Linear. */
 export function createDeedReader(): (features: Features) => ModerationCategory | null {
   const { words: table, sieve, objects } = phraseTable()
+  const objectSieve = getSieve(objects)
   const places = new Int32Array(mostHits)
   const found = new Int32Array(mostHits)
 
@@ -65,9 +66,11 @@ export function createDeedReader(): (features: Features) => ModerationCategory |
 
   /** Checked first, because nearly all sentences contain no word for the object of such an act. */
   const namesObject = (words: Int32Array, from: number, to: number): boolean => {
-    let named = 0
-    for (let at = from; at < to; at++) named += objects[(words[at] ?? 0) & (featureSieveSize - 1)] ?? 0
-    return named > 0
+    for (let at = from; at < to; at++) {
+      const word = words[at] ?? 0
+      if (objectSieve[word & (featureSieveSize - 1)] === 1 && objects.has(word)) return true
+    }
+    return false
   }
 
   let hits = 0
@@ -163,7 +166,7 @@ function phraseTable() {
   for (const [index, name] of numbers.entries())
     for (const written of [name, String(index + 1)]) getEntry(written).years = index + 1
   const lastWords = objects.flatMap(concept => concepts[concept].join(' ').split(' ').flatMap(inflected).map(lastWord))
-  return { words, sieve: getSieve(words.keys()), objects: getSieve(lastWords.map(getHash)) }
+  return { words, sieve: getSieve(words.keys()), objects: new Set(lastWords.map(getHash)) }
 }
 
 /** Every blocked combination needs one of these. */

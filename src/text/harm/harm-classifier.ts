@@ -3,7 +3,7 @@ import { createFeatureReader, type FeatureReader, type Features, opensPolitely }
 import type { ModerationCategory } from '../rules/pattern-rules.ts'
 import { createDeedReader } from './deeds.ts'
 import { createHarmJudge, getCount, type Harm } from './harm-features.ts'
-import type { HarmHead, HarmKind } from './harm-slots.ts'
+import { categories, type HarmHead } from './harm-slots.ts'
 import { createAnswerCheck } from './harmless-answer.ts'
 import { eachPart, partsIn } from './parts.ts'
 import { createWorldJudge } from './world.ts'
@@ -20,6 +20,9 @@ type HarmVerdict = {
  * blocks hardly any everyday prompt. The one for content is higher, since describing harm is not doing it.
  */
 const thresholds: Readonly<Record<HarmHead, number>> = { request: -0.85, content: 2.5, jailbreak: -1.4 }
+
+/** Log-odds required if another signal speaks against the block. */
+const surely = { asked: 1.75, meant: 0.5, unbound: 0.5 } as const
 
 export type HarmClassifier = {
   /** Judges text that a user writes or adds to the conversation. */
@@ -82,7 +85,7 @@ export function createHarmClassifier(readPrompt: FeatureReader = createFeatureRe
         if (worst.category !== null) return
         const abroad = world.read(features, from, to)
         if (abroad === undefined) {
-          if (judge.requestAbout(from, to) <= worthReading) return
+          if (judge.requestAbout(from, to) <= (judge.namesHarm(from, to) ? worthReading : worthReadingUnnamed)) return
           const part = judge.readPart(features, from, to)
           if (blocksPart(part, parts)) worst = getVerdict(part)
         } else if (abroad !== null) worst = { category: abroad, score: scoreAbroad }
@@ -157,6 +160,8 @@ const longestOfNotions = 400
 
 /** Parts that score lower are skipped: one in 400 parts that would be blocked is below. */
 const worthReading = -3
+/** The same of parts without a harmful word, which the classifier must be certain of. */
+const worthReadingUnnamed = worthReading + surely.asked - thresholds.request
 
 /** A blocked text in a language other than English has no graded score: it is more likely harmful than not. */
 const scoreAbroad = 0.6
@@ -250,9 +255,6 @@ const leastEvidence = 16
 /** About 24 words. */
 const evidenceOfTemplate = 130
 
-/** Log-odds required if another signal speaks against the block. */
-const surely = { asked: 1.75, meant: 0.5, unbound: 0.5 } as const
-
 function probability(logOdds: number): number {
   return 1 / (1 + Math.exp(-logOdds))
 }
@@ -278,24 +280,3 @@ function findMostSpoken(kinds: Odds['kinds']): ModerationCategory | null {
   }
   return best
 }
-
-/** Rare words weigh more than words that crime shares with everyday life. */
-const categories: readonly (readonly [HarmKind, ModerationCategory, number])[] = [
-  ['selfharm', 'self_harm', 1.2],
-  ['weapon', 'weapons', 1.5],
-  ['poison', 'weapons', 1.4],
-  ['terror', 'violence', 1.3],
-  ['violence', 'violence', 1.1],
-  ['gore', 'violence', 1],
-  ['drug', 'drugs', 1.4],
-  ['cyber', 'cybercrime', 1.3],
-  ['fraud', 'fraud', 1.1],
-  ['slur', 'hate', 3],
-  ['hate', 'hate', 1.4],
-  ['group', 'hate', 0.6],
-  ['sexual', 'sexual', 1.2],
-  ['insult', 'harassment', 1.1],
-  ['privacy', 'privacy', 0.7],
-  ['lies', 'misinformation', 0.9],
-  ['illicit', 'illegal', 0.8],
-]

@@ -6,11 +6,12 @@
  */
 
 import { filledTable } from '../../core/text/unit-table.ts'
-import { type Features, featureSieveSize, maximumWords, mixHashes } from '../analysis/features.ts'
+import { type Features, featureSieveSize, maximumWords, mixedHash } from '../analysis/features.ts'
 import kept from '../weights/safety.json'
 import { decodeWeights } from '../weights/stored-weights.ts'
 import { createContentBound, loudest } from './content-bound.ts'
 import {
+  categories,
   featureWeight,
   type HarmHead,
   type HarmKind,
@@ -43,6 +44,8 @@ export type HarmScorer = {
    * constant time.
    */
   requestAbout(from: number, to: number): number
+  /** Whether one of some words of the last text names a harm. */
+  namesHarm(from: number, to: number): boolean
   /** Begins with an answer, or some of it: then `isContentBelow` tells of its words. */
   beginAnswer(features: Words & Pick<Features, 'count'>): void
   /** Whether the content head surely says no more than so much of some words; told from sums over the answer where those are small. */
@@ -81,6 +84,7 @@ export function createHarmJudge(): HarmScorer {
       const { weight, slots } = reader.between(from, to)
       return weight * featureWeight(slots) * scale.request + bias.request
     },
+    namesHarm: reader.namesHarm,
     beginAnswer: bound.begin,
     isContentBelow(features, from, to, logOdds) {
       const most = bound.between(features, from, to) + neighboursAtMost
@@ -108,7 +112,9 @@ type HarmFeatureReader = {
   readPart(features: Words, from: number, to: number, withNeighbours?: boolean): number
   /** Of some words of what `read` read last: how many slots they filled, and what those weigh in requests; each as often as it came. */
   between(from: number, to: number): { readonly weight: number; readonly slots: number }
-  readonly slots: Uint32Array
+  /** Whether one of some words of what `read` read last names a harm. */
+  namesHarm(from: number, to: number): boolean
+  readonly slots: Int32Array
   /** Sum of the slots' weights per classifier. */
   readonly sums: Record<HarmHead, number>
   readonly kinds: Uint16Array
@@ -126,9 +132,9 @@ const kindSpread = 0x9e3779b1
  */
 export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * harmHeads.length)): HarmFeatureReader {
   const { kindsTable, sieve } = kindTable()
-  const slots = new Uint32Array(harmSlots + 1)
+  const slots = new Int32Array(harmSlots + 1)
   /** Hashes of the collected features, then their slots, and the first slot of the region of each. */
-  const noted = new Uint32Array(mostNoted)
+  const noted = new Int32Array(mostNoted)
   const regions = new Uint16Array(mostNoted)
   const unmet = packed(weights)
   const table = unmet.slice()
@@ -144,6 +150,8 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
   /** Per word: the number of slots collected up to it and their weight for requests. */
   const notesUpTo = new Int32Array(maximumWords + 1)
   const weightUpTo = new Int32Array(maximumWords + 1)
+  /** Per word: the number of words up to it that name a harm. */
+  const namedUpTo = new Uint16Array(maximumWords + 1)
   const running = new Int32Array(mostNoted + 1)
 
   const noteKinds = (from: number, own: readonly number[], before: readonly number[], at: number): number => {
@@ -172,14 +180,13 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
   const weigh = (count: number): void => {
     let found = filled
     let weight = 0
-    mixHashes(noted, count, regionBits)
     for (let from = 0; from < count; from += mostInHalf) {
       const to = Math.min(count, from + mostInHalf)
       const before = found
       let outer = 0
       let inner = 0
       for (let at = from; at < to; at++) {
-        const slot = (regions[at] ?? 0) + (noted[at] ?? 0)
+        const slot = (regions[at] ?? 0) + mixedHash(noted[at] ?? 0, regionBits)
         const entry = table[slot] ?? 0
         // All bits set if the slot was last used in an earlier reading.
         const isNew = ((entry >>> stampShift) - stamp) >> 31
@@ -253,7 +260,10 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
         for (let note = neighbours; note < notes; note++) regions[note] = regionSlots
       }
       if (own.length > 0) notes = noteKinds(notes, own, before, at)
-      if (isWhole) notesUpTo[at + 1] = (notesUpTo[since] ?? 0) + notes
+      if (isWhole) {
+        notesUpTo[at + 1] = (notesUpTo[since] ?? 0) + notes
+        namedUpTo[at + 1] = (namedUpTo[at] ?? 0) + (own.length > 0 && own.some(isNamed) ? 1 : 0)
+      }
       if (notes > mostNoted - mostOfWord) {
         weigh(notes)
         if (isWhole) keepSums(since, at + 1)
@@ -292,8 +302,12 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
       weight: (weightUpTo[to] ?? 0) - (weightUpTo[from] ?? 0),
       slots: (notesUpTo[to] ?? 0) - (notesUpTo[from] ?? 0),
     }),
+    namesHarm: (from, to) => namedUpTo[to] !== namedUpTo[from],
   }
 }
+
+const namedKinds: readonly boolean[] = harmKinds.map(kind => categories.some(([named]) => named === kind))
+const isNamed = (kind: number) => namedKinds[kind] === true
 
 const mostNoted = 16_384
 /** Upper bound of the slots of one word or the end of a text, if it and the words near it had all kinds. */

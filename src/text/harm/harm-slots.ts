@@ -1,5 +1,6 @@
 /** Where the features of a text stand in the table of the harm heads: words, neighbours, and the kinds of things that words speak of. */
 import { getHash, getSieve, getSlot } from '../analysis/features.ts'
+import type { ModerationCategory } from '../rules/pattern-rules.ts'
 import harmWords from './harm-words.json'
 
 export const harmHeads = ['request', 'content', 'jailbreak'] as const
@@ -67,6 +68,27 @@ export function kindTable() {
  */
 export type HarmKind = keyof typeof harmWords
 export const harmKinds = Object.keys(harmWords) as readonly HarmKind[]
+
+/** Kinds that harm is named by, with their category. Rare words weigh more than words that crime shares with everyday life. */
+export const categories: readonly (readonly [HarmKind, ModerationCategory, number])[] = [
+  ['selfharm', 'self_harm', 1.2],
+  ['weapon', 'weapons', 1.5],
+  ['poison', 'weapons', 1.4],
+  ['terror', 'violence', 1.3],
+  ['violence', 'violence', 1.1],
+  ['gore', 'violence', 1],
+  ['drug', 'drugs', 1.4],
+  ['cyber', 'cybercrime', 1.3],
+  ['fraud', 'fraud', 1.1],
+  ['slur', 'hate', 3],
+  ['hate', 'hate', 1.4],
+  ['group', 'hate', 0.6],
+  ['sexual', 'sexual', 1.2],
+  ['insult', 'harassment', 1.1],
+  ['privacy', 'privacy', 0.7],
+  ['lies', 'misinformation', 0.9],
+  ['illicit', 'illegal', 0.8],
+]
 
 const endings = ['', 's', 'd', 'ed', 'r', 'er', 'ers', 'rs', 'ing'] as const
 

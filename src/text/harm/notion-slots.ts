@@ -41,7 +41,7 @@ const mostWords = 1_024
 
 /** Creates a function that fills `slots` (each once) and their weights and returns their number. */
 export function createNotionSlots() {
-  const slots = new Uint32Array(8_192)
+  const slots = new Int32Array(8_192)
   const values = new Float32Array(slots.length)
   const met = new Uint16Array(notionSlots)
   const distinct = new Uint8Array(mostPaired)
