@@ -3,12 +3,21 @@
  * spent. While Redis is away the instance admits from them, and requests per minute and concurrent requests at its share
  * of the limit. Tokens and cost are thus never over; a request is admitted whole or not at all.
  */
+import type { Limits } from '../core/limits/plans.ts'
 import { getCounterName, noScopes, type Scope, type ScopeLimits } from '../core/limits/scopes.ts'
 import { formatDay } from '../core/text/utc-days.ts'
 import { type DailyUsage, nothing } from '../core/usage/usage-record.ts'
 import { allowanceMarginMs, allowanceMs, renewMs, useMs } from './constants.ts'
-import { type AccountCounters, getCounterState, newAccount, newCounters, reserve } from './counters.ts'
-import { decide, type Grant } from './decide.ts'
+import {
+  type AccountCounters,
+  type Grant,
+  getCounterState,
+  newAccount,
+  newCounters,
+  reserve,
+  toReservation,
+} from './counters.ts'
+import { decide, unreached } from './decide.ts'
 import type { AdmissionRequest, OpenReservation, Reservation } from './meter.ts'
 
 type Amounts = Pick<ScopeLimits, 'dailyTokens' | 'dailyCostMicrocents' | 'monthlyCostMicrocents'>
@@ -26,22 +35,18 @@ type Allowance = {
 }
 
 /** What this instance has itself admitted of an account, and its allowances by counter name (empty = the account's own). */
-export type OwnAccount = {
-  readonly counters: AccountCounters
+export type OwnAccount = AccountCounters & {
   readonly allowances: Map<string, Allowance>
   /** When Redis last counted the allowances, in monotonic milliseconds. */
   countedAt: number
 }
-
-/** An open request. It may be admitted from allowances, and may since have been reported to Redis. */
-export type OwnReservation = OpenReservation & { isFromAllowance?: boolean; isReported?: boolean }
 
 const buckets = useMs / renewMs
 
 /** Creates an account of which this instance has admitted no request. */
 export function newOwnAccount(now: number): OwnAccount {
   return {
-    counters: newAccount(formatDay(now), nothing, now),
+    ...newAccount(formatDay(now), nothing, now),
     allowances: new Map(),
     countedAt: Number.NEGATIVE_INFINITY,
   }
@@ -50,21 +55,17 @@ export function newOwnAccount(now: number): OwnAccount {
 /** Notes a request that Redis has admitted. */
 export function noteAdmitted(own: OwnAccount, request: AdmissionRequest, reservation: Reservation, now: number): void {
   addScopes(own, request.scopes ?? noScopes, now)
-  const { outputCap, reservedTokens, reservedMicrocents } = reservation
-  reserve(own.counters, request, { outputCap, tokens: reservedTokens, microcents: reservedMicrocents }, now)
-  const held = own.counters.reservations.get(reservation.requestId)
-  if (held !== undefined) held.reservation = reservation
+  reserve(own, request, reservation, now)
   for (const { use } of getAllowances(own, request)) {
     const [newest] = use
     if (newest === undefined) continue
-    newest.tokens += reservedTokens
-    newest.microcents += reservedMicrocents
+    newest.tokens += reservation.reservedTokens
+    newest.microcents += reservation.reservedMicrocents
     newest.requests++
   }
 }
 
-function addScopes(own: OwnAccount, scopes: readonly Scope[], now: number): void {
-  const { scopes: counted } = own.counters
+function addScopes({ scopes: counted }: OwnAccount, scopes: readonly Scope[], now: number): void {
   for (const scope of scopes) {
     const name = getCounterName(scope)
     if (!counted.has(name)) counted.set(name, newCounters(formatDay(now), nothing))
@@ -104,42 +105,27 @@ export function decideFromAllowance(
   { now, monotonic, instances }: { readonly now: number; readonly monotonic: number; readonly instances: number },
 ): Grant | null {
   if (monotonic - own.countedAt > allowanceMs - allowanceMarginMs) return null
-  const { limits, scopes = noScopes } = request
-  addScopes(own, scopes, now)
-  const share = (limit: number) => Math.ceil(limit / instances)
-  const shareOrNone = (limit: number | null) => (limit === null ? null : share(limit))
-  const getAmount = (name: string) => own.allowances.get(name)?.amount ?? nothing
-  const shared = scopes.map(({ name, limits: of }): Scope => {
-    const has = getAmount(getCounterName({ name, limits: of }))
-    const isCostLimited = of.dailyCostMicrocents !== null || of.monthlyCostMicrocents !== null
-    return {
-      name,
-      limits: {
-        ...of,
-        requestsPerMinute: shareOrNone(of.requestsPerMinute),
-        concurrentRequests: shareOrNone(of.concurrentRequests),
-        dailyTokens: of.dailyTokens === null ? null : has.tokens,
-        dailyCostMicrocents: isCostLimited ? has.microcents : null,
-        monthlyCostMicrocents: null,
-      },
-    }
+  addScopes(own, request.scopes ?? noScopes, now)
+  const share = <T extends number | null>(limit: T) => (limit === null ? limit : Math.ceil(limit / instances))
+  const getShares = <T extends Limits | ScopeLimits>(of: T) => ({
+    ...of,
+    requestsPerMinute: share(of.requestsPerMinute),
+    concurrentRequests: share(of.concurrentRequests),
+    dailyTokens: unreached,
+    dailyCostMicrocents: unreached,
+    monthlyCostMicrocents: null,
   })
-  const has = getAmount('')
-  const sharedLimits = {
-    requestsPerMinute: share(limits.requestsPerMinute),
-    concurrentRequests: share(limits.concurrentRequests),
-    dailyTokens: has.tokens,
-    dailyCostMicrocents: has.microcents,
-  }
-  const state = getCounterState(own.counters, shared, sharedLimits, now)
+  const limits = getShares(request.limits)
+  const scopes = (request.scopes ?? noScopes).map(scope => ({ ...scope, limits: getShares(scope.limits) }))
+  const state = getCounterState(own, scopes, now)
   if (state === null) return null
-  const unused = { usage: nothing, monthMicrocents: 0 }
-  const fromHeld = {
-    account: { ...state.account, ...unused },
-    scopes: state.scopes.map(scope => ({ ...scope, ...unused })),
-  }
-  const granted = decide(fromHeld, { ...request, scopes: shared, limits: sharedLimits, fairShare: false }, now)
-  return 'code' in granted || granted.outputCap < Math.max(1, request.outputTokens) ? null : granted
+  const granted = decide(state, { ...request, limits, scopes, fairShare: false }, now)
+  return 'code' in granted || !getAllowances(own, request).every(held => covers(held, granted)) ? null : granted
+}
+
+function covers({ limits, amount }: Allowance, { tokens, microcents }: Grant): boolean {
+  const isCostLimited = limits.dailyCostMicrocents !== null || limits.monthlyCostMicrocents !== null
+  return (limits.dailyTokens === null || tokens <= amount.tokens) && (!isCostLimited || microcents <= amount.microcents)
 }
 
 /** Reserves a granted request from the allowances. */
@@ -149,24 +135,23 @@ export function reserveFromAllowance(
   grant: Grant,
   now: number,
 ): Reservation {
-  const reservation = reserve(own.counters, request, grant, now)
-  const held: OwnReservation | undefined = own.counters.reservations.get(request.requestId)
-  if (held !== undefined) held.isFromAllowance = true
+  const open = reserve(own, request, toReservation(own, request, grant, now), now)
+  open.isFromAllowance = true
   for (const allowance of getAllowances(own, request)) allowance.amount = sum(allowance.amount, grant, -1)
-  return reservation
+  return open.reservation
 }
 
 /** Returns what an ended request has not used to the allowances. `counted` reports its settlement in Redis. */
 export function endFromAllowance(
   own: OwnAccount,
-  held: OwnReservation,
+  held: OpenReservation,
   spent: DailyUsage,
 ): { readonly counted: () => void } {
   const { reservedTokens, reservedMicrocents } = held.reservation
   const allowances = getAllowances(own, held)
   for (const allowance of allowances) {
     // A report that is on its way has it as an open request beside the allowance.
-    if (held.isReported !== true)
+    if (held.reportedIn === undefined)
       allowance.amount = sum(allowance.amount, {
         tokens: reservedTokens - spent.tokens,
         microcents: reservedMicrocents - spent.microcents,
@@ -231,10 +216,10 @@ export function takeGrants(
 }
 
 /** Returns true if this instance has nothing of the account that another one would have to know. */
-export function isIdle({ counters, allowances }: OwnAccount, now: number): boolean {
+export function isIdle({ reservations, own, allowances }: OwnAccount, now: number): boolean {
   return (
-    counters.reservations.size === 0 &&
-    counters.own.requests.count(now) === 0 &&
+    reservations.size === 0 &&
+    own.requests.count(now) === 0 &&
     [...allowances.values()].every(
       ({ amount, unsettled, isCounted, use }) =>
         !isCounted &&

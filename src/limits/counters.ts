@@ -8,7 +8,6 @@ import { getCounterName, getMonth, noScopes, type Scope, type ScopeUsage } from 
 import { dayMs, formatDay, untilMidnight } from '../core/text/utc-days.ts'
 import type { DailyUsage } from '../core/usage/usage-record.ts'
 import { minuteMs } from './constants.ts'
-import type { CounterState, Grant, ScopeState } from './decide.ts'
 import type { AdmissionRequest, OpenReservation, Reservation } from './meter.ts'
 
 /** Spent plus reserved usage of the newest day and month; earlier ones can admit no request. */
@@ -51,53 +50,62 @@ export function newAccount(day: number, used: DailyUsage, now: number): AccountC
 }
 
 /** Returns the time of an account: a clock that was set back over midnight leaves it on its newest day. */
-export const getAccountTime = ({ own }: AccountCounters, now: number) => Math.max(now, own.day * dayMs)
+export const getAccountTime = ({ day }: Counters, now: number) => Math.max(now, day * dayMs)
 
-/** Returns the state for a decision; null = a scope has no counters yet. */
-export function getCounterState(account: AccountCounters, scopes: readonly Scope[], limits: Limits, now: number) {
-  const day = formatDay(getAccountTime(account, now))
-  const counted: ScopeState[] = []
-  for (const { name, limits: own, ...scope } of scopes) {
-    const counters = account.scopes.get(getCounterName({ name, limits: own, ...scope }))
-    if (counters === undefined) return null
-    counted.push({ name, limits: own, ...toState(counters, own.requestsPerMinute, day, now) })
-  }
-  return { account: toState(account.own, limits.requestsPerMinute, day, now), scopes: counted }
+/** Counters that a request counts in. */
+export type CounterState = {
+  readonly own: Counters
+  readonly scopes: readonly (Scope & { readonly counters: Counters })[]
 }
 
-function toState(counters: Counters, requestsPerMinute: number | null, day: number, now: number): CounterState {
-  if (counters.day < day) {
+/** Returns the state for a decision, on the present day; null = a scope has no counters yet. */
+export function getCounterState(account: AccountCounters, scopes: readonly Scope[], now: number): CounterState | null {
+  const day = formatDay(getAccountTime(account.own, now))
+  const counted: (Scope & { counters: Counters })[] = []
+  for (const { name, limits } of scopes) {
+    const counters = account.scopes.get(getCounterName({ name, limits }))
+    if (counters === undefined) return null
+    counted.push({ name, limits, counters })
+  }
+  for (const counters of [account.own, ...counted.map(scope => scope.counters)]) {
+    if (counters.day >= day) continue
     Object.assign(counters, { day, tokens: 0, microcents: 0 })
     const month = getMonth(day)
     if (counters.month < month) Object.assign(counters, { month, monthMicrocents: 0 })
   }
-  return {
-    requestsWaitMs: requestsPerMinute === null ? 0 : counters.requests.waitUntilUnder(requestsPerMinute, now),
-    open: counters.open,
-    usage: counters,
-    monthMicrocents: counters.monthMicrocents,
-  }
+  return { own: account.own, scopes: counted }
 }
 
-/** Counts a granted request and returns its reservation. */
-export function reserve(
+/** What a request is granted and what that reserves: tokens, and money in 1e-8 USD. */
+export type Grant = { readonly outputCap: number; readonly tokens: number; readonly microcents: number }
+
+/** Returns the reservation of a grant. */
+export function toReservation(
   account: AccountCounters,
-  request: Pick<AdmissionRequest, 'requestId' | 'accountId' | 'limits' | 'scopes'>,
+  { requestId, accountId }: Pick<AdmissionRequest, 'requestId' | 'accountId'>,
   { outputCap, tokens, microcents }: Grant,
   now: number,
 ): Reservation {
-  const { requestId, accountId, limits, scopes = noScopes } = request
-  const day = formatDay(getAccountTime(account, now))
-  const reservation = { requestId, accountId, outputCap, reservedTokens: tokens, reservedMicrocents: microcents, day }
-  const held: OpenReservation = { reservation, limits, scopes, admittedAt: now, progress: null, isLapsed: false }
+  const day = formatDay(getAccountTime(account.own, now))
+  return { requestId, accountId, outputCap, reservedTokens: tokens, reservedMicrocents: microcents, day }
+}
+
+/** Counts an admitted request, and returns it as an open one. */
+export function reserve(
+  account: AccountCounters,
+  { limits, scopes = noScopes }: Pick<AdmissionRequest, 'limits' | 'scopes'>,
+  reservation: Reservation,
+  now: number,
+): OpenReservation {
+  const open: OpenReservation = { reservation, limits, scopes, admittedAt: now, progress: null, isLapsed: false }
   account.usedAt = now
   account.own.requests.add(now)
   for (const scope of scopes)
     if (scope.limits.requestsPerMinute !== null) account.scopes.get(getCounterName(scope))?.requests.add(now)
-  for (const counters of listCounters(account, held)) counters.open++
-  addUsage(account, held, { tokens, microcents })
-  account.reservations.set(requestId, held)
-  return reservation
+  for (const counters of listCounters(account, open)) counters.open++
+  addUsage(account, open, { tokens: reservation.reservedTokens, microcents: reservation.reservedMicrocents })
+  account.reservations.set(reservation.requestId, open)
+  return open
 }
 
 /** Replaces what a request reserves by `spent`. */

@@ -4,37 +4,27 @@
  * process; the next start settles their requests from checkpoints.
  */
 
-import { zeroLimits } from '../core/limits/plans.ts'
+import { runOnce } from '../core/jobs/repeating.ts'
 import { getCounterName, noScopes, type ScopeUsage } from '../core/limits/scopes.ts'
 import type { Clock } from '../core/ports.ts'
-import { createRecentMap, maximumAccounts } from '../core/text/recent-map.ts'
+import { maximumAccounts } from '../core/text/recent-map.ts'
 import { formatDay } from '../core/text/utc-days.ts'
 import { type DailyUsage, nothing } from '../core/usage/usage-record.ts'
-import { abandonedMs, idleMs } from './constants.ts'
+import { idleMs } from './constants.ts'
 import {
   type AccountCounters,
   addUsage,
-  getAccountTime,
   getCounterState,
   getQuotaStatus,
   newAccount,
   newCounters,
   releaseReservation,
   reserve,
+  toReservation,
 } from './counters.ts'
 import { allows, type Decision, decide } from './decide.ts'
-import type { Admission, AdmissionRequest, LimitReached, Meter, OpenReservation } from './meter.ts'
-import {
-  CheckpointBatch,
-  type CheckpointStore,
-  getRecord,
-  journalGone,
-  maximumSettled,
-  type RecordJournal,
-  spentBy,
-  untilDurable,
-  writeDurably,
-} from './usage-records.ts'
+import type { Admission, AdmissionRequest, LimitReached, Meter } from './meter.ts'
+import { type CheckpointStore, OpenRequests, type RecordJournal } from './usage-records.ts'
 
 export type MemoryMeterOptions = {
   readonly clock: Pick<Clock, 'now'>
@@ -48,8 +38,6 @@ export type MemoryMeterOptions = {
   readonly checkpoints?: CheckpointStore
 }
 
-export type MemoryMeter = Meter & Pick<CheckpointBatch, 'flush'>
-
 /** Maximum idle accounts checked per sweep. */
 const maximumSweep = 1000
 
@@ -57,33 +45,26 @@ const maximumSweep = 1000
  * Creates a meter in process. `close` stops only its timer, because journal, ledger and checkpoints belong to the
  * caller.
  */
-export function createMemoryMeter(options: MemoryMeterOptions): MemoryMeter {
+export function createMemoryMeter(options: MemoryMeterOptions): Meter {
   const { clock, journal, seed, seedScopes = unused } = options
-  const accounts = new Map<string, AccountCounters>()
+  const requests = new OpenRequests<AccountCounters>(journal, options.checkpoints)
+  const { accounts } = requests
   const seeding = new Map<string, Promise<AccountCounters>>()
-  const settled = createRecentMap<Pick<OpenReservation, 'reservation' | 'limits'>>(maximumSettled)
-  const checkpoints = new CheckpointBatch(options.checkpoints)
 
-  const firstSight = (accountId: string): Promise<AccountCounters> => {
-    const running = seeding.get(accountId)
-    if (running !== undefined) return running
+  const loadAccount = async (accountId: string): Promise<AccountCounters> => {
     const now = clock.now()
     const day = formatDay(now)
-    const seeded = seed(accountId, day)
-      .then(spent => {
-        if (accounts.size >= maximumAccounts) evictIdle(accounts, now)
-        const account = newAccount(day, spent, now)
-        accounts.set(accountId, account)
-        return account
-      })
-      .finally(() => seeding.delete(accountId))
-    seeding.set(accountId, seeded)
-    return seeded
+    const account = newAccount(day, await seed(accountId, day), now)
+    if (accounts.size >= maximumAccounts) evictIdle(accounts, now)
+    accounts.set(accountId, account)
+    return account
   }
+  const getAccount = (accountId: string) =>
+    accounts.get(accountId) ?? runOnce(seeding, accountId, () => loadAccount(accountId))
 
   /** Loads the account and the scopes of a request that this process does not count yet. */
   const load = async ({ accountId, scopes = noScopes }: AdmissionRequest): Promise<void> => {
-    const account = accounts.get(accountId) ?? (await firstSight(accountId))
+    const account = await getAccount(accountId)
     const missing = scopes.filter(scope => !account.scopes.has(getCounterName(scope)))
     if (missing.length === 0) return
     const day = formatDay(clock.now())
@@ -104,27 +85,27 @@ export function createMemoryMeter(options: MemoryMeterOptions): MemoryMeter {
   ): { readonly account: AccountCounters; readonly decided: Decision } | null => {
     const account = accounts.get(request.accountId)
     if (account === undefined) return null
-    const state = getCounterState(account, request.scopes ?? noScopes, request.limits, now)
+    const state = getCounterState(account, request.scopes ?? noScopes, now)
     if (state === null) return null
-    if (!journal.isWritable()) throw journalGone()
+    requests.mustBeWritable()
     account.usedAt = now
-    return releaseAbandoned(account, now)
+    return requests.releaseAbandoned(account, now, open => releaseReservation(account, open, nothing))
       ? decision(request, now)
-      : { account, decided: decide(state, request, getAccountTime(account, now)) }
+      : { account, decided: decide(state, request, now) }
   }
 
   const admit = (request: AdmissionRequest): Admission | null => {
     const now = clock.now()
-    const { limits, requestId, accountId } = request
+    const { limits, accountId } = request
     const known = accounts.get(accountId)
-    const before = known?.reservations.get(requestId) ?? settled.get(requestId)
+    const before = requests.find(request)
     if (known !== undefined && before !== undefined)
-      return { admitted: true, reservation: before.reservation, quotaStatus: getQuotaStatus(known, limits, now) }
+      return { admitted: true, reservation: before, quotaStatus: getQuotaStatus(known, limits, now) }
     const made = decision(request, now)
     if (made === null) return null
     const { account, decided } = made
     if ('code' in decided) return { admitted: false, ...decided, quotaStatus: getQuotaStatus(account, limits, now) }
-    const reservation = reserve(account, request, decided, now)
+    const { reservation } = reserve(account, request, toReservation(account, request, decided, now), now)
     return { admitted: true, reservation, quotaStatus: getQuotaStatus(account, limits, now) }
   }
 
@@ -149,13 +130,13 @@ export function createMemoryMeter(options: MemoryMeterOptions): MemoryMeter {
 
     raise(reservation, reservedTokens, reservedMicrocents) {
       const account = accounts.get(reservation.accountId)
-      const held = account?.reservations.get(reservation.requestId)
+      const held = requests.getOpen(reservation)
       if (account === undefined || held === undefined || held.isLapsed) return Promise.resolve(null)
       const more = {
         tokens: Math.max(0, reservedTokens - held.reservation.reservedTokens),
         microcents: Math.max(0, reservedMicrocents - held.reservation.reservedMicrocents),
       }
-      const state = getCounterState(account, held.scopes, held.limits, clock.now())
+      const state = getCounterState(account, held.scopes, clock.now())
       // After midnight its day admits no further usage, and the limits of the new day do not count it.
       const isOver = account.own.day !== held.reservation.day
       if (state === null || isOver || !allows(state, held.limits, more)) return Promise.resolve(null)
@@ -169,32 +150,15 @@ export function createMemoryMeter(options: MemoryMeterOptions): MemoryMeter {
     },
 
     async settle(settlement) {
-      const { accountId, requestId } = settlement.reservation
-      const account = accounts.get(accountId) ?? newAccount(settlement.reservation.day, nothing, clock.now())
-      const held = account.reservations.get(requestId)
-      if (held === undefined) {
-        await untilDurable(journal, requestId)
-        return getQuotaStatus(account, settled.get(requestId)?.limits ?? zeroLimits, clock.now())
-      }
-      // Removed first, so that any later failure leaves it released and settled once.
-      account.reservations.delete(requestId)
-      settled.set(requestId, { reservation: held.reservation, limits: held.limits })
-      const spent = spentBy(settlement, held.reservation)
-      releaseReservation(account, held, spent)
-      await writeDurably(journal, getRecord(settlement.record, held.reservation, spent))
-      checkpoints.end(held)
-      return getQuotaStatus(account, held.limits, clock.now())
-    },
-
-    checkpoint(reservation, progress) {
-      const held = accounts.get(reservation.accountId)?.reservations.get(reservation.requestId)
-      if (held !== undefined) checkpoints.note(held, progress)
-    },
-
-    async loadStatus(accountId, limits) {
-      const account = accounts.get(accountId) ?? (await firstSight(accountId))
+      const { accountId, day } = settlement.reservation
+      const account = accounts.get(accountId) ?? newAccount(day, nothing, clock.now())
+      const limits = await requests.settle(settlement, (open, spent) => releaseReservation(account, open, spent))
       return getQuotaStatus(account, limits, clock.now())
     },
+
+    checkpoint: (reservation, progress) => requests.checkpoint(reservation, progress),
+
+    loadStatus: async (accountId, limits) => getQuotaStatus(await getAccount(accountId), limits, clock.now()),
 
     quotaStatus(accountId, limits) {
       const account = accounts.get(accountId)
@@ -202,32 +166,14 @@ export function createMemoryMeter(options: MemoryMeterOptions): MemoryMeter {
     },
 
     async close() {
-      checkpoints.close()
+      requests.close()
     },
-
-    flush: () => checkpoints.flush(),
   }
 }
 
 const unusedScope = { tokens: 0, microcents: 0, monthMicrocents: 0 }
 const unused: NonNullable<MemoryMeterOptions['seedScopes']> = async (_, names) =>
   names.map(name => ({ name, ...unusedScope }))
-
-/**
- * Releases reservations of requests that were never settled (a defect elsewhere). Returns true if there was one. If it is
- * settled later, its usage still counts.
- */
-function releaseAbandoned(account: AccountCounters, now: number): boolean {
-  let isReleased = false
-  for (const held of account.reservations.values()) {
-    if (held.isLapsed) continue
-    if (held.admittedAt > now - abandonedMs) break
-    releaseReservation(account, held, nothing)
-    held.isLapsed = true
-    isReleased = true
-  }
-  return isReleased
-}
 
 /** Evicts idle accounts. If they return, they are read from the ledger again. */
 function evictIdle(accounts: Map<string, AccountCounters>, now: number): void {

@@ -89,6 +89,10 @@ export type OpenReservation = {
   progress: (() => InterimUsage) | null
   /** True if it was released because its request never ended. */
   isLapsed: boolean
+  /** Admitted from allowances; absent = by the store that decides. */
+  isFromAllowance?: true
+  /** The last report to Redis that had it; absent = none. */
+  reportedIn?: number
 }
 
 export type Meter = {

@@ -4,38 +4,40 @@
  * Before Redis decides, this instance reports to a partition that has lost its counters.
  */
 import { RedisUnavailableError } from '../core/limits/redis.ts'
-import { lookMs, returnMs } from './constants.ts'
-import type { LimitRedis, RedisStore } from './redis.ts'
+import { lookMs, reportGraceMs, returnMs } from './constants.ts'
+import type { RedisStore, RedisStoreOptions } from './redis.ts'
 
-type PresenceOptions = {
-  readonly redis: LimitRedis
+export type PresenceOptions = Pick<RedisStoreOptions, 'redis' | 'clock' | 'reportGraceMs'> & {
+  /** For tests: another time than that of `constants.ts`. */
+  readonly returnAfterMs?: number
+  readonly onEvent?: (event: string, detail: string) => void
+}
+
+type PresenceCalls = {
   readonly partition: number
   readonly store: Pick<RedisStore, 'begin' | 'checkService'>
   /** Reports what this instance has to a new generation. Returns false if it is too late for that. */
   readonly report: () => Promise<boolean>
   /** Settles requests that ended while Redis was away. */
   readonly settle: () => Promise<void>
-  readonly monotonic: () => number
-  readonly reportGraceMs: number
-  readonly returnAfterMs?: number | undefined
-  readonly onEvent?: ((event: string, detail: string) => void) | undefined
 }
 
 export class Presence {
   /** `opening`: not verified since the connection; requests wait for that, and are decided from allowances while `away`. */
   private state: 'opening' | 'here' | 'away' = 'opening'
-  private known: string | null = null
-  /** A generation to which this instance reported too late, so that another one must begin. */
-  private over = ''
-  private isReported = false
+  /** The generation of the counters, and the report of this instance to it. After a late one another generation must begin. */
+  private known: { readonly text: string; report: 'due' | 'done' | 'late' } | null = null
   private isFirst = true
   private worksSince: number | null = null
   private loadableAt = 0
   private isClosed = false
-  private readonly waiters = new Set<() => void>()
+  private changed = Promise.withResolvers<void>()
   private readonly running: Promise<void>
 
-  constructor(private readonly options: PresenceOptions) {
+  constructor(
+    private readonly options: PresenceOptions,
+    private readonly calls: PresenceCalls,
+  ) {
     options.redis.onChange(isReady => {
       if (!isReady) this.open()
       this.notify()
@@ -50,25 +52,18 @@ export class Presence {
   /** Returns the generation of the counters. Throws `RedisUnavailableError` while it is unknown. */
   generation(): string {
     if (this.known === null) throw new RedisUnavailableError('its counters are unknown')
-    return this.known
+    return this.known.text
   }
 
-  /** Resolves with true if Redis decides; false if it is away or is not verified within `waitMs`. */
-  async here(waitMs: number): Promise<boolean> {
-    const until = this.options.monotonic() + waitMs
-    while (this.state === 'opening' && !this.isClosed) {
-      const leftMs = until - this.options.monotonic()
-      if (leftMs <= 0) return false
-      await this.change(leftMs)
-    }
+  /** Resolves when it is known whether Redis decides. */
+  async here(): Promise<boolean> {
+    while (this.state === 'opening' && !this.isClosed) await this.changed.promise
     return this.state === 'here'
   }
 
-  /** Resolves when accounts can be loaded, or after `waitMs`. */
-  async ready(waitMs: number): Promise<void> {
-    const until = this.options.monotonic() + waitMs
-    if (!(await this.here(waitMs))) return
-    await Bun.sleep(Math.max(0, Math.min(until, this.loadableAt) - this.options.monotonic()))
+  /** Resolves when accounts can be loaded. */
+  async ready(): Promise<void> {
+    if (await this.here()) await Bun.sleep(Math.max(0, this.loadableAt - this.options.clock.monotonic()))
   }
 
   /** Reports a failed call. A closed connection that can be opened again is no outage. */
@@ -81,7 +76,7 @@ export class Presence {
 
   /** Reports that Redis has lost the counters. */
   lost(): void {
-    this.isReported = false
+    if (this.known !== null) this.known.report = 'due'
     this.open()
     this.notify()
   }
@@ -108,12 +103,14 @@ export class Presence {
     while (!this.isClosed) {
       if (this.state !== 'here') await this.look().catch((cause: unknown) => this.failed(cause))
       this.notify()
-      if (!this.isClosed) await this.change(this.isHere() ? null : lookMs)
+      if (!this.isClosed)
+        await (this.isHere() ? this.changed.promise : Promise.race([this.changed.promise, Bun.sleep(lookMs)]))
     }
   }
 
   private async look(): Promise<void> {
-    const { redis, partition, store, monotonic, returnAfterMs = returnMs } = this.options
+    const { redis, clock, returnAfterMs = returnMs } = this.options
+    const { partition, store, settle } = this.calls
     if (!redis.isReady()) {
       this.worksSince = null
       if (redis.failedConnections() > 0) this.leave('no connection')
@@ -122,42 +119,33 @@ export class Presence {
     const wasAway = this.state === 'away'
     if (wasAway) await store.checkService(partition)
     await this.verify()
-    this.worksSince ??= monotonic()
-    if (!this.isReported || this.worksSince === null) return
-    if (wasAway && monotonic() - this.worksSince < returnAfterMs) return
-    await this.options.settle()
+    this.worksSince ??= clock.monotonic()
+    if (this.known?.report !== 'done' || this.worksSince === null) return
+    if (wasAway && clock.monotonic() - this.worksSince < returnAfterMs) return
+    await settle()
     // A call may have failed meanwhile.
-    if (!this.isReported || this.worksSince === null) return
+    if (this.known?.report !== 'done' || this.worksSince === null) return
     this.state = 'here'
     if (wasAway) this.options.onEvent?.('limits_redis_back', 'Redis decides')
   }
 
   /** Reads the generation. If it is new for this instance, reports to it what the instance has. */
   private async verify(): Promise<void> {
-    const { partition, store, report, monotonic, reportGraceMs } = this.options
-    const { text, ageMs } = await store.begin(partition, this.over)
-    this.over = ''
-    if (text === this.known && this.isReported) return
-    this.isReported = false
-    this.known = text
-    this.loadableAt = Math.max(this.loadableAt, monotonic() + reportGraceMs - ageMs)
+    const { partition, store, report } = this.calls
+    const { clock, reportGraceMs: grace = reportGraceMs } = this.options
+    const over = this.known?.report === 'late' ? this.known.text : ''
+    const { text, ageMs } = await store.begin(partition, over)
+    if (text === this.known?.text && this.known.report === 'done') return
+    const known: NonNullable<typeof this.known> = { text, report: 'due' }
+    this.known = known
+    this.loadableAt = Math.max(this.loadableAt, clock.monotonic() + grace - ageMs)
     // A new process adopts counters that have everything of its predecessor.
-    if ((this.isFirst && ageMs >= reportGraceMs) || (await report())) this.isReported = true
-    else this.over = text
+    known.report = (this.isFirst && ageMs >= grace) || (await report()) ? 'done' : 'late'
     this.isFirst = false
   }
 
   private notify(): void {
-    for (const waiter of [...this.waiters]) waiter()
-  }
-
-  /** Resolves at the next change, or after `waitMs`. */
-  private async change(waitMs: number | null): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.waiters.add(resolve)
-    const timer = waitMs === null ? null : setTimeout(resolve, waitMs)
-    await promise
-    this.waiters.delete(resolve)
-    if (timer !== null) clearTimeout(timer)
+    this.changed.resolve()
+    this.changed = Promise.withResolvers()
   }
 }

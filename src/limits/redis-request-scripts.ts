@@ -1,4 +1,4 @@
-/** The scripts of a request: admission, settlement, increase of a reservation (`redis-common.ts` describes the keys). */
+/** The scripts of a request: admission and settlement (`redis-common.ts` describes the keys). */
 import { script } from '../core/limits/redis.ts'
 import { keepMs, minuteMs } from './constants.ts'
 import { change, expire, forget, guard, prelude, reset } from './redis-common.ts'
@@ -8,7 +8,8 @@ import { change, expire, forget, guard, prelude, reset } from './redis-common.ts
  * requests, and per request: ID, limits (requests, concurrent requests, tokens, cost), requested cap with its tokens and
  * cost, fair share (1 or 0), `input tokens:choices:` cost of the input and of one token of every choice, each as
  * `quotient:remainder` of a million (so that every product is exact), number of scopes, and per scope: name, limits
- * (requests, concurrent requests, tokens, cost, cost of the month; empty = unlimited).
+ * (requests, concurrent requests, tokens, cost, cost of the month; empty = unlimited). Without costs of input and output it increases an
+ * open reservation to these tokens and cost, or changes nothing.
  *
  * Replies per request {code, wait, cap, tokens, cost, day, requests, reset, tokens, cost, open, now, place}: code 1 =
  * admitted, 2 to 6 = a limit is reached, of the scope at `place` or of the account, 7 = it would be admitted, 8 = only the
@@ -44,6 +45,7 @@ end
 local function add(one, id, tokens, cost, time, isMinuteLimited)
   one.tokens, one.cost, one.isChanged = one.tokens + tokens, one.cost + cost, true
   if one.month then one.monthCost = one.monthCost + cost end
+  if not id then return end
   if isMinuteLimited then
     one.requests = minuteOf(one, time) + 1
     one.minute[#one.minute + 1] = time
@@ -62,13 +64,14 @@ local function write(one, ...)
     call('ZREMRANGEBYSCORE', one.base .. ':minute', '-inf', one.minute[1] - ${minuteMs})
     call('ZADD', one.base .. ':minute', unpack(one.minute))
   end
-  call('ZADD', one.base .. ':leases', unpack(one.leases))
+  if #one.leases > 0 then call('ZADD', one.base .. ':leases', unpack(one.leases)) end
 end
 
 -- How much of a request fits into what is left, or the code of the limit that prevents it.
 local function size(at, left, leftCost, free, costCode)
   local cap, tokens, total, parts = ARGV[at + 5], ARGV[at + 6], ARGV[at + 7], ARGV[at + 8] == '1' and free or 1
   if tokens * parts <= left and total * parts <= leftCost then return 1, cap, tokens, total end
+  if ARGV[at + 9] == '' then return costCode end
   local input, choices, inputHigh, inputLow, priceHigh, priceLow = match(ARGV[at + 9], '(%d+):(%d+):(%d+):(%d+):(%d+):(%d+)')
   input, choices, inputHigh, inputLow = tonumber(input), tonumber(choices), tonumber(inputHigh), tonumber(inputLow)
   priceHigh, priceLow = tonumber(priceHigh), tonumber(priceLow)
@@ -90,16 +93,21 @@ local function size(at, left, leftCost, free, costCode)
   return 1, whole(cap), whole(input + cap * choices), whole(inputHigh + cost(cap, priceHigh, priceLow))
 end
 
-local function admit(own, scopes, at, held, time, newest, leases)
-  local id, account, y = ARGV[at], own.base, own.day
+local function admit(own, scopes, at, held, ended, time, newest, leases)
+  local id, account, y, isRaise = ARGV[at], own.base, own.day, ARGV[at + 9] == ''
   local count, reset = minuteOf(own, time), newest + ${minuteMs} - time
   if #own.minute > 0 then reset = ${minuteMs} end
   local function reply(code, wait, cap, tokens, total, place, day)
     return {code, wait, cap, tokens, total, day or y, own.requests, own.requests > 0 and reset or 0, whole(own.tokens), whole(own.cost), countOpen(own), time, place or 0}
   end
-  if held then
-    local tokens, cost, cap, day = match(held, lease)
-    return reply(1, 0, cap, tokens, cost, 0, day)
+  local heldTokens, heldCost, cap, day, admitted
+  -- A late call may admit a request that was admitted from an allowance and has ended: it reserves nothing more.
+  if held or ended then heldTokens, heldCost, cap, day, admitted = match(held or ended, lease) end
+  if isRaise then
+    if not held or day - y ~= 0 then return reply(4, 0, 0, 0, 0) end
+    ARGV[at + 6], ARGV[at + 7] = max(0, ARGV[at + 6] - heldTokens), max(0, ARGV[at + 7] - heldCost)
+  elseif day then
+    return reply(1, 0, cap, heldTokens, heldCost, 0, day)
   end
   local left, leftCost, costCode, leastTokens, leastCost = ARGV[at + 3] - own.tokens, ARGV[at + 4] - own.cost, 5, own, own
   local requestsWait, fullRequests, fullOpen, places = getWait(own, ARGV[at + 1] - 0, time), nil, nil, {}
@@ -131,24 +139,25 @@ local function admit(own, scopes, at, held, time, newest, leases)
   local free = ARGV[at + 2] - countOpen(own)
   if free <= 0 then return reply(3, 1000, 0, 0, 0) end
   if fullOpen then return reply(3, 1000, 0, 0, 0, fullOpen) end
-  local code, cap, tokens, total = size(at, left, leftCost, free, costCode)
+  local code, tokens, total
+  code, cap, tokens, total = size(at, left, leftCost, free, costCode)
   if code ~= 1 then
     local place = places[code == 4 and leastTokens or leastCost]
-    local heldTokens, _ = heldOf(leastTokens.base)
-    local _, heldCost = heldOf(leastCost.base)
-    if heldTokens + heldCost > 0 and size(at, left + heldTokens, leftCost + heldCost, free, costCode) == 1 then code = 8 end
+    local moreTokens, _ = heldOf(leastTokens.base)
+    local _, moreCost = heldOf(leastCost.base)
+    if moreTokens + moreCost > 0 and size(at, left + moreTokens, leftCost + moreCost, free, costCode) == 1 then code = 8 end
     return reply(code, (y + 1) * 86400000 - time, 0, 0, 0, place)
   end
   if leaseMs == 0 then return reply(7, 0, 0, 0, 0) end
   local names = {}
   for place, one in ipairs(places) do
     names[place] = sub(one.base, #account + 2)
-    add(one, id, tokens, total, time, ARGV[at + 6 + place * 6] ~= '')
+    add(one, not isRaise and id, tokens, total, time, ARGV[at + 6 + place * 6] ~= '')
   end
-  add(own, id, tokens, total, time, true)
-  reset = ${minuteMs}
+  add(own, not isRaise and id, tokens, total, time, true)
+  if isRaise then tokens, total = whole(tokens + heldTokens), whole(total + heldCost) else reset = ${minuteMs} end
   leases[#leases + 1] = 'l:' .. id
-  leases[#leases + 1] = tokens .. ':' .. total .. ':' .. cap .. ':' .. y .. ':' .. time .. '\\n' .. table.concat(names, '\\n')
+  leases[#leases + 1] = tokens .. ':' .. total .. ':' .. cap .. ':' .. y .. ':' .. (admitted or time) .. '\\n' .. table.concat(names, '\\n')
   return reply(1, 0, cap, tokens, total)
 end
 
@@ -167,11 +176,9 @@ local function admitAll(account, at)
   local time, newest, before = max(now, has[5] - 0, has[2] * 86400000), has[5] - 0, has[2] - 0
   local own, scopes, leases = open(account, {has[1], has[2], has[3], has[4]}, max(before, floor(time / 86400000))), {}, {}
   for index, start in ipairs(starts) do
-    -- A late call may admit a request that was admitted from an allowance and has ended: it reserves nothing more.
-    local held = has[index * 2 + 4] or has[index * 2 + 5]
-    replies[#replies + 1] = admit(own, scopes, start, held, time, newest, leases)
+    replies[#replies + 1] = admit(own, scopes, start, has[index * 2 + 4], has[index * 2 + 5], time, newest, leases)
   end
-  write(own, 'at', time, unpack(leases))
+  write(own, 'at', #own.minute > 0 and time or newest, unpack(leases))
   for _, one in pairs(scopes) do
     write(one)
     if one.isChanged then
@@ -251,33 +258,4 @@ end
 local at = 3
 for index = 2, #KEYS do at = settleAll(KEYS[index], at) end
 return replies
-`)
-
-/**
- * Increases a reservation: ARGV 3…: ID, tokens, cost, limits of both, and per scope: name, limits of tokens, cost, cost of
- * the month. Replies {1, tokens, cost, of the day: tokens, cost}; {0} if the account cannot pay for it.
- */
-export const raiseScript = script(`${prelude}${guard}${change}
-local account, id = KEYS[2], ARGV[3]
-local has = call('HMGET', account, 'g', 'day', 'tokens', 'cost', 'l:' .. id)
-if has[1] ~= generation or not has[5] then return {0} end
-local tokens, cost, cap, day, admitted, names = match(has[5], lease)
-if has[2] - day ~= 0 or floor(now / 86400000) - day > 0 then return {0} end
-local moreTokens, moreCost = max(0, ARGV[4] - tokens), max(0, ARGV[5] - cost)
-if has[3] + moreTokens > ARGV[6] - 0 or has[4] + moreCost > ARGV[7] - 0 then return {0} end
-for at = 8, #ARGV, 4 do
-  local own = call('HMGET', account .. '|' .. ARGV[at], 'g', 'day', 'tokens', 'cost', 'month', 'monthCost')
-  if own[1] ~= generation then return {0} end
-  local isToday, isMonth = own[2] - day == 0, own[5] - monthOf(day) == 0
-  local limitTokens, limitCost, limitMonth = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
-  if isToday and (limitTokens and own[3] + moreTokens > limitTokens or limitCost and own[4] + moreCost > limitCost)
-    or isMonth and limitMonth and own[6] + moreCost > limitMonth then
-    return {0}
-  end
-end
-change(account, day, moreTokens, moreCost)
-changeScopes(account, names, day, moreTokens, moreCost)
-tokens, cost = whole(tokens + moreTokens), whole(cost + moreCost)
-call('HSET', account, 'l:' .. id, tokens .. ':' .. cost .. ':' .. cap .. ':' .. day .. ':' .. admitted .. '\\n' .. names)
-return {1, tokens, cost, whole(has[3] + moreTokens), whole(has[4] + moreCost)}
 `)

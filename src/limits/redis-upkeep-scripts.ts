@@ -2,7 +2,7 @@
 import { script } from '../core/limits/redis.ts'
 import { keepMs, minuteMs, silenceMs } from './constants.ts'
 import { age, change, guard, prelude, reset } from './redis-common.ts'
-import { admitScript, raiseScript, settleScript } from './redis-request-scripts.ts'
+import { admitScript, settleScript } from './redis-request-scripts.ts'
 
 /**
  * Renews what an instance has, and reports it to a Redis that has lost its counters. KEYS 2 is the set of instances, then
@@ -148,58 +148,66 @@ return reply
 
 /**
  * Loads an account from the ledger and what instances reported. ARGV 3: JSON of a `LedgerUsage` with its `day` and
- * `asked`, the IDs of reported requests. Replies {1}, or {2} if requests were reported since, or the account was deleted.
+ * the number of `reported` requests, which only grows; of a loaded account only scopes that are new. Replies {1}, or {2} if
+ * requests were reported since, or the account was deleted.
  */
 export const loadScript = script(`${prelude}${guard}${change}${reset}
 local account, known = KEYS[2], cjson.decode(ARGV[3])
 if reset(account) then return {2} end
-local all, asked, value = call('HGETALL', account), {}, {}
-for i = 1, #all, 2 do value[all[i]] = all[i + 1] end
-if value.g == generation then return {1} end
-for _, id in ipairs(known.asked) do asked[id] = true end
+local isLoaded, reported = call('HGET', account, 'g') == generation, {}
+if isLoaded and known.reported then return {1} end
+if not isLoaded then
+  local all = call('HGETALL', account)
+  for i = 1, #all, 2 do
+    local kind = sub(all[i], 1, 2)
+    if kind == 'l:' or kind == 'x:' then reported[#reported + 1] = {kind, sub(all[i], 3), all[i + 1]} end
+  end
+  if #reported ~= known.reported then return {2} end
+end
 local month, scopes, listedAs = monthOf(known.day), {}, {}
 for _, row in ipairs(known.scopes) do
   local name = row.name .. '@' .. whole(row.since)
-  local heldTokens, heldCost = heldOf(account .. '|' .. name)
-  scopes[name] = {row.tokens + heldTokens, row.microcents + heldCost, row.monthMicrocents + heldCost}
-  -- Records name the key or tag only. Keys of one lineage may have got limits at different times.
-  listedAs[name] = {name}
-  listedAs[row.name] = listedAs[row.name] or {}
-  table.insert(listedAs[row.name], name)
-  call('DEL', account .. '|' .. name .. ':leases')
+  local base = account .. '|' .. name
+  local had = isLoaded and call('HGET', base, 'g')
+  if had ~= generation then
+    -- Of an earlier generation. Without counters, the open requests of this one still count.
+    if had then call('DEL', base, base .. ':held') end
+    if had or not isLoaded then call('DEL', base .. ':leases') end
+    local heldTokens, heldCost = heldOf(base)
+    scopes[name] = {row.tokens + heldTokens, row.microcents + heldCost, row.monthMicrocents + heldCost}
+    -- Records name the key or tag only. Keys of one lineage may have got limits at different times.
+    listedAs[name] = {name}
+    listedAs[row.name] = listedAs[row.name] or {}
+    table.insert(listedAs[row.name], name)
+  end
 end
 local tokens, cost = heldOf(account)
-tokens, cost = tokens + known.tokens, cost + known.microcents
+tokens, cost = tokens + (known.tokens or 0), cost + (known.microcents or 0)
 local newest = 0
-for field in pairs(value) do
-  if (sub(field, 1, 2) == 'l:' or sub(field, 1, 2) == 'x:') and not asked[sub(field, 3)] then return {2} end
-end
-for field, detail in pairs(value) do
-  local kind, id = sub(field, 1, 2), sub(field, 3)
-  if kind == 'l:' or kind == 'x:' then
-    local ofTokens, ofCost, cap, day, admitted, names = match(detail, lease)
-    local present = known.present[id]
-    if present and kind == 'l:' then
-      -- It has ended, and the ledger counts it.
-      call('HDEL', account, field, 'p:' .. id)
-      call('ZREM', account .. ':leases', id)
-      call('HSET', account, 'x:' .. id, whole(present.tokens) .. ':' .. whole(present.microcents) .. ':' .. cap .. ':' .. day .. ':' .. admitted .. '\\n' .. names)
-    end
-    local isToday, isRecent = day - known.day == 0, now - admitted < ${minuteMs}
-    if isToday and not present then tokens, cost = tokens + ofTokens, cost + ofCost end
-    if isRecent then
-      newest = max(newest, admitted)
-      call('ZADD', account .. ':minute', admitted, id)
-    end
-    local expiry = kind == 'l:' and not present and call('ZSCORE', account .. ':leases', id)
-    for listed in gmatch(names, '[^\\n]+') do
-      for _, name in ipairs(listedAs[listed] or {}) do
-        local one = scopes[name]
-        if isToday and not present then one[1], one[2] = one[1] + ofTokens, one[2] + ofCost end
-        if monthOf(day) == month and not present then one[3] = one[3] + ofCost end
-        if isRecent then call('ZADD', account .. '|' .. name .. ':minute', admitted, id) end
-        if expiry then call('ZADD', account .. '|' .. name .. ':leases', expiry, id) end
-      end
+for _, request in ipairs(reported) do
+  local kind, id, detail = unpack(request)
+  local ofTokens, ofCost, cap, day, admitted, names = match(detail, lease)
+  local present = known.present[id]
+  if present and kind == 'l:' then
+    -- It has ended, and the ledger counts it.
+    call('HDEL', account, 'l:' .. id, 'p:' .. id)
+    call('ZREM', account .. ':leases', id)
+    call('HSET', account, 'x:' .. id, whole(present.tokens) .. ':' .. whole(present.microcents) .. ':' .. cap .. ':' .. day .. ':' .. admitted .. '\\n' .. names)
+  end
+  local isToday, isRecent = day - known.day == 0, now - admitted < ${minuteMs}
+  if isToday and not present then tokens, cost = tokens + ofTokens, cost + ofCost end
+  if isRecent then
+    newest = max(newest, admitted)
+    call('ZADD', account .. ':minute', admitted, id)
+  end
+  local expiry = kind == 'l:' and not present and call('ZSCORE', account .. ':leases', id)
+  for listed in gmatch(names, '[^\\n]+') do
+    for _, name in ipairs(listedAs[listed] or {}) do
+      local one = scopes[name]
+      if isToday and not present then one[1], one[2] = one[1] + ofTokens, one[2] + ofCost end
+      if monthOf(day) == month and not present then one[3] = one[3] + ofCost end
+      if isRecent then call('ZADD', account .. '|' .. name .. ':minute', admitted, id) end
+      if expiry then call('ZADD', account .. '|' .. name .. ':leases', expiry, id) end
     end
   end
 end
@@ -211,28 +219,7 @@ for name, one in pairs(scopes) do
   listScope(account, name)
   write(account .. '|' .. name, 'tokens', whole(one[1]), 'cost', whole(one[2]), 'month', month, 'monthCost', whole(one[3]))
 end
-write(account, 'tokens', whole(tokens), 'cost', whole(cost), 'at', whole(newest))
-return {1}
-`)
-
-/** Adds scopes that are new in a loaded account. ARGV 3: JSON as above, without reported requests. */
-export const loadScopesScript = script(`${prelude}${guard}${change}
-local account, known = KEYS[2], cjson.decode(ARGV[3])
-if call('HGET', account, 'g') ~= generation then return {0} end
-for _, row in ipairs(known.scopes) do
-  local name = row.name .. '@' .. whole(row.since)
-  local base = account .. '|' .. name
-  local had = call('HGET', base, 'g')
-  if had ~= generation then
-    -- Of an earlier generation. Without counters, the open requests of this one still count.
-    if had then call('DEL', base, base .. ':leases', base .. ':held') end
-    local heldTokens, heldCost = heldOf(base)
-    call('HSET', base, 'g', generation, 'day', whole(known.day), 'tokens', whole(row.tokens + heldTokens), 'cost', whole(row.microcents + heldCost),
-      'month', monthOf(known.day), 'monthCost', whole(row.monthMicrocents + heldCost))
-    call('PEXPIRE', base, ${keepMs})
-    listScope(account, name)
-  end
-end
+if not isLoaded then write(account, 'tokens', whole(tokens), 'cost', whole(cost), 'at', whole(newest)) end
 return {1}
 `)
 
@@ -253,39 +240,24 @@ return 1
  * script, a full Redis would accept it. Replies `INFO memory`.
  */
 export const checkScript = script(`
-local call, key = redis.call, KEYS[1]
-call('HSET', key, 'a', '1')
-call('HSETNX', key, 'a', '1')
-call('HGET', key, 'a')
-call('HMGET', key, 'a')
-call('HGETALL', key)
-call('HKEYS', key)
-call('HDEL', key, 'a')
-call('SADD', key, 'a')
-call('SMEMBERS', key)
-call('DEL', key)
-call('ZADD', key, 1, 'a')
-call('ZRANGEBYSCORE', key, '-inf', '+inf')
-call('ZREMRANGEBYSCORE', key, '-inf', 0)
-call('ZCARD', key)
-call('ZCOUNT', key, 0, 1)
-call('ZSCORE', key, 'a')
-call('PEXPIRE', key, 1000)
-call('ZREM', key, 'a')
-call('DEL', key)
-call('TIME')
-return call('INFO', 'memory')
+local commands = {
+  {'HSET', 'a', '1'}, {'HSETNX', 'a', '1'}, {'HGET', 'a'}, {'HMGET', 'a'}, {'HGETALL'}, {'HKEYS'}, {'HDEL', 'a'},
+  {'SADD', 'a'}, {'SMEMBERS'}, {'DEL'},
+  {'ZADD', 1, 'a'}, {'ZRANGEBYSCORE', '-inf', '+inf'}, {'ZREMRANGEBYSCORE', '-inf', 0}, {'ZCARD'}, {'ZCOUNT', 0, 1},
+  {'ZSCORE', 'a'}, {'PEXPIRE', 1000}, {'ZREM', 'a'}, {'DEL'},
+}
+for _, command in ipairs(commands) do redis.call(command[1], KEYS[1], unpack(command, 2)) end
+redis.call('TIME')
+return redis.call('INFO', 'memory')
 `)
 
 /** All scripts of the meter, to be loaded with each new connection. */
 export const meterScripts = [
   admitScript,
   settleScript,
-  raiseScript,
   reportScript,
   beginScript,
   reportedScript,
   loadScript,
-  loadScopesScript,
   forgetScript,
 ]

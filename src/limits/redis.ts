@@ -2,24 +2,20 @@
  * Limits in Redis. The admissions of one turn of the event loop go in one call, its settlements in another; a request
  * of a loaded account costs one of each. An account that Redis does not have is loaded from the ledger first.
  */
+import { runOnce } from '../core/jobs/repeating.ts'
 import { type LimitKeys, RedisUnavailableError, type Script } from '../core/limits/redis.ts'
 import { getCounterName, noScopes, type Scope, type ScopeUsage, untilNextMonth } from '../core/limits/scopes.ts'
+import type { Clock } from '../core/ports.ts'
 import { formatDay, untilMidnight } from '../core/text/utc-days.ts'
 import { type DailyUsage, nothing } from '../core/usage/usage-record.ts'
 import { GatewayError } from '../core/validation/errors.ts'
-import { allowanceMs, answerMs } from './constants.ts'
+import type { OwnAccount, toAllowanceRows } from './allowance.ts'
+import { allowanceMs, answerMs, leaseMs, reportGraceMs } from './constants.ts'
 import type { StatusCounters } from './counters.ts'
+import { getCosts, unreached } from './decide.ts'
 import type { AdmissionRequest, LimitErrorCode, OpenReservation, Reservation } from './meter.ts'
-import { admitScript, raiseScript, settleScript } from './redis-request-scripts.ts'
-import {
-  beginScript,
-  checkScript,
-  loadScopesScript,
-  loadScript,
-  reportedScript,
-  reportScript,
-} from './redis-upkeep-scripts.ts'
-import type { AccountPart } from './reports.ts'
+import { admitScript, settleScript } from './redis-request-scripts.ts'
+import { beginScript, checkScript, loadScript, reportedScript, reportScript } from './redis-upkeep-scripts.ts'
 import { spentBy } from './usage-records.ts'
 
 export type LimitRedis = {
@@ -46,26 +42,21 @@ export type LimitLedger = {
   loadScopes(accountId: string, names: readonly string[], day: number): Promise<readonly ScopeUsage[]>
 }
 
-type RedisStoreOptions = {
+export type RedisStoreOptions = {
   readonly redis: LimitRedis
   readonly keys: LimitKeys
   readonly ledger: LimitLedger
-  /** Returns the generation of a partition's counters. Throws `RedisUnavailableError` while Redis is away. */
-  readonly generation: (partition: number) => string
-  readonly leaseMs: number
-  readonly reportGraceMs: number
-  /** Epoch milliseconds of this process, for its cache. */
-  readonly now: () => number
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>
+  /** For tests: other times than those of `constants.ts`. */
+  readonly leaseMs?: number
+  readonly reportGraceMs?: number
   /** For tests: the time that Redis uses, in epoch milliseconds. */
-  readonly time?: (() => number) | undefined
+  readonly time?: () => number
 }
 
 /** Redis has lost its counters since the caller's generation. */
 export class StaleGeneration extends Error {
-  constructor(readonly partition: number) {
-    super('Redis has lost its counters')
-    this.name = 'StaleGeneration'
-  }
+  override readonly name = 'StaleGeneration'
 }
 
 /** Whether an error is one of Redis. Any other is one of a call: of its values, its account, or the ledger. */
@@ -88,6 +79,19 @@ export type RedisDecision = {
   readonly counted: StatusCounters
 }
 
+/** A request that ended; `detail` is in the form of the scripts. */
+export type EndedRequest = { readonly requestId: string; readonly accountId: string; readonly detail: string }
+
+/** The content of one call about an account. */
+export type AccountPart = {
+  readonly accountId: string
+  /** Null if the call has no allowances of it. */
+  readonly own: OwnAccount | null
+  readonly open: readonly OpenReservation[]
+  readonly ended: readonly EndedRequest[]
+  readonly rows: ReturnType<typeof toAllowanceRows>
+}
+
 /** Content of one call of a report. */
 export type ReportCall = {
   readonly instance: string
@@ -107,6 +111,7 @@ type Item = {
   readonly fail: (cause: unknown) => void
 }
 
+const uncounted = { requestsPerMinute: null, concurrentRequests: null }
 const unusedScope = { tokens: 0, microcents: 0, monthMicrocents: 0 }
 const million = 1_000_000n
 const codes: Readonly<Record<number, RedisDecision['outcome']>> = {
@@ -122,9 +127,12 @@ const codes: Readonly<Record<number, RedisDecision['outcome']>> = {
 /** Redis is blocked for about 5 ms by as many requests. */
 const maximumBatch = 128
 
-/** Creates the calls on one Redis. All throw `RedisUnavailableError` or `StaleGeneration`. */
-export function createRedisStore(options: RedisStoreOptions) {
-  const { redis, keys, ledger, generation, leaseMs, time, reportGraceMs: grace } = options
+/**
+ * Creates the calls on one Redis. All throw `RedisUnavailableError` or `StaleGeneration`. `generation` returns that of a
+ * partition's counters, or throws `RedisUnavailableError` while it is unknown.
+ */
+export function createRedisStore(options: RedisStoreOptions, generation: (partition: number) => string) {
+  const { redis, keys, ledger, clock, time, leaseMs: lease = leaseMs, reportGraceMs: grace = reportGraceMs } = options
   const now = () => (time === undefined ? '' : whole(time()))
   const loading = new Map<string, Promise<void>>()
 
@@ -132,7 +140,7 @@ export function createRedisStore(options: RedisStoreOptions) {
     const state = keys.state(partition)
     const reply = await redis.evaluate(script, [state, ...more], [now(), generation(partition), ...values], answerMs)
     if (!Array.isArray(reply)) throw new RedisUnavailableError('unexpected reply of a meter script')
-    if (reply[0] === -1) throw new StaleGeneration(partition)
+    if (reply[0] === -1) throw new StaleGeneration('Redis has lost its counters')
     return reply as readonly unknown[]
   }
 
@@ -171,7 +179,7 @@ export function createRedisStore(options: RedisStoreOptions) {
         setImmediate(flush, partition, started)
       })
   }
-  const admissions = batched(admitScript, [String(leaseMs)])
+  const admissions = batched(admitScript, [String(lease)])
   const checks = batched(admitScript, ['0'])
   const settlements = batched(settleScript, [])
 
@@ -185,19 +193,10 @@ export function createRedisStore(options: RedisStoreOptions) {
       const waitMs = grace - Number(age)
       if (waitMs > 0) throw new AccountPending(waitMs)
       const { present, ...used } = await ledger.load(accountId, Number(day), asked.map(String))
-      const known = { ...used, day: Number(day), asked, present: Object.fromEntries(present) }
+      const known = { ...used, day: Number(day), reported: asked.length, present: Object.fromEntries(present) }
       const [loaded] = await run(loadScript, partition, [account], [JSON.stringify(known)])
       if (loaded === 1) return
     }
-  }
-
-  /** Loads an account once for all concurrent requests. */
-  const load = (accountId: string): Promise<void> => {
-    const running = loading.get(accountId)
-    if (running !== undefined) return running
-    const loaded = loadAccount(accountId).finally(() => loading.delete(accountId))
-    loading.set(accountId, loaded)
-    return loaded
   }
 
   /** Adds scopes that are new in Redis, with what the ledger has of them. */
@@ -206,7 +205,7 @@ export function createRedisStore(options: RedisStoreOptions) {
     const used = new Map((await ledger.loadScopes(accountId, names, day)).map(scope => [scope.name, scope]))
     const rows = scopes.map(({ name, limits: { since = 0 } }) => ({ ...unusedScope, ...used.get(name), name, since }))
     const known = JSON.stringify({ day, scopes: rows })
-    await run(loadScopesScript, keys.partition(accountId), [keys.account(accountId)], [known])
+    await run(loadScript, keys.partition(accountId), [keys.account(accountId)], [known])
   }
 
   const decide = async (request: AdmissionRequest, send: typeof admissions): Promise<RedisDecision> => {
@@ -214,9 +213,9 @@ export function createRedisStore(options: RedisStoreOptions) {
     const values = [accountId, ...admitValues(request)] as const
     for (let tries = 0; tries < 4; tries++) {
       const reply = await send(values)
-      if (reply[0] === 0) await load(accountId)
+      if (reply[0] === 0) await runOnce(loading, accountId, () => loadAccount(accountId))
       else if (reply[0] === -2) await loadScopes(accountId, scopes, Number(reply[1]))
-      else return toDecision(request, reply, options.now())
+      else return toDecision(request, reply, clock.now())
     }
     throw new RedisUnavailableError('a loaded account is missing')
   }
@@ -228,24 +227,18 @@ export function createRedisStore(options: RedisStoreOptions) {
     /** Decides like `admit` and reserves nothing. */
     check: (request: AdmissionRequest) => decide(request, checks),
 
-    /** Increases a reservation; null = the account cannot pay for it. */
-    async raise({ reservation, limits, scopes }: OpenReservation, wanted: DailyUsage) {
-      const { accountId, requestId } = reservation
-      const [status, ...numbers] = await run(
-        raiseScript,
-        keys.partition(accountId),
-        [keys.account(accountId)],
-        [
-          requestId,
-          whole(wanted.tokens),
-          whole(wanted.microcents),
-          whole(limits.dailyTokens),
-          whole(limits.dailyCostMicrocents),
-          ...scopes.flatMap(raiseValues),
-        ],
-      )
-      const [tokens = 0, microcents = 0, dayTokens = 0, dayMicrocents = 0] = numbers.map(Number)
-      return status === 1 ? { tokens, microcents, dayTokens, dayMicrocents } : null
+    /** Increases a reservation, all or nothing; null = Redis does not have the counters. */
+    async raise({ reservation, limits, scopes }: OpenReservation, { tokens, microcents }: DailyUsage) {
+      const { accountId, requestId, outputCap } = reservation
+      const request = {
+        requestId,
+        accountId,
+        limits: { ...limits, requestsPerMinute: unreached, concurrentRequests: unreached },
+        scopes: scopes.map(({ name, limits: own }) => ({ name, limits: { ...own, ...uncounted } })),
+      }
+      const amounts = [whole(outputCap), whole(tokens), whole(microcents), '0', '']
+      const reply = await admissions([accountId, ...toValues(request, amounts)])
+      return Number(reply[0]) > 0 ? toDecision(request, reply, clock.now()) : null
     },
 
     /**
@@ -257,7 +250,7 @@ export function createRedisStore(options: RedisStoreOptions) {
       const reply = await settlements([accountId, requestId, whole(spent.tokens), whole(spent.microcents), detail])
       if (reply[0] !== 1) return null
       const [, day = 0, tokens = 0, microcents = 0, open = 0, at = 0] = reply.map(Number)
-      const ofDay = toDayCounters(at, options.now())
+      const ofDay = toDayCounters(at, clock.now())
       // Redis may still have the day before, until the next admission.
       return { ...(ofDay.day === day ? { tokens, microcents } : nothing), ...ofDay, open }
     },
@@ -276,7 +269,7 @@ export function createRedisStore(options: RedisStoreOptions) {
         reportScript,
         partition,
         [keys.instances(partition), ...parts.map(({ accountId }) => keys.account(accountId))],
-        [JSON.stringify({ instance, lease: leaseMs, allowance: allowanceMs, grace, isMore, isLeaving, accounts })],
+        [JSON.stringify({ instance, lease, allowance: allowanceMs, grace, isMore, isLeaving, accounts })],
       )
       if (instances === -3) return null
       const toAmounts = (row: unknown) => {
@@ -330,37 +323,42 @@ function toOpenRow({ reservation, progress, admittedAt, scopes }: OpenReservatio
 }
 
 function admitValues(request: AdmissionRequest): string[] {
-  const { limits, inputTokens, choices, scopes = noScopes } = request
+  const { inputTokens, choices } = request
   const cap = Math.max(1, Math.round(request.outputTokens))
-  const inputCost = BigInt(inputTokens) * BigInt(request.inputPrice)
-  const price = BigInt(choices) * BigInt(request.outputPrice)
+  const { input, output } = getCosts(request)
   const extra = BigInt(request.extraMicrocents)
-  const wantedCost = (inputCost + BigInt(cap) * price + million - 1n) / million + extra
-  return [
-    request.requestId,
-    whole(limits.requestsPerMinute),
-    whole(limits.concurrentRequests),
-    whole(limits.dailyTokens),
-    whole(limits.dailyCostMicrocents),
+  const wantedCost = (input + BigInt(cap) * output + million - 1n) / million + extra
+  return toValues(request, [
     String(cap),
     String(inputTokens + cap * choices),
     String(wantedCost),
     request.fairShare ? '1' : '0',
-    `${whole(inputTokens)}:${whole(choices)}:${inputCost / million + extra}:${inputCost % million}:${price / million}:${price % million}`,
+    `${whole(inputTokens)}:${whole(choices)}:${input / million + extra}:${input % million}:${output / million}:${output % million}`,
+  ])
+}
+
+/** Returns a request in the form of the script; `amounts` is what it would reserve. */
+function toValues(
+  { requestId, limits, scopes = noScopes }: Pick<AdmissionRequest, 'requestId' | 'limits' | 'scopes'>,
+  amounts: readonly string[],
+): string[] {
+  return [
+    requestId,
+    whole(limits.requestsPerMinute),
+    whole(limits.concurrentRequests),
+    whole(limits.dailyTokens),
+    whole(limits.dailyCostMicrocents),
+    ...amounts,
     String(scopes.length),
     ...scopes.flatMap(scopeValues),
   ]
 }
 
 function scopeValues(scope: Scope): string[] {
-  const { requestsPerMinute, concurrentRequests } = scope.limits
-  const [name, ...amounts] = raiseValues(scope)
-  return [name, orEmpty(requestsPerMinute), orEmpty(concurrentRequests), ...amounts]
-}
-
-function raiseValues(scope: Scope): [string, ...string[]] {
-  const { dailyTokens, dailyCostMicrocents, monthlyCostMicrocents } = scope.limits
-  return [getCounterName(scope), orEmpty(dailyTokens), orEmpty(dailyCostMicrocents), orEmpty(monthlyCostMicrocents)]
+  const { requestsPerMinute, concurrentRequests, dailyTokens, dailyCostMicrocents, monthlyCostMicrocents } =
+    scope.limits
+  const limits = [requestsPerMinute, concurrentRequests, dailyTokens, dailyCostMicrocents, monthlyCostMicrocents]
+  return [getCounterName(scope), ...limits.map(orEmpty)]
 }
 
 /** Empty = unlimited. */
@@ -372,7 +370,7 @@ function toDayCounters(at: number, now: number): Pick<StatusCounters, 'day' | 'd
 }
 
 function toDecision(
-  { requestId, accountId, scopes }: AdmissionRequest,
+  { requestId, accountId, scopes }: Pick<AdmissionRequest, 'requestId' | 'accountId' | 'scopes'>,
   reply: readonly unknown[],
   now: number,
 ): RedisDecision {

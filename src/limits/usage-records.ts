@@ -1,10 +1,16 @@
-/** The usage record of a request: what it is billed with, its way to the journal, and checkpoints before its end. */
+/**
+ * Open requests of a meter and their usage records: what a request is billed with, its way to the journal, and checkpoints
+ * before its end. A request settles once by its ID, whichever store counts it.
+ */
 import { whenNeeded } from '../core/jobs/repeating.ts'
+import { type Limits, zeroLimits } from '../core/limits/plans.ts'
+import { createRecentMap } from '../core/text/recent-map.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 import type { DailyUsage, UsageRecord } from '../core/usage/usage-record.ts'
 import { GatewayError } from '../core/validation/errors.ts'
-import { checkpointAfterMs, durableMs } from './constants.ts'
-import type { InterimUsage, OpenReservation, Reservation } from './meter.ts'
+import { abandonedMs, checkpointAfterMs, durableMs } from './constants.ts'
+import type { AccountCounters } from './counters.ts'
+import type { InterimUsage, OpenReservation, Reservation, Settlement } from './meter.ts'
 
 /**
  * Returns the usage that counts against the day: all used tokens, also beyond the reservation, since a text with a too
@@ -16,20 +22,29 @@ export function spentBy(used: DailyUsage & Pick<InterimUsage, 'isOwedInFull'>, r
   return { tokens: Math.max(0, used.tokens), microcents: Math.max(0, Math.min(used.microcents, most)) }
 }
 
-/** Returns the record dated to the reservation's day, billed with the amount that the meter counted. */
-export function getRecord(record: UsageRecord, reservation: Reservation, spent: DailyUsage): UsageRecord {
+/**
+ * Returns the record dated to the reservation's day, billed with the amount that the meter counted. If Redis has not admitted
+ * its request, it says so: a successor of this process counts it there.
+ */
+function getRecord(
+  record: UsageRecord,
+  { reservation, isFromAllowance }: OpenReservation,
+  spent: DailyUsage,
+): UsageRecord {
   const at_ms = Math.min(Math.max(record.at_ms, reservation.day * dayMs), (reservation.day + 1) * dayMs - 1)
   const { microcents: billed_microcents } = spent
   const { reservedMicrocents: reserved_microcents } = reservation
   const isSo =
     record.at_ms === at_ms &&
     record.billed_microcents === billed_microcents &&
-    record.reserved_microcents === reserved_microcents
-  return isSo ? record : { ...record, at_ms, billed_microcents, reserved_microcents }
+    record.reserved_microcents === reserved_microcents &&
+    isFromAllowance !== true
+  if (isSo) return record
+  return { ...record, at_ms, billed_microcents, reserved_microcents, ...(isFromAllowance && { from_allowance: true }) }
 }
 
 /** Settled requests that a meter remembers at least, so that a repeated call returns the same result. */
-export const maximumSettled = 20_000
+const maximumSettled = 20_000
 
 /** The part of the usage journal that meters write to. */
 export type RecordJournal = {
@@ -40,19 +55,19 @@ export type RecordJournal = {
 }
 
 /** Writes a record and resolves when it is on disk or in Postgres. Throws `service_unavailable` after `durableMs`. */
-export async function writeDurably(journal: RecordJournal, record: UsageRecord): Promise<void> {
+async function writeDurably(journal: RecordJournal, record: UsageRecord): Promise<void> {
   await journal.appendTogether(record).catch(() => untilDurable(journal, record.request_id))
 }
 
 /** Resolves when the record of a request is durable. Throws like `writeDurably`. */
-export async function untilDurable(journal: RecordJournal, requestId: string): Promise<void> {
+async function untilDurable(journal: RecordJournal, requestId: string): Promise<void> {
   await journal.untilDurable(requestId, durableMs).catch(() => {
     throw journalGone()
   })
 }
 
 /** Returns the error for a request whose usage could not be recorded. */
-export function journalGone(): GatewayError {
+function journalGone(): GatewayError {
   return new GatewayError('service_unavailable', 'Usage cannot be recorded. Retry.', {
     retryAfterMs: 1000,
     detail: 'the usage journal cannot be written',
@@ -65,50 +80,109 @@ export type CheckpointStore = {
   write(progress: ReadonlyMap<string, UsageRecord>, ended: readonly string[]): void
 }
 
-/** The request of a checkpoint. Without `progress` it has ended, or never reported usage. */
-export type Checkpointed = Pick<OpenReservation, 'reservation' | 'progress'>
-
-/** Checkpoints of open requests, written together some time after the first one. Most requests end before that. */
-export class CheckpointBatch {
-  private readonly changed = new Map<string, Checkpointed>()
+/** The accounts of a meter, with their open requests. */
+export class OpenRequests<Account extends Pick<AccountCounters, 'reservations'>> {
+  readonly accounts = new Map<string, Account>()
+  private readonly settled = createRecentMap<Pick<OpenReservation, 'reservation' | 'limits'>>(maximumSettled)
+  private readonly changed = new Map<string, OpenReservation>()
   private readonly ended: string[] = []
   private readonly writing = whenNeeded(checkpointAfterMs, () => this.flush())
 
-  constructor(private readonly store: CheckpointStore | undefined) {}
+  constructor(
+    private readonly journal: RecordJournal,
+    private readonly checkpoints: CheckpointStore | undefined,
+  ) {}
 
-  /** Notes that a request has new usage, which `progress` returns. */
-  note(request: Checkpointed, progress: () => InterimUsage): void {
-    request.progress = progress
-    this.changed.set(request.reservation.requestId, request)
+  /** Throws `service_unavailable` if the usage of a new request could not be recorded. */
+  mustBeWritable(): void {
+    if (!this.journal.isWritable()) throw journalGone()
+  }
+
+  getOpen({ accountId, requestId }: Pick<Reservation, 'accountId' | 'requestId'>): OpenReservation | undefined {
+    return this.accounts.get(accountId)?.reservations.get(requestId)
+  }
+
+  /** Returns the reservation of a request that was admitted before. */
+  find(request: Pick<Reservation, 'accountId' | 'requestId'>): Reservation | undefined {
+    return (this.getOpen(request) ?? this.settled.get(request.requestId))?.reservation
+  }
+
+  /**
+   * Ends a request, which `count` counts. Returns its limits when the record is durable and it is counted. A request that has ended
+   * changes nothing.
+   */
+  async settle(
+    settlement: Settlement,
+    count: (open: OpenReservation, spent: DailyUsage) => Promise<void> | void,
+  ): Promise<Limits> {
+    const { accountId, requestId } = settlement.reservation
+    const open = this.getOpen(settlement.reservation)
+    if (open === undefined) {
+      await untilDurable(this.journal, requestId)
+      return this.settled.get(requestId)?.limits ?? zeroLimits
+    }
+    // Removed first, so that any later failure leaves it released and settled once. It is open or in the journal: nothing is
+    // awaited between.
+    this.accounts.get(accountId)?.reservations.delete(requestId)
+    const { reservation, limits } = open
+    this.settled.set(requestId, { reservation, limits })
+    const spent = spentBy(settlement, reservation)
+    const counted = count(open, spent)
+    await Promise.all([writeDurably(this.journal, getRecord(settlement.record, open, spent)), counted])
+    this.endCheckpoints(open)
+    return limits
+  }
+
+  /**
+   * Releases requests that were never settled (a defect elsewhere). Returns true if there was one. If it is settled later,
+   * its usage still counts.
+   */
+  releaseAbandoned({ reservations }: Account, now: number, release: (open: OpenReservation) => void): boolean {
+    let isReleased = false
+    for (const open of reservations.values()) {
+      if (open.isLapsed) continue
+      if (open.admittedAt > now - abandonedMs) break
+      release(open)
+      open.isLapsed = true
+      isReleased = true
+    }
+    return isReleased
+  }
+
+  /** Notes that a request has new usage. Checkpoints are written together some time later: most requests end before that. */
+  checkpoint(reservation: Reservation, progress: () => InterimUsage): void {
+    const open = this.getOpen(reservation)
+    if (open === undefined) return
+    open.progress = progress
+    this.changed.set(reservation.requestId, open)
     this.writing.need()
   }
 
-  /** Notes that a request has ended. */
-  end(request: Checkpointed): void {
-    const { requestId } = request.reservation
-    if (request.progress !== null) {
+  private endCheckpoints(open: OpenReservation): void {
+    const { requestId } = open.reservation
+    if (open.progress !== null) {
       this.ended.push(requestId)
       this.writing.need()
     }
     // A map keeps deleted values for some time (`core/chat/request-abort.ts`). This releases the request.
-    request.progress = null
+    open.progress = null
     this.changed.delete(requestId)
   }
 
-  /** Writes all that was noted since the last call. */
+  /** Writes all checkpoints since the last call. */
   flush(): void {
     const records = new Map<string, UsageRecord>()
-    for (const [requestId, { reservation, progress }] of this.changed) {
-      if (progress === null) continue
-      const used = progress()
-      records.set(requestId, getRecord(used.record, reservation, spentBy(used, reservation)))
+    for (const [requestId, open] of this.changed) {
+      if (open.progress === null) continue
+      const used = open.progress()
+      records.set(requestId, getRecord(used.record, open, spentBy(used, open.reservation)))
     }
-    this.store?.write(records, this.ended)
+    this.checkpoints?.write(records, this.ended)
     this.changed.clear()
     this.ended.length = 0
   }
 
-  /** Writes the last ones. */
+  /** Writes the last checkpoints. */
   close(): void {
     void this.writing.close()
     this.flush()

@@ -41,12 +41,12 @@ test('checkpoints: return the last checkpoint of each open request once after a 
     const note = (reservation, tokens) => meter.checkpoint(reservation, () => ({ tokens, microcents: tokens * 100,
       record: { ...record, request_id: reservation.requestId, output_tokens: tokens, at_ms: Date.now() } }))
     const [a, b, c] = await Promise.all(['a', 'b', 'c'].map(open))
+    const text = () => Bun.file(${JSON.stringify(join(folder.path, 'open-requests'))}).text().catch(() => '')
     note(a, 5); note(b, 6)
-    meter.flush()
+    while (!(await text()).includes('"request_id":"b"')) await Bun.sleep(10)
     note(a, 7); note(c, 8)
     await meter.settle({ reservation: b, tokens: 1, microcents: 1, record: { ...record, request_id: 'b' } })
-    const path = ${JSON.stringify(join(folder.path, 'open-requests'))}
-    while (!(await Bun.file(path).text()).includes('"request_id":"c"')) await Bun.sleep(10)
+    while (!(await text()).includes('"request_id":"c"')) await Bun.sleep(10)
     note(a, 9)
     process.kill(process.pid, 'SIGKILL')`
   await Bun.spawn([process.execPath, '-e', script]).exited

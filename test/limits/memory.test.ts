@@ -3,15 +3,15 @@ import fc from 'fast-check'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
 import type { Checkpoints } from '../../src/ledger/checkpoints.ts'
 import { JournalUnwritable } from '../../src/ledger/journal.ts'
-import { createMemoryMeter, type MemoryMeter, type MemoryMeterOptions } from '../../src/limits/memory.ts'
-import type { Admission, Reservation } from '../../src/limits/meter.ts'
+import { createMemoryMeter, type MemoryMeterOptions } from '../../src/limits/memory.ts'
+import type { Admission, Meter, Reservation } from '../../src/limits/meter.ts'
 import { movableClock } from '../database/support.ts'
 import { oneTurn } from '../harness/moved-clock.ts'
 import { admitted, meterContract, send, settlement, wide } from './meter.contract.ts'
 
 setDefaultTimeout(60_000)
 
-const settleNow = (meter: MemoryMeter, admission: Admission, now: number) =>
+const settleNow = (meter: Meter, admission: Admission, now: number) =>
   meter.settle(settlement(admitted(admission), 10, 10, now))
 
 function rig(seed: MemoryMeterOptions['seed'] = async () => ({ tokens: 0, microcents: 0 }), checkpoints?: Checkpoints) {

@@ -251,7 +251,7 @@ testNeeding('redis', 'Redis client: names the policy of a server that evicts key
 })
 
 test('checkScript: runs each command of the scripts of the meter', () => {
-  const getCommands = (source: string) => [...source.matchAll(/call\('([A-Z]+)'/g)].map(([, command]) => command)
+  const getCommands = (source: string) => [...source.matchAll(/(?:call\(|{)'([A-Z]+)'/g)].map(([, command]) => command)
   const checked = new Set(getCommands(checkScript.source))
   const used = new Set(meterScripts.flatMap(({ source }) => getCommands(source)))
   expect([...used].filter(command => !checked.has(command))).toEqual([])

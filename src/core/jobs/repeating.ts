@@ -135,3 +135,12 @@ export function startFollowing(
     },
   }
 }
+
+/** Returns the running call of a key, or starts one. */
+export function runOnce<T>(running: Map<string, Promise<T>>, key: string, start: () => Promise<T>): Promise<T> {
+  const same = running.get(key)
+  if (same !== undefined) return same
+  const started = start().finally(() => running.delete(key))
+  running.set(key, started)
+  return started
+}
