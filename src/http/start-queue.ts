@@ -23,7 +23,10 @@ const mostWaitingBytes = 67_108_864
  * keeps its place, because its wait for the rejection slows clients that retry at once.
  */
 const freshMs = 25
-/** An overload ends when no request was rejected for this long. Only the clock ends it, also at rest. */
+/**
+ * An overload ends when no request was rejected for this long from a queue longer than half of what starts in `waitMs`:
+ * starting the newest first rejects some of a shorter one too, without end. Only the clock ends it, also at rest.
+ */
 const calmMs = 1_000
 
 type StartQueueOptions = {
@@ -39,6 +42,8 @@ type StartQueueOptions = {
 type Waiter = {
   /** Time of the queue when the request came. */
   readonly since: number
+  /** Requests that had started then. */
+  readonly started: number
   readonly bytes: number
   readonly resolve: (mayStart: boolean) => void
 }
@@ -49,6 +54,7 @@ export class StartQueue {
   private readonly waiters: Waiter[] = []
   private waitingBytes = 0
   private started = 0
+  private startedBeforeTurn = 0
   private isTurnAwaited = false
   private turnSince = 0
   /** Milliseconds of all turns. A long turn counts as `longestTurnMs`, so that a paused process rejects no short queue. */
@@ -74,7 +80,7 @@ export class StartQueue {
       this.turnSince = now
       this.awaitTurn()
     }
-    if (!this.isLate && this.started < startsPerTurn && this.waiters.length === 0) {
+    if (this.waiters.length === 0 && this.mayStartMore()) {
       this.started++
       return true
     }
@@ -87,8 +93,13 @@ export class StartQueue {
     }
     const { promise, resolve } = Promise.withResolvers<boolean>()
     this.waitingBytes += bytes
-    this.waiters.push({ since: this.time + Math.min(now - this.turnSince, longestTurnMs), bytes, resolve })
+    const since = this.time + Math.min(now - this.turnSince, longestTurnMs)
+    this.waiters.push({ since, started: this.started, bytes, resolve })
     return promise
+  }
+
+  private mayStartMore(): boolean {
+    return !this.isLate && this.started - this.startedBeforeTurn < startsPerTurn
   }
 
   private isOverloaded(now: number): boolean {
@@ -109,9 +120,9 @@ export class StartQueue {
     this.usedBefore = usedNow
     this.time += Math.min(turnMs, longestTurnMs)
     this.turnSince = now
-    this.started = 0
+    this.startedBeforeTurn = this.started
     if (this.waiters.length > 0) this.decide(now)
-    if (this.waiters.length > 0 || this.started > 0 || this.isLate) this.awaitTurn()
+    if (this.waiters.length > 0 || this.started > this.startedBeforeTurn || this.isLate) this.awaitTurn()
   }
 
   /**
@@ -125,13 +136,13 @@ export class StartQueue {
       const newest = waiters.at(-1)
       return newest !== undefined && !(isOverloaded && this.time - newest.since > freshMs)
     }
-    for (; !this.isLate && this.started < startsPerTurn && mayStart(); this.started++)
+    for (; this.mayStartMore() && mayStart(); this.started++)
       this.release(isOverloaded ? waiters.pop() : waiters.shift(), true)
     for (let rejections = 0; rejections < rejectionsPerTurn; rejections++) {
       const [oldest] = waiters
       if (oldest === undefined || this.time - oldest.since <= this.options.waitMs) break
+      if (2 * waiters.length > this.started - oldest.started) this.rejectedAt = now
       this.release(waiters.shift(), false)
-      this.rejectedAt = now
     }
   }
 

@@ -5,20 +5,12 @@
  */
 import { command, runCommand } from '../../src/commands/command.ts'
 import { cpuSeconds, median } from './load/child.ts'
-import { type Measured, startScript, withMeasured } from './load/measured.ts'
-import { type OpenLoad, type OpenLoadResult, placeholder } from './load/open-load.ts'
-import { load } from './load.ts'
+import { atCapacity, type Measured, measuredRequest, startScript, withMeasured } from './load/measured.ts'
+import type { OpenLoad, OpenLoadResult } from './load/open-load.ts'
 
 const say = (line: string) => process.stdout.write(`${line}\n`)
-const words = 'Say in a few plain sentences what a gateway in front of several model providers is good for. '
-const body = JSON.stringify({
-  model: 'openai/gpt-4.1',
-  max_tokens: 512,
-  messages: [{ role: 'user', content: `${placeholder} ${words.repeat(9).slice(0, 800)}` }],
-})
-const path = '/v1/chat/completions'
-
 async function run({ gateway, key, port }: Measured, name: string, rate: number, seconds: number) {
+  const { path, template: body } = measuredRequest
   const options: OpenLoad = { port, path, keys: [key], body, rate, seconds, warmingSeconds: 2, connections: 3000 }
   const before = cpuSeconds(gateway.pid)
   const loading = startScript('load/open-load.ts', JSON.stringify(options))
@@ -50,11 +42,12 @@ const bench = command({
     rounds: { type: 'string', value: 'N', about: '3 unless given' },
     seconds: { type: 'string', value: 'N', about: 'Length of a run; 10 unless given' },
     times: { type: 'string', value: 'X', about: 'Load in capacities; 3 unless given' },
+    cpu: { type: 'string', value: 'X', about: 'CPU time of the gateway per second; unlimited unless given' },
     stores: { type: 'string', value: 'KIND', about: '`redis` (and Postgres, unless given), or `postgres`' },
   },
-  async run({ options: { rounds = '3', seconds = '10', stores = 'redis', times = '3' } }) {
+  async run({ options: { rounds = '3', seconds = '10', stores = 'redis', times = '3', cpu } }) {
     // The deadlines of tests would let a request wait longer for its start than in service.
-    const options = { hasRedis: stores === 'redis', environment: { MINIMUM_DEADLINE_MS: '0' } }
+    const options = { hasRedis: stores === 'redis', environment: { MINIMUM_DEADLINE_MS: '0' }, cpu }
     await withMeasured(['upstream.ts'], options, async rig => {
       await measure(rig, { rounds: Number(rounds), seconds: Number(seconds), times: Number(times) })
       const lines = rig.gateway.output().split('\n')
@@ -67,25 +60,14 @@ const bench = command({
 type Plan = { readonly rounds: number; readonly seconds: number; readonly times: number }
 
 async function measure(rig: Measured, { rounds, seconds, times }: Plan): Promise<void> {
-  let texts = 0
-  const closed = (total: number) =>
-    load({
-      port: rig.port,
-      path,
-      headers: { authorization: `Bearer ${rig.key}` },
-      // Each text is new, as in the open load: a repeated one is analyzed once, so that the capacity would be too high.
-      body: () => body.replace(placeholder, String(texts++).padStart(placeholder.length, '0')),
-      connections: 32,
-      total,
-    })
-  await closed(8_000)
+  await atCapacity(rig, 8_000)
   const ratios: { goodput: number; perCpu: number; p99: number }[] = []
   for (let round = 0; round < rounds; round++) {
-    const { requests, seconds: took } = await closed(4_000)
+    const { requests, seconds: took } = await atCapacity(rig, 4_000)
     const capacity = requests / took
     const unloaded = await run(rig, 'unloaded', capacity * 0.2, seconds)
     const before = cpuSeconds(rig.gateway.pid)
-    const full = await closed(Math.round(capacity * 5))
+    const full = await atCapacity(rig, Math.round(capacity * 5))
     const perCpu = full.requests / (cpuSeconds(rig.gateway.pid) - before)
     const rate = full.requests / full.seconds
     say(

@@ -5,6 +5,8 @@ export type Asked = {
   readonly answered: number
   /** Other results of requests with their counts: a status, or a broken connection. */
   readonly failed: Readonly<Record<string, number>>
+  /** Milliseconds of each response, by status. */
+  readonly times: Readonly<Record<string, readonly number[]>>
 }
 
 export type Callers = {
@@ -18,26 +20,43 @@ export type CallersOptions = {
   readonly url: string
   readonly key: string
   readonly callers: number
-  /** Maximum pause between a response and the next request. */
-  readonly pauseMs: number
+  /** Returns the pause between a response with this status, or a broken connection, and the next request. */
+  readonly pauseMs: (status: string | null) => number
+  readonly path?: string
+  readonly body?: () => string
 }
 
+const usualBody = JSON.stringify({ model: 'gateway-ai', prompt: 'hello', max_output_tokens: 16 })
+
+/** Returns pauses of any length up to this one. */
+export const anyPause = (mostMs: number) => () => Math.random() * mostMs
+
 /** Starts clients with one connection each. A request is sent once, without retries. */
-export function startCallers({ url, key, callers, pauseMs }: CallersOptions): Callers {
+export function startCallers(options: CallersOptions): Callers {
+  const { url, key, callers, pauseMs, path = '/api/v1/chat', body = () => usualBody } = options
   const { port, hostname } = new URL(url)
-  const body = JSON.stringify({ model: 'gateway-ai', prompt: 'hello', max_output_tokens: 16 })
-  const request = `POST /api/v1/chat HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  const head = `POST ${path} HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: `
+  const request = () => {
+    const text = body()
+    return `${head}${Buffer.byteLength(text)}\r\n\r\n${text}`
+  }
   const failed: Record<string, number> = {}
+  const times: Record<string, number[]> = {}
   let answered = 0
   let isOver = false
 
   const callOn = async () => {
     let socket: Socket | null = null
     while (!isOver) {
+      let status: string | null = null
       try {
         socket ??= await dial(Number(port), hostname)
-        const head = await exchange(socket, request)
-        const status = head.slice(9, 12)
+        const sentAt = performance.now()
+        const head = await exchange(socket, request())
+        status = head.slice(9, 12)
+        const ofStatus = times[status] ?? []
+        times[status] = ofStatus
+        ofStatus.push(performance.now() - sentAt)
         if (status === '200') answered++
         else failed[status] = (failed[status] ?? 0) + 1
         if (/\r\nconnection: close/i.test(head)) socket = left(socket)
@@ -46,7 +65,8 @@ export function startCallers({ url, key, callers, pauseMs }: CallersOptions): Ca
         failed[reason] = (failed[reason] ?? 0) + 1
         socket = left(socket)
       }
-      if (pauseMs > 0) await Bun.sleep(Math.random() * pauseMs)
+      const waitMs = pauseMs(status)
+      if (waitMs > 0 && !isOver) await Bun.sleep(waitMs)
     }
     left(socket)
   }
@@ -56,7 +76,7 @@ export function startCallers({ url, key, callers, pauseMs }: CallersOptions): Ca
     async stop() {
       isOver = true
       await Promise.all(all)
-      return { answered, failed }
+      return { answered, failed, times }
     },
   }
 }

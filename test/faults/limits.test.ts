@@ -87,6 +87,16 @@ if (server !== null && postgres !== null && database !== null) {
       redis.thaw()
     },
     paused: async redis => void (await redis.command('CLIENT', 'PAUSE', '400', 'ALL')),
+    slow: async redis => {
+      for (let round = 0; round < 8; round++) await redis.command('DEBUG', 'SLEEP', '0.1')
+    },
+    busy: async redis => {
+      await redis.command('CONFIG', 'SET', 'busy-reply-threshold', '5')
+      const script = redis.command('EVAL', 'while true do end', '0').catch(() => {})
+      await Bun.sleep(500)
+      await redis.command('SCRIPT', 'KILL')
+      await script
+    },
     full: async redis => {
       await redis.command('CONFIG', 'SET', 'maxmemory', '1')
       await Bun.sleep(500)
@@ -170,6 +180,43 @@ if (server !== null && postgres !== null && database !== null) {
     expect((await getDailyUsage(database, 'acc_again', today())).microcents).toBe(admitted * 1000)
   }, 240_000)
 
+  test('shared meter: counts open and recorded requests again when Redis evicts the counters of an account', async () => {
+    const team = await racers(2, server)
+    await team.shared(60_000)
+    const places = 100
+    const request = unit('acc_evicted', { dailyCostMicrocents: places * 1_000, concurrentRequests: 10 })
+    const pay = async () => {
+      await team.everyone({ kind: 'settle', tokens: 11, microcents: 1000 })
+      await team.everyone({ kind: 'drain' })
+    }
+    let total = 0
+    for (let round = 0; round < 3; round++) {
+      total += (await team.race(request, 5)).admitted
+      await pay()
+    }
+    total += (await team.race(request, 5)).admitted
+    expect(total).toBe(40)
+    await evict(server, 'account:acc_evicted')
+    // Until instances renew, open requests are missing.
+    let more = 0
+    await eventually(async () => {
+      const { admitted } = await team.race(request, 1)
+      more += admitted
+      return admitted === 0
+    })
+    expect(more).toBeLessThanOrEqual(10)
+    await team.everyone({ kind: 'renew' })
+    expect(await team.race(request, 5)).toMatchObject({ admitted: 0, refused: { concurrent_requests_exceeded: 10 } })
+    await pay()
+    total += more
+    for (let admitted = 1; admitted > 0; total += admitted) {
+      admitted = (await team.race(request, 5)).admitted
+      await pay()
+    }
+    expect(total).toBe(places)
+    expect((await getDailyUsage(database, 'acc_evicted', today())).microcents).toBe(places * 1_000)
+  }, 240_000)
+
   test('shared meter: releases reservations of a killed gateway, whose requests its next process settles to their last checkpoint', async () => {
     const team = await racers(2, server, { leaseMs: 3_000 })
     const [first, second] = team.all
@@ -233,6 +280,24 @@ const strikeForGood: Readonly<
     await redis.command('REPLICAOF', '127.0.0.1', '1')
     return once(async () => void (await redis.command('REPLICAOF', 'NO', 'ONE')))
   },
+}
+
+/** Lets Redis evict the keys whose names have this in them, the only ones with an expiry. */
+async function evict(redis: PrivateRedis, name: string): Promise<void> {
+  const set = (setting: string, value: string) => redis.command('CONFIG', 'SET', setting, value)
+  const info = async (field: string) =>
+    Number(new RegExp(`${field}:(\\d+)`).exec(String(await redis.command('INFO')))?.[1])
+  const before = await info('evicted_keys')
+  await set('maxmemory-policy', 'volatile-lru')
+  await eventually(async () => {
+    await set('maxmemory', String((await info('used_memory')) - 100))
+    await redis.command('PING')
+    const left = await redis.command('KEYS', `*${name}*`)
+    return Array.isArray(left) && left.length === 0
+  })
+  await set('maxmemory', '0')
+  await set('maxmemory-policy', 'noeviction')
+  expect(await info('evicted_keys')).toBeGreaterThan(before)
 }
 
 function once(heal: () => Promise<void>): () => Promise<void> {

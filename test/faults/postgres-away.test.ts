@@ -41,4 +41,24 @@ describe('Postgres unavailable for 5 s under load', () => {
       [awayMs, server.start],
     ])
   })
+
+  testNeeding(
+    ['postgres', 'redis'],
+    'limits in Redis, which is killed too: serve known keys from allowances, and ship all usage once after the return of both',
+    async () => {
+      const [server, limits] = [needed(postgres), needed(redis)]
+      await throughOutage(
+        'both gone',
+        server,
+        { REDIS_URL: limits.url },
+        [
+          [0, limits.crash],
+          [0, server.crash],
+          [awayMs, limits.start],
+          [awayMs, server.start],
+        ],
+        'some',
+      )
+    },
+  )
 })

@@ -8,7 +8,7 @@ import { newAccountOn } from '../harness/account.ts'
 import { patientStore } from '../harness/patience.ts'
 import { freshFolder, startProcess, stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'
-import { startCallers } from './kept-callers.ts'
+import { anyPause, startCallers } from './kept-callers.ts'
 
 const [requests = '10000', workers = '2'] = process.argv.slice(2)
 const redis = await startRedis()
@@ -33,7 +33,7 @@ const { key } = await newAccountOn(database, {
 await database.close()
 
 const startedAt = performance.now()
-const callers = startCallers({ url: gateway.url, key, callers: 24, pauseMs: 20 })
+const callers = startCallers({ url: gateway.url, key, callers: 24, pauseMs: anyPause(20) })
 let rounds = 0
 while (callers.answered() < Number(requests)) {
   process.kill(gateway.pid, 'SIGUSR2')

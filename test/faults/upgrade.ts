@@ -15,7 +15,7 @@ import { patientStore } from '../harness/patience.ts'
 import { startPostgres } from '../harness/postgres.ts'
 import { dataFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
 import { startRedis } from '../harness/redis.ts'
-import { startCallers } from './kept-callers.ts'
+import { anyPause, startCallers } from './kept-callers.ts'
 import { startProxy } from './tcp-proxy.ts'
 
 const [commit, instances = '3'] = process.argv.slice(2)
@@ -76,8 +76,8 @@ async function newAccount(requestsPerMinute: number): Promise<{ readonly id: str
 const free = await newAccount(1_000_000)
 const limited = await newAccount(mostPerMinute)
 
-const callers = startCallers({ url: frontUrl, key: free.key, callers: 12, pauseMs: 40 })
-const bounded = startCallers({ url: frontUrl, key: limited.key, callers: 2, pauseMs: 200 })
+const callers = startCallers({ url: frontUrl, key: free.key, callers: 12, pauseMs: anyPause(40) })
+const bounded = startCallers({ url: frontUrl, key: limited.key, callers: 2, pauseMs: anyPause(200) })
 await Bun.sleep(3_000)
 const startedAt = performance.now()
 for (const old of running.splice(0)) {

@@ -16,7 +16,7 @@ import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
 import { dataFolder, freshFolder, type GatewayProcess, run, startProcess, stopProcesses } from '../harness/processes.ts'
 import { scrape } from '../harness/prometheus.ts'
 import { type PrivateRedis, startRedis } from '../harness/redis.ts'
-import { startCallers } from './kept-callers.ts'
+import { anyPause, startCallers } from './kept-callers.ts'
 
 // Every test is processes that start and end.
 setDefaultTimeout(240_000)
@@ -230,7 +230,7 @@ function withEmbeddedDatabase(environment: Readonly<Record<string, string>>): vo
       const key = await keyWith({ ...roomy, concurrentRequests: 100 })
       await eventually(async () => (await readyOnes(gateway)) === 2, 60_000)
       const before = getWorkers(gateway.pid)
-      const callers = startCallers({ url: gateway.url, key, callers: 4, pauseMs: 150 })
+      const callers = startCallers({ url: gateway.url, key, callers: 4, pauseMs: anyPause(150) })
       process.kill(gateway.pid, 'SIGUSR2')
       await eventually(() => gateway.output().includes('"event":"workers_replaced"'), 120_000)
       const { answered, failed } = await callers.stop()

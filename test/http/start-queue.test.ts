@@ -133,35 +133,49 @@ test('start queue: starts nothing after turns with too much processor time, and 
   expect(outcomes).toEqual([true, true, true, true])
 })
 
+type Load = {
+  /** Returns how many requests came until `now`, whether or not earlier ones were answered. */
+  readonly due?: (now: number) => number
+  /** Clients that send their next request after each response. */
+  readonly clients?: number
+  /** How long these clients wait after a rejection. */
+  readonly pauseMs?: number
+}
+
 /**
- * Model of a process for 10 s, measured after 6 s: a request costs 0.6 ms in six turns, a rejection 0.05 ms. `due` returns how
- * many requests came until `now`, from the number of responses. Goodput is the answered share of the capacity.
+ * Model of a process for 10 s, measured after 6 s: a request costs 0.6 ms in six turns, a rejection 0.05 ms. Goodput is the
+ * answered share of the capacity.
  */
-async function simulate(due: (now: number, responses: number) => number) {
+async function simulate({ due = () => 0, clients = 0, pauseMs = 0 }: Load) {
   const loop = startLoop()
   const [from, until] = [6_000, 10_000]
-  let running: { readonly at: number; steps: number }[] = []
-  let [arrived, responses, cost, rejected, longestTurnMs, shortestWaitMs] = [0, 0, 0, 0, 0, Number.POSITIVE_INFINITY]
+  let running: { readonly at: number; readonly isOfClient: boolean; steps: number }[] = []
+  let [arrived, ready, cost, rejected, longestTurnMs, shortestWaitMs] = [0, clients, 0, 0, 0, Number.POSITIVE_INFINITY]
   const times: number[] = []
-  while (loop.now < until) {
-    for (const most = due(loop.now, responses); arrived < most; arrived++) {
-      const at = loop.now
-      const decide = (mayStart: boolean) => {
-        if (mayStart) return void running.push({ at, steps: 6 })
-        cost += 0.05
-        responses++
-        if (loop.now >= from) rejected++
-        shortestWaitMs = Math.min(shortestWaitMs, loop.now - at)
-      }
-      void Promise.resolve(loop.queue.enter(small, at)).then(decide)
+  /** When clients return, in this order. */
+  const returns: number[] = []
+  const send = (isOfClient: boolean) => {
+    const at = loop.now
+    const decide = (mayStart: boolean) => {
+      if (mayStart) return void running.push({ at, isOfClient, steps: 6 })
+      cost += 0.05
+      if (isOfClient) returns.push(loop.now + pauseMs)
+      if (loop.now >= from) rejected++
+      shortestWaitMs = Math.min(shortestWaitMs, loop.now - at)
     }
+    void Promise.resolve(loop.queue.enter(small, at)).then(decide)
+  }
+  while (loop.now < until) {
+    for (const most = due(loop.now); arrived < most; arrived++) send(false)
+    for (; returns[0] !== undefined && returns[0] <= loop.now; returns.shift()) ready++
+    for (; ready > 0; ready--) send(true)
     const spent = 0.02 + cost + running.length * 0.1
     cost = 0
     await loop.turn(spent)
     if (loop.now >= from) longestTurnMs = Math.max(longestTurnMs, spent)
     for (const request of running)
       if (--request.steps === 0) {
-        responses++
+        if (request.isOfClient) ready++
         if (loop.now >= from) times.push(loop.now - request.at)
       }
     running = running.filter(request => request.steps > 0)
@@ -172,26 +186,40 @@ async function simulate(due: (now: number, responses: number) => number) {
 }
 
 test('start queue: keeps the capacity and short waits when requests come at three times the capacity', async () => {
-  const over = await simulate(now => (now * 3) / 0.6)
+  const over = await simulate({ due: now => (now * 3) / 0.6 })
   expect(over.goodput).toBeGreaterThan(0.88)
   expect(over.p99).toBeLessThan(50)
   expect(over.shortestWaitMs).toBeGreaterThan(450)
 })
 
 test('start queue: starts no request late when requests come in bursts above the capacity', async () => {
-  const bursts = await simulate(now => (Math.floor(now / 400) * 250 + Math.min(now % 400, 250)) * (6 / 0.6))
+  const bursts = await simulate({ due: now => (Math.floor(now / 400) * 250 + Math.min(now % 400, 250)) * (6 / 0.6) })
   expect(bursts.p99).toBeLessThan(100)
   expect(bursts.shortestWaitMs).toBeGreaterThan(450)
 })
 
 test('start queue: rejects none of 300 clients that send their next request after each response', async () => {
-  const closed = await simulate((_now, responses) => 300 + responses)
+  const closed = await simulate({ clients: 300 })
   expect(closed.rejected).toBe(0)
   expect(closed.goodput).toBeGreaterThan(0.95)
 })
 
+test.each([
+  [100, 0],
+  [270, 1_000],
+  [400, 0],
+  [600, 1_000],
+])(
+  'start queue: rejects none of %d clients that pause for %d ms after a rejection, once an overload beside them is over',
+  async (clients, pauseMs) => {
+    const closed = await simulate({ due: now => Math.min(now, 2_000) * (3 / 0.6), clients, pauseMs })
+    expect(closed.rejected).toBe(0)
+    expect(closed.goodput).toBeGreaterThan(0.95)
+  },
+)
+
 test('start queue: delays no open stream when 2,000 clients repeat a rejected request at once', async () => {
-  const closed = await simulate((_now, responses) => 2_000 + responses)
+  const closed = await simulate({ clients: 2_000 })
   expect(closed.rejected).toBeGreaterThan(0)
   expect(closed.goodput).toBeGreaterThan(0.85)
   expect(closed.longestTurnMs).toBeLessThan(20)

@@ -37,6 +37,7 @@ export type Order =
       readonly tags?: Record<string, string>
     }
   | { readonly kind: 'checkpoint'; readonly tokens: number; readonly microcents: number }
+  | { readonly kind: 'renew' }
   | { readonly kind: 'drain' }
 
 /** Result of a race: the admitted requests, and the others by code. */
@@ -139,6 +140,9 @@ async function obey(order: Order): Promise<Outcome> {
         meter.checkpoint(reservation, () =>
           settlement(reservation, order.tokens, order.microcents, reservation.day * 86_400_000),
         )
+      return done
+    case 'renew':
+      await meter.renew()
       return done
     case 'drain':
       return { ...done, ok: await shipper.drain(5000) }

@@ -1,7 +1,8 @@
 /**
  * A provider that streams numbered tokens at a fixed rate, in a separate process on raw TCP: every token's bytes are
- * created once and written to all streams that are due. Arguments: tokens per second, tokens per stream. Prints its
- * port; `GET /` returns the maximum delay of a tick in milliseconds.
+ * created once and written to all streams that are due. A request without `"stream":true` gets one response at once.
+ * Arguments: tokens per second, tokens per stream. Prints its port; `GET /` returns the maximum delay of a tick in
+ * milliseconds.
  */
 import { tokenText } from './stream-readers.ts'
 
@@ -25,6 +26,25 @@ const closing = Buffer.concat([
   framed(`${chunk({}, 'stop')}${chunk({}, null, usage)}data: [DONE]\n\n`),
   Buffer.from('0\r\n\r\n'),
 ])
+
+const completion = JSON.stringify({
+  id: 'chatcmpl-bench',
+  object: 'chat.completion',
+  created: 1_790_000_000,
+  model: 'gpt-4.1',
+  choices: [
+    {
+      index: 0,
+      message: { role: 'assistant', content: tokenText(0).repeat(60) },
+      logprobs: null,
+      finish_reason: 'stop',
+    },
+  ],
+  usage: { prompt_tokens: 220, completion_tokens: 110, total_tokens: 330 },
+})
+const whole = Buffer.from(
+  `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(completion)}\r\n\r\n${completion}`,
+)
 
 type Stream = { head: string; sent: number; slot: number; rest: Buffer | null }
 
@@ -63,7 +83,9 @@ const server = Bun.listen<Stream>({
       }
       const length = Number(/content-length: (\d+)/i.exec(data.head)?.[1] ?? 0)
       if (data.head.length < at + 4 + length) return
+      const isStreamed = data.head.includes('"stream":true')
       data.head = ''
+      if (!isStreamed) return write(socket, whole)
       data.sent = 0
       data.slot = opened++ % ticksPerToken
       write(socket, opening)
