@@ -14,6 +14,7 @@ import { keys } from './console/keys/routes.ts'
 import { managementKeys } from './console/management-keys/routes.ts'
 import { projectRoutes } from './console/projects/routes.ts'
 import { providerRoutes } from './console/provider-keys/routes.ts'
+import type { Authenticate } from './console/routes.ts'
 import { status } from './console/status/routes.ts'
 import { tags } from './console/tags/routes.ts'
 import { team } from './console/team/routes.ts'
@@ -43,7 +44,6 @@ import { createDeprecationLookup, type QuotaHeaderDeps, withQuotaHeaders } from 
 import { checkHost, markForeignPage } from './http/pages.ts'
 import { createTokenCountLimit, type TokenCountLimit } from './http/rate-limits.ts'
 import { reference } from './http/reference/routes.ts'
-import type { Authenticate } from './http/session-routes.ts'
 import { exposition, expositionType, mergeWorkers } from './observability/exposition.ts'
 import { probes } from './observability/probes.ts'
 import { metrics } from './observability/routes.ts'
@@ -206,6 +206,7 @@ function useResources(
 ) {
   const getAddress = (request: Request) => deps.getAddress(request, root.server)
   const identify: Authenticate = {
+    database: deps.database,
     principal: request => authenticateSession({ ...deps, strangers }, request.headers, () => getAddress(request)),
     bodies: deps.bodies,
     getAddress,
@@ -231,7 +232,7 @@ function useResources(
     .use(tags(deps, identify))
     .use(projectRoutes(deps, identify))
     .use(team(deps, identify))
-    .use(auditRoutes(deps, identify))
+    .use(auditRoutes(identify))
     .use(alerts(deps, identify))
     .use(usage({ ...deps, describeField }, identify))
     .use(providerRoutes(deps, identify))

@@ -30,6 +30,14 @@ import type { CompletedUsage } from '../core/validation/errors.ts'
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
 const whole = (name: string) => bigint(name, { mode: 'number' })
 const createdAt = () => time('created_at').notNull()
+const ofAccount = () =>
+  text('account_id')
+    .notNull()
+    .references(() => accounts.id)
+const ofUser = () =>
+  text('user_id')
+    .notNull()
+    .references(() => users.id)
 const updatedAt = () => time('updated_at').notNull().default(sql`clock_timestamp()`)
 
 export const accounts = pgTable(
@@ -102,9 +110,7 @@ export const users = pgTable(
   'users',
   {
     id: text('id').primaryKey(),
-    accountId: text('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    accountId: ofAccount(),
     /** Lower case: one user per mailbox. */
     email: text('email').notNull().unique('users_email'),
     /** Argon2id. */
@@ -134,12 +140,8 @@ export const apiKeys = pgTable(
   'api_keys',
   {
     id: text('id').primaryKey(),
-    accountId: text('account_id')
-      .notNull()
-      .references(() => accounts.id),
-    userId: text('user_id')
-      .notNull()
-      .references(() => users.id),
+    accountId: ofAccount(),
+    userId: ofUser(),
     name: text('name').notNull(),
     /** The twelve characters that identify a key to users. */
     publicId: text('public_id').notNull().unique('api_keys_public_id'),
@@ -192,9 +194,7 @@ export const projects = pgTable(
   'projects',
   {
     id: text('id').primaryKey(),
-    accountId: text('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    accountId: ofAccount(),
     name: text('name').notNull(),
     createdAt: createdAt(),
     /** An archived project has no valid key; its usage stays. */
@@ -231,12 +231,8 @@ export const projectMembers = pgTable(
     projectId: text('project_id')
       .notNull()
       .references(() => projects.id),
-    userId: text('user_id')
-      .notNull()
-      .references(() => users.id),
-    accountId: text('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    userId: ofUser(),
+    accountId: ofAccount(),
     role: text('role', { enum: [...projectRoles] }).notNull(),
     createdAt: createdAt(),
   },
@@ -251,9 +247,7 @@ export const projectMembers = pgTable(
 export const tagLimits = pgTable(
   'tag_limits',
   {
-    accountId: text('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    accountId: ofAccount(),
     name: text('name').notNull(),
     value: text('value').notNull(),
     limits: jsonb('limits').$type<ScopeLimits>().notNull(),
@@ -267,12 +261,8 @@ export const sessions = pgTable(
   'sessions',
   {
     id: text('id').primaryKey(),
-    accountId: text('account_id')
-      .notNull()
-      .references(() => accounts.id),
-    userId: text('user_id')
-      .notNull()
-      .references(() => users.id),
+    accountId: ofAccount(),
+    userId: ofUser(),
     /** User agent of the client, truncated. */
     userAgent: text('user_agent'),
     createdAt: createdAt(),
@@ -328,9 +318,7 @@ export const signInFailures = pgTable(
 export const knownAddresses = pgTable(
   'known_addresses',
   {
-    userId: text('user_id')
-      .notNull()
-      .references(() => users.id),
+    userId: ofUser(),
     /**
      * HMAC of email and network address under the session secret, so that the table does not reveal locations.
      */
@@ -363,9 +351,7 @@ export const invitations = pgTable(
   'invitations',
   {
     id: text('id').primaryKey(),
-    accountId: text('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    accountId: ofAccount(),
     email: text('email').notNull(),
     role: text('role', { enum: ['admin', 'member', 'viewer'] }).notNull(),
     /** Project that the invited user joins as well, with its role there; null = none. */
@@ -392,9 +378,7 @@ export const passwordResets = pgTable(
   {
     /** SHA-256 of the token, hex. */
     digest: text('digest').primaryKey(),
-    userId: text('user_id')
-      .notNull()
-      .references(() => users.id),
+    userId: ofUser(),
     /** The address it was sent to. It becomes void if the user's address changes. */
     email: text('email').notNull(),
     createdAt: createdAt(),
@@ -410,9 +394,7 @@ export const userIdentities = pgTable(
   {
     issuer: text('issuer').notNull(),
     subject: text('subject').notNull(),
-    userId: text('user_id')
-      .notNull()
-      .references(() => users.id),
+    userId: ofUser(),
     createdAt: createdAt(),
     lastUsedAt: time('last_used_at').notNull(),
   },
@@ -454,9 +436,7 @@ export const totpSecrets = pgTable('totp_secrets', {
 export const totpRecoveryCodes = pgTable(
   'totp_recovery_codes',
   {
-    userId: text('user_id')
-      .notNull()
-      .references(() => users.id),
+    userId: ofUser(),
     /** SHA-256, hex. */
     digest: text('digest').notNull(),
   },
@@ -467,9 +447,7 @@ export const paymentMethods = pgTable(
   'payment_methods',
   {
     id: text('id').primaryKey(),
-    accountId: text('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    accountId: ofAccount(),
     kind: text('kind', { enum: ['manual', 'stripe'] }).notNull(),
     stripePaymentMethodId: text('stripe_payment_method_id').unique('payment_methods_stripe'),
     /** The displayed part: `visa`, `4242`. */
@@ -489,9 +467,7 @@ export const paymentMethods = pgTable(
 export const planChanges = pgTable(
   'plan_changes',
   {
-    accountId: text('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    accountId: ofAccount(),
     version: integer('version').notNull(),
     fromPlan: text('from_plan', { enum: ['evaluation', 'usage'] }).notNull(),
     toPlan: text('to_plan', { enum: ['evaluation', 'usage'] }).notNull(),
@@ -514,9 +490,7 @@ export const billingCycles = pgTable(
   'billing_cycles',
   {
     id: text('id').primaryKey(),
-    accountId: text('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    accountId: ofAccount(),
     startsAt: time('starts_at').notNull(),
     endsAt: time('ends_at').notNull(),
     /** When its invoice was created. */
@@ -533,9 +507,7 @@ export const invoices = pgTable(
   'invoices',
   {
     id: text('id').primaryKey(),
-    accountId: text('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    accountId: ofAccount(),
     /** One invoice per cycle, even if several instances close it. */
     cycleId: text('cycle_id')
       .notNull()
@@ -607,9 +579,7 @@ export const webhookEvents = pgTable(
 export const idempotencyKeys = pgTable(
   'idempotency_keys',
   {
-    accountId: text('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    accountId: ofAccount(),
     /** HMAC of the client's idempotency key under its credential: no client text is stored. */
     name: text('name').notNull(),
     /** HMAC of route and body: a different request under the same key is an error. */
@@ -856,9 +826,7 @@ export const usageTagsDaily = pgTable(
 export const budgetNotices = pgTable(
   'budget_notices',
   {
-    accountId: text('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    accountId: ofAccount(),
     /** The period: `YYYY-MM` (UTC), or the start of a billing cycle in ISO 8601. */
     month: text('month').notNull(),
     percent: smallint('percent').notNull(),
@@ -874,15 +842,11 @@ export const budgetNotices = pgTable(
 export const billingNotices = pgTable(
   'billing_notices',
   {
-    accountId: text('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    accountId: ofAccount(),
     kind: text('kind', { enum: ['invoice_unpaid', 'grace_began', 'grace_ended'] }).notNull(),
     /** The invoice's ID, or the start of the grace period in ISO 8601. */
     subject: text('subject').notNull(),
-    userId: text('user_id')
-      .notNull()
-      .references(() => users.id),
+    userId: ofUser(),
     /** `dropped`: no longer true when it was due, or rejected by the mail server. */
     status: text('status', { enum: ['pending', 'sent', 'dropped'] })
       .notNull()
@@ -989,9 +953,7 @@ export const webhookEndpoints = pgTable(
   'webhook_endpoints',
   {
     id: text('id').primaryKey(),
-    accountId: text('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    accountId: ofAccount(),
     url: text('url').notNull(),
     /** Event types that it receives. */
     events: text('events').array().notNull(),
@@ -1057,9 +1019,7 @@ export const alertRules = pgTable(
   'alert_rules',
   {
     id: text('id').primaryKey(),
-    accountId: text('account_id')
-      .notNull()
-      .references(() => accounts.id),
+    accountId: ofAccount(),
     metric: text('metric', { enum: ['spend', 'error_rate', 'latency'] }).notNull(),
     /** US dollars per UTC day, share of requests from 0 to 1, or p95 milliseconds. */
     threshold: doublePrecision('threshold').notNull(),

@@ -6,7 +6,7 @@ import { Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import ipaddr from 'ipaddr.js'
 import { SignJWT } from 'jose'
-import { getDigest, keyPrefix, parseApiKey, type RandomBytes } from '../core/accounts/api-keys.ts'
+import { getDigest, keyPrefix, newToken, parseApiKey, type RandomBytes } from '../core/accounts/api-keys.ts'
 import type { ManagementScope, ProjectRole, Role } from '../core/accounts/roles.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { RateLimiter } from '../core/limits/rate-limits.ts'
@@ -212,7 +212,7 @@ const managementShape = /^gw_manage_[\w-]{43}$/
 
 /** Returns a new management key: 256 random bits. */
 export function mintManagementKey(randomBytes: RandomBytes): string {
-  return managementPrefix + Buffer.from(randomBytes(32)).toString('base64url')
+  return newToken(managementPrefix, randomBytes)
 }
 
 function isManagementKey(text: string): boolean {
@@ -305,7 +305,7 @@ const refreshShape = /^gw_refresh_[\w-]{43}$/
 
 /** Returns a first refresh token: 256 random bits. */
 export function firstRefreshToken(randomBytes: RandomBytes): string {
-  return refreshPrefix + Buffer.from(randomBytes(32)).toString('base64url')
+  return newToken(refreshPrefix, randomBytes)
 }
 
 /** Returns whether a text has the form of a refresh token. Does not check its validity. */

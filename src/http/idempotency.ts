@@ -4,7 +4,6 @@ import { Type } from '@sinclair/typebox'
 import { type CompletedUsage, type ErrorCode, GatewayError } from '../core/validation/errors.ts'
 import { invalidField } from '../core/validation/validate.ts'
 import type { Principal } from './authentication.ts'
-import { bodyLimits, readBody } from './body.ts'
 
 export type IdempotencyClaim = {
   readonly accountId: string
@@ -156,9 +155,6 @@ function orRefuse(claimed: ClaimOutcome): void {
   }
 }
 
-/** The work, and the ID of the resource that it created. */
-export type IdempotentResult = { readonly answer: Response; readonly resultId: string | null }
-
 export type OnceDeps = {
   readonly idempotency: IdempotencyStore
   readonly newRequestId: () => string
@@ -172,27 +168,29 @@ export type OnceDeps = {
 /** Longer than any statement of a session's route may run. */
 const sessionLeaseMs = 60_000
 
-/** Runs a request of a signed-in user, once for each of the user's `Idempotency-Key` values. */
-export async function runIdempotent<T extends SignedIn>(
-  deps: OnceDeps,
-  call: T,
-  work: (call: T) => Promise<IdempotentResult>,
-) {
-  const { principal, request } = call
-  if (!request.headers.has(header)) return (await work(call)).answer
+/**
+ * Runs a request of a signed-in user, once for each of the user's `Idempotency-Key` values. An answer with an ID is the
+ * resource that the request created.
+ */
+export async function runIdempotent<T extends object | null>(
+  { idempotency, getSecret, newRequestId }: OnceDeps,
+  { principal, request }: { readonly principal: Principal; readonly request: Request },
+  body: string,
+  work: () => Promise<T>,
+): Promise<T> {
   const { headers, method, url } = request
-  const body = await readBody(request, bodyLimits.other)
-  const once = await claimIdempotencyKey(deps.idempotency, {
+  const once = await claimIdempotencyKey(idempotency, {
     headers,
     accountId: principal.accountId,
-    secret: deps.getSecret(principal.userId),
+    secret: getSecret(principal.userId),
     path: `${method} ${new URL(url).pathname}`,
     body,
-    holder: deps.newRequestId(),
+    holder: newRequestId(),
     leaseMs: sessionLeaseMs,
   })
   try {
-    const { answer, resultId } = await work({ ...call, request: new Request(url, { method, headers, body }) })
+    const answer = await work()
+    const resultId = answer !== null && 'id' in answer && typeof answer.id === 'string' ? answer.id : null
     await once?.finish({ resultId, usage: null })
     return answer
   } catch (thrown) {
@@ -202,5 +200,3 @@ export async function runIdempotent<T extends SignedIn>(
     throw thrown
   }
 }
-
-type SignedIn = { readonly principal: Principal; readonly request: Request }

@@ -211,6 +211,15 @@ export const scopeUsedShape = strictObject(
   { description: 'of this UTC day and calendar month' },
 )
 
+export const tagShape = namedSchema('LimitedTag', {
+  name: text('team'),
+  value: text('search'),
+  limits: orNull(scopeLimitsShape),
+  used: scopeUsedShape,
+})
+/** A tag with its limits and usage; null = no limits. */
+export type ShownTag = Static<typeof tagShape>
+
 /** Returns limits with a change applied; null = none is left. */
 export function changedLimits(
   before: ScopeLimits | null,

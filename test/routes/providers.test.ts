@@ -2,16 +2,14 @@ import { describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
 import { providerRoutes } from '../../src/console/provider-keys/routes.ts'
 import { createProviderKeySeal } from '../../src/console/provider-keys/store.ts'
-import type { Role } from '../../src/core/accounts/roles.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { systemClock } from '../../src/database/clock.ts'
-import { openDatabase } from '../../src/database/database.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { createHealthTracker } from '../../src/models/health-tracker.ts'
 import { openai } from '../../src/providers/openai.ts'
 import { systemNetwork } from '../../src/web/network.ts'
-import { anyBodies } from '../harness/bodies.ts'
-import { patient, patientStore } from '../harness/patience.ts'
+import { identified, principalIn } from '../harness/identified.ts'
+import { patient } from '../harness/patience.ts'
 
 const now = Date.UTC(2026, 10, 23)
 const limits = [{ model: 'openai/gpt-5.5', requests: { limit: 100, remaining: 40 }, tokens: null }]
@@ -36,7 +34,6 @@ function start(mode: 'open' | 'closed') {
   const deps = {
     ...{ endpoints, catalog: { list: [] }, health, providerKeySeal: seal, storedKeys: null },
     ...{ clock: systemClock, network: systemNetwork, newId: (prefix: string) => prefix, announce() {} },
-    database: openDatabase('postgres://nobody:none@127.0.0.1:1/none', patientStore),
     config: {
       registration: { mode },
       knownProviders: [{ id: 'openai', variable: 'OPENAI_API_KEY', baseVariable: 'OPENAI_BASE_URL', isLocal: false }],
@@ -46,26 +43,14 @@ function start(mode: 'open' | 'closed') {
   const app = new Elysia()
     .onError(({ error }) => errorResponse(toGatewayError(error), 'req_test'))
     .use(
-      providerRoutes(deps, {
-        bodies: anyBodies(),
-        getAddress: () => '127.0.0.1',
-        async principal({ headers }) {
-          const role = (['member', 'admin'] as const).find((item: Role) => item === headers.get('x-test-as'))
+      providerRoutes(
+        deps,
+        identified(({ headers }) => {
+          const role = (['member', 'admin'] as const).find(item => item === headers.get('x-test-as'))
           if (role === undefined) throw new GatewayError('invalid_token', 'Sign in.')
-          return {
-            accountId: 'acc',
-            userId: 'usr',
-            role,
-            projects: new Map(),
-            sessionId: 'ses',
-            isUnverified: false,
-            mustSetUpTwoFactor: false,
-            isSingleSignOn: false,
-            managementKey: null,
-            email: 'a@example.test',
-          }
-        },
-      }),
+          return principalIn(role)
+        }),
+      ),
     )
   const get = (as: string) =>
     app.handle(new Request('http://localhost/api/v1/providers', { headers: { 'x-test-as': as } }))

@@ -3,7 +3,7 @@ import { Elysia } from 'elysia'
 import { status } from '../../src/console/status/routes.ts'
 import { GatewayError } from '../../src/core/validation/errors.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
-import { anyBodies } from '../harness/bodies.ts'
+import { identified, principalIn } from '../harness/identified.ts'
 
 const external = { asked: 5, blocked: 1, failed: 2, passedOver: 3 }
 const well: Parameters<typeof status>[0] = {
@@ -22,22 +22,10 @@ async function send(deps: Parameters<typeof status>[0], role: 'viewer' | 'member
   const app = new Elysia()
     .onError(({ error }) => errorResponse(toGatewayError(error), 'req_test'))
     .use(
-      status(deps, {
-        bodies: anyBodies(),
-        getAddress: () => '127.0.0.1',
-        principal: async () => ({
-          accountId: 'acc',
-          userId: 'usr',
-          role,
-          projects: new Map(),
-          sessionId: 'ses',
-          isUnverified: false,
-          mustSetUpTwoFactor: false,
-          isSingleSignOn: false,
-          managementKey: null,
-          email: 'a@example.test',
-        }),
-      }),
+      status(
+        deps,
+        identified(() => principalIn(role)),
+      ),
     )
   const answer = await app.handle(new Request('http://localhost/api/v1/status'))
   return { status: answer.status, body: JSON.parse(await answer.text()) }

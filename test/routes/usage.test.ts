@@ -12,10 +12,10 @@ import { journalSource } from '../../src/ledger/reconcile/sources.ts'
 import { audit } from '../../src/ledger/reconcile.ts'
 import { generateUsage, newTeam } from '../database/ledger-rows.ts'
 import { temporaryFolder } from '../database/support.ts'
-import { anyBodies } from '../harness/bodies.ts'
 import { freshDataFolder } from '../harness/data-folder.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startGateway } from '../harness/gateway.ts'
+import { identified, principalIn } from '../harness/identified.ts'
 import { needed, testNeeding } from '../harness/needs.ts'
 import { patientStore } from '../harness/patience.ts'
 import { type PrivatePostgres, startPostgres } from '../harness/postgres.ts'
@@ -49,18 +49,7 @@ const now = Date.UTC(2026, 10, 20, 12)
 const start = Date.UTC(2026, 10, 1)
 const minute = 60_000
 
-const principal = (accountId: string, userId: string, role: Principal['role']): Principal => ({
-  accountId,
-  userId,
-  role,
-  projects: new Map(),
-  sessionId: 'ses_test',
-  isUnverified: false,
-  mustSetUpTwoFactor: false,
-  isSingleSignOn: false,
-  managementKey: null,
-  email: 'somebody@example.test',
-})
+const principal = (accountId: string, userId: string, role: Principal['role']) => principalIn(role, accountId, userId)
 
 /** The module over a database; the `x-test-as` header names the caller. */
 function appOn(over: Database, principals: Readonly<Record<string, Principal>>) {
@@ -68,20 +57,12 @@ function appOn(over: Database, principals: Readonly<Record<string, Principal>>) 
     .onError(({ error }) => errorResponse(toGatewayError(error), 'req_test'))
     .use(
       usage(
-        {
-          clock: { now: () => now },
-          database: over,
-          describeField: () => null,
-        },
-        {
-          bodies: anyBodies(),
-          getAddress: () => '192.0.2.1',
-          async principal({ headers }) {
-            const found = principals[headers.get('x-test-as') ?? '']
-            if (found === undefined) throw new GatewayError('invalid_token', 'Sign in.')
-            return found
-          },
-        },
+        { clock: { now: () => now }, describeField: () => null },
+        identified(({ headers }) => {
+          const found = principals[headers.get('x-test-as') ?? '']
+          if (found === undefined) throw new GatewayError('invalid_token', 'Sign in.')
+          return found
+        }, over),
       ),
     )
 }

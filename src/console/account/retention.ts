@@ -1,20 +1,13 @@
-import { type Repeating, type RepeatTimer, startRepeating } from '../../core/jobs/repeating.ts'
-import type { Clock, Log } from '../../core/ports.ts'
-import type { Database } from '../../database/database.ts'
+import { type Repeating, startRepeating } from '../../core/jobs/repeating.ts'
 import { pruneAudit } from '../../database/repositories/audit.ts'
 import { pruneRejections } from '../../ledger/find-request.ts'
+import type { ConsoleDeps } from '../deps.ts'
 import { pruneDeliveries } from '../webhooks/stores/webhook-log.ts'
 import { eraseLate } from './store.ts'
 
-type RetentionDeps = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly log: Log
-  readonly newId: (prefix: string) => string
-  readonly forgetCounters: (accountId: string) => Promise<void>
+type RetentionDeps = Pick<ConsoleDeps, 'database' | 'clock' | 'log' | 'newId' | 'forgetCounters' | 'timer'> & {
   /** Seals stored secrets under the current session secret; null = no former one is configured. */
   readonly reseal: (() => Promise<unknown>) | null
-  readonly timer: RepeatTimer
 }
 
 const everyMs = 3_600_000

@@ -1,44 +1,21 @@
 /** The account, for its users. */
+
 import { Type } from '@sinclair/typebox'
 import { passwordSchema } from '../../core/accounts/passwords.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
-import { actingAs } from '../../core/audit/audit.ts'
 import { fallbackPolicies } from '../../core/chat/chat.ts'
-import type { Plans } from '../../core/limits/plans.ts'
-import type { Clock } from '../../core/ports.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
-import type { DailyUsage } from '../../core/usage/usage-record.ts'
 import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
 import { getLimits } from '../../database/repositories/accounts.ts'
 import { nameSchema } from '../../http/schemas.ts'
-import {
-  type Authenticate,
-  forbidden,
-  notFound,
-  readInput,
-  reply,
-  replyNoContent,
-  type SessionRequest,
-  sessionRoutes,
-} from '../../http/session-routes.ts'
-import type { Meter } from '../../limits/meter.ts'
-import { type OwnPasswordDeps, verifyOwnPassword } from '../auth/passwords.ts'
+import { verifyOwnPassword } from '../auth/passwords.ts'
 import { shownAccount } from '../auth/sign-in.ts'
 import { changeSettings, findAccount } from '../auth/stores/users.ts'
+import type { ConsoleDeps } from '../deps.ts'
+import { type Authenticate, forbidden, notFound, type SessionRequest, sessionRoute, sessionRoutes } from '../routes.ts'
 import { type AccountToday, accountTodayShape } from './schemas.ts'
 import { deleteAccount } from './store.ts'
-
-type AccountDeps = OwnPasswordDeps & {
-  readonly config: { readonly plans: Plans }
-  readonly newId: (prefix: string) => string
-  readonly forgetCounters: (accountId: string) => Promise<void>
-  readonly clock: Pick<Clock, 'now'>
-  /** Returns the daily usage of an account on a UTC day (days since the epoch), unshipped records included. */
-  readonly spent: (accountId: string, day: number) => Promise<DailyUsage>
-  readonly meter: Pick<Meter, 'quotaStatus'>
-  readonly announce: () => void
-}
 
 const changeSchema = strictObject({
   name: Type.Optional(nameSchema),
@@ -56,17 +33,17 @@ const deletionSchema = strictObject({
 })
 
 /** `GET`, `PATCH` and `DELETE /api/v1/account`. */
-export function account(deps: AccountDeps, identify: Authenticate) {
+export function account(deps: ConsoleDeps, identify: Authenticate) {
   return sessionRoutes('account', identify, [
-    {
+    sessionRoute({
       method: 'GET',
       path: '/api/v1/account',
       action: 'account.see',
       summary: 'Get account, plan, limits and daily usage',
       answer: accountTodayShape,
-      handle: async ({ principal }) => reply(await overview(deps, principal.accountId)),
-    },
-    {
+      handle: call => overview(deps, call),
+    }),
+    sessionRoute({
       method: 'PATCH',
       path: '/api/v1/account',
       action: 'account.change',
@@ -80,17 +57,22 @@ export function account(deps: AccountDeps, identify: Authenticate) {
         'the named model only': { fallback: 'same_model' },
       },
       answer: accountTodayShape,
-      async handle({ principal: { accountId, role }, request, actor }) {
-        const { requires_two_factor: requiresTotp, ...sent } = await readInput(request, changeSchema)
+      async handle(call) {
+        const {
+          principal: { accountId, role },
+          body,
+          database,
+        } = call
+        const { requires_two_factor: requiresTotp, ...sent } = body
         if (requiresTotp !== undefined && !isAllowed(role, 'account.secure')) throw forbidden()
         const settings = { ...sent, ...(requiresTotp === undefined ? {} : { requiresTotp }) }
         if (Object.keys(settings).length === 0) throw invalidField('name', 'is required unless another setting is sent')
-        await changeSettings(actingAs(deps.database, actor), accountId, settings)
+        await changeSettings(database, accountId, settings)
         deps.announce()
-        return reply(await overview(deps, accountId))
+        return overview(deps, call)
       },
-    },
-    {
+    }),
+    sessionRoute({
       method: 'DELETE',
       path: '/api/v1/account',
       action: 'account.delete',
@@ -102,30 +84,30 @@ export function account(deps: AccountDeps, identify: Authenticate) {
       answer: null,
       errors: ['invalid_credentials', 'not_found'],
       handle: call => remove(deps, call),
-    },
+    }),
   ])
 }
 
-async function remove(deps: AccountDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const { name, password } = await readInput(request, deletionSchema)
-  const { database, clock, newId } = deps
+async function remove(deps: ConsoleDeps, call: SessionRequest<typeof deletionSchema>) {
+  const { principal, body, database } = call
+  const { name, password } = body
   const { accountId } = principal
   const account = await findAccount(database, accountId)
   if (account === null) throw notFound()
   if (name !== account.name) throw invalidField('name', 'must be the name of the account, to confirm its deletion')
   // A stolen session must not be enough. A user of single sign-on knows no password.
-  if (password !== undefined) await verifyOwnPassword(deps, { principal, actor }, password)
+  if (password !== undefined) await verifyOwnPassword(deps, call, password)
   else if (!principal.isSingleSignOn) throw invalidField('password', 'is required to delete the account')
-  if (!(await deleteAccount(actingAs(database, actor), accountId, { at: clock.now(), newId }))) throw notFound()
+  if (!(await deleteAccount(database, accountId, { at: deps.clock.now(), newId: deps.newId }))) throw notFound()
   deps.announce()
   // The hourly sweep repeats it.
   await deps.forgetCounters(accountId).catch(() => deps.log.warn('limit_counters_kept'))
-  return replyNoContent()
+  return null
 }
 
 async function overview(
-  { config, database, clock, spent, meter }: AccountDeps,
-  accountId: string,
+  { config, clock, spent, meter }: ConsoleDeps,
+  { principal: { accountId }, database }: SessionRequest,
 ): Promise<AccountToday> {
   const day = formatDay(clock.now())
   const [row, used] = await Promise.all([findAccount(database, accountId), spent(accountId, day)])

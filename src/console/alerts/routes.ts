@@ -1,4 +1,5 @@
 /** Alerts of an account, for its admins and owners, and of projects, for their admins as well. */
+
 import { Type } from '@sinclair/typebox'
 import { isAllowedIn } from '../../core/accounts/roles.ts'
 import {
@@ -9,29 +10,14 @@ import {
   maximumAlerts,
   thresholdProblem,
 } from '../../core/alerts/alerts.ts'
-import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
-import type { Database } from '../../database/database.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { projectIdSchema } from '../../http/schemas.ts'
-import {
-  type Authenticate,
-  forbidden,
-  notFound,
-  readInput,
-  reply,
-  replyNoContent,
-  type SessionRequest,
-  sessionRoutes,
-} from '../../http/session-routes.ts'
+import type { ConsoleDeps } from '../deps.ts'
+import { type Authenticate, forbidden, notFound, type SessionRequest, sessionRoute, sessionRoutes } from '../routes.ts'
 import { alertShape, alertsShape, type ShownAlert } from './schemas.ts'
 import { type AlertPlaceProblem, addAlert, changeAlert, deleteAlert, type ListedAlert, listAlerts } from './store.ts'
-
-type AlertDeps = {
-  readonly database: Database
-  readonly newId: (prefix: string) => string
-}
 
 const thresholdSchema = Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000_000 })
 const windowSchema = Type.Optional(
@@ -52,18 +38,18 @@ const changeSchema = strictObject({
 const action = 'alerts.manage'
 
 /** Routes under `/api/v1/alerts`. */
-export function alerts(deps: AlertDeps, identify: Authenticate) {
+export function alerts(deps: Pick<ConsoleDeps, 'newId'>, identify: Authenticate) {
   return sessionRoutes('alerts', identify, [
-    {
+    sessionRoute({
       method: 'GET',
       path: '/api/v1/alerts',
       action,
       summary: 'List alerts, oldest first',
       description: 'Owners and admins of the account see all alerts, admins of a project those of the project.',
       answer: alertsShape,
-      handle: async ({ principal }) => reply({ data: (await getAlerts(deps, principal)).map(shownAlert) }),
-    },
-    {
+      handle: async call => ({ data: (await getAlerts(call)).map(shownAlert) }),
+    }),
+    sessionRoute({
       method: 'POST',
       path: '/api/v1/alerts',
       action,
@@ -79,8 +65,8 @@ export function alerts(deps: AlertDeps, identify: Authenticate) {
       status: 201,
       errors: ['not_found', 'conflict'],
       handle: call => create(deps, call),
-    },
-    {
+    }),
+    sessionRoute({
       method: 'PATCH',
       path: '/api/v1/alerts/:id',
       action,
@@ -91,9 +77,9 @@ export function alerts(deps: AlertDeps, identify: Authenticate) {
       examples: { '100 USD per day': { threshold: 100 } },
       answer: alertShape,
       errors: ['not_found', 'conflict'],
-      handle: call => change(deps, call),
-    },
-    {
+      handle: change,
+    }),
+    sessionRoute({
       method: 'DELETE',
       path: '/api/v1/alerts/:id',
       action,
@@ -101,57 +87,48 @@ export function alerts(deps: AlertDeps, identify: Authenticate) {
       answer: null,
       errors: ['not_found'],
       async handle(call) {
-        const alert = await managedAlert(deps, call)
-        const acting = actingAs(deps.database, call.actor)
-        if (!(await deleteAlert(acting, call.principal.accountId, alert))) throw notFound()
-        return replyNoContent()
+        if (!(await deleteAlert(call.database, call.principal.accountId, await managedAlert(call)))) throw notFound()
+        return null
       },
-    },
+    }),
   ])
 }
 
-async function create(deps: AlertDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const {
-    metric,
-    threshold,
-    window_minutes: windowMinutes = defaultWindowMinutes,
-    project_id: projectId = null,
-  } = await readInput(request, creationSchema)
+async function create({ newId }: Pick<ConsoleDeps, 'newId'>, call: SessionRequest<typeof creationSchema>) {
+  const { principal, body, database } = call
+  const { metric, threshold, window_minutes: windowMinutes = defaultWindowMinutes, project_id: projectId = null } = body
   const problem = thresholdProblem(metric, threshold)
   if (problem !== null) throw invalidField('threshold', problem)
   refuseProject(principal, projectId)
-  const id = deps.newId('alr')
+  const id = newId('alr')
   const alert = { id, metric, threshold, windowMinutes, projectId }
-  orRefuse(await addAlert(actingAs(deps.database, actor), principal.accountId, alert))
-  const made = (await getAlerts(deps, principal)).find(listedAlert => listedAlert.id === id)
-  if (made === undefined) throw notFound()
-  return reply(shownAlert(made), 201)
+  orRefuse(await addAlert(database, principal.accountId, alert))
+  return shownAlert(await managedAlert({ ...call, id }))
 }
 
-async function change(deps: AlertDeps, call: SessionRequest): Promise<Response> {
-  const { threshold, window_minutes: windowMinutes, project_id: target } = await readInput(call.request, changeSchema)
+async function change(call: SessionRequest<typeof changeSchema>) {
+  const { threshold, window_minutes: windowMinutes, project_id: target } = call.body
   if (threshold === undefined && windowMinutes === undefined && target === undefined)
     throw invalidField('threshold', 'is required unless `window_minutes` or `project_id` is sent')
-  const before = await managedAlert(deps, call)
+  const before = await managedAlert(call)
   const problem = thresholdProblem(before.metric, threshold ?? before.threshold)
   if (problem !== null) throw invalidField('threshold', problem)
   const projectId = target === before.projectId ? undefined : target
   if (projectId !== undefined) refuseProject(call.principal, projectId)
   const wanted = { threshold, windowMinutes, projectId }
-  const acting = actingAs(deps.database, call.actor)
-  orRefuse(await changeAlert(acting, call.principal.accountId, before, wanted))
-  return reply(shownAlert(await managedAlert(deps, call)))
+  orRefuse(await changeAlert(call.database, call.principal.accountId, before, wanted))
+  return shownAlert(await managedAlert(call))
 }
 
 /** Returns the alerts that the user manages. */
-async function getAlerts({ database }: AlertDeps, principal: Principal): Promise<ListedAlert[]> {
+async function getAlerts({ principal, database }: SessionRequest): Promise<ListedAlert[]> {
   const all = await listAlerts(database, principal.accountId)
   return all.filter(({ projectId }) => isAllowedIn(principal, action, projectId))
 }
 
 /** Returns the alert in the path. The error for an alert that the user does not manage is that of an unknown ID. */
-async function managedAlert(deps: AlertDeps, { principal, params }: SessionRequest): Promise<ListedAlert> {
-  const found = (await getAlerts(deps, principal)).find(({ id }) => id === params.id)
+async function managedAlert(call: SessionRequest): Promise<ListedAlert> {
+  const found = (await getAlerts(call)).find(({ id }) => id === call.id)
   if (found === undefined) throw notFound()
   return found
 }

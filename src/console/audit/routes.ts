@@ -1,35 +1,23 @@
 /** The audit log of an account, for admins and owners. */
 
 import { type Static, Type } from '@sinclair/typebox'
-import { actingAs } from '../../core/audit/audit.ts'
 import { csvLine } from '../../core/text/csv.ts'
 import { invalidField, oneOf, strictObject } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import { type AuditFilters, type ListedAudit, listAudit, recordAuditAlone } from '../../database/repositories/audit.ts'
 import { createExportSlots, type ExportSlots, fileResponse } from '../../http/file-response.ts'
-import {
-  type Authenticate,
-  pageLimit,
-  periodFields,
-  readPageLimit,
-  readPeriod,
-  readQuery,
-  reply,
-  type SessionRequest,
-  sessionRoutes,
-} from '../../http/session-routes.ts'
+import { type Authenticate, type SessionRequest, sessionRoute, sessionRoutes } from '../routes.ts'
+import { pageLimit, periodFields, readPageLimit, readPeriod, readQuery } from '../usage/query.ts'
 import { auditActionSchema, auditEntryShape, auditListShape, type ShownAuditEntry } from './schemas.ts'
-
-type AuditDeps = { readonly database: Database }
 
 /** Entries per query of an export. */
 const batchEntries = 500
 
 /** `GET /api/v1/audit` and its export. */
-export function auditRoutes(deps: AuditDeps, identify: Authenticate) {
+export function auditRoutes(identify: Authenticate) {
   const slots = createExportSlots()
   return sessionRoutes('audit', identify, [
-    {
+    sessionRoute({
       method: 'GET',
       path: '/api/v1/audit',
       action: 'audit.see',
@@ -37,9 +25,9 @@ export function auditRoutes(deps: AuditDeps, identify: Authenticate) {
       description: 'Who changed what, newest first, 50 entries per page by default. Entries are kept for 400 days.',
       query: auditQuerySchema,
       answer: auditListShape,
-      handle: call => list(deps, call),
-    },
-    {
+      handle: list,
+    }),
+    sessionRoute({
       method: 'GET',
       path: '/api/v1/audit/export',
       action: 'audit.see',
@@ -53,38 +41,29 @@ export function auditRoutes(deps: AuditDeps, identify: Authenticate) {
       },
       answerHeaders: ['download'],
       errors: ['concurrent_requests_exceeded'],
-      handle: call => exportLog(deps, slots, call),
-    },
+      handle: call => exportLog(slots, call),
+    }),
   ])
 }
 
-async function list({ database }: AuditDeps, { principal, request }: SessionRequest): Promise<Response> {
+async function list({ principal, request, database }: SessionRequest) {
   const { filters, page } = readAuditQuery(request.url)
   const { limit, after } = page
   const rows = await listAudit(database, principal.accountId, filters, { after, limit: limit + 1 })
   const data = rows.slice(0, limit)
   const last = data.at(-1)
-  return reply({
+  return {
     data: data.map(shownEntry),
     next_cursor: rows.length > limit && last !== undefined ? getCursor(last.id) : null,
-  })
+  }
 }
 
-async function exportLog(
-  deps: AuditDeps,
-  slots: ExportSlots,
-  { principal, request, actor }: SessionRequest,
-): Promise<Response> {
-  const { accountId } = principal
+async function exportLog(slots: ExportSlots, { principal: { accountId }, request, database }: SessionRequest) {
   const { format, filters } = readAuditExportQuery(request.url)
   const release = slots.take(accountId)
   // Recorded first: an export that cannot be recorded must not happen.
-  const recording = recordAuditAlone(actingAs(deps.database, actor), {
-    accountId,
-    action: 'audit.exported',
-    details: { format },
-  })
-  return fileResponse(written(deps, { accountId, filters, format, recording }, release), {
+  const recording = recordAuditAlone(database, { accountId, action: 'audit.exported', details: { format } })
+  return fileResponse(written(database, { accountId, filters, format, recording }, release), {
     type: format === 'csv' ? 'text/csv; charset=utf-8' : 'application/jsonl',
     name: `audit.${format}`,
   })
@@ -102,7 +81,7 @@ type AuditExport = {
 
 /** Streams the file in batches. Calls `release` once, however it ends. */
 async function* written(
-  { database }: AuditDeps,
+  database: Database,
   { accountId, filters, format, recording }: AuditExport,
   release: () => void,
 ): AsyncGenerator<string, void> {

@@ -1,82 +1,53 @@
 /** Counting of failed passwords, and the check of a signed-in user's own password. */
 
 import { Type } from '@sinclair/typebox'
-import { getDigest, type RandomBytes } from '../../core/accounts/api-keys.ts'
+import { getDigest, newToken } from '../../core/accounts/api-keys.ts'
 import {
   emailSchema,
   normalizeEmail,
   normalizePassword,
-  type Passwords,
   passwordSchema,
   validateNewPassword,
 } from '../../core/accounts/passwords.ts'
-import type { SingleSignOnConfig } from '../../core/accounts/single-sign-on.ts'
-import { type Actor, actingAs } from '../../core/audit/audit.ts'
 import type { RateLimiter } from '../../core/limits/rate-limits.ts'
-import type { Log } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { strictObject } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAuditAlone } from '../../database/repositories/audit.ts'
 import type { User } from '../../database/tables.ts'
-import { invalidToken, type Principal } from '../../http/authentication.ts'
+import { invalidToken } from '../../http/authentication.ts'
 import { createBehindAnswer, enforceIpLimit } from '../../http/rate-limits.ts'
-import {
-  notFound,
-  type OpenRequest,
-  type OpenRouteDeps,
-  openRoutes,
-  readInput,
-  reply,
-  replyNoContent,
-} from '../../http/session-routes.ts'
-import type { Mailer } from '../../mail/mailer.ts'
-import { resetAskedShape } from './schemas.ts'
+import type { ConsoleDeps } from '../deps.ts'
+import { notFound, type OpenRequest, openRoute, openRoutes, type SessionRequest } from '../routes.ts'
+import { accepted, resetAskedShape } from './schemas.ts'
 import { invalidCredentials, refuseWithoutPasswords } from './sign-in.ts'
 import { createReset, isResetOpen, useReset } from './stores/email-links.ts'
 import { changeSubject, isAnyLocked, mailSubject, recordFailure } from './stores/sessions.ts'
 import { findUser } from './stores/users.ts'
 
-export type FailureDeps = {
-  readonly database: Database
-  readonly log: Pick<Log, 'warn'>
-  /** Null = no mail server is configured. */
-  readonly post: Pick<Mailer, 'signInLocked'> | null
-}
+type FailureDeps = Pick<ConsoleDeps, 'log' | 'post'>
 
-/** Counts a failure against each subject; reports new lockouts to the log and to the user. */
+/** Counts a failure of `database`'s actor against each subject; reports new lockouts to the log and to the user. */
 export async function countFailure(
   deps: FailureDeps,
+  database: Database,
   subjects: readonly string[],
   user: Pick<User, 'id' | 'accountId' | 'email'> | null,
-  actor: Actor | null,
 ): Promise<void> {
-  const locked = await recordFailure(deps.database, subjects)
+  const locked = await recordFailure(database, subjects)
   if (locked.length === 0) return
   deps.log.warn('sign_in_locked', { user_id: user?.id ?? null, locks: locked.length })
-  if (user !== null && actor !== null)
-    await recordAuditAlone(actingAs(deps.database, actor), {
-      accountId: user.accountId,
-      action: 'sign_in.locked',
-      target: user.id,
-    })
-  if (user !== null && locked.includes(mailSubject(user.email))) deps.post?.signInLocked(user.email)
-}
-
-export type OwnPasswordDeps = FailureDeps & {
-  readonly passwords: Pick<Passwords, 'verify'>
+  if (user === null) return
+  await recordAuditAlone(database, { accountId: user.accountId, action: 'sign_in.locked', target: user.id })
+  if (locked.includes(mailSubject(user.email))) deps.post?.signInLocked(user.email)
 }
 
 /** Returns the user if the password is right. Throws `invalid_credentials` otherwise. */
 export async function verifyOwnPassword(
-  deps: OwnPasswordDeps,
-  {
-    principal: { accountId, userId },
-    actor,
-  }: { readonly principal: Pick<Principal, 'accountId' | 'userId'>; readonly actor: Actor },
+  deps: ConsoleDeps,
+  { principal: { accountId, userId }, database }: Pick<SessionRequest, 'principal' | 'database'>,
   password: string,
 ): Promise<User> {
-  const { database } = deps
   // An open session must not allow password guesses. Only the user's own sessions can add to these failures.
   const subjects = [changeSubject(userId)]
   const [user, isLocked] = await Promise.all([findUser(database, accountId, userId), isAnyLocked(database, subjects)])
@@ -84,23 +55,11 @@ export async function verifyOwnPassword(
   if (isLocked) throw invalidCredentials()
   const verdict = await deps.passwords.verify(normalizePassword(password), user.passwordHash, userId)
   if (verdict !== 'wrong') return user
-  await countFailure(deps, subjects, user, actor)
+  await countFailure(deps, database, subjects, user)
   throw invalidCredentials()
 }
 
 /** Password reset: requested by any client, completed with the token from the email. */
-
-export type ResetDeps = OpenRouteDeps & {
-  readonly config: { readonly singleSignOn: Pick<SingleSignOnConfig, 'isOnly' | 'label'> | null }
-  readonly database: Database
-  readonly passwords: Pick<Passwords, 'hash'>
-  readonly randomBytes: RandomBytes
-  readonly addressDigests: (email: string, address: string) => readonly string[]
-  readonly log: Pick<Log, 'warn'>
-  /** Null = no mail server is configured. */
-  readonly post: Pick<Mailer, 'passwordReset'> | null
-  readonly announce: () => void
-}
 
 const askingSchema = strictObject({ email: emailSchema })
 const choosingSchema = strictObject({
@@ -116,17 +75,16 @@ const limits = {
   tried: { allowed: 60, windowMs: 60_000 },
 }
 const maximumAtOnce = 100
-const tokenPrefix = 'gw_reset_'
 
 /** Routes under `/api/v1/auth/reset`. */
-export function resets(deps: ResetDeps) {
+export function resets(deps: ConsoleDeps) {
   const asked = deps.limits('reset', limits.asked)
   const mailed = deps.limits('reset-mail', limits.mailed)
   const tried = deps.limits('reset-token', limits.tried)
   const behindAnswer = createBehindAnswer(maximumAtOnce, () => deps.log.warn('password_reset_failed'))
 
   return openRoutes('resets', deps, [
-    {
+    openRoute({
       method: 'POST',
       path: '/api/v1/auth/reset',
       summary: 'Request a password reset by email',
@@ -136,17 +94,18 @@ export function resets(deps: ResetDeps) {
       answer: resetAskedShape,
       status: 202,
       errors: ['ip_rate_limited', 'not_found'],
-      async handle({ request, address }) {
+      refuse() {
         refuseWithoutPasswords(deps.config)
         if (deps.post === null) throw noMail()
-        const { email } = await readInput(request, askingSchema)
+      },
+      async handle({ body: { email }, address }) {
         await enforceIpLimit(asked, address)
         // The response and its time are the same whether the address has a user or not.
         behindAnswer(() => sendReset(deps, mailed, normalizeEmail(email)))
-        return reply({ accepted: true }, 202)
+        return accepted
       },
-    },
-    {
+    }),
+    openRoute({
       method: 'POST',
       path: '/api/v1/auth/reset/:token',
       limit: tried,
@@ -160,19 +119,18 @@ export function resets(deps: ResetDeps) {
       answer: null,
       errors: ['ip_rate_limited', 'not_found'],
       handle: call => choose(deps, call),
-    },
+    }),
   ])
 }
 
 /** Sends the email if the address has a user and its mailbox limit is not reached. */
-async function sendReset(deps: ResetDeps, mailed: RateLimiter, email: string): Promise<void> {
+async function sendReset(deps: ConsoleDeps, mailed: RateLimiter, email: string): Promise<void> {
   if ((await mailed.take(email)) > 0) return
-  const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
+  const token = newToken('gw_reset_', deps.randomBytes)
   if (await createReset(deps.database, email, getDigest(token))) deps.post?.passwordReset(email, token)
 }
 
-async function choose(deps: ResetDeps, { request, params, address }: OpenRequest): Promise<Response> {
-  const body = await readInput(request, choosingSchema)
+async function choose(deps: ConsoleDeps, { body, params, address }: OpenRequest<typeof choosingSchema>) {
   const password = validateNewPassword(body.password, 'password')
   const digest = getDigest(params.token ?? '')
   const { database } = deps
@@ -186,7 +144,7 @@ async function choose(deps: ResetDeps, { request, params, address }: OpenRequest
   })
   if (!used) throw notFound()
   deps.announce()
-  return replyNoContent()
+  return null
 }
 
 function noMail(): GatewayError {

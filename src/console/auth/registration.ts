@@ -2,44 +2,36 @@
  * Registration and confirmation of email addresses. If mail is configured, a new user is unverified: it can only read and
  * cannot sign in again, and a later registration or reset of the address replaces it.
  */
+
 import { Type } from '@sinclair/typebox'
-import { getDigest } from '../../core/accounts/api-keys.ts'
+import { getDigest, newToken } from '../../core/accounts/api-keys.ts'
 import {
   emailSchema,
   normalizeEmail,
   normalizePassword,
-  type Passwords,
   passwordSchema,
   validateNewPassword,
 } from '../../core/accounts/passwords.ts'
-import {
-  getDomain,
-  isDomainOpen,
-  type RegistrationConfig,
-  type SingleSignOnConfig,
-} from '../../core/accounts/single-sign-on.ts'
+import { getDomain, isDomainOpen } from '../../core/accounts/single-sign-on.ts'
 import { actingAs } from '../../core/audit/audit.ts'
-import type { Clock, Log } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { strictObject } from '../../core/validation/validate.ts'
 import { createBehindAnswer, enforceIpLimit } from '../../http/rate-limits.ts'
 import { nameSchema, sessionShape } from '../../http/schemas.ts'
+import type { ConsoleDeps } from '../deps.ts'
 import {
   type Authenticate,
-  emptyBody,
+  noBody,
   notFound,
   type OpenRequest,
-  type OpenRouteDeps,
+  openRoute,
   openRoutes,
-  readInput,
-  reply,
+  sessionRoute,
   sessionRoutes,
-} from '../../http/session-routes.ts'
-import type { Mailer } from '../../mail/mailer.ts'
-import { type RegistrationRules, registrationRulesShape, resetAskedShape } from './schemas.ts'
-import { invalidCredentials, type SignInDeps, signIn } from './sign-in.ts'
+} from '../routes.ts'
+import { accepted, type RegistrationRules, registrationRulesShape, resetAskedShape } from './schemas.ts'
+import { invalidCredentials, signInProven } from './sign-in.ts'
 import { askVerification, findVerification, releaseUnverified, useVerification } from './stores/email-links.ts'
-import { forgetFailures, mailSubject } from './stores/sessions.ts'
 import { registerAccount } from './stores/users.ts'
 
 const registrationSchema = strictObject({
@@ -59,25 +51,11 @@ const limits = {
   tried: { allowed: 60, windowMs: 60_000 },
 }
 const maximumMailsAtOnce = 100
-const tokenPrefix = 'gw_verify_'
-
-export type RegistrationDeps = SignInDeps &
-  OpenRouteDeps & {
-    readonly config: {
-      readonly registration: RegistrationConfig
-      readonly singleSignOn: Pick<SingleSignOnConfig, 'isOnly' | 'label' | 'domains'> | null
-    }
-    readonly passwords: Passwords
-    readonly clock: Pick<Clock, 'now'>
-    readonly log: Pick<Log, 'warn'>
-    /** Null = no mail server is configured. */
-    readonly post: Pick<Mailer, 'emailVerification'> | null
-  }
 
 type Confirm = (user: { readonly id: string; readonly email: string }) => void
 
 /** Routes of registration and confirmation under `/api/v1/auth`. */
-export function registration(deps: RegistrationDeps, identify: Authenticate) {
+export function registration(deps: ConsoleDeps, identify: Authenticate) {
   const registrations = deps.limits('register', limits.registrations)
   const requests = deps.limits('auth', limits.requests)
   const mailed = deps.limits('verify-mail', limits.mailed)
@@ -89,7 +67,7 @@ export function registration(deps: RegistrationDeps, identify: Authenticate) {
     })
 
   return openRoutes('registration', deps, [
-    {
+    openRoute({
       method: 'GET',
       path: '/api/v1/auth/registration',
       summary: 'Get the ways to register and sign in',
@@ -104,10 +82,10 @@ export function registration(deps: RegistrationDeps, identify: Authenticate) {
           password_sign_in: singleSignOn?.isOnly !== true,
           single_sign_on: singleSignOn?.label ?? null,
         }
-        return reply(rules)
+        return rules
       },
-    },
-    {
+    }),
+    openRoute({
       method: 'POST',
       path: '/api/v1/auth/register',
       limit: requests,
@@ -125,9 +103,12 @@ export function registration(deps: RegistrationDeps, identify: Authenticate) {
       answer: sessionShape,
       status: 201,
       errors: ['invalid_credentials', 'conflict', 'ip_rate_limited'],
+      refuse() {
+        if (deps.config.registration.mode !== 'open') throw closed()
+      },
       handle: call => register(deps, call, { count: () => enforceIpLimit(registrations, call.address), confirm }),
-    },
-    {
+    }),
+    openRoute({
       method: 'POST',
       path: '/api/v1/auth/verify/:token',
       limit: tried,
@@ -139,39 +120,34 @@ export function registration(deps: RegistrationDeps, identify: Authenticate) {
       answer: sessionShape,
       errors: ['invalid_credentials', 'not_found', 'ip_rate_limited'],
       handle: call => verify(deps, call),
-    },
+    }),
   ]).use(
     sessionRoutes('verification', identify, [
-      {
+      sessionRoute({
         method: 'POST',
         path: '/api/v1/auth/verification',
         action: 'sessions.own',
         summary: 'Send the confirmation email again',
         description: 'At most three per hour; the response does not change beyond that.',
-        body: emptyBody,
-        bodyRequired: false,
-        examples: { nothing: {} },
+        ...noBody,
         answer: resetAskedShape,
         status: 202,
         errors: ['conflict'],
-        async handle({ principal, request }) {
-          await readInput(request, emptyBody)
+        async handle({ principal }) {
           if (!principal.isUnverified) throw new GatewayError('conflict', 'This email address needs no confirmation.')
           confirm({ id: principal.userId, email: principal.email })
-          return reply({ accepted: true }, 202)
+          return accepted
         },
-      },
+      }),
     ]),
   )
 }
 
 async function register(
-  deps: RegistrationDeps,
-  { request, address }: OpenRequest,
+  deps: ConsoleDeps,
+  { request, body, address }: OpenRequest<typeof registrationSchema>,
   { count, confirm }: { readonly count: () => Promise<void>; readonly confirm: Confirm },
-): Promise<Response> {
-  if (deps.config.registration.mode !== 'open') throw closed()
-  const body = await readInput(request, registrationSchema)
+) {
   const email = normalizeEmail(body.email)
   const password = validateNewPassword(body.password, 'password')
   // Addresses of the identity provider's domains belong to its users.
@@ -197,12 +173,8 @@ async function register(
     },
   )
   if (!registered) throw new GatewayError('conflict', 'This email address cannot be registered. Sign in instead.')
-  // Attempts on an address without a user must not lock out its later owner.
-  const subject = mailSubject(email)
-  await forgetFailures(database, subject)
   const user = { id: userId, accountId, passwordHash, email }
-  const answer = await signIn(deps, request, user, { subjects: [subject], address, status: 201 })
-  if (answer === null) throw invalidCredentials()
+  const answer = await signInProven(deps, request, user, { address, refusal: invalidCredentials })
   if (deps.post !== null) confirm(user)
   return answer
 }
@@ -211,8 +183,8 @@ async function register(
  * The token only proves access to the mailbox and not who registered. Without the password, the mailbox's owner could
  * confirm another person's account.
  */
-async function verify(deps: RegistrationDeps, { request, params, address }: OpenRequest): Promise<Response> {
-  const body = await readInput(request, verificationSchema)
+async function verify(deps: ConsoleDeps, call: OpenRequest<typeof verificationSchema>) {
+  const { request, body, params, address } = call
   const { database } = deps
   const digest = getDigest(params.token ?? '')
   const found = await findVerification(database, digest)
@@ -221,16 +193,11 @@ async function verify(deps: RegistrationDeps, { request, params, address }: Open
   if (verdict === 'wrong') throw invalidCredentials()
   const acting = actingAs(database, { kind: 'user', userId: found.userId, address })
   if (!(await useVerification(acting, digest))) throw notFound()
-  const subject = mailSubject(found.email)
-  await forgetFailures(database, subject)
-  const user = { ...found, id: found.userId }
-  const answer = await signIn(deps, request, user, { subjects: [subject], address })
-  if (answer === null) throw notFound()
-  return answer
+  return signInProven(deps, request, { ...found, id: found.userId }, { address, refusal: notFound })
 }
 
-async function sendVerification(deps: RegistrationDeps, user: { readonly id: string; readonly email: string }) {
-  const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
+async function sendVerification(deps: ConsoleDeps, user: { readonly id: string; readonly email: string }) {
+  const token = newToken('gw_verify_', deps.randomBytes)
   if (await askVerification(deps.database, user.id, getDigest(token))) deps.post?.emailVerification(user.email, token)
 }
 

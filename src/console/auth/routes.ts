@@ -1,4 +1,5 @@
 /** Sign-in, refresh, sign-out, sessions and password. */
+
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { getDigest } from '../../core/accounts/api-keys.ts'
@@ -14,25 +15,25 @@ import { GatewayError } from '../../core/validation/errors.ts'
 import { strictObject } from '../../core/validation/validate.ts'
 import { findAccountByEmail } from '../../database/repositories/accounts.ts'
 import type { Session } from '../../database/tables.ts'
-import { invalidToken, isRefreshToken, type Tokens } from '../../http/authentication.ts'
+import { invalidToken, isRefreshToken } from '../../http/authentication.ts'
 import { sessionShape } from '../../http/schemas.ts'
+import type { ConsoleDeps } from '../deps.ts'
 import {
   type Authenticate,
-  emptyBody,
+  noBody,
   notFound,
   type OpenRequest,
+  openRoute,
   openRoutes,
-  readInput,
-  reply,
-  replyNoContent,
   type SessionRequest,
+  sessionRoute,
   sessionRoutes,
-} from '../../http/session-routes.ts'
-import { countFailure, type ResetDeps, resets, verifyOwnPassword } from './passwords.ts'
-import { type RegistrationDeps, registration } from './registration.ts'
+} from '../routes.ts'
+import { countFailure, resets, verifyOwnPassword } from './passwords.ts'
+import { registration } from './registration.ts'
 import { ownSessionsShape, type ShownSession } from './schemas.ts'
-import { invalidCredentials, refuseWithoutPasswords, type SignInDeps, sessionReply, signIn } from './sign-in.ts'
-import { type SingleSignOnDeps, singleSignOn } from './single-sign-on.ts'
+import { invalidCredentials, refuseWithoutPasswords, sessionReply, signIn } from './sign-in.ts'
+import { singleSignOn } from './single-sign-on.ts'
 import { singleSignOnSettings } from './single-sign-on-settings.ts'
 import { countKnownFailure, signInQuotaStatus } from './stores/known-addresses.ts'
 import {
@@ -43,15 +44,7 @@ import {
   rotateToken,
 } from './stores/sessions.ts'
 import { changePassword as changePasswordInStore, rehash } from './stores/users.ts'
-import { checkSecondFactor, codeSchema, type TwoFactorDeps, twoFactor } from './two-factor.ts'
-
-type AuthDeps = SignInDeps &
-  RegistrationDeps &
-  ResetDeps &
-  SingleSignOnDeps &
-  TwoFactorDeps & {
-    readonly tokens: Pick<Tokens, 'nextRefreshToken'>
-  }
+import { checkSecondFactor, codeSchema, twoFactor } from './two-factor.ts'
 
 const signInSchema = strictObject({ email: emailSchema, password: passwordSchema, code: Type.Optional(codeSchema) })
 const refreshSchema = strictObject({ refresh_token: Type.String({ minLength: 1, maxLength: 256 }) })
@@ -61,7 +54,7 @@ const passwordChangeSchema = strictObject({ current_password: passwordSchema, ne
 const perAddress = { allowed: 300, windowMs: 60_000 }
 
 /** Routes under `/api/v1/auth`. */
-export function auth(deps: AuthDeps, identify: Authenticate) {
+export function auth(deps: ConsoleDeps, identify: Authenticate) {
   const requests = deps.limits('auth', perAddress)
 
   return new Elysia({ name: 'auth' })
@@ -71,7 +64,7 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
     .use(twoFactor(deps, identify))
     .use(
       openRoutes('sign-in', deps, [
-        {
+        openRoute({
           method: 'POST',
           path: '/api/v1/auth/login',
           limit: requests,
@@ -83,8 +76,8 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
           answer: sessionShape,
           errors: ['invalid_credentials', 'two_factor_required', 'forbidden', 'ip_rate_limited'],
           handle: call => logIn(deps, call),
-        },
-        {
+        }),
+        openRoute({
           method: 'POST',
           path: '/api/v1/auth/refresh',
           limit: requests,
@@ -94,48 +87,43 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
           examples: { 'current refresh token': { refresh_token: 'gw_refresh_…' } },
           answer: sessionShape,
           errors: ['invalid_token', 'ip_rate_limited'],
-          handle: ({ request }) => refresh(deps, request),
-        },
+          handle: ({ body }) => refresh(deps, body.refresh_token),
+        }),
       ]),
     )
     .use(resets(deps))
     .use(
       sessionRoutes('sessions', identify, [
-        {
+        sessionRoute({
           method: 'POST',
           path: '/api/v1/auth/logout',
           action: 'sessions.own',
           summary: 'Sign out',
-          body: emptyBody,
-          bodyRequired: false,
-          examples: { nothing: {} },
+          ...noBody,
           answer: null,
           errors: ['not_found'],
-          async handle(call) {
-            await readInput(call.request, emptyBody)
-            return endSession(deps, call, call.principal.sessionId)
-          },
-        },
-        {
+          handle: call => endSession(deps, call, call.principal.sessionId),
+        }),
+        sessionRoute({
           method: 'GET',
           path: '/api/v1/auth/sessions',
           action: 'sessions.own',
           summary: 'List sessions',
           answer: ownSessionsShape,
-          async handle({ principal: { accountId, userId, sessionId } }) {
-            const entries = await listSessions(deps.database, accountId, userId)
-            return reply({ data: entries.map(entry => shownSession(entry, sessionId)) })
+          async handle({ principal: { accountId, userId, sessionId }, database }) {
+            const entries = await listSessions(database, accountId, userId)
+            return { data: entries.map(entry => shownSession(entry, sessionId)) }
           },
-        },
-        {
+        }),
+        sessionRoute({
           method: 'DELETE',
           path: '/api/v1/auth/sessions/:id',
           action: 'sessions.own',
           summary: 'End a session',
           answer: null,
-          handle: call => endSession(deps, call, call.params.id ?? ''),
-        },
-        {
+          handle: call => endSession(deps, call, call.id),
+        }),
+        sessionRoute({
           method: 'PUT',
           path: '/api/v1/auth/password',
           action: 'sessions.own',
@@ -148,7 +136,7 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
           answer: null,
           errors: ['invalid_credentials', 'conflict'],
           handle: call => changePassword(deps, call),
-        },
+        }),
       ]),
     )
 }
@@ -158,8 +146,7 @@ export function auth(deps: AuthDeps, identify: Authenticate) {
  * rejects before any hash, for all emails: it must not allow guesses nor keep the hasher busy. It does not apply at a
  * network address from which the user has signed in before.
  */
-async function logIn(deps: AuthDeps, { request, address }: OpenRequest): Promise<Response> {
-  const body = await readInput(request, signInSchema)
+async function logIn(deps: ConsoleDeps, { request, body, address }: OpenRequest<typeof signInSchema>) {
   const email = normalizeEmail(body.email)
   const password = normalizePassword(body.password)
   const { database } = deps
@@ -175,22 +162,20 @@ async function logIn(deps: AuthDeps, { request, address }: OpenRequest): Promise
   const isOpenUntil = user?.passwordSignInUntil?.getTime() ?? 0
   if (isOpenUntil <= deps.clock.now()) refuseWithoutPasswords(deps.config)
   const verdict = await deps.passwords.verify(password, user?.passwordHash ?? null, address)
+  const acting = user === null ? database : actingAs(database, { kind: 'user', userId: user.id, address })
   if (user !== null && user.unverifiedSince === null && verdict !== 'wrong') {
-    await checkSecondFactor(deps, user, body.code, { kind: 'user', userId: user.id, address })
+    await checkSecondFactor(deps, acting, user, body.code)
     const passwordHash = verdict === 'outdated' ? await rehashed(deps, user, password, address) : user.passwordHash
-    const answer = await signIn(deps, request, { ...user, passwordHash }, { subjects, address })
-    if (answer !== null) return answer
-  } else {
-    // A user who mistypes at a usual address must not lock it for others.
-    const counted = isKnown ? subjects.slice(0, 1) : subjects
-    await countFailure(deps, counted, user, user && { kind: 'user', userId: user.id, address })
-    if (isKnown) await countKnownFailure(database, email, digests)
+    return signIn(deps, request, { ...user, passwordHash }, { subjects, address, refusal: invalidCredentials })
   }
+  // A user who mistypes at a usual address must not lock it for others.
+  await countFailure(deps, acting, isKnown ? subjects.slice(0, 1) : subjects, user)
+  if (isKnown) await countKnownFailure(database, email, digests)
   throw invalidCredentials()
 }
 
 async function rehashed(
-  deps: AuthDeps,
+  deps: ConsoleDeps,
   user: { readonly id: string; readonly accountId: string; readonly passwordHash: string },
   password: string,
   address: string,
@@ -200,8 +185,7 @@ async function rehashed(
   return to
 }
 
-async function refresh(deps: AuthDeps, request: Request): Promise<Response> {
-  const { refresh_token: token } = await readInput(request, refreshSchema)
+async function refresh(deps: ConsoleDeps, token: string) {
   if (!isRefreshToken(token)) throw invalidToken()
   const next = deps.tokens.nextRefreshToken(token)
   const rotation = await rotateToken(deps.database, getDigest(token), getDigest(next))
@@ -219,21 +203,22 @@ async function refresh(deps: AuthDeps, request: Request): Promise<Response> {
 }
 
 async function endSession(
-  deps: AuthDeps,
-  { principal: { accountId, userId }, actor }: SessionRequest,
+  { announce }: ConsoleDeps,
+  { principal, database }: SessionRequest,
   id: string,
-): Promise<Response> {
-  if (!(await endSessionInStore(actingAs(deps.database, actor), accountId, userId, id))) throw notFound()
-  deps.announce()
-  return replyNoContent()
+): Promise<null> {
+  const { accountId, userId } = principal
+  if (!(await endSessionInStore(database, accountId, userId, id))) throw notFound()
+  announce()
+  return null
 }
 
-async function changePassword(deps: AuthDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
+async function changePassword(deps: ConsoleDeps, call: SessionRequest<typeof passwordChangeSchema>): Promise<null> {
+  const { principal, body, database } = call
   const { accountId, userId, sessionId } = principal
-  const body = await readInput(request, passwordChangeSchema)
   const password = validateNewPassword(body.new_password, 'new_password')
-  const user = await verifyOwnPassword(deps, { principal, actor }, body.current_password)
-  const changed = await changePasswordInStore(actingAs(deps.database, actor), accountId, userId, {
+  const user = await verifyOwnPassword(deps, call, body.current_password)
+  const changed = await changePasswordInStore(database, accountId, userId, {
     checkedHash: user.passwordHash,
     newHash: await deps.passwords.hash(password, userId),
     keptSession: sessionId,
@@ -241,7 +226,7 @@ async function changePassword(deps: AuthDeps, { principal, request, actor }: Ses
   if (!changed)
     throw new GatewayError('conflict', 'The password changed during this request. Sign in with the new one.')
   deps.announce()
-  return replyNoContent()
+  return null
 }
 
 function shownSession(entry: Session, current: string): ShownSession {

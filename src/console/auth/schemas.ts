@@ -74,3 +74,5 @@ export const singleSignOnSettingsShape = namedSchema('SingleSignOnSettings', {
 export type SingleSignOnSettings = Static<typeof singleSignOnSettingsShape>
 
 export const resetAskedShape = strictObject({ accepted: Type.Literal(true) })
+/** Response to every request for an email. */
+export const accepted: Static<typeof resetAskedShape> = { accepted: true }

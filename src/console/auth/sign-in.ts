@@ -1,33 +1,17 @@
 /** Response of a sign-in, for all ways to sign in. */
 
-import { getDigest, type RandomBytes } from '../../core/accounts/api-keys.ts'
-import type { SingleSignOnConfig } from '../../core/accounts/single-sign-on.ts'
+import { getDigest } from '../../core/accounts/api-keys.ts'
 import { actingAs } from '../../core/audit/audit.ts'
-import type { Limits, Plans } from '../../core/limits/plans.ts'
+import type { Limits } from '../../core/limits/plans.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import type { Database } from '../../database/database.ts'
 import { getLimits } from '../../database/repositories/accounts.ts'
 import type { Account, User } from '../../database/tables.ts'
-import { firstRefreshToken, invalidToken, type Tokens } from '../../http/authentication.ts'
+import { firstRefreshToken, invalidToken } from '../../http/authentication.ts'
 import type { ShownAccount, ShownLimits, ShownSignIn, ShownUser } from '../../http/schemas.ts'
-import { reply } from '../../http/session-routes.ts'
-import { findSession, startSession } from './stores/sessions.ts'
+import type { ConsoleDeps } from '../deps.ts'
+import { findSession, forgetFailures, mailSubject, startSession } from './stores/sessions.ts'
 import { findAccount, findUser } from './stores/users.ts'
-
-/** Ways to sign in. */
-type SignInConfig = { readonly singleSignOn: Pick<SingleSignOnConfig, 'isOnly' | 'label'> | null }
-
-/** Dependencies of starting a session and of the response that shows it. */
-export type SignInDeps = {
-  readonly config: SignInConfig & { readonly plans: Plans }
-  readonly database: Database
-  readonly tokens: Pick<Tokens, 'sign'>
-  readonly sessions: { forget(): void }
-  readonly randomBytes: RandomBytes
-  readonly newId: (prefix: string) => string
-  readonly addressDigests: (email: string, address: string) => readonly string[]
-}
 
 const maximumAgentCharacters = 200
 
@@ -36,21 +20,21 @@ type SignInOptions = {
   readonly subjects: readonly string[]
   /** Network address of the user. */
   readonly address: string
-  readonly status?: number
   /** Hours after which the user must sign in again; null = a session in use continues. */
   readonly maximumHours?: number | null
+  /** Error if the user, the password or a lockout has changed meanwhile. */
+  readonly refusal: () => GatewayError
 }
 
 /**
- * Starts a session for a user whose password was just checked, and builds the response. Returns null if the user, the
- * password or a lockout has changed meanwhile.
+ * Starts a session for a user whose password was just checked, and returns the response.
  */
 export async function signIn(
-  deps: SignInDeps,
+  deps: ConsoleDeps,
   request: Request,
   user: Pick<User, 'id' | 'accountId' | 'passwordHash' | 'email'>,
-  { subjects, address, status = 200, maximumHours = null }: SignInOptions,
-): Promise<Response | null> {
+  { subjects, address, maximumHours = null, refusal }: SignInOptions,
+): Promise<ShownSignIn> {
   const { database, randomBytes, newId } = deps
   const refreshToken = firstRefreshToken(randomBytes)
   const sessionId = newId('ses')
@@ -66,18 +50,29 @@ export async function signIn(
     addressDigests: deps.addressDigests(user.email, address),
     maximumHours,
   })
-  if (!started) return null
+  if (!started) throw refusal()
   deps.sessions.forget()
-  return sessionReply(deps, { accountId: user.accountId, userId: user.id, sessionId }, refreshToken, status)
+  return sessionReply(deps, { accountId: user.accountId, userId: user.id, sessionId }, refreshToken)
+}
+
+/** Signs in a user who has proven the email address, which ends a lockout of the address. */
+export async function signInProven(
+  deps: ConsoleDeps,
+  request: Request,
+  user: Parameters<typeof signIn>[2],
+  options: Pick<SignInOptions, 'address' | 'refusal'>,
+): Promise<ShownSignIn> {
+  const subject = mailSubject(user.email)
+  await forgetFailures(deps.database, subject)
+  return signIn(deps, request, user, { ...options, subjects: [subject] })
 }
 
 /** Response of register, sign-in, refresh and accepting an invitation. */
 export async function sessionReply(
-  deps: SignInDeps,
+  deps: ConsoleDeps,
   holder: { readonly accountId: string; readonly userId: string; readonly sessionId: string },
   refreshToken: string,
-  status = 200,
-): Promise<Response> {
+): Promise<ShownSignIn> {
   const { accountId, userId, sessionId } = holder
   const [{ token, expiresAt }, user, account, session] = await Promise.all([
     deps.tokens.sign({ userId, sessionId }),
@@ -87,7 +82,7 @@ export async function sessionReply(
   ])
   if (user === null || account === null) throw invalidToken()
   const limits = getLimits(account, deps.config.plans)
-  const shown: ShownSignIn = {
+  return {
     token,
     expires_at: expiresAt.toISOString(),
     refresh_token: refreshToken,
@@ -97,7 +92,6 @@ export async function sessionReply(
     // Without configuration there is no page to sign out at.
     single_sign_on: deps.config.singleSignOn !== null && (session?.isSingleSignOn ?? false),
   }
-  return reply(shown, status)
 }
 
 /** Converts a user to its API form. */
@@ -112,7 +106,7 @@ export function shownUser(user: Pick<User, 'id' | 'email' | 'role' | 'createdAt'
 }
 
 /** Throws `forbidden` if users of this gateway sign in by single sign-on only. */
-export function refuseWithoutPasswords({ singleSignOn }: SignInConfig): void {
+export function refuseWithoutPasswords({ singleSignOn }: Pick<ConsoleDeps['config'], 'singleSignOn'>): void {
   if (singleSignOn?.isOnly === true)
     throw new GatewayError('forbidden', 'Password sign-in is disabled. Use single sign-on.', { shouldRetry: false })
 }

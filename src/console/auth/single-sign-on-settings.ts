@@ -1,21 +1,16 @@
 /** Settings of single sign-on as the configuration has them, for owners of its account. They are read-only. */
+
 import type { SingleSignOnConfig } from '../../core/accounts/single-sign-on.ts'
-import type { Database } from '../../database/database.ts'
-import { type Authenticate, reply, sessionRoutes } from '../../http/session-routes.ts'
+import type { ConsoleDeps } from '../deps.ts'
+import { type Authenticate, sessionRoute, sessionRoutes } from '../routes.ts'
 import type { IdentityProvider } from './identity-provider.ts'
 import { type SingleSignOnSettings, singleSignOnSettingsShape } from './schemas.ts'
 import { getIsAccount } from './stores/single-sign-on.ts'
 
-type SingleSignOnSettingsDeps = {
-  readonly config: { readonly singleSignOn: SingleSignOnConfig | null }
-  readonly database: Database
-  readonly identityProvider: Pick<IdentityProvider, 'status'> | null
-}
-
 /** `GET /api/v1/auth/oidc/settings`. */
-export function singleSignOnSettings(deps: SingleSignOnSettingsDeps, identify: Authenticate) {
+export function singleSignOnSettings(deps: ConsoleDeps, identify: Authenticate) {
   return sessionRoutes('single-sign-on-settings', identify, [
-    {
+    sessionRoute({
       method: 'GET',
       path: '/api/v1/auth/oidc/settings',
       action: 'account.secure',
@@ -23,19 +18,16 @@ export function singleSignOnSettings(deps: SingleSignOnSettingsDeps, identify: A
       description:
         'Reads the metadata of the identity provider, at most every 10 s. The state is that of the responding process.',
       answer: singleSignOnSettingsShape,
-      async handle({ principal: { accountId } }) {
-        const { config, database, identityProvider: provider } = deps
+      async handle({ principal: { accountId }, database }) {
+        const { config, identityProvider: provider } = deps
         const { singleSignOn } = config
         const isOwn =
           singleSignOn !== null &&
           provider !== null &&
           (await getIsAccount(database, accountId, singleSignOn.accountId))
-        const shown: SingleSignOnSettings = {
-          single_sign_on: isOwn ? await shownSettings(singleSignOn, provider) : null,
-        }
-        return reply(shown)
+        return { single_sign_on: isOwn ? await shownSettings(singleSignOn, provider) : null }
       },
-    },
+    }),
   ])
 }
 

@@ -3,9 +3,10 @@
  * binds all steps to that browser; state, nonce and PKCE verifier are derived from it, and the database has its digest,
  * which works once. The dashboard then exchanges the cookie for a session, so that no token is ever part of a URL.
  */
+
 import { createHmac } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
-import { getDigest } from '../../core/accounts/api-keys.ts'
+import { getDigest, newToken } from '../../core/accounts/api-keys.ts'
 import { dummyHash } from '../../core/accounts/passwords.ts'
 import {
   getGroups,
@@ -17,23 +18,14 @@ import {
   type SingleSignOnFailure,
   verifiedEmail,
 } from '../../core/accounts/single-sign-on.ts'
-import type { Log } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import { sessionShape } from '../../http/schemas.ts'
-import { emptyBody, type OpenRequest, type OpenRouteDeps, openRoutes, readInput } from '../../http/session-routes.ts'
+import type { ConsoleDeps } from '../deps.ts'
+import { noBody, type OpenRequest, openRoute, openRoutes, reply } from '../routes.ts'
 import type { IdentityProvider, SignInSecrets } from './identity-provider.ts'
-import { type SignInDeps, signIn } from './sign-in.ts'
+import { signIn } from './sign-in.ts'
 import { beginSignIn, identifyUser, previewUser, useHandOver, useSignIn } from './stores/single-sign-on.ts'
-
-export type SingleSignOnDeps = SignInDeps &
-  OpenRouteDeps & {
-    readonly config: { readonly singleSignOn: SingleSignOnConfig | null }
-    /** Null = single sign-on is not configured. */
-    readonly identityProvider: IdentityProvider | null
-    readonly log: Pick<Log, 'warn'>
-    readonly announce: () => void
-  }
 
 /** Configuration and client of the identity provider. */
 type Setup = { readonly config: SingleSignOnConfig; readonly provider: IdentityProvider }
@@ -43,10 +35,10 @@ const perAddress = { allowed: 300, windowMs: 60_000 }
 const cookieSeconds = 600
 
 /** Routes under `/api/v1/auth/oidc`. */
-export function singleSignOn(deps: SingleSignOnDeps) {
+export function singleSignOn(deps: ConsoleDeps) {
   const limit = deps.limits('oidc', perAddress)
   return openRoutes('single-sign-on', deps, [
-    {
+    openRoute({
       method: 'GET',
       path: '/api/v1/auth/oidc/start',
       limit,
@@ -58,8 +50,8 @@ export function singleSignOn(deps: SingleSignOnDeps) {
       status: 303,
       errors: ['not_found', 'ip_rate_limited'],
       handle: ({ request }) => begin(deps, getSetup(deps), new URL(request.url).searchParams.get('test') === 'true'),
-    },
-    {
+    }),
+    openRoute({
       method: 'GET',
       path: '/api/v1/auth/oidc/callback',
       limit,
@@ -69,8 +61,8 @@ export function singleSignOn(deps: SingleSignOnDeps) {
       status: 303,
       errors: ['not_found', 'ip_rate_limited'],
       handle: ({ request }) => finish(deps, getSetup(deps), request),
-    },
-    {
+    }),
+    openRoute({
       method: 'GET',
       path: '/api/v1/auth/oidc/logout',
       limit,
@@ -80,32 +72,31 @@ export function singleSignOn(deps: SingleSignOnDeps) {
       status: 303,
       errors: ['not_found', 'ip_rate_limited'],
       handle: () => signOut(deps, getSetup(deps)),
-    },
-    {
+    }),
+    openRoute({
       method: 'POST',
       path: '/api/v1/auth/oidc/session',
       limit,
       summary: 'Get the session after single sign-on',
       description: 'Takes the cookie that the redirect URI set, once and within a minute.',
-      body: emptyBody,
-      bodyRequired: false,
-      examples: { nothing: {} },
+      ...noBody,
       answer: sessionShape,
       errors: ['invalid_credentials', 'not_found', 'ip_rate_limited'],
+      refuse: () => void getSetup(deps),
       handle: call => handOver(deps, getSetup(deps), call),
-    },
+    }),
   ])
 }
 
 /** Throws `not_found` if single sign-on is not configured. */
-function getSetup({ config: { singleSignOn: config }, identityProvider: provider }: SingleSignOnDeps): Setup {
+function getSetup({ config: { singleSignOn: config }, identityProvider: provider }: ConsoleDeps): Setup {
   if (config === null || provider === null)
     throw new GatewayError('not_found', 'Single sign-on is not configured. Sign in with a password.')
   return { config, provider }
 }
 
-async function begin(deps: SingleSignOnDeps, { config, provider }: Setup, isTest: boolean): Promise<Response> {
-  const secret = newSecret(deps)
+async function begin(deps: ConsoleDeps, { config, provider }: Setup, isTest: boolean) {
+  const secret = newToken('', deps.randomBytes)
   try {
     const url = await provider.signInUrl(getSecrets(secret))
     await beginSignIn(deps.database, isTest ? getTestDigest(secret) : getDigest(secret))
@@ -118,7 +109,7 @@ async function begin(deps: SingleSignOnDeps, { config, provider }: Setup, isTest
 /** The stored digest decides whether a return is a test: no part of the return can change it. */
 const getTestDigest = (secret: string) => getDigest(`test ${secret}`)
 
-async function finish(deps: SingleSignOnDeps, { config, provider }: Setup, request: Request): Promise<Response> {
+async function finish(deps: ConsoleDeps, { config, provider }: Setup, request: Request) {
   const { database } = deps
   let isTest = false
   try {
@@ -137,7 +128,7 @@ async function finish(deps: SingleSignOnDeps, { config, provider }: Setup, reque
     const { userId } = requireUser(config, claims, await identifyUser(database, arrival))
     // The groups may have given another role.
     deps.announce()
-    const next = newSecret(deps)
+    const next = newToken('', deps.randomBytes)
     await beginSignIn(database, getDigest(next), userId)
     return redirect(`${getOrigin(config)}/#/sso`, cookie(config, next, cookieSeconds))
   } catch (thrown) {
@@ -146,7 +137,7 @@ async function finish(deps: SingleSignOnDeps, { config, provider }: Setup, reque
 }
 
 /** Returns what the claims say about the user. Throws `SingleSignOnError` if its email address may not sign in. */
-function getArrival(deps: SingleSignOnDeps, config: SingleSignOnConfig, claims: IdentityClaims) {
+function getArrival(deps: ConsoleDeps, config: SingleSignOnConfig, claims: IdentityClaims) {
   const email = verifiedEmail(config, claims)
   if (config.domains !== null) {
     if (email === null) throw new SingleSignOnError('email_unverified')
@@ -173,25 +164,22 @@ function requireUser<T extends object>(
   return outcome
 }
 
-async function handOver(
-  deps: SingleSignOnDeps,
-  { config }: Setup,
-  { request, address }: OpenRequest,
-): Promise<Response> {
-  await readInput(request, emptyBody)
+async function handOver(deps: ConsoleDeps, { config }: Setup, { request, address }: OpenRequest) {
   const secret = readCookie(config, request)
   const user = secret === null ? null : await useHandOver(deps.database, getDigest(secret))
   const { sessionHours: maximumHours } = config
-  const answer = user === null ? null : await signIn(deps, request, user, { subjects: [], address, maximumHours })
-  if (answer === null)
-    throw new GatewayError('invalid_credentials', 'This sign-in has expired or was used. Sign in again.', {
-      shouldRetry: false,
-    })
+  if (user === null) throw usedSignIn()
+  const answer = reply(await signIn(deps, request, user, { subjects: [], address, maximumHours, refusal: usedSignIn }))
   answer.headers.append('set-cookie', cookie(config, '', 0))
   return answer
 }
 
-async function signOut(deps: SingleSignOnDeps, { config, provider }: Setup): Promise<Response> {
+function usedSignIn(): GatewayError {
+  const message = 'This sign-in has expired or was used. Sign in again.'
+  return new GatewayError('invalid_credentials', message, { shouldRetry: false })
+}
+
+async function signOut(deps: ConsoleDeps, { config, provider }: Setup) {
   const home = `${getOrigin(config)}/`
   const url = await provider.signOutUrl(home).catch(thrown => {
     deps.log.warn('oidc_sign_out_failed', failureFields(thrown))
@@ -201,7 +189,7 @@ async function signOut(deps: SingleSignOnDeps, { config, provider }: Setup): Pro
 }
 
 /** Redirects to the page that explains the failure. The operator's log has the detail. */
-function failed(deps: SingleSignOnDeps, config: SingleSignOnConfig, thrown: unknown, isTest: boolean): Response {
+function failed(deps: ConsoleDeps, config: SingleSignOnConfig, thrown: unknown, isTest: boolean): Response {
   const fields = failureFields(thrown)
   deps.log.warn(isTest ? 'oidc_test_failed' : 'oidc_sign_in_failed', fields)
   const page = isTest ? `settings?sso_test=${fields.failure}` : `sso?error=${fields.failure}`
@@ -222,10 +210,6 @@ function redirect(location: string, setCookie: string | null = null): Response {
   const headers = new Headers({ location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
   if (setCookie !== null) headers.append('set-cookie', setCookie)
   return new Response(null, { status: 303, headers })
-}
-
-function newSecret({ randomBytes }: Pick<SingleSignOnDeps, 'randomBytes'>): string {
-  return Buffer.from(randomBytes(32)).toString('base64url')
 }
 
 /** State, nonce and verifier reveal neither each other nor the secret. */

@@ -1,36 +1,19 @@
 /** Two-factor sign-in of the signed-in user: set up with a secret, confirm with a first code, disable. */
 
 import { Type } from '@sinclair/typebox'
-import type { RandomBytes } from '../../core/accounts/api-keys.ts'
 import { passwordSchema } from '../../core/accounts/passwords.ts'
-import { type Actor, actingAs } from '../../core/audit/audit.ts'
-import type { Clock } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { strictObject } from '../../core/validation/validate.ts'
+import type { Database } from '../../database/database.ts'
 import type { User } from '../../database/tables.ts'
-import {
-  type Authenticate,
-  forbidden,
-  readInput,
-  reply,
-  replyNoContent,
-  type SessionRequest,
-  sessionRoutes,
-} from '../../http/session-routes.ts'
-import type { TextSeal } from '../../http/text-seal.ts'
-import { countFailure, type FailureDeps, type OwnPasswordDeps, verifyOwnPassword } from './passwords.ts'
-import {
-  recoveryCodesShape,
-  type TwoFactorSetup,
-  type TwoFactorState,
-  twoFactorSetupShape,
-  twoFactorShape,
-} from './schemas.ts'
+import type { ConsoleDeps } from '../deps.ts'
+import { type Authenticate, forbidden, type SessionRequest, sessionRoute, sessionRoutes } from '../routes.ts'
+import { countFailure, verifyOwnPassword } from './passwords.ts'
+import { recoveryCodesShape, twoFactorSetupShape, twoFactorShape } from './schemas.ts'
 import { forgetFailures, isAnyLocked, twoFactorSubject } from './stores/sessions.ts'
 import {
   confirmTotp,
   findTotp,
-  findTotp as findTotpInStore,
   matchingStep,
   newRecoveryCodes,
   newTotpSecret,
@@ -44,12 +27,6 @@ import {
   useTotpStep,
 } from './totp.ts'
 
-export type TwoFactorDeps = OwnPasswordDeps &
-  SecondFactorDeps & {
-    readonly randomBytes: RandomBytes
-    readonly announce: () => void
-  }
-
 /** A code of the authenticator app, or a recovery code. */
 export const codeSchema = Type.String({
   minLength: 6,
@@ -61,26 +38,25 @@ const confirmSchema = strictObject({ code: codeSchema })
 const disableSchema = strictObject({ password: passwordSchema, code: codeSchema })
 
 /** Routes under `/api/v1/auth/two-factor`. */
-export function twoFactor(deps: TwoFactorDeps, identify: Authenticate) {
+export function twoFactor(deps: ConsoleDeps, identify: Authenticate) {
   return sessionRoutes('two-factor', identify, [
-    {
+    sessionRoute({
       method: 'GET',
       path: '/api/v1/auth/two-factor',
       action: 'sessions.own',
       summary: 'Get the state of your two-factor sign-in',
       answer: twoFactorShape,
-      async handle({ principal }) {
-        const state = await findTotp(deps.database, principal.userId)
+      async handle({ principal, database }) {
+        const state = await findTotp(database, principal.userId)
         const isEnabled = state?.isConfirmed ?? false
-        const shown: TwoFactorState = {
+        return {
           enabled: isEnabled,
           recovery_codes_left: isEnabled ? (state?.recoveryCodes ?? 0) : 0,
           setup_required: principal.mustSetUpTwoFactor,
         }
-        return reply(shown)
       },
-    },
-    {
+    }),
+    sessionRoute({
       method: 'POST',
       path: '/api/v1/auth/two-factor',
       action: 'sessions.own',
@@ -91,8 +67,8 @@ export function twoFactor(deps: TwoFactorDeps, identify: Authenticate) {
       answer: twoFactorSetupShape,
       errors: ['invalid_credentials', 'conflict'],
       handle: call => setUp(deps, call),
-    },
-    {
+    }),
+    sessionRoute({
       method: 'POST',
       path: '/api/v1/auth/two-factor/confirm',
       action: 'sessions.own',
@@ -103,8 +79,8 @@ export function twoFactor(deps: TwoFactorDeps, identify: Authenticate) {
       answer: recoveryCodesShape,
       errors: ['invalid_credentials', 'conflict'],
       handle: call => confirm(deps, call),
-    },
-    {
+    }),
+    sessionRoute({
       method: 'POST',
       path: '/api/v1/auth/two-factor/disable',
       action: 'sessions.own',
@@ -114,50 +90,47 @@ export function twoFactor(deps: TwoFactorDeps, identify: Authenticate) {
       answer: null,
       errors: ['invalid_credentials', 'conflict'],
       handle: call => disable(deps, call),
-    },
+    }),
   ])
 }
 
-async function setUp(deps: TwoFactorDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const { password } = await readInput(request, setupSchema)
+async function setUp(deps: ConsoleDeps, call: SessionRequest<typeof setupSchema>) {
+  const { principal, body, database } = call
   // The address may belong to another person, who would be locked out.
   if (principal.isUnverified) throw forbidden()
-  const { email } = await verifyOwnPassword(deps, { principal, actor }, password)
+  const { email } = await verifyOwnPassword(deps, call, body.password)
   const secret = newTotpSecret(deps.randomBytes)
   const sealed = deps.totpSeal.seal(principal.userId, secret)
-  if (!(await offerTotp(deps.database, principal, sealed)))
+  if (!(await offerTotp(database, principal, sealed)))
     throw new GatewayError('conflict', 'Two-factor sign-in is enabled already. Disable it first.')
   const uri = totpUri(secret, email)
   const { renderSVG } = await import('uqr')
   const svg = renderSVG(uri, { border: 2 })
-  const shown: TwoFactorSetup = { secret, uri, qr_code: `data:image/svg+xml,${encodeURIComponent(svg)}` }
-  return reply(shown)
+  return { secret, uri, qr_code: `data:image/svg+xml,${encodeURIComponent(svg)}` }
 }
 
-async function confirm(deps: TwoFactorDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const { code } = await readInput(request, confirmSchema)
-  const { database } = deps
+async function confirm(deps: ConsoleDeps, { principal, body, database }: SessionRequest<typeof confirmSchema>) {
   const state = await findTotp(database, principal.userId)
   if (state === null || state.isConfirmed) throw notInSetup()
-  const [digits, secret] = [readTotpCode(code), deps.totpSeal.open(principal.userId, state.secret)]
+  const [digits, secret] = [readTotpCode(body.code), deps.totpSeal.open(principal.userId, state.secret)]
   const step = digits === null || secret === null ? null : matchingStep(secret, digits, deps.clock.now())
   // The user of this session knows the secret, so a wrong code is a typing error and guessing gains nothing.
   if (step === null) throw wrongCode()
   const codes = newRecoveryCodes(deps.randomBytes)
   const digests = codes.map(recoveryDigest)
   const confirmed = { secret: state.secret, step, digests }
-  if (!(await confirmTotp(actingAs(database, actor), principal, confirmed))) throw notInSetup()
+  if (!(await confirmTotp(database, principal, confirmed))) throw notInSetup()
   deps.announce()
-  return reply({ recovery_codes: codes })
+  return { recovery_codes: [...codes] }
 }
 
-async function disable(deps: TwoFactorDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const { password, code } = await readInput(request, disableSchema)
-  const user = await verifyOwnPassword(deps, { principal, actor }, password)
-  await checkSecondFactor(deps, user, code, actor)
-  if (!(await removeTotp(actingAs(deps.database, actor), principal))) throw notInSetup()
+async function disable(deps: ConsoleDeps, call: SessionRequest<typeof disableSchema>): Promise<null> {
+  const { principal, body, database } = call
+  const user = await verifyOwnPassword(deps, call, body.password)
+  await checkSecondFactor(deps, database, user, body.code)
+  if (!(await removeTotp(database, principal))) throw notInSetup()
   deps.announce()
-  return replyNoContent()
+  return null
 }
 
 function notInSetup(): GatewayError {
@@ -166,11 +139,6 @@ function notInSetup(): GatewayError {
 
 /** The second step of a sign-in with a password: a code of the authenticator app, or a recovery code. */
 
-type SecondFactorDeps = FailureDeps & {
-  readonly clock: Pick<Clock, 'now'>
-  readonly totpSeal: TextSeal
-}
-
 type CodeHolder = Pick<User, 'id' | 'accountId' | 'email'>
 
 /**
@@ -178,13 +146,12 @@ type CodeHolder = Pick<User, 'id' | 'accountId' | 'email'>
  * without a code, and `invalid_credentials` for a wrong one.
  */
 export async function checkSecondFactor(
-  deps: SecondFactorDeps,
+  deps: ConsoleDeps,
+  database: Database,
   user: CodeHolder,
   code: string | undefined,
-  actor: Actor,
 ): Promise<void> {
-  const { database } = deps
-  const state = await findTotpInStore(database, user.id)
+  const state = await findTotp(database, user.id)
   if (state === null || !state.isConfirmed) return
   if (code === undefined)
     throw new GatewayError(
@@ -195,21 +162,24 @@ export async function checkSecondFactor(
   // A known network address is exempt from lockouts of the password, but not from this one.
   const subjects = [twoFactorSubject(user.id)]
   const isLocked = await isAnyLocked(database, subjects)
-  if (!isLocked && (await isCodeUsed(deps, user.id, state, code))) {
+  if (!isLocked && (await isCodeUsed(deps, database, { userId: user.id, state, text: code }))) {
     await forgetFailures(database, subjects[0] ?? '')
     return
   }
-  if (!isLocked) await countFailure(deps, subjects, user, actor)
+  if (!isLocked) await countFailure(deps, database, subjects, user)
   throw wrongCode()
 }
 
 /** Returns true if the code is right and was not used before; it is used up then. */
-async function isCodeUsed(deps: SecondFactorDeps, userId: string, state: TotpState, text: string): Promise<boolean> {
-  const { database, clock, totpSeal } = deps
+async function isCodeUsed(
+  { clock, totpSeal, log }: ConsoleDeps,
+  database: Database,
+  { userId, state, text }: { readonly userId: string; readonly state: TotpState; readonly text: string },
+): Promise<boolean> {
   const digest = recoveryDigest(text)
   if (digest !== null) return useRecoveryCode(database, userId, digest)
   const [code, secret] = [readTotpCode(text), totpSeal.open(userId, state.secret)]
-  if (secret === null) deps.log.warn('two_factor_secret_unreadable', { user_id: userId })
+  if (secret === null) log.warn('two_factor_secret_unreadable', { user_id: userId })
   if (code === null || secret === null) return false
   const step = matchingStep(secret, code, clock.now())
   // Sealed again, so that it outlives the previous secret of the gateway.

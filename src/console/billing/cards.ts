@@ -6,32 +6,21 @@
 
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import type { Clock, Log } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField } from '../../core/validation/validate.ts'
-import type { Database } from '../../database/database.ts'
 import type { Invoice } from '../../database/tables.ts'
 import { bodyLimits, readBytes, whileHeld } from '../../http/body.ts'
-import type { BodyBudget } from '../../http/body-budget.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
-import { notFound, reply, type SessionRequest } from '../../http/session-routes.ts'
-import type { Cards, EnteredCard, Payments } from './payment-processor.ts'
+import type { ConsoleDeps } from '../deps.ts'
+import { notFound, reply, type SessionRequest } from '../routes.ts'
+import type { Cards, EnteredCard } from './payment-processor.ts'
 import { receivedShape } from './schemas.ts'
 import { findBilling, keepCustomer } from './stores/billing.ts'
 import { hasEvent, type TakenCard, takeCard, takeEvent } from './stores/payment-events.ts'
 
-export type CardDeps = {
-  readonly database: Database
-  readonly clock: Pick<Clock, 'now'>
-  readonly newId: (prefix: string) => string
-  readonly payments: Pick<Payments, 'cards'>
-  readonly log: Pick<Log, 'warn'>
-  readonly announce: () => void
-}
-
 /** Returns the address of the page on which an owner enters a card. Throws `not_found` if no processor takes cards. */
 export async function openSetup(
-  { database, payments }: CardDeps,
+  { database, payments }: ConsoleDeps,
   { accountId, email }: SessionRequest['principal'],
 ): Promise<string> {
   const cards = orNoProcessor(payments.cards)
@@ -46,7 +35,7 @@ export async function openSetup(
 
 /** Sets the card that an owner entered in a setup session. Rejects a pasted card ID. */
 export async function enterCard(
-  deps: CardDeps,
+  deps: ConsoleDeps,
   { accountId }: SessionRequest['principal'],
   input: { readonly payment_method?: string | null; readonly setup_session?: string | null },
 ): Promise<void> {
@@ -76,7 +65,7 @@ export async function enterCard(
  * each collection names its card.
  */
 async function followCard(
-  deps: CardDeps,
+  deps: ConsoleDeps,
   { customerId, method }: EnteredCard,
   { outcome, replaced }: TakenCard,
 ): Promise<void> {
@@ -89,13 +78,13 @@ async function followCard(
 }
 
 /** Detaches a card that the account no longer uses. */
-export function detachCard(deps: Pick<CardDeps, 'payments' | 'log'>, methodId: string): Promise<void> {
+export function detachCard(deps: Pick<ConsoleDeps, 'payments' | 'log'>, methodId: string): Promise<void> {
   return orWarn(deps, 'payment_method_detach_failed', cards => cards.remove(methodId))
 }
 
 /** Returns the address of the page on which an invoice can be paid. */
 export async function openInvoicePage(
-  { payments }: Pick<CardDeps, 'payments'>,
+  { payments }: Pick<ConsoleDeps, 'payments'>,
   { status, stripeInvoiceId }: Invoice,
 ): Promise<string> {
   const cards = orNoProcessor(payments.cards)
@@ -109,7 +98,7 @@ export async function openInvoicePage(
 }
 
 async function orWarn(
-  { payments, log }: Pick<CardDeps, 'payments' | 'log'>,
+  { payments, log }: Pick<ConsoleDeps, 'payments' | 'log'>,
   event: string,
   work: (cards: Cards) => Promise<void>,
 ): Promise<void> {
@@ -130,14 +119,8 @@ function orNoProcessor(cards: Cards | null): Cards {
 
 /** Signed events of the payment processor. Each event has one effect, in any order and however often it arrives. */
 
-type WebhookDeps = CardDeps & {
-  readonly payments: Pick<Payments, 'webhooks'>
-  readonly log: Pick<Log, 'info' | 'error'>
-  readonly bodies: BodyBudget
-}
-
 /** `POST /api/v1/billing/webhooks/stripe`. The signature authenticates it; its body is never logged. */
-export function webhooks(deps: WebhookDeps) {
+export function webhooks(deps: ConsoleDeps) {
   return new Elysia({ name: 'webhooks' }).post(
     '/api/v1/billing/webhooks/stripe',
     ({ request }) => {
@@ -158,7 +141,7 @@ export function webhooks(deps: WebhookDeps) {
   )
 }
 
-async function receive(deps: WebhookDeps, request: Request) {
+async function receive(deps: ConsoleDeps, request: Request) {
   const { database, clock, newId, payments, log } = deps
   if (payments.webhooks === null) throw notFound()
   const body = await readBytes(request, bodyLimits.other)

@@ -5,18 +5,11 @@ import { tagNamePattern } from '../../core/request/tags.ts'
 import { type Cell, csvLine } from '../../core/text/csv.ts'
 import { decimalUsd, toUsd } from '../../core/usage/money.ts'
 import { invalidField, oneOf, strictObject } from '../../core/validation/validate.ts'
-import type { Database } from '../../database/database.ts'
 import { fileResponse } from '../../http/file-response.ts'
-import {
-  emptyBody,
-  notFound,
-  readInput,
-  readQuery,
-  reply,
-  type SessionRequest,
-  type SessionRoute,
-} from '../../http/session-routes.ts'
-import { type CardDeps, openInvoicePage } from './cards.ts'
+import type { ConsoleDeps } from '../deps.ts'
+import { noBody, notFound, type SessionRequest, type SessionRoute, sessionRoute } from '../routes.ts'
+import { readQuery } from '../usage/query.ts'
+import { openInvoicePage } from './cards.ts'
 import {
   type BreakdownLine,
   breakdownDimensions,
@@ -30,60 +23,53 @@ import { shownInvoice, shownLine, shownSums } from './serializers.ts'
 import { breakDownInvoice } from './stores/invoice-breakdown.ts'
 import { findInvoice, listInvoices } from './stores/invoices.ts'
 
-export type InvoiceDeps = CardDeps & BreakdownDeps
-
 /** Routes under `/api/v1/billing/invoices`. */
-export function invoiceRoutes(deps: InvoiceDeps): readonly SessionRoute[] {
+export function invoiceRoutes(deps: ConsoleDeps): readonly SessionRoute[] {
   return [
-    {
+    sessionRoute({
       method: 'GET',
       path: '/api/v1/billing/invoices',
       action: 'billing.see',
       summary: 'List invoices, newest first',
       answer: invoiceListShape,
-      async handle({ principal }) {
-        const found = await listInvoices(deps.database, principal.accountId)
-        return reply({ data: found.map(shownInvoice) })
+      async handle({ principal, database }) {
+        const found = await listInvoices(database, principal.accountId)
+        return { data: found.map(shownInvoice) }
       },
-    },
-    {
+    }),
+    sessionRoute({
       method: 'GET',
       path: '/api/v1/billing/invoices/:id',
       action: 'billing.see',
       summary: 'Get an invoice with its lines per model',
       answer: invoiceWithLinesShape,
-      async handle({ principal, params }) {
-        const found = await findInvoice(deps.database, principal.accountId, params.id ?? '')
+      async handle({ principal, id, database }) {
+        const found = await findInvoice(database, principal.accountId, id)
         if (found === null) throw notFound()
-        return reply({ ...shownInvoice(found), lines: found.lines.map(shownLine) })
+        return { ...shownInvoice(found), lines: found.lines.map(shownLine) }
       },
-    },
-    breakdownRoute(deps),
-    {
+    }),
+    breakdownRoute,
+    sessionRoute({
       method: 'POST',
       path: '/api/v1/billing/invoices/:id/payment-page',
       action: 'billing.change',
       summary: 'Create a payment page for an unpaid invoice',
       description:
         'For a declined card, or a payment that the bank must confirm. 404 if no payment processor is configured.',
-      body: emptyBody,
-      bodyRequired: false,
-      examples: { 'unpaid invoice': {} },
+      ...noBody,
       answer: pageShape,
       errors: ['not_found', 'conflict'],
-      async handle({ principal, params, request }) {
-        await readInput(request, emptyBody)
-        const found = await findInvoice(deps.database, principal.accountId, params.id ?? '')
+      async handle({ principal, id, database }) {
+        const found = await findInvoice(database, principal.accountId, id)
         if (found === null) throw notFound()
-        return reply({ url: await openInvoicePage(deps, found.invoice) })
+        return { url: await openInvoicePage(deps, found.invoice) }
       },
-    },
+    }),
   ]
 }
 
 /** An invoice by key, tag, member, model or dialect, as JSON or CSV. Its lines add up to the invoice exactly. */
-
-type BreakdownDeps = { readonly database: Database }
 
 const querySchema = strictObject({
   by: oneOf(breakdownDimensions),
@@ -96,33 +82,25 @@ const querySchema = strictObject({
 type ShownLine = ShownBreakdown['lines'][number]
 
 /** `GET /api/v1/billing/invoices/{id}/breakdown`. */
-function breakdownRoute(deps: BreakdownDeps): SessionRoute {
-  return {
-    method: 'GET',
-    path: '/api/v1/billing/invoices/:id/breakdown',
-    action: 'billing.see',
-    summary: 'Get an invoice by key, tag, member, model or dialect',
-    description:
-      'The lines add up to the total of the invoice exactly. By tag, `tag` names one tag: a request has one value of it, so none counts twice.',
-    query: querySchema,
-    answer: invoiceBreakdownShape,
-    alsoAs: { 'text/csv': Type.String({ description: 'one line per line of the breakdown' }) },
-    errors: ['not_found'],
-    handle: call => breakDown(deps, call),
-  }
-}
+const breakdownRoute = sessionRoute({
+  method: 'GET',
+  path: '/api/v1/billing/invoices/:id/breakdown',
+  action: 'billing.see',
+  summary: 'Get an invoice by key, tag, member, model or dialect',
+  description:
+    'The lines add up to the total of the invoice exactly. By tag, `tag` names one tag: a request has one value of it, so none counts twice.',
+  query: querySchema,
+  answer: invoiceBreakdownShape,
+  alsoAs: { 'text/csv': Type.String({ description: 'one line per line of the breakdown' }) },
+  errors: ['not_found'],
+  handle: breakDown,
+})
 
-async function breakDown({ database }: BreakdownDeps, call: SessionRequest): Promise<Response> {
-  const { by, tag, format } = readBreakdownQuery(call.request.url)
-  const invoiceId = call.params.id ?? ''
-  const found = await breakDownInvoice(database, {
-    accountId: call.principal.accountId,
-    invoiceId,
-    by,
-    tagName: tag,
-  })
+async function breakDown({ principal: { accountId }, id: invoiceId, request, database }: SessionRequest) {
+  const { by, tag, format } = readBreakdownQuery(request.url)
+  const found = await breakDownInvoice(database, { accountId, invoiceId, by, tagName: tag })
   if (found === null) throw notFound()
-  if (format === 'json') return reply({ invoice_id: invoiceId, by, tag, lines: found.map(shownBreakdownLine) })
+  if (format === 'json') return { invoice_id: invoiceId, by, tag, lines: found.map(shownBreakdownLine) }
   return fileResponse(getCsv(found), {
     type: 'text/csv; charset=utf-8',
     name: `invoice-${invoiceId}-by-${tag ?? by}.csv`,

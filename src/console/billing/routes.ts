@@ -1,38 +1,28 @@
 /** Plan, payment method, soft cap and invoices, for the owner. */
+
 import { Type } from '@sinclair/typebox'
-import { actingAs } from '../../core/audit/audit.ts'
 import { budgetPeriod } from '../../core/billing/budget-period.ts'
-import type { Plans } from '../../core/limits/plans.ts'
 import { fromUsd } from '../../core/usage/money.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { nullable, strictObject } from '../../core/validation/validate.ts'
-import { idempotencyHeaders, type OnceDeps, onceErrors, runIdempotent } from '../../http/idempotency.ts'
+import type { ConsoleDeps } from '../deps.ts'
 import {
   type Authenticate,
-  emptyBody,
+  noBody,
   notFound,
-  readInput,
   refuseUnlessDone,
-  reply,
-  replyNoContent,
   type SessionRequest,
+  sessionRoute,
   sessionRoutes,
-} from '../../http/session-routes.ts'
+} from '../routes.ts'
 import { detachCard, enterCard, openSetup } from './cards.ts'
-import { type InvoiceDeps, invoiceRoutes } from './invoice-routes.ts'
-import type { Payments } from './payment-processor.ts'
+import { invoiceRoutes } from './invoice-routes.ts'
 import { billingShape, pageShape } from './schemas.ts'
 import { shownBilling } from './serializers.ts'
 import type { BillingAccount, BillingOutcome, NewMethod } from './stores/billing.ts'
 import { changeBilling, findBilling, getState, manualMethod, setSoftCap } from './stores/billing.ts'
 import { toDues } from './stores/billing-notices.ts'
 import { spentInCycle } from './stores/invoices.ts'
-
-type BillingDeps = OnceDeps &
-  InvoiceDeps & {
-    readonly config: { readonly plans: Plans; readonly ownerUpgrades: boolean }
-    readonly payments: Pick<Payments, 'kind'>
-  }
 
 const versionSchema = Type.Optional(
   Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1, description: '`plan_version` that this change is based on' }),
@@ -60,17 +50,17 @@ const softCapSchema = strictObject({
 })
 
 /** Routes under `/api/v1/billing` except the webhooks. */
-export function billing(deps: BillingDeps, identify: Authenticate) {
+export function billing(deps: ConsoleDeps, identify: Authenticate) {
   return sessionRoutes('billing', identify, [
-    {
+    sessionRoute({
       method: 'GET',
       path: '/api/v1/billing',
       action: 'billing.see',
       summary: 'Get plan, cycle, payment method and soft cap',
       answer: billingShape,
       handle: ({ principal }) => overview(deps, principal.accountId),
-    },
-    {
+    }),
+    sessionRoute({
       method: 'POST',
       path: '/api/v1/billing/upgrade',
       action: 'billing.change',
@@ -80,11 +70,11 @@ export function billing(deps: BillingDeps, identify: Authenticate) {
       body: upgradeSchema,
       examples: { yes: { confirm: true } },
       answer: billingShape,
-      requestHeaders: idempotencyHeaders,
-      errors: ['payment_required', 'not_found', ...onceErrors],
-      handle: call => runIdempotent(deps, call, async once => ({ answer: await upgrade(deps, once), resultId: null })),
-    },
-    {
+      once: deps,
+      errors: ['payment_required', 'not_found'],
+      handle: call => upgrade(deps, call),
+    }),
+    sessionRoute({
       method: 'POST',
       path: '/api/v1/billing/downgrade',
       action: 'billing.change',
@@ -93,12 +83,11 @@ export function billing(deps: BillingDeps, identify: Authenticate) {
       bodyRequired: false,
       examples: { yes: { confirm: true } },
       answer: billingShape,
-      requestHeaders: idempotencyHeaders,
-      errors: ['payment_required', 'not_found', ...onceErrors],
-      handle: call =>
-        runIdempotent(deps, call, async once => ({ answer: await downgrade(deps, once), resultId: null })),
-    },
-    {
+      once: deps,
+      errors: ['payment_required', 'not_found'],
+      handle: call => downgrade(deps, call),
+    }),
+    sessionRoute({
       method: 'PUT',
       path: '/api/v1/billing/payment-method',
       action: 'billing.change',
@@ -110,24 +99,19 @@ export function billing(deps: BillingDeps, identify: Authenticate) {
       answer: billingShape,
       errors: ['payment_required', 'not_found', 'conflict'],
       handle: call => setMethod(deps, call),
-    },
-    {
+    }),
+    sessionRoute({
       method: 'POST',
       path: '/api/v1/billing/payment-method/setup',
       action: 'billing.change',
       summary: 'Create a page for entering a card',
       description: 'Send the browser to `url`. 404 if no payment processor is configured.',
-      body: emptyBody,
-      bodyRequired: false,
-      examples: { 'new card': {} },
+      ...noBody,
       answer: pageShape,
       errors: ['not_found'],
-      async handle({ principal, request }) {
-        await readInput(request, emptyBody)
-        return reply({ url: await openSetup(deps, principal) })
-      },
-    },
-    {
+      handle: async ({ principal }) => ({ url: await openSetup(deps, principal) }),
+    }),
+    sessionRoute({
       method: 'DELETE',
       path: '/api/v1/billing/payment-method',
       action: 'billing.change',
@@ -136,8 +120,8 @@ export function billing(deps: BillingDeps, identify: Authenticate) {
       answer: null,
       errors: ['not_found', 'conflict'],
       handle: call => removeMethod(deps, call),
-    },
-    {
+    }),
+    sessionRoute({
       method: 'PUT',
       path: '/api/v1/billing/soft-cap',
       action: 'billing.change',
@@ -148,18 +132,17 @@ export function billing(deps: BillingDeps, identify: Authenticate) {
       examples: { '20 USD per month': { monthly_usd: 20 }, none: { monthly_usd: null } },
       answer: billingShape,
       errors: ['not_found'],
-      async handle({ principal: { accountId }, request, actor }) {
-        const { monthly_usd: usd } = await readInput(request, softCapSchema)
-        await setSoftCap(actingAs(deps.database, actor), accountId, usd === null ? null : fromUsd(usd))
+      async handle({ principal: { accountId }, body: { monthly_usd: usd }, database }) {
+        await setSoftCap(database, accountId, usd === null ? null : fromUsd(usd))
         deps.announce()
         return overview(deps, accountId)
       },
-    },
+    }),
     ...invoiceRoutes(deps),
   ])
 }
 
-async function overview({ config, database, clock, payments }: BillingDeps, accountId: string): Promise<Response> {
+async function overview({ config, database, clock, payments }: ConsoleDeps, accountId: string) {
   const found = await known(findBilling(database, accountId))
   const { cycle } = getState(found)
   const isOwnersChoice = payments.kind === 'stripe' || config.ownerUpgrades
@@ -172,14 +155,13 @@ async function overview({ config, database, clock, payments }: BillingDeps, acco
   const spent = { cycleMicrocents, period, periodMicrocents }
   const dues = toDues(found.account)
   const view = { plans: config.plans, collectedBy: payments.kind, isOwnersChoice, dues, spent, now }
-  return reply(shownBilling(found, view))
+  return shownBilling(found, view)
 }
 
-async function upgrade(deps: BillingDeps, call: SessionRequest): Promise<Response> {
-  const { principal, request } = call
-  const { version } = await readInput(request, upgradeSchema)
+async function upgrade(deps: ConsoleDeps, call: SessionRequest<typeof upgradeSchema>) {
+  const { version } = call.body
   if (deps.payments.kind === 'manual' && !deps.config.ownerUpgrades)
-    await refuseUnlessOnUsage(deps, principal.accountId)
+    await refuseUnlessOnUsage(deps, call.principal.accountId)
   // Without a payment processor, the owner's consent to charges is the payment agreement.
   const agreed = deps.payments.kind === 'manual' ? { method: manualMethod(deps.newId) } : {}
   const change = { event: 'upgrade', version, ...agreed } as const
@@ -191,7 +173,7 @@ async function upgrade(deps: BillingDeps, call: SessionRequest): Promise<Respons
  * (`OWNER_UPGRADES`). Throws `forbidden` for any other account: also for one whose last cycle on `usage` has ended, and for one
  * without a payment method, because an upgrade would end its grace period by an agreement to manual invoicing.
  */
-async function refuseUnlessOnUsage({ database, clock }: BillingDeps, accountId: string): Promise<void> {
+async function refuseUnlessOnUsage({ database, clock }: ConsoleDeps, accountId: string): Promise<void> {
   const { account, method } = await known(findBilling(database, accountId))
   const { plan, planAfterCycle, cycleEndsAt } = account
   const hasEnded = planAfterCycle === 'evaluation' && cycleEndsAt !== null && cycleEndsAt.getTime() <= clock.now()
@@ -203,8 +185,8 @@ async function refuseUnlessOnUsage({ database, clock }: BillingDeps, accountId: 
   )
 }
 
-async function downgrade(deps: BillingDeps, call: SessionRequest): Promise<Response> {
-  const { version } = await readInput(call.request, downgradeSchema)
+async function downgrade(deps: ConsoleDeps, call: SessionRequest<typeof downgradeSchema>) {
+  const { version } = call.body
   const change = { event: 'downgrade', version } as const
   const alreadySo = 'Your account is already on the plan `evaluation`, or changes to it at the end of the cycle.'
   return changePlan(deps, call, change, alreadySo)
@@ -218,26 +200,22 @@ type PlanChange = {
 }
 
 async function changePlan(
-  deps: BillingDeps,
-  { principal: { accountId, userId }, actor }: SessionRequest,
+  deps: ConsoleDeps,
+  { principal: { accountId, userId }, database }: SessionRequest,
   change: PlanChange,
   alreadySo: string,
-): Promise<Response> {
-  const { database, clock, newId } = deps
+) {
+  const { clock, newId } = deps
   const { account } = await known(findBilling(database, accountId))
   const version = change.version ?? account.version
   const at = clock.now()
-  refuseOutcome(
-    await changeBilling(actingAs(database, actor), accountId, { ...change, version, at, userId, newId }),
-    alreadySo,
-  )
+  refuseOutcome(await changeBilling(database, accountId, { ...change, version, at, userId, newId }), alreadySo)
   deps.announce()
   return overview(deps, accountId)
 }
 
-async function setMethod(deps: BillingDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const input = await readInput(request, methodSchema)
-  await enterCard({ ...deps, database: actingAs(deps.database, actor) }, principal, input)
+async function setMethod(deps: ConsoleDeps, { principal, body, database }: SessionRequest<typeof methodSchema>) {
+  await enterCard({ ...deps, database }, principal, body)
   return overview(deps, principal.accountId)
 }
 
@@ -245,24 +223,19 @@ async function setMethod(deps: BillingDeps, { principal, request, actor }: Sessi
  * Removes a card. The agreement to manual invoicing is the operator's, and no card is needed where the gateway collects
  * nothing: removing either would only block the account after the grace period.
  */
-async function removeMethod(deps: BillingDeps, { principal, actor }: SessionRequest): Promise<Response> {
+async function removeMethod(deps: ConsoleDeps, { principal, database }: SessionRequest): Promise<null> {
   const { accountId, userId } = principal
-  const { database, clock, newId, payments } = deps
+  const { clock, newId, payments } = deps
   const { method } = await known(findBilling(database, accountId))
   const cardId = payments.cards === null ? null : (method?.stripePaymentMethodId ?? null)
-  if (cardId === null) return replyNoContent()
-  const outcome = await changeBilling(actingAs(database, actor), accountId, {
-    event: 'method_removed',
-    at: clock.now(),
-    userId,
-    newId,
-  })
+  if (cardId === null) return null
+  const outcome = await changeBilling(database, accountId, { event: 'method_removed', at: clock.now(), userId, newId })
   // A concurrent request removed it first.
-  if (outcome === 'payment_method_missing') return replyNoContent()
+  if (outcome === 'payment_method_missing') return null
   refuseOutcome(outcome, 'Your account has no payment method.')
   deps.announce()
   await detachCard(deps, cardId)
-  return replyNoContent()
+  return null
 }
 
 async function known(found: Promise<BillingAccount | null>): Promise<BillingAccount> {

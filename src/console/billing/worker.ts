@@ -2,28 +2,22 @@
  * Runs billing in the background: cycles end, invoices are created and collected. Every instance runs it; a database
  * lock lets one at a time create invoices, and each invoice is collected by the instance that claimed it.
  */
+
 import { centsOfLines } from '../../core/billing/billing.ts'
 import { findGrace, isNoticeTrue } from '../../core/billing/grace.ts'
-import { type Repeating, type RepeatTimer, startRepeating } from '../../core/jobs/repeating.ts'
-import type { Clock, Log } from '../../core/ports.ts'
+import { type Repeating, startRepeating } from '../../core/jobs/repeating.ts'
 import { failureReason } from '../../core/validation/errors.ts'
-import type { Database } from '../../database/database.ts'
 import type { Mailer } from '../../mail/mailer.ts'
+import type { ConsoleDeps } from '../deps.ts'
 import type { Payments } from './payment-processor.ts'
 import { rollCycles } from './stores/billing.ts'
 import { type ClaimedNotice, claimNotice, type NoticeOutcome, settleNotice } from './stores/billing-notices.ts'
 import { claimInvoice, closeCycle, noteProcessorId } from './stores/invoices.ts'
 import { applyInvoice, findSettledMethod, forgetMethod } from './stores/payment-events.ts'
 
-type BillingWorkerOptions = {
-  readonly database: Database
-  readonly payments: Payments
+type BillingWorkerOptions = Pick<ConsoleDeps, 'database' | 'payments' | 'clock' | 'newId' | 'timer' | 'log'> & {
   /** Collects from accounts with manual invoicing, and marks the invoices of accounts without a payment method. */
   readonly manual: Payments
-  readonly clock: Pick<Clock, 'now'>
-  readonly newId: (prefix: string) => string
-  readonly timer: RepeatTimer
-  readonly log: Log
 }
 
 /** Does everything that is due now; see `Repeating`. */
@@ -119,12 +113,8 @@ async function forgetNext({ database, payments, log }: BillingWorkerOptions, aft
  * between the two steps it may send one again, under the same message ID.
  */
 
-type NoticeWorkerOptions = {
-  readonly database: Database
+type NoticeWorkerOptions = Pick<ConsoleDeps, 'database' | 'clock' | 'timer' | 'log'> & {
   readonly post: Pick<Mailer, 'billing'>
-  readonly clock: Pick<Clock, 'now'>
-  readonly timer: RepeatTimer
-  readonly log: Pick<Log, 'info' | 'warn'>
 }
 
 const maximumPerRun = 100

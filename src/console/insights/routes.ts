@@ -6,16 +6,6 @@ import { toUsd } from '../../core/usage/money.ts'
 import { hasApiKey } from '../../http/authentication.ts'
 import { keyOrSession, type RouteDocs, withRouteDocs } from '../../http/route-docs.ts'
 import {
-  type Authenticate,
-  authorize,
-  notFound,
-  readInput,
-  reply,
-  replyNoContent,
-  scopeFor,
-  sessionRoutes,
-} from '../../http/session-routes.ts'
-import {
   type CellRow,
   findBestModel,
   getInsights,
@@ -25,11 +15,11 @@ import {
   type Recommendation,
 } from '../../learning/insights.ts'
 import type { LearningCache } from '../../learning/learning-cache.ts'
+import { type Authenticate, authorize, notFound, reply, scopeFor, sessionRoute, sessionRoutes } from '../routes.ts'
 import {
   feedbackSchema,
   learningShape,
   modelInsightListShape,
-  type Rated,
   ratedShape,
   recommendationListShape,
   type ShownLearning,
@@ -82,7 +72,7 @@ export function insights(deps: InsightsDeps, identify: Authenticate) {
 
 function writes({ learning }: InsightsDeps, identify: Authenticate) {
   return sessionRoutes('feedback', identify, [
-    {
+    sessionRoute({
       method: 'POST',
       path: '/api/v1/insights/feedback',
       action: 'feedback.give',
@@ -93,16 +83,14 @@ function writes({ learning }: InsightsDeps, identify: Authenticate) {
       examples: { '5 stars': { request_id: 'req_5f0c1b7ae94d42d8', score: 5, is_helpful: true } },
       answer: ratedShape,
       errors: ['not_found'],
-      async handle({ principal, request }) {
-        const { request_id, score, is_helpful } = await readInput(request, feedbackSchema)
-        const rating = { stars: score, isHelpful: is_helpful ?? null }
-        const rated = await learning.rate(scopeFor(principal, 'requests.all'), request_id, rating)
+      async handle({ principal, body }) {
+        const rating = { stars: body.score, isHelpful: body.is_helpful ?? null }
+        const rated = await learning.rate(scopeFor(principal, 'requests.all'), body.request_id, rating)
         if (rated === null) throw notFound()
-        const shown: Rated = { accepted: true, query_type: rated.queryType, model: rated.model }
-        return reply(shown)
+        return { accepted: true, query_type: rated.queryType, model: rated.model }
       },
-    },
-    {
+    }),
+    sessionRoute({
       method: 'DELETE',
       path: '/api/v1/insights/data',
       action: 'learning.delete',
@@ -111,9 +99,9 @@ function writes({ learning }: InsightsDeps, identify: Authenticate) {
       answer: null,
       async handle({ principal, actor }) {
         await learning.erase(principal.accountId, actor)
-        return replyNoContent()
+        return null
       },
-    },
+    }),
   ])
 }
 

@@ -1,27 +1,11 @@
 /** API keys of an account: members manage their own keys, admins and owners all of them, admins of a project those in it. */
-import { mintApiKey, type RandomBytes } from '../../core/accounts/api-keys.ts'
+
+import { mintApiKey } from '../../core/accounts/api-keys.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
-import { actingAs } from '../../core/audit/audit.ts'
-import type { Clock } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField, validate } from '../../core/validation/validate.ts'
-import type { Database } from '../../database/database.ts'
-import {
-  type IdempotentResult,
-  idempotencyHeaders,
-  type OnceDeps,
-  onceErrors,
-  runIdempotent,
-} from '../../http/idempotency.ts'
-import {
-  type Authenticate,
-  notFound,
-  readInput,
-  reply,
-  replyNoContent,
-  type SessionRequest,
-  sessionRoutes,
-} from '../../http/session-routes.ts'
+import type { ConsoleDeps } from '../deps.ts'
+import { type Authenticate, notFound, type SessionRequest, sessionRoute, sessionRoutes } from '../routes.ts'
 import {
   auditedChange,
   keyChangeSchema,
@@ -45,31 +29,21 @@ import {
   rotateKey,
   usageByLineage,
 } from './stores/key-lineages.ts'
-import { type KeyDirectory, revokeKey } from './stores/keys.ts'
-
-type KeysDeps = OnceDeps & {
-  readonly database: Database
-  readonly clock: Pick<Clock, 'now'>
-  readonly randomBytes: RandomBytes
-  readonly newId: (prefix: string) => string
-  readonly keys: Pick<KeyDirectory, 'expect'>
-  /** Makes every gateway instance read changed keys, users and plans again. */
-  readonly announce: () => void
-}
+import { revokeKey } from './stores/keys.ts'
 
 /** Routes under `/api/v1/keys`. */
-export function keys(deps: KeysDeps, identify: Authenticate) {
+export function keys(deps: ConsoleDeps, identify: Authenticate) {
   return sessionRoutes('keys', identify, [
-    {
+    sessionRoute({
       method: 'GET',
       path: '/api/v1/keys',
       action: 'keys.see',
       summary: 'List API keys with their usage, newest first',
       query: keyListQuerySchema,
       answer: keysShape,
-      handle: call => list(deps, call),
-    },
-    {
+      handle: list,
+    }),
+    sessionRoute({
       method: 'POST',
       path: '/api/v1/keys',
       action: 'keys.own',
@@ -89,20 +63,20 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
       },
       answer: newKeyShape,
       status: 201,
-      requestHeaders: idempotencyHeaders,
-      errors: ['not_found', ...onceErrors],
-      handle: call => runIdempotent(deps, call, once => create(deps, once)),
-    },
-    {
+      once: deps,
+      errors: ['not_found'],
+      handle: call => create(deps, call),
+    }),
+    sessionRoute({
       method: 'GET',
       path: '/api/v1/keys/:id',
       action: 'keys.see',
       summary: 'Get an API key with its lineage',
       description: 'The lineage are the keys of one rotation after another, oldest first. They share usage and limits.',
       answer: keyPageShape,
-      handle: call => item(deps, call),
-    },
-    {
+      handle: item,
+    }),
+    sessionRoute({
       method: 'PATCH',
       path: '/api/v1/keys/:id',
       action: 'keys.own',
@@ -120,8 +94,8 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
       answer: keyShape,
       errors: ['conflict'],
       handle: call => change(deps, call),
-    },
-    {
+    }),
+    sessionRoute({
       method: 'POST',
       path: '/api/v1/keys/:id/rotate',
       action: 'keys.own',
@@ -131,11 +105,10 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
       examples: { immediately: {}, 'both valid for 1 hour': { overlap_seconds: 3600 } },
       answer: newKeyShape,
       status: 201,
-      requestHeaders: idempotencyHeaders,
-      errors: onceErrors,
-      handle: call => runIdempotent(deps, call, once => rotate(deps, once)),
-    },
-    {
+      once: deps,
+      handle: call => rotate(deps, call),
+    }),
+    sessionRoute({
       method: 'DELETE',
       path: '/api/v1/keys/:id',
       action: 'keys.own',
@@ -143,11 +116,11 @@ export function keys(deps: KeysDeps, identify: Authenticate) {
       description: 'Takes effect on every instance within 1 s.',
       answer: null,
       handle: call => revoke(deps, call),
-    },
+    }),
   ])
 }
 
-async function list({ database }: KeysDeps, { principal, request }: SessionRequest): Promise<Response> {
+async function list({ principal, request, database }: SessionRequest) {
   const { accountId, userId, role, projects } = principal
   // Other parameters have no meaning here, and were accepted before this one was known.
   const projectId = new URL(request.url).searchParams.get('project_id')
@@ -158,34 +131,35 @@ async function list({ database }: KeysDeps, { principal, request }: SessionReque
     recentKeys(database, accountId, visible),
     usageByLineage(database, accountId),
   ])
-  return reply({ data: rows.map(row => shownKey(row, usage.get(row.lineId ?? row.id))) })
+  return { data: rows.map(row => shownKey(row, usage.get(row.lineId ?? row.id))) }
 }
 
-async function item(deps: KeysDeps, call: SessionRequest): Promise<Response> {
-  const { database } = deps
-  const { accountId } = call.principal
-  const row = await visibleKey(deps, call)
+async function item(call: SessionRequest) {
+  const {
+    principal: { accountId },
+    database,
+  } = call
+  const row = await visibleKey(call)
   const lineId = row.lineId ?? row.id
   const [usage, lineage, requests] = await Promise.all([
     usageByLineage(database, accountId),
     findLineage(database, accountId, lineId),
     recentRequests(database, accountId, lineId),
   ])
-  return reply({
+  return {
     ...shownKey(row, usage.get(lineId)),
     requests_last_minute: requests,
     ...shownLineage(row.id, lineage),
-  })
+  }
 }
 
-async function create(deps: KeysDeps, { principal, request, actor }: SessionRequest): Promise<IdempotentResult> {
-  const { database, randomBytes, newId, clock } = deps
+async function create(deps: ConsoleDeps, { principal, body, database }: SessionRequest<typeof keyCreationSchema>) {
+  const { randomBytes, newId, clock } = deps
   const { accountId, userId, sessionId } = principal
-  const body = await readInput(request, keyCreationSchema)
   refuseProject(principal, body.project_id ?? null, userId)
   const now = clock.now()
   const minted = mintApiKey(randomBytes)
-  const row = await addKey(actingAs(database, actor), accountId, sessionId, {
+  const row = await addKey(database, accountId, sessionId, {
     id: newId('key'),
     userId,
     name: body.name,
@@ -209,14 +183,13 @@ async function create(deps: KeysDeps, { principal, request, actor }: SessionRequ
   if (row === 'full') throw tooManyKeys()
   deps.keys.expect(minted.digest)
   deps.announce()
-  return { answer: reply({ ...shownKey(row, undefined), key: minted.key }, 201), resultId: row.id }
+  return { ...shownKey(row, undefined), key: minted.key }
 }
 
-async function change(deps: KeysDeps, call: SessionRequest): Promise<Response> {
-  const { database } = deps
-  const wanted = await readInput(call.request, keyChangeSchema)
+async function change(deps: ConsoleDeps, call: SessionRequest<typeof keyChangeSchema>) {
+  const { body: wanted, database } = call
   if (Object.keys(wanted).length === 0) throw invalidField('name', 'is required unless another field is sent')
-  const { id, userId, limits, projectId } = await managedKey(deps, call)
+  const { id, userId, limits, projectId } = await managedKey(call)
   const { project_id: target = projectId } = wanted
   if (target !== projectId) refuseProject(call.principal, target, userId)
   const { name, web } = wanted
@@ -225,7 +198,7 @@ async function change(deps: KeysDeps, call: SessionRequest): Promise<Response> {
     ...(web === undefined ? {} : { web }),
     ...rulesIn(wanted, limits, deps.clock.now()),
   }
-  const row = await changeKey(actingAs(database, call.actor), {
+  const row = await changeKey(database, {
     accountId: call.principal.accountId,
     keyId: id,
     change,
@@ -236,7 +209,7 @@ async function change(deps: KeysDeps, call: SessionRequest): Promise<Response> {
   if (typeof row === 'string') throw new GatewayError('conflict', endedKey[row], { param: 'expires_at' })
   deps.announce()
   const usage = await usageByLineage(database, call.principal.accountId)
-  return reply(shownKey(row, usage.get(row.lineId ?? row.id)))
+  return shownKey(row, usage.get(row.lineId ?? row.id))
 }
 
 function notMoved(): GatewayError {
@@ -253,30 +226,32 @@ const endedKey = {
   barred: 'The user of this key may not have keys in its project, or the project is archived. Create a new key.',
 } as const
 
-async function rotate(deps: KeysDeps, call: SessionRequest): Promise<IdempotentResult> {
-  const { database, randomBytes, newId, clock } = deps
-  const { accountId, sessionId } = call.principal
-  const { overlap_seconds: overlapSeconds = 0 } = await readInput(call.request, keyRotationSchema)
-  const { id } = await managedKey(deps, call)
+async function rotate(
+  { randomBytes, newId, clock, ...deps }: ConsoleDeps,
+  call: SessionRequest<typeof keyRotationSchema>,
+) {
+  const {
+    principal: { accountId, sessionId },
+    database,
+  } = call
+  const { overlap_seconds: overlapSeconds = 0 } = call.body
+  const { id } = await managedKey(call)
   const minted = mintApiKey(randomBytes)
   const fresh = { id: newId('key'), publicId: minted.id, digest: minted.digest, createdAt: new Date(clock.now()) }
-  const row = await rotateKey(actingAs(database, call.actor), accountId, sessionId, id, fresh, overlapSeconds)
+  const row = await rotateKey(database, accountId, sessionId, id, fresh, overlapSeconds)
   if (row === 'not_found') throw notFound()
   if (row === 'not_valid')
     throw new GatewayError('conflict', 'This key is revoked, expired or already rotated. Create a new key.')
   deps.keys.expect(minted.digest)
   deps.announce()
   const usage = await usageByLineage(database, accountId)
-  const shown = shownKey(row, usage.get(row.lineId ?? row.id))
-  return { answer: reply({ ...shown, key: minted.key }, 201), resultId: row.id }
+  return { ...shownKey(row, usage.get(row.lineId ?? row.id)), key: minted.key }
 }
 
-async function revoke(deps: KeysDeps, call: SessionRequest): Promise<Response> {
-  const { id } = await managedKey(deps, call)
-  const { database, clock } = deps
+async function revoke({ clock, announce }: ConsoleDeps, call: SessionRequest): Promise<null> {
+  const { id } = await managedKey(call)
   // A second revocation of an ended key succeeds: the result is the same.
-  const acting = actingAs(database, call.actor)
-  const isRevoked = await revokeKey(acting, call.principal.accountId, id, new Date(clock.now()))
-  if (isRevoked) deps.announce()
-  return replyNoContent()
+  const isRevoked = await revokeKey(call.database, call.principal.accountId, id, new Date(clock.now()))
+  if (isRevoked) announce()
+  return null
 }

@@ -7,7 +7,6 @@ import { maximumTags, tagNamePattern, tagValuePattern } from '../../core/request
 import { timeIn } from '../../core/text/utc-days.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
-import type { Database } from '../../database/database.ts'
 import type { ApiKey } from '../../database/tables.ts'
 import type { Principal } from '../../http/authentication.ts'
 import {
@@ -18,8 +17,8 @@ import {
   shownScopeLimits,
   shownScopeUsed,
 } from '../../http/schemas.ts'
-import { forbidden, notFound, type SessionRequest } from '../../http/session-routes.ts'
 import { modelPattern } from '../../models/allowed-models.ts'
+import { forbidden, notFound, type SessionRequest } from '../routes.ts'
 import type { ShownKey, ShownKeyPage } from './schemas.ts'
 import { findKey, type KeyChange, type KeyRules, type KeyUsage, type LineageKey } from './stores/key-lineages.ts'
 
@@ -94,11 +93,9 @@ export const keyRotationSchema = strictObject({
 
 /** Rights of a user at API keys: a key that the user may not see is like a missing one. */
 
-type KeyRightsDeps = { readonly database: Database }
-
 /** Returns the key with this ID if the list of keys shows it to the user; otherwise throws the error for an unknown ID. */
-export async function visibleKey({ database }: KeyRightsDeps, { principal, params }: SessionRequest): Promise<ApiKey> {
-  const row = await findKey(database, principal.accountId, params.id ?? '')
+export async function visibleKey({ principal, id, database }: SessionRequest): Promise<ApiKey> {
+  const row = await findKey(database, principal.accountId, id)
   const { role, userId, projects } = principal
   const isVisible =
     row?.userId === userId || isAllowed(role, 'keys.all') || (row?.projectId != null && projects.has(row.projectId))
@@ -110,8 +107,8 @@ export async function visibleKey({ database }: KeyRightsDeps, { principal, param
  * Returns the key with this ID if the user may manage it. Throws `forbidden` for another user's key in a project of the user,
  * and the error for an unknown ID for all other keys.
  */
-export async function managedKey({ database }: KeyRightsDeps, { principal, params }: SessionRequest): Promise<ApiKey> {
-  const row = await findKey(database, principal.accountId, params.id ?? '')
+export async function managedKey({ principal, id, database }: SessionRequest): Promise<ApiKey> {
+  const row = await findKey(database, principal.accountId, id)
   if (row === null) throw notFound()
   const { projectId } = row
   if (isAllowedIn(principal, 'keys.all', projectId)) return row

@@ -1,22 +1,12 @@
 /** Management keys: credentials of programs that manage an account. They never answer a chat. */
 
-import { getDigest, type RandomBytes } from '../../core/accounts/api-keys.ts'
-import { actingAs } from '../../core/audit/audit.ts'
-import type { Clock } from '../../core/ports.ts'
+import { getDigest } from '../../core/accounts/api-keys.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import type { Database } from '../../database/database.ts'
 import type { Session } from '../../database/tables.ts'
 import { mintManagementKey } from '../../http/authentication.ts'
-import {
-  type Authenticate,
-  notFound,
-  readInput,
-  reply,
-  replyNoContent,
-  type SessionRequest,
-  sessionRoutes,
-} from '../../http/session-routes.ts'
+import type { ConsoleDeps } from '../deps.ts'
+import { type Authenticate, notFound, type SessionRequest, sessionRoute, sessionRoutes } from '../routes.ts'
 import {
   managementKeyCreationSchema,
   managementKeysShape,
@@ -25,31 +15,22 @@ import {
 } from './schemas.ts'
 import { addManagementKey, listManagementKeys, revokeManagementKey } from './store.ts'
 
-type ManagementKeysDeps = {
-  readonly database: Database
-  readonly clock: Pick<Clock, 'now'>
-  readonly randomBytes: RandomBytes
-  readonly newId: (prefix: string) => string
-  /** Forgets cached sessions of this process. */
-  readonly sessions: { forget(): void }
-}
-
 const usualDays = 90
 
 /** Routes under `/api/v1/management-keys`. */
-export function managementKeys(deps: ManagementKeysDeps, identify: Authenticate) {
+export function managementKeys(deps: ConsoleDeps, identify: Authenticate) {
   return sessionRoutes('management-keys', identify, [
-    {
+    sessionRoute({
       method: 'GET',
       path: '/api/v1/management-keys',
       action: 'management_keys.manage',
       summary: 'List management keys, newest first',
       answer: managementKeysShape,
-      async handle({ principal }) {
-        return reply({ data: (await listManagementKeys(deps.database, principal.accountId)).map(shown) })
+      async handle({ principal, database }) {
+        return { data: (await listManagementKeys(database, principal.accountId)).map(shown) }
       },
-    },
-    {
+    }),
+    sessionRoute({
       method: 'POST',
       path: '/api/v1/management-keys',
       action: 'management_keys.manage',
@@ -64,35 +45,38 @@ export function managementKeys(deps: ManagementKeysDeps, identify: Authenticate)
       status: 201,
       errors: ['conflict'],
       handle: call => create(deps, call),
-    },
-    {
+    }),
+    sessionRoute({
       method: 'DELETE',
       path: '/api/v1/management-keys/:id',
       action: 'management_keys.manage',
       summary: 'Revoke a management key',
       description: 'Takes effect on every instance within 1 s.',
       answer: null,
-      async handle({ principal: { accountId }, params: { id = '' }, actor }) {
-        if (!(await revokeManagementKey(actingAs(deps.database, actor), accountId, id))) throw notFound()
+      async handle({ principal: { accountId }, id, database }) {
+        if (!(await revokeManagementKey(database, accountId, id))) throw notFound()
         deps.sessions.forget()
-        return replyNoContent()
+        return null
       },
-    },
+    }),
   ])
 }
 
-async function create(deps: ManagementKeysDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const { name, scopes, expires_in_days: days = usualDays } = await readInput(request, managementKeyCreationSchema)
+async function create(
+  deps: ConsoleDeps,
+  { principal, body, database }: SessionRequest<typeof managementKeyCreationSchema>,
+) {
+  const { name, scopes, expires_in_days: days = usualDays } = body
   const expiresAt = new Date(deps.clock.now() + days * dayMs)
   const { accountId, userId, sessionId } = principal
   const key = mintManagementKey(deps.randomBytes)
-  const row = await addManagementKey(actingAs(deps.database, actor), accountId, sessionId, {
+  const row = await addManagementKey(database, accountId, sessionId, {
     ...{ id: deps.newId('ses'), userId, name, scopes, digest: getDigest(key), expiresAt },
   })
   if (row === 'gone') throw notFound()
   if (row === 'full')
     throw new GatewayError('conflict', 'Too many management keys. Revoke unused ones first.', { shouldRetry: false })
-  return reply({ ...shown(row), key }, 201)
+  return { ...shown(row), key }
 }
 
 function shown({ id, name, scopes, userId, createdAt, lastUsedAt, expiresAt }: Session): ShownManagementKey {

@@ -1,23 +1,15 @@
 /** The providers, and the keys that owners of the operator's account add to them. */
 
-import { actingAs } from '../../core/audit/audit.ts'
 import type { Clock, Network } from '../../core/ports.ts'
 import type { ServiceDeadlines } from '../../core/request/deadlines.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
-import {
-  type Authenticate,
-  notFound,
-  readInput,
-  reply,
-  replyNoContent,
-  type SessionRequest,
-  sessionRoutes,
-} from '../../http/session-routes.ts'
 import type { TextSeal } from '../../http/text-seal.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import { checkCredential } from '../../request/internal-completion.ts'
+import type { ConsoleDeps } from '../deps.ts'
+import { type Authenticate, notFound, type SessionRequest, sessionRoute, sessionRoutes } from '../routes.ts'
 import {
   providerKeyCreationSchema,
   providerKeyRotationSchema,
@@ -39,27 +31,22 @@ import {
   rotateProviderKey,
 } from './store.ts'
 
-type ProviderKeysDeps = ShownProviderDeps & {
-  readonly database: Database
-  readonly clock: Pick<Clock, 'after'>
-  readonly network: Pick<Network, 'fetch'>
-  readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
-  readonly newId: (prefix: string) => string
-  readonly providerKeySeal: TextSeal
-  /** Null = keys come from the environment and the configuration file only. */
-  readonly storedKeys: Pick<ProviderKeyFollower, 'look'> | null
-  /** Makes every gateway instance read what has changed. */
-  readonly announce: () => void
-  readonly config: {
-    readonly serviceDeadlines: Pick<ServiceDeadlines, 'discoveryMs'>
+type ProviderKeysDeps = ShownProviderDeps &
+  Pick<ConsoleDeps, 'newId' | 'announce'> & {
+    readonly clock: Pick<Clock, 'after'>
+    readonly network: Pick<Network, 'fetch'>
+    readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
+    readonly providerKeySeal: TextSeal
+    /** Null = keys come from the environment and the configuration file only. */
+    readonly storedKeys: Pick<ProviderKeyFollower, 'look'> | null
+    readonly config: { readonly serviceDeadlines: Pick<ServiceDeadlines, 'discoveryMs'> }
   }
-}
 
 /** Routes under `/api/v1/providers` and `/api/v1/provider-keys`. */
 export function providerRoutes(deps: ProviderKeysDeps, identify: Authenticate) {
   const action = 'provider_keys.manage'
   return sessionRoutes('providers', identify, [
-    {
+    sessionRoute({
       method: 'GET',
       path: '/api/v1/providers',
       action: 'providers.see',
@@ -68,8 +55,8 @@ export function providerRoutes(deps: ProviderKeysDeps, identify: Authenticate) {
         'State, last error, keys and reported limits, as this process saw them since its start. Owners of the operator’s account also see providers without a key. Pools are shown unless registration is open.',
       answer: providerListShape,
       handle: call => list(deps, call),
-    },
-    {
+    }),
+    sessionRoute({
       method: 'POST',
       path: '/api/v1/providers/:id/test',
       action,
@@ -79,26 +66,24 @@ export function providerRoutes(deps: ProviderKeysDeps, identify: Authenticate) {
       bodyRequired: false,
       examples: { 'one of several keys': { key: 'main' } },
       answer: providerTestedShape,
-      async handle({ principal, request, params: { id = '' } }) {
-        const { key = null } = await readInput(request, providerTestSchema)
-        await refuseOthers(deps, principal.accountId)
+      async handle({ principal, id, body: { key = null }, database }) {
+        await refuseOthers(database, principal.accountId)
         const endpoint = deps.endpoints.get(id)
         if (endpoint === undefined || (key !== null && endpoint.keys?.find(key) == null)) throw notFound()
-        return reply(
-          await checkCredential({ ...deps, timeoutMs: deps.config.serviceDeadlines.discoveryMs }, endpoint, key),
-        )
+        return checkCredential({ ...deps, timeoutMs: deps.config.serviceDeadlines.discoveryMs }, endpoint, key)
       },
-    },
-    {
+    }),
+    sessionRoute({
       method: 'GET',
       path: '/api/v1/provider-keys',
       action,
       summary: 'List stored provider keys, oldest first',
       answer: providerKeysShape,
-      handle: async ({ principal }) =>
-        reply({ data: (await listProviderKeys(deps.database, principal.accountId)).map(shownProviderKey) }),
-    },
-    {
+      handle: async ({ principal, database }) => ({
+        data: (await listProviderKeys(database, principal.accountId)).map(shownProviderKey),
+      }),
+    }),
+    sessionRoute({
       method: 'POST',
       path: '/api/v1/provider-keys',
       action,
@@ -110,8 +95,8 @@ export function providerRoutes(deps: ProviderKeysDeps, identify: Authenticate) {
       status: 201,
       errors: ['conflict'],
       handle: call => create(deps, call),
-    },
-    {
+    }),
+    sessionRoute({
       method: 'POST',
       path: '/api/v1/provider-keys/:id/rotate',
       action,
@@ -122,8 +107,8 @@ export function providerRoutes(deps: ProviderKeysDeps, identify: Authenticate) {
       answer: providerKeyShape,
       errors: ['not_found'],
       handle: call => rotate(deps, call),
-    },
-    {
+    }),
+    sessionRoute({
       method: 'DELETE',
       path: '/api/v1/provider-keys/:id',
       action,
@@ -131,12 +116,12 @@ export function providerRoutes(deps: ProviderKeysDeps, identify: Authenticate) {
       description: 'Takes effect on every process within 1 s. Requests in progress finish.',
       answer: null,
       errors: ['not_found'],
-      async handle({ principal, params: { id = '' }, actor }) {
-        if (!(await deleteProviderKey(actingAs(deps.database, actor), principal.accountId, id))) throw notFound()
+      async handle({ principal, id, database }) {
+        if (!(await deleteProviderKey(database, principal.accountId, id))) throw notFound()
         await useChange(deps)
-        return replyNoContent()
+        return null
       },
-    },
+    }),
   ])
 }
 
@@ -146,10 +131,11 @@ async function useChange({ storedKeys, announce }: ProviderKeysDeps): Promise<vo
   announce()
 }
 
-async function create(deps: ProviderKeysDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
+async function create(deps: ProviderKeysDeps, call: SessionRequest<typeof providerKeyCreationSchema>) {
   refuseIfOff(deps)
-  const { provider, name = 'main', key } = await readInput(request, providerKeyCreationSchema)
-  await refuseOthers(deps, principal.accountId)
+  const { principal, database } = call
+  const { provider, name = 'main', key } = call.body
+  await refuseOthers(database, principal.accountId)
   const { knownProviders } = deps.config
   if (!knownProviders.some(({ id }) => id === provider))
     throw invalidField('provider', `must be one of ${knownProviders.map(({ id }) => id).join(', ')}`)
@@ -158,13 +144,13 @@ async function create(deps: ProviderKeysDeps, { principal, request, actor }: Ses
   const isConfigured = deps.endpoints.get(provider)?.keys?.find(name) != null
   const row = isConfigured
     ? 'name_taken'
-    : await addProviderKey(actingAs(deps.database, actor), principal.accountId, {
+    : await addProviderKey(database, principal.accountId, {
         ...{ id, provider, name, secret, hint: getHint(key) },
       })
   if (row === 'forbidden') throw notOperator()
   if (row === 'full' || row === 'name_taken') throw new GatewayError('conflict', conflicts[row], { shouldRetry: false })
   await useChange(deps)
-  return reply(shownProviderKey(row), 201)
+  return shownProviderKey(row)
 }
 
 const conflicts = {
@@ -172,15 +158,15 @@ const conflicts = {
   name_taken: 'This provider has a key of this name. Rotate it, or choose another name.',
 }
 
-async function rotate(deps: ProviderKeysDeps, { principal, request, params, actor }: SessionRequest) {
+async function rotate(deps: ProviderKeysDeps, call: SessionRequest<typeof providerKeyRotationSchema>) {
   refuseIfOff(deps)
-  const { key } = await readInput(request, providerKeyRotationSchema)
-  const { id = '' } = params
+  const { principal, id, body, database } = call
+  const { key } = body
   const fresh = { secret: deps.providerKeySeal.seal(id, key), hint: getHint(key) }
-  const row = await rotateProviderKey(actingAs(deps.database, actor), principal.accountId, id, fresh)
+  const row = await rotateProviderKey(database, principal.accountId, id, fresh)
   if (row === null) throw notFound()
   await useChange(deps)
-  return reply(shownProviderKey(row))
+  return shownProviderKey(row)
 }
 
 function refuseIfOff({ storedKeys }: ProviderKeysDeps): void {
@@ -192,7 +178,7 @@ function refuseIfOff({ storedKeys }: ProviderKeysDeps): void {
     )
 }
 
-async function refuseOthers({ database }: ProviderKeysDeps, accountId: string): Promise<void> {
+async function refuseOthers(database: Database, accountId: string): Promise<void> {
   if (!(await isOperatorAccount(database, accountId))) throw notOperator()
 }
 
@@ -202,8 +188,8 @@ function notOperator(): GatewayError {
   })
 }
 
-async function list(deps: ProviderKeysDeps, { principal }: SessionRequest): Promise<Response> {
-  const { database, endpoints, storedKeys, config } = deps
+async function list(deps: ProviderKeysDeps, { principal, database }: SessionRequest) {
+  const { endpoints, storedKeys, config } = deps
   const { accountId, role } = principal
   const isOperator = role === 'owner' && (await isOperatorAccount(database, accountId))
   const stored = isOperator ? await listProviderKeys(database, accountId) : null
@@ -212,5 +198,5 @@ async function list(deps: ProviderKeysDeps, { principal }: SessionRequest): Prom
     ...endpoints.values().map(endpoint => shownProvider(deps, endpoint, stored)),
     ...known.map(({ id }) => shownWithoutKey(deps, id, stored ?? [])),
   ]
-  return reply({ data, stored_keys: isOperator ? (storedKeys === null ? 'off' : 'allowed') : 'not_operator' })
+  return { data, stored_keys: isOperator ? (storedKeys === null ? 'off' : 'allowed') : 'not_operator' } as const
 }

@@ -1,9 +1,7 @@
-import { Elysia } from 'elysia'
 import type { RegistrationConfig } from '../../core/accounts/single-sign-on.ts'
 import type { Redis } from '../../database/redis.ts'
-import { session, withRouteDocs } from '../../http/route-docs.ts'
-import { type Authenticate, authorize, reply } from '../../http/session-routes.ts'
 import type { ModerationStats } from '../../text/moderation/layers/moderation.ts'
+import { type Authenticate, sessionRoute, sessionRoutes } from '../routes.ts'
 import { type ShownStatus, statusShape } from './schemas.ts'
 
 type StatusDeps = {
@@ -23,18 +21,17 @@ type StatusDeps = {
 
 /** `GET /api/v1/status`: this instance and its stores. Calls no provider. */
 export function status(deps: StatusDeps, identify: Authenticate) {
-  return new Elysia({ name: 'status' }).get(
-    '/api/v1/status',
-    async ({ request }) => {
-      await authorize(identify, request, 'providers.see')
-      return reply(await shownStatus(deps))
-    },
-    withRouteDocs(session('providers.see'), {
+  return sessionRoutes('status', identify, [
+    sessionRoute({
+      method: 'GET',
+      path: '/api/v1/status',
+      action: 'providers.see',
       summary: 'Get the status of the gateway',
       description: 'This instance, its stores and its moderation. `GET /healthz` and `GET /readyz` are for probes.',
       answer: statusShape,
+      handle: () => shownStatus(deps),
     }),
-  )
+  ])
 }
 
 async function shownStatus(deps: StatusDeps): Promise<ShownStatus> {

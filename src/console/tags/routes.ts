@@ -1,23 +1,21 @@
 /** Limits of tags: they apply to all requests of the account that carry the tag. */
 
 import { Type } from '@sinclair/typebox'
-import { actingAs } from '../../core/audit/audit.ts'
-import type { Clock } from '../../core/ports.ts'
 import { tagNamePattern, tagValuePattern } from '../../core/request/tags.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { strictObject } from '../../core/validation/validate.ts'
-import type { Database } from '../../database/database.ts'
-import { changedLimits, list, scopeLimitsSchema, shownScopeLimits, shownScopeUsed } from '../../http/schemas.ts'
-import { type Authenticate, readInput, reply, sessionRoutes } from '../../http/session-routes.ts'
-import { type ShownTag, tagShape } from './schemas.ts'
+import {
+  changedLimits,
+  list,
+  type ShownTag,
+  scopeLimitsSchema,
+  shownScopeLimits,
+  shownScopeUsed,
+  tagShape,
+} from '../../http/schemas.ts'
+import type { ConsoleDeps } from '../deps.ts'
+import { type Authenticate, sessionRoute, sessionRoutes } from '../routes.ts'
 import { changeTag, type LimitedTag, limitedTags, usedByTag } from './store.ts'
-
-type TagsDeps = {
-  readonly database: Database
-  readonly clock: Pick<Clock, 'now'>
-  /** Makes every gateway instance read changed keys, users and plans again. */
-  readonly announce: () => void
-}
 
 const tagSchema = strictObject({
   name: Type.String({ pattern: tagNamePattern, description: '1 to 32 letters, digits and `_.-`' }),
@@ -26,20 +24,20 @@ const tagSchema = strictObject({
 })
 
 /** Routes under `/api/v1/tags`. */
-export function tags({ database, announce, clock }: TagsDeps, identify: Authenticate) {
+export function tags({ announce, clock }: Pick<ConsoleDeps, 'announce' | 'clock'>, identify: Authenticate) {
   return sessionRoutes('tags', identify, [
-    {
+    sessionRoute({
       method: 'GET',
       path: '/api/v1/tags',
       action: 'tags.see',
       summary: 'List tags with limits',
       answer: list(tagShape),
-      async handle({ principal }) {
+      async handle({ principal, database }) {
         const rows = await limitedTags(database, principal.accountId)
-        return reply({ data: rows.map(shownTag) })
+        return { data: rows.map(shownTag) }
       },
-    },
-    {
+    }),
+    sessionRoute({
       method: 'PUT',
       path: '/api/v1/tags',
       action: 'tags.change',
@@ -52,18 +50,17 @@ export function tags({ database, announce, clock }: TagsDeps, identify: Authenti
       },
       answer: tagShape,
       errors: ['conflict'],
-      async handle({ principal: { accountId }, request, actor }) {
-        const { name, value, limits } = await readInput(request, tagSchema)
-        const changed = await changeTag(actingAs(database, actor), accountId, { name, value }, before =>
+      async handle({ principal: { accountId }, body: { name, value, limits }, database }) {
+        const changed = await changeTag(database, accountId, { name, value }, before =>
           changedLimits(before, limits, clock.now()),
         )
         if (changed === 'full')
           throw new GatewayError('conflict', 'Too many tags with limits. Remove unused ones first.')
         announce()
         const used = await usedByTag(database, accountId, { name, value })
-        return reply(shownTag({ name, value, limits: changed, ...used }))
+        return shownTag({ name, value, limits: changed, ...used })
       },
-    },
+    }),
   ])
 }
 

@@ -1,36 +1,15 @@
 /** Members of an account: list, invite, accept, change roles, remove. */
+
 import { Type } from '@sinclair/typebox'
-import { getDigest } from '../../core/accounts/api-keys.ts'
-import {
-  emailSchema,
-  normalizeEmail,
-  type Passwords,
-  passwordSchema,
-  validateNewPassword,
-} from '../../core/accounts/passwords.ts'
+import { getDigest, newToken } from '../../core/accounts/api-keys.ts'
+import { emailSchema, normalizeEmail, passwordSchema, validateNewPassword } from '../../core/accounts/passwords.ts'
 import { isAllowed, outranks, projectRoles, roles } from '../../core/accounts/roles.ts'
-import type { RegistrationConfig } from '../../core/accounts/single-sign-on.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
 import type { Invitation } from '../../database/tables.ts'
 import { projectIdSchema, sessionShape, userShape } from '../../http/schemas.ts'
-import {
-  type Authenticate,
-  forbidden,
-  notFound,
-  type OpenRequest,
-  type OpenRouteDeps,
-  openRoutes,
-  readInput,
-  refuseUnlessDone,
-  reply,
-  replyNoContent,
-  type SessionRequest,
-  sessionRoutes,
-} from '../../http/session-routes.ts'
-import type { Mailer } from '../../mail/mailer.ts'
-import { refuseWithoutPasswords, type SignInDeps, shownUser, signIn } from '../auth/sign-in.ts'
+import { refuseWithoutPasswords, shownUser, signInProven } from '../auth/sign-in.ts'
 import { releaseUnverified } from '../auth/stores/email-links.ts'
 import {
   acceptInvitation,
@@ -39,23 +18,26 @@ import {
   listInvitations as listInvitationsInStore,
   withdrawInvitation,
 } from '../auth/stores/invitations.ts'
-import { forgetFailures, mailSubject } from '../auth/stores/sessions.ts'
 import {
   changeRole as changeRoleInStore,
   findUser,
   listUsers as listUsersInStore,
   removeUser,
 } from '../auth/stores/users.ts'
-import { newInvitationShape, type ShownInvitation, type ShownTeam, teamShape } from './schemas.ts'
-
-type TeamDeps = SignInDeps &
-  OpenRouteDeps & {
-    readonly config: { readonly registration: RegistrationConfig }
-    readonly passwords: Pick<Passwords, 'hash'>
-    /** Null = no mail server is configured. */
-    readonly post: Pick<Mailer, 'invitation'> | null
-    readonly announce: () => void
-  }
+import type { ConsoleDeps } from '../deps.ts'
+import {
+  type Authenticate,
+  forbidden,
+  notFound,
+  type OpenRequest,
+  openRoute,
+  openRoutes,
+  refuseUnlessDone,
+  type SessionRequest,
+  sessionRoute,
+  sessionRoutes,
+} from '../routes.ts'
+import { newInvitationShape, type ShownInvitation, teamShape } from './schemas.ts'
 
 const invitationSchema = strictObject({
   email: emailSchema,
@@ -67,14 +49,13 @@ const acceptanceSchema = strictObject({ password: passwordSchema })
 const roleSchema = strictObject({ role: oneOf(roles) })
 
 const acceptances = { allowed: 60, windowMs: 60_000 }
-const tokenPrefix = 'gw_invite_'
 
 /** Routes under `/api/v1/team`. */
-export function team(deps: TeamDeps, identify: Authenticate) {
+export function team(deps: ConsoleDeps, identify: Authenticate) {
   const accepting = deps.limits('invitation', acceptances)
 
   return openRoutes('team', deps, [
-    {
+    openRoute({
       method: 'POST',
       path: '/api/v1/team/invitations/:token/accept',
       limit: accepting,
@@ -85,19 +66,20 @@ export function team(deps: TeamDeps, identify: Authenticate) {
       answer: sessionShape,
       status: 201,
       errors: ['not_found', 'conflict', 'ip_rate_limited'],
+      refuse: () => refuseWithoutPasswords(deps.config),
       handle: call => accept(deps, call),
-    },
+    }),
   ]).use(
     sessionRoutes('members', identify, [
-      {
+      sessionRoute({
         method: 'GET',
         path: '/api/v1/team',
         action: 'team.see',
         summary: 'List members',
         answer: teamShape,
-        handle: call => list(deps, call),
-      },
-      {
+        handle: list,
+      }),
+      sessionRoute({
         method: 'POST',
         path: '/api/v1/team/invitations',
         action: 'team.invite',
@@ -110,17 +92,17 @@ export function team(deps: TeamDeps, identify: Authenticate) {
         status: 201,
         errors: ['not_found'],
         handle: call => invite(deps, call),
-      },
-      {
+      }),
+      sessionRoute({
         method: 'DELETE',
         path: '/api/v1/team/invitations/:id',
         action: 'team.invite',
         summary: 'Withdraw an invitation',
         answer: null,
         errors: ['not_found'],
-        handle: call => withdraw(deps, call),
-      },
-      {
+        handle: withdraw,
+      }),
+      sessionRoute({
         method: 'PATCH',
         path: '/api/v1/team/:id',
         action: 'team.change_roles',
@@ -130,8 +112,8 @@ export function team(deps: TeamDeps, identify: Authenticate) {
         answer: userShape,
         errors: ['conflict'],
         handle: call => changeRole(deps, call),
-      },
-      {
+      }),
+      sessionRoute({
         method: 'DELETE',
         path: '/api/v1/team/:id',
         action: 'team.remove',
@@ -139,27 +121,25 @@ export function team(deps: TeamDeps, identify: Authenticate) {
         answer: null,
         errors: ['conflict'],
         handle: call => remove(deps, call),
-      },
+      }),
     ]),
   )
 }
 
-async function list({ database }: TeamDeps, { principal: { accountId, role } }: SessionRequest): Promise<Response> {
+async function list({ principal: { accountId, role }, database }: SessionRequest) {
   const [users, invitations] = await Promise.all([
     listUsersInStore(database, accountId),
     isAllowed(role, 'team.invite') ? listInvitationsInStore(database, accountId) : [],
   ])
-  const shown: ShownTeam = { data: users.map(shownUser), invitations: invitations.map(shownInvitation) }
-  return reply(shown)
+  return { data: users.map(shownUser), invitations: invitations.map(shownInvitation) }
 }
 
-async function invite(deps: TeamDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const body = await readInput(request, invitationSchema)
+async function invite(deps: ConsoleDeps, { principal, body, database }: SessionRequest<typeof invitationSchema>) {
   const { email, role = 'member', project_id: projectId = null, project_role: projectRole } = body
   if (projectRole !== undefined && projectId === null) throw invalidField('project_role', 'requires `project_id`')
   if (!outranks(principal.role, role)) throw forbidden()
-  const token = tokenPrefix + Buffer.from(deps.randomBytes(32)).toString('base64url')
-  const invitation = await inviteInStore(actingAs(deps.database, actor), principal.accountId, {
+  const token = newToken('gw_invite_', deps.randomBytes)
+  const invitation = await inviteInStore(database, principal.accountId, {
     id: deps.newId('inv'),
     email: normalizeEmail(email),
     role,
@@ -171,23 +151,19 @@ async function invite(deps: TeamDeps, { principal, request, actor }: SessionRequ
   if (invitation === 'no_project') throw notFound()
   if (invitation === null) throw forbidden()
   // Without a mail server, the inviting user must pass the token on.
-  if (deps.post === null) return reply({ ...shownInvitation(invitation), token }, 201)
+  if (deps.post === null) return { ...shownInvitation(invitation), token }
   // With a mail server, only the owner of the mailbox may receive the token.
   deps.post.invitation(invitation.email, principal.email, token)
-  return reply({ ...shownInvitation(invitation), mailed: true }, 201)
+  return { ...shownInvitation(invitation), mailed: true as const }
 }
 
-async function withdraw(deps: TeamDeps, { principal, params, actor }: SessionRequest): Promise<Response> {
-  const { accountId, userId } = principal
-  const acting = actingAs(deps.database, actor)
-  const withdrawn = await withdrawInvitation(acting, accountId, userId, params.id ?? '')
-  refuseUnlessDone<never>(withdrawn, {})
-  return replyNoContent()
+async function withdraw({ principal: { accountId, userId }, id, database }: SessionRequest): Promise<null> {
+  refuseUnlessDone<never>(await withdrawInvitation(database, accountId, userId, id), {})
+  return null
 }
 
-async function accept(deps: TeamDeps, { request, params, address }: OpenRequest): Promise<Response> {
-  refuseWithoutPasswords(deps.config)
-  const body = await readInput(request, acceptanceSchema)
+async function accept(deps: ConsoleDeps, call: OpenRequest<typeof acceptanceSchema>) {
+  const { request, body, params, address } = call
   const password = validateNewPassword(body.password, 'password')
   const { database } = deps
   const digest = getDigest(params.token ?? '')
@@ -202,46 +178,33 @@ async function accept(deps: TeamDeps, { request, params, address }: OpenRequest)
   await releaseUnverified(database, invitation.email, emailProven ? accountId : null)
   deps.announce()
   const acting = actingAs(database, { kind: 'user', userId, address })
-  const outcome = await acceptInvitation(acting, accountId, {
-    digest,
-    userId,
-    passwordHash,
-    emailProven,
-  })
+  const outcome = await acceptInvitation(acting, accountId, { digest, userId, passwordHash, emailProven })
   switch (outcome) {
     case 'gone':
       throw notFound()
     case 'taken':
       throw new GatewayError('conflict', 'This email address already has an account. Use another address.')
     case 'accepted': {
-      const subject = mailSubject(invitation.email)
-      await forgetFailures(database, subject)
       const user = { id: userId, accountId, passwordHash, email: invitation.email }
-      const answer = await signIn(deps, request, user, { subjects: [subject], address, status: 201 })
-      if (answer === null) throw notFound()
-      return answer
+      return signInProven(deps, request, user, { address, refusal: notFound })
     }
   }
 }
 
-async function changeRole(deps: TeamDeps, { principal, params, request, actor }: SessionRequest): Promise<Response> {
-  const { role } = await readInput(request, roleSchema)
+async function changeRole({ announce }: ConsoleDeps, call: SessionRequest<typeof roleSchema>) {
+  const { principal, id, body, database } = call
   const { accountId, userId } = principal
-  const id = params.id ?? ''
-  const acting = actingAs(deps.database, actor)
-  refuseUnlessDone(await changeRoleInStore(acting, accountId, userId, id, role), conflicts)
-  deps.announce()
-  const user = await findUser(deps.database, accountId, id)
+  refuseUnlessDone(await changeRoleInStore(database, accountId, userId, id, body.role), conflicts)
+  announce()
+  const user = await findUser(database, accountId, id)
   if (user === null) throw notFound()
-  return reply(shownUser(user))
+  return shownUser(user)
 }
 
-async function remove(deps: TeamDeps, { principal, params, actor }: SessionRequest): Promise<Response> {
-  const { accountId, userId } = principal
-  const acting = actingAs(deps.database, actor)
-  refuseUnlessDone(await removeUser(acting, accountId, userId, params.id ?? ''), conflicts)
-  deps.announce()
-  return replyNoContent()
+async function remove({ announce }: ConsoleDeps, { principal, id, database }: SessionRequest): Promise<null> {
+  refuseUnlessDone(await removeUser(database, principal.accountId, principal.userId, id), conflicts)
+  announce()
+  return null
 }
 
 const conflicts = {

@@ -1,14 +1,64 @@
-/** Query parameters of the usage routes: each is known, sent once, and bounded. */
+/** Query parameters: each is known, sent once, and bounded. Those of the usage routes, and what all lists share. */
 
-import { type Static, Type } from '@sinclair/typebox'
-import { dayMs } from '../../core/text/utc-days.ts'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { dayMs, timeIn } from '../../core/text/utc-days.ts'
 import { needsLog, statusFilters, usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
-import { invalidField, oneOf, strictObject } from '../../core/validation/validate.ts'
+import { invalidField, oneOf, strictObject, validate } from '../../core/validation/validate.ts'
 import { projectIdSchema } from '../../http/schemas.ts'
-import { pageLimit, periodFields, readPageLimit, readPeriod, readQuery, readTime } from '../../http/session-routes.ts'
 import type { LogPosition, LogRange, RequestFilters } from '../../ledger/request-filters.ts'
 import type { UsagePeriod } from '../../ledger/usage-lines.ts'
+
+const metadataName = /^metadata\[(.*)\]$/s
+
+/** Reads and checks the query of a URL, each name once, with `metadata[…]` as one field. */
+export function readQuery<S extends TSchema>(url: string, schema: S): Static<S> {
+  // Without prototype: a name may be `__proto__`.
+  const parameters: Record<string, unknown> = Object.create(null)
+  const metadata: Record<string, string> = Object.create(null)
+  for (const [name, value] of new URL(url).searchParams) {
+    const pair = metadataName.exec(name)?.[1]
+    const [group, key] = pair === undefined ? [parameters, name] : [metadata, pair]
+    if (Object.hasOwn(group, key)) throw invalidField(name.slice(0, 64).toWellFormed(), 'must be sent once')
+    group[key] = value
+    if (pair !== undefined) parameters.metadata = metadata
+  }
+  return validate(schema, parameters)
+}
+
+const moment = Type.Optional(
+  Type.String({
+    pattern: '^\\d{4}-\\d\\d-\\d\\d(T\\d\\d:\\d\\d(:\\d\\d(\\.\\d{1,3})?)?(Z|[+-]\\d\\d:\\d\\d))?$',
+    maxLength: 32,
+    description: 'a UTC day `YYYY-MM-DD`, or a time with its zone: `2026-05-05T12:00:00Z`',
+  }),
+)
+
+/** A period. A time is exclusive as `to`; a day is inclusive. */
+export const periodFields = { from: moment, to: moment }
+
+/** Returns a period in epoch milliseconds, null = open. Throws `invalid_request` if it ends before it begins. */
+export function readPeriod(query: { readonly from?: string; readonly to?: string }) {
+  const from = query.from === undefined ? null : readTime('from', query.from)
+  const to = query.to === undefined ? null : readTime('to', query.to) + (query.to.length === 10 ? dayMs : 0)
+  if (from !== null && to !== null && from > to) throw invalidField('from', 'must not be after `to`')
+  return { from, to }
+}
+
+/** Returns a parameter's time in epoch milliseconds. Throws `invalid_request` if it is out of range. */
+function readTime(param: string, text: string): number {
+  const time = timeIn(text)
+  if (!(time >= 0) || time >= Date.UTC(2200, 0)) throw invalidField(param, 'must be a date from 1970 to 2199')
+  return time
+}
+
+/** Entries of one page. */
+export const pageLimit = Type.Optional(
+  Type.String({ pattern: '^([1-9]\\d?|1\\d\\d|200)$', maxLength: 3, description: 'an integer from 1 to 200' }),
+)
+
+/** Returns the entries of one page, 50 by default. */
+export const readPageLimit = (sent: string | undefined) => (sent === undefined ? 50 : Number(sent))
 
 /** No control characters: Postgres cannot store a NUL. */
 const words = (maxLength: number) =>
@@ -199,5 +249,3 @@ function getModel(provider: string | undefined, model: string | undefined) {
     throw invalidField('provider', 'must match the provider of `model`, or be omitted')
   return { provider: named, model: model.slice(slash + 1) }
 }
-
-/** Epoch milliseconds of existing dates within the range of the log. */

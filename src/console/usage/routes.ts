@@ -1,17 +1,13 @@
 import { Type } from '@sinclair/typebox'
-import { Elysia } from 'elysia'
-import { actingAs } from '../../core/audit/audit.ts'
-import type { Clock } from '../../core/ports.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import type { Database } from '../../database/database.ts'
 import { recordAuditAlone } from '../../database/repositories/audit.ts'
 import { createExportSlots, fileResponse } from '../../http/file-response.ts'
-import { session, withRouteDocs } from '../../http/route-docs.ts'
-import { type Authenticate, authorize, reply, scopeFor } from '../../http/session-routes.ts'
 import { countRejected, findRequest, listRejected } from '../../ledger/find-request.ts'
 import { exportRequests, readRequests } from '../../ledger/ledger.ts'
 import type { LoggedRequest, LogPosition } from '../../ledger/request-filters.ts'
 import { readUsage } from '../../ledger/usage-totals.ts'
+import type { ConsoleDeps } from '../deps.ts'
+import { type Authenticate, scopeFor, sessionRoute, sessionRoutes } from '../routes.ts'
 import {
   encodeCursor,
   exportQuerySchema,
@@ -26,11 +22,7 @@ import { type DescribeField, shownRecord, shownRejected } from './record.ts'
 import { requestExportShape, requestListShape, requestRecordShape, usageShape } from './schemas.ts'
 import { csvHeader, csvRequest, shownRequest, shownUsage } from './serializers.ts'
 
-type UsageDeps = {
-  readonly clock: Pick<Clock, 'now'>
-  readonly database: Database
-  readonly describeField: DescribeField
-}
+type UsageDeps = Pick<ConsoleDeps, 'clock'> & { readonly describeField: DescribeField }
 
 /** A client that reads nothing for this long is treated as disconnected. */
 const stalledSeconds = 60
@@ -39,14 +31,20 @@ const stalledSeconds = 60
  * `GET /api/v1/usage`, `GET /api/v1/requests` and its export. Members see the usage of their own keys and of their
  * projects, admins and owners that of the whole account.
  */
-export function usage({ clock, database, describeField }: UsageDeps, identify: Authenticate) {
+export function usage({ clock, describeField }: UsageDeps, identify: Authenticate) {
   const exports = createExportSlots()
 
-  return new Elysia({ name: 'usage' })
-    .get(
-      '/api/v1/usage',
-      async ({ request }) => {
-        const principal = await authorize(identify, request, 'usage.own')
+  return sessionRoutes('usage', identify, [
+    sessionRoute({
+      method: 'GET',
+      path: '/api/v1/usage',
+      action: 'usage.own',
+      summary: 'Get usage totals',
+      description:
+        'The last 30 days by day, by default; at most three years. Hours, times, dialects and filters other than model, provider, key, member, tag and project: at most 31 days. `split_by` adds series for charts: the usage of each model, key, member, project, dialect or value of a tag on each day. By tag requires `tag` with one tag name: a request has one value of it, so none counts twice.',
+      query: usageQuerySchema,
+      answer: usageShape,
+      async handle({ principal, request, database }) {
         const scope = scopeFor(principal, 'usage.all')
         const query = readUsageQuery(request.url, clock.now(), scope.userId !== null && principal.projects.size > 0)
         const ofRejected = rejectedIn(query)
@@ -54,81 +52,72 @@ export function usage({ clock, database, describeField }: UsageDeps, identify: A
           readUsage(database, scope, query),
           ofRejected && countRejected(database, scope, ofRejected),
         ])
-        return reply({ ...shownUsage(query, grouped), rejected })
+        return { ...shownUsage(query, grouped), rejected }
       },
-      withRouteDocs(session('usage.own'), {
-        summary: 'Get usage totals',
-        description:
-          'The last 30 days by day, by default; at most three years. Hours, times, dialects and filters other than model, provider, key, member, tag and project: at most 31 days. `split_by` adds series for charts: the usage of each model, key, member, project, dialect or value of a tag on each day. By tag requires `tag` with one tag name: a request has one value of it, so none counts twice.',
-        query: usageQuerySchema,
-        answer: usageShape,
-      }),
-    )
-    .get(
-      '/api/v1/requests',
-      async ({ request }) => {
-        const principal = await authorize(identify, request, 'requests.own')
+    }),
+    sessionRoute({
+      method: 'GET',
+      path: '/api/v1/requests',
+      action: 'requests.own',
+      summary: 'List requests',
+      description: 'Newest first, 50 per page by default. Contains no prompts and no outputs.',
+      query: requestsQuerySchema,
+      answer: requestListShape,
+      async handle({ principal, request, database }) {
         const { filters, page, isRejected } = readRequestsQuery(request.url)
         if (isRejected) {
           const rejected = await listRejected(database, scopeFor(principal, 'requests.all'), filters, page)
-          return reply({ data: rejected.requests.map(shownRejected), next_cursor: findCursor(rejected.next) })
+          return { data: rejected.requests.map(shownRejected), next_cursor: findCursor(rejected.next) }
         }
         const { requests, next } = await readRequests(database, scopeFor(principal, 'requests.all'), filters, page)
-        return reply({ data: requests.map(shownRequest), next_cursor: findCursor(next) })
+        return { data: requests.map(shownRequest), next_cursor: findCursor(next) }
       },
-      withRouteDocs(session('requests.own'), {
-        summary: 'List requests',
-        description: 'Newest first, 50 per page by default. Contains no prompts and no outputs.',
-        query: requestsQuerySchema,
-        answer: requestListShape,
-      }),
-    )
-    .get(
-      '/api/v1/requests/:id',
-      async ({ request, params }) => {
-        const principal = await authorize(identify, request, 'requests.own')
-        const found = /^[!-~]{1,128}$/.test(params.id)
-          ? await findRequest(database, scopeFor(principal, 'requests.all'), params.id)
+    }),
+    sessionRoute({
+      method: 'GET',
+      path: '/api/v1/requests/:id',
+      action: 'requests.own',
+      summary: 'Get a request',
+      description:
+        'One request with its routing at that time, attempts, cost by part, and what to do next. Found by its request ID, the ID of its response in any dialect, or the ID that the provider gave its response. Contains no prompts and no outputs.',
+      answer: requestRecordShape,
+      errors: ['not_found'],
+      ids: /^/,
+      async handle({ principal, id, database }) {
+        const found = /^[!-~]{1,128}$/.test(id)
+          ? await findRequest(database, scopeFor(principal, 'requests.all'), id)
           : null
         if (found === null) throw requestNotFound()
-        return reply(shownRecord(found, describeField))
+        return shownRecord(found, describeField)
       },
-      withRouteDocs(session('requests.own'), {
-        summary: 'Get a request',
-        description:
-          'One request with its routing at that time, attempts, cost by part, and what to do next. Found by its request ID, the ID of its response in any dialect, or the ID that the provider gave its response. Contains no prompts and no outputs.',
-        answer: requestRecordShape,
-        errors: ['not_found'],
-      }),
-    )
-    .get(
-      '/api/v1/requests/export',
-      async ({ request, server }) => {
-        const principal = await authorize(identify, request, 'requests.export_own')
+    }),
+    sessionRoute({
+      method: 'GET',
+      path: '/api/v1/requests/export',
+      action: 'requests.export_own',
+      summary: 'Export the request log',
+      description: 'A stream of any length. A truncated file is not valid.',
+      query: exportQuerySchema,
+      answer: requestExportShape,
+      alsoAs: { 'text/csv': Type.String({ description: 'one line per request, in the order of the log' }) },
+      answerHeaders: ['download'],
+      errors: ['concurrent_requests_exceeded'],
+      async handle({ principal, request, server, database }) {
         const { format, filters } = readExportQuery(request.url)
         // Records that are settled from now on would move the end of the list.
         const until = Math.min(filters.to ?? Number.POSITIVE_INFINITY, clock.now())
-        const { accountId, userId } = principal
-        const acting = actingAs(database, { kind: 'user', userId, address: identify.getAddress(request) })
-        await recordAuditAlone(acting, { accountId, action: 'requests.exported', details: { format } })
+        const { accountId } = principal
+        await recordAuditAlone(database, { accountId, action: 'requests.exported', details: { format } })
         server?.timeout(request, stalledSeconds)
-        const release = exports.take(principal.accountId)
+        const release = exports.take(accountId)
         const batches = exportRequests(database, scopeFor(principal, 'requests.export_all'), { ...filters, to: until })
         return fileResponse(written(format, batches, release), {
           type: format === 'csv' ? 'text/csv; charset=utf-8' : 'application/json',
           name: `requests-${new Date(until).toISOString().slice(0, 10)}.${format}`,
         })
       },
-      withRouteDocs(session('requests.export_own'), {
-        summary: 'Export the request log',
-        description: 'A stream of any length. A truncated file is not valid.',
-        query: exportQuerySchema,
-        answer: requestExportShape,
-        alsoAs: { 'text/csv': Type.String({ description: 'one line per request, in the order of the log' }) },
-        answerHeaders: ['download'],
-        errors: ['concurrent_requests_exceeded'],
-      }),
-    )
+    }),
+  ])
 }
 
 const findCursor = (next: LogPosition | null) => (next === null ? null : encodeCursor(next))

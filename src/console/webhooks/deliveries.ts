@@ -1,22 +1,14 @@
 /** The delivery log of a webhook, and the deliveries that a user requests: a test event, or an earlier event again. */
 
 import { Type } from '@sinclair/typebox'
-import { actingAs } from '../../core/audit/audit.ts'
-import type { RateLimiter, RateLimiterFactory } from '../../core/limits/rate-limits.ts'
+import type { RateLimiter } from '../../core/limits/rate-limits.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { strictObject } from '../../core/validation/validate.ts'
 import { maximumPending } from '../../core/webhooks/events.ts'
-import type { Database } from '../../database/database.ts'
 import { enforceAccountLimit } from '../../http/rate-limits.ts'
-import {
-  emptyBody,
-  notFound,
-  readInput,
-  readQuery,
-  reply,
-  type SessionRequest,
-  type SessionRoute,
-} from '../../http/session-routes.ts'
+import type { ConsoleDeps } from '../deps.ts'
+import { noBody, notFound, type SessionRequest, type SessionRoute, sessionRoute } from '../routes.ts'
+import { readQuery } from '../usage/query.ts'
 import { deliveriesShape, type ShownDelivery, testedShape } from './schemas.ts'
 import {
   enqueueTest as enqueueTestInStore,
@@ -27,13 +19,6 @@ import {
 } from './stores/webhook-log.ts'
 import { listEndpoints } from './stores/webhooks.ts'
 
-export type DeliveryDeps = {
-  readonly database: Database
-  readonly limits: RateLimiterFactory
-  /** `wake` sends due events now instead of at the next poll. */
-  readonly webhooks: { readonly wake: () => void }
-}
-
 const deliveriesQuerySchema = strictObject({
   cursor: Type.Optional(Type.String({ pattern: '^msg_\\w{1,64}$', maxLength: 68, description: '`next_cursor`' })),
 })
@@ -43,27 +28,25 @@ const pageLength = 50
 const perMinute = 10
 
 /** Routes under `/api/v1/webhooks/{id}` that concern deliveries. */
-export function deliveryRoutes(deps: DeliveryDeps): readonly SessionRoute[] {
+export function deliveryRoutes(deps: Pick<ConsoleDeps, 'limits' | 'webhooks'>): readonly SessionRoute[] {
   const limiter = deps.limits('webhook_tests', { allowed: perMinute, windowMs: 60_000 })
   const requested = {
     action: 'webhooks.manage',
-    body: emptyBody,
-    bodyRequired: false,
-    examples: { nothing: {} },
+    ...noBody,
     answer: testedShape,
     status: 202,
     errors: ['not_found', 'conflict', 'requests_per_minute_exceeded'],
   } as const
   return [
-    {
+    sessionRoute({
       ...requested,
       method: 'POST',
       path: '/api/v1/webhooks/:id/test',
       summary: 'Send a test event',
       description: `Sends \`webhook.test\`. The list of deliveries shows the result. At most ${perMinute} tests and redeliveries per minute and account.`,
       handle: call => sendTest(deps, limiter, call),
-    },
-    {
+    }),
+    sessionRoute({
       method: 'GET',
       path: '/api/v1/webhooks/:id/deliveries',
       action: 'webhooks.manage',
@@ -72,9 +55,9 @@ export function deliveryRoutes(deps: DeliveryDeps): readonly SessionRoute[] {
       query: deliveriesQuerySchema,
       answer: deliveriesShape,
       errors: ['not_found'],
-      handle: call => list(deps, call),
-    },
-    {
+      handle: list,
+    }),
+    sessionRoute({
       ...requested,
       method: 'POST',
       path: '/api/v1/webhooks/:id/deliveries/:delivery/redeliver',
@@ -82,35 +65,32 @@ export function deliveryRoutes(deps: DeliveryDeps): readonly SessionRoute[] {
       description:
         'Sends a delivered or failed event again, with the same `webhook-id` and body, and with all attempts. The limit of test events applies.',
       handle: call => sendAgain(deps, limiter, call),
-    },
+    }),
   ]
 }
 
-async function sendTest(deps: DeliveryDeps, limiter: RateLimiter, call: SessionRequest): Promise<Response> {
-  const { database } = deps
-  const { accountId, endpointId } = await requestedDelivery(deps, limiter, call)
-  const outcome = await enqueueTestInStore(actingAs(database, call.actor), accountId, endpointId)
+async function sendTest(deps: Pick<ConsoleDeps, 'limits' | 'webhooks'>, limiter: RateLimiter, call: SessionRequest) {
+  const { accountId, endpointId } = await requestedDelivery(limiter, call)
+  const outcome = await enqueueTestInStore(call.database, accountId, endpointId)
   if (typeof outcome === 'string') throw conflict(outcome)
   deps.webhooks.wake()
-  return reply(outcome, 202)
+  return outcome
 }
 
-async function sendAgain(deps: DeliveryDeps, limiter: RateLimiter, call: SessionRequest): Promise<Response> {
-  const { database } = deps
-  const { accountId, endpointId } = await requestedDelivery(deps, limiter, call)
+async function sendAgain(deps: Pick<ConsoleDeps, 'limits' | 'webhooks'>, limiter: RateLimiter, call: SessionRequest) {
+  const { accountId, endpointId } = await requestedDelivery(limiter, call)
   const id = call.params.delivery ?? ''
-  const outcome = await redeliverInStore(actingAs(database, call.actor), accountId, { endpointId, id })
+  const outcome = await redeliverInStore(call.database, accountId, { endpointId, id })
   if (outcome === 'not_found') throw notFound()
   if (outcome !== 'done') throw conflict(outcome)
   deps.webhooks.wake()
-  return reply({ id }, 202)
+  return { id }
 }
 
-/** Checks body, endpoint and rate limit of a request for a delivery. */
-async function requestedDelivery(deps: DeliveryDeps, limiter: RateLimiter, call: SessionRequest) {
-  await readInput(call.request, emptyBody)
+/** Checks endpoint and rate limit of a request for a delivery. */
+async function requestedDelivery(limiter: RateLimiter, call: SessionRequest) {
   const { accountId } = call.principal
-  const endpointId = await getEndpoint(deps, call)
+  const endpointId = await getEndpoint(call)
   await enforceAccountLimit(limiter, accountId, { perMinute, what: 'test events and redeliveries' })
   return { accountId, endpointId }
 }
@@ -123,21 +103,21 @@ const conflicts: Readonly<Record<QueueProblem | 'pending', string>> = {
 
 const conflict = (problem: keyof typeof conflicts) => new GatewayError('conflict', conflicts[problem])
 
-async function list(deps: DeliveryDeps, call: SessionRequest): Promise<Response> {
+async function list(call: SessionRequest) {
   const query = readQuery(call.request.url, deliveriesQuerySchema)
-  const id = await getEndpoint(deps, call)
+  const id = await getEndpoint(call)
   const range = { after: query.cursor ?? null, limit: pageLength + 1 }
-  const rows = await listDeliveries(deps.database, call.principal.accountId, id, range)
+  const rows = await listDeliveries(call.database, call.principal.accountId, id, range)
   const data = rows.slice(0, pageLength)
-  return reply({
+  return {
     data: data.map(shownDelivery),
     next_cursor: rows.length > pageLength ? (data.at(-1)?.id ?? null) : null,
-  })
+  }
 }
 
 /** Returns the ID of the endpoint in the path. Throws `not_found` unless it belongs to the account. */
-async function getEndpoint({ database }: DeliveryDeps, { principal, params }: SessionRequest): Promise<string> {
-  const [row] = await listEndpoints(database, principal.accountId, params.id ?? '')
+async function getEndpoint({ principal, id, database }: SessionRequest): Promise<string> {
+  const [row] = await listEndpoints(database, principal.accountId, id)
   if (row === undefined) throw notFound()
   return row.id
 }

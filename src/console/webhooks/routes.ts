@@ -1,6 +1,6 @@
 /** Webhook endpoints of an account, for admins and owners. */
+
 import { Type } from '@sinclair/typebox'
-import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { checkUrl } from '../../core/validation/public-address.ts'
 import { invalidField, nullable, strictObject } from '../../core/validation/validate.ts'
@@ -10,19 +10,12 @@ import {
   type WebhookEventType,
   webhookEventTypes,
 } from '../../core/webhooks/events.ts'
+import type { Database } from '../../database/database.ts'
 import { projectIdSchema } from '../../http/schemas.ts'
-import {
-  type Authenticate,
-  notFound,
-  readInput,
-  reply,
-  replyNoContent,
-  type SessionRequest,
-  sessionRoutes,
-} from '../../http/session-routes.ts'
-import type { TextSeal } from '../../http/text-seal.ts'
+import type { ConsoleDeps } from '../deps.ts'
 import { listProjects } from '../projects/store.ts'
-import { type DeliveryDeps, deliveryRoutes, isoOrNull } from './deliveries.ts'
+import { type Authenticate, notFound, type SessionRequest, sessionRoute, sessionRoutes } from '../routes.ts'
+import { deliveryRoutes, isoOrNull } from './deliveries.ts'
 import { eventTypeSchema, newWebhookShape, type ShownWebhook, webhookShape, webhooksShape } from './schemas.ts'
 import {
   addEndpoint,
@@ -32,12 +25,6 @@ import {
   listEndpoints,
   rotateSecret,
 } from './stores/webhooks.ts'
-
-type WebhookDeps = DeliveryDeps & {
-  readonly config: { readonly privateWebhooks: boolean }
-  readonly newId: (prefix: string) => string
-  readonly webhooks: { readonly seal: Pick<TextSeal, 'seal'>; readonly newSecret: () => string }
-}
 
 const urlSchema = Type.String({ minLength: 1, maxLength: 2048 })
 const eventsSchema = Type.Array(eventTypeSchema, { minItems: 1, maxItems: webhookEventTypes.length, uniqueItems: true })
@@ -59,21 +46,21 @@ const rotationSchema = strictObject({
 const defaultOverlapSeconds = 86_400
 
 /** Routes under `/api/v1/webhooks`. */
-export function webhookRoutes(deps: WebhookDeps, identify: Authenticate) {
+export function webhookRoutes(deps: ConsoleDeps, identify: Authenticate) {
   const action = 'webhooks.manage'
   return sessionRoutes('webhook-endpoints', identify, [
-    {
+    sessionRoute({
       method: 'GET',
       path: '/api/v1/webhooks',
       action,
       summary: 'List webhooks, oldest first',
       answer: webhooksShape,
-      async handle({ principal: { accountId } }) {
-        const rows = await listEndpoints(deps.database, accountId)
-        return reply({ data: rows.map(shownWebhook) })
+      async handle({ principal: { accountId }, database }) {
+        const rows = await listEndpoints(database, accountId)
+        return { data: rows.map(shownWebhook) }
       },
-    },
-    {
+    }),
+    sessionRoute({
       method: 'POST',
       path: '/api/v1/webhooks',
       action,
@@ -85,8 +72,8 @@ export function webhookRoutes(deps: WebhookDeps, identify: Authenticate) {
       status: 201,
       errors: ['not_found', 'conflict'],
       handle: call => create(deps, call),
-    },
-    {
+    }),
+    sessionRoute({
       method: 'PATCH',
       path: '/api/v1/webhooks/:id',
       action,
@@ -96,21 +83,20 @@ export function webhookRoutes(deps: WebhookDeps, identify: Authenticate) {
       answer: webhookShape,
       errors: ['not_found'],
       handle: call => change(deps, call),
-    },
-    {
+    }),
+    sessionRoute({
       method: 'DELETE',
       path: '/api/v1/webhooks/:id',
       action,
       summary: 'Delete a webhook with its deliveries',
       answer: null,
       errors: ['not_found'],
-      async handle({ principal, params, actor }) {
-        const acting = actingAs(deps.database, actor)
-        if (!(await deleteEndpoint(acting, principal.accountId, params.id ?? ''))) throw notFound()
-        return replyNoContent()
+      async handle({ principal, id, database }) {
+        if (!(await deleteEndpoint(database, principal.accountId, id))) throw notFound()
+        return null
       },
-    },
-    {
+    }),
+    sessionRoute({
       method: 'POST',
       path: '/api/v1/webhooks/:id/rotate',
       action,
@@ -122,61 +108,60 @@ export function webhookRoutes(deps: WebhookDeps, identify: Authenticate) {
       answer: newWebhookShape,
       errors: ['not_found'],
       handle: call => rotate(deps, call),
-    },
+    }),
     ...deliveryRoutes(deps),
   ])
 }
 
-async function create(deps: WebhookDeps, { principal, request, actor }: SessionRequest): Promise<Response> {
-  const { url, events = webhookEventTypes, project_id: projectId = null } = await readInput(request, creationSchema)
+async function create(deps: ConsoleDeps, { principal, body, database }: SessionRequest<typeof creationSchema>) {
+  const { url, events = webhookEventTypes, project_id: projectId = null } = body
   refuseBadUrl(deps, url)
   const { accountId } = principal
-  await refuseNoProject(deps, accountId, projectId)
+  await refuseNoProject(database, accountId, projectId)
   const [id, secret] = [deps.newId('whk'), deps.webhooks.newSecret()]
   const sealedSecret = deps.webhooks.seal.seal(id, secret)
   const endpoint = { id, url: new URL(url).href, events, sealedSecret, projectId }
-  if (!(await addEndpoint(actingAs(deps.database, actor), accountId, endpoint)))
+  if (!(await addEndpoint(database, accountId, endpoint)))
     throw new GatewayError('conflict', `An account has at most ${maximumEndpoints} webhooks. Delete one first.`)
-  return reply({ ...(await loadWebhook(deps, accountId, id)), secret }, 201)
+  return { ...(await loadWebhook(database, accountId, id)), secret }
 }
 
-async function change(deps: WebhookDeps, { principal, params, request, actor }: SessionRequest): Promise<Response> {
-  const { project_id: projectId, ...wanted } = await readInput(request, changeSchema)
+async function change(deps: ConsoleDeps, { principal, id, body, database }: SessionRequest<typeof changeSchema>) {
+  const { project_id: projectId, ...wanted } = body
   if (Object.keys(wanted).length === 0 && projectId === undefined)
     throw invalidField('url', 'is required unless another field is sent')
   if (wanted.url !== undefined) refuseBadUrl(deps, wanted.url)
   const { accountId } = principal
-  const id = params.id ?? ''
-  await refuseNoProject(deps, accountId, projectId ?? null)
+  await refuseNoProject(database, accountId, projectId ?? null)
   const to = { ...wanted, projectId, url: wanted.url === undefined ? undefined : new URL(wanted.url).href }
-  if (!(await changeEndpoint(actingAs(deps.database, actor), accountId, id, to))) throw notFound()
+  if (!(await changeEndpoint(database, accountId, id, to))) throw notFound()
   if (wanted.enabled === true) deps.webhooks.wake()
-  return reply(await loadWebhook(deps, accountId, id))
+  return loadWebhook(database, accountId, id)
 }
 
-async function rotate(deps: WebhookDeps, { principal, params, request, actor }: SessionRequest): Promise<Response> {
-  const { overlap_seconds: overlapSeconds = defaultOverlapSeconds } = await readInput(request, rotationSchema)
+async function rotate({ webhooks }: ConsoleDeps, call: SessionRequest<typeof rotationSchema>) {
+  const { principal, id, body, database } = call
   const { accountId } = principal
-  const [id, secret] = [params.id ?? '', deps.webhooks.newSecret()]
-  const fresh = { sealedSecret: deps.webhooks.seal.seal(id, secret), overlapSeconds }
-  const rotated = await rotateSecret(actingAs(deps.database, actor), accountId, id, fresh)
-  if (!rotated) throw notFound()
-  return reply({ ...(await loadWebhook(deps, accountId, id)), secret })
+  const secret = webhooks.newSecret()
+  const { overlap_seconds: overlapSeconds = defaultOverlapSeconds } = body
+  const fresh = { sealedSecret: webhooks.seal.seal(id, secret), overlapSeconds }
+  if (!(await rotateSecret(database, accountId, id, fresh))) throw notFound()
+  return { ...(await loadWebhook(database, accountId, id)), secret }
 }
 
 /** Throws unless the account has the project and it is not archived; null = no project is wanted. */
-async function refuseNoProject({ database }: WebhookDeps, accountId: string, id: string | null): Promise<void> {
+async function refuseNoProject(database: Database, accountId: string, id: string | null): Promise<void> {
   if (id === null) return
   const [project] = await listProjects(database, accountId, [id])
   if (project === undefined || project.archivedAt !== null) throw notFound()
 }
 
-function refuseBadUrl({ config }: WebhookDeps, url: string): void {
+function refuseBadUrl({ config }: ConsoleDeps, url: string): void {
   const problem = endpointUrlProblem(url, text => checkUrl(text)?.port === 443, config.privateWebhooks)
   if (problem !== null) throw invalidField('url', problem)
 }
 
-async function loadWebhook({ database }: WebhookDeps, accountId: string, id: string): Promise<ShownWebhook> {
+async function loadWebhook(database: Database, accountId: string, id: string): Promise<ShownWebhook> {
   const [row] = await listEndpoints(database, accountId, id)
   if (row === undefined) throw notFound()
   return shownWebhook(row)

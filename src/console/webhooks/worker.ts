@@ -6,12 +6,12 @@
 
 import { createHmac, randomBytes } from 'node:crypto'
 import packageJson from '../../../package.json'
-import { type RepeatTimer, startRepeating } from '../../core/jobs/repeating.ts'
+import { startRepeating } from '../../core/jobs/repeating.ts'
 import type { Clock, Log } from '../../core/ports.ts'
 import type { AttemptResult } from '../../core/webhooks/events.ts'
-import type { Database } from '../../database/database.ts'
 import type { TextSeal } from '../../http/text-seal.ts'
 import type { HttpPost } from '../../web/http-post.ts'
+import type { ConsoleDeps } from '../deps.ts'
 import { type ClaimedDelivery, claimDeliveries, settleDelivery } from './stores/webhooks.ts'
 
 type DeliveryWorkerDeps = {
@@ -109,13 +109,10 @@ export function signedHeaders({ id, timestamp, body }: Message, secrets: readonl
   return { 'webhook-id': id, 'webhook-timestamp': String(timestamp), 'webhook-signature': signatures.join(' ') }
 }
 
-type Parts = {
-  readonly database: Database
+type Parts = Pick<ConsoleDeps, 'database' | 'log' | 'timer'> & {
   readonly clock: Clock
-  readonly log: Log
   readonly post: HttpPost
   readonly seal: TextSeal
-  readonly timer: RepeatTimer
 }
 
 const everyMs = 5_000

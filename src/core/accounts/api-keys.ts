@@ -54,6 +54,11 @@ export function getDigest(text: string): string {
   return Bun.SHA256.hash(text, 'hex')
 }
 
+/** Returns a new token: `prefix`, and 256 random bits in 43 characters. */
+export function newToken(prefix: string, randomBytes: RandomBytes): string {
+  return prefix + Buffer.from(randomBytes(32)).toString('base64url')
+}
+
 /** Returns `count` base62 characters, each equally likely. */
 export function randomBase62(count: number, randomBytes: RandomBytes): string {
   let text = ''

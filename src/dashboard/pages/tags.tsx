@@ -1,4 +1,4 @@
-import type { ShownTag } from '../../console/tags/schemas.ts'
+import type { ShownTag } from '../../http/schemas.ts'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { UsedLimits } from '../parts/meter.tsx'
 import { useOwnScope } from '../parts/project-field.tsx'

@@ -25,7 +25,6 @@ import type { newManagementKeyShape, ShownManagementKey } from '../../console/ma
 import type { ShownProject } from '../../console/projects/schemas.ts'
 import type { providerListShape, providerTestedShape, ShownProviderKey } from '../../console/provider-keys/schemas.ts'
 import type { ShownStatus } from '../../console/status/schemas.ts'
-import type { ShownTag } from '../../console/tags/schemas.ts'
 import type { newInvitationShape, ShownTeam } from '../../console/team/schemas.ts'
 import type { RequestRecord, requestListShape, ShownUsage } from '../../console/usage/schemas.ts'
 import type {
@@ -37,7 +36,7 @@ import type {
 } from '../../console/webhooks/schemas.ts'
 import type { modelHealthListShape, modelListShape } from '../../dialects/models/schemas.ts'
 import type { dryRunShape } from '../../dialects/native/dry-run-schemas.ts'
-import type { errorShape, ShownSignIn, ShownUser } from '../../http/schemas.ts'
+import type { errorShape, ShownSignIn, ShownTag, ShownUser } from '../../http/schemas.ts'
 import type { Health, Ready } from '../../observability/probes.ts'
 
 type List<T> = { readonly data: readonly T[] }

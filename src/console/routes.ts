@@ -1,43 +1,83 @@
 /** Routes of the console, as tables: for signed-in users, and without a session. The policy in a route's description is enforced. */
 
-import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import type { Static, TSchema } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { type Action, includesScope, isAllowed, isAllowedSomewhere, neededScope } from '../core/accounts/roles.ts'
-import type { Actor } from '../core/audit/audit.ts'
+import { type Actor, actingAs } from '../core/audit/audit.ts'
 import type { RateLimiter } from '../core/limits/rate-limits.ts'
-import { dayMs, timeIn } from '../core/text/utc-days.ts'
 import { GatewayError } from '../core/validation/errors.ts'
-import { invalidField, parseJson, strictObject, validate } from '../core/validation/validate.ts'
-import type { Principal } from './authentication.ts'
-import { bodyLimits, checkContentType, notJson, readBody, whileHeld } from './body.ts'
-import type { BodyBudget } from './body-budget.ts'
-import type { PublicEndpointDeps } from './public-endpoint.ts'
-import { enforceIpLimit } from './rate-limits.ts'
-import { policies, type RouteDocs, session, withRouteDocs } from './route-docs.ts'
+import { parseJson, strictObject, validate } from '../core/validation/validate.ts'
+import type { Database } from '../database/database.ts'
+import type { Principal } from '../http/authentication.ts'
+import { bodyLimits, checkContentType, notJson, readBody, whileHeld } from '../http/body.ts'
+import type { BodyBudget } from '../http/body-budget.ts'
+import { idempotencyHeaders, type OnceDeps, onceErrors, runIdempotent } from '../http/idempotency.ts'
+import type { PublicEndpointDeps } from '../http/public-endpoint.ts'
+import { enforceIpLimit } from '../http/rate-limits.ts'
+import { policies, type RouteDocs, session, withRouteDocs } from '../http/route-docs.ts'
 
 /** One request of a user whose role permits the route's action, in the account or in a project. */
-export type SessionRequest = {
+export type SessionRequest<Body extends TSchema = TSchema> = {
   readonly principal: Principal
   /** Path parameters, each short and of safe characters. */
   readonly params: Readonly<Record<string, string>>
+  /** The path parameter `id`. */
+  readonly id: string
+  /** The checked body of a route that has one. */
+  readonly body: Static<Body>
   readonly request: Request
-  /** The user with the network address, for the audit log: `actingAs(database, actor)`. */
+  readonly server: Bun.Server<unknown> | null
+  /** The user with the network address. */
   readonly actor: Actor
+  /** The database, where the user acts: the audit log names the user. */
+  readonly database: Database
 }
 
-export type SessionRoute = RouteDocs & {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+/** The JSON body of a response, null for one without a body, or a response of another form. */
+type Answer<Shape extends TSchema | null> = Response | (Shape extends TSchema ? Static<Shape> & object : null)
+
+/** A row of a table of routes. */
+type Row<Call, Body extends TSchema, Shape extends TSchema | null> = RouteDocs & {
   readonly path: string
+  readonly body?: Body
+  readonly answer: Shape
+  readonly handle: (call: Call) => Promise<Answer<Shape>>
+}
+
+export type SessionRoute<Body extends TSchema = TSchema, Shape extends TSchema | null = TSchema | null> = Row<
+  SessionRequest<Body>,
+  Body,
+  Shape
+> & {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly action: Action
-  readonly handle: (call: SessionRequest) => Promise<Response>
+  /** Form of the path parameters, if not that of the gateway's own IDs. */
+  readonly ids?: RegExp
+  /** The route accepts `Idempotency-Key`. */
+  readonly once?: OnceDeps
+}
+
+/** Types the handler of a route by the schemas of its body and of its answer. */
+export function sessionRoute<Body extends TSchema, Shape extends TSchema | null>(
+  row: SessionRoute<Body, Shape>,
+): SessionRoute {
+  return row as unknown as SessionRoute
 }
 
 export type Authenticate = {
   /** Returns the user of the session or the management key in the headers. Throws 401 if there is none. */
   readonly principal: (request: Request) => Promise<Principal>
   readonly bodies: BodyBudget
+  readonly database: Database
   /** The client's network address, IPv6 by network. */
   readonly getAddress: (request: Request) => string
+}
+
+/** Elysia's part of a request that the tables read. */
+type Context = {
+  readonly request: Request
+  readonly server: Bun.Server<unknown> | null
+  readonly params?: Record<string, string>
 }
 
 /**
@@ -46,23 +86,40 @@ export type Authenticate = {
  */
 export function sessionRoutes(name: string, identify: Authenticate, routes: readonly SessionRoute[]) {
   const app = new Elysia({ name })
-  for (const { method, path, action, handle, ...told } of routes)
+  for (const { method, path, action, ids = harmless, handle, once, ...row } of routes)
     app.route(
       method,
       path,
-      async ({ request, params = {} }: { request: Request; params?: Record<string, string> }) => {
+      async ({ request, server, params = {} }: Context) => {
         const principal = await authorize(identify, request, action)
-        if (!Object.values(params).every(value => harmless.test(value))) throw notFound()
+        if (!Object.values(params).every(value => ids.test(value))) throw notFound()
         const actor = {
           ...({ kind: 'user', userId: principal.userId, address: identify.getAddress(request) } as const),
           ...(principal.managementKey === null ? {} : { managementKey: principal.managementKey.name }),
         }
-        const work = () => handle({ principal, params, request, actor })
+        const { id = '' } = params
+        const call = { principal, params, id, request, server, actor, database: actingAs(identify.database, actor) }
+        const work = async () => {
+          const text = row.body === undefined ? '' : await readText(request)
+          const run = async () => handle({ ...call, body: row.body && parseInput(text, row.body) })
+          return toResponse(once === undefined ? await run() : await runIdempotent(once, call, text, run), row.status)
+        }
         return whileHeld({ budget: identify.bodies, owner: principal.accountId }, request, bodyLimits.other, work)
       },
-      { parse: 'none', ...withRouteDocs(session(action), told) },
+      { parse: 'none', ...withRouteDocs(session(action), once === undefined ? row : { ...row, ...onceDocs(row) }) },
     )
   return app
+}
+
+function onceDocs({ errors = [] }: RouteDocs) {
+  return { requestHeaders: idempotencyHeaders, errors: [...errors, ...onceErrors] }
+}
+
+function toResponse(answer: object | null, status = 200): Response {
+  if (answer instanceof Response) return answer
+  return answer === null
+    ? new Response(null, { status: 204, headers: { 'cache-control': 'no-store' } })
+    : reply(answer, status)
 }
 
 /** Returns the user of a request. Throws unless the role, and the scopes of a management key, permit the action. */
@@ -100,119 +157,71 @@ const harmless = /^[\w.-]{1,128}$/
 export type OpenRouteDeps = Pick<PublicEndpointDeps, 'getAddress' | 'limits' | 'bodies'>
 
 /** One request of a client without a session. */
-export type OpenRequest = {
+export type OpenRequest<Body extends TSchema = TSchema> = {
   readonly request: Request
   /** The client's network address, IPv6 by network. */
   readonly address: string
   readonly params: Readonly<Record<string, string>>
+  readonly body: Static<Body>
 }
 
-export type OpenRoute = RouteDocs & {
+export type OpenRoute<Body extends TSchema = TSchema, Shape extends TSchema | null = TSchema | null> = Row<
+  OpenRequest<Body>,
+  Body,
+  Shape
+> & {
   readonly method: 'GET' | 'POST'
-  readonly path: string
   /** Requests of one IP address; absent = the handler counts them. */
   readonly limit?: RateLimiter
-  readonly handle: (call: OpenRequest) => Promise<Response>
+  /** Throws if the configuration does not allow the request, before its body is read. */
+  readonly refuse?: () => void
+}
+
+/** Types the handler of a route without a session. */
+export function openRoute<Body extends TSchema, Shape extends TSchema | null>(row: OpenRoute<Body, Shape>): OpenRoute {
+  return row as unknown as OpenRoute
 }
 
 /** Creates one Elysia instance with routes without a session. The small body is reserved for the client's IP address. */
 export function openRoutes(name: string, deps: OpenRouteDeps, routes: readonly OpenRoute[]) {
   const app = new Elysia({ name })
-  for (const { method, path, limit, handle, ...told } of routes)
+  for (const { method, path, limit, refuse, handle, ...row } of routes)
     app.route(
       method,
       path,
-      async ({ request, server, params = {} }: OpenContext) => {
+      async ({ request, server, params = {} }: Context) => {
         const address = deps.getAddress(request, server)
         if (limit !== undefined) await enforceIpLimit(limit, address)
-        const work = () => handle({ request, address, params })
+        const work = async () => {
+          refuse?.()
+          const body = row.body && parseInput(await readText(request), row.body)
+          return toResponse(await handle({ request, address, params, body }), row.status)
+        }
         return whileHeld({ budget: deps.bodies, owner: address }, request, bodyLimits.other, work)
       },
-      { parse: 'none', ...withRouteDocs(policies.open, told) },
+      { parse: 'none', ...withRouteDocs(policies.open, row) },
     )
   return app
 }
 
-type OpenContext = {
-  readonly request: Request
-  readonly server: Bun.Server<unknown> | null
-  readonly params?: Record<string, string>
-}
+/** Description of a body that may be absent or `{}`. */
+export const noBody = { body: strictObject({}), bodyRequired: false, examples: { nothing: {} } } as const
 
-/** Body of a route that needs none: absent, or `{}`. */
-export const emptyBody = strictObject({})
-
-/**
- * Reads and checks a JSON body under the small size limit. Its content type must be JSON. An absent body counts as
- * `{}`. A duplicate key is rejected.
- */
-export async function readInput<S extends TSchema>(request: Request, schema: S): Promise<Static<S>> {
+/** Reads a body under the small size limit. Its content type must be JSON. */
+async function readText(request: Request): Promise<string> {
   checkContentType(request.headers)
   const sent = await readBody(request, bodyLimits.other)
   // A page of another origin can send a body without a content type, and browsers send no preflight for it.
   if (sent !== '' && !request.headers.has('content-type')) throw notJson()
-  return validate(schema, parseJson(sent || '{}'))
+  return sent
 }
 
-const metadataName = /^metadata\[(.*)\]$/s
-
-/** Reads and checks the query of a URL, each name once, with `metadata[…]` as one field. */
-export function readQuery<S extends TSchema>(url: string, schema: S): Static<S> {
-  // Without prototype: a name may be `__proto__`.
-  const parameters: Record<string, unknown> = Object.create(null)
-  const metadata: Record<string, string> = Object.create(null)
-  for (const [name, value] of new URL(url).searchParams) {
-    const pair = metadataName.exec(name)?.[1]
-    const [group, key] = pair === undefined ? [parameters, name] : [metadata, pair]
-    if (Object.hasOwn(group, key)) throw invalidField(name.slice(0, 64).toWellFormed(), 'must be sent once')
-    group[key] = value
-    if (pair !== undefined) parameters.metadata = metadata
-  }
-  return validate(schema, parameters)
-}
-
-const moment = Type.Optional(
-  Type.String({
-    pattern: '^\\d{4}-\\d\\d-\\d\\d(T\\d\\d:\\d\\d(:\\d\\d(\\.\\d{1,3})?)?(Z|[+-]\\d\\d:\\d\\d))?$',
-    maxLength: 32,
-    description: 'a UTC day `YYYY-MM-DD`, or a time with its zone: `2026-05-05T12:00:00Z`',
-  }),
-)
-
-/** A period. A time is exclusive as `to`; a day is inclusive. */
-export const periodFields = { from: moment, to: moment }
-
-/** Returns a period in epoch milliseconds, null = open. Throws `invalid_request` if it ends before it begins. */
-export function readPeriod(query: { readonly from?: string; readonly to?: string }) {
-  const from = query.from === undefined ? null : readTime('from', query.from)
-  const to = query.to === undefined ? null : readTime('to', query.to) + (query.to.length === 10 ? dayMs : 0)
-  if (from !== null && to !== null && from > to) throw invalidField('from', 'must not be after `to`')
-  return { from, to }
-}
-
-/** Returns a parameter's time in epoch milliseconds. Throws `invalid_request` if it is out of range. */
-export function readTime(param: string, text: string): number {
-  const time = timeIn(text)
-  if (!(time >= 0) || time >= Date.UTC(2200, 0)) throw invalidField(param, 'must be a date from 1970 to 2199')
-  return time
-}
-
-/** Entries of one page. */
-export const pageLimit = Type.Optional(
-  Type.String({ pattern: '^([1-9]\\d?|1\\d\\d|200)$', maxLength: 3, description: 'an integer from 1 to 200' }),
-)
-
-/** Returns the entries of one page, 50 by default. */
-export const readPageLimit = (sent: string | undefined) => (sent === undefined ? 50 : Number(sent))
+/** Returns a checked body. An absent body counts as `{}`. A duplicate key is rejected. */
+const parseInput = <S extends TSchema>(text: string, schema: S) => validate(schema, parseJson(text || '{}'))
 
 /** JSON response that must not be cached. */
 export function reply(body: object, status = 200): Response {
   return Response.json(body, { status, headers: { 'cache-control': 'no-store' } })
-}
-
-/** 204 response. */
-export function replyNoContent(): Response {
-  return new Response(null, { status: 204, headers: { 'cache-control': 'no-store' } })
 }
 
 /** Error for a role without the permission. */
