@@ -1,7 +1,7 @@
 /**
  * `bun test/bench/callers.ts`: clients that wait for each response, at one gateway process above its capacity: clients that
- * pause for a second after a rejection, a burst after an overload and a pause, and clients that repeat a rejected request at
- * once beside open streams. Prints one line per case.
+ * pause for a second after a rejection, clients after an overload, a burst after an overload and a pause, and clients that
+ * repeat a rejected request at once beside open streams. Prints one line per case.
  */
 import { command, runCommand } from '../../src/commands/command.ts'
 import { type Asked, startCallers } from '../faults/kept-callers.ts'
@@ -47,6 +47,10 @@ async function measure(rig: Measured, { seconds, callers, impatient }: Plan): Pr
 
   const patient = await during(seconds, rig, callers, status => (status === '200' ? 0 : 1_000))
   say(`${callers} that pause for 1 s after a rejection: ${goodput(patient)}, ${describe(patient)}`)
+
+  await during(5, rig, impatient, () => 0)
+  const after = await during(seconds, rig, callers, () => 0)
+  say(`${callers} that repeat at once, right after an overload: ${goodput(after)}, ${describe(after)}`)
 
   await during(5, rig, impatient, () => 0)
   await Bun.sleep(10_000)
