@@ -16,19 +16,6 @@ export function areaRecovered(outcomes: readonly ModelOutcome[]): number {
   return area
 }
 
-/** Returns the smallest share of strong calls that recovers `part` (0 to 1) of the gap. */
-export function callsFor(part: number, outcomes: readonly ModelOutcome[]): number {
-  const curve = recoveryCurve(outcomes)
-  for (const [index, point] of curve.entries()) {
-    if (point.recovered < part) continue
-    const before = curve[index - 1]
-    if (before === undefined) return point.share
-    const way = (part - before.recovered) / (point.recovered - before.recovered)
-    return before.share + way * (point.share - before.share)
-  }
-  return 1
-}
-
 type Point = { readonly share: number; readonly recovered: number }
 
 /**

@@ -13,53 +13,17 @@ import { createFeatureReader } from '../text/analysis/features.ts'
 import { createNotionReader } from '../text/analysis/notions.ts'
 import { percentileRank } from '../text/analysis/quality-gain.ts'
 import gain from '../text/weights/gain.json'
-import { encodeWeights } from '../text/weights/stored-weights.ts'
-import { areaRecovered } from './apgr.ts'
+import file from './data/effort.json'
 import { readRows } from './data.ts'
-import { getFold } from './folds.ts'
-import { getOutcomes, getQuantiles, scoresUnseen } from './gain.ts'
-import { nineModels, readGainRows, tests, twoModels } from './gain-rows.ts'
+import { areaFigures, getQuantiles, scoresUnseen } from './gain.ts'
+import { type GainRow, getGainFold, nineModels, readGainRows, twoModels } from './gain-rows.ts'
 import { trainLbfgs } from './lbfgs.ts'
-import { type Example, quantised } from './linear.ts'
+import type { Example } from './linear.ts'
 import { effortExamples, typedSentences } from './templates.ts'
-import { getParts, type ReportRow, type TrainingJob, trainingDigest } from './training-job.ts'
+import { figure, getParts, type ReportRow, stored, type TrainingJob, trainingDigest } from './training-job.ts'
 
 /** Weights set by hand for signs of hard and routine work; learned weights are regularized toward them. */
-const priors: Readonly<Record<string, number>> = {
-  design: 0.9,
-  optimize: 0.6,
-  systems: 0.9,
-  science: 0.7,
-  medicine: 0.6,
-  legal: 0.6,
-  finance: 0.6,
-  ml: 0.7,
-  philosophy: 0.7,
-  constraint: 0.35,
-  deep: 0.6,
-  risk: 0.5,
-  prove: 1.3,
-  mathterm: 0.5,
-  algo: 0.5,
-  bug: 0.4,
-  analyze: 0.6,
-  compare: 0.1,
-  plan: 0.2,
-  simple: -0.7,
-  routine: -1.2,
-  list: -0.6,
-  translate: -1,
-  summary: -0.6,
-  rewrite: -0.9,
-  what: -0.5,
-  fact: -1,
-  hello: -0.6,
-  advice: -0.3,
-  creative: -0.3,
-  text: -0.3,
-  food: -0.7,
-  volatile: -0.4,
-}
+const priors: Readonly<Record<string, number>> = file.priors
 
 const bits = 13
 const settings = {
@@ -89,7 +53,10 @@ type DifficultyPair = typeof Pair.static
 
 const Question = Type.Object({ prompt: Type.String() })
 
-type Row = { readonly example: Example; readonly fold: number; readonly set: string }
+type Row = { readonly example: Example; readonly set: string; readonly fold: number }
+
+/** The project's own prompts are never left out. */
+const ownPlace = { set: '', fold: -1 } as const
 
 type Material = {
   readonly own: readonly Row[]
@@ -97,9 +64,6 @@ type Material = {
   /** For the classifier of exam questions. */
   readonly exams: readonly Row[]
 }
-
-/** Number of folds. A benchmark's question keeps its fold in all training jobs. */
-const folds = 5
 
 /** Reads the training data of the effort classifier: the project's prompts, the pairs, and benchmark questions. */
 export async function readEffort(): Promise<TrainingJob> {
@@ -112,7 +76,7 @@ export async function readEffort(): Promise<TrainingJob> {
     ),
     learn: async () => ({
       weights: { source, ...fitEffort(material) },
-      figures: [...getFigures(material), ...(await areaFigures(material))],
+      figures: [...getFigures(material), ...(await unseenAreas(material))],
     }),
   }
 }
@@ -124,10 +88,15 @@ const read = createFeatureReader()
 const notionReader = createNotionReader(true, true)
 const slots = createEffortSlots(bits)
 
-function getExample(text: string, value: number, weight: number): Example {
+function readText(text: string) {
   const features = read(text)
   notionReader.begin(features)
-  fillEffortSlots(slots, features, notionReader.read(0, Math.min(features.count, effortWords)))
+  return { features, notions: notionReader.read(0, Math.min(features.count, effortWords)) }
+}
+
+function getExample(text: string, value: number, weight: number): Example {
+  const { features, notions } = readText(text)
+  fillEffortSlots(slots, features, notions)
   return {
     slots: Int32Array.from(slots.places.subarray(0, slots.count)),
     values: slots.values.slice(0, slots.count),
@@ -143,8 +112,8 @@ function getExamples(text: string, level: Level, weight: number): Example[] {
 }
 
 async function readEffortMaterial(): Promise<Material> {
-  const own = effortExamples(settings.each).flatMap(({ text, level, field }) =>
-    getExamples(text, level, 1).map(example => ({ example, fold: field, set: '' })),
+  const own = effortExamples(settings.each).flatMap(({ text, level }) =>
+    getExamples(text, level, 1).map(example => ({ example, ...ownPlace })),
   )
   const exams: Row[] = []
   for (const set of [...twoModels, nineModels]) {
@@ -152,9 +121,8 @@ async function readEffortMaterial(): Promise<Material> {
     if (set === 'routellm-mtbench') continue
     const rows = await readRows(set, Question)
     for (const { prompt } of rows) {
-      const question = prompt.split('\nAfter careful thought')[0] ?? prompt
       const example = getExample(prompt, 1, settings.setWeight / rows.length)
-      exams.push({ example, fold: getFold(question, folds), set })
+      exams.push({ example, set, fold: getGainFold(prompt) })
     }
   }
   const requests = [
@@ -162,14 +130,14 @@ async function readEffortMaterial(): Promise<Material> {
     ...typedSentences(2)
       .filter(({ type }) => type !== 'math')
       .map(({ text }) => text),
-  ].map(text => ({ example: getExample(text, 0, 1), fold: -1, set: '' }))
+  ].map(text => ({ example: getExample(text, 0, 1), ...ownPlace }))
   return { own, pairs: await readRows('difficulty-pairs', Pair), exams: [...exams, ...requests] }
 }
 
 function pairRows({ pairs }: Material): Row[] {
   return pairs.flatMap(({ easy, hard, easy_level, hard_level }) =>
     [...getExamples(easy, easy_level, settings.pairWeight), ...getExamples(hard, hard_level, settings.pairWeight)].map(
-      example => ({ example, fold: -1, set: '' }),
+      example => ({ example, ...ownPlace }),
     ),
   )
 }
@@ -178,7 +146,6 @@ function pairRows({ pairs }: Material): Row[] {
 function fitEffort(
   material: Material,
   without: {
-    readonly own?: (row: Row) => boolean
     readonly pair?: (pair: DifficultyPair) => boolean
     readonly exam?: (row: Row) => boolean
   } = {},
@@ -189,10 +156,9 @@ function fitEffort(
     for (const [index, { place, value }] of effortNotionSlots(notion, bits).entries())
       start[place] = (settings.prior * weight) / 2 ** index / value
   const effort = trainLbfgs(
-    [
-      ...own.filter(row => !without.own?.(row)),
-      ...pairRows({ ...material, pairs: pairs.filter(pair => !without.pair?.(pair)) }),
-    ].map(({ example }) => example),
+    [...own, ...pairRows({ ...material, pairs: pairs.filter(pair => !without.pair?.(pair)) })].map(
+      ({ example }) => example,
+    ),
     { ...settings, start },
   )
   const exam = trainLbfgs(
@@ -202,18 +168,14 @@ function fitEffort(
   return { effort: toStoredTable(effort), exam: toStoredTable(exam) }
 }
 
-function toStoredTable(weights: Float32Array) {
-  const { scale, bytes } = quantised(weights, 4)
-  return { source: '', bits, scale, weights: encodeWeights(bytes) }
-}
+const toStoredTable = (weights: Float32Array) => ({ source: '', bits, ...stored(weights, 4) })
 
 /** Returns a function that computes a prompt's gain with these weights. */
 function gainReader(weights: KeptEffort): (text: string) => number {
   const head = createDifficultyHead(gain, weights)
   return text => {
-    const features = read(text)
-    notionReader.begin(features)
-    return head.strongGain(features, notionReader.read(0, Math.min(features.count, effortWords)))
+    const { features, notions } = readText(text)
+    return head.strongGain(features, notions)
   }
 }
 
@@ -223,44 +185,38 @@ function judged(pairs: readonly DifficultyPair[], getGain: (text: string) => num
   return pairs.map(pair => ({ ...pair, low: getGain(pair.easy), high: getGain(pair.hard) }))
 }
 
-/** Returns how benchmark questions and requests rank, by models that have not seen the fold or set. */
-async function areaFigures(material: Material): Promise<ReportRow[]> {
+/** Returns how benchmark questions and requests rank, by models that have not seen the set or fold. */
+async function unseenAreas(material: Material): Promise<ReportRow[]> {
   const rows = await readGainRows()
-  const texts = rows.map(({ prompt }) => prompt)
-  const mixed = (getPart: (row: { readonly fold: number; readonly set: string }) => string | number) => {
-    const scores = scoresUnseen(rows, getPart)
-    const ranks = getQuantiles(
-      rows,
-      scoresUnseen(rows, row => row.fold),
-    )
+  const inFolds = scoresUnseen(rows, row => row.fold)
+  const ranks = getQuantiles(rows, inFolds)
+  const areas = (
+    how: string,
+    scores: Float64Array,
+    getPart: (row: Pick<GainRow, 'set' | 'fold'>) => string | number,
+  ) => {
+    const isOfPart = (part: string | number) => (row: Row) => row.set !== '' && getPart(row) === part
     const heads = new Map(
       [...new Set(rows.map(getPart))].map(part => [
         part,
-        createEffortHead(fitEffort(material, { exam: row => row.set !== '' && getPart(row) === part })),
+        createEffortHead(fitEffort(material, { exam: isOfPart(part) })),
       ]),
     )
     const gains = Float64Array.from(rows, (row, index) => {
-      const features = read(texts[index] ?? '')
-      notionReader.begin(features)
-      const notions = notionReader.read(0, Math.min(features.count, effortWords))
+      const { features, notions } = readText(row.prompt)
       const told = heads.get(getPart(row))?.(features, notions)
       if (told === undefined) return 0
       return mixedGain(percentileRank(ranks, scores[index] ?? 0), told.effort, examShare(features, told.examChance))
     })
-    return tests.map(test => areaRecovered(getOutcomes(test, rows, gains)))
+    return areaFigures(how, rows, gains)
   }
-  const mean = (areas: readonly number[]) => (areas.reduce((sum, area) => sum + area, 0) / areas.length).toFixed(3)
-  const folds = mixed(row => row.fold)
-  const sets = mixed(row => row.set)
   return [
-    ...tests.map((test, index) => ({
-      name: `APGR ${test}`,
-      goal: '',
-      reference: '',
-      measured: (folds[index] ?? 0).toFixed(3),
-    })),
-    { name: 'APGR mean of 7', goal: '≥ .70', reference: '.667 without effort', measured: mean(folds) },
-    { name: 'APGR mean of 7, sets left out', goal: '≥ .62', reference: '.607 without effort', measured: mean(sets) },
+    ...areas(
+      'left out',
+      scoresUnseen(rows, row => row.set),
+      row => row.set,
+    ),
+    ...areas('in folds', inFolds, row => row.fold).slice(-1),
   ]
 }
 
@@ -291,25 +247,32 @@ function pairFigures(how: string, all: readonly Judged[]): ReportRow[] {
     .sort((item, other) => item.right - other.right)
   const worst = byDomain[0]?.right ?? 0
   const names = byDomain.filter(({ right }) => right === worst).map(({ domain }) => domain)
-  const figure = (name: string, goal: string, measured: string): ReportRow => ({
-    name: `${name} (${how})`,
-    goal,
-    reference: '',
-    measured,
-  })
+  const told = (name: string, goal: string, measured: number | string) => figure(`${name} (${how})`, measured, goal)
   return [
-    figure('pairs in order', '≥ .92', ordered(all).toFixed(3)),
-    figure(
-      '  the easy one longer',
-      '≥ .90',
-      ordered(all.filter(({ easy, hard }) => easy.length > hard.length)).toFixed(3),
+    told('pairs in order', '≥ .92', ordered(all)),
+    told('  the easy one longer', '≥ .90', ordered(all.filter(({ easy, hard }) => easy.length > hard.length))),
+    told('  worst domain', '≥ .80', `${worst.toFixed(2)} ${names.join(', ')}`),
+    told('  English', '', ordered(all.filter(({ language }) => language === 'en'))),
+    told('  other languages', '', ordered(all.filter(({ language }) => language !== 'en'))),
+    told(
+      '  strong prompts called light',
+      '≤ .02',
+      getPart(ofLevel('strong'), value => value < 0.4),
     ),
-    figure('  worst domain', '≥ .80', `${worst.toFixed(2)} ${names.join(', ')}`),
-    figure('  English', '', ordered(all.filter(({ language }) => language === 'en')).toFixed(3)),
-    figure('  other languages', '', ordered(all.filter(({ language }) => language !== 'en')).toFixed(3)),
-    figure('  strong prompts called light', '≤ .02', getPart(ofLevel('strong'), value => value < 0.4).toFixed(3)),
-    figure('  light prompts called strong', '≤ .03', getPart(ofLevel('light'), value => value >= 0.7).toFixed(3)),
-    figure('  light prompts called light', '', getPart(ofLevel('light'), value => value < 0.4).toFixed(3)),
-    figure('  strong prompts called strong', '', getPart(ofLevel('strong'), value => value >= 0.7).toFixed(3)),
+    told(
+      '  light prompts called strong',
+      '≤ .03',
+      getPart(ofLevel('light'), value => value >= 0.7),
+    ),
+    told(
+      '  light prompts called light',
+      '',
+      getPart(ofLevel('light'), value => value < 0.4),
+    ),
+    told(
+      '  strong prompts called strong',
+      '',
+      getPart(ofLevel('strong'), value => value >= 0.7),
+    ),
   ]
 }

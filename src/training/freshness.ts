@@ -2,14 +2,13 @@ import { Type } from '@sinclair/typebox'
 import { createConceptReader } from '../text/analysis/concepts.ts'
 import { createFeatureReader } from '../text/analysis/features.ts'
 import { adjustForQueryType, createFreshnessSlots, fillFreshnessSlots } from '../text/analysis/freshness.ts'
-import { encodeWeights } from '../text/weights/stored-weights.ts'
 import { readRows } from './data.ts'
 import { machineTexts } from './frames.ts'
 import { trainLbfgs } from './lbfgs.ts'
-import { type Example, probabilities, quantised } from './linear.ts'
+import { type Example, probabilities } from './linear.ts'
 import { typesWithout } from './query-types.ts'
 import { datedQuestions, typedSentences } from './templates.ts'
-import { f1, getParts, type ReportRow, type TrainingJob, trainingDigest } from './training-job.ts'
+import { f1, figure, leftOut, type ReportRow, type TrainingJob, tableJob } from './training-job.ts'
 
 const needsCurrent = Type.Union([Type.Boolean(), Type.Null()])
 const EverGreen = Type.Object({
@@ -48,21 +47,20 @@ export async function readFreshness(): Promise<TrainingJob> {
     // A status in a log or a line of code must not be looked up.
     ...machineTexts().map(text => getExample(text, false, 0.12)),
   ]
-  const examples = [...rows.map(row => row.example), ...own]
-  return {
-    examples: trainingDigest(settings, examples.map(getParts)),
-    async learn() {
-      const told = leftOut(rows, own, await typesWithout(['evergreenqa', 'query-types', 'query-families']))
-      const { scale, bytes } = quantised(trainLbfgs(examples, settings), weightLimit)
-      return { weights: { source, bits, scale, weights: encodeWeights(bytes) }, figures: getFigures(told) }
-    },
-  }
+  return tableJob({
+    source,
+    settings,
+    bits,
+    limit: 3,
+    examples: [...rows.map(row => row.example), ...own],
+    fit: examples => trainLbfgs(examples, settings),
+    figures: async () =>
+      getFigures(unseen(rows, own, await typesWithout(['evergreenqa', 'query-types', 'query-families']))),
+  })
 }
 
 const source =
   'evergreenqa, freshqa, retrievalqa, query-types and query-families (development halves), and questions of our own; src/training/freshness.ts'
-
-const weightLimit = 3
 
 /** Returns only the words of a text. */
 function plain(text: string): string {
@@ -118,45 +116,32 @@ const timeless = ['code', 'code_algorithm', 'debugging', 'math', 'creative']
 
 type Told = { readonly row: Row; readonly is: boolean; readonly said: boolean }
 
-/** Sets of one origin are left out together. */
-const origins: readonly (readonly Row['set'][])[] = [
-  ['evergreenqa'],
-  ['freshqa'],
-  ['retrievalqa'],
-  ['query-types', 'query-families'],
-]
-
 /** Returns predictions for each row by a model that was not trained on its set. */
-function leftOut(rows: readonly Row[], own: readonly Example[], getTypes: (text: string) => Float64Array): Told[] {
+function unseen(rows: readonly Row[], own: readonly Example[], getTypes: (text: string) => Float64Array): Told[] {
   const chance = new Float64Array(1)
-  return origins.flatMap(origin => {
-    const isHeldOut = ({ set }: Row) => origin.includes(set)
-    const learned = rows.filter(row => !isHeldOut(row)).map(row => row.example)
-    const weights = trainLbfgs([...learned, ...own], settings)
-    return rows.filter(isHeldOut).map(row => {
+  return leftOut(
+    rows,
+    // Sets of one origin are left out together.
+    ({ set }) => (set === 'query-families' ? 'query-types' : set),
+    learned => trainLbfgs([...learned.map(({ example }) => example), ...own], settings),
+    (weights, row) => {
       probabilities(weights, row.example, 1, chance)
       return { row, is: row.isCurrent, said: adjustForQueryType(chance[0] ?? 0, getTypes(row.text)) > 0.5 }
-    })
-  })
+    },
+  )
 }
 
 function getFigures(told: readonly Told[]): ReportRow[] {
-  const figure = (name: string, goal: string, measured: number): ReportRow => ({
-    name,
-    goal,
-    reference: '',
-    measured: measured.toFixed(3),
-  })
   return [
-    figure('evergreenqa left out, English, F1', '', f1(of(told, 'evergreenqa', 'English'))),
-    ...languages.map(language => figure(`  ${language}`, '', f1(of(told, 'evergreenqa', language)))),
-    figure('freshqa left out, fast against never, F1', '≥ .90', f1(of(told, 'freshqa'))),
-    figure('retrievalqa left out: searched in vain, %', '', inVain(of(told, 'retrievalqa'))),
-    figure('query-types left out: searched in vain, %', '≤ 1', inVain(of(told, 'query-types'))),
+    figure('evergreenqa left out, English, F1', f1(of(told, 'evergreenqa', 'English'))),
+    ...languages.map(language => figure(`  ${language}`, f1(of(told, 'evergreenqa', language)))),
+    figure('freshqa left out, fast against never, F1', f1(of(told, 'freshqa')), '≥ .90'),
+    figure('retrievalqa left out: searched in vain, %', inVain(of(told, 'retrievalqa'))),
+    figure('query-types left out: searched in vain, %', inVain(of(told, 'query-types')), '≤ 1'),
     figure(
       '  code, math, creative, with query-families, %',
-      '≤ 0.3',
       inVain([...of(told, 'query-types', ...timeless), ...of(told, 'query-families', ...timeless)]),
+      '≤ 0.3',
     ),
   ]
 }

@@ -1,8 +1,7 @@
 import { cueCount, type StoredGainModel, standardScore } from '../text/analysis/quality-gain.ts'
-import { encodeWeights } from '../text/weights/stored-weights.ts'
 import { bits, type GainRow } from './gain-rows.ts'
-import { quantised } from './linear.ts'
-import { type SparseRow, solveRidge } from './ridge.ts'
+import { trainLbfgs } from './lbfgs.ts'
+import { stored } from './training-job.ts'
 
 /** A trained model of strong minus weak, before rounding. */
 export type GainModel = {
@@ -43,11 +42,9 @@ export function getGainScore({ words, cues }: GainModel, { slots, cues: values }
 
 /** Returns a model in stored form: words as bytes. */
 export function keepModel({ words, cues }: GainModel): Omit<StoredGainModel, 'source' | 'quantiles'> {
-  const table = quantised(words, 1)
   return {
     bits,
-    scale: table.scale,
-    weights: encodeWeights(table.bytes),
+    ...stored(words, 1),
     cues: cues.map(({ mean, spread, weight }) => ({
       mean: rounded(mean),
       spread: rounded(spread),
@@ -84,7 +81,7 @@ function groupName({ set, group }: GainRow): string {
 }
 
 /** Returns row weights by set size to `power`, with sum `total`. */
-function getWeights(rows: readonly GainRow[], power: number, total: number): Float64Array {
+export function getRowWeights(rows: readonly GainRow[], power: number, total: number): Float64Array {
   const sizes = new Map<string, number>()
   for (const { set } of rows) sizes.set(set, (sizes.get(set) ?? 0) + 1)
   const weights = Float64Array.from(rows, ({ set }) => (sizes.get(set) ?? 1) ** power)
@@ -106,12 +103,16 @@ export function fitGain(rows: readonly GainRow[]): GainModel {
   held.fill(ridge.word, 0, size)
   held.fill(ridge.cue, size, size + cueCount)
   held.fill(ridge.set, size + cueCount)
-  const solution = solveRidge({
-    rows: rows.map(row => getSparse(row, rarity, kinds, sets.indexOf(row.set))),
-    targets: getTargets(rows),
-    weights: getWeights(rows, sizePower, 10_000),
-    ridge: held,
-  })
+  const targets = getTargets(rows)
+  const weights = getRowWeights(rows, sizePower, 10_000)
+  const solution = trainLbfgs(
+    rows.map((row, index) => ({
+      ...getSparse(row, rarity, kinds, sets.indexOf(row.set)),
+      classes: [targets[index] ?? 0],
+      weight: weights[index] ?? 0,
+    })),
+    { size: held.length, classes: 1, ridge: held, isSquared: true, steps: 100 },
+  )
   return {
     words: Float32Array.from(rarity, (rare, slot) => rare * (solution[slot] ?? 0)),
     cues: kinds.map((kind, cue) => ({ ...kind, weight: solution[size + cue] ?? 0 })),
@@ -122,21 +123,21 @@ export function fitGain(rows: readonly GainRow[]): GainModel {
  * Returns a row for the linear model: its words by rarity, its cues, and a column for its set that absorbs what the set
  * shares.
  */
-function getSparse(row: GainRow, rarity: Float64Array, kinds: readonly Kind[], set: number): SparseRow {
+function getSparse(row: GainRow, rarity: Float64Array, kinds: readonly Kind[], set: number) {
   const count = row.slots.length
   const size = rarity.length
-  const columns = new Int32Array(count + cueCount + 1)
-  const values = new Float32Array(columns.length)
+  const slots = new Int32Array(count + cueCount + 1)
+  const values = new Float32Array(slots.length)
   const each = 1 / Math.sqrt(Math.max(1, count))
-  columns.set(row.slots)
+  slots.set(row.slots)
   for (let at = 0; at < count; at++) values[at] = each * (rarity[row.slots[at] ?? 0] ?? 0)
   for (const [cue, kind] of kinds.entries()) {
-    columns[count + cue] = size + cue
+    slots[count + cue] = size + cue
     values[count + cue] = standardScore(row.cues[cue] ?? 0, kind)
   }
-  columns[count + cueCount] = size + cueCount + set
+  slots[count + cueCount] = size + cueCount + set
   values[count + cueCount] = 1
-  return { columns, values }
+  return { slots, values }
 }
 
 /** Returns the rarity of each slot: the logarithm of all rows over rows that have it. */
@@ -150,7 +151,7 @@ type Kind = { readonly mean: number; readonly spread: number }
 
 /** Returns mean and standard deviation of the cues, with every set weighted equally. */
 function usualCues(rows: readonly GainRow[]): readonly Kind[] {
-  const weights = getWeights(rows, -1, 1)
+  const weights = getRowWeights(rows, -1, 1)
   return Array.from({ length: cueCount }, (_, cue) => {
     let mean = 0
     let square = 0

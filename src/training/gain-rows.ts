@@ -46,7 +46,11 @@ export type GainRow = {
   readonly outcomes: ReadonlyMap<string, { readonly weak: number; readonly strong: number }>
 }
 
-export const foldCount = 5
+/** Returns the fold of a prompt in all training jobs. */
+export function getGainFold(prompt: string): number {
+  // One task of the nine models repeats questions of other sets with this sentence appended.
+  return getFold(prompt.split('\nAfter careful thought')[0] ?? prompt, 5)
+}
 
 /** The table of hashed words has 2^bits slots. */
 export const bits = 16
@@ -101,13 +105,11 @@ function createRowReader() {
   return ({ set, group, prompt }: Prompt, outcomes: GainRow['outcomes']): GainRow => {
     const features = readFeatures(prompt)
     const { places, count } = readSlots(features)
-    // One task of the nine models repeats questions of other sets with this sentence appended.
-    const question = prompt.split('\nAfter careful thought')[0] ?? prompt
     return {
       prompt,
       set,
       group,
-      fold: getFold(question, foldCount),
+      fold: getGainFold(prompt),
       slots: places.slice(0, count),
       cues: readCues(features).slice(),
       outcomes,

@@ -1,21 +1,7 @@
-import { areaRecovered, callsFor, type ModelOutcome } from './apgr.ts'
-import { fitGain, type GainModel, gainSettings, getGainScore, keepModel } from './gain-model.ts'
+import { areaRecovered, type ModelOutcome } from './apgr.ts'
+import { fitGain, type GainModel, gainSettings, getGainScore, getRowWeights, keepModel } from './gain-model.ts'
 import { type GainRow, readGainRows, tests } from './gain-rows.ts'
-import { type ReportRow, type Trained, type TrainingJob, trainingDigest } from './training-job.ts'
-
-/**
- * Required results, and those of a linear model over hashed words on the other halves: trained per set, and on all
- * sets.
- */
-const goals: Readonly<Record<string, { readonly goal: string; readonly reference: string }>> = {
-  'routellm-mmlu': { goal: '≥ .66', reference: '.670 own, .620 frozen' },
-  'routellm-gsm8k': { goal: '≥ .66', reference: '.677 own, .639 frozen' },
-  'routellm-mtbench': { goal: '≥ .60', reference: '' },
-  'routerarena-sub10': { goal: '≥ .65', reference: '.646 own, .640 frozen' },
-  'nine, large gap': { goal: '≥ .60', reference: '' },
-  'nine, middle gap': { goal: '≥ .60', reference: '' },
-  'nine, small gap': { goal: '≥ .60', reference: '' },
-}
+import { figure, type ReportRow, type Trained, type TrainingJob, trainingDigest } from './training-job.ts'
 
 const source =
   'Learned by `bun run train` from the development halves of RouteLLM (MMLU, GSM8K, MT-Bench), RouterArena and LLMRouter, ' +
@@ -31,18 +17,18 @@ function getParts({ set, group, fold, slots, cues, outcomes }: GainRow) {
   return [set, group, fold, slots, Float32Array.from(cues), [...outcomes]]
 }
 
-/** Trains on all sets, and reports results of models that had not seen the prompt or the set. */
+/** Trains on all sets, and reports results of models that had not seen the set. */
 function trained(rows: readonly GainRow[]): Trained {
   const unseen = scoresUnseen(rows, row => row.fold)
-  const leftOut = scoresUnseen(rows, row => row.set)
-  const quantiles = getQuantiles(rows, unseen)
   return {
-    weights: { source, ...keepModel(fitGain(rows)), quantiles },
+    weights: { source, ...keepModel(fitGain(rows)), quantiles: getQuantiles(rows, unseen) },
     figures: [
-      ...areaFigures(rows, unseen),
-      meanFigure('mean of 7', '≥ .70', '.667', rows, unseen),
-      ...leftOutFigures(rows, leftOut),
-      meanFigure('mean of 7, left out', '≥ .62', '.581; length .602', rows, leftOut),
+      ...areaFigures(
+        'left out',
+        rows,
+        scoresUnseen(rows, row => row.set),
+      ),
+      ...areaFigures('in folds', rows, unseen).slice(-1),
       shareFigure(rows, unseen),
     ],
   }
@@ -59,42 +45,20 @@ export function scoresUnseen(rows: readonly GainRow[], getPart: (row: GainRow) =
 }
 
 /** Returns the outcomes of one test, ranked by scores. */
-export function getOutcomes(test: string, rows: readonly GainRow[], scores: Float64Array): ModelOutcome[] {
+function getOutcomes(test: string, rows: readonly GainRow[], scores: Float64Array): ModelOutcome[] {
   return rows.flatMap((row, index) => {
     const outcome = row.outcomes.get(test)
     return outcome === undefined ? [] : [{ score: scores[index] ?? 0, ...outcome }]
   })
 }
 
-function areaFigures(rows: readonly GainRow[], scores: Float64Array): ReportRow[] {
-  return tests.map(test => {
-    const outcomes = getOutcomes(test, rows, scores)
-    const calls = [0.5, 0.8].map(part => `CPT${part * 100} ${(callsFor(part, outcomes) * 100).toFixed(0)} %`).join(', ')
-    const { goal, reference } = goals[test] ?? { goal: '', reference: '' }
-    const lengths = Float64Array.from(rows, ({ cues }) => cues[0] ?? 0)
-    const length = areaRecovered(getOutcomes(test, rows, lengths)).toFixed(3)
-    return {
-      name: test,
-      goal,
-      reference,
-      measured: `${areaRecovered(outcomes).toFixed(3)} (length ${length}, ${calls})`,
-    }
-  })
-}
-
-function leftOutFigures(rows: readonly GainRow[], scores: Float64Array): ReportRow[] {
-  return tests.map(test => ({
-    name: `${test}, left out`,
-    goal: '',
-    reference: '',
-    measured: areaRecovered(getOutcomes(test, rows, scores)).toFixed(3),
-  }))
-}
-
-function meanFigure(name: string, goal: string, reference: string, rows: readonly GainRow[], scores: Float64Array) {
+/** Returns the area of each test, and their mean, by scores of models that had not seen the set. */
+export function areaFigures(how: string, rows: readonly GainRow[], scores: Float64Array): ReportRow[] {
   const areas = tests.map(test => areaRecovered(getOutcomes(test, rows, scores)))
-  const mean = areas.reduce((sum, area) => sum + area, 0) / areas.length
-  return { name, goal, reference, measured: mean.toFixed(3) }
+  return [
+    ...tests.map((test, index) => figure(`APGR ${test}, ${how}`, areas[index] ?? 0)),
+    figure(`APGR mean of 7, ${how}`, areas.reduce((sum, area) => sum + area, 0) / areas.length, '≥ .62'),
+  ]
 }
 
 /** Returns the deviation of the share of strong calls from the requested one, if half of the folds rank the others. */
@@ -110,8 +74,7 @@ function shareFigure(rows: readonly GainRow[], scores: Float64Array): ReportRow 
     const sent = fresh.reduce((sum, weight, index) => ((scores[index] ?? 0) >= threshold ? sum + weight : sum), 0)
     return Math.abs(sent / all - share)
   })
-  const measured = `± ${(Math.max(...misses) * 100).toFixed(1)}`
-  return { name: 'share of strong calls', goal: '± 3 points', reference: '', measured }
+  return figure('share of strong calls', `± ${(Math.max(...misses) * 100).toFixed(1)}`, '± 3 points')
 }
 
 /** Returns scores at the percentiles 0, 1, … 100 of the reference traffic. */
@@ -122,13 +85,10 @@ export function getQuantiles(rows: readonly GainRow[], scores: Float64Array): nu
 
 /**
  * Returns weights of the reference traffic: each set by the square root of its size, so that many kinds of prompts
- * count and large sets more.
+ * count and large sets more. The project's own prompts are no traffic.
  */
 function getBlend(rows: readonly GainRow[]): readonly number[] {
-  const sizes = new Map<string, number>()
-  for (const { set } of rows) sizes.set(set, (sizes.get(set) ?? 0) + 1)
-  // The project's own prompts are not traffic.
-  return rows.map(({ set }) => (set === 'anchors' ? 0 : (sizes.get(set) ?? 1) ** -0.5))
+  return Array.from(getRowWeights(rows, -0.5, 1), (weight, index) => (rows[index]?.set === 'anchors' ? 0 : weight))
 }
 
 function getQuantile(scores: Float64Array, weights: readonly number[], share: number): number {

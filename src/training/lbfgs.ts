@@ -1,4 +1,4 @@
-import { type Example, probabilities } from './linear.ts'
+import { type Example, getErrors } from './linear.ts'
 
 type Weights = Float32Array<ArrayBuffer>
 
@@ -7,8 +7,10 @@ type Ridge = {
   readonly size: number
   /** 1 = a logistic model of class 1 against class 0; otherwise one column per class. */
   readonly classes: number
-  /** L2 regularization toward 0 or `start`: half of it times each squared weight is added to the loss. */
-  readonly ridge: number
+  /** L2 regularization toward 0 or `start`, of all slots or by slot: half of it times each squared weight is added to the loss. */
+  readonly ridge: number | Float64Array
+  /** The one class is a number to be predicted: the loss is half the squared error. */
+  readonly isSquared?: boolean
   /** Steps of L-BFGS; some dozens converge sufficiently. */
   readonly steps: number
   /** Initial weights, which are also the regularization target. */
@@ -60,40 +62,29 @@ export function trainLbfgs(examples: readonly Example[], settings: Ridge): Weigh
 /** Returns the loss at `weights` and adds its gradient to `slope`, which must be zero. */
 function getLoss(
   examples: readonly Example[],
-  { classes, ridge }: Ridge,
+  { classes, ridge, isSquared = false }: Ridge,
   start: Weights,
   weights: Weights,
   slope: Weights,
 ): number {
   let loss = 0
-  const chances = new Float64Array(classes)
+  const errors = new Float64Array(classes)
   for (const example of examples) {
-    probabilities(weights, example, classes, chances)
-    if (classes === 1) {
-      const truth = example.classes[0] ?? 0
-      const chance = chances[0] ?? 0
-      loss -= example.weight * Math.log(Math.max(1e-12, truth === 1 ? chance : 1 - chance))
-      chances[0] = chance - truth
-    } else {
-      let allowed = 0
-      for (const value of example.classes) allowed += chances[value] ?? 0
-      allowed = Math.max(allowed, 1e-12)
-      loss -= example.weight * Math.log(allowed)
-      for (const value of example.classes) chances[value] = (chances[value] ?? 0) * (1 - 1 / allowed)
-    }
+    loss += example.weight * getErrors(weights, example, classes, errors, isSquared)
     const { slots, values } = example
     for (let at = 0; at < slots.length; at++) {
       const from = (slots[at] ?? 0) * classes
       const value = (values === undefined ? 1 : (values[at] ?? 0)) * example.weight
       for (let item = 0; item < classes; item++)
-        slope[from + item] = (slope[from + item] ?? 0) + value * (chances[item] ?? 0)
+        slope[from + item] = (slope[from + item] ?? 0) + value * (errors[item] ?? 0)
     }
   }
   for (let place = 0; place < weights.length; place++) {
     const off = (weights[place] ?? 0) - (start[place] ?? 0)
     if (off === 0) continue
-    loss += 0.5 * ridge * off * off
-    slope[place] = (slope[place] ?? 0) + ridge * off
+    const held = typeof ridge === 'number' ? ridge : (ridge[place] ?? 0)
+    loss += 0.5 * held * off * off
+    slope[place] = (slope[place] ?? 0) + held * off
   }
   return loss
 }

@@ -5,7 +5,7 @@ export type Example = {
   readonly slots: Int32Array
   /** Value of each slot; absent = 1 each. */
   readonly values?: Float32Array
-  /** Possible classes: one, or several if the label is coarser than the classes. In a logistic model [1] or [0]. */
+  /** Possible classes: one, or several if the label is coarser than the classes. In a logistic model [1] or [0], in one of squared loss the number. */
   readonly classes: readonly number[]
   /** Weight of the example. */
   readonly weight: number
@@ -64,17 +64,40 @@ export function train(examples: readonly Example[], settings: Settings): Float32
   return Float32Array.from(sum, total => total / averaged)
 }
 
-/** Writes prediction minus truth by class into `errors`. */
-function getErrors(weights: Float32Array, example: Example, classes: number, errors: Float64Array): void {
+/** Writes prediction minus truth by class into `errors`; returns the loss, without the example's weight. */
+export function getErrors(
+  weights: Float32Array,
+  example: Example,
+  classes: number,
+  errors: Float64Array,
+  isSquared = false,
+): number {
+  const truth = example.classes[0] ?? 0
+  if (isSquared) {
+    const error = predict(weights, example) - truth
+    errors[0] = error
+    return 0.5 * error * error
+  }
   probabilities(weights, example, classes, errors)
   if (classes === 1) {
-    errors[0] = (errors[0] ?? 0) - (example.classes[0] ?? 0)
-    return
+    const chance = errors[0] ?? 0
+    errors[0] = chance - truth
+    return -Math.log(Math.max(1e-12, truth === 1 ? chance : 1 - chance))
   }
   let allowed = 0
   for (const value of example.classes) allowed += errors[value] ?? 0
+  allowed = Math.max(allowed, 1e-12)
   // For a coarse label, the model's own distribution over its classes is the target.
-  for (const value of example.classes) errors[value] = (errors[value] ?? 0) * (1 - 1 / Math.max(allowed, 1e-9))
+  for (const value of example.classes) errors[value] = (errors[value] ?? 0) * (1 - 1 / allowed)
+  return -Math.log(allowed)
+}
+
+/** Returns the weighted sum of an example's slots in a table of one column. */
+function predict(weights: Float32Array, { slots, values }: Pick<Example, 'slots' | 'values'>): number {
+  let sum = 0
+  for (let at = 0; at < slots.length; at++)
+    sum += (values === undefined ? 1 : (values[at] ?? 0)) * (weights[slots[at] ?? 0] ?? 0)
+  return sum
 }
 
 /** Writes the probability of each class into `result`. */

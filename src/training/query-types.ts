@@ -5,13 +5,12 @@ import { effortWords } from '../text/analysis/effort.ts'
 import { createFeatureReader } from '../text/analysis/features.ts'
 import { createNotionReader } from '../text/analysis/notions.ts'
 import { createTypeSlots, fillTypeSlots } from '../text/analysis/query-type.ts'
-import { encodeWeights } from '../text/weights/stored-weights.ts'
 import { readRows } from './data.ts'
 import { getFold } from './folds.ts'
 import { trainLbfgs } from './lbfgs.ts'
-import { type Example, probabilities, quantised } from './linear.ts'
+import { type Example, probabilities } from './linear.ts'
 import { datedQuestions, shortRequests, typedSentences } from './templates.ts'
-import { f1, getParts, type ReportRow, type TrainingJob, trainingDigest } from './training-job.ts'
+import { f1, figure, leftOut, type ReportRow, shares, type TrainingJob, tableJob } from './training-job.ts'
 
 const LabelledQuery = Type.Object({ prompt: Type.String(), type: Type.String() })
 const FamilyQuery = Type.Object({ prompt: Type.String(), family: Type.String() })
@@ -92,15 +91,15 @@ type Row = {
  */
 export async function readQueryTypes(): Promise<TrainingJob> {
   const material = await readMaterial(createExampleReader())
-  const examples = getRows(material).map(toExample)
-  return {
-    examples: trainingDigest(settings, examples.map(getParts)),
-    async learn() {
-      const figures = leftOut(material)
-      const { scale, bytes } = quantised(trainLbfgs(examples, settings), weightLimit)
-      return { weights: { source, bits, scale, weights: encodeWeights(bytes) }, figures }
-    },
-  }
+  return tableJob({
+    source,
+    settings,
+    bits,
+    limit: 3,
+    examples: getRows(material).map(toExample),
+    fit: examples => trainLbfgs(examples, settings),
+    figures: () => getFigures(material),
+  })
 }
 
 const source =
@@ -109,12 +108,9 @@ const source =
 /** Returns a classifier that has not seen the sets by which freshness is judged. */
 export async function typesWithout(sets: readonly string[]): Promise<(text: string) => Float64Array> {
   const read = createExampleReader()
-  const weights = fit(await readMaterial(read), ({ source }) => source === undefined || !sets.includes(source))
+  const rows = getRows(await readMaterial(read)).filter(({ source }) => source === undefined || !sets.includes(source))
+  const weights = trainLbfgs(rows.map(toExample), settings)
   return text => getChances(weights, read(text, [], 1))
-}
-
-function fit(material: Material, isLearned: (row: Row) => boolean): Float32Array {
-  return trainLbfgs(getRows(material).filter(isLearned).map(toExample), settings)
 }
 
 type Material = {
@@ -127,81 +123,55 @@ type Material = {
   readonly others: readonly Row[]
 }
 
-async function readMaterial(getExample: readExample): Promise<Material> {
-  const labelled: Row[] = (await readRows(labelledSet, LabelledQuery)).map(({ prompt, type }) => {
-    const index = indexOf(type)
-    const example = getExample(prompt, [index], 1)
-    const isCode = codeTypes.includes(index)
-    return { raw: prompt, text: prompt, example, type: index, isCode, source: labelledSet }
-  })
-  const families: Row[] = (await readRows(familySet, FamilyQuery)).map(({ prompt, family }) => ({
-    raw: prompt,
-    text: prompt,
-    example: getExample(prompt, (typesTable[family] ?? []).map(indexOf), familyWeight),
-    type: -1,
-    isCode: family === 'code',
-    source: familySet,
-  }))
-  const question = (text: string, asked: string): Row => {
-    const type = indexOf('other')
-    const example = getExample(text, [type], questionWeight)
-    return { raw: text, text: asked, example, type, isCode: false, source: questionSet }
+async function readMaterial(getExample: ReadExample): Promise<Material> {
+  type Known = Partial<Pick<Row, 'also' | 'source' | 'language'>>
+  /** `text` decides the fold; the first of the types is the main one. */
+  const getRow = (raw: string, text: string | null, types: readonly number[], weight: number, known: Known): Row => {
+    const type = types[0] ?? -1
+    return { raw, text, example: getExample(raw, types, weight), type, isCode: codeTypes.includes(type), ...known }
   }
-  const ownRow = ({ type, text }: Sentence, weight: number): Row => ({
-    raw: text,
-    text: null,
-    example: getExample(text, [indexOf(type)], weight),
-    type: indexOf(type),
-    isCode: codeTypes.includes(indexOf(type)),
-  })
-  const own: Row[] = [
+  const labelled = balance(
+    (await readRows(labelledSet, LabelledQuery)).map(({ prompt, type }) =>
+      getRow(prompt, prompt, [indexOf(type)], 1, { source: labelledSet }),
+    ),
+  )
+  const families = (await readRows(familySet, FamilyQuery)).map(({ prompt, family }) =>
+    getRow(prompt, prompt, (typesTable[family] ?? []).map(indexOf), familyWeight, { source: familySet }),
+  )
+  const ownRow = ({ type, text }: Sentence, weight: number) => getRow(text, null, [indexOf(type)], weight, {})
+  const other = [indexOf('other')]
+  const others = [
     ...typedSentences(12).map(sentence => ownRow(sentence, ownWeight)),
     ...shortRequests(8).map(sentence => ownRow(sentence, shortWeight)),
     ...datedQuestions(2).map(({ text }) => ownRow({ type: 'other', text }, datedWeight)),
-  ]
-  const others = [
-    ...own,
     ...(await readRows(questionSet, Question)).flatMap(({ prompt, texts }, index) => {
       // In English, and alternately in one other language.
       const translations = Object.values(texts)
-      return [question(prompt, prompt), question(translations[index % translations.length] ?? prompt, prompt)]
+      return [prompt, translations[index % translations.length] ?? prompt].map(text =>
+        getRow(text, prompt, other, questionWeight, { source: questionSet }),
+      )
     }),
   ]
   const sourced = even(
-    (await readRows('query-types-2', SourcedQuery)).map(({ prompt, type, also, source, task }): Row => {
+    (await readRows('query-types-2', SourcedQuery)).map(({ prompt, type, also, source, task }) => {
       const types = [type, ...also].map(indexOf)
-      const main = types[0] ?? 0
-      const example = getExample(prompt, types, 1)
-      return {
-        raw: prompt,
-        text: task ?? prompt,
-        example,
-        type: main,
-        isCode: codeTypes.includes(main),
-        also: types,
-        source,
-      }
+      return getRow(prompt, task ?? prompt, types, 1, { also: types, source })
     }),
     ({ source }) => source ?? '',
     sourceWeight,
   )
   const foreign = even(
-    (await readRows('honest-multilingual', ForeignQuery)).flatMap(({ prompt, lang, type, english }): Row[] => {
-      if (type === null) return []
-      const index = indexOf(type)
-      const example = getExample(prompt, [index], 1)
-      const row = { raw: prompt, text: english ?? prompt, example, type: index, isCode: codeTypes.includes(index) }
-      return [{ ...row, language: lang }]
-    }),
+    (await readRows('honest-multilingual', ForeignQuery)).flatMap(({ prompt, lang, type, english }) =>
+      type === null ? [] : [getRow(prompt, english ?? prompt, [indexOf(type)], 1, { language: lang })],
+    ),
     ({ language }) => language ?? '',
     languageWeight,
   )
-  const balanced = balance(labelled)
-  const masked = [...balanced, ...sourced, ...foreign, ...others].map(row => ({
+  const masked = [...labelled, ...sourced, ...foreign, ...others].map(row => ({
     ...row,
     example: getExample(row.raw, row.example.classes, row.example.weight * maskedWeight, false),
   }))
-  return { labelled: balanced, families, others, sourced, foreign, masked }
+  return { labelled, families, others, sourced, foreign, masked }
 }
 
 const getRows = ({ labelled, families, others, sourced, foreign, masked }: Material): readonly Row[] => [
@@ -224,15 +194,13 @@ function even(rows: readonly Row[], getGroup: (row: Row) => string, total: numbe
 
 const toExample = ({ example }: Row) => example
 
-const weightLimit = 3
-
 function indexOf(type: string): number {
   return queryTypes.findIndex(queryType => queryType === (type === 'others' ? 'other' : type))
 }
 
-type readExample = (text: string, classes: readonly number[], weight: number, withWords?: boolean) => Example
+type ReadExample = (text: string, classes: readonly number[], weight: number, withWords?: boolean) => Example
 
-function createExampleReader(): readExample {
+function createExampleReader(): ReadExample {
   const read = createFeatureReader()
   const mean = createConceptReader(read)
   const slots = createTypeSlots(bits)
@@ -260,38 +228,53 @@ function balance(rows: readonly Row[]): readonly Row[] {
 }
 
 /** Predicts each source by a model trained without it, and other languages by one that saw only English. */
-function leftOut(material: Material): ReportRow[] {
-  const { labelled, families, sourced, foreign } = material
-  const unseen = (rows: readonly Row[], isLearned: (row: Row) => boolean) => {
-    const weights = fit(material, isLearned)
-    return rows.map(row => ({ row, said: likeliest(weights, row.example) }))
-  }
-  const without = (rows: readonly Row[], source: string | undefined) =>
-    unseen(
-      rows.filter(row => row.source === source),
-      row => row.source !== source,
-    )
-  const told = without(labelled, labelledSet)
-  const ofFamilies = without(families, familySet)
-  const ofSources = [...new Set(sourced.map(({ source }) => source))].flatMap(source => without(sourced, source))
-  const ofLanguages = Array.from({ length: languageFolds }, (_, fold) => fold).flatMap(fold => {
-    const isHeldOut = ({ text }: Row) => text !== null && getFold(text, languageFolds) === fold
-    return unseen(foreign.filter(isHeldOut), row => row.language === undefined && !isHeldOut(row))
-  })
+function getFigures(material: Material): ReportRow[] {
+  const all = getRows(material)
+  const judged = new Set([...material.labelled, ...material.families, ...material.sourced])
+  const foreign = new Set(material.foreign)
+  const judge = (weights: Float32Array, row: Row): Judged => ({ row, said: likeliest(weights, row.example) })
+  const learn = (rows: readonly Row[]) => trainLbfgs(rows.map(toExample), settings)
+  // The copies without words are left out with their rows.
+  const ofSources = leftOut(
+    all,
+    row => (judged.has(row) ? (row.source ?? null) : null),
+    learn,
+    judge,
+    ([heldOut]) =>
+      row =>
+        row.source !== undefined && row.source === heldOut?.source,
+  )
+  const ofLanguages = leftOut(
+    all,
+    row => (foreign.has(row) ? getFold(row.text ?? '', languageFolds) : null),
+    learn,
+    judge,
+    ([heldOut]) => {
+      const fold = getFold(heldOut?.text ?? '', languageFolds)
+      return row => row.language !== undefined || (row.text !== null && getFold(row.text, languageFolds) === fold)
+    },
+  )
+  const of = (name: string) => ofSources.filter(({ row }) => row.source === name)
+  const told = of(labelledSet)
   const byType = queryTypes.map((_, type) =>
     f1(told.map(({ row, said }) => ({ is: row.type === type, said: said === type }))),
   )
   const codeF1 = (judged: readonly Judged[]) =>
-    f1(judged.map(({ row, said }) => ({ is: row.isCode, said: codeTypes.includes(said) }))).toFixed(3)
-  const figure = (name: string, goal: string, measured: string): ReportRow => ({ name, goal, reference: '', measured })
+    f1(judged.map(({ row, said }) => ({ is: row.isCode, said: codeTypes.includes(said) })))
   return [
-    figure('query-types left out: accuracy', '≥ .74', (told.filter(isRight).length / told.length).toFixed(3)),
-    figure('  macro-F1', '≥ .66', (byType.reduce((sum, value) => sum + value, 0) / byType.length).toFixed(3)),
-    figure('  F1 by type', '', queryTypes.map((type, index) => `${type} ${byType[index]?.toFixed(2)}`).join(', ')),
-    figure('  code family F1', '≥ .93', codeF1(told)),
-    figure('query-families left out: code family F1', '≥ .93', codeF1(ofFamilies)),
-    ...shares('query-types-2, source left out', '≥ .75 / ≥ .55', ofSources, ({ source }) => source ?? ''),
-    ...shares('other languages left out', '', ofLanguages, ({ language }) => language ?? ''),
+    figure('query-types left out: accuracy', told.filter(isRight).length / told.length, '≥ .74'),
+    figure('  macro-F1', byType.reduce((sum, value) => sum + value, 0) / byType.length, '≥ .66'),
+    figure('  F1 by type', queryTypes.map((type, index) => `${type} ${byType[index]?.toFixed(2)}`).join(', ')),
+    figure('  code family F1', codeF1(told), '≥ .93'),
+    figure('query-families left out: code family F1', codeF1(of(familySet)), '≥ .93'),
+    ...shares(
+      'query-types-2, source left out',
+      '≥ .75 / ≥ .55',
+      ofSources.filter(({ row }) => row.also !== undefined),
+      ({ row }) => row.source ?? '',
+      isRight,
+    ),
+    ...shares('other languages left out', '', ofLanguages, ({ row }) => row.language ?? '', isRight),
   ]
 }
 
@@ -299,29 +282,6 @@ type Judged = { readonly row: Row; readonly said: number }
 
 function isRight({ row, said }: Judged): boolean {
   return (row.also ?? [row.type]).includes(said)
-}
-
-/** Languages with fewer rows are not reported. */
-const fewestRows = 20
-
-/** Returns the share of correct predictions: mean and worst of the groups, and each. */
-function shares(name: string, goal: string, told: readonly Judged[], getGroup: (row: Row) => string): ReportRow[] {
-  const groups = [...Map.groupBy(told, ({ row }) => getGroup(row))]
-    .filter(([, of]) => of.length >= fewestRows)
-    .map(([group, of]) => ({ group, share: of.filter(isRight).length / of.length }))
-    .sort((item, other) => item.share - other.share)
-  const mean = groups.reduce((sum, { share }) => sum + share, 0) / Math.max(1, groups.length)
-  const each = groups.map(({ group, share }) => `${group} ${share.toFixed(2)}`).join(', ')
-  const all = told.filter(isRight).length / Math.max(1, told.length)
-  return [
-    {
-      name: `${name}: mean / worst`,
-      goal,
-      reference: '',
-      measured: `${mean.toFixed(3)} / ${(groups[0]?.share ?? 0).toFixed(2)} (all rows ${all.toFixed(3)})`,
-    },
-    { name: '', goal: '', reference: '', measured: each },
-  ]
 }
 
 function getChances(weights: Float32Array, example: Example): Float64Array {

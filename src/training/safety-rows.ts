@@ -38,7 +38,7 @@ export const realUsers = 'real-user-prompts'
 /** Returns all training rows in a fixed order. */
 export async function labelledRows(): Promise<Row[]> {
   const read = createRowReader()
-  const labelled = [
+  const rows = [
     ...(await harmfulRequests()),
     ...(await contrasts()),
     ...(await flaggedTexts()),
@@ -47,7 +47,7 @@ export async function labelledRows(): Promise<Row[]> {
     ...(await everydayPrompts()),
     ...moderationExamples().map(rowOfExample),
   ]
-  return labelled.map(row => {
+  return rows.map(row => {
     // A template's placeholder identifies the collection, not the attack.
     return { ...row, ...read(row.text.replace('[INSERT PROMPT HERE]', '')) }
   })
@@ -79,52 +79,47 @@ const flagged = Type.Object({ ...prompt, flagged: Type.Number() })
 const injected = Type.Object({ ...prompt, injection: Type.Number(), source: Type.String() })
 const everyday = Type.Object(prompt)
 
+/** Returns a row. Real prompts are never harmful. */
+function labelled(
+  [text, set, source = '']: readonly [text: string, set: string, source?: string],
+  is: Row['truth'],
+  counts: Row['weight'],
+  real = false,
+): Labelled {
+  return { text, set, source, real, truth: is, weight: counts }
+}
+
+const nothing = truth(0, 0, 0)
+
 /** Few, but phrased as in practice, so they weigh more than all of the project's sentences. */
 async function harmfulRequests(): Promise<Labelled[]> {
-  return (await readRows('harmful-requests', harmful)).map(({ prompt: text, unsafe, source }) => ({
-    text,
-    set: 'harmful-requests',
-    source,
-    real: false,
-    truth: truth(unsafe, 0, 0),
-    weight: weight(unsafe === 1 ? 7 : 1, unsafe === 1 ? 0 : 0.5, 1),
-  }))
+  return (await readRows('harmful-requests', harmful)).map(({ prompt: text, unsafe, source }) =>
+    labelled(
+      [text, 'harmful-requests', source],
+      truth(unsafe, 0, 0),
+      unsafe === 1 ? weight(7, 0, 1) : weight(1, 0.5, 1),
+    ),
+  )
 }
 
 async function contrasts(): Promise<Labelled[]> {
-  return (await readRows('xstest', contrast)).map(({ prompt: text, unsafe }) => ({
-    text,
-    set: 'xstest',
-    source: '',
-    real: false,
-    truth: truth(unsafe, 0, 0),
-    weight: weight(1, unsafe === 1 ? 0 : 0.5, 0.5),
-  }))
+  return (await readRows('xstest', contrast)).map(({ prompt: text, unsafe }) =>
+    labelled([text, 'xstest'], truth(unsafe, 0, 0), weight(1, unsafe === 1 ? 0 : 0.5, 0.5)),
+  )
 }
 
 async function flaggedTexts(): Promise<Labelled[]> {
-  return (await readRows('moderation-openai', flagged)).map(({ prompt: text, flagged: is }) => ({
-    text,
-    set: 'moderation-openai',
-    source: '',
-    real: false,
-    truth: truth(is, is, 0),
-    weight: weight(is === 1 ? 0.1 : 2, 1, 0.5),
-  }))
+  return (await readRows('moderation-openai', flagged)).map(({ prompt: text, flagged: is }) =>
+    labelled([text, 'moderation-openai'], truth(is, is, 0), weight(is === 1 ? 0.1 : 2, 1, 0.5)),
+  )
 }
 
 async function injections(): Promise<Labelled[]> {
   return (await readRows('prompt-injection', injected)).map(({ prompt: text, injection, source }) => {
     const isAttack = injection === 1
     const isMislabelled = !isAttack && isKnownJailbreak(text)
-    return {
-      text,
-      set: 'prompt-injection',
-      source,
-      real: !isAttack && !isMislabelled,
-      truth: truth(0, 0, injection),
-      weight: isMislabelled ? weight(0, 0, 0) : weight(isAttack ? 0 : 1, 0.3, 1),
-    }
+    const counts = isMislabelled ? nothing : weight(isAttack ? 0 : 1, 0.3, 1)
+    return labelled([text, 'prompt-injection', source], truth(0, 0, injection), counts, !isAttack && !isMislabelled)
   })
 }
 
@@ -137,14 +132,9 @@ const sourced = Type.Object({ ...prompt, source: Type.String(), lang: Type.Strin
 
 /** Harmless requests that sound alarming. Some of the first source are borderline, so they weigh less. */
 async function hotWords(): Promise<Labelled[]> {
-  return (await readRows('honest-hot-words', sourced)).map(({ prompt: text, source }) => ({
-    text,
-    set: 'honest-hot-words',
-    source,
-    real: false,
-    truth: truth(0, 0, 0),
-    weight: weight(source === 'or-bench-hard' ? 1 : 2, 0.3, 0.5),
-  }))
+  return (await readRows('honest-hot-words', sourced)).map(({ prompt: text, source }) =>
+    labelled([text, 'honest-hot-words', source], nothing, weight(source === 'or-bench-hard' ? 1 : 2, 0.3, 0.5)),
+  )
 }
 
 /** Exam questions cover every topic, including morals and crime, but are not requests for harm. */
@@ -175,14 +165,7 @@ async function everydayPrompts(): Promise<Labelled[]> {
     for (const [index, { prompt: text }] of (await readRows(set, everyday)).entries()) {
       if ((isLarge && index % 4 !== 0) || seen.has(text) || isKnownJailbreak(text)) continue
       seen.add(text)
-      rows.push({
-        text,
-        set,
-        source: users.has(text) ? realUsers : '',
-        real: true,
-        truth: truth(0, 0, 0),
-        weight: counts,
-      })
+      rows.push(labelled([text, set, users.has(text) ? realUsers : ''], nothing, counts, true))
     }
   }
   return rows
@@ -190,24 +173,16 @@ async function everydayPrompts(): Promise<Labelled[]> {
 
 function rowOfExample({ text, lesson, harmful: isHarmful }: ModerationExample): Labelled {
   const is = isHarmful ? 1 : 0
-  const own = { text, set: ownSet, source: lesson, real: false }
+  const own = [text, ownSet, lesson] as const
   switch (lesson) {
     case 'request':
       // The real prompts decide what is harmful; the project's only add vocabulary.
-      return {
-        ...own,
-        truth: truth(is, 0, 0),
-        weight: weight(isHarmful ? 0.25 : 0.9, isHarmful ? 0 : 0.06, isHarmful ? 0.1 : 0.3),
-      }
+      return labelled(own, truth(is, 0, 0), isHarmful ? weight(0.25, 0, 0.1) : weight(0.9, 0.06, 0.3))
     case 'everyday':
-      return { ...own, truth: truth(0, 0, 0), weight: weight(3, 0, 0.05) }
+      return labelled(own, nothing, weight(3, 0, 0.05))
     case 'content':
-      return { ...own, truth: truth(is, is, 0), weight: weight(isHarmful ? 0 : 0.2, 0.3, 0.1) }
+      return labelled(own, truth(is, is, 0), weight(isHarmful ? 0 : 0.2, 0.3, 0.1))
     case 'jailbreak':
-      return {
-        ...own,
-        truth: truth(0, 0, is),
-        weight: weight(isHarmful ? 0 : 0.2, isHarmful ? 0 : 0.05, isHarmful ? 0.3 : 0.5),
-      }
+      return labelled(own, truth(0, 0, is), isHarmful ? weight(0, 0, 0.3) : weight(0.2, 0.05, 0.5))
   }
 }

@@ -10,19 +10,18 @@ import { createNotionReader, type Notions } from '../text/analysis/notions.ts'
 import { createNotionSlots, notionSlots } from '../text/harm/notion-slots.ts'
 import { eachPart } from '../text/harm/parts.ts'
 import { asksForHarm } from '../text/harm/world.ts'
-import { encodeWeights } from '../text/weights/stored-weights.ts'
 import honestWorld from './data/honest-world.json'
 import { readRows } from './data.ts'
 import { getFold } from './folds.ts'
 import { moderationExamples } from './frames.ts'
-import { type Example, quantised, train } from './linear.ts'
-import { getParts, type ReportRow, type Trained, type TrainingJob, trainingDigest } from './training-job.ts'
+import { type Example, train } from './linear.ts'
+import { leftOut, type ReportRow, shares, type TrainingJob, tableJob } from './training-job.ts'
 
 const settings = { size: notionSlots, classes: 1, epochs: 8, rate: 0.1, decay: 1e-3, seed: 3 }
+/** Parts of the texts, or of the languages, that are left out together. */
 const folds = 4
 /** Weight of a sentence of a harmless text relative to the whole. */
 const partWeight = 0.5
-const weightLimit = 4
 
 type Row = {
   readonly text: string
@@ -41,15 +40,14 @@ type Part = { readonly example: Example; readonly read: Notions }
 /** Reads the training data of the detector for all languages. */
 export async function readWorld(): Promise<TrainingJob> {
   const rows = await readWorldRows()
-  const examples = rows.flatMap(getExamples)
-  return {
-    examples: trainingDigest(settings, examples.map(getParts)),
-    async learn(): Promise<Trained> {
-      const figures = getFigures(rows)
-      const { scale, bytes } = quantised(train(examples, settings), weightLimit)
-      return { weights: { source, scale, weights: encodeWeights(bytes) }, figures }
-    },
-  }
+  return tableJob({
+    source,
+    settings,
+    limit: 4,
+    examples: rows.flatMap(getExamples),
+    fit: examples => train(examples, settings),
+    figures: () => getFigures(rows),
+  })
 }
 
 const source =
@@ -86,66 +84,35 @@ const everyday = [
 async function readWorldRows(): Promise<Row[]> {
   const toParts = createPartReader()
   const rows: Row[] = []
-  const add = (row: Omit<Row, 'parts'>) => rows.push({ ...row, parts: toParts(row.text, row.harmful, row.weight) })
-  const english = { source: '', language: 'en' }
-  for (const { prompt: text, unsafe, source: of } of await readRows('harmful-requests', Harmful))
-    add({
-      text,
-      key: text,
-      set: 'harmful-requests',
-      source: of,
-      language: 'en',
-      harmful: unsafe === 1,
-      weight: unsafe === 1 ? 4 : 1,
-    })
+  type Origin = { readonly set: string } & Partial<Pick<Row, 'key' | 'source' | 'language'>>
+  const add = (text: string, origin: Origin, harmful: boolean, weight: number) => {
+    const parts = toParts(text, harmful, weight)
+    rows.push({ key: text, source: '', language: 'en', ...origin, text, harmful, weight, parts })
+  }
+  for (const { prompt: text, unsafe, source } of await readRows('harmful-requests', Harmful))
+    add(text, { set: 'harmful-requests', source }, unsafe === 1, unsafe === 1 ? 4 : 1)
   for (const { prompt: text, unsafe } of await readRows('xstest', Contrast))
-    add({ ...english, text, key: text, set: 'xstest', harmful: unsafe === 1, weight: 1 })
+    add(text, { set: 'xstest' }, unsafe === 1, 1)
   for (const { text, lesson, harmful } of moderationExamples())
     if (lesson === 'request' || lesson === 'everyday')
-      add({
-        ...english,
-        text,
-        key: null,
-        set: 'own',
-        harmful,
-        weight: harmful ? 0.25 : lesson === 'everyday' ? 3 : 0.6,
-      })
-  for (const set of everyday)
-    for (const { prompt: text } of await readRows(set, Plain))
-      add({ ...english, text, key: text, set, harmful: false, weight: 3 })
+      add(text, { set: 'own', key: null }, harmful, harmful ? 0.25 : lesson === 'everyday' ? 3 : 0.6)
+  for (const set of everyday) for (const { prompt: text } of await readRows(set, Plain)) add(text, { set }, false, 3)
   for (const set of ['real-user-prompts', 'query-types-2', 'honest-hot-words', 'honest-multilingual'] as const)
-    for (const { prompt: text, lang, source: of, english: original } of await readRows(set, Abroad))
-      add({
-        text,
-        key: original ?? text,
-        set,
-        source: of,
-        language: lang,
-        harmful: false,
-        weight: of === 'or-bench-hard' ? 1 : set === 'honest-multilingual' ? 5 : 3,
-      })
+    for (const { prompt: text, lang: language, source, english } of await readRows(set, Abroad)) {
+      const weight = source === 'or-bench-hard' ? 1 : set === 'honest-multilingual' ? 5 : 3
+      add(text, { set, key: english ?? text, source, language }, false, weight)
+    }
   for (const { prompt: text, injection } of await readRows('prompt-injection', Injected))
-    if (injection === 0) add({ ...english, text, key: text, set: 'prompt-injection', harmful: false, weight: 1 })
+    if (injection === 0) add(text, { set: 'prompt-injection' }, false, 1)
   for (const [index, { prompt: asked, texts }] of (await readRows('evergreenqa', Questions)).entries())
     if (index % 2 === 0)
       for (const [language, text] of Object.entries(texts))
-        add({ text, key: asked, set: 'evergreenqa', source: '', language, harmful: false, weight: 0.5 })
-  for (const { prompt: text, lang, source: of, english: original, clear } of await readRows(
-    'harmful-multilingual',
-    Abroad,
-  ))
-    if (clear === 1)
-      add({
-        text,
-        key: original ?? text,
-        set: 'harmful-multilingual',
-        source: of,
-        language: lang,
-        harmful: true,
-        weight: 2,
-      })
+        add(text, { set: 'evergreenqa', key: asked, language }, false, 0.5)
+  const abroad = 'harmful-multilingual'
+  for (const { prompt: text, lang: language, source, english, clear } of await readRows(abroad, Abroad))
+    if (clear === 1) add(text, { set: abroad, key: english ?? text, source, language }, true, 2)
   for (const [language, texts] of Object.entries(honestWorld))
-    for (const text of texts) add({ text, key: null, set: 'own', source: '', language, harmful: false, weight: 3 })
+    for (const text of texts) add(text, { set: 'own', key: null, language }, false, 3)
   return rows
 }
 
@@ -177,76 +144,74 @@ function createPartReader() {
 
 type Judged = { readonly row: Row; readonly blocked: boolean }
 
-/**
- * Evaluates rows by a model that has not seen those of their group, their translations, or their `kin`; null = not
- * evaluated.
- */
-function judgedUnseen(
-  rows: readonly Row[],
-  findGroup: (row: Row) => string | null,
-  findKin: (row: Row) => string | null = findGroup,
-): Judged[] {
-  const judged: Judged[] = []
-  for (const group of new Set(rows.map(findGroup))) {
-    if (group === null) continue
-    const heldOut = rows.filter(row => findGroup(row) === group)
-    const keys = new Set(heldOut.map(({ key }) => key))
-    const kin = new Set(heldOut.map(findKin))
-    const learnt = rows.filter(row => !kin.has(findKin(row) ?? '') && (row.key === null || !keys.has(row.key)))
-    const weights = train(learnt.flatMap(getExamples), settings)
-    for (const row of heldOut) judged.push({ row, blocked: row.parts.some(part => isBlocked(weights, part)) })
-  }
-  return judged
-}
-
 function isBlocked(weights: Float32Array, { example: { slots, values }, read }: Part): boolean {
   let sum = 0
   for (let at = 0; at < slots.length; at++) sum += (weights[slots[at] ?? 0] ?? 0) * (values?.[at] ?? 0)
   return read.language !== 0 && read.count > 0 && asksForHarm(sum, read)
 }
 
-function getFigures(rows: readonly Row[]): ReportRow[] {
-  const byText = judgedUnseen(rows, ({ key }) => (key === null ? null : String(getFold(key, folds))))
-  const bySource = judgedUnseen(rows, ({ set, source }) => (set === 'harmful-multilingual' ? source : null))
-  const languages = [...new Set(rows.filter(({ set }) => set === 'harmful-multilingual').map(row => row.language))]
-  const findGroup = ({ set, language }: Row) =>
-    set === 'harmful-multilingual' ? String(languages.indexOf(language) % folds) : null
-  const byLanguage = judgedUnseen(
+/** Judges rows by a model that saw neither their group, nor their kin, nor a translation of them. */
+function unseen(
+  rows: readonly Row[],
+  findGroup: (row: Row) => string | null,
+  findKin: (row: Row) => string | null = findGroup,
+): Judged[] {
+  return leftOut(
     rows,
-    row => (row.key === null || findGroup(row) === null ? null : `${findGroup(row)} ${getFold(row.key, 2)}`),
-    // Excludes the language completely, including its harmless texts.
-    ({ language }) => (languages.includes(language) ? String(languages.indexOf(language) % folds) : null),
+    findGroup,
+    learned => train(learned.flatMap(getExamples), settings),
+    (weights, row) => ({ row, blocked: row.parts.some(part => isBlocked(weights, part)) }),
+    heldOut => {
+      const keys = new Set(heldOut.map(({ key }) => key))
+      const kin = new Set(heldOut.map(findKin))
+      return row => kin.has(findKin(row) ?? '') || (row.key !== null && keys.has(row.key))
+    },
   )
-  const harmful = (judged: readonly Judged[]) => judged.filter(({ row }) => row.set === 'harmful-multilingual')
-  const honest = byText.filter(({ row }) => row.set === 'honest-multilingual')
-  return [
-    ...spread('harmful in 15 languages', '≥ .65', harmful(byText), ({ language }) => language),
-    ...spread('  languages left out', '', harmful(byLanguage), ({ language }) => language),
-    ...spread('  sources left out', '', harmful(bySource), ({ source: of }) => of),
-    ...spread(
-      'real-user-prompts in other languages, refused',
-      '≤ .004',
-      byText.filter(({ row }) => row.set === 'real-user-prompts' && row.language !== 'en'),
-      ({ language }) => language,
-    ),
-    ...spread('honest in other languages, refused', '≤ .005', honest, ({ language }) => language),
-  ]
 }
 
-/** Returns the share of blocked rows by group, and their mean. */
-function spread(name: string, goal: string, judged: readonly Judged[], getGroup: (row: Row) => string): ReportRow[] {
-  const shares = [...Map.groupBy(judged, ({ row }) => getGroup(row))]
-    .map(([group, those]) => ({ group, share: those.filter(({ blocked }) => blocked).length / those.length }))
-    .sort((item, other) => item.share - other.share)
-  const mean = shares.reduce((sum, { share }) => sum + share, 0) / shares.length
-  const all = judged.filter(({ blocked }) => blocked).length / judged.length
+function getFigures(rows: readonly Row[]): ReportRow[] {
+  const ofSet = (set: string) => rows.filter(row => row.set === set)
+  const languages = [...new Set(ofSet('harmful-multilingual').map(row => row.language))]
+  const findGroup = ({ language }: Row) =>
+    languages.includes(language) ? String(languages.indexOf(language) % folds) : null
+  const bySource = unseen(rows, ({ set, source, language }) =>
+    set === 'harmful-multilingual' ||
+    set === 'honest-multilingual' ||
+    (set === 'real-user-prompts' && language !== 'en')
+      ? `${set} ${source}`
+      : null,
+  )
+  const byLanguage = unseen(
+    rows,
+    row => (row.key === null || row.set !== 'harmful-multilingual' ? null : `${findGroup(row)} ${getFold(row.key, 2)}`),
+    // Excludes the language completely, including its harmless texts.
+    findGroup,
+  )
+  const byText = unseen(rows, ({ key }) => (key === null ? null : String(getFold(key, folds))))
+  const blocked = (name: string, goal: string, set: string, told: readonly Judged[]) =>
+    shares(
+      name,
+      goal,
+      told.filter(({ row }) => row.set === set && row.language !== 'en'),
+      ({ row }) => row.language,
+      judged => judged.blocked,
+    )
   return [
-    { name: `${name}, mean (all)`, goal, reference: '', measured: `${mean.toFixed(3)} (${all.toFixed(3)})` },
-    {
-      name: '    each',
-      goal: '',
-      reference: '',
-      measured: shares.map(({ group, share }) => `${group} ${share.toFixed(2)}`).join(' '),
-    },
+    ...[
+      { how: 'texts', told: byText },
+      { how: 'sources', told: bySource },
+    ].flatMap(({ how, told }) => [
+      ...blocked(`harmful, ${how} left out`, '≥ .72', 'harmful-multilingual', told),
+      ...blocked(`real users, ${how} left out: refused`, '≤ .005', 'real-user-prompts', told),
+      ...blocked(`honest, ${how} left out: refused`, '≤ .005', 'honest-multilingual', told),
+    ]),
+    ...shares(
+      'harmful, by source left out',
+      '',
+      bySource.filter(({ row }) => row.set === 'harmful-multilingual'),
+      ({ row }) => row.source,
+      judged => judged.blocked,
+    ),
+    ...blocked('harmful, languages left out', '', 'harmful-multilingual', byLanguage),
   ]
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { areaRecovered, callsFor } from '../../src/training/apgr.ts'
+import { areaRecovered } from '../../src/training/apgr.ts'
 
 const gains = (list: readonly (readonly [score: number, gain: number])[]) =>
   list.map(([score, gain]) => ({ score, weak: 0, strong: gain }))
@@ -77,25 +77,5 @@ describe('areaRecovered', () => {
         expect(areaRecovered(up) + areaRecovered(down)).toBeCloseTo(1, 9)
       }),
     )
-  })
-})
-
-describe('callsFor', () => {
-  const outcomes = gains([
-    [4, 1],
-    [3, 1],
-    [2, 0],
-    [1, 0],
-  ])
-
-  test('interpolates linearly between two prompts', () => {
-    expect(callsFor(0.5, outcomes)).toBeCloseTo(1 / 4, 12)
-    expect(callsFor(0.8, outcomes)).toBeCloseTo(1 / 4 + 0.6 / 4, 12)
-    expect(callsFor(1, outcomes)).toBeCloseTo(1 / 2, 12)
-  })
-
-  test('returns 0 for no part and 1 for an unreachable one', () => {
-    expect(callsFor(0, outcomes)).toBe(0)
-    expect(callsFor(1.5, outcomes)).toBe(1)
   })
 })
