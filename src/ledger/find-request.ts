@@ -132,8 +132,9 @@ export async function countRejected(
   return row?.count ?? 0
 }
 
-/** Rejected requests have no metadata and no tags. */
-const cannotMatchRejected = ({ metadata, tag }: RequestFilters) => metadata !== null || tag !== null
+/** Rejected requests have no metadata, no tags and no query type. */
+const cannotMatchRejected = ({ metadata, tag, queryType }: RequestFilters) =>
+  metadata !== null || tag !== null || queryType !== null
 
 function whereRejected(sql: Sql | TransactionSql, scope: UsageScope, filters: RequestFilters) {
   const { accountId } = scope

@@ -19,6 +19,7 @@ export type RequestFilters = {
   readonly status: (typeof statusFilters)[number] | null
   readonly errorCode: string | null
   readonly dialect: NonNullable<UsageRecord['dialect']> | null
+  readonly queryType: string | null
   /** Milliseconds, inclusive. */
   readonly minimumLatencyMs: number | null
   readonly maximumLatencyMs: number | null
@@ -62,13 +63,14 @@ function statusCondition(sql: Sql | TransactionSql, status: RequestFilters['stat
 /** SQL conditions for the columns of `usage_records`, beside time, key and member; begins with `and`, or is empty. */
 export function matching(sql: Sql | TransactionSql, filters: RequestFilters) {
   const { provider, model, status, errorCode, dialect, minimumLatencyMs, maximumLatencyMs, metadata } = filters
-  const { routingMode, streamed, tag, projectId } = filters
+  const { queryType, routingMode, streamed, tag, projectId } = filters
   return sql`
     ${servedOrRequested(sql, provider, model)}
     ${statusCondition(sql, status)}
     ${isOfFailed(filters) ? sql`and status <> 'completed'` : sql``}
     ${errorCode === null ? sql`` : sql`and error_code = ${errorCode}`}
     ${dialect === null ? sql`` : sql`and dialect = ${dialect}`}
+    ${queryType === null ? sql`` : sql`and query_type = ${queryType}`}
     ${minimumLatencyMs === null ? sql`` : sql`and latency_ms >= ${minimumLatencyMs}`}
     ${maximumLatencyMs === null ? sql`` : sql`and latency_ms <= ${maximumLatencyMs}`}
     ${routingMode === null ? sql`` : sql`and routing_mode = ${routingMode}`}

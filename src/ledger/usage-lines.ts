@@ -20,7 +20,9 @@ import { keyCondition, matching, type RequestFilters } from './request-filters.t
 export type UsageGroup = (typeof usageGroups)[number]
 export type UsageSplit = (typeof usageSplits)[number]
 
-/** UTC days `YYYY-MM-DD`, inclusive. Only time groups can be split further. */
+export const isTime = (group: UsageGroup) => group === 'hour' || group === 'day' || group === 'month'
+
+/** UTC days `YYYY-MM-DD`, inclusive. Only groups by time or query type can be split further: a request is in one of them. */
 export type UsagePeriod = {
   readonly from: string
   readonly to: string
@@ -170,6 +172,7 @@ function getLog(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
       ${has('model') ? sql`case when model = '' then coalesce(requested_model, '') else provider || '/' || model end` : sql`null`} as model,
       ${has('tag') || has('project') ? sql`tag` : sql`null`} as tag,
       ${has('dialect') ? sql`coalesce(dialect, '')` : sql`null`} as dialect,
+      ${has('query_type') ? sql`coalesce(query_type, '')` : sql`null`} as query_type,
       count(*) as requests, count(*) filter (where status = 'completed') as completed,
       count(*) filter (where status in ('failed', 'blocked')) as failed, sum(input_tokens) as input_tokens,
       sum(cached_input_tokens) as cached_input_tokens, sum(output_tokens) as output_tokens,
@@ -186,7 +189,7 @@ function getLog(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
         ${isTagged ? taggedBy(sql, period) : sql``}
       order by at desc, request_id desc offset 0
     ) as requests
-    group by 1, 2, 3, 4, 5, 6, slots`
+    group by 1, 2, 3, 4, 5, 6, 7, slots`
 }
 
 function getKeys(sql: TransactionSql, { accountId }: UsageScope, filters: UsagePeriod['filters']) {

@@ -10,6 +10,7 @@ import { withAccountRls } from '../database/statement.ts'
 import type { UsageScope } from '../database/visible-requests.ts'
 import {
   getLines,
+  isTime,
   readsLog,
   summedBySlots,
   summedCounts,
@@ -36,8 +37,8 @@ export type UsageSums = {
 
 /**
  * `YYYY-MM-DDTHH`, `YYYY-MM-DD`, `YYYY-MM`, `provider/model` (empty = no model was reached), the first key of a key
- * lineage, a user, a tag (`name=value`), a dialect (empty = an older request without it), or a project (empty = none, only
- * in a split).
+ * lineage, a user, a tag (`name=value`), a dialect (empty = an older request without it), a project (empty = none, only
+ * in a split), or a query type (empty = an embedding).
  */
 type Unit = { readonly unit: string; readonly name: string | null }
 
@@ -68,14 +69,6 @@ export function readUsage(database: Database, scope: UsageScope, period: UsagePe
     if (splitBy === null) {
       const [grouped] = await Promise.all([readGroups(sql, scope, period), prepared])
       return { ...grouped, parts: null }
-    }
-    if (!isTime(period.groupBy)) {
-      const [grouped, parts] = await Promise.all([
-        readGroups(sql, scope, period),
-        readParts(sql, scope, period, splitBy),
-        prepared,
-      ])
-      return { ...grouped, parts }
     }
     // All parts together are the groups, so that the log is read once.
     const [parts] = await Promise.all([readParts(sql, scope, period, splitBy), prepared])
@@ -138,7 +131,7 @@ async function readParts(sql: TransactionSql, scope: UsageScope, period: UsagePe
   })
 }
 
-/** Returns the groups of a period by time from their parts. */
+/** Returns the groups of a period from their parts. */
 function getGroups(parts: readonly UsagePart[]): Omit<GroupedUsage, 'parts'> {
   const byUnit = Map.groupBy(
     parts.flatMap(part => [...part.byUnit]),
@@ -172,8 +165,6 @@ function sumOfSums(all: readonly UsageSums[]): UsageSums {
   }
 }
 
-const isTime = (group: UsageGroup) => group === 'hour' || group === 'day' || group === 'month'
-
 function getUnit(sql: TransactionSql, group: UsageGroup) {
   const units = {
     hour: sql`to_char(hour, 'YYYY-MM-DD"T"HH24')`,
@@ -185,6 +176,7 @@ function getUnit(sql: TransactionSql, group: UsageGroup) {
     tag: sql`tag`,
     dialect: sql`dialect`,
     project: sql`coalesce(substr(tag, ${projectTag('').length + 1}::int), '')`,
+    query_type: sql`query_type`,
   }
   return units[group]
 }

@@ -454,7 +454,7 @@ function withBrowser(path: string) {
     await page.getByRole('slider').focus()
     await page.keyboard.press('Home')
     // On the first day there was no gateway.
-    expect(new Set(await page.locator('.legend-value').allTextContents())).toEqual(new Set(['0']))
+    expect(new Set(await legend.locator('.legend-value').allTextContents())).toEqual(new Set(['0']))
   })
 
   test('Notices: show a lost connection once, with a retry button, and load again when it returns', async () => {

@@ -151,7 +151,7 @@ function withBrowser(path: string) {
       // The tab of the chart: a card has the same title, and may be there before the chart.
       await visitor.page.locator('.tabs label', { hasText: 'By model' }).click()
       await visitor.page.locator('.legend', { hasText: 'Other' }).waitFor()
-      await visitor.page.getByText('Show as table').click()
+      await visitor.page.getByText('Show as table').first().click()
       await look('Chart by model')
       await visitor.page.getByRole('button', { name: 'Filters' }).click()
       await visitor.page.getByLabel('Error code').waitFor()

@@ -7,7 +7,7 @@ import { recordedDialects } from '../../core/usage/usage-record.ts'
 import { invalidField, oneOf, strictObject, validate } from '../../core/validation/validate.ts'
 import { projectIdSchema } from '../../http/schemas.ts'
 import type { LogPosition, LogRange, RequestFilters } from '../../ledger/request-filters.ts'
-import type { UsagePeriod } from '../../ledger/usage-lines.ts'
+import { isTime, type UsagePeriod } from '../../ledger/usage-lines.ts'
 
 const metadataName = /^metadata\[(.*)\]$/s
 
@@ -86,6 +86,7 @@ const filters = {
   status: Type.Optional(oneOf(statusFilters)),
   error_code: words(64),
   dialect: Type.Optional(oneOf(recordedDialects)),
+  query_type: words(32),
   min_latency_ms: milliseconds,
   max_latency_ms: milliseconds,
   routing_mode: Type.Optional(oneOf(['auto', 'manual'])),
@@ -124,7 +125,7 @@ export const exportQuerySchema = strictObject({ format: Type.Optional(oneOf(['cs
 export const usageQuerySchema = strictObject({
   ...filters,
   group_by: Type.Optional(oneOf(usageGroups)),
-  /** For hours, days and months: each of them split. By tag requires `tag` with one tag name. */
+  /** For hours, days, months and query types: each of them split. By tag requires `tag` with one tag name. */
   split_by: Type.Optional(oneOf(usageSplits)),
 })
 
@@ -178,8 +179,8 @@ export function readUsageQuery(url: string, now: number, isOfProjects: boolean):
   if (to - from >= maximumDays * dayMs)
     throw invalidField('from', `must be less than ${maximumDays} days before \`to\``)
   const { group_by: groupBy = 'day', split_by: splitBy = null } = query
-  if (splitBy !== null && groupBy !== 'hour' && groupBy !== 'day' && groupBy !== 'month')
-    throw invalidField('split_by', 'requires `group_by` to be `hour`, `day` or `month`')
+  if (splitBy !== null && !isTime(groupBy) && groupBy !== 'query_type')
+    throw invalidField('split_by', 'requires `group_by` to be `hour`, `day`, `month` or `query_type`')
   if (splitBy === 'tag' && tag === null)
     throw invalidField('split_by', 'by tag requires `tag` with one tag name, so that no request counts twice')
   const period = { from: getDay(from), to: getDay(to), groupBy, splitBy, tag, filters }
@@ -187,15 +188,14 @@ export function readUsageQuery(url: string, now: number, isOfProjects: boolean):
   if ((isOfTagInProject || needsLog(groupBy, filters, splitBy)) && to - from > maximumLogDays * dayMs)
     throw invalidField(
       'from',
-      `must be at most ${maximumLogDays} days before \`to\` for hours, times, dialects and these filters`,
+      `must be at most ${maximumLogDays} days before \`to\` for hours, times, dialects, query types and these filters`,
     )
   return period
 }
 
 /** Filters of the rejected requests of a period; null = they are not counted by this group, split or tag. */
 export function rejectedIn({ from, to, groupBy, splitBy, tag, filters }: UsagePeriod): RequestFilters | null {
-  const isOverTime = groupBy === 'hour' || groupBy === 'day' || groupBy === 'month'
-  if (!isOverTime || splitBy !== null || (tag ?? null) !== null || filters == null) return null
+  if (!isTime(groupBy) || splitBy !== null || (tag ?? null) !== null || filters == null) return null
   return { ...filters, from: filters.from ?? Date.parse(from), to: filters.to ?? Date.parse(to) + dayMs }
 }
 
@@ -230,6 +230,7 @@ function getFilters(query: Omit<Static<typeof exportQuerySchema>, 'format'>): Re
     status: query.status ?? null,
     errorCode: query.error_code ?? null,
     dialect: query.dialect ?? null,
+    queryType: query.query_type ?? null,
     minimumLatencyMs: query.min_latency_ms === undefined ? null : Number(query.min_latency_ms),
     maximumLatencyMs: query.max_latency_ms === undefined ? null : Number(query.max_latency_ms),
     routingMode: query.routing_mode ?? null,

@@ -41,7 +41,7 @@ export function usage({ clock, describeField }: UsageDeps, identify: Authenticat
       action: 'usage.own',
       summary: 'Get usage totals',
       description:
-        'The last 30 days by day, by default; at most three years. Hours, times, dialects and filters other than model, provider, key, member, tag and project: at most 31 days. `split_by` adds series for charts: the usage of each model, key, member, project, dialect or value of a tag on each day. By tag requires `tag` with one tag name: a request has one value of it, so none counts twice.',
+        'The last 30 days by day, by default; at most three years. Hours, times, dialects, query types and filters other than model, provider, key, member, tag and project: at most 31 days. `split_by` adds series for charts: the usage of each model, key, member, project, dialect or value of a tag on each day, or of each query type. By tag requires `tag` with one tag name: a request has one value of it, so none counts twice.',
       query: usageQuerySchema,
       answer: usageShape,
       async handle({ principal, request, database }) {

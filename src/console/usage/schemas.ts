@@ -193,6 +193,7 @@ const sums = {
 /** Usage of one part: a number for each row of `data`, in its order. */
 const lines = {
   requests: Type.Array(count),
+  completed: Type.Array(count),
   failed: Type.Array(count),
   total_tokens: Type.Array(count),
   cost_usd: Type.Array(usd),
@@ -206,7 +207,7 @@ export const usageShape = namedSchema('UsageTotals', {
   total: strictObject(sums),
   rejected: {
     ...orNull(count),
-    description: `requests rejected before admission, which no total contains: of the last 30 days, counted up to ${mostCountedRejections} among the newest 50,000; null = grouped by something else than time, split, or with a filter that rejected requests lack (status, tag, metadata)`,
+    description: `requests rejected before admission, which no total contains: of the last 30 days, counted up to ${mostCountedRejections} among the newest 50,000; null = grouped by something else than time, split, or with a filter that rejected requests lack (status, tag, metadata, query type)`,
   },
   data: Type.Array(
     Type.Union([
@@ -219,6 +220,7 @@ export const usageShape = namedSchema('UsageTotals', {
       strictObject({ tag: text('team=search'), ...sums }),
       strictObject({ dialect: orNull(oneOf(recordedDialects)), ...sums }),
       strictObject({ project_id: id('prj'), project_name: orNull(text('search')), ...sums }),
+      strictObject({ query_type: orNull(text('code', 'null = an embedding')), ...sums }),
     ]),
     {
       description:

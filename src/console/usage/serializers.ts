@@ -7,7 +7,7 @@ import { latencyQuantile } from '../../core/usage/latency-histogram.ts'
 import { decimalUsd, toUsd } from '../../core/usage/money.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
 import type { LoggedRequest } from '../../ledger/request-filters.ts'
-import type { UsageGroup, UsagePeriod, UsageSplit } from '../../ledger/usage-lines.ts'
+import { isTime, type UsageGroup, type UsagePeriod, type UsageSplit } from '../../ledger/usage-lines.ts'
 import type { GroupedUsage, UsagePart, UsageSums } from '../../ledger/usage-totals.ts'
 import type { ShownRequest, ShownUsage } from './schemas.ts'
 
@@ -165,6 +165,7 @@ function shownLines(byUnit: UsagePart['byUnit'], units: readonly string[]) {
   const sums = units.map(unit => byUnit.get(unit) ?? nothing)
   return {
     requests: sums.map(sum => sum.requests),
+    completed: sums.map(sum => sum.completed),
     failed: sums.map(sum => sum.failed),
     total_tokens: sums.map(sum => sum.input_tokens + sum.output_tokens),
     cost_usd: sums.map(sum => toUsd(sum.billed_microcents)),
@@ -196,6 +197,8 @@ function named(groupBy: UsageGroup, { unit, name }: NamedUnit) {
       return { month: unit }
     case 'project':
       return { project_id: unit, project_name: name }
+    case 'query_type':
+      return { query_type: unit === '' ? null : unit }
     default:
       return namedPart(groupBy, { unit, name })
   }
@@ -240,7 +243,7 @@ const hourMs = 3_600_000
 
 /** Returns every hour, day or month of a period, used or not; null if the units are not times. */
 function unitsBetween({ from, to, groupBy, filters }: UsagePeriod): string[] | null {
-  if (groupBy !== 'hour' && groupBy !== 'day' && groupBy !== 'month') return null
+  if (!isTime(groupBy)) return null
   const first = filters?.from ?? Date.parse(from)
   const last = Math.min(filters?.to ?? Number.POSITIVE_INFINITY, Date.parse(to) + dayMs) - 1
   const step = groupBy === 'hour' ? hourMs : dayMs

@@ -1,7 +1,18 @@
 /** What usage totals can be grouped by. */
-export const usageGroups = ['hour', 'day', 'month', 'model', 'key', 'member', 'tag', 'dialect', 'project'] as const
+export const usageGroups = [
+  'hour',
+  'day',
+  'month',
+  'model',
+  'key',
+  'member',
+  'tag',
+  'dialect',
+  'project',
+  'query_type',
+] as const
 
-/** What totals over time can be split by. By tag: the values of one tag name, so that no request counts twice. */
+/** What totals over time or by query type can be split by. By tag: the values of one tag name, so that no request counts twice. */
 export const usageSplits = ['model', 'key', 'member', 'tag', 'dialect', 'project'] as const
 
 /** Status filters of admitted requests. `failed_or_blocked`: those that the totals count as failed. */
@@ -20,7 +31,7 @@ type Filters = {
 
 /** Returns true if only the log knows these totals: the daily totals have a day, a key, a model and a project. */
 export function needsLog(groupBy: string, filters: Filters | null | undefined, splitBy: string | null = null): boolean {
-  if (groupBy === 'hour' || groupBy === 'dialect' || splitBy === 'dialect') return true
+  if (groupBy === 'hour' || groupBy === 'query_type' || groupBy === 'dialect' || splitBy === 'dialect') return true
   if (filters == null) return false
   const { keyId, memberId, provider, model, projectId, ...others } = filters
   return Object.values(others).some(filter => filter !== null)

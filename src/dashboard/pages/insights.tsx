@@ -1,12 +1,17 @@
 import { useState } from 'preact/hooks'
-import type { ShownRecommendation } from '../../console/insights/schemas.ts'
-import { Button } from '../parts/controls.tsx'
-import { Badge, Empty, Loaded, Notice, type Tone } from '../parts/notice.tsx'
+import type { ShownModelInsight, ShownRecommendation } from '../../console/insights/schemas.ts'
+import { Tabs } from '../parts/controls.tsx'
+import { FilterBar } from '../parts/filter-bar.tsx'
+import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page, Tile } from '../parts/page.tsx'
 import { action, useActions } from '../parts/resource.tsx'
+import { RoutingPicture } from '../parts/routing.tsx'
 import { Table } from '../parts/table.tsx'
 import { callApi } from '../state/api.ts'
-import { formatCount, formatDate, humanize, milliseconds, signed, usdColumn } from '../state/format.ts'
+import { logShare } from '../state/chart-paths.ts'
+import { toFilters } from '../state/filters.ts'
+import { formatCount, formatDate, formatUsd, humanize, milliseconds, signed } from '../state/format.ts'
+import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
 import type { Confidence, Learning } from '../state/routes.ts'
@@ -17,6 +22,7 @@ const eraseWord = 'erase'
 
 export function Insights() {
   const learning = useResource('GET /api/v1/insights/learning', { everyMs })
+  const filters = toFilters(hashRoute.value.query)
   const { buttons, dialogs } = useActions<null>(learning.reload)
   const isAbsent = learning.failure?.code === 'not_found'
   return (
@@ -28,32 +34,23 @@ export function Insights() {
       {isAbsent ? (
         <Notice title="Insights unavailable">Insights are not available in this release.</Notice>
       ) : (
-        <Loaded resource={learning} what="insights" lines={8}>
-          {found => <Learned learning={found} />}
-        </Loaded>
+        <>
+          <FilterBar path="insights" filters={filters} />
+          <RoutingPicture filters={filters} />
+          <Loaded resource={learning} what="insights" lines={8}>
+            {found => <Learned learning={found} />}
+          </Loaded>
+        </>
       )}
       {dialogs}
     </Page>
   )
 }
 
-const confidenceTones: Readonly<Record<Confidence, Tone>> = {
-  cold_start: 'plain',
-  warm_up: 'warn',
-  established: 'good',
-}
 const confidenceWords: Readonly<Record<Confidence, string>> = {
   cold_start: 'Fewer than 10 requests per query type and model: routing uses catalog defaults.',
   warm_up: '10 to 49 requests per query type and model: your results have a small effect.',
   established: 'At least 50 requests per query type and model: your results have a large, bounded effect.',
-}
-
-function Certainty({ of: confidence }: { readonly of: Confidence }) {
-  return (
-    <span title={confidenceWords[confidence]}>
-      <Badge tone={confidenceTones[confidence]}>{humanize(confidence)}</Badge>
-    </span>
-  )
 }
 
 function Learned({ learning }: { readonly learning: Learning }) {
@@ -61,7 +58,12 @@ function Learned({ learning }: { readonly learning: Learning }) {
   return (
     <>
       <section class="tiles" aria-label="Summary">
-        <Tile name="Confidence" value={humanize(state)} note={confidenceWords[state]} />
+        <Tile
+          name="Confidence"
+          value={humanize(state)}
+          about={confidenceWords[state]}
+          note="How much your results count"
+        />
         <Tile
           name="Entries"
           value={`${formatCount(entries)} ${entries === 1 ? 'request' : 'requests'}`}
@@ -70,7 +72,8 @@ function Learned({ learning }: { readonly learning: Learning }) {
         <Tile
           name="Routing changes"
           value={`${influence.influenced_pct}%`}
-          note={`of requests got another model because of learning; ${influence.classified_pct}% had a known query type`}
+          about={`${influence.classified_pct}% of the requests had a known query type`}
+          note="got another model by learning"
         />
         <Tile
           name="Enhancement"
@@ -87,9 +90,8 @@ function Learned({ learning }: { readonly learning: Learning }) {
         </div>
       ) : (
         <>
-          <Recommendations list={learning.recommendations} />
-          <QueryTypes learning={learning} />
-          <ModelTable learning={learning} />
+          {learning.recommendations.length > 0 && <Recommendations list={learning.recommendations} />}
+          <ModelMap learning={learning} />
         </>
       )}
     </>
@@ -101,88 +103,116 @@ const qualityText = (quality: number | null) => (quality === null ? '–' : qual
 function Recommendations({ list }: { readonly list: readonly ShownRecommendation[] }) {
   return (
     <Card title="Recommendations" about="Models that perform better or cost less on your requests.">
-      {list.length === 0 ? (
-        <Empty title="No recommendations yet">They appear when another model performs clearly better.</Empty>
-      ) : (
-        <ul class="recommendations">
-          {list.map(({ query_type, model, reason, expected_quality_change, expected_cost_change_pct }) => (
-            <li key={`${query_type} ${model}`}>
-              <strong>
-                {humanize(query_type)}: {model}
-              </strong>
-              <p>{reason}</p>
-              <p class="hint">
-                Quality {signed(expected_quality_change, 2)}, cost {signed(expected_cost_change_pct, 0)}%
-              </p>
-            </li>
-          ))}
-        </ul>
-      )}
+      <ul class="recommendations">
+        {list.map(({ query_type, model, reason, expected_quality_change, expected_cost_change_pct }) => (
+          <li key={`${query_type} ${model}`}>
+            <strong>
+              {humanize(query_type)}: {model}
+            </strong>
+            <p>{reason}</p>
+            <p class="hint">
+              Quality {signed(expected_quality_change, 2)}, cost {signed(expected_cost_change_pct, 0)}%
+            </p>
+          </li>
+        ))}
+      </ul>
     </Card>
   )
 }
 
-function QueryTypes({ learning }: { readonly learning: Learning }) {
-  return (
-    <Card title="By query type">
-      <Table
-        caption="Query types"
-        rows={learning.query_types}
-        rowKey={({ query_type }) => query_type}
-        columns={[
-          { name: 'Query type', isHeading: true, show: type => humanize(type.query_type) },
-          { name: 'Requests', from: 'middle', isNumber: true, show: type => formatCount(type.requests) },
-          { name: 'Best model', show: type => type.best_model ?? '–' },
-          { name: 'Confidence', show: type => <Certainty of={type.confidence} /> },
-        ]}
-      />
-    </Card>
-  )
-}
+type Cell = ShownModelInsight
 
-const shownAtFirst = 12
+/** Figures of a model for a query type; without a range, their scale is logarithmic between the least and the highest. */
+const metrics = {
+  quality: {
+    title: 'Quality',
+    range: [0, 1],
+    show: (value: number) => value.toFixed(2),
+    of: (row: Cell) => row.quality,
+  },
+  cost: { title: 'Cost (mean)', range: null, show: formatUsd, of: (row: Cell) => row.cost_usd },
+  latency: { title: 'Latency (mean)', range: null, show: milliseconds, of: (row: Cell) => row.latency_ms },
+  rating: { title: 'Rating', range: [1, 5], show: (value: number) => value.toFixed(1), of: (row: Cell) => row.rating },
+  bias: {
+    title: 'Learned effect',
+    range: [0, 0.2],
+    show: (value: number) => signed(value, 2),
+    of: (row: Cell) => row.bias,
+  },
+} as const
+type Metric = keyof typeof metrics
+const metricTitles: Partial<Record<Metric, string>> = Object.fromEntries(
+  Object.entries(metrics).map(([metric, { title }]) => [metric, title]),
+)
 
-function ModelTable({ learning }: { readonly learning: Learning }) {
-  const [showsAll, setShowsAll] = useState(false)
-  const rows = learning.models.toSorted((left, right) => right.requests - left.requests)
-  const usd = usdColumn(rows.map(({ cost_usd }) => cost_usd))
+const told = (value: number | null, show: (value: number) => string) => (value === null ? '–' : show(value))
+
+/** A heat map of models by query type: more color = a higher value. */
+function ModelMap({ learning: { models, query_types: types } }: { readonly learning: Learning }) {
+  const [metric, setMetric] = useState<Metric>('quality')
+  const { show, of, range } = metrics[metric]
+  const values = models.flatMap(row => of(row) ?? [])
+  const byModel = [...Map.groupBy(models, ({ model }) => model)]
+    .map(([model, rows]) => ({ model, rows, requests: rows.reduce((sum, row) => sum + row.requests, 0) }))
+    .toSorted((left, right) => right.requests - left.requests)
+  const cell = (
+    rows: readonly ShownModelInsight[],
+    { query_type: type, best_model: best }: Learning['query_types'][number],
+  ) => {
+    const row = rows.find(({ query_type }) => query_type === type)
+    const value = row === undefined ? null : of(row)
+    if (row === undefined || value === null) return <span class="quiet">–</span>
+    const share = range === null ? logShare(value, values) : (Math.abs(value) - range[0]) / (range[1] - range[0])
+    return (
+      <span
+        class={`heat ${metric === 'bias' && value < 0 ? 'less' : ''} ${row.confidence === 'cold_start' ? 'faint' : ''}`}
+        style={{ '--heat': `${Math.round(share * 45)}%` }}
+        title={`${formatCount(row.requests)} requests. ${confidenceWords[row.confidence]}`}
+      >
+        {show(value)}
+        {best === row.model && metric === 'quality' && <strong title="Best model of this query type"> ★</strong>}
+      </span>
+    )
+  }
   return (
-    <Card title="By model">
+    <Card
+      title="Models by query type"
+      about="★ best quality. Cells without color have fewer than 10 requests."
+      actions={<Tabs label="Figure" tabs={metricTitles} current={metric} onChoice={setMetric} />}
+    >
       <Table
-        caption="Models by query type"
-        rows={showsAll ? rows : rows.slice(0, shownAtFirst)}
-        rowKey={({ model, query_type }) => `${model} ${query_type}`}
+        caption={`${metrics[metric].title} of models by query type`}
+        rows={byModel}
+        rowKey={({ model }) => model}
         columns={[
-          {
-            name: 'Model',
-            isHeading: true,
-            show: row => (
-              <>
-                {row.model} <span class="block quiet">{humanize(row.query_type)}</span>
-              </>
-            ),
-          },
-          { name: 'Requests', from: 'middle', isNumber: true, show: row => formatCount(row.requests) },
-          { name: 'Quality', isNumber: true, show: row => row.quality.toFixed(2) },
-          {
-            name: 'Rating',
-            from: 'middle',
+          { name: 'Model', isHeading: true, show: ({ model }) => model },
+          ...types.map(type => ({
+            name: humanize(type.query_type),
             isNumber: true,
-            show: row => (row.rating === null ? '–' : row.rating.toFixed(1)),
-          },
-          { name: 'Latency', from: 'middle', isNumber: true, show: row => milliseconds(row.latency_ms) },
-          { name: 'Cost', from: 'wide', isNumber: true, show: row => usd(row.cost_usd) },
-          { name: 'Learned bias', isNumber: true, show: row => signed(row.bias, 2) },
+            show: ({ rows }: (typeof byModel)[number]) => cell(rows, type),
+          })),
         ]}
       />
-      {rows.length > shownAtFirst && (
-        <Button
-          text={showsAll ? 'Show fewer' : `Show all ${formatCount(rows.length)}`}
-          look="wide"
-          aria-expanded={showsAll}
-          onClick={() => setShowsAll(!showsAll)}
+      <details class="as-table">
+        <summary>Show as table</summary>
+        <Table
+          caption="Models and query types"
+          rows={models.toSorted((left, right) => right.requests - left.requests)}
+          rowKey={({ model, query_type }) => `${model} ${query_type}`}
+          columns={[
+            { name: 'Model', isHeading: true, by: ({ model }) => model, show: ({ model }) => model },
+            { name: 'Query type', by: row => row.query_type, show: row => humanize(row.query_type) },
+            { name: 'Requests', isNumber: true, by: row => row.requests, show: row => formatCount(row.requests) },
+            ...Object.values(metrics).map(({ title, of: read, show: write }) => ({
+              name: title,
+              isNumber: true,
+              by: read,
+              show: (row: Cell) => told(read(row), write),
+            })),
+            { name: 'Confidence', show: row => humanize(row.confidence) },
+          ]}
         />
-      )}
+      </details>
     </Card>
   )
 }

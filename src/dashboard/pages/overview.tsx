@@ -1,9 +1,7 @@
-import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { AccountToday } from '../../console/account/schemas.ts'
 import type { ShownUsage } from '../../console/usage/schemas.ts'
 import { BillingNotices, NothingVisible } from '../parts/account-notices.tsx'
-import { Answers, Attention } from '../parts/answers.tsx'
 import { Button, Tabs } from '../parts/controls.tsx'
 import { BarList, DailyChart } from '../parts/daily-chart.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
@@ -12,6 +10,8 @@ import { UsedLimits } from '../parts/meter.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { useIsThroughProjects, useOwnScope, useProjects } from '../parts/project-field.tsx'
+import { RoutingPicture } from '../parts/routing.tsx'
+import { saveCsv } from '../state/export.ts'
 import {
   coveredFilters,
   type Filters,
@@ -27,7 +27,15 @@ import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
 import { may } from '../state/session.ts'
-import { formatModelName, getChartNote, type Measure, measureTitles, saveChart } from '../state/usage-series.ts'
+import {
+  getChartNote,
+  listUnits,
+  type Measure,
+  measureTitles,
+  splitSeries,
+  wholeSeries,
+} from '../state/usage-series.ts'
+import { Answers, Attention } from './answers.tsx'
 
 const meterEveryMs = 10_000
 
@@ -75,24 +83,10 @@ export function Overview() {
           </Loaded>
         </div>
       </div>
-      <div class="columns">
-        <Loaded resource={models} what="models">
-          {usage => (
-            <CostBars
-              title="By model"
-              {...{ usage, filters, covered }}
-              empty={<a href={hrefTo('playground')}>Open the playground</a>}
-            />
-          )}
-        </Loaded>
+      <div class="columns two-one">
+        <RoutingPicture filters={filters} />
         <Loaded resource={keys} what="keys">
-          {usage => (
-            <CostBars
-              title="By key"
-              {...{ usage, filters, covered }}
-              empty={may('keys.own') && <a href={hrefTo('keys')}>Create an API key</a>}
-            />
-          )}
+          {usage => <KeyCosts {...{ usage, filters, covered }} />}
         </Loaded>
       </div>
     </Page>
@@ -160,6 +154,13 @@ export function Days({ usage, filters, choice }: Shown & { readonly choice: Char
   )
 }
 
+/** Saves a chart as CSV: one line per day or hour, one column per series. */
+function saveChart(usage: ShownUsage, measure: Measure, isSplit: boolean): void {
+  const series = isSplit ? splitSeries(usage, measure) : wholeSeries(usage, measure)
+  const lines = listUnits(usage).map((unit, at) => [unit, ...series.map(({ values }) => values[at] ?? null)])
+  saveCsv(`${measure}.csv`, [['time_utc', ...series.map(({ name }) => name)], ...lines])
+}
+
 const shownParts = 8
 
 function tellsTimes({ requests, failed, latency_p50_ms, latency_p95_ms }: ShownUsage['total']): string | undefined {
@@ -168,37 +169,33 @@ function tellsTimes({ requests, failed, latency_p50_ms, latency_p95_ms }: ShownU
   return failed === 0 ? times : `${times}, ${percent(failed / requests, 1)} failed`
 }
 
-type Entry = { readonly name: string; readonly row: ShownUsage['total']; readonly link: Filters | null }
-type CostsProps = Covered & { readonly title: string; readonly empty: ComponentChildren }
-
-/** Cost by model or by key. Keys of one name share a row: the playground's are many. Times cannot be added. */
-function CostBars({ title, usage, filters, covered, empty }: CostsProps) {
-  const entries = usage.data.flatMap((row): Entry[] => {
-    if ('key_id' in row) return [{ name: row.key_name ?? row.key_id, row, link: { key: row.key_id } }]
-    if (!('model' in row)) return []
-    return [{ name: formatModelName(row.model), row, link: row.model === null ? null : { model: row.model } }]
-  })
-  const shown = [...Map.groupBy(entries, ({ name }) => name)].slice(0, shownParts).map(([name, parts]) => ({
+/** Cost by key. Keys of one name share a row: the playground's are many. Times cannot be added. */
+function KeyCosts({ usage, filters, covered }: Covered) {
+  const rows = usage.data.flatMap(row => ('key_id' in row ? [row] : []))
+  const named = Map.groupBy(rows, row => row.key_name ?? row.key_id)
+  const shown = [...named].slice(0, shownParts).map(([name, parts]) => ({
     name,
     only: parts.length === 1 ? parts[0] : undefined,
-    cost: parts.reduce((sum, { row }) => sum + row.cost_usd, 0),
-    requests: parts.reduce((sum, { row }) => sum + row.requests, 0),
+    cost: parts.reduce((sum, row) => sum + row.cost_usd, 0),
+    requests: parts.reduce((sum, row) => sum + row.requests, 0),
   }))
   const usd = usdColumn(shown.map(({ cost }) => cost))
   return (
-    <Card title={title} about={`${rangeTitle(filters)}, by cost`}>
+    <Card title="By key" about={`${rangeTitle(filters)}, by cost`}>
       {shown.length === 0 ? (
-        <Empty title="No requests in this range">{empty}</Empty>
+        <Empty title="No requests in this range">
+          {may('keys.own') && <a href={hrefTo('keys')}>Create an API key</a>}
+        </Empty>
       ) : (
         <BarList
-          label={`Cost ${title.toLowerCase()}`}
+          label="Cost by key"
           shares={shown.map(({ name, only, cost, requests }) => ({
             key: name,
             name,
-            href: only?.link ? hrefToLog(covered, only.link) : undefined,
+            href: only && hrefToLog(covered, { key: only.key_id }),
             value: cost,
             told: `${usd(cost)} · ${compact(requests)} ${requests === 1 ? 'request' : 'requests'}`,
-            more: only && tellsTimes(only.row),
+            more: only && tellsTimes(only),
           }))}
         />
       )}

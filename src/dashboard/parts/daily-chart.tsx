@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { ShownUsage } from '../../console/usage/schemas.ts'
+import { barWidth, height, roundedTop, step, toArea, toPath } from '../state/chart-paths.ts'
 import { type Filters, toUnitFilter } from '../state/filters.ts'
 import { formatUtcUnit } from '../state/format.ts'
 import { listUnits, type Measure, measures, type Series, splitSeries, wholeSeries } from '../state/usage-series.ts'
@@ -17,10 +18,6 @@ type DailyChartProps = {
   readonly linkTo: (filters: Filters) => string
 }
 
-const height = 170
-const step = 20
-const barWidth = 13
-
 /**
  * Daily chart. Shows the values of the selected day below it, by mouse, or by arrow keys when focused. The same values
  * are available as a table.
@@ -31,7 +28,8 @@ export function DailyChart({ usage, measure, isSplit = false, note, linkTo }: Da
   const series = isSplit ? splitSeries(usage, measure) : wholeSeries(usage, measure)
   const [chosen, setChosen] = useState<number | null>(null)
   const last = days.length - 1
-  const top = roundedTop(Math.max(least, ...days.map((_, day) => highest(series, kind, day))))
+  const highestDay = Math.max(least, ...days.map((_, day) => highest(series, kind, day)))
+  const top = kind === 'areas' ? least : roundedTop(highestDay)
   const width = days.length * step
 
   const perUnit = days[0]?.length === 10 ? 'day' : 'hour'
@@ -90,7 +88,9 @@ export function DailyChart({ usage, measure, isSplit = false, note, linkTo }: Da
               />
             ))}
             {chosen !== null && <rect class="chosen" x={chosen * step} y={0} width={step} height={height} />}
-            {kind === 'bars' ? <Bars series={series} days={days} top={top} /> : <Lines series={series} top={top} />}
+            {kind === 'bars' && <Bars series={series} days={days} top={top} />}
+            {kind === 'lines' && <Lines series={series} top={top} />}
+            {kind === 'areas' && <Areas series={series} top={top} />}
           </svg>
         </div>
         <div class="chart-days" aria-hidden="true">
@@ -179,6 +179,21 @@ function Lines({ series, top }: Drawn) {
   )
 }
 
+/** Stacked areas, lowest series first. */
+function Areas({ series, top }: Drawn) {
+  let below: readonly number[] = []
+  return (
+    <>
+      {series.map(({ name, tone, values }) => {
+        const lower = below
+        const upper = values.map((value, day) => (value === null ? null : value + (lower[day] ?? 0)))
+        below = upper.map(value => value ?? 0)
+        return <path key={name} class={`area ${tone}`} d={toArea(upper, lower, top)} />
+      })}
+    </>
+  )
+}
+
 /** The course of a value without axes, beside its figure. */
 export function Sparkline({ label, values }: { readonly label: string; readonly values: Series['values'] }) {
   const top = Math.max(...values.map(value => value ?? 0), Number.MIN_VALUE)
@@ -195,30 +210,9 @@ export function Sparkline({ label, values }: { readonly label: string; readonly 
   )
 }
 
-/** Returns a line between days, interrupted at days without a value; a single day is a dash. */
-function toPath(values: readonly (number | null)[], top: number): string {
-  return values
-    .map((value, day) => {
-      if (value === null) return ''
-      const [x, y] = [day * step + step / 2, height - (value / top) * height]
-      const isAlone = (values[day - 1] ?? null) === null && (values[day + 1] ?? null) === null
-      if (isAlone) return `M${x - barWidth / 2} ${y}h${barWidth}`
-      return `${(values[day - 1] ?? null) === null ? 'M' : 'L'}${x} ${y}`
-    })
-    .join('')
-}
-
-function highest(series: readonly Series[], kind: 'bars' | 'lines', day: number): number {
+function highest(series: readonly Series[], kind: 'bars' | 'lines' | 'areas', day: number): number {
   const values = series.map(({ values }) => values[day] ?? 0)
-  return kind === 'bars' ? values.reduce((sum, value) => sum + value, 0) : Math.max(0, ...values)
-}
-
-const steps = [1, 2, 3, 4, 6, 8, 10] as const
-
-/** Returns the next round number whose half is round too. */
-function roundedTop(value: number): number {
-  const power = 10 ** Math.floor(Math.log10(value))
-  return (steps.find(step => step * power >= value) ?? 10) * power
+  return kind !== 'lines' ? values.reduce((sum, value) => sum + value, 0) : Math.max(0, ...values)
 }
 
 type Share = {

@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
+import { queryTypes } from '../../core/chat/chat.ts'
 import {
   type FilterName,
   type Filters,
@@ -10,7 +11,7 @@ import {
   rangeChoices,
   toFilters,
 } from '../state/filters.ts'
-import { dialectNames } from '../state/format.ts'
+import { dialectNames, humanize } from '../state/format.ts'
 import { replaceHashRoute } from '../state/hash-route.ts'
 import { useResource } from '../state/resource.ts'
 import { may } from '../state/session.ts'
@@ -188,6 +189,11 @@ function FilterFields({ path, filters, onChange }: FilterFieldsProps) {
       {seesAll && choice('member', 'Member', members.data?.data.map(({ id, email }) => [id, email] as const) ?? [])}
       {(projects.size > 0 || filters.project_id !== undefined) && choice('project_id', 'Project', [...projects])}
       {choice('dialect', 'Dialect', Object.entries(dialectNames))}
+      {choice(
+        'query_type',
+        'Query type',
+        queryTypes.map(name => [name, humanize(name)] as const),
+      )}
       {choice('routing_mode', 'Routing', [
         ['auto', 'Automatic'],
         ['manual', 'Manual'],

@@ -12,6 +12,7 @@ const filterNames = [
   'status',
   'error_code',
   'dialect',
+  'query_type',
   'min_latency_ms',
   'max_latency_ms',
   'routing_mode',
@@ -111,7 +112,7 @@ export type UsageQuery = {
 
 type UsageOptions = {
   readonly now?: number
-  readonly groupBy?: 'tag'
+  readonly groupBy?: 'tag' | 'query_type'
   readonly splitBy?: string
   /** The user sees the usage of others only through projects. */
   readonly isThroughProjects?: boolean
@@ -132,7 +133,12 @@ export function usageQuery(
   const isOfProjects = isThroughProjects || project_id !== undefined || splitBy === 'project'
   const isOfTagInProject = isOfTag && isOfProjects
   const needsLog =
-    unit === 'hour' || !isWhole || isOfTagInProject || splitBy === 'dialect' || Object.keys(others).length > 0
+    unit === 'hour' ||
+    !isWhole ||
+    isOfTagInProject ||
+    groupBy === 'query_type' ||
+    splitBy === 'dialect' ||
+    Object.keys(others).length > 0
   const isOfFailed = others.error_code !== undefined || (others.status ?? 'completed') !== 'completed'
   const mostDays = isOfFailed ? mostFailedDays : mostLogDays
   const shortenedTo = needsLog && end - span.from > mostDays * dayMs ? mostDays : null

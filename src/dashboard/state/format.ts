@@ -94,8 +94,13 @@ export type Period = 'day' | 'month'
 const leastShareOfPeriod = 1 / 48
 
 /** Tells when a limit of this UTC day or month is reached at the present pace, or what the period comes to; null = no limit. */
-export function tellPace(used: number, limit: number | null, period: Period, show: (value: number) => string): string {
-  const now = Date.now()
+export function tellPace(
+  used: number,
+  limit: number | null,
+  period: Period,
+  show: (value: number) => string,
+  now = Date.now(),
+): string {
   const at = new Date(now)
   const [year, month, dayOfMonth] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()]
   const start = period === 'day' ? Date.UTC(year, month, dayOfMonth) : Date.UTC(year, month)

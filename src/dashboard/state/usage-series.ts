@@ -1,8 +1,8 @@
 /** Usage as chart series: one measure per day, in total or split. */
 import type { ShownUsage } from '../../console/usage/schemas.ts'
-import { saveCsv } from './export.ts'
+import type { ShownModel } from '../../dialects/models/schemas.ts'
 import { type Filters, failedOnly, type UsageQuery } from './filters.ts'
-import { compact, dialectNames, formatCount, formatUsd, milliseconds } from './format.ts'
+import { compact, dialectNames, formatCount, formatUsd, milliseconds, percent } from './format.ts'
 
 export type Series = {
   readonly name: string
@@ -23,13 +23,20 @@ export const measures = {
   cost: { title: 'Cost', kind: 'bars', show: figure(formatUsd), axis: formatUsd, least: 0.01 },
   errors: { title: 'Failed or blocked', kind: 'bars', show: figure(formatCount), axis: compact, least: 4 },
   latency: { title: 'Latency', kind: 'lines', show: milliseconds, axis: milliseconds, least: 100 },
+  share: {
+    title: 'Share of requests',
+    kind: 'areas',
+    show: figure(value => percent(value, 1)),
+    axis: percent,
+    least: 1,
+  },
 } as const
 
 export type Measure = keyof typeof measures
 
-/** Titles of the measures, for tabs. */
+/** Titles of the measures, for tabs. A share is of parts only. */
 export const measureTitles: Partial<Record<Measure, string>> = Object.fromEntries(
-  Object.entries(measures).map(([measure, { title }]) => [measure, title]),
+  Object.entries(measures).flatMap(([measure, { title }]) => (measure === 'share' ? [] : [[measure, title]])),
 )
 
 type Day = Extract<ShownUsage['data'][number], { day: string } | { hour: string }>
@@ -57,6 +64,7 @@ export function wholeSeries(usage: ShownUsage, measure: Measure): Series[] {
     whole: read(total),
   })
   switch (measure) {
+    case 'share':
     case 'requests':
       return [
         line('completed', 'main', sums => sums.completed, { status: 'completed' }),
@@ -82,7 +90,17 @@ export function wholeSeries(usage: ShownUsage, measure: Measure): Series[] {
 const slow = (ms: number | null): Filters => (ms === null ? {} : { min_latency_ms: String(ms) })
 
 /** Returns a series per part, and one for the rest. Latencies use the median, since they cannot be added. */
-export function splitSeries({ series, others }: ShownUsage, measure: Measure): Series[] {
+export function splitSeries(usage: ShownUsage, measure: Measure): Series[] {
+  const { series, others, total } = usage
+  if (measure === 'share') {
+    const all = listDays(usage).map(({ requests }) => requests)
+    const toShare = (value: number | null, of: number) => (value === null || of === 0 ? null : value / of)
+    return splitSeries(usage, 'requests').map(line => ({
+      ...line,
+      values: line.values.map((value, day) => toShare(value, all[day] ?? 0)),
+      whole: toShare(line.whole, total.requests),
+    }))
+  }
   const named = [...Map.groupBy(series, formatPartName)]
     .map(([name, parts], index) => ({
       name,
@@ -117,6 +135,21 @@ function formatPartName(part: Part): string {
   return formatModelName(part.model)
 }
 
+export const toModelRows = (usage: ShownUsage | undefined) =>
+  usage?.data.flatMap(row => ('model' in row ? [row] : [])) ?? []
+
+/** Returns the US dollars that cached input cost less than at the full price, of usage by model. */
+export function getCacheSavings(
+  usage: ShownUsage | undefined,
+  catalog: readonly Pick<ShownModel, 'name' | 'pricing'>[],
+): number {
+  const prices = new Map(catalog.map(({ name, pricing }) => [name, pricing]))
+  return toModelRows(usage).reduce((sum, { model, cached_input_tokens: tokens }) => {
+    const { input_per_mtok: full = 0, cached_input_per_mtok: cached = null } = prices.get(model ?? '') ?? {}
+    return cached === null ? sum : sum + (tokens * (full - cached)) / 1e6
+  }, 0)
+}
+
 /** Failed requests with automatic routing count under `gateway-ai`: no model served them. */
 export function formatModelName(model: string | null): string {
   if (model === 'gateway-ai') return 'Automatic (no model)'
@@ -129,6 +162,7 @@ const columns = {
   cost: 'cost_usd',
   errors: 'failed',
   latency: 'latency_p50_ms',
+  share: 'requests',
 } as const satisfies Record<Measure, keyof Lines>
 
 function summed(parts: readonly Lines[], measure: Measure): Pick<Series, 'values' | 'whole'> {
@@ -144,11 +178,4 @@ function summed(parts: readonly Lines[], measure: Measure): Pick<Series, 'values
 export function getChartNote(measure: Measure, { shortenedTo }: UsageQuery): string | undefined {
   if (measure === 'latency') return 'p50'
   return shortenedTo === null ? undefined : `last ${shortenedTo} days`
-}
-
-/** Saves a chart as CSV: one line per day or hour, one column per series. */
-export function saveChart(usage: ShownUsage, measure: Measure, isSplit: boolean): void {
-  const series = isSplit ? splitSeries(usage, measure) : wholeSeries(usage, measure)
-  const lines = listUnits(usage).map((unit, at) => [unit, ...series.map(({ values }) => values[at] ?? null)])
-  saveCsv(`${measure}.csv`, [['time_utc', ...series.map(({ name }) => name)], ...lines])
 }

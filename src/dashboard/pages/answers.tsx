@@ -1,17 +1,14 @@
 import type { ShownUsage } from '../../console/usage/schemas.ts'
 import { mostCountedRejections } from '../../core/usage/usage-groups.ts'
-import type { ShownModel } from '../../dialects/models/schemas.ts'
+import { Badge } from '../parts/notice.tsx'
+import { Card, Tile } from '../parts/page.tsx'
 import { type Filters, failedOnly, hrefToLog } from '../state/filters.ts'
 import { compact, formatCount, formatUsd, milliseconds, percent, signed, tellPace } from '../state/format.ts'
 import { hrefTo, openedAt } from '../state/href.ts'
 import { isKeyValid, limitLabels } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
 import { may } from '../state/session.ts'
-import { formatModelName, listDays } from '../state/usage-series.ts'
-import { Badge } from './notice.tsx'
-import { Card, Tile } from './page.tsx'
-
-const toModelRows = (usage: ShownUsage | undefined) => usage?.data.flatMap(row => ('model' in row ? [row] : [])) ?? []
+import { formatModelName, getCacheSavings, listDays, toModelRows } from '../state/usage-series.ts'
 
 type AnswersProps = {
   readonly usage: ShownUsage
@@ -29,7 +26,7 @@ export function Answers({ usage, models, before, covered }: AnswersProps) {
   const { total } = usage
   const old = before?.total
   const [rate, oldRate] = [successRate(total), old === undefined ? null : successRate(old)]
-  const [saved, oldSaved] = [savedByCache(models, catalog), savedByCache(before, catalog)]
+  const [saved, oldSaved] = [getCacheSavings(models, catalog), getCacheSavings(before, catalog)]
   const cachedShare = total.input_tokens === 0 ? 0 : total.cached_input_tokens / total.input_tokens
   const slow = total.latency_p95_ms === null ? {} : { min_latency_ms: String(total.latency_p95_ms) }
   const failed = <a href={hrefToLog(covered, failedOnly)}>{formatCount(total.failed)} failed or blocked</a>
@@ -90,7 +87,7 @@ function Spend() {
   return (
     <Tile
       name="Spend this month"
-      value={formatUsd(spent)}
+      value={month === undefined ? '–' : formatUsd(spent)}
       change={tellChange(spent, before?.total.cost_usd, formatUsd, 'the same days of last month')}
       note={
         <>
@@ -105,14 +102,6 @@ function Spend() {
 
 const successRate = ({ completed, failed }: Pick<ShownUsage['total'], 'completed' | 'failed'>) =>
   completed + failed === 0 ? null : completed / (completed + failed)
-
-function savedByCache(usage: ShownUsage | undefined, catalog: readonly ShownModel[]): number {
-  const prices = new Map(catalog.map(({ name, pricing }) => [name, pricing]))
-  return toModelRows(usage).reduce((sum, { model, cached_input_tokens: tokens }) => {
-    const { input_per_mtok: full = 0, cached_input_per_mtok: cached = null } = prices.get(model ?? '') ?? {}
-    return cached === null ? sum : sum + (tokens * (full - cached)) / 1e6
-  }, 0)
-}
 
 /** Returns the relative change, and what it compares; undefined = nothing before. */
 function tellChange(

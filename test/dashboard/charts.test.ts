@@ -1,0 +1,197 @@
+import { describe, expect, test } from 'bun:test'
+import type { ShownUsage } from '../../src/console/usage/schemas.ts'
+import { logShare, roundedTop, toArea, toPath } from '../../src/dashboard/state/chart-paths.ts'
+import { rangeBefore, usageQuery } from '../../src/dashboard/state/filters.ts'
+import { layoutFlow, toFlow } from '../../src/dashboard/state/flow.ts'
+import { formatUsd, tellPace } from '../../src/dashboard/state/format.ts'
+import { getCacheSavings, splitSeries } from '../../src/dashboard/state/usage-series.ts'
+
+const sums = {
+  requests: 0,
+  completed: 0,
+  failed: 0,
+  input_tokens: 0,
+  cached_input_tokens: 0,
+  output_tokens: 0,
+  reasoning_tokens: 0,
+  total_tokens: 0,
+  cost_usd: 0,
+  latency_p50_ms: null,
+  latency_p95_ms: null,
+  first_token_p50_ms: null,
+}
+const lines = (requests: number[], completed: number[], failed: number[]) => ({
+  requests,
+  completed,
+  failed,
+  total_tokens: requests,
+  cost_usd: requests,
+  latency_p50_ms: requests,
+  latency_p95_ms: requests,
+})
+const usage: ShownUsage = {
+  from: '2026-11-01',
+  to: '2026-11-07',
+  group_by: 'query_type',
+  split_by: 'model',
+  rejected: null,
+  total: { ...sums, requests: 20, completed: 16, failed: 3 },
+  data: [
+    { query_type: 'code', ...sums, requests: 12 },
+    { query_type: null, ...sums, requests: 8 },
+    { query_type: 'math', ...sums },
+  ],
+  series: [
+    { model: 'a/one', ...lines([10, 0, 0], [9, 0, 0], [0, 0, 0]) },
+    { model: 'gateway-ai', ...lines([2, 0, 0], [0, 0, 0], [2, 0, 0]) },
+  ],
+  others: lines([0, 8, 0], [0, 7, 0], [0, 1, 0]),
+}
+
+describe('Flow of requests', () => {
+  const flow = toFlow(usage)
+
+  test('leaves out nodes without requests and puts the largest first', () => {
+    expect(flow.columns.map(nodes => nodes.map(({ name }) => name))).toEqual([
+      ['Code', 'Embedding'],
+      ['a/one', 'Other models', 'Automatic (no model)'],
+      ['Completed', 'Failed or blocked', 'Client disconnected'],
+    ])
+  })
+
+  test('names only filters that select the requests of a node', () => {
+    const filters = flow.columns.flat().map(node => [node.name, node.filters])
+    expect(Object.fromEntries(filters)).toEqual({
+      Code: { query_type: 'code' },
+      Embedding: null,
+      'a/one': { model: 'a/one' },
+      'Other models': null,
+      'Automatic (no model)': { model: 'gateway-ai' },
+      Completed: { status: 'completed' },
+      'Failed or blocked': { status: 'failed_or_blocked' },
+      'Client disconnected': { status: 'client_closed' },
+    })
+  })
+
+  test('keeps every request: into a model as many as out of it, and all of the total', () => {
+    const { nodes, links } = layoutFlow(flow, { fullHeight: 200, leastSpace: 20 })
+    for (const column of [0, 1, 2])
+      expect(nodes.filter(node => node.column === column).reduce((sum, { value }) => sum + value, 0)).toBe(20)
+    for (const node of nodes.filter(({ column }) => column === 1))
+      expect(links.filter(({ source }) => source === node).reduce((sum, { value }) => sum + value, 0)).toBe(node.value)
+  })
+
+  test('draws nodes and links on one scale, without overlap, inside its height', () => {
+    const { nodes, links, height } = layoutFlow(flow, { fullHeight: 200, leastSpace: 20 })
+    for (const { value, height: tall } of [...nodes, ...links]) expect(tall).toBeCloseTo(value * 10, 6)
+    for (const column of [0, 1, 2]) {
+      const inColumn = nodes.filter(node => node.column === column)
+      for (const [at, node] of inColumn.entries())
+        expect((inColumn[at + 1]?.y ?? height) - node.y).toBeGreaterThanOrEqual(Math.max(20, node.height))
+    }
+    for (const { source, target, fromY, toY, height: thick } of links) {
+      expect(fromY).toBeGreaterThanOrEqual(source.y)
+      expect(fromY + thick).toBeLessThanOrEqual(source.y + source.height + 1e-6)
+      expect(toY).toBeGreaterThanOrEqual(target.y)
+      expect(toY + thick).toBeLessThanOrEqual(target.y + target.height + 1e-6)
+    }
+  })
+})
+
+describe('Areas', () => {
+  test('have the full width of their days and end where a day has no value', () => {
+    expect(toArea([1, null, 0.5, 0.5], [0, 0, 0.5, 0], 1)).toBe(
+      'M0 0L10 0L20 0L20 170L10 170L0 170zM40 85L50 85L70 85L80 85L80 170L70 170L50 85L40 85z',
+    )
+  })
+
+  test('show shares of each day that add up to 1, and none on a day without requests', () => {
+    const shares = splitSeries(
+      {
+        ...usage,
+        data: [
+          { day: '2026-11-01', ...sums, requests: 12 },
+          { day: '2026-11-02', ...sums, requests: 8 },
+          { day: '2026-11-03', ...sums },
+        ],
+      },
+      'share',
+    )
+    const ofDay = (day: number) => shares.map(({ values }) => values[day] ?? null)
+    expect(ofDay(0)).toEqual([10 / 12, 2 / 12, 0])
+    expect(ofDay(1)).toEqual([0, 0, 1])
+    expect(ofDay(2)).toEqual([null, null, null])
+    expect(shares.map(({ whole }) => whole)).toEqual([0.5, 0.1, 0.4])
+  })
+})
+
+test('toPath: interrupts a line at a day without a value, and shows a single day as a dash', () => {
+  expect(toPath([1, 0.5, null, 1], 1)).toBe('M10 0L30 85M63.5 0h13')
+})
+
+test.each([
+  [0.7, 0.8],
+  [4, 4],
+  [43, 60],
+  [101, 200],
+])('roundedTop: ends an axis for %d at %d', (value, top) => {
+  expect(roundedTop(value)).toBeCloseTo(top, 9)
+})
+
+test.each([
+  [1, [1, 10, 100], 0],
+  [10, [1, 10, 100], 0.5],
+  [100, [1, 10, 100], 1],
+  [0, [0, 5], 0],
+  [5, [5], 1],
+])('logShare: places %d among %j at %d', (value, values, share) => {
+  expect(logShare(value, values)).toBeCloseTo(share, 9)
+})
+
+describe('tellPace', () => {
+  const noon = Date.UTC(2026, 10, 16, 12)
+  test.each([
+    ['a limit that will be reached', [60, 100, 'day', noon], 'Reached Nov 16, 2026, 20:00 UTC at this pace.'],
+    ['a month', [50, 60, 'month', Date.UTC(2026, 10, 16)], 'Reached Nov 19, 2026, 00:00 UTC at this pace.'],
+    ['a limit that lasts', [20, 100, 'day', noon], '$40.00 by the end of the day at this pace.'],
+    ['no limit', [20, null, 'day', noon], '$40.00 by the end of the day at this pace.'],
+    ['a limit that is reached', [100, 100, 'day', noon], 'Reached for this day.'],
+    ['no use', [0, 100, 'day', noon], ''],
+    ['the first minutes of a period', [1, 100, 'day', Date.UTC(2026, 10, 16, 0, 29)], ''],
+  ] as const)('tells %s', (_, [used, limit, period, now], told) => {
+    expect(tellPace(used, limit, period, formatUsd, now)).toBe(told)
+  })
+})
+
+describe('rangeBefore', () => {
+  const now = Date.UTC(2026, 10, 23, 11, 18)
+  test.each([
+    ['days', {}, { from: '2026-09-25', to: '2026-10-24' }],
+    ['hours', { range: '1h' }, { from: '2026-11-23T09:18:00Z', to: '2026-11-23T10:18:00Z' }],
+    [
+      'a chosen range',
+      { from: '2026-11-01T07:00', to: '2026-11-01T09:00', model: 'a/b' },
+      { from: '2026-11-01T05:00:00Z', to: '2026-11-01T07:00:00Z', model: 'a/b' },
+    ],
+  ])('has the length of the range and ends where it begins: %s', (_, filters, query) => {
+    expect(rangeBefore(usageQuery(filters, { now }))).toEqual(query)
+  })
+})
+
+test('getCacheSavings: counts cached tokens at the difference of both prices, for models with a cached price only', () => {
+  const rates = { currency: 'USD', output_per_mtok: 9, cache_write_per_mtok: null, long_context: null } as const
+  const price = (input: number, cached: number | null) => ({
+    ...rates,
+    input_per_mtok: input,
+    cached_input_per_mtok: cached,
+    variants: [],
+  })
+  const of = (model: string, tokens: number) => ({ model, ...sums, cached_input_tokens: tokens })
+  const data = [of('a/one', 2_000_000), of('a/two', 1_000_000), of('a/unknown', 1_000_000)]
+  const catalog = [
+    { name: 'a/one', pricing: price(3, 0.3) },
+    { name: 'a/two', pricing: price(5, null) },
+  ]
+  expect(getCacheSavings({ ...usage, data }, catalog)).toBeCloseTo(5.4, 9)
+  expect(getCacheSavings(undefined, catalog)).toBe(0)
+})
