@@ -71,7 +71,8 @@ export function planWebAccess(
   const turn = readTurn(text)
   const named = hasOwn ? traits.urls : urlsReferredTo(messages, turn, read)
   // In its conversation a turn without a subject needs nothing; here the subject is searched with it.
-  const alone = messages.length > 1 && !traits.needsCurrent && dependsOnSubject(turn) ? read([last]) : traits
+  const isAlone = canSearch && messages.length > 1 && !traits.needsCurrent && dependsOnSubject(turn)
+  const alone = isAlone ? read([last]) : traits
   const distinct = [...new Map(named.map(url => [withoutFragment(url), url])).values()]
   const urls = distinct.slice(0, webLimits.pages)
   const query = canSearch

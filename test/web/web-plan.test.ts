@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, mock, test } from 'bun:test'
 import type { ChatRequest, Message } from '../../src/core/chat/chat.ts'
 import { webLimits, webPrices } from '../../src/core/chat/web-sources.ts'
 import { openPromptAnalyzer } from '../../src/text/readers.ts'
@@ -63,6 +63,13 @@ describe('planWebAccess', () => {
       query: null,
       microcents: webPrices.fetch,
     })
+  })
+
+  test.each([true, false])('reads a turn without its conversation only for a search: %p', canSearch => {
+    const read = mock(offer.read)
+    const turns = asking([user('What does a permit cost in Ghent?'), user('And how old is it?')])
+    planWebAccess(turns, { needsCurrent: false, needsCurrentScore: 0, urls: [] }, {}, { ...offer, canSearch, read })
+    expect(read.mock.calls.length > 0).toBe(canSearch)
   })
 
   test('plans nothing for a turn with only tool results', () => {
