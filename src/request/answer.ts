@@ -221,7 +221,7 @@ async function read({ request }: CallState, run: AttemptRun, output: ScreenedOut
       if (isSlow !== null) await unlessAborted(isSlow, request.signal)
       if (output.hit !== null) return false
     }
-    if (run.isOver()) return true
+    if (run.response.isOver()) return true
     if (!(await run.attempt.next())) return true
     run.add()
   }

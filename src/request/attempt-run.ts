@@ -97,10 +97,6 @@ export class AttemptRun {
     this.checkpointAt = response.startedAt + firstCheckpointMs - checkpointEveryMs
   }
 
-  isOver(): boolean {
-    return this.response.isOver()
-  }
-
   /** Notes what arrived. */
   add(): void {
     const { attempt, response } = this

@@ -58,7 +58,7 @@ export async function race(state: CallState, hedge: Hedge, first: AttemptRun): P
       }
       const { run, goesOn } = turn
       if (goesOn) run.add()
-      const isOver = !goesOn || run.isOver()
+      const isOver = !goesOn || run.response.isOver()
       if ((run.hasServed() && !lacksForcedCall(run.response)) || (isOver && isServing(state, run))) {
         turns.delete(run)
         if (run !== first) hedge.result = 'won'

@@ -16,8 +16,8 @@ const maximumPendingCharacters = 64 * 1024
 /**
  * The events of one response that were not sent: same events, same order, adjacent text deltas joined. The first text is
  * due immediately. `realtime`: at most one batch per 10 ms cell, nothing held longer. `buffered`: whole sentences about
- * every 100 ms. Tool calls, finishes and `done` never wait, and pending events precede them. All times are monotonic
- * milliseconds.
+ * every 100 ms. Tool calls and `done` never wait, and pending events precede them. A finish waits for `done`, with which
+ * dialects write it: the last text and the end are one write. All times are monotonic milliseconds.
  */
 export class PacedQueue {
   private queue: ChatEvent[] = []
@@ -95,7 +95,7 @@ export class PacedQueue {
   }
 }
 
-/** `text` may wait for its sentence, `soon` for the next cell of the grid; `along` is sent with the event before it. */
+/** `text` may wait for its sentence, `soon` for the next cell of the grid; `along` is sent with the events around it. */
 function flushPriority(event: ChatEvent): 'now' | 'soon' | 'text' | 'along' {
   switch (event.type) {
     case 'text':
@@ -105,6 +105,7 @@ function flushPriority(event: ChatEvent): 'now' | 'soon' | 'text' | 'along' {
       return 'soon'
     case 'logprobs':
     case 'citation':
+    case 'finish':
       return 'along'
     case 'opened':
     case 'reasoning_end':
@@ -112,7 +113,6 @@ function flushPriority(event: ChatEvent): 'now' | 'soon' | 'text' | 'along' {
     case 'tool_call':
     case 'tool_arguments':
     case 'filtered':
-    case 'finish':
     case 'done':
       return 'now'
     default:

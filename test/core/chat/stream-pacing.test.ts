@@ -3,14 +3,17 @@ import fc from 'fast-check'
 import type { StreamMode } from '../../../src/core/chat/chat.ts'
 import type { ChatEvent } from '../../../src/core/chat/chat-events.ts'
 import { createTicker, PacedQueue } from '../../../src/core/chat/stream-pacing.ts'
+import { summaryWith } from '../../harness/reply.ts'
 
 type Step = { readonly after: number; readonly batch: readonly ChatEvent[] }
 type Write = { readonly at: number; readonly batch: readonly ChatEvent[] }
 
+const step = (after: number, ...batch: readonly ChatEvent[]): Step => ({ after, batch })
 const text = (piece: string, choice = 0): ChatEvent => ({ type: 'text', choice, text: piece })
 const reasoning = (piece: string): ChatEvent => ({ type: 'reasoning', choice: 0, text: piece })
 const call: ChatEvent = { type: 'tool_call', choice: 0, index: 0, id: 'call_1', name: 'look', signature: null }
 const finish: ChatEvent = { type: 'finish', choice: 0, reason: 'stop' }
+const done: ChatEvent = { type: 'done', receipt: summaryWith({}) }
 
 /** Plays arrivals against a client that always reads. Times are relative to the start of the source. */
 function written(steps: readonly Step[], mode: StreamMode): { writes: Write[]; arrivals: number[] } {
@@ -44,7 +47,7 @@ const timed = (writes: readonly Write[]) => writes.map(write => [write.at, getTe
 
 describe('pace: realtime', () => {
   test('shows the first text at once and the rest once per 10 ms cell', () => {
-    const steps = Array.from({ length: 12 }, (_, index) => ({ after: index === 0 ? 3 : 2, batch: [text(`${index} `)] }))
+    const steps = Array.from({ length: 12 }, (_, index) => step(index === 0 ? 3 : 2, text(`${index} `)))
     const { writes } = written(steps, 'realtime')
     expect(timed(writes)).toEqual([
       [3, '0 '],
@@ -55,14 +58,7 @@ describe('pace: realtime', () => {
   })
 
   test('sends a single text immediately', () => {
-    const { writes } = written(
-      [
-        { after: 5, batch: [text('a')] },
-        { after: 40, batch: [text('b')] },
-        { after: 40, batch: [text('c')] },
-      ],
-      'realtime',
-    )
+    const { writes } = written([step(5, text('a')), step(40, text('b')), step(40, text('c'))], 'realtime')
     expect(writes.map(({ at }) => at)).toEqual([5, 45, 85])
   })
 })
@@ -72,7 +68,7 @@ describe('pace: buffered', () => {
     const words =
       'First it rains. Then the sun is out. Later it snows, and the wind blows. At last it is night. '.split(/(?<= )/)
     const { writes } = written(
-      words.map(word => ({ after: 20, batch: [text(word)] })),
+      words.map(word => step(20, text(word))),
       'buffered',
     )
     expect(timed(writes)).toEqual([
@@ -85,36 +81,28 @@ describe('pace: buffered', () => {
   })
 
   test('flushes when the source ends', () => {
-    const steps = [
-      { after: 5, batch: [text('One. ')] },
-      { after: 1, batch: [text('Two. Three. '.repeat(500))] },
-    ]
+    const steps = [step(5, text('One. ')), step(1, text('Two. Three. '.repeat(500)))]
     const { writes } = written(steps, 'buffered')
     expect(writes.at(-1)?.at).toBe(6)
   })
 
-  test('never delays a tool call, a finish and the end of reasoning, and sends pending events before them', () => {
+  test('never delays a tool call and the end of reasoning, and sends pending events before them', () => {
     const steps = [
-      { after: 1, batch: [text('Let me')] },
-      { after: 1, batch: [text(' see')] },
-      { after: 1, batch: [call] },
-      { after: 50, batch: [text(' so')] },
-      { after: 1, batch: [finish] },
-      { after: 500, batch: [] },
+      step(1, text('Let me')),
+      step(1, text(' see')),
+      step(1, call),
+      step(50, text(' so')),
+      step(1, call),
+      step(500),
     ]
     const { writes } = written(steps, 'buffered')
     expect(writes).toEqual([
       { at: 1, batch: [text('Let me')] },
       { at: 3, batch: [text(' see'), call] },
-      { at: 54, batch: [text(' so'), finish] },
+      { at: 54, batch: [text(' so'), call] },
     ])
     const thought = written(
-      [
-        { after: 1, batch: [reasoning('hm')] },
-        { after: 1, batch: [reasoning(' ha')] },
-        { after: 1, batch: [text('Yes')] },
-        { after: 300, batch: [] },
-      ],
+      [step(1, reasoning('hm')), step(1, reasoning(' ha')), step(1, text('Yes')), step(300)],
       'buffered',
     )
     expect(thought.writes).toEqual([
@@ -123,9 +111,21 @@ describe('pace: buffered', () => {
     ])
   })
 
+  test('sends the last text, the finish and the end in one write', () => {
+    const steps = [step(1, text('Yes')), step(1, text(', indeed')), step(0, finish), step(1, done)]
+    for (const mode of ['realtime', 'buffered'] as const)
+      expect(written(steps, mode).writes.slice(1)).toEqual([{ at: 3, batch: [text(', indeed'), finish, done] }])
+  })
+
+  test('sends the last text in its time when the end is late', () => {
+    const steps = [step(1, text('Yes')), step(1, text(', indeed')), step(0, finish), step(900, done)]
+    expect(written(steps, 'realtime').writes.map(({ at }) => at)).toEqual([1, 10, 902])
+    expect(written(steps, 'buffered').writes.map(({ at }) => at)).toEqual([1, 101, 902])
+  })
+
   test('sends the words of a slow writer after 250 ms', () => {
     const { writes } = written(
-      Array.from({ length: 12 }, (_, index) => ({ after: 60, batch: [text(`w${index} `)] })),
+      Array.from({ length: 12 }, (_, index) => step(60, text(`w${index} `))),
       'buffered',
     )
     expect(writes.slice(0, 3)).toEqual([
@@ -137,7 +137,7 @@ describe('pace: buffered', () => {
 
   test('sends reasoning every 10 ms instead of by sentences', () => {
     const { writes } = written(
-      Array.from({ length: 50 }, () => ({ after: 2, batch: [reasoning('x')] })),
+      Array.from({ length: 50 }, () => step(2, reasoning('x'))),
       'buffered',
     )
     expect(writes.length).toBeGreaterThanOrEqual(10)
@@ -145,28 +145,16 @@ describe('pace: buffered', () => {
 })
 
 describe('pace: for any chunking', () => {
-  const pieces = fc.array(
-    fc.tuple(
-      fc.nat({ max: 120 }),
-      fc.string({
-        unit: fc.constantFrom('a', 'b', ' ', '. ', ', ', '\n', '。', '漢', '😀'),
-        minLength: 1,
-        maxLength: 40,
-      }),
-    ),
-    {
-      minLength: 1,
-      maxLength: 40,
-    },
-  )
+  const unit = fc.constantFrom('a', 'b', ' ', '. ', ', ', '\n', '。', '漢', '😀')
+  const piece = fc.string({ unit, minLength: 1, maxLength: 40 })
+  const pieces = fc.array(fc.tuple(fc.nat({ max: 120 }), piece), { minLength: 1, maxLength: 40 })
 
   test.each(['realtime', 'buffered'] as const)('%s: keeps the text and its order, and sends each event once', mode => {
     fc.assert(
       fc.property(pieces, fc.array(fc.nat({ max: 39 })), (parts, toolsAt) => {
-        const steps = parts.map(([after, piece], index) => ({
-          after,
-          batch: toolsAt.includes(index) ? [text(piece, index % 2), call] : [text(piece, index % 2)],
-        }))
+        const steps = parts.map(([after, piece], index) =>
+          step(after, text(piece, index % 2), ...(toolsAt.includes(index) ? [call] : [])),
+        )
         const flat = (batches: readonly (readonly ChatEvent[])[]) => {
           const joined: string[] = []
           for (const event of batches.flat()) {
@@ -193,7 +181,7 @@ describe('pace: for any chunking', () => {
   test('keeps latency and rate within their bounds', () => {
     fc.assert(
       fc.property(fewEnds, fc.constantFrom('realtime' as const, 'buffered' as const), (parts, mode) => {
-        const steps = parts.map(([after, piece]) => ({ after, batch: [text(piece)] }))
+        const steps = parts.map(([after, piece]) => step(after, text(piece)))
         const { writes, arrivals } = written(steps, mode)
         let seen = 0
         let index = 0
