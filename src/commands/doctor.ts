@@ -6,6 +6,7 @@ import { accessSync, constants, existsSync, statfsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import packageJson from '../../package.json'
 import { type Config, ConfigError, readConfig, readStoreConfig } from '../config/config.ts'
+import { withStoredKeys } from '../config/stored-keys.ts'
 import { describeError } from '../core/validation/operator-errors.ts'
 import { describeHolder, findHolder } from '../database/data-folder.ts'
 import { systemNetwork } from '../web/network.ts'
@@ -55,7 +56,20 @@ async function allChecks(callsProviders: boolean): Promise<readonly Check[]> {
   if (config.redisUrls.length > 0) checks.push(...(await redisChecks(config.redisUrls, config.serviceDeadlines)))
   if (config.mail !== null) checks.push(await mailCheck(config.mail.smtpUrl, config.serviceDeadlines.commandConnectMs))
   const { providerChecks } = await import('./provider-checks.ts')
-  return [...checks, ...(await providerChecks(config, callsProviders))]
+  // Reading them must change nothing: not create a schema, nor open an embedded database.
+  const isReadable = checks.some(({ name, state }) => name === 'migrations' && state === 'ok')
+  const { readStoredKeys } = await import('./provider-keys.ts')
+  const keys = isReadable ? await readStoredKeys().catch(() => []) : []
+  for (const { provider, name, apiKey } of keys)
+    if (apiKey === null)
+      checks.push(
+        failedCheck(
+          `provider ${provider}`,
+          `its stored key "${name}" was sealed under another secret`,
+          'Restore JWT_SECRET or session-secret, or rotate the key.',
+        ),
+      )
+  return [...checks, ...(await providerChecks(withStoredKeys(config, keys), callsProviders))]
 }
 
 /** Adds the check of the configuration. Returns null if it is wrong. */

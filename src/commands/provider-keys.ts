@@ -1,6 +1,7 @@
 /** `provider-keys …`: manages the stored keys of providers. Keys are read from standard input: arguments are seen by others. */
 import { join } from 'node:path'
 import { readConfig, readStoreConfig } from '../config/config.ts'
+import type { StoredKey } from '../config/stored-keys.ts'
 import { loadOrCreateSessionSecret } from '../console/auth/session-secret.ts'
 import { providerKeyNameSchema, providerKeySchema } from '../console/provider-keys/schemas.ts'
 import {
@@ -110,6 +111,17 @@ const remove = command({
 })
 
 export const providerKeyCommands = [list, add, rotate, remove]
+
+/** Returns the stored keys that this environment can read, for checks; empty if the setting allows none. */
+export async function readStoredKeys(): Promise<readonly StoredKey[]> {
+  if (!readStoreConfig().storedKeys) return []
+  let found: readonly StoredKey[] = []
+  await withOperator(async (database, accountId, seal) => {
+    const keys = await listProviderKeys(database, accountId)
+    found = keys.map(({ id, provider, name, secret }) => ({ id, provider, name, apiKey: seal.open(id, secret) }))
+  })
+  return found
+}
 
 /** Runs `work` on the operator's account with the seal of the gateway that has the same environment. */
 function withOperator(work: (database: Database, accountId: string, seal: TextSeal) => Promise<void>): Promise<void> {

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { createDeps, type Deps } from '../../src/compose/deps.ts'
+import { createKeyDirectory } from '../../src/console/keys/stores/keys.ts'
 import { moveOperator } from '../../src/console/provider-keys/store.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
@@ -229,6 +230,19 @@ describeNeeding('postgres', 'stored', () => {
       expect(lines.join('')).not.toContain(canary)
     } finally {
       await deps.close()
+    }
+  })
+
+  test('provider keys: come before API keys, so that no request meets a simulation at the start', async () => {
+    const { database: own, clock, config } = gateway.deps
+    const away = () => Promise.reject(new Error('the stored keys are away'))
+    const keys = createKeyDirectory({ database: own, clock, plans: config.plans, random: Math.random, before: away })
+    try {
+      await keys.look()
+      expect(keys.recall(gateway.key)).toBeNull()
+      expect(async () => await keys.find(gateway.key)).toThrow('the stored keys are away')
+    } finally {
+      await keys.close()
     }
   })
 

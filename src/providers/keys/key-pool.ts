@@ -200,8 +200,7 @@ export class KeyPool {
 
   private getState(key: PoolKey, now: number): KeyState {
     if (this.refused.has(key)) return 'rejected'
-    const { pauses } = this.getAccount(key.account)
-    if (pauses.values().some(until => until > now)) return 'rate_limited'
+    if (this.getAccount(key.account).pauses.values().some(until => until > now)) return 'rate_limited'
     return this.worked.has(key) ? 'working' : 'unused'
   }
 
