@@ -142,7 +142,6 @@ export class KeyPool {
     return new KeyClaim(key, need, this)
   }
 
-  /** Returns the key of a name; null = there is none. */
   find(name: string): PoolKey | null {
     return this.keys.find(key => key.name === name) ?? null
   }
@@ -200,7 +199,8 @@ export class KeyPool {
 
   private getState(key: PoolKey, now: number): KeyState {
     if (this.refused.has(key)) return 'rejected'
-    if (this.getAccount(key.account).pauses.values().some(until => until > now)) return 'rate_limited'
+    const { pauses } = this.getAccount(key.account)
+    if (pauses.values().some(until => until > now)) return 'rate_limited'
     return this.worked.has(key) ? 'working' : 'unused'
   }
 
