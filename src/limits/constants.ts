@@ -1,5 +1,7 @@
 /** All time constants of limits, in milliseconds, the sizes of calls, and what must hold between them. */
 
+import { usualDeadlines } from '../core/request/deadlines.ts'
+
 /** The window of requests per minute. */
 export const minuteMs = 60_000
 /** How long an instance waits for Redis' answer, in the time of its own event loop. */
@@ -43,6 +45,7 @@ export const accountsPerCall = 100
 export const requestsPerCall = 1_000
 
 const inequalities = {
+  'a decision waits longer than the answer that tells that Redis is away': usualDeadlines.limitsMs > answerMs,
   'a lease outlives two renewals without an answer': leaseMs > 2 * (renewMs + answerMs),
   'one renewal that is missing is no silence': silenceMs > 2 * renewMs,
   'each lease can be renewed after a silence': leaseMs > renewMs + answerMs,

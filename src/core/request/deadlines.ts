@@ -20,7 +20,7 @@ export const usualDeadlines = {
   embeddedDatabaseMs: 10_000,
   /** A Redis command, and a connection to Redis. */
   redisMs: 250,
-  /** An admission whose account Redis is about to load. */
+  /** An admission or a settlement: longer than `answerMs` of limits/constants.ts. */
   limitsMs: 1_500,
   /** The wait of a request for its start in a busy process. */
   startMs: 500,
