@@ -10,6 +10,7 @@ import { invalidField } from '../core/validation/validate.ts'
 import { isModelAllowed, modelNotAllowed } from '../models/allowed-models.ts'
 import type { HealthTracker } from '../models/health-tracker.ts'
 import type { PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
+import { nextTurn } from '../text/moderation/text-moderator.ts'
 import { tokenIdLimit } from '../text/tokens/decode-tokens.ts'
 import { estimateInputTokens, estimateTokens } from '../text/tokens/tokens.ts'
 import { noWeb } from '../web/web-plan.ts'
@@ -174,8 +175,6 @@ async function decodeInputs({ tokenizer }: Pick<PlanEmbeddingsDeps, 'tokenizer'>
 
 /** Characters counted per turn of the event loop: a corpus must not delay other requests. */
 const charactersPerTurn = 131_072
-
-const nextTurn = () => new Promise<void>(resolve => setImmediate(resolve))
 
 /**
  * Returns the probable tokens of each input, and the maximum tokens of all. Token IDs are counted if every host accepts

@@ -32,3 +32,18 @@ export function loadUnits(text: string, from = 0): number {
 function isHighSurrogate(unit: number): boolean {
   return unit >= 0xd800 && unit < 0xdc00
 }
+
+export function isDigit(unit: number): boolean {
+  return unit >= 48 && unit <= 57
+}
+
+/** ASCII letters and digits. */
+export function isWordUnit(unit: number): boolean {
+  const lower = unit | 32
+  return (lower >= 97 && lower <= 122) || isDigit(unit)
+}
+
+/** The same, `-` and `_`: what tokens and tag names consist of. */
+export function isTokenUnit(unit: number): boolean {
+  return isWordUnit(unit) || unit === 45 || unit === 95
+}

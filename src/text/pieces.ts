@@ -31,14 +31,6 @@ export function* getPieces(text: string): Generator<string, void, void> {
   }
 }
 
-/** Yields parts of at most `length` characters, each of which begins with the end of the part before. */
-export function* getWindows(text: string, length: number, shared: number): Generator<string, void, void> {
-  for (let from = 0; ; from += length - shared) {
-    yield text.slice(from, from + length)
-    if (from + length >= text.length) return
-  }
-}
-
 /** Returns the place nearest to `start`, in steps of 1 or -1, that is not within a word or a run of base64. */
 function cutNear(text: string, start: number, step: 1 | -1): number {
   let at = start

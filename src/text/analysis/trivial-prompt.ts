@@ -137,6 +137,6 @@ function opening(alternatives: string): RegExp {
 }
 
 /** Matches one of the words anywhere. */
-function within(alternatives: string): RegExp {
+export function within(alternatives: string): RegExp {
   return new RegExp(`(?<![\\p{L}\\p{M}])(?:${alternatives})(?![\\p{L}\\p{M}])`, 'iu')
 }

@@ -17,7 +17,7 @@ export function replaceConfusables(text: string): string {
 }
 
 /** Returns true for soft hyphens, zero-width characters and marks of direction. */
-export function isInvisible(unit: number): boolean {
+function isInvisible(unit: number): boolean {
   return (
     unit === 0xad ||
     unit === 0x34f ||
@@ -27,6 +27,35 @@ export function isInvisible(unit: number): boolean {
     (unit >= 0x2060 && unit <= 0x2064) ||
     unit === 0xfeff
   )
+}
+
+/** Returns true for invisible and tag characters, and for circled, full-width and mathematical letters. */
+export function isDisguise(unit: number): boolean {
+  return (
+    isInvisible(unit) ||
+    (unit >= 0x24b6 && unit <= 0x24e9) ||
+    unit === 0xd835 ||
+    unit === 0xdb40 ||
+    (unit >= 0xff10 && unit <= 0xff5a)
+  )
+}
+
+/** Returns true for Cyrillic and Greek letters, including those encoded elsewhere whose capital is in these blocks. */
+export function resemblesLatin(unit: number): boolean {
+  return (
+    (unit >= 0x370 && unit <= 0x4ff) ||
+    unit === 0xb5 ||
+    unit === 0x345 ||
+    (unit >= 0x1c80 && unit <= 0x1c87) ||
+    unit === 0x1fbe
+  )
+}
+
+/** Returns a unit beyond ASCII as it counts in a key: 0 = invisible, the ASCII character of a variant, or the unit itself. */
+export function coatOff(unit: number): number {
+  if (unit === 0xa0 || unit === 0x2007 || unit === 0x202f) return 32
+  if (unit >= 0xff01 && unit <= 0xff5e) return unit - 0xfee0
+  return isInvisible(unit) ? 0 : unit
 }
 
 /** Invisible characters, and the tag characters U+E0000 to U+E007F, which are invisible copies of ASCII. */

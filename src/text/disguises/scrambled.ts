@@ -13,69 +13,73 @@ const fewestSwapped = 2
 const shortest = 3
 const leastSwapped = 5
 
-/** Returns restored variants of a text, usually none. One pass over its letters decides. */
+/** Returns restored variants of a text, usually none. One pass over its letters decides for nearly all. */
 export function unscrambled(text: string): readonly string[] {
-  const { words, shapes, sieve } = vocabulary()
-  /** Most hashes belong to no known word, and the sieve excludes nearly all of them. */
-  const isWord = (hash: number) => sieve[hash & sieveMask] === 1 && words.has(hash)
+  const { words, shapes } = vocabulary()
   const length = Math.min(loadUnits(text), longestLook)
   let plain = 0
-  let turned = 0
-  let backwards = 0
+  let unknown = 0
   let swapped = 0
   let long = 0
+  let from = 0
   let word = 0
-  let letters = 0
-  for (let at = 0; at <= length; at++) {
-    const unit = at < length ? (units[at] ?? 0) : 0
-    const letter = (unit | 0x20) - firstLetter
-    if (letter >= 0 && letter < alphabet && unit < 128) {
-      word = (Math.imul(word, base) + letter + 1) | 0
-      letters++
-      continue
-    }
-    if (letters >= shortest) {
-      const mayBeSwapped = letters >= leastSwapped
-      if (isWord(word)) {
-        plain++
-        if (mayBeSwapped) long++
-      } else {
-        readOtherwise(at - letters, at)
-        if (isWord(read.turned)) turned++
-        if (isWord(read.backwards)) backwards++
-        if (mayBeSwapped && sieve[read.shape & sieveMask] === 1 && shapes.has(read.shape)) swapped++
-      }
-    }
-    word = 0
-    letters = 0
-  }
-  const analyses: string[] = []
-  if (turned >= fewestTurned && turned > plain) analyses.push(rot13(text))
-  if (backwards >= fewestTurned && backwards > plain) analyses.push(eachWord(text, reverseText), reverseText(text))
-  if (swapped >= fewestSwapped && swapped > long) analyses.push(eachWord(text, sortLetters))
-  return analyses
-}
-
-const read = { turned: 0, backwards: 0, shape: 0 }
-
-/** Stores in `read` the loaded letters in rot13, reversed, and in any order. */
-function readOtherwise(from: number, to: number): void {
-  let turned = 0
-  let backwards = 0
   let inner = 0
   let last = 0
-  let power = 1
-  for (let at = from; at < to; at++) {
-    const letter = ((units[at] ?? 0) | 0x20) - firstLetter
-    turned = (Math.imul(turned, base) + (letter < half ? letter + half : letter - half) + 1) | 0
-    backwards = (backwards + Math.imul(letter + 1, power)) | 0
-    power = Math.imul(power, base)
-    inner = (inner + (at === from ? (firstMixes[letter] ?? 0) : (mixes[letter] ?? 0))) | 0
-    last = letter
+  for (let at = 0; at <= length; at++) {
+    const unit = at < length ? (units[at] ?? 0) : 0
+    const letter = unit < 128 ? (letterNumbers[unit] ?? 0) : 0
+    if (letter > 0) {
+      word = (Math.imul(word, base) + letter) | 0
+      inner = (inner + (mixes[letter] ?? 0)) | 0
+      last = letter
+      continue
+    }
+    const letters = at - from
+    if (letters >= shortest) {
+      const isLong = letters >= leastSwapped
+      if (holds(words, word)) {
+        plain++
+        if (isLong) long++
+      } else {
+        unknownFrom[unknown] = from
+        unknownTo[unknown++] = at
+        if (isLong && holds(shapes, getShape(inner, letterNumbers[units[from] ?? 0] ?? 0, last, letters))) swapped++
+      }
+    }
+    from = at + 1
+    word = 0
+    inner = 0
   }
-  read.turned = turned
-  read.backwards = backwards
-  read.shape = getShape(inner, last, to - from)
+  const found = unknown >= fewestTurned && unknown > plain ? turnedVariants(text, unknown, plain) : []
+  return swapped >= fewestSwapped && swapped > long ? [...found, eachWord(text, sortLetters)] : found
+}
+
+/** Where the unknown words of the loaded text are. */
+const unknownFrom = new Uint16Array(longestLook)
+const unknownTo = new Uint16Array(longestLook)
+
+/** Returns the text with its letters in rot13 or reversed, if more of the unknown words are known ones then than words were before. */
+function turnedVariants(text: string, unknown: number, plain: number): readonly string[] {
+  const { words } = vocabulary()
+  let turned = 0
+  let backwards = 0
+  for (let index = 0; index < unknown; index++) {
+    let ahead = 0
+    let back = 0
+    let power = 1
+    for (let at = unknownFrom[index] ?? 0; at < (unknownTo[index] ?? 0); at++) {
+      const letter = letterNumbers[units[at] ?? 0] ?? 0
+      ahead = (Math.imul(ahead, base) + (letter > half ? letter - half : letter + half)) | 0
+      back = (back + Math.imul(letter, power)) | 0
+      power = Math.imul(power, base)
+    }
+    if (holds(words, ahead)) turned++
+    if (holds(words, back)) backwards++
+  }
+  const found: string[] = []
+  if (turned >= fewestTurned && turned > plain) found.push(rot13(text))
+  if (backwards >= fewestTurned && backwards > plain) found.push(eachWord(text, reverseText), reverseText(text))
+  return found
 }
 
 const alphabet = 26
@@ -83,41 +87,63 @@ const half = alphabet / 2
 const firstLetter = 97
 const base = 31
 
-/** Makes sums of letters distinct. */
-function mixLetter(letter: number): number {
-  return Math.imul(letter + 1, 0x9e3779b1) ^ Math.imul(letter + 7, 0x85ebca6b)
-}
-const mixes = Int32Array.from({ length: alphabet }, (_, letter) => mixLetter(letter))
-const firstMixes = mixes.map(mix => Math.imul(mix, 3))
+/** Number of an ASCII letter in the alphabet, from 1; 0 = no letter. */
+const letterNumbers = Uint8Array.from({ length: 128 }, (_, unit) =>
+  /[a-z]/i.test(String.fromCharCode(unit)) ? (unit | 0x20) - firstLetter + 1 : 0,
+)
 
-/** Returns the shape of a word: first letter, last letter, and the others in any order. */
-function getShape(inner: number, last: number, letters: number): number {
-  return (inner + Math.imul(mixLetter(last), 4) + Math.imul(letters, 0x27d4eb2f)) | 0
+/** Makes sums of letters distinct; by the number of a letter. */
+const mixes = Int32Array.from(
+  { length: alphabet + 1 },
+  (_, letter) => Math.imul(letter, 0x9e3779b1) ^ Math.imul(letter + 6, 0x85ebca6b),
+)
+
+/** Returns the shape of a word by the sum of its mixed letters: first letter, last letter, and the others in any order. */
+function getShape(sum: number, first: number, last: number, letters: number): number {
+  return (sum + Math.imul(mixes[first] ?? 0, 2) + Math.imul(mixes[last] ?? 0, 4) + Math.imul(letters, 0x27d4eb2f)) | 0
 }
 
 function getHashes(word: string): { readonly word: number; readonly shape: number } {
   let hash = 0
-  let inner = 0
-  let last = 0
+  let sum = 0
   for (let at = 0; at < word.length; at++) {
-    const letter = word.charCodeAt(at) - firstLetter
-    hash = (Math.imul(hash, base) + letter + 1) | 0
-    inner = (inner + (at === 0 ? Math.imul(mixLetter(letter), 3) : mixLetter(letter))) | 0
-    last = letter
+    const letter = letterNumbers[word.charCodeAt(at)] ?? 0
+    hash = (Math.imul(hash, base) + letter) | 0
+    sum = (sum + (mixes[letter] ?? 0)) | 0
   }
-  return { word: hash, shape: getShape(inner, last, word.length) }
+  const first = letterNumbers[word.charCodeAt(0)] ?? 0
+  const last = letterNumbers[word.charCodeAt(word.length - 1)] ?? 0
+  return { word: hash, shape: getShape(sum, first, last, word.length) }
 }
 
 type Vocabulary = {
-  readonly words: ReadonlySet<number>
+  readonly words: Hashes
+  readonly shapes: Hashes
   /** The word with a given shape. */
-  readonly shapes: ReadonlyMap<number, string>
+  readonly wordOfShape: ReadonlyMap<number, string>
   readonly spelt: ReadonlySet<string>
-  /** By the low bits of a hash or shape: 1 = such a word may exist. */
-  readonly sieve: Uint8Array
 }
 
-const sieveMask = 0xffff
+/** Hashes, each at its low bits or in one of the next places; 0 = free. A look-up in a `Set` takes five times as long. */
+type Hashes = Int32Array
+const hashPlaces = 16_384
+
+function toHashes(hashes: Iterable<number>): Hashes {
+  const table = new Int32Array(hashPlaces)
+  for (const hash of hashes) {
+    let place = hash & (hashPlaces - 1)
+    while (table[place] !== 0) place = (place + 1) & (hashPlaces - 1)
+    table[place] = hash
+  }
+  return table
+}
+
+function holds(table: Hashes, hash: number): boolean {
+  for (let place = hash & (hashPlaces - 1); ; place = (place + 1) & (hashPlaces - 1)) {
+    const there = table[place] ?? 0
+    if (there === hash || there === 0) return there !== 0
+  }
+}
 
 let kept: Vocabulary | null = null
 
@@ -144,9 +170,7 @@ function madeVocabulary(): Vocabulary {
     words.add(hashes.word)
     if (word.length >= leastSwapped && !shapes.has(hashes.shape)) shapes.set(hashes.shape, word)
   }
-  const sieve = new Uint8Array(sieveMask + 1)
-  for (const hash of [...words, ...shapes.keys()]) sieve[hash & sieveMask] = 1
-  return { words, shapes, spelt, sieve }
+  return { words: toHashes(words), shapes: toHashes(shapes.keys()), wordOfShape: shapes, spelt }
 }
 
 function rot13(text: string): string {
@@ -168,16 +192,16 @@ function reverseText(text: string): string {
 /** Returns the listed word with the same letters; otherwise swaps the second and third letter. */
 function sortLetters(word: string): string {
   if (word.length < leastSwapped) return word
-  const { words, shapes } = vocabulary()
+  const { words, wordOfShape } = vocabulary()
   const low = word.toLowerCase()
   const hashes = getHashes(low)
-  if (words.has(hashes.word)) return word
-  return shapes.get(hashes.shape) ?? `${low.charAt(0)}${low.charAt(2)}${low.charAt(1)}${low.slice(3)}`
+  if (holds(words, hashes.word)) return word
+  return wordOfShape.get(hashes.shape) ?? `${low.charAt(0)}${low.charAt(2)}${low.charAt(1)}${low.slice(3)}`
 }
 
 /** Splits joined letters into known words as far as possible; unknown parts stay unchanged. */
 export function parted(run: string): string {
-  const { words: hashes, sieve, spelt } = vocabulary()
+  const { words: hashes, spelt } = vocabulary()
   const low = run.toLowerCase()
   /** By position: number of letters outside of words plus number of words, and start of the last word. */
   const cost = new Float64Array(low.length + 1).fill(Number.POSITIVE_INFINITY)
@@ -191,10 +215,10 @@ export function parted(run: string): string {
     }
     let hash = 0
     for (let end = start + 1; end <= Math.min(low.length, start + mostLetters); end++) {
-      hash = (Math.imul(hash, base) + low.charCodeAt(end - 1) - firstLetter + 1) | 0
+      hash = (Math.imul(hash, base) + (letterNumbers[low.charCodeAt(end - 1)] ?? 0)) | 0
       if (end - start < leastLetters || before + 1 >= (cost[end] ?? 0)) continue
       // The hash excludes nearly all strings without a copy of their letters.
-      if (sieve[hash & sieveMask] !== 1 || !hashes.has(hash) || !spelt.has(low.slice(start, end))) continue
+      if (!holds(hashes, hash) || !spelt.has(low.slice(start, end))) continue
       cost[end] = before + 1
       from[end] = start
     }

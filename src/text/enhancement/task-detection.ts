@@ -3,6 +3,7 @@
  * own way regardless of the topic, and two words may state it. Detected by the verb, at the start or where the language
  * places it.
  */
+import { within } from '../analysis/trivial-prompt.ts'
 import taskVerbs from './task-verbs.json'
 
 /** Purposes of a request, independent of the query type, that need their own instructions. */
@@ -74,8 +75,4 @@ function wished(things: string, prepositions: string, openings = things): RegExp
 
 function ends(alternatives: string): RegExp {
   return new RegExp(`(?<![\\p{L}\\p{M}\\p{N}])(?:${alternatives})[.!?]*$`, 'iu')
-}
-
-function within(alternatives: string): RegExp {
-  return new RegExp(`(?<![\\p{L}\\p{M}])(?:${alternatives})(?![\\p{L}\\p{M}])`, 'iu')
 }

@@ -4,7 +4,6 @@
  * is not moved before it.
  */
 
-import { createSignReader } from '../disguises/obfuscation-prefilter.ts'
 import { isOfName, isWideDot } from './idna-mapping.ts'
 
 /** Returns a text with its escapes decoded once; null if it has none. Double escapes stay escaped once. Linear. */
@@ -12,22 +11,6 @@ export function unescapeUrls(text: string): string | null {
   const plain = text.replace(escapes, decoded)
   return plain === text ? null : plain
 }
-
-const letters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'
-const hexDigits = '0123456789abcdefABCDEF'
-
-/** Detects whether a text may contain the first characters of an escape (`whole`) or a non-ASCII dot (`lone`). */
-export const urlEscapes = createSignReader(
-  [
-    ['[({', '.', `])} ${letters}0123456789`],
-    ['[({< \n', 'dD', 'oO', 'tT', '])}> \n'],
-    ['%', '234567cCdDeEfF', hexDigits],
-    ['\\', './'],
-    ['\\', 'xu', hexDigits],
-    ['&', '#pcszZ', '0123456789xXeohwW'],
-  ],
-  isWideDot,
-)
 
 const named: Readonly<Record<string, number>> = {
   'period;': 46,

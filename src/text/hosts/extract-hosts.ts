@@ -5,7 +5,9 @@
  * once outward.
  */
 
-import { unescapeUrls, urlEscapes } from './escaped-urls.ts'
+import { isDigit } from '../code-units.ts'
+import { readSigns, textSigns } from '../signs.ts'
+import { unescapeUrls } from './escaped-urls.ts'
 import { isNameUnit, normalizeHostname } from './hostname.ts'
 import { isOfName, mapIdna } from './idna-mapping.ts'
 
@@ -14,11 +16,11 @@ import { isOfName, mapIdna } from './idna-mapping.ts'
  * Unicode letters (`mapIdna`). A host may be reported more than once.
  */
 export function extractHosts(text: string, onHost: (host: string) => boolean): void {
-  const seen = urlEscapes.in(text)
-  const isFolded = (seen & urlEscapes.lone) !== 0
+  const signs = readSigns(text)
+  const isFolded = (signs & textSigns.wideDot) !== 0
   const plain = isFolded ? mapIdna(text) : text
   // The original text is read too, since decoding may join separate names.
-  if (!readHosts(plain, isFolded, onHost) || (seen & urlEscapes.whole) === 0) return
+  if (!readHosts(plain, isFolded, onHost) || (signs & textSigns.escape) === 0) return
   let other = unescapeUrls(plain)
   for (let turn = 0; other !== null && turn < mostEscapes; turn++) {
     if (!readHosts(other, false, onHost)) return
@@ -161,10 +163,6 @@ for (const mark of '?#') breaks[mark.charCodeAt(0)] = path
 /** Returns true at `#name` and `&name`. */
 function opensField(code: number): boolean {
   return code === numberSign || code === ampersand
-}
-
-function isDigit(code: number): boolean {
-  return code >= 48 && code <= 57
 }
 
 /** ASCII letters, digits, `.`, `-` and `_`. */

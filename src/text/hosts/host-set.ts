@@ -2,6 +2,7 @@
  * A set of host names as 64-bit fingerprints in two typed arrays: 250,000 names take 4 MB, and a look-up costs one
  * probe per label. One in 10^8 lists of that size has a collision; the allow list corrects it like any wrong entry.
  */
+import { isDigit } from '../code-units.ts'
 import { fromPunycode, maximumHost, normalizeHostname } from './hostname.ts'
 import { mapIdna } from './idna-mapping.ts'
 
@@ -83,8 +84,7 @@ export function buildHostSet(expected = 0): HostSetBuilder {
       first = mixFirst(first, folded)
       second = mixSecond(second, folded)
     }
-    if (!hasDot || bytes[end - 1] === dotByte || bytes[at + 1] === dotByte || isDigitByte(bytes[end - 1] ?? 0))
-      return false
+    if (!hasDot || bytes[end - 1] === dotByte || bytes[at + 1] === dotByte || isDigit(bytes[end - 1] ?? 0)) return false
     if (
       at >= from &&
       !(at === from + 7 && (bytes[at] === 32 || bytes[at] === 9) && bytes[from] === 48 && bytes[from + 6] === 48)
@@ -275,10 +275,6 @@ const hostByte = Uint8Array.from({ length: 256 }, (_, code) => {
   return /[a-z0-9._-]/i.test(character) ? character.toLowerCase().charCodeAt(0) : 0
 })
 
-function isDigitByte(code: number): boolean {
-  return code >= 48 && code <= 57
-}
-
 /** `*.`, `||` or a leading dot before a name. */
 function isWildcard(code: number): boolean {
   return code === 42 || code === 124 || code === dotByte
@@ -293,7 +289,7 @@ function isIpAddress(bytes: Uint8Array, from: number, to: number): boolean {
   for (let at = from; at < to; at++) {
     const code = bytes[at] ?? 0
     if (code === dotByte || code === 58) marks++
-    else if (!((code >= 48 && code <= 57) || (code >= 97 && code <= 102) || (code >= 65 && code <= 70))) return false
+    else if (!(isDigit(code) || (code >= 97 && code <= 102) || (code >= 65 && code <= 70))) return false
     else if (code > 57 && marks > 0 && bytes[from + 1] === dotByte) return false
   }
   return marks >= 2

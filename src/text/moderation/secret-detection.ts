@@ -2,9 +2,10 @@
 
 import type { Message, PromptDefinition } from '../../core/chat/chat.ts'
 import { partTexts } from '../../core/chat/request-texts.ts'
-import { isInvisible } from '../disguises/confusables.ts'
-import { createSignReader } from '../disguises/obfuscation-prefilter.ts'
+import { isDigit, isTokenUnit } from '../code-units.ts'
+import { coatOff } from '../disguises/confusables.ts'
 import { getPieces } from '../pieces.ts'
+import { readSigns, textSigns } from '../signs.ts'
 
 export type DetectedSecret = { readonly kind: string; readonly from: number; readonly to: number }
 
@@ -14,11 +15,10 @@ export type DetectedSecret = { readonly kind: string; readonly from: number; rea
  * prefix and a bounded length.
  */
 export function detectSecrets(text: string): readonly DetectedSecret[] {
-  const seen = signs.in(text)
-  const leaks = leaksAsWritten(text, seen)
-  if ((seen & signs.lone) === 0 && !isParted(text)) return leaks
+  const leaks = leaksAsWritten(text)
+  if ((readSigns(text) & textSigns.coat) === 0 && !isParted(text)) return leaks
   const bare = withoutSeparators(text)
-  const others = leaksAsWritten(bare.text, signs.in(bare.text)).map(({ kind, from, to }) => ({
+  const others = leaksAsWritten(bare.text).map(({ kind, from, to }) => ({
     kind,
     from: bare.places[from] ?? 0,
     to: (bare.places[to - 1] ?? 0) + 1,
@@ -27,8 +27,8 @@ export function detectSecrets(text: string): readonly DetectedSecret[] {
 }
 
 /** No expression reads a text without the first characters of a key, or as many digits as a card has. */
-function leaksAsWritten(text: string, seen: number): readonly DetectedSecret[] {
-  const hasKey = (seen & signs.whole) !== 0
+function leaksAsWritten(text: string): readonly DetectedSecret[] {
+  const hasKey = (readSigns(text) & textSigns.key) !== 0
   if (!hasDigits(text)) return hasKey ? [...keysIn(text)] : none
   return apart([...(hasKey ? keysIn(text) : []), ...cardsIn(text)])
 }
@@ -70,13 +70,6 @@ function withoutSeparators(text: string): { readonly text: string; readonly plac
 }
 
 const asterisk = 42
-
-/** Returns a unit in ASCII; 0 = invisible; the unit itself otherwise. */
-function coatOff(unit: number): number {
-  if (unit === 0xa0 || unit === 0x2007 || unit === 0x202f) return 32
-  if (unit >= 0xff01 && unit <= 0xff5e) return unit - 0xfee0
-  return isInvisible(unit) ? 0 : unit
-}
 
 function* keysIn(text: string): Generator<DetectedSecret> {
   let end = 0
@@ -134,24 +127,6 @@ export function maskSecrets(text: string, leaks: readonly DetectedSecret[]): str
 const none: readonly DetectedSecret[] = []
 const maximumLeaks = 64
 
-/** First characters of every format except cards. */
-const signs = createSignReader(
-  [
-    ['sr', 'k', '-_'],
-    ['p', 'a', 't', '-'],
-    ['-', '-', 'B'],
-    ['x', 'o', 'x'],
-    // github_pat, gw_live, npm_ and hf_.
-    ['ugph', 'bwmf', '_'],
-    ['g', 'h', 'pousr', '_'],
-    // AKIA, ASIA, AIza
-    ['A', 'KSI', 'Iz'],
-    ['S', 'G', '.'],
-    ['e', 'y', 'J'],
-  ],
-  unit => coatOff(unit) !== unit,
-)
-
 /**
  * Returns true if there may be as many digits in a row as a card number has, including blanks and dashes. Such a row
  * covers one of every N positions, so only those are tested.
@@ -171,7 +146,7 @@ function hasDigits(text: string): boolean {
 const fewestDigits = 13
 
 function isCardUnit(code: number): boolean {
-  return (code >= 48 && code <= 57) || code === 32 || code === 45
+  return isDigit(code) || code === 32 || code === 45
 }
 
 const keyShapes = new RegExp(
@@ -207,12 +182,6 @@ function startOfToken(text: string, dot: number, least: number): number {
   for (let at = text.indexOf('eyJ', from); at !== -1 && dot - at >= shortestPart; at = text.indexOf('eyJ', at + 1))
     if (dot - at <= longestPart && (at === 0 || /\W/.test(text.charAt(at - 1)))) return at
   return -1
-}
-
-/** Returns true for letters, digits, `-` and `_`. */
-function isTokenUnit(code: number): boolean {
-  const lower = code | 0x20
-  return (lower >= 97 && lower <= 122) || (code >= 48 && code <= 57) || code === 45 || code === 95
 }
 
 const longestKey = 16_384

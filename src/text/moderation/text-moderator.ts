@@ -89,22 +89,13 @@ export function createTextModerator(options: {
       const verdict = byRules(piece, kind)
       if (verdict.verdict === 'block') return verdict
       yield piece.length
-      const other = yield* variantSteps(piece, kind, 0)
-      if (other.verdict === 'block') return other
+      for (const scan of deobfuscatedVariants(piece)) {
+        const other = byRules(scan, kind)
+        if (other.verdict === 'block') return other
+        yield scan.length
+      }
     }
     return allowVerdict
-  }
-
-  /** Judges the variants of a piece: those up to `longestRead` characters by all layers, the others by rules and hosts. */
-  function* variantSteps(piece: string, kind: TextKind, longestRead: number): Steps {
-    let verdict: Verdict = allowVerdict
-    for (const scan of deobfuscatedVariants(piece)) {
-      const item = scan.length <= longestRead ? read(scan, kind) : byRules(scan, kind)
-      if (item.verdict === 'block') return item
-      verdict = louder(verdict, item)
-      yield scan.length
-    }
-    return verdict
   }
 
   /** What a user pastes has no more authority than a tool result: orders to the model in it are not the user's. */
@@ -119,22 +110,46 @@ export function createTextModerator(options: {
     return null
   }
 
-  /** Judges a text by all layers. The classifier reads a bounded part of a long one. */
-  function* textSteps(text: string, kind: TextKind): Steps {
-    if (!isLong(text)) {
-      const verdict = read(text, kind)
-      if (verdict.verdict === 'block') return verdict
-      const pasted = kind === 'prompt' ? ordersInMaterial(text) : null
-      if (pasted !== null) return { ...pasted, score: verdict.score }
-      yield text.length
-      // For a long text, usually code that only looks obfuscated, rules and hosts suffice.
-      const other = yield* variantSteps(text, kind, text.length <= longestReread ? longestReread : 0)
-      return other.verdict === 'block' ? other : louder(verdict, other)
+  /** Judges a text of one piece by all layers, and its variants. */
+  const judge = (text: string, kind: TextKind): Verdict => {
+    let verdict = read(text, kind)
+    if (verdict.verdict === 'block') return verdict
+    const pasted = kind === 'prompt' ? ordersInMaterial(text) : null
+    if (pasted !== null) return { ...pasted, score: verdict.score }
+    // For a long text, usually code that only looks obfuscated, rules and hosts suffice.
+    const longestRead = text.length <= longestReread ? longestReread : 0
+    for (const scan of deobfuscatedVariants(text)) {
+      const other = scan.length <= longestRead ? read(scan, kind) : byRules(scan, kind)
+      if (other.verdict === 'block') return other
+      verdict = louder(verdict, other)
     }
+    return verdict
+  }
+
+  /** Judges a text of several pieces. The classifier reads a bounded part of it. */
+  function* longSteps(text: string, kind: TextKind): Steps {
     const { category, score } = classify[kind](text)
     if (category !== null) return blockVerdict('classifier', category, score)
     const verdict = yield* ruleSteps(text, kind)
     return { ...verdict, score }
+  }
+
+  /** Judges the texts of a message or definition: those of several pieces in steps, each other one at once. */
+  function* textSteps(texts: readonly string[], kind: TextKind | 'output' | 'definition'): Steps {
+    let verdict: Verdict = allowVerdict
+    for (const text of texts) {
+      let item: Verdict
+      if (kind === 'output') item = yield* outputSteps(text)
+      else if (kind === 'definition') item = yield* ruleSteps(text, 'prompt')
+      else if (isLong(text)) item = yield* longSteps(text, kind)
+      else {
+        item = judge(text, kind)
+        yield text.length
+      }
+      if (item.verdict === 'block') return item
+      verdict = louder(verdict, item)
+    }
+    return verdict
   }
 
   /** Judges an output in the history of a conversation. */
@@ -163,43 +178,33 @@ export function createTextModerator(options: {
     return allowVerdict
   }
 
-  /** Judges one message without the turns around it, which `joinedTurns` covers. */
-  function* messageSteps(message: Message): Steps {
-    const score = known.findScore(message)
+  /** Judges one message, without the turns around it, which `joinedTurns` covers, or one definition. */
+  function* partSteps(part: Message | PromptDefinition): Steps {
+    const score = known.findScore(part)
     if (score !== null) return { ...allowVerdict, score }
-    let verdict: Verdict = allowVerdict
-    for (const text of messageTexts(withReadArguments(message))) {
-      const item = yield* message.role === 'assistant' ? outputSteps(text) : textSteps(text, getKind(message))
-      if (item.verdict === 'block') return item
-      verdict = louder(verdict, item)
-    }
+    const isDefinition = part.role === 'definition'
+    const verdict = yield* isDefinition
+      ? textSteps(part.texts, part.kind === 'data' ? 'data' : 'definition')
+      : textSteps(messageTexts(withReadArguments(part)), kinds[part.role])
+    if (verdict.verdict === 'block') return verdict
     // Names and IDs have no topic, so the classifier does not read them.
-    const named = yield* ruleSteps(messageNames(message).join('\n'), 'data')
+    const names = isDefinition ? [] : messageNames(part)
+    const named = names.length === 0 ? allowVerdict : yield* ruleSteps(names.join('\n'), 'data')
     if (named.verdict === 'block') return named
-    known.keep(message, verdict.score)
+    known.keep(part, verdict.score)
     return verdict
   }
 
-  function* definitionSteps(definition: PromptDefinition): Steps {
-    if (known.findScore(definition) !== null) return allowVerdict
-    for (const text of definition.texts) {
-      const verdict = yield* definition.kind === 'data' ? textSteps(text, 'data') : ruleSteps(text, 'prompt')
-      if (verdict.verdict === 'block') return verdict
-    }
-    known.keep(definition, allowVerdict.score)
-    return allowVerdict
-  }
-
   return {
-    screen: text => getResult(textSteps(text, 'prompt')),
-    screenData: text => getResult(textSteps(text, 'data')),
-    screenDefinition: definition => getResult(definitionSteps(definition)),
-    screenSteps: part => (part.role === 'definition' ? definitionSteps(part) : messageSteps(part)),
+    screen: text => getResult(textSteps([text], 'prompt')),
+    screenData: text => getResult(textSteps([text], 'data')),
+    screenDefinition: definition => getResult(partSteps(definition)),
+    screenSteps: partSteps,
     embeddedSteps,
     screenMessages(messages) {
       let verdict: Verdict = allowVerdict
       for (const message of messages) {
-        const result = getResult(messageSteps(message))
+        const result = getResult(partSteps(message))
         if (result.verdict === 'block') return result
         verdict = louder(verdict, result)
       }
@@ -248,8 +253,11 @@ const longestReread = 1_000
 const leastMaterial = 16
 const ordering: ReadonlySet<string> = new Set(['jailbreak', 'prompt_injection'])
 
-function getKind({ role }: Message): TextKind {
-  return role === 'tool' ? 'data' : 'prompt'
+const kinds: Readonly<Record<Message['role'], TextKind | 'output'>> = {
+  system: 'prompt',
+  user: 'prompt',
+  tool: 'data',
+  assistant: 'output',
 }
 
 export const allowVerdict: Verdict = { verdict: 'allow', layer: null, category: null, score: 0, rule: null }

@@ -4,7 +4,7 @@
  */
 import type { Message } from '../../core/chat/chat.ts'
 import { isHelperTask } from './phrases.ts'
-import { readSegments, type Segments } from './segments.ts'
+import { divide, readSegments, type Segments } from './segments.ts'
 import { readTurn } from './turns.ts'
 
 export type LastTurn = {
@@ -62,7 +62,7 @@ function earlierUserTexts(messages: readonly Message[], before: number): readonl
 function substantive(earlier: readonly string[]): readonly string[] {
   const found: string[] = []
   for (const [index, text] of earlier.entries()) {
-    const { request } = readSegments(text)
+    const { request } = divide(text)
     if (request === '') continue
     const { hasName, subjects, refers, edits } = readTurn(request)
     // A first turn has nothing to continue.

@@ -1,4 +1,5 @@
 /** What the lines of a message look like: prose, or material such as tables, logs, code, mails and data. */
+import { isDigit } from '../code-units.ts'
 
 /** Kinds of lines; those from `firstMaterial` on are material by their form. */
 export const lineKinds = { blank: 0, prose: 1, heading: 2, list: 3, code: 4, data: 5, quote: 6, mail: 7 } as const
@@ -14,36 +15,92 @@ const { blank, prose, heading, list, code, data, quote, mail } = lineKinds
 /** Bounds what is read of a line. */
 const longestLook = 240
 
-/** Returns the kind of a line by its first and last characters and its marks. Reads at most `longestLook` of them. */
-export function getLineKind(text: string, from: number, to: number): LineKind {
-  let start = from
-  while (start < to && text.charCodeAt(start) <= 32) start++
+const [tab, space, quotation, hash, open, close] = [9, 32, 34, 35, 40, 41]
+const [comma, hyphen, dot, slash, colon, semicolon, less] = [44, 45, 46, 47, 58, 59, 60]
+const [equals, more, question, opens, closes, brace, bar, closingBrace] = [61, 62, 63, 91, 93, 123, 124, 125]
+
+/** The units that `readMarks` counts. */
+const isMark = new Uint8Array(128)
+for (const unit of [tab, space, quotation, open, close, comma, hyphen, dot, colon, semicolon, equals, question, brace])
+  isMark[unit] = 1
+
+/** What the line that was read last has, counted in one pass. `tight`: commas without a blank behind them. */
+let [spaces, semicolons, tabs, bars, tight, firstSpace, firstColon, signs] = [0, 0, 0, 0, 0, -1, -1, 0]
+
+/** Bits of `signs`; `program` is in no prose. `dotEnd` and `clauseEnd` have a blank behind them. */
+const sign = { program: 1, opens: 2, dot: 4, dotEnd: 8, clauseEnd: 16, quotation: 32 } as const
+
+function readMarks(text: string, from: number, to: number): void {
+  spaces = 0
+  semicolons = 0
+  tabs = 0
+  bars = 0
+  tight = 0
+  firstSpace = -1
+  firstColon = -1
+  signs = 0
+  /** Where the last ` | ` ended: the next one shares no blank with it. */
+  let barEnd = from
+  for (let at = from; at < to; at++) {
+    const unit = text.charCodeAt(at)
+    if (unit > 127 || isMark[unit] === 0) continue
+    const next = at + 1 < to ? text.charCodeAt(at + 1) : 0
+    if (unit === space) {
+      if (spaces++ === 0) firstSpace = at - from
+      if (next === bar && at >= barEnd && at + 2 < to && text.charCodeAt(at + 2) === space) {
+        bars++
+        barEnd = at + 3
+      }
+    } else if (unit === comma) {
+      if (next > space) tight++
+      else if (next === space) signs |= sign.clauseEnd
+    } else if (unit === dot) signs |= next === space ? sign.dot | sign.dotEnd : sign.dot
+    else if (unit === colon) {
+      if (firstColon === -1) firstColon = at - from
+      if (next === colon) signs |= sign.program
+    } else if (unit === open) signs |= next === close ? sign.program | sign.opens : sign.opens
+    else if (unit === close) signs |= next === semicolon || (next === colon && at + 2 === to) ? sign.program : 0
+    else if (unit === hyphen) signs |= next === more ? sign.program : 0
+    else if (unit === question) signs |= next === space ? sign.clauseEnd : 0
+    else if (unit === semicolon) semicolons += next === space ? 1 : 0
+    else if (unit === tab) tabs++
+    else signs |= unit === quotation ? sign.quotation : sign.program
+  }
+}
+
+/** Returns the kind of a line that begins at `from` with its first character at `start`. Reads at most `longestLook`. */
+export function getLineKind(text: string, from: number, start: number, to: number): LineKind {
   let end = to
-  while (end > start && text.charCodeAt(end - 1) <= 32) end--
+  while (end > start && text.charCodeAt(end - 1) <= space) end--
   if (start === end) return blank
-  const first = text[start] ?? ''
-  const last = text[end - 1] ?? ''
-  if (first === '>') return quote
-  if (first === '|') return data
-  if (first === '#' && (text[start + 1] === ' ' || text[start + 1] === '#')) return heading
-  if (first === '<' && last === '>') return code
-  const line = text.slice(start, Math.min(end, start + longestLook))
-  if (isRuled(line)) return heading
-  if (isMailField(line)) return mail
-  if (isRecord(line, first)) return data
-  if (isCode(line, first, last, start - from)) return code
-  if (isListItem(line, first)) return list
-  return prose
+  const first = text.charCodeAt(start)
+  const last = text.charCodeAt(end - 1)
+  const second = start + 1 < to ? text.charCodeAt(start + 1) : 0
+  if (first === more) return quote
+  if (first === bar) return data
+  if (first === hash && (second === space || second === hash)) return heading
+  if (first === less && last === more) return code
+  const lookEnd = Math.min(end, start + longestLook)
+  if (isRuled(text, start, lookEnd)) return heading
+  readMarks(text, start, lookEnd)
+  if (isMailField(text, start)) return mail
+  if (isRecord(text, start, lookEnd)) return data
+  if (isCode(text, start, lookEnd, last, start - from)) return code
+  return isAt(listItem, text, start) ? list : prose
 }
 
 /** `----`, `====`: under a heading or between parts. */
-function isRuled(line: string): boolean {
-  if (line.length < 3) return false
-  const first = line[0] ?? ''
-  if (first !== '-' && first !== '=' && first !== '*' && first !== '_') return false
-  for (const character of line) if (character !== first && character !== ' ') return false
+function isRuled(text: string, from: number, to: number): boolean {
+  const first = text.charCodeAt(from)
+  if (to - from < 3 || !isRule.has(first)) return false
+  for (let at = from; at < to; at++) {
+    const unit = text.charCodeAt(at)
+    if (unit !== first && unit !== space) return false
+  }
   return true
 }
+
+const isRule = new Set(Array.from('-=*_', mark => mark.charCodeAt(0)))
 
 /** Fields of a mail's head. */
 const mailFields = new Set(
@@ -51,49 +108,47 @@ const mailFields = new Set(
     ' ',
   ),
 )
-const logLevels = new Set('info warn warning error debug trace fatal notice critical'.split(' '))
+const levels = 'info|warn|warning|error|debug|trace|fatal|notice|critical'
+const bracketedLevel = new RegExp(`\\[(?:\\d|(?:${levels})\\])`, 'iy')
+const capitalLevel = new RegExp(`(?:${levels.toUpperCase()}):? `, 'y')
 
-function isMailField(line: string): boolean {
-  const colon = line.indexOf(':')
-  return colon > 0 && colon < 16 && line[colon + 1] === ' ' && mailFields.has(line.slice(0, colon).toLowerCase())
+function isMailField(text: string, from: number): boolean {
+  return (
+    firstColon > 0 &&
+    firstColon < 16 &&
+    text.charCodeAt(from + firstColon + 1) === space &&
+    mailFields.has(text.slice(from, from + firstColon).toLowerCase())
+  )
 }
 
 /** A log line, a row of fields, or JSON. */
-function isRecord(line: string, first: string): boolean {
-  if (isDigit(line.charCodeAt(0)) && isStamp(line)) return true
-  if (first === '[' && (isDigit(line.charCodeAt(1)) || logLevels.has(line.slice(1, line.indexOf(']')).toLowerCase())))
-    return true
-  if (first === '{' || first === '}' || first === ']' || (first === '"' && line.includes('":'))) return true
-  const space = line.indexOf(' ')
-  const level = space > 0 && space < 10 ? line.slice(0, line[space - 1] === ':' ? space - 1 : space) : ''
-  if (level === level.toUpperCase() && logLevels.has(level.toLowerCase())) return true
-  return countMarks(line, '; ') >= 3 || countMarks(line, '\t') >= 2 || countMarks(line, ' | ') >= 2 || isCommaRow(line)
+function isRecord(text: string, from: number, to: number): boolean {
+  const first = text.charCodeAt(from)
+  if (first === brace || first === closingBrace || first === closes) return true
+  if (first === opens && isAt(bracketedLevel, text, from)) return true
+  if (first === quotation && text.slice(from, to).includes('":')) return true
+  if (isDigit(first) && isStamp(text, from, to)) return true
+  if (first >= 65 && first <= 90 && isAt(capitalLevel, text, from)) return true
+  // Cells between semicolons, tabs, bars, or commas without a blank behind them.
+  return semicolons >= 3 || tabs >= 2 || bars >= 2 || tight >= 3
+}
+
+function isAt(expression: RegExp, text: string, from: number): boolean {
+  expression.lastIndex = from
+  return expression.test(text)
 }
 
 /** `2026-03-10`, `10.03.2026`, `08:15:07`. */
-function isStamp(line: string): boolean {
+function isStamp(text: string, from: number, to: number): boolean {
   let digits = 0
-  let marks = 0
-  for (let at = 0; at < Math.min(line.length, 10); at++) {
-    const unit = line.charCodeAt(at)
+  let separators = 0
+  for (let at = from; at < Math.min(to, from + 10); at++) {
+    const unit = text.charCodeAt(at)
     if (isDigit(unit)) digits++
-    else if (unit === 45 || unit === 58 || unit === 46 || unit === 47) marks++
+    else if (unit === hyphen || unit === colon || unit === dot || unit === slash) separators++
     else break
   }
-  return digits >= 4 && marks >= 2
-}
-
-/** Cells between commas without a blank behind them. */
-function isCommaRow(line: string): boolean {
-  let tight = 0
-  for (let at = line.indexOf(','); at !== -1; at = line.indexOf(',', at + 1)) if (line.charCodeAt(at + 1) > 32) tight++
-  return tight >= 3
-}
-
-function countMarks(line: string, mark: string): number {
-  let count = 0
-  for (let at = line.indexOf(mark); at !== -1; at = line.indexOf(mark, at + mark.length)) count++
-  return count
+  return digits >= 4 && separators >= 2
 }
 
 const codeStarts = new Set(
@@ -102,50 +157,36 @@ const codeStarts = new Set(
   ),
 )
 
-/** A statement, a comment, a line of a diff or of a stack. */
-function isCode(line: string, first: string, last: string, indent: number): boolean {
-  if ((last === ';' || last === '{') && (indent > 0 || !isSentence(line))) return true
-  if (first === '}' || line.startsWith('//') || line.startsWith('/*')) return true
-  if (line.startsWith('@@ ') || line.startsWith('diff --git') || line.startsWith('+++ ') || line.startsWith('--- '))
-    return true
-  if ((first === '+' || first === '-') && line.length > 1 && !' \t'.includes(line[1] ?? '') && hasSigns(line))
-    return true
-  if (indent > 0 && (line.startsWith('at ') || line.startsWith('File "')))
-    return line.includes('(') || line.includes('"')
-  if (line.startsWith('from ') && line.includes(' import ')) return true
-  const space = line.indexOf(' ')
-  const word = space === -1 ? line : line.slice(0, space)
-  if (codeStarts.has(word) && hasSigns(line)) return true
-  return indent >= 2 && hasSigns(line)
+/** Openings of a comment, and of a part of a diff. */
+const codeOpenings = ['//', '/*', '@@ ', 'diff --git', '+++ ', '--- ']
+
+/** A statement, a comment, a line of a diff or of a stack. `last` is the last unit of the whole line. */
+function isCode(text: string, from: number, to: number, last: number, indent: number): boolean {
+  if ((last === semicolon || last === brace) && (indent > 0 || !isSentence())) return true
+  const hasSigns = hasProgramSigns()
+  const first = text[from] ?? ''
+  if ('/@d+-'.includes(first)) {
+    if (codeOpenings.some(opening => text.startsWith(opening, from) && from + opening.length <= to)) return true
+    const isChange = (first === '+' || first === '-') && to - from > 1
+    if (isChange && hasSigns && !' \t'.includes(text[from + 1] ?? '')) return true
+  }
+  if (indent > 0 && (text.startsWith('at ', from) || text.startsWith('File "', from)))
+    return (signs & (sign.opens | sign.quotation)) !== 0
+  if (first === 'f' && text.startsWith('from ', from) && text.slice(from, to).includes(' import ')) return true
+  if (!hasSigns) return false
+  return indent >= 2 || codeStarts.has(text.slice(from, firstSpace === -1 ? to : from + firstSpace))
 }
 
-/** A line of a dozen words with a full stop or question mark between them. */
-function isSentence(line: string): boolean {
-  return countMarks(line, ' ') >= 10 && (line.includes('. ') || line.includes('? ') || line.includes(', '))
+/** A line of a dozen words with a full stop, question mark or comma between them. */
+function isSentence(): boolean {
+  return spaces >= 10 && (signs & (sign.dotEnd | sign.clauseEnd)) !== 0
 }
 
-/** Signs of programs, which prose does not have. */
-function hasSigns(line: string): boolean {
-  return (
-    line.includes('=') ||
-    line.includes('()') ||
-    line.includes(');') ||
-    line.includes('=>') ||
-    line.includes('{') ||
-    line.includes('::') ||
-    line.endsWith('):') ||
-    line.includes('->') ||
-    (line.includes('(') && line.includes('.') && !line.includes('. '))
-  )
+/** Signs of programs, which prose does not have: `=`, `{`, `()`, `::`, `->`, or a bracket and a dot within a word. */
+function hasProgramSigns(): boolean {
+  const within = sign.opens | sign.dot
+  return (signs & sign.program) !== 0 || (signs & (within | sign.dotEnd)) === within
 }
 
-function isListItem(line: string, first: string): boolean {
-  if ('-*•–'.includes(first)) return line[1] === ' '
-  let at = 0
-  while (isDigit(line.charCodeAt(at))) at++
-  return at > 0 && at < 4 && (line[at] === '.' || line[at] === ')') && line[at + 1] === ' '
-}
-
-function isDigit(unit: number): boolean {
-  return unit >= 48 && unit <= 57
-}
+/** A bullet or a number, a blank, and something behind it. */
+const listItem = /(?:[-*•–]|\d{1,3}[.)]) [^\S\n]*\S/y

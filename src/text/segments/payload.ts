@@ -1,4 +1,5 @@
 /** What a request works on within its own paragraph: quotations, and what follows the colon of `Translate: …`. */
+import { isWordUnit } from '../code-units.ts'
 import { isTransform } from './phrases.ts'
 
 /** Closing marks by opening mark. A straight single quotation mark opens only behind a blank. */
@@ -54,17 +55,12 @@ function closing(text: string, from: number, to: number, closes: string): number
   for (let at = from; at < to; at++)
     if (
       closes.includes(text[at] ?? '') &&
+      // Scripts without blanks put quotation marks beside letters.
       !isWordUnit(text.charCodeAt(at + 1)) &&
       (mayFollowBlank || text.charCodeAt(at - 1) > 32)
     )
       return at
   return -1
-}
-
-/** ASCII letters and digits; scripts without blanks put quotation marks beside letters. */
-function isWordUnit(unit: number): boolean {
-  const lower = unit | 32
-  return (lower >= 97 && lower <= 122) || (unit >= 48 && unit <= 57)
 }
 
 const longestTask = 120

@@ -21,15 +21,18 @@ export const isFrameTag = (name: string) => frames.has(name.toLowerCase())
 export const isWrapperTag = (name: string) => wrappers.has(name.toLowerCase())
 
 const longestLabel = 40
+const [newline, colon, wideColon] = [10, 58, 0xff1a]
+const opensLabel = new Set(Array.from('#*_ \t<[', mark => mark.charCodeAt(0)))
 
 /** Returns what the label at the start of a line announces: `Context:`, `Question 2:`, `**Document**`; null = none. */
 export function getLabel(text: string, from: number, to: number): SegmentKind | null {
   let start = from
-  while (start < to && '#*_ \t<['.includes(text[start] ?? '')) start++
+  while (start < to && opensLabel.has(text.charCodeAt(start))) start++
   let end = start
-  while (end < to && end - start < longestLabel && !':：\n'.includes(text[end] ?? '')) end++
-  const mark = text[end]
-  if (mark !== ':' && mark !== '：') return null
+  let mark = text.charCodeAt(end)
+  while (end < to && end - start < longestLabel && mark !== colon && mark !== wideColon && mark !== newline)
+    mark = text.charCodeAt(++end)
+  if (mark !== colon && mark !== wideColon) return null
   let word = text.slice(start, end).toLowerCase()
   while (word !== '' && ' *_]0123456789()'.includes(word.at(-1) ?? '')) word = word.slice(0, -1)
   const last = word.slice(word.lastIndexOf(' ') + 1)
@@ -141,26 +144,7 @@ export function isHelperTask(task: string): boolean {
   )
 }
 
-const pointers = [
-  'following',
-  'below',
-  'above',
-  'attached',
-  'folgende',
-  'folgenden',
-  'unten',
-  'siguiente',
-  'suivant',
-  'ci-dessous',
-  'seguente',
-  'seguinte',
-  'следующий',
-  'следующую',
-  'ниже',
-  '以下',
-  '次の',
-  '다음',
-]
+const pointers = [...toWords(list.pointers)]
 
 /** Returns true for a short question. */
 export function isQuestion(request: string): boolean {
@@ -177,11 +161,7 @@ export function isTransform(order: string): boolean {
   })
 }
 
-const courtesies = new Set(
-  'please pls kindly hi hello hey dear could can would will you bitte hallo por favor hola bonjour пожалуйста привет'.split(
-    ' ',
-  ),
-)
+const courtesies = toWords(list.courtesies)
 
 /** `Could you please …` does not change what is asked; only `can you` may be the question. */
 function withoutCourtesy(words: readonly string[]): readonly string[] {

@@ -4,6 +4,7 @@
  * of one line without marks is the request as it stands.
  */
 
+import { isTokenUnit } from '../code-units.ts'
 import type { SegmentKind } from '../dry-run-names.ts'
 import { getLineKind, isMaterialLine, lineKinds } from './lines.ts'
 import { getPayloads } from './payload.ts'
@@ -38,9 +39,22 @@ const longestLine = 280
 /** A shorter run of lines is no material by its looks. */
 const leastRun = 60
 
-/** Returns the segments of a message. */
+let lastText: string | null = null
+let last: Segments | null = null
+
+/** Returns the segments of a message. Repeating the last text, as moderation does after routing, returns the previous result. */
 export function readSegments(text: string): Segments {
-  if (text.length <= longestLine && !text.includes('\n')) return withoutPayload(text, [createWholeBlock(text)])
+  if (last === null || text !== lastText) {
+    last = divide(text)
+    lastText = text
+  }
+  return last
+}
+
+/** Returns the segments of a message that no one else reads. */
+export function divide(text: string): Segments {
+  if (text.length <= longestLine && !text.includes('\n'))
+    return withoutPayload(text, [{ kind: 'request', form: lineKinds.prose, from: 0, to: text.length }])
   const blocks = readBlocks(text)
   // A stray line is no material.
   for (const block of blocks) if (block.isByForm && !isRun(text, block)) block.kind = null
@@ -49,10 +63,6 @@ export function readSegments(text: string): Segments {
     return { parts: [{ kind: 'request', from: 0, to: text.length }], request: text, material: 0, code: 0 }
   chooseRequest(blocks, text)
   return withoutPayload(text, blocks)
-}
-
-function createWholeBlock(text: string): Block {
-  return { kind: 'request', form: lineKinds.prose, from: 0, to: text.length, isHeading: false, isByForm: false }
 }
 
 /** Lines that look like material, or one that looks like data from its first character on. */
@@ -69,14 +79,16 @@ function readBlocks(text: string): Block[] {
   let label: SegmentKind | null = null
   for (let from = 0; from < text.length; ) {
     const end = lineEnd(text, from)
-    const closed = readEnclosed(text, from, end)
+    let first = from
+    while (first < end && text.charCodeAt(first) <= 32) first++
+    const closed = enclosing.has(text.charCodeAt(first)) ? readEnclosed(text, from, first, end) : null
     if (closed !== null) {
       open = null
       blocks.push(...closed.blocks)
       from = closed.next
       continue
     }
-    const kind = getLineKind(text, from, end)
+    const kind = getLineKind(text, from, first, end)
     if (kind === lineKinds.blank) {
       if (open !== null && !isMaterialLine(open.form)) open = null
       from = end + 1
@@ -124,14 +136,16 @@ function lineEnd(text: string, from: number): number {
   return end === -1 ? text.length : end
 }
 
+/** What a fence or a tag begins with. */
+const enclosing = new Set(Array.from('`~<', mark => mark.charCodeAt(0)))
+
 /** A fence or a pair of tags that begins with this line, and where the text goes on; null = neither. */
 function readEnclosed(
   text: string,
   from: number,
+  start: number,
   end: number,
 ): { readonly blocks: readonly Block[]; readonly next: number } | null {
-  let start = from
-  while (start < end && text.charCodeAt(start) <= 32) start++
   if (text.startsWith('```', start) || text.startsWith('~~~', start)) {
     const mark = `\n${text.slice(start, start + 3)}`
     const close = text.indexOf(mark, Math.max(start, end - 1))
@@ -143,7 +157,7 @@ function readEnclosed(
   }
   if (text[start] !== '<') return null
   let nameEnd = start + 1
-  while (nameEnd < end && isTagUnit(text.charCodeAt(nameEnd))) nameEnd++
+  while (nameEnd < end && isTokenUnit(text.charCodeAt(nameEnd))) nameEnd++
   const name = text.slice(start + 1, nameEnd)
   const opened = text.indexOf('>', nameEnd)
   if (name === '' || opened === -1 || opened > end) return null
@@ -163,11 +177,6 @@ function readBlocksIn(text: string, from: number, to: number): Block[] {
     from: block.from + from,
     to: block.to + from,
   }))
-}
-
-function isTagUnit(unit: number): boolean {
-  const lower = unit | 32
-  return (lower >= 97 && lower <= 122) || (unit >= 48 && unit <= 57) || unit === 45 || unit === 95
 }
 
 /** Returns true if a text has options `A` to `C` at the start of lines. */
@@ -282,7 +291,7 @@ function getTotalSize(blocks: readonly Block[]): number {
 }
 
 /** Takes quotations, and what follows the colon of a task on a text, out of the request. */
-function withoutPayload(text: string, blocks: readonly Block[]): Segments {
+function withoutPayload(text: string, blocks: readonly Pick<Block, 'kind' | 'form' | 'from' | 'to'>[]): Segments {
   const parts: Segment[] = []
   let request = ''
   let material = 0
