@@ -146,6 +146,27 @@ describe('KeyPool', () => {
     expect(claim().key).toBeNull()
   })
 
+  test.each([
+    ['quota_exhausted', null],
+    ['rate_limited', 3_600_000],
+  ] as const)('lets a rotated key serve at once after `%s` of the old one, also if that comes late', (kind, wait) => {
+    const failure = { kind, retryAfterMs: wait, status: 429 } as const
+    const { pool, claim, claimed } = rig([key('a', { account: '=pvk_1' })])
+    const late = claimed()
+    claimed().settle(0, failure)
+    expect(claim()).toMatchObject({ key: null, reason: 'at_limit' })
+    pool.replace({ keys: [key('a', { account: '=pvk_1' }), key('b')], quotas: new Map() })
+    // The same credential keeps its pause.
+    expect(claimed().key.name).toBe('b')
+    expect(claimed().key.name).toBe('b')
+    const rotated = key('a', { account: '=pvk_1', access: { baseUrl: 'http://127.0.0.1:1', apiKey: 'another' } })
+    pool.replace({ keys: [rotated], quotas: new Map() })
+    expect(claimed().key.access.apiKey).toBe('another')
+    late.answered(new Headers({ 'x-ratelimit-limit-requests': '9', 'x-ratelimit-remaining-requests': '0' }))
+    late.settle(0, failure)
+    expect(claimed().key.access.apiKey).toBe('another')
+  })
+
   test('leaves out keys that may not call the model or failed the request', () => {
     const [a, b] = [key('a', { models: new Set(['p/m']) }), key('b', { models: new Set(['p/other']) })]
     const { claim, claimed } = rig([a, b])

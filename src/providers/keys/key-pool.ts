@@ -113,15 +113,27 @@ export class KeyPool {
     this.replace(contents)
   }
 
-  /** Replaces the keys. Accounts keep their counted use; rejected keys may be used again. */
+  /**
+   * Replaces the keys. Accounts keep their counted use; rejected keys may be used again. What the provider said about an
+   * account is forgotten when none of its keys stays: a rotated key may be one of another account there.
+   */
   replace({ keys, quotas }: KeyPoolContents): void {
+    const staying = new Set(keys.filter(key => this.has(key)).map(({ account }) => account))
     this.keys = keys
     this.refused.clear()
     this.turns.clear()
     for (const { account } of keys) {
       const state = this.getAccount(account)
       state.configured = RateLimits.ofQuota(quotas.get(account), state.configured)
+      if (staying.has(account)) continue
+      state.reported.clear()
+      state.pauses.clear()
     }
+  }
+
+  /** Returns whether the pool has the credential under this account: a late response may be about a replaced one. */
+  private has({ account, access }: PoolKey): boolean {
+    return this.keys.some(key => key.account === account && key.access.apiKey === access.apiKey)
   }
 
   /** Draws the capacity of one attempt. Its claim ends with `settle`. */
@@ -162,7 +174,7 @@ export class KeyPool {
   /** Notes what the upstream reported about the account and model of a claim. */
   note({ key, need }: KeyClaim, headers: Headers): ReportedQuotas | null {
     const reported = readRateHeaders(headers)
-    if (reported === null) return null
+    if (reported === null || !this.has(key)) return null
     const { reported: byModel } = this.getAccount(key.account)
     if (byModel.size >= maximumModels) byModel.clear()
     byModel.set(need.model, RateLimits.ofReport(reported, this.clock.monotonic()))
@@ -179,6 +191,7 @@ export class KeyPool {
     const { model, tokens } = need
     const { kind, status, retryAfterMs } = failure
     const now = this.clock.monotonic()
+    if (!this.has(key)) return
     if (kind === 'credential_refused') {
       const refusals = this.refused.get(key) ?? new Map<string | null, number>()
       // 403: the key is valid and lacks a permission, usually that for a model.
