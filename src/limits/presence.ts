@@ -140,8 +140,9 @@ export class Presence {
     this.known = known
     this.loadableAt = Math.max(this.loadableAt, clock.monotonic() + grace - ageMs)
     // A new process adopts counters that have everything of its predecessor.
-    known.report = (this.isFirst && ageMs >= grace) || (await report()) ? 'done' : 'late'
+    const isAdopted = this.isFirst && ageMs >= grace
     this.isFirst = false
+    known.report = isAdopted || (await report()) ? 'done' : 'late'
   }
 
   private notify(): void {

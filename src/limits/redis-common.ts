@@ -61,13 +61,23 @@ local age = now - max(match(generation, '%d+$') - 0, tonumber(call('HGET', KEYS[
 
 /** Changes the counters of an account or a scope by usage of a day. */
 export const change = `
+local today = floor(now / 86400000)
+-- Days only go forward. A new one begins with the allowances, also before its first admission by Redis.
+local function begin(base, has, day)
+  if has[2] - day >= 0 then return end
+  has[2], has[3], has[4] = day, heldOf(base)
+  if has[5] and has[5] - monthOf(day) < 0 then has[5], has[6] = monthOf(day), has[4] end
+end
 local function change(base, day, tokens, cost)
   local has = call('HMGET', base, 'g', 'day', 'tokens', 'cost', 'month', 'monthCost')
   if has[1] ~= generation then return end
+  begin(base, has, min(day, today))
   if has[2] - day == 0 then
-    call('HSET', base, 'tokens', whole(has[3] + tokens), 'cost', whole(has[4] + cost))
+    call('HSET', base, 'day', has[2], 'tokens', whole(has[3] + tokens), 'cost', whole(has[4] + cost))
   end
-  if has[5] and has[5] - monthOf(day) == 0 then call('HSET', base, 'monthCost', whole(has[6] + cost)) end
+  if has[5] and has[5] - monthOf(day) == 0 then
+    call('HSET', base, 'month', has[5], 'monthCost', whole(has[6] + cost))
+  end
 end
 local function changeScopes(account, names, day, tokens, cost, endedId)
   for name in gmatch(names, '[^\\n]+') do

@@ -20,12 +20,8 @@ local leaseMs, replies = tonumber(ARGV[3]), {}
 
 -- Reads the counters of an account or a scope once for all requests of the call.
 local function open(base, has, y)
-  local one = {base = base, day = has[2] - 0, tokens = has[3] - 0, cost = has[4] - 0, month = has[5], monthCost = has[6], minute = {}, leases = {}}
-  if one.day < y then
-    one.day, one.tokens, one.cost = y, heldOf(base)
-    if one.month and one.month - monthOf(y) < 0 then one.month, one.monthCost = monthOf(y), one.cost end
-  end
-  return one
+  begin(base, has, y)
+  return {base = base, day = has[2] - 0, tokens = has[3] - 0, cost = has[4] - 0, month = has[5], monthCost = has[6], minute = {}, leases = {}}
 end
 local function minuteOf(one, time)
   one.requests = one.requests or call('ZCOUNT', one.base .. ':minute', '(' .. time - ${minuteMs}, '+inf')
@@ -156,8 +152,7 @@ local function admit(own, scopes, at, held, ended, time, newest, leases)
   end
   add(own, not isRaise and id, tokens, total, time, true)
   if isRaise then tokens, total = whole(tokens + heldTokens), whole(total + heldCost) else reset = ${minuteMs} end
-  leases[#leases + 1] = 'l:' .. id
-  leases[#leases + 1] = tokens .. ':' .. total .. ':' .. cap .. ':' .. y .. ':' .. (admitted or time) .. '\\n' .. table.concat(names, '\\n')
+  leases['l:' .. id] = tokens .. ':' .. total .. ':' .. cap .. ':' .. y .. ':' .. (admitted or time) .. '\\n' .. table.concat(names, '\\n')
   return reply(1, 0, cap, tokens, total)
 end
 
@@ -176,9 +171,16 @@ local function admitAll(account, at)
   local time, newest, before = max(now, has[5] - 0, has[2] * 86400000), has[5] - 0, has[2] - 0
   local own, scopes, leases = open(account, {has[1], has[2], has[3], has[4]}, max(before, floor(time / 86400000))), {}, {}
   for index, start in ipairs(starts) do
-    replies[#replies + 1] = admit(own, scopes, start, has[index * 2 + 4], has[index * 2 + 5], time, newest, leases)
+    -- Another call of the same turn may be about the same request.
+    local held = leases[fields[index * 2 + 4]] or has[index * 2 + 4]
+    replies[#replies + 1] = admit(own, scopes, start, held, has[index * 2 + 5], time, newest, leases)
   end
-  write(own, 'at', #own.minute > 0 and time or newest, unpack(leases))
+  local written = {}
+  for field, detail in pairs(leases) do
+    written[#written + 1] = field
+    written[#written + 1] = detail
+  end
+  write(own, 'at', #own.minute > 0 and time or newest, unpack(written))
   for _, one in pairs(scopes) do
     write(one)
     if one.isChanged then
@@ -203,20 +205,20 @@ return replies
 export const settleScript = script(`${prelude}${guard}${change}${reset}
 local replies = {}
 local function settleAll(account, at)
-  local fields, count = {'g', 'day', 'tokens', 'cost', 'r'}, ARGV[at] - 0
+  local fields, count = {'g', 'day', 'tokens', 'cost', 'month', 'r'}, ARGV[at] - 0
   for index = 0, count - 1 do
     local id = ARGV[at + 1 + index * 4]
-    fields[index * 2 + 6], fields[index * 2 + 7] = 'l:' .. id, 'x:' .. id
+    fields[index * 2 + 7], fields[index * 2 + 8] = 'l:' .. id, 'x:' .. id
   end
   local has = call('HMGET', account, unpack(fields))
-  local isLoaded, y, isChanged = has[1] == generation, has[2], false
-  local isGone = not isLoaded and has[5] ~= generation and reset(account)
-  if not isLoaded and has[5] ~= generation then has = {} end
+  local isLoaded, isChanged = has[1] == generation, false
+  local isGone = not isLoaded and has[6] ~= generation and reset(account)
+  if not isLoaded and has[6] ~= generation then has = {} end
   local statuses, ended, marks, sets = {}, {}, {}, {}
   for index = 0, count - 1 do
     local first = at + 1 + index * 4
     local id, tokens, cost, detail = ARGV[first], ARGV[first + 1], ARGV[first + 2], ARGV[first + 3]
-    local open, over = has[index * 2 + 6], has[index * 2 + 7]
+    local open, over = has[index * 2 + 7], has[index * 2 + 8]
     local known = open or over or (detail ~= '' and not isGone and detail)
     statuses[index + 1] = known and 1 or 2
     if known then
@@ -227,7 +229,8 @@ local function settleAll(account, at)
       end
       if isLoaded then
         local moreTokens, moreCost = tokens - hadTokens, cost - hadCost
-        if y - day == 0 then has[3], has[4], isChanged = has[3] + moreTokens, has[4] + moreCost, true end
+        begin(account, has, min(day, today))
+        if has[2] - day == 0 then has[3], has[4], isChanged = has[3] + moreTokens, has[4] + moreCost, true end
       end
       if names ~= '' then changeScopes(account, names, day, tokens - hadTokens, cost - hadCost, id) end
       if open then
@@ -242,7 +245,7 @@ local function settleAll(account, at)
     end
   end
   if isChanged then
-    for _, value in ipairs({'tokens', whole(has[3]), 'cost', whole(has[4])}) do sets[#sets + 1] = value end
+    for _, value in ipairs({'day', has[2], 'tokens', whole(has[3]), 'cost', whole(has[4])}) do sets[#sets + 1] = value end
   end
   if #sets > 0 then call('HSET', account, unpack(sets)) end
   if #ended > 0 then
@@ -251,7 +254,7 @@ local function settleAll(account, at)
   end
   local open = isLoaded and call('ZCARD', account .. ':leases')
   for _, status in ipairs(statuses) do
-    replies[#replies + 1] = isLoaded and {status, y, has[3], has[4], open, now} or {0}
+    replies[#replies + 1] = isLoaded and {status, has[2], has[3], has[4], open, now} or {0}
   end
   return at + 1 + count * 4
 end

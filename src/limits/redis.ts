@@ -187,12 +187,15 @@ export function createRedisStore(options: RedisStoreOptions, generation: (partit
     const partition = keys.partition(accountId)
     const account = keys.account(accountId)
     for (;;) {
+      const before = generation(partition)
       const [isLoaded, day, age, ...asked] = await run(reportedScript, partition, [account], [])
       if (isLoaded === 1) return
       if (isLoaded === 2) throw new GatewayError('invalid_api_key', 'The account is deleted.', { shouldRetry: false })
       const waitMs = grace - Number(age)
       if (waitMs > 0) throw new AccountPending(waitMs)
       const { present, ...used } = await ledger.load(accountId, Number(day), asked.map(String))
+      // Redis has lost its counters meanwhile: its instances report again first.
+      if (generation(partition) !== before) continue
       const known = { ...used, day: Number(day), reported: asked.length, present: Object.fromEntries(present) }
       const [loaded] = await run(loadScript, partition, [account], [JSON.stringify(known)])
       if (loaded === 1) return

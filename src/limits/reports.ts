@@ -43,7 +43,7 @@ const maximumRecent = 200_000
 export class Reports {
   /** Instances on Redis. One that is missing for less than a lease still counts: a new generation knows none at first. */
   instances = { count: 1, at: 0 }
-  /** Requests that ended in the last minute, oldest first. */
+  /** Requests that ended in the last minute, or since one before Redis went away, oldest first. */
   private recent: (EndedRequest & { readonly at: number })[] = []
   /** Ended requests that the ledger may not have. */
   private waiting: { readonly at: number; readonly requests: readonly EndedRequest[] } | null = null
@@ -64,11 +64,10 @@ export class Reports {
     this.recent.push({ ...request, at: this.options.clock.now() })
   }
 
-  /** Forgets requests that ended before the last minute. */
-  forgetEnded(): void {
-    const now = this.options.clock.now()
-    const first = this.recent.findIndex(({ at }) => at > now - minuteMs)
-    this.recent = first === -1 ? [] : this.recent.slice(Math.max(first, this.recent.length - maximumRecent))
+  /** Forgets requests that ended before the last minute. While Redis is away, it may lose their counters: they are kept. */
+  forgetEnded(isHere: (request: EndedRequest) => boolean): void {
+    const since = this.options.clock.now() - minuteMs
+    this.recent = this.recent.filter(request => request.at > since || !isHere(request)).slice(-maximumRecent)
   }
 
   /** Reads the journal again for the next report that needs it. */

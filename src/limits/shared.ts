@@ -391,7 +391,7 @@ export class SharedMeter implements Meter {
       })
       if (isIdle(own, now)) accounts.delete(accountId)
     }
-    this.reports.forgetEnded()
+    this.reports.forgetEnded(request => this.presenceOf(request).isHere())
     await Promise.all(
       this.partitions.map(async (presence, partition) => {
         if (!presence.isHere()) return

@@ -8,6 +8,7 @@ import {
   allowanceMs,
   failuresLoggedEveryMs,
   leaseMs,
+  minuteMs,
   renewMs,
   reportGraceMs,
   requestsPerCall,
@@ -116,7 +117,8 @@ testNeeding('redis', 'shared meter: fails only the requests of an account that R
       await meter.renew()
     }
     expect(meter.isShared()).toBe(true)
-    expect(await redis.command('ZCARD', 'gateway:{0}:account:acc_1:leases')).toBe(2)
+    const renewed = String(rig.clock.now() + leaseMs)
+    expect(await redis.command('ZCOUNT', 'gateway:{0}:account:acc_1:leases', renewed, renewed)).toBe(2)
     // However many fail, they are one line per second, which counts them.
     expect(events.map(([event, detail]) => [event, getCount(detail)])).toEqual([['limits_failed', 1]])
     skippedMs += failuresLoggedEveryMs
@@ -295,6 +297,115 @@ testNeeding(
       expect(await getLeft(reporter.meter)).toBe(100 - 30 - 1)
     } finally {
       reporter.close()
+      await rig.close()
+    }
+  },
+)
+
+testNeeding('redis', 'shared meter: reports what a predecessor left when its first report has failed', async () => {
+  const redis = needed(server)
+  const rig = await sharedRig(redis)
+  const { record } = settlement(admitted(await rig.meter.admit(request('left'))), 11, price, rig.clock.now())
+  let failing = 1
+  const onReport = () => {
+    if (failing-- <= 0) return
+    // The next attempt comes after the others' accounts have loaded.
+    rig.clock.move(reportGraceMs)
+    throw new RedisUnavailableError('no answer')
+  }
+  await rig.kill(rig.meter)
+  await redis.command('FLUSHALL')
+  const successor = await openReporter(rig, redis.url, onReport, { journal: memoryJournal([record]) })
+  try {
+    expect(await getLeft(successor.meter)).toBe(99)
+  } finally {
+    successor.close()
+    await rig.close()
+  }
+})
+
+testNeeding('redis', 'shared meter: loads no account with what Redis had before it lost its counters', async () => {
+  const redis = needed(server)
+  let onLoad: (() => Promise<void>) | null = null
+  const ledger: typeof emptyLedger = {
+    ...emptyLedger,
+    async load(...of) {
+      const act = onLoad
+      onLoad = null
+      await act?.()
+      return emptyLedger.load(...of)
+    },
+  }
+  const rig = await sharedRig(redis, { ledger })
+  const other = await rig.open({ journal: memoryJournal() })
+  const renewed = async (meter: SharedMeter) => {
+    await meter.renew()
+    await eventually(() => meter.isShared(), 20_000)
+  }
+  try {
+    onLoad = async () => {
+      expect(await use(rig, other, 'unshipped', 3)).toBe(3)
+      await redis.command('FLUSHALL')
+      await renewed(rig.meter)
+    }
+    // It cannot be loaded before the others have reported.
+    expect(await getCode(rig.meter, 'early')).toBe('service_unavailable')
+    await renewed(other)
+    rig.clock.move(reportGraceMs)
+    for (let times = 0; times < 8; times++) for (const meter of [other, rig.meter]) await meter.renew()
+    expect(await getLeft(other)).toBe(97)
+  } finally {
+    await rig.close()
+  }
+})
+
+testNeeding(
+  'redis',
+  'shared meter: counts what ended while only its instance was without Redis, which lost counters',
+  async () => {
+    const redis = needed(server)
+    const shipped: UsageRecord[] = []
+    const ledger: typeof emptyLedger = {
+      ...emptyLedger,
+      async load(_, __, requestIds) {
+        const asked = shipped.filter(({ request_id }) => requestIds.includes(request_id))
+        const present = new Map(asked.map(({ request_id }) => [request_id, { tokens: 11, microcents: price }]))
+        return { tokens: 0, microcents: shipped.length * price, present, scopes: [] }
+      },
+    }
+    const rig = await sharedRig(redis, { ledger })
+    const { keys, redis: client } = openLimitRedis([redis.url])
+    let isCut = false
+    const evaluate: LimitRedis['evaluate'] = async (...call) => {
+      if (isCut) throw new RedisUnavailableError('no route')
+      return client.evaluate(...call)
+    }
+    const unshipped: UsageRecord[] = []
+    const cut = await rig.open({ redis: { ...client, evaluate }, keys, journal: memoryJournal(unshipped) })
+    const renewedAll = async () => {
+      for (const meter of [cut, rig.meter]) await meter.renew()
+      await eventually(() => rig.meter.isShared() && (isCut || cut.isShared()), 20_000)
+    }
+    try {
+      const open = admitted(await cut.admit(request('open')))
+      isCut = true
+      await cut.settle(settlement(open, 11, price, rig.clock.now()))
+      await redis.command('FLUSHALL')
+      await renewedAll()
+      rig.clock.move(reportGraceMs)
+      // Its record comes to the ledger after the account has loaded, and the minute of the request is over.
+      expect(await getLeft(rig.meter)).toBe(100)
+      shipped.push(...unshipped.splice(0))
+      rig.clock.move(minuteMs)
+      await renewedAll()
+      isCut = false
+      for (let times = 0; times < 2; times++) await renewedAll()
+      rig.clock.move(reportGraceMs)
+      // Until no allowance is counted.
+      for (let times = 0; times < 8; times++) await renewedAll()
+      expect(await getLeft(rig.meter)).toBe(99)
+    } finally {
+      client.close()
       await rig.close()
     }
   },

@@ -355,6 +355,15 @@ export function meterContract(name: string, open: () => Promise<MeterRig>): void
       expect(await meter.raise(reservation, 900, 200_000)).toBeNull()
     })
 
+    rigged('raise: counts the largest of two amounts when both are asked for at once', async ({ meter, clock }) => {
+      const reservation = admitted(await meter.admit(send('a')))
+      await Promise.all([meter.raise(reservation, 400, 150_000), meter.raise(reservation, 500, 160_000)])
+      const left = () => meter.quotaStatus('acc_1', wide)?.tokens.remaining
+      expect(left()).toBe(wide.dailyTokens - 500)
+      await meter.settle(settlement(reservation, 100, 1_000, clock.now()))
+      expect(left()).toBe(wide.dailyTokens - 100)
+    })
+
     rigged('a request belongs to the day of its reservation and settles there', async ({ meter, clock, records }) => {
       clock.move(86_400_000 - (clock.now() % 86_400_000) - 1)
       const reservation = admitted(await meter.admit(send('a')))

@@ -109,6 +109,41 @@ for (const [fault, [strike, heal]] of Object.entries(strikes))
     }
   })
 
+for (const isOpen of [false, true])
+  testNeeding(
+    'redis',
+    `shared meter: counts on the new day what ${isOpen ? 'is open' : 'ended'} in an outage over midnight`,
+    async () => {
+      const redis = needed(server)
+      const limits = { dailyCostMicrocents: 100 * price }
+      const { rig, meters, request } = await twoInstances(redis, 6, limits)
+      const [meter, other] = meters
+      const scopes = [scope({ dailyCostMicrocents: 100 * price })]
+      const scoped = (id: string) => ({ ...request(id), scopes })
+      try {
+        for (let index = 0; index < 6; index++)
+          await settleAll(rig, meter, [admitted(await meter.admit(scoped(`own-${index}`)))])
+        for (let times = 0; times < 2; times++) await meter.renew()
+        await redis.command('CONFIG', 'SET', 'maxmemory', '1')
+        rig.clock.move(86_400_000 - (rig.clock.now() % 86_400_000) + 1_000)
+        const open: Reservation[] = []
+        for (let index = 0; index < 4; index++) open.push(admitted(await meter.admit(scoped(`during-${index}`))))
+        if (!isOpen) await settleAll(rig, meter, open)
+        await redis.command('CONFIG', 'SET', 'maxmemory', '0')
+        await eventually(() => meters.every(each => each.isShared()), 60_000)
+        await meter.renew()
+        await settleAll(rig, other, [admitted(await other.admit(scoped('first of the day')))])
+        if (isOpen) await settleAll(rig, meter, open)
+        for (let times = 0; times < 8; times++) for (const each of meters) await each.renew()
+        expect((await other.loadStatus('acc_1', { ...wide, ...limits })).costMicrocents.remaining).toBe(95 * price)
+        expect(await redis.command('HGET', 'gateway:{0}:account:acc_1|key:key_1@0', 'cost')).toBe(String(5 * price))
+      } finally {
+        await redis.command('CONFIG', 'SET', 'maxmemory', '0')
+        await rig.close()
+      }
+    },
+  )
+
 testNeeding('redis', 'shared meter: admits at its share of slots and minute when Redis is away', async () => {
   const redis = needed(server)
   for (const [name, limits] of [
