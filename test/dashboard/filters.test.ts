@@ -23,6 +23,8 @@ describe('Dashboard filters', () => {
     [{}, { from: '2026-10-25T00:00:00Z' }],
     [{ range: '1h' }, { from: '2026-11-23T10:18:00Z' }],
     [{ range: '24h' }, { from: '2026-11-22T11:18:00Z' }],
+    [{ range: 'month' }, { from: '2026-11-01T00:00:00Z' }],
+    [{ range: 'last-month' }, { from: '2026-10-01T00:00:00Z', to: '2026-11-01T00:00:00Z' }],
     [
       { from: '2026-11-01T07:00', to: '2026-11-01T09:00' },
       { from: '2026-11-01T07:00:00Z', to: '2026-11-01T09:00:00Z' },
@@ -41,6 +43,8 @@ describe('Dashboard filters', () => {
     [{ range: '90d', model: 'a/b' }, { from: '2026-08-26', to: '2026-11-23', model: 'a/b' }, 'day', null],
     [{ range: '24h' }, { from: '2026-11-22T11:18:00Z', to: '2026-11-23T11:18:00Z' }, 'hour', null],
     [{ range: '1h' }, { from: '2026-11-23T10:18:00Z', to: '2026-11-23T11:18:00Z' }, 'hour', null],
+    [{ range: 'month' }, { from: '2026-11-01', to: '2026-11-23' }, 'day', null],
+    [{ range: 'last-month' }, { from: '2026-10-01', to: '2026-10-31' }, 'day', null],
     [
       { tag: 'team', member: 'usr_1' },
       { from: '2026-10-25', to: '2026-11-23', tag: 'team', member: 'usr_1' },
@@ -115,6 +119,13 @@ describe('Dashboard filters', () => {
     ['', 'failed_or_blocked'],
   ])('keep a status that is narrower than failed or blocked: %j', (status, linked) => {
     expect(hrefToLog({ status }, failedOnly, now)).toBe(`#/requests?status=${linked}`)
+  })
+
+  test('take the last month of January from the year before', () => {
+    expect(logQuery({ range: 'last-month' }, Date.UTC(2027, 0, 1))).toEqual({
+      from: '2026-12-01T00:00:00Z',
+      to: '2027-01-01T00:00:00Z',
+    })
   })
 
   test('leave the end of the log open without a chosen one', () => {

@@ -353,14 +353,19 @@ function withBrowser(path: string) {
     const before = await page.locator('tbody tr').count()
     expect((await gateway.post('/api/v1/chat', { prompt: 'Hi', stream: true })).status).toBe(200)
     await page.locator('tbody tr').nth(before).waitFor()
-    await page
-      .getByRole('button', { name: /details$/ })
-      .first()
-      .click()
-    expect(await page.getByRole('dialog').textContent()).toContain('Time to first token')
+    const newest = page.locator('tr.request').first()
+    expect(await newest.textContent()).toMatch(
+      /Completed.*\w+\/[\w.-]+Stream\. Automatic routing\. .*\d → \d.*\$0\.\d.*\d m?s/,
+    )
+    await newest.getByRole('link').click()
+    await page.getByText('Response type').waitFor()
+    const told = async (name: string) => page.locator('.pairs > div', { hasText: name }).first().textContent()
+    expect(await told('Response type')).toBe('Response typeStream')
+    expect(await told('Query type')).toMatch(/^Query type\w/)
+    expect(await told('Token counts')).toMatch(/estimated|reported/)
+    expect(await told('Time to first token')).toMatch(/\d m?s$/)
     expect(await page.getByRole('list', { name: 'Attempts' }).textContent()).toMatch(/\w+\/[\w.-]+Succeeded \d/)
     await page.goBack()
-    await page.getByRole('dialog').waitFor({ state: 'detached' })
     await page.waitForURL(({ hash }) => hash.startsWith('#/requests?streamed=true&status=completed'))
     const [download] = await Promise.all([
       page.waitForEvent('download'),
@@ -424,11 +429,7 @@ function withBrowser(path: string) {
     await figure.click()
     await page.getByText(`${count} shown`, { exact: true }).waitFor()
     expect(await page.locator('tbody tr').count()).toBe(count)
-    await page
-      .getByRole('button', { name: /details$/ })
-      .first()
-      .click()
-    await page.getByRole('link', { name: 'Explain this request' }).click()
+    await page.locator('tr.request a').first().click()
     await page.getByText('sent as a number. It accepts a number from 0 to 2.').waitFor()
   })
 

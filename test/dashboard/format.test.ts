@@ -6,12 +6,13 @@ import {
   formatUtcUnit,
   humanize,
   listTime,
+  localTime,
   percent,
   usdColumn,
 } from '../../src/dashboard/state/format.ts'
 
 describe('Dashboard formats', () => {
-  test('show every time in UTC', () => {
+  test('show times in UTC', () => {
     const time = '2026-11-23T23:05:09.500Z'
     expect([listTime(time), dateTime(time), exactTime(time), formatDate(time)]).toEqual([
       'Nov 23, 23:05:09',
@@ -20,6 +21,13 @@ describe('Dashboard formats', () => {
       'Nov 23, 2026',
     ])
     expect([formatUtcUnit('2026-11-23'), formatUtcUnit('2026-11-23T07')]).toEqual(['Nov 23', 'Nov 23, 07:00'])
+  })
+
+  test('show a local time in the zone of the browser', () => {
+    const time = '2026-11-23T23:05:09.500Z'
+    const at = new Date(time)
+    const clock = [at.getHours(), at.getMinutes(), at.getSeconds()].map(part => String(part).padStart(2, '0')).join(':')
+    expect(localTime(time)).toBe(`Nov ${at.getDate()}, ${clock}`)
   })
 
   test.each([

@@ -8,7 +8,7 @@ import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { addMember, signIn } from '../harness/users.ts'
 import { isLongVariant } from '../harness/variants.ts'
 import { appearanceOnly, axeProblems, settled } from './axe.ts'
-import { drawerClosed, firstOwner, newOwner, newVisitor, openBrowser, testInBrowser, type Visitor } from './browser.ts'
+import { firstOwner, newOwner, newVisitor, openBrowser, testInBrowser, type Visitor } from './browser.ts'
 import { fillLog } from './log.ts'
 
 /** Many pages of a table, and a chart without an empty day. */
@@ -142,10 +142,9 @@ function withBrowser(path: string) {
       await visitor.page.getByRole('button', { name: 'Create API key' }).click()
       await look('Dialog')
       await visitor.go('requests', 'Requests')
-      await visitor.page
-        .getByRole('button', { name: /details$/ })
-        .first()
-        .click()
+      await visitor.page.locator('tr.request a').first().click()
+      await visitor.page.getByRole('heading', { level: 2, name: 'Outcome' }).waitFor()
+      await visitor.page.evaluate(settled)
       await look('Request')
       await visitor.go('', 'Overview')
       // The tab of the chart: a card has the same title, and may be there before the chart.
@@ -213,19 +212,13 @@ function withBrowser(path: string) {
     await page.getByRole('link', { name: '2 requests with team=search' }).focus()
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor()
-    await page
-      .getByRole('button', { name: /details$/ })
-      .nth(1)
-      .waitFor()
-    expect(await page.getByRole('button', { name: /details$/ }).count()).toBe(2)
-    await page
-      .getByRole('button', { name: /details$/ })
-      .first()
-      .focus()
+    const requests = page.locator('tr.request a')
+    await requests.nth(1).waitFor()
+    expect(await requests.count()).toBe(2)
+    await requests.first().focus()
     await page.keyboard.press('Enter')
-    await dialog.getByText('team=search').waitFor()
-    await page.keyboard.press('Escape')
-    await drawerClosed(page)
+    await page.getByText('Tag team').waitFor()
+    expect(await page.locator('.pairs > div', { hasText: 'Tag team' }).textContent()).toBe('Tag teamsearch')
   })
 
   test(`Tags: has no axe violations in both themes at ${widths.join(', ')} px`, async () => {

@@ -3,7 +3,13 @@ import { Button, Copy } from '../parts/controls.tsx'
 import { Badge, Loaded, Notice, withCode } from '../parts/notice.tsx'
 import { Card, Page, Pairs } from '../parts/page.tsx'
 import { useProjects } from '../parts/project-field.tsx'
-import { Attempts, findServedModel, requestedModelText, ServedBadge, StatusBadge } from '../parts/request-detail.tsx'
+import {
+  Attempts,
+  findServedModel,
+  requestedModelText,
+  StatusBadge,
+  tellSubstitution,
+} from '../parts/request-detail.tsx'
 import { Table } from '../parts/table.tsx'
 import { dialectNames, exactTime, formatCount, humanize, milliseconds, usdExact } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
@@ -63,11 +69,12 @@ function Outcome({ record }: { readonly record: RequestRecord }) {
   const { request_id, summary, next_step, decided_by, finish_reason: finish, metadata, tags } = record
   const isModerated = record.layer !== 'provider'
   const { names } = useProjects()
+  const substitution = tellSubstitution(record)
   const isWhole = decided_by === null && next_step === null
   return (
     <Card title="Outcome">
       <p>
-        <StatusBadge request={record} /> <ServedBadge request={record} />{' '}
+        <StatusBadge request={record} /> {substitution !== null && <Badge tone="warn">{substitution}</Badge>}{' '}
         {record.error_code !== null && <code>{record.error_code}</code>}
       </p>
       <Notice tone={isWhole ? 'good' : decided_by === null ? 'warn' : 'bad'}>
@@ -92,9 +99,12 @@ function Outcome({ record }: { readonly record: RequestRecord }) {
           ['Requested model', requestedModelText(record)],
           ['Served model', findServedModel(record) ?? 'No model'],
           finish !== null && ['Finish reason', finish],
+          ['Routing', record.routing_mode === 'auto' ? 'Automatic' : 'Manual'],
           record.strategy !== null && ['Strategy', record.strategy],
+          record.query_type !== null && ['Query type', humanize(record.query_type)],
           ['Fallback policy', fallbackTitles[record.fallback]],
           record.dialect !== null && ['Dialect', dialectNames[record.dialect]],
+          ['Response type', record.streamed ? 'Stream' : 'JSON'],
           ['Key', record.key_name ?? record.key_id],
           record.project_id !== null && ['Project', names.get(record.project_id) ?? record.project_id],
           record.user_email !== null && ['Member', record.user_email],
@@ -111,7 +121,7 @@ function Outcome({ record }: { readonly record: RequestRecord }) {
 function Timeline({ record }: { readonly record: RequestRecord }) {
   return (
     <Card title="Attempts">
-      <Attempts request={record} record={record} />
+      <Attempts record={record} />
       <Pairs
         of={[
           ['Time to first token', record.first_token_ms === null ? 'none' : milliseconds(record.first_token_ms)],
@@ -179,6 +189,7 @@ function Usage({ record }: { readonly record: RequestRecord }) {
           ['Cache write tokens', formatCount(record.cache_write_tokens)],
           ['Output tokens', formatCount(record.output_tokens)],
           ['Reasoning tokens', formatCount(record.reasoning_tokens)],
+          ['Token counts', record.estimated ? 'estimated' : 'reported by provider'],
           cached !== null && ['Cache share', `${Math.round(cached * 100)}%`],
         ]}
       />

@@ -2,27 +2,25 @@ import { useState } from 'preact/hooks'
 import type { ShownRequest } from '../../console/usage/schemas.ts'
 import { mostCountedRejections } from '../../core/usage/usage-groups.ts'
 import { NothingVisible } from '../parts/account-notices.tsx'
-import { Button, Icon, Tabs } from '../parts/controls.tsx'
+import { Button, Icon, type IconName, Tabs } from '../parts/controls.tsx'
 import { Switch, TextField } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { Empty, FailureNotice, Loading } from '../parts/notice.tsx'
 import { Page, showToast } from '../parts/page.tsx'
 import { useOwnScope } from '../parts/project-field.tsx'
 import {
-  CodeText,
   callCount,
   findServedModel,
-  RequestDetail,
   requestedModelText,
-  ServedBadge,
   StatusBadge,
+  tellSubstitution,
 } from '../parts/request-detail.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { saveExport, saveRows } from '../state/export.ts'
 import { type Filters, logQuery, toFilters, usageQuery } from '../state/filters.ts'
-import { compact, exactTime, formatCount, listTime, milliseconds, usdColumn } from '../state/format.ts'
+import { compact, exactTime, formatCount, localTime, milliseconds, percent, usdColumn } from '../state/format.ts'
 import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { useLog } from '../state/log.ts'
@@ -32,7 +30,6 @@ const admissions = { admitted: 'Admitted', rejected: 'Rejected' } as const
 
 export function Requests() {
   const [isLive, setLive] = useState(false)
-  const [chosen, setChosen] = useState<ShownRequest | null>(null)
   const filters = toFilters(hashRoute.value.query)
   const scope = useOwnScope()
   const log = useLog(logQuery(filters), isLive)
@@ -86,7 +83,7 @@ export function Requests() {
         )}
         {log.rows !== undefined && (log.rows.length > 0 || log.hasMore) && (
           <>
-            {log.rows.length > 0 && <RequestTable rows={log.rows} fresh={log.fresh} onChoose={setChosen} />}
+            {log.rows.length > 0 && <RequestTable rows={log.rows} fresh={log.fresh} />}
             <p class="table-foot" role="status">
               {formatCount(log.rows.length)}
               {whole !== null && ` of ${whole}`} shown
@@ -104,7 +101,6 @@ export function Requests() {
           </>
         )}
       </section>
-      {chosen !== null && <RequestDetail request={chosen} onClose={() => setChosen(null)} />}
     </Page>
   )
 }
@@ -175,10 +171,10 @@ function RejectedExport({ rows }: { readonly rows: readonly ShownRequest[] }) {
 type RequestTableProps = {
   readonly rows: readonly ShownRequest[]
   readonly fresh: ReadonlySet<string>
-  readonly onChoose: (request: ShownRequest) => void
 }
 
-function RequestTable({ rows, fresh, onChoose }: RequestTableProps) {
+/** One line per request; on narrow screens two, with the same figures. */
+function RequestTable({ rows, fresh }: RequestTableProps) {
   const usd = usdColumn(rows.map(({ cost_usd }) => cost_usd))
   // Rejected requests have no usage.
   const hasUsage = rows.some(({ status }) => status !== 'rejected')
@@ -187,58 +183,92 @@ function RequestTable({ rows, fresh, onChoose }: RequestTableProps) {
       caption="Requests, newest first"
       rows={rows}
       rowKey={({ request_id }) => request_id}
-      rowClass={({ request_id }) => (fresh.has(request_id) ? 'fresh' : '')}
+      rowClass={({ request_id }) => (fresh.has(request_id) ? 'request fresh' : 'request')}
       columns={[
         {
-          name: 'Time',
+          name: 'Local time',
           isHeading: true,
-          show: row => (
-            <Button
-              text={listTime(row.created_at)}
-              look="link"
-              title={exactTime(row.created_at)}
-              aria-label={`${listTime(row.created_at)}, details`}
-              onClick={() => onChoose(row)}
-            />
+          show: ({ request_id, created_at }) => (
+            <a href={hrefTo(`requests/${encodeURIComponent(request_id)}`)} title={exactTime(created_at)}>
+              {localTime(created_at)}
+            </a>
           ),
         },
         {
           name: 'Status',
           show: row => (
             <>
-              <StatusBadge request={row} />
-              {row.error_code !== null && <CodeText code={row.error_code} />}
+              <StatusBadge request={row} />{' '}
+              {row.error_code !== null && (
+                <code class="quiet" title={row.error_code}>
+                  {row.error_code}
+                </code>
+              )}
             </>
           ),
         },
-        {
-          name: 'Model',
-          show: row => (
-            <>
-              {findServedModel(row) ?? (
-                <span class="quiet">
-                  {requestedModelText(row)}
-                  {row.status !== 'rejected' && ' (not served)'}
-                </span>
-              )}{' '}
-              <ServedBadge request={row} />
-              {callCount(row) > 1 && <span class="quiet"> {callCount(row)} attempts</span>}
-            </>
-          ),
-        },
+        { name: 'Model', show: row => <ModelName request={row} /> },
+        { name: 'Marks', from: 'middle', show: row => <Marks request={row} /> },
         { name: 'Key', from: 'wide', show: row => row.key_name ?? '–' },
         ...(hasUsage ? usageColumns(usd) : []),
-        { name: 'Total latency', from: 'middle', isNumber: true, show: row => milliseconds(row.latency_ms) },
+        { name: 'Total latency', isNumber: true, show: row => milliseconds(row.latency_ms) },
       ]}
     />
   )
 }
 
 const usageColumns = (usd: (value: number) => string): readonly Column<ShownRequest>[] => [
-  { name: 'Tokens', from: 'middle', isNumber: true, show: row => compact(row.total_tokens) },
-  { name: 'Cost', from: 'middle', isNumber: true, show: row => usd(row.cost_usd) },
-  { name: 'Time to first token', from: 'wide', isNumber: true, show: row => milliseconds(row.first_token_ms) },
+  {
+    name: 'Tokens',
+    isNumber: true,
+    show: row => (
+      <span title="Input → output tokens">
+        {compact(row.input_tokens)} → {compact(row.output_tokens)}
+      </span>
+    ),
+  },
+  { name: 'Cost', isNumber: true, show: row => usd(row.cost_usd) },
+  { name: 'First token', from: 'wide', isNumber: true, show: row => milliseconds(row.first_token_ms) },
 ]
+
+/** The model that served behind the initial of its provider, in a color of the charts. */
+function ModelName({ request }: { readonly request: ShownRequest }) {
+  const name = findServedModel(request)
+  if (name === null) return <span class="quiet">{requestedModelText(request)}</span>
+  const at = name.indexOf('/') + 1
+  const tone = [...name.slice(0, at)].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % 8
+  return (
+    <span title={name}>
+      <span class={`provider-mark s${tone}`} aria-hidden="true">
+        {name.charAt(0).toUpperCase()}
+      </span>
+      <span class="unseen">{name.slice(0, at)}</span>
+      {name.slice(at)}
+    </span>
+  )
+}
+
+/** Particulars of a request as icons, with words for pointers and screen readers. */
+function Marks({ request }: { readonly request: ShownRequest }) {
+  const { input_tokens: input, cached_input_tokens: cached } = request
+  const marks: readonly (readonly [IconName, string | null | false])[] = [
+    ['stream', request.streamed && 'Stream'],
+    ['auto', request.routing_mode === 'auto' && 'Automatic routing'],
+    ['tools', request.finish_reason === 'tool_calls' && 'Tool call'],
+    ['cached', cached > 0 && `${percent(cached / input)} of the input cached`],
+    ['again', callCount(request) > 1 && `${callCount(request)} attempts`],
+    ['warning', tellSubstitution(request)],
+  ]
+  return marks.map(
+    ([icon, words]) =>
+      words && (
+        <span key={icon} class="request-mark" title={words}>
+          <Icon name={icon} size={15} />
+          <span class="unseen">{words}. </span>
+        </span>
+      ),
+  )
+}
 
 /** Opens the page of a request by any of its IDs, or says that none has it. */
 function FindRequest() {

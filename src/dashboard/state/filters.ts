@@ -36,6 +36,8 @@ export const ranges = {
   '7d': { title: 'Last 7 days', days: 7 },
   '30d': { title: 'Last 30 days', days: 30 },
   '90d': { title: 'Last 90 days', days: 90 },
+  month: { title: 'This month', monthsAgo: 0 },
+  'last-month': { title: 'Last month', monthsAgo: 1 },
 } as const
 export const rangeChoices = Object.entries(ranges).map(([name, { title }]) => [name, title] as const)
 type RangeName = keyof typeof ranges
@@ -84,6 +86,10 @@ function toSpan(filters: Filters, now: number): Span {
     return { from: toTime(filters.from) ?? (to ?? getRangeEnd(filters, now)) - mostFailedDays * dayMs, to }
   }
   const range = ranges[getRange(filters)]
+  if ('monthsAgo' in range) {
+    const [year, month] = [new Date(now).getUTCFullYear(), new Date(now).getUTCMonth() - range.monthsAgo]
+    return { from: Date.UTC(year, month), to: range.monthsAgo === 0 ? null : Date.UTC(year, month + 1) }
+  }
   return 'hours' in range
     ? { from: Math.ceil(now / minuteMs) * minuteMs - range.hours * hourMs, to: null }
     : { from: Math.floor(now / dayMs) * dayMs - (range.days - 1) * dayMs, to: null }

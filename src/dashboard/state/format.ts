@@ -1,4 +1,4 @@
-/** Formats numbers, money and times. All times are UTC, as the gateway counts days and as filters mean them. */
+/** Formats numbers, money and times. Times are UTC, as the gateway counts days and as filters mean them, unless named local. */
 
 const whole = new Intl.NumberFormat('en')
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
@@ -8,6 +8,7 @@ const minute = { hour: '2-digit', minute: '2-digit' } as const
 const moment = new Intl.DateTimeFormat('en', { ...zone, ...day, year: 'numeric', ...minute })
 const exact = new Intl.DateTimeFormat('en', { ...zone, ...day, year: 'numeric', ...minute, second: '2-digit' })
 const listed = new Intl.DateTimeFormat('en', { ...zone, ...day, ...minute, second: '2-digit' })
+const local = new Intl.DateTimeFormat('en', { ...day, ...minute, second: '2-digit', hourCycle: 'h23' })
 const dayMonth = new Intl.DateTimeFormat('en', { ...zone, ...day })
 const hourOfDay = new Intl.DateTimeFormat('en', { ...zone, ...day, ...minute })
 const date = new Intl.DateTimeFormat('en', { ...zone, ...day, year: 'numeric' })
@@ -56,6 +57,8 @@ export function milliseconds(value: number | null): string {
 
 /** Formats a time in a list, without the year. */
 export const listTime = (time: string) => listed.format(new Date(time))
+/** Formats a time in a list, in the time zone of the browser. */
+export const localTime = (time: string) => local.format(new Date(time))
 export const dateTime = (time: string) => moment.format(new Date(time))
 export const exactTime = (time: string) => `${exact.format(new Date(time))} UTC`
 export const formatDate = (time: string) => date.format(new Date(time))
