@@ -114,6 +114,10 @@ describeNeeding('postgres', 'stored', () => {
     const texts = await Promise.all(pages.map(async path => (await send('GET', path)).text))
     const wrong = await send('POST', '/provider-keys', { provider: 'openai', name: 'main', key: canary })
     expect([wrong.status, wrong.body.error.code]).toEqual([409, 'conflict'])
+    // A provider without a variable may get one: a name finds one key.
+    expect(
+      (await send('POST', '/provider-keys', { provider: 'mistral', name: 'environment', key: canary })).status,
+    ).toBe(409)
     const tables = await gateway.deps.database.run(
       ({ sql }) => sql<{ name: string }[]>`select tablename as name from pg_tables where schemaname = 'public'`,
     )

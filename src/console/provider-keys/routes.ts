@@ -155,7 +155,7 @@ async function create(deps: ProviderKeysDeps, call: SessionRequest<typeof provid
 
 const conflicts = {
   full: `The gateway has ${maximumProviderKeys} stored provider keys. Remove unused ones first.`,
-  name_taken: 'This provider has a key of this name. Rotate it, or choose another name.',
+  name_taken: 'This provider has a key of this name. Replace that key, or choose another name.',
 }
 
 async function rotate(deps: ProviderKeysDeps, call: SessionRequest<typeof providerKeyRotationSchema>) {

@@ -1,6 +1,6 @@
 /** Providers and their keys as responses show them. None contains a key. */
 
-import type { KnownProvider } from '../../config/stored-keys.ts'
+import { environmentKey, type KnownProvider } from '../../config/stored-keys.ts'
 import type { RegistrationConfig } from '../../core/accounts/single-sign-on.ts'
 import type { AttemptFailure } from '../../core/chat/attempts.ts'
 import type { Catalog } from '../../core/models/models.ts'
@@ -41,9 +41,6 @@ export function shownWithoutKey(deps: ShownProviderDeps, id: string, stored: rea
     keys: stored.filter(({ provider }) => provider === id).map(key => shownStored(deps, key, 'unused')),
   }
 }
-
-/** Keys of the environment have no name of their own. */
-const environmentName = 'environment'
 
 function shownStored(
   { providerKeySeal }: ShownProviderDeps,
@@ -106,14 +103,14 @@ function configuredKeys(
   if (pool === null) {
     const { state } = only
     const isKnown = state === 'working' || state === 'rejected' || state === 'rate_limited'
-    const own = { name: environmentName, source: 'environment', state: isKnown ? state : 'unused' } as const
+    const own = { name: environmentKey, source: 'environment', state: isKnown ? state : 'unused' } as const
     return only.isAlone ? [{ ...shared, ...own }] : []
   }
   return pool.keys
     .filter(({ account }) => !stored.some(({ id }) => account === `=${id}`))
     .map(({ name, account, state }) => ({
       ...shared,
-      ...{ name, state, source: account === `:${environmentName}` ? 'environment' : 'file' },
+      ...{ name, state, source: account === `:${environmentKey}` ? 'environment' : 'file' },
     }))
 }
 

@@ -1,7 +1,7 @@
 /** Keys of providers that owners add: sealed in the database, followed by every gateway process. */
 
 import { and, asc, eq, sql } from 'drizzle-orm'
-import type { StoredKey } from '../../config/stored-keys.ts'
+import { environmentKey, type StoredKey } from '../../config/stored-keys.ts'
 import { startFollowing } from '../../core/jobs/repeating.ts'
 import type { Log } from '../../core/ports.ts'
 import type { Database } from '../../database/database.ts'
@@ -78,7 +78,8 @@ export function addProviderKey(
       .from(providerKeys)
       .where(eq(providerKeys.accountId, accountId))
     if (own.length >= maximumProviderKeys) return 'full'
-    if (own.some(({ provider, name }) => provider === key.provider && name === key.name)) return 'name_taken'
+    const isTaken = own.some(({ provider, name }) => provider === key.provider && name === key.name)
+    if (isTaken || key.name === environmentKey) return 'name_taken'
     const [row] = await step
       .insert(providerKeys)
       .values({ ...key, accountId, createdAt: sql`clock_timestamp()` })
