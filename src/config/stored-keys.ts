@@ -11,8 +11,8 @@ export type StoredKey = {
   readonly apiKey: string | null
 }
 
-/** Name of the key that a provider's variable has. No stored key may have it: a name finds one key of a provider. */
-export const environmentKey = 'environment'
+/** Name of the key that a provider's variable has, among several. */
+const environmentKey = 'environment'
 
 type CompletedConfig = {
   readonly providers: readonly ProviderSettings[]

@@ -1,6 +1,6 @@
 /** Providers and their keys as responses show them. None contains a key. */
 
-import { environmentKey, type KnownProvider } from '../../config/stored-keys.ts'
+import type { KnownProvider } from '../../config/stored-keys.ts'
 import type { RegistrationConfig } from '../../core/accounts/single-sign-on.ts'
 import type { AttemptFailure } from '../../core/chat/attempts.ts'
 import type { Catalog } from '../../core/models/models.ts'
@@ -9,6 +9,7 @@ import type { TextSeal } from '../../http/text-seal.ts'
 import type { HealthTracker } from '../../models/health-tracker.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import type { ShownProvider, ShownProviderKey } from './schemas.ts'
+import { environmentKey } from './store.ts'
 
 export type ShownProviderDeps = {
   readonly catalog: Pick<Catalog, 'list'>

@@ -1,7 +1,7 @@
 /** Keys of providers that owners add: sealed in the database, followed by every gateway process. */
 
 import { and, asc, eq, sql } from 'drizzle-orm'
-import { environmentKey, type StoredKey } from '../../config/stored-keys.ts'
+import type { StoredKey } from '../../config/stored-keys.ts'
 import { startFollowing } from '../../core/jobs/repeating.ts'
 import type { Log } from '../../core/ports.ts'
 import type { Database } from '../../database/database.ts'
@@ -11,6 +11,8 @@ import { accounts, type ProviderKey, providerKeys } from '../../database/tables.
 import { createTextSeal, type TextSeal } from '../../http/text-seal.ts'
 
 export const maximumProviderKeys = 64
+/** Name of the key of a provider's variable. No stored key may have it: a name finds one key of a provider. */
+export const environmentKey = 'environment'
 const hintCharacters = 4
 /** The last characters of a shorter key would be too much of it. */
 const shortestHinted = 16
