@@ -181,10 +181,10 @@ export function followProviderKeys({ database, log, seal, onChange }: FollowerOp
     const version = JSON.stringify(rows)
     if (version === seen) return
     const keys = rows.map(({ id, provider, name, secret }) => ({ id, provider, name, apiKey: seal.open(id, secret) }))
-    const unreadable = keys.filter(({ apiKey }) => apiKey === null)
+    const unreadable = keys.filter(({ apiKey }) => apiKey === null).map(({ provider, name }) => `${provider}#${name}`)
     if (unreadable.length > 0)
       log.error('provider_keys_unreadable', {
-        names: unreadable.map(({ provider, name }) => `${provider}#${name}`).join(', '),
+        names: unreadable.join(', '),
         detail: 'They were sealed under another secret. Restore JWT_SECRET or session-secret, or rotate the keys.',
       })
     onChange(keys)

@@ -1,4 +1,4 @@
-import { mixedHash } from './features.ts'
+import { mixHashes } from './features.ts'
 
 /**
  * Features of a text for a classifier: slots in its weight table and a weight for each. All features are added as they
@@ -36,10 +36,11 @@ export function addFeature(slots: Slots, hash: number, salt: number, value: numb
 /** Converts the added hashes to slots, and keeps the first entry of each. */
 export function deduplicate(slots: Slots): void {
   const { places, values, kept, count, bits } = slots
+  mixHashes(places, count, bits)
   kept.fill(0)
   let found = 0
   for (let index = 0; index < count; index++) {
-    const place = mixedHash(places[index] ?? 0, bits)
+    const place = places[index] ?? 0
     const known = kept[place >>> 5] ?? 0
     places[found] = place
     values[found] = values[index] ?? 0

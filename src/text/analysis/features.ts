@@ -259,14 +259,18 @@ export function getSieve(hashes: Iterable<number>): Uint8Array {
 
 /** Returns the slot of a feature in a table of 2^`bits` weights; `salt` separates the kinds of features. */
 export function getSlot(hash: number, salt: number, bits: number): number {
-  return mixedHash(hash ^ salt, bits)
-}
-
-/** Returns the slot of a hash that its salt is part of. */
-export function mixedHash(key: number, bits: number): number {
-  let mixed = Math.imul(key, 0x85ebca6b)
+  let mixed = Math.imul(hash ^ salt, 0x85ebca6b)
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
   return (mixed ^ (mixed >>> 16)) >>> (32 - bits)
+}
+
+/** Replaces hashes that their salts are part of by their slots: `getSlot` for all of them in one loop. */
+export function mixHashes(keys: Int32Array, count: number, bits: number): void {
+  for (let at = 0; at < count; at++) {
+    let mixed = Math.imul(keys[at] ?? 0, 0x85ebca6b)
+    mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
+    keys[at] = (mixed ^ (mixed >>> 16)) >>> (32 - bits)
+  }
 }
 
 /** Returns the end of a text without trailing white space and punctuation. */

@@ -4,7 +4,7 @@
  */
 
 import { filledTable } from '../../core/text/unit-table.ts'
-import { type Features, featureSieveSize, maximumWords, mixedHash } from '../analysis/features.ts'
+import { type Features, featureSieveSize, getSlot, maximumWords } from '../analysis/features.ts'
 import {
   featureSlot,
   featureWeight,
@@ -68,8 +68,8 @@ export function createContentBound(weights: Int8Array): ContentBound {
       let met = 0
       for (let at = 0; at < count; at++) {
         const word = words[at] ?? 0
-        sum += ofWords[mixedHash(word ^ salts.word, regionBits)] ?? 0
-        sum += ofWords[mixedHash((stems[at] ?? 0) ^ salts.stem, regionBits)] ?? 0
+        sum += ofWords[getSlot(word, salts.word, regionBits)] ?? 0
+        sum += ofWords[getSlot(stems[at] ?? 0, salts.stem, regionBits)] ?? 0
         if (sieve[word & (featureSieveSize - 1)] === 1) {
           const own = kindsTable.get(word)
           if (own !== undefined) {

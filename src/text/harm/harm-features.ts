@@ -6,7 +6,7 @@
  */
 
 import { filledTable } from '../../core/text/unit-table.ts'
-import { type Features, featureSieveSize, maximumWords, mixedHash } from '../analysis/features.ts'
+import { type Features, featureSieveSize, maximumWords, mixHashes } from '../analysis/features.ts'
 import kept from '../weights/safety.json'
 import { decodeWeights } from '../weights/stored-weights.ts'
 import { createContentBound, loudest } from './content-bound.ts'
@@ -178,6 +178,7 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
 
   /** Adds the collected slots to the sums, each once: two weights in the halves of one sum, the third in another. */
   const weigh = (count: number): void => {
+    mixHashes(noted, count, regionBits)
     let found = filled
     let weight = 0
     for (let from = 0; from < count; from += mostInHalf) {
@@ -186,7 +187,7 @@ export function createHarmReader(weights: Int8Array = new Int8Array(harmSlots * 
       let outer = 0
       let inner = 0
       for (let at = from; at < to; at++) {
-        const slot = (regions[at] ?? 0) + mixedHash(noted[at] ?? 0, regionBits)
+        const slot = (regions[at] ?? 0) + (noted[at] ?? 0)
         const entry = table[slot] ?? 0
         // All bits set if the slot was last used in an earlier reading.
         const isNew = ((entry >>> stampShift) - stamp) >> 31
