@@ -20,8 +20,6 @@ import { keyCondition, matching, type RequestFilters } from './request-filters.t
 export type UsageGroup = (typeof usageGroups)[number]
 export type UsageSplit = (typeof usageSplits)[number]
 
-export const isTime = (group: UsageGroup) => group === 'hour' || group === 'day' || group === 'month'
-
 /** UTC days `YYYY-MM-DD`, inclusive. Only groups by time or query type can be split further: a request is in one of them. */
 export type UsagePeriod = {
   readonly from: string
@@ -166,7 +164,7 @@ function getLog(sql: TransactionSql, scope: UsageScope, period: UsagePeriod) {
   const has = (group: UsageGroup) => groupBy === group || splitBy === group
   return sql`
     select
-      ${has('hour') ? sql`date_trunc('hour', at, 'UTC') at time zone 'UTC'` : sql`null::timestamp`} as hour,
+      ${has('minute') || has('hour') ? sql`date_trunc(${groupBy}::text, at, 'UTC') at time zone 'UTC'` : sql`null::timestamp`} as hour,
       ${has('day') || has('month') ? sql`(at at time zone 'UTC')::date` : sql`null::date`} as day,
       ${has('key') || has('member') ? sql`key_id` : sql`null`} as key_id,
       ${has('model') ? sql`case when model = '' then coalesce(requested_model, '') else provider || '/' || model end` : sql`null`} as model,

@@ -5,12 +5,12 @@
 import type { TransactionSql } from 'postgres'
 import { projectTag } from '../core/request/tags.ts'
 import { bucketCount } from '../core/usage/latency-histogram.ts'
+import { isTime } from '../core/usage/usage-groups.ts'
 import type { Database } from '../database/database.ts'
 import { withAccountRls } from '../database/statement.ts'
 import type { UsageScope } from '../database/visible-requests.ts'
 import {
   getLines,
-  isTime,
   readsLog,
   summedBySlots,
   summedCounts,
@@ -36,7 +36,7 @@ export type UsageSums = {
 }
 
 /**
- * `YYYY-MM-DDTHH`, `YYYY-MM-DD`, `YYYY-MM`, `provider/model` (empty = no model was reached), the first key of a key
+ * `YYYY-MM-DDTHH:MM`, `YYYY-MM-DDTHH`, `YYYY-MM-DD`, `YYYY-MM`, `provider/model` (empty = no model was reached), the first key of a key
  * lineage, a user, a tag (`name=value`), a dialect (empty = an older request without it), a project (empty = none, only
  * in a split), or a query type (empty = an embedding).
  */
@@ -167,6 +167,7 @@ function sumOfSums(all: readonly UsageSums[]): UsageSums {
 
 function getUnit(sql: TransactionSql, group: UsageGroup) {
   const units = {
+    minute: sql`to_char(hour, 'YYYY-MM-DD"T"HH24:MI')`,
     hour: sql`to_char(hour, 'YYYY-MM-DD"T"HH24')`,
     day: sql`day::text`,
     month: sql`to_char(day, 'YYYY-MM')`,

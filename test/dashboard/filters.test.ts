@@ -42,7 +42,7 @@ describe('Dashboard filters', () => {
     [{}, { from: '2026-10-25', to: '2026-11-23' }, 'day', null],
     [{ range: '90d', model: 'a/b' }, { from: '2026-08-26', to: '2026-11-23', model: 'a/b' }, 'day', null],
     [{ range: '24h' }, { from: '2026-11-22T11:18:00Z', to: '2026-11-23T11:18:00Z' }, 'hour', null],
-    [{ range: '1h' }, { from: '2026-11-23T10:18:00Z', to: '2026-11-23T11:18:00Z' }, 'hour', null],
+    [{ range: '1h' }, { from: '2026-11-23T10:18:00Z', to: '2026-11-23T11:18:00Z' }, 'minute', null],
     [{ range: 'month' }, { from: '2026-11-01', to: '2026-11-23' }, 'day', null],
     [{ range: 'last-month' }, { from: '2026-10-01', to: '2026-10-31' }, 'day', null],
     [
@@ -101,6 +101,18 @@ describe('Dashboard filters', () => {
       from: '2026-11-03T07:00:00Z',
       to: '2026-11-03T08:00:00Z',
     })
+  })
+
+  test('link a span of columns, of days, hours or minutes', () => {
+    expect([
+      toUnitFilter('2026-11-20', '2026-11-22'),
+      toUnitFilter('2026-11-20T07', '2026-11-20T08'),
+      toUnitFilter('2026-11-20T07:12', '2026-11-20T07:13'),
+    ]).toEqual([
+      { range: '', from: '2026-11-20T00:00', to: '2026-11-23T00:00' },
+      { range: '', from: '2026-11-20T07:00', to: '2026-11-20T09:00' },
+      { range: '', from: '2026-11-20T07:12', to: '2026-11-20T07:14' },
+    ])
   })
 
   test.each([

@@ -181,6 +181,7 @@ function withBrowser(path: string) {
     await page.getByRole('link', { name: 'Models', exact: true }).click()
     await page.getByRole('heading', { level: 1, name: 'Models' }).waitFor()
     await page.getByRole('link', { name: 'Playground' }).click()
+    await answers.nth(1).waitFor()
     expect(await answers.count()).toBe(2)
     expect(await page.getByLabel('Your message').inputValue()).toBe('A draft')
     await page.getByRole('button', { name: 'Regenerate' }).first().click()
@@ -349,10 +350,10 @@ function withBrowser(path: string) {
     await go('requests?streamed=true&status=completed', 'Requests')
     await page.getByRole('button', { name: 'Clear filters' }).waitFor()
     await page.getByLabel('Live updates').check()
-    await page.locator('tbody tr').first().waitFor()
-    const before = await page.locator('tbody tr').count()
+    await page.locator('tr.request').first().waitFor()
+    const before = await page.locator('tr.request').count()
     expect((await gateway.post('/api/v1/chat', { prompt: 'Hi', stream: true })).status).toBe(200)
-    await page.locator('tbody tr').nth(before).waitFor()
+    await page.locator('tr.request').nth(before).waitFor()
     const newest = page.locator('tr.request').first()
     expect(await newest.textContent()).toMatch(
       /Completed.*\w+\/[\w.-]+Stream\. Automatic routing\. .*\d → \d.*\$0\.\d.*\d m?s/,
@@ -404,6 +405,24 @@ function withBrowser(path: string) {
     await page.waitForURL(hasFilters)
     await page.getByRole('button', { name: 'Delete view' }).click()
     expect(await page.evaluate('localStorage.getItem("gateway-ai.views")')).toBeNull()
+    // Dragging over the chart of the log, or arrow keys with Shift, choose a span.
+    await go('requests?range=24h', 'Requests')
+    const box = await chart.boundingBox()
+    const at = (hour: number) => ((box?.x ?? 0) + (box?.width ?? 0) * ((hour + 0.5) / 25)) as number
+    await page.mouse.move(at(2), (box?.y ?? 0) + 20)
+    await page.mouse.down()
+    await page.mouse.move(at(5), (box?.y ?? 0) + 20)
+    await page.mouse.up()
+    const getHours = ({ hash }: URL) => {
+      const query = new URLSearchParams(hash.split('?')[1])
+      return (Date.parse(`${query.get('to')}Z`) - Date.parse(`${query.get('from')}Z`)) / 3_600_000
+    }
+    await page.waitForURL(url => getHours(url) === 4)
+    await go('requests?range=24h', 'Requests')
+    await chart.focus()
+    for (const key of ['Home', 'ArrowRight', 'Shift+ArrowRight', 'Shift+ArrowRight', 'Enter'])
+      await page.keyboard.press(key)
+    await page.waitForURL(url => getHours(url) === 3)
     // A custom range without an end.
     await go('requests?from=2020-01-01T00:00', 'Requests')
     await page.getByRole('cell', { name: 'Completed' }).first().waitFor()

@@ -20,7 +20,11 @@ describe('Dashboard formats', () => {
       'Nov 23, 2026, 23:05:09 UTC',
       'Nov 23, 2026',
     ])
-    expect([formatUtcUnit('2026-11-23'), formatUtcUnit('2026-11-23T07')]).toEqual(['Nov 23', 'Nov 23, 07:00'])
+    expect(['2026-11-23', '2026-11-23T07', '2026-11-23T07:12'].map(formatUtcUnit)).toEqual([
+      'Nov 23',
+      'Nov 23, 07:00',
+      'Nov 23, 07:12',
+    ])
   })
 
   test('show a local time in the zone of the browser', () => {

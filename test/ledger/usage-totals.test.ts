@@ -65,6 +65,7 @@ const scopes = fc.constantFrom<Omit<UsageScope, 'accountId'>>(
   { userId: 'usr_log1', projectIds: ['prj_a', 'prj_b'] },
 )
 const groups = fc.constantFrom<UsageGroup>(
+  'minute',
   'hour',
   'day',
   'month',
@@ -115,6 +116,7 @@ function getUnits(record: UsageRecord, group: UsageGroup): readonly string[] {
   const key = Number(record.key_id.slice('key_log'.length))
   const served = `${record.provider}/${record.model}`
   const units = {
+    minute: [time.slice(0, 16)],
     hour: [time.slice(0, 13)],
     day: [time.slice(0, 10)],
     month: [time.slice(0, 7)],

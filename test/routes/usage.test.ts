@@ -341,6 +341,12 @@ describe('GET /api/v1/usage', () => {
       ['2026-11-03T08', 6],
       ['2026-11-03T09', 6],
     ])
+    const minutes = await json('/api/v1/usage?group_by=minute&from=2026-11-03T07:05:00Z&to=2026-11-03T07:25:00Z')
+    expect<unknown>(minutes.data.flatMap(row => ('minute' in row && row.requests > 0 ? [row.minute] : []))).toEqual([
+      '2026-11-03T07:10',
+      '2026-11-03T07:20',
+    ])
+    expect(minutes.data.length).toBe(20)
     for (const query of [
       'status=failed',
       'status=failed_or_blocked',
@@ -432,7 +438,10 @@ describe('GET /api/v1/usage', () => {
   test.each([
     ['from=2026-11-20&to=2026-11-01', 'from'],
     ['from=2020-01-01', 'from'],
-    ['group_by=minute', 'group_by'],
+    ['group_by=second', 'group_by'],
+    ['group_by=minute', 'from'],
+    ['group_by=minute&from=2026-11-03&to=2026-11-03', 'from'],
+    ['group_by=minute&from=2026-11-03T00:00:00Z&to=2026-11-03T12:01:00Z', 'from'],
     ['group_by=hour&from=2026-10-01', 'from'],
     ['status=failed&from=2026-10-01', 'from'],
     ['to=2026-13-01', 'to'],

@@ -2,12 +2,12 @@
 
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { dayMs, timeIn } from '../../core/text/utc-days.ts'
-import { needsLog, statusFilters, usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
+import { isTime, needsLog, statusFilters, usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
 import { invalidField, oneOf, strictObject, validate } from '../../core/validation/validate.ts'
 import { projectIdSchema } from '../../http/schemas.ts'
 import type { LogPosition, LogRange, RequestFilters } from '../../ledger/request-filters.ts'
-import { isTime, type UsagePeriod } from '../../ledger/usage-lines.ts'
+import type { UsagePeriod } from '../../ledger/usage-lines.ts'
 
 const metadataName = /^metadata\[(.*)\]$/s
 
@@ -134,6 +134,8 @@ const defaultDays = 30
 const maximumDays = 1_096
 /** Of totals that sum the log itself: a month of a busy account stays within the statement's deadline. */
 const maximumLogDays = 31
+/** Of totals by minute, which a chart can still show. */
+const maximumMinutesMs = 12 * 3_600_000
 
 type RequestsQuery = {
   readonly filters: RequestFilters
@@ -179,8 +181,10 @@ export function readUsageQuery(url: string, now: number, isOfProjects: boolean):
   if (to - from >= maximumDays * dayMs)
     throw invalidField('from', `must be less than ${maximumDays} days before \`to\``)
   const { group_by: groupBy = 'day', split_by: splitBy = null } = query
+  if (groupBy === 'minute' && (filters.from ?? 0) < (filters.to ?? now) - maximumMinutesMs)
+    throw invalidField('from', 'must be a time at most 12 hours before `to` for minutes')
   if (splitBy !== null && !isTime(groupBy) && groupBy !== 'query_type')
-    throw invalidField('split_by', 'requires `group_by` to be `hour`, `day`, `month` or `query_type`')
+    throw invalidField('split_by', 'requires `group_by` to be `minute`, `hour`, `day`, `month` or `query_type`')
   if (splitBy === 'tag' && tag === null)
     throw invalidField('split_by', 'by tag requires `tag` with one tag name, so that no request counts twice')
   const period = { from: getDay(from), to: getDay(to), groupBy, splitBy, tag, filters }

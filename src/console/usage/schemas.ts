@@ -212,6 +212,7 @@ export const usageShape = namedSchema('UsageTotals', {
   data: Type.Array(
     Type.Union([
       strictObject({ day, ...sums }),
+      strictObject({ minute: text('2026-05-05T07:12', 'a UTC minute'), ...sums }),
       strictObject({ hour: text('2026-05-05T07', 'a UTC hour'), ...sums }),
       strictObject({ month: text('2026-05'), ...sums }),
       strictObject({ model: orNull(modelName), ...sums }),

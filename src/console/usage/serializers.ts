@@ -5,9 +5,10 @@ import { type Cell, csvLine } from '../../core/text/csv.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import { latencyQuantile } from '../../core/usage/latency-histogram.ts'
 import { decimalUsd, toUsd } from '../../core/usage/money.ts'
+import { isTime } from '../../core/usage/usage-groups.ts'
 import { recordedDialects } from '../../core/usage/usage-record.ts'
 import type { LoggedRequest } from '../../ledger/request-filters.ts'
-import { isTime, type UsageGroup, type UsagePeriod, type UsageSplit } from '../../ledger/usage-lines.ts'
+import type { UsageGroup, UsagePeriod, UsageSplit } from '../../ledger/usage-lines.ts'
 import type { GroupedUsage, UsagePart, UsageSums } from '../../ledger/usage-totals.ts'
 import type { ShownRequest, ShownUsage } from './schemas.ts'
 
@@ -189,6 +190,8 @@ const nothing: UsageSums = {
 
 function named(groupBy: UsageGroup, { unit, name }: NamedUnit) {
   switch (groupBy) {
+    case 'minute':
+      return { minute: unit }
     case 'hour':
       return { hour: unit }
     case 'day':
@@ -238,15 +241,14 @@ function shownSums(sums: UsageSums) {
   }
 }
 
-const unitLengths = { hour: 13, day: 10, month: 7 } as const
-const hourMs = 3_600_000
+const unitLengths = { minute: 16, hour: 13, day: 10, month: 7 } as const
 
-/** Returns every hour, day or month of a period, used or not; null if the units are not times. */
+/** Returns every minute, hour, day or month of a period, used or not; null if the units are not times. */
 function unitsBetween({ from, to, groupBy, filters }: UsagePeriod): string[] | null {
   if (!isTime(groupBy)) return null
   const first = filters?.from ?? Date.parse(from)
   const last = Math.min(filters?.to ?? Number.POSITIVE_INFINITY, Date.parse(to) + dayMs) - 1
-  const step = groupBy === 'hour' ? hourMs : dayMs
+  const step = { minute: 60_000, hour: 3_600_000, day: dayMs, month: dayMs }[groupBy]
   const units = new Set<string>()
   for (let time = first - (first % step); time <= last; time += step)
     units.add(new Date(time).toISOString().slice(0, unitLengths[groupBy]))

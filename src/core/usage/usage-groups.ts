@@ -1,19 +1,11 @@
-/** What usage totals can be grouped by. */
-export const usageGroups = [
-  'hour',
-  'day',
-  'month',
-  'model',
-  'key',
-  'member',
-  'tag',
-  'dialect',
-  'project',
-  'query_type',
-] as const
-
+const timeGroups = ['minute', 'hour', 'day', 'month'] as const
 /** What totals over time or by query type can be split by. By tag: the values of one tag name, so that no request counts twice. */
 export const usageSplits = ['model', 'key', 'member', 'tag', 'dialect', 'project'] as const
+/** What usage totals can be grouped by. */
+export const usageGroups = [...timeGroups, ...usageSplits, 'query_type'] as const
+
+export const isTime = (group: (typeof usageGroups)[number]): group is (typeof timeGroups)[number] =>
+  timeGroups.some(unit => unit === group)
 
 /** Status filters of admitted requests. `failed_or_blocked`: those that the totals count as failed. */
 export const statusFilters = ['completed', 'failed', 'client_closed', 'blocked', 'failed_or_blocked'] as const
@@ -31,7 +23,7 @@ type Filters = {
 
 /** Returns true if only the log knows these totals: the daily totals have a day, a key, a model and a project. */
 export function needsLog(groupBy: string, filters: Filters | null | undefined, splitBy: string | null = null): boolean {
-  if (groupBy === 'hour' || groupBy === 'query_type' || groupBy === 'dialect' || splitBy === 'dialect') return true
+  if (['minute', 'hour', 'query_type', 'dialect'].includes(groupBy) || splitBy === 'dialect') return true
   if (filters == null) return false
   const { keyId, memberId, provider, model, projectId, ...others } = filters
   return Object.values(others).some(filter => filter !== null)

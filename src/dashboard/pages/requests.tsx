@@ -1,8 +1,9 @@
 import { useState } from 'preact/hooks'
-import type { ShownRequest } from '../../console/usage/schemas.ts'
+import type { ShownRequest, ShownUsage } from '../../console/usage/schemas.ts'
 import { mostCountedRejections } from '../../core/usage/usage-groups.ts'
 import { NothingVisible } from '../parts/account-notices.tsx'
 import { Button, Icon, type IconName, Tabs } from '../parts/controls.tsx'
+import { DailyChart } from '../parts/daily-chart.tsx'
 import { Switch, TextField } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { Empty, FailureNotice, Loading } from '../parts/notice.tsx'
@@ -19,12 +20,21 @@ import { type Column, Table } from '../parts/table.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { saveExport, saveRows } from '../state/export.ts'
-import { type Filters, logQuery, toFilters, usageQuery } from '../state/filters.ts'
+import {
+  coveredFilters,
+  type Filters,
+  hrefToLog,
+  logQuery,
+  toFilters,
+  type UsageQuery,
+  usageQuery,
+} from '../state/filters.ts'
 import { compact, exactTime, formatCount, localTime, milliseconds, percent, usdColumn } from '../state/format.ts'
 import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { useLog } from '../state/log.ts'
 import { useResource } from '../state/resource.ts'
+import { getChartNote } from '../state/usage-series.ts'
 
 const admissions = { admitted: 'Admitted', rejected: 'Rejected' } as const
 
@@ -33,10 +43,13 @@ export function Requests() {
   const filters = toFilters(hashRoute.value.query)
   const scope = useOwnScope()
   const log = useLog(logQuery(filters), isLive)
-  const isRejected = filters.status === 'rejected'
   const isFiltered = Object.keys(filters).length > 0
+  const { status, ...ofAll } = filters
+  const isRejected = status === 'rejected'
+  const range = usageQuery(isRejected ? ofAll : filters)
+  const { data: usage } = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: range.unit } })
   // Live updates add rows after the count.
-  const whole = useWhole(filters, log.hasMore && !isLive)
+  const whole = usage === undefined || !log.hasMore || isLive ? null : tellWhole(usage, isRejected, range)
   return (
     <Page
       title="Requests"
@@ -47,6 +60,9 @@ export function Requests() {
       <FilterBar path="requests" filters={filters}>
         <Switch label="Live updates" isOn={isLive} onSwitch={setLive} />
       </FilterBar>
+      {!isRejected && usage !== undefined && usage.total.requests > 0 && (
+        <Histogram usage={usage} filters={filters} range={range} />
+      )}
       <FindRequest />
       <section class="card">
         <div>
@@ -105,19 +121,26 @@ export function Requests() {
   )
 }
 
-/**
- * Number of all requests that match; null = not counted: sums of the whole log take long without an index, and those of
- * a shortened range are not of the list.
- */
-function useWhole(filters: Filters, canCount: boolean): string | null {
-  const { status, ...others } = filters
-  const isRejected = status === 'rejected'
-  const isOfFailed = isRejected || filters.error_code !== undefined || (status ?? 'completed') !== 'completed'
-  const { query, unit, shortenedTo } = usageQuery(isRejected ? others : filters)
-  const when = canCount && isOfFailed && shortenedTo === null
-  const { data } = useResource('GET /api/v1/usage', { query: { ...query, group_by: unit }, when })
-  const count = isRejected ? data?.rejected : data?.total.requests
-  if (!when || typeof count !== 'number') return null
+/** Statuses over the range. The totals cannot show requests that were rejected, only their number. */
+function Histogram({ usage, filters, range }: HistogramProps) {
+  return (
+    <section class="card log-chart" aria-label="Requests by status">
+      <DailyChart
+        usage={usage}
+        measure="requests"
+        note={getChartNote('requests', range)}
+        linkTo={added => hrefToLog(coveredFilters(filters, range), added)}
+      />
+    </section>
+  )
+}
+
+type HistogramProps = { readonly usage: ShownUsage; readonly filters: Filters; readonly range: UsageQuery }
+
+/** Number of all requests that match; null = unknown: the totals of a shortened range are not of the list. */
+function tellWhole({ rejected, total }: ShownUsage, isRejected: boolean, { shortenedTo }: UsageQuery): string | null {
+  const count = isRejected ? rejected : total.requests
+  if (count === null || shortenedTo !== null) return null
   return `${formatCount(count)}${isRejected && count === mostCountedRejections ? '+' : ''}`
 }
 

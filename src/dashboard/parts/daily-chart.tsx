@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import type { ShownUsage } from '../../console/usage/schemas.ts'
 import { barWidth, height, roundedTop, step, toArea, toPath } from '../state/chart-paths.ts'
 import { type Filters, toUnitFilter } from '../state/filters.ts'
-import { formatUtcUnit } from '../state/format.ts'
+import { formatUtcUnit, humanize } from '../state/format.ts'
 import { listUnits, type Measure, measures, type Series, splitSeries, wholeSeries } from '../state/usage-series.ts'
 import { Table } from './table.tsx'
 
@@ -19,30 +19,41 @@ type DailyChartProps = {
 }
 
 /**
- * Daily chart. Shows the values of the selected day below it, by mouse, or by arrow keys when focused. The same values
- * are available as a table.
+ * Daily chart. Shows the values of the selected day below it, by mouse, or by arrow keys when focused. Dragging, or the
+ * arrow keys with Shift, selects several days. The same values are available as a table.
  */
 export function DailyChart({ usage, measure, isSplit = false, note, linkTo }: DailyChartProps) {
   const { title, kind, show, axis, least } = measures[measure]
   const days = listUnits(usage)
   const series = isSplit ? splitSeries(usage, measure) : wholeSeries(usage, measure)
   const [chosen, setChosen] = useState<number | null>(null)
+  /** Where the selection began; null = it is one day. */
+  const [held, setHeld] = useState<number | null>(null)
   const last = days.length - 1
   const highestDay = Math.max(least, ...days.map((_, day) => highest(series, kind, day)))
   const top = kind === 'areas' ? least : roundedTop(highestDay)
   const width = days.length * step
 
-  const perUnit = days[0]?.length === 10 ? 'day' : 'hour'
+  const perUnit = ({ 10: 'day', 13: 'hour' } as const)[days[0]?.length ?? 10] ?? 'minute'
   // The first and the last hour can be parts of hours.
   const whole = perUnit === 'day' ? `${days.length} days` : 'Whole range'
-  const open = (day: number) => location.assign(linkTo(toUnitFilter(days[day] ?? '')))
+  const [from, to] = [Math.min(held ?? last, chosen ?? last), Math.max(held ?? 0, chosen ?? 0)]
+  const open = () => {
+    if (chosen !== null) location.assign(linkTo(toUnitFilter(days[from] ?? '', days[to])))
+    leave()
+  }
+  const leave = () => {
+    setChosen(null)
+    setHeld(null)
+  }
 
   const move = (event: KeyboardEvent) => {
-    if (event.key === 'Enter' && chosen !== null) return open(chosen)
-    const to = { ArrowLeft: (chosen ?? last + 1) - 1, ArrowRight: (chosen ?? -1) + 1, Home: 0, End: last }[event.key]
-    if (to === undefined) return
+    if (event.key === 'Enter') return open()
+    const next = { ArrowLeft: (chosen ?? last + 1) - 1, ArrowRight: (chosen ?? -1) + 1, Home: 0, End: last }[event.key]
+    if (next === undefined) return
     event.preventDefault()
-    setChosen(Math.min(last, Math.max(0, to)))
+    setHeld(event.shiftKey ? (held ?? chosen) : null)
+    setChosen(Math.min(last, Math.max(0, next)))
   }
   const heldBy = ({ values, whole }: Series, day: number | null) => (day === null ? whole : (values[day] ?? null))
   const told = (day: number) =>
@@ -59,16 +70,17 @@ export function DailyChart({ usage, measure, isSplit = false, note, linkTo }: Da
         <div
           class="chart-bars"
           role="slider"
-          aria-label={`${title} per ${perUnit}, Enter opens the requests`}
+          aria-label={`${title} per ${perUnit}, Enter opens the requests, Shift selects several`}
           aria-valuemin={1}
           aria-valuemax={days.length}
           aria-valuenow={(chosen ?? last) + 1}
           aria-valuetext={told(chosen ?? last)}
           tabIndex={0}
           onKeyDown={move}
-          onClick={() => chosen !== null && open(chosen)}
-          onBlur={() => setChosen(null)}
-          onMouseLeave={() => setChosen(null)}
+          onMouseDown={() => setHeld(chosen)}
+          onClick={open}
+          onBlur={leave}
+          onMouseLeave={leave}
           onMouseMove={event => {
             const box = event.currentTarget.getBoundingClientRect()
             const day = Math.floor(((event.clientX - box.left) / box.width) * days.length)
@@ -87,7 +99,9 @@ export function DailyChart({ usage, measure, isSplit = false, note, linkTo }: Da
                 vector-effect="non-scaling-stroke"
               />
             ))}
-            {chosen !== null && <rect class="chosen" x={chosen * step} y={0} width={step} height={height} />}
+            {chosen !== null && (
+              <rect class="chosen" x={from * step} y={0} width={(to - from + 1) * step} height={height} />
+            )}
             {kind === 'bars' && <Bars series={series} days={days} top={top} />}
             {kind === 'lines' && <Lines series={series} top={top} />}
             {kind === 'areas' && <Areas series={series} top={top} />}
@@ -124,7 +138,7 @@ export function DailyChart({ usage, measure, isSplit = false, note, linkTo }: Da
           rowKey={String}
           columns={[
             {
-              name: perUnit === 'day' ? 'Day' : 'Hour',
+              name: humanize(perUnit),
               isHeading: true,
               show: day => <a href={linkTo(toUnitFilter(days[day] ?? ''))}>{formatUtcUnit(days[day] ?? '')}</a>,
             },

@@ -111,7 +111,7 @@ export type UsageQuery = {
   /** Parameters of the usage totals, without a group. */
   readonly query: Record<string, string>
   /** Length of a column of the chart. */
-  readonly unit: 'hour' | 'day'
+  readonly unit: 'minute' | 'hour' | 'day'
   /** The totals cover only these last days of the range; null = all. */
   readonly shortenedTo: number | null
 }
@@ -133,13 +133,14 @@ export function usageQuery(
   const end = span.to ?? getRangeEnd(filters, now)
   const { provider, model, key, member, tag, project_id, ...others } = withoutRange(filters)
   const isWhole = span.from % dayMs === 0 && end % dayMs === 0
-  const unit = end - span.from <= mostHours * hourMs ? 'hour' : 'day'
+  const length = end - span.from
+  const unit = length <= hourMs ? 'minute' : length <= mostHours * hourMs ? 'hour' : 'day'
   // The totals of tags have no project: only the log knows both.
   const isOfTag = tag !== undefined || groupBy === 'tag' || splitBy === 'tag'
   const isOfProjects = isThroughProjects || project_id !== undefined || splitBy === 'project'
   const isOfTagInProject = isOfTag && isOfProjects
   const needsLog =
-    unit === 'hour' ||
+    unit !== 'day' ||
     !isWhole ||
     isOfTagInProject ||
     groupBy === 'query_type' ||
@@ -147,7 +148,7 @@ export function usageQuery(
     Object.keys(others).length > 0
   const isOfFailed = others.error_code !== undefined || (others.status ?? 'completed') !== 'completed'
   const mostDays = isOfFailed ? mostFailedDays : mostLogDays
-  const shortenedTo = needsLog && end - span.from > mostDays * dayMs ? mostDays : null
+  const shortenedTo = needsLog && length > mostDays * dayMs ? mostDays : null
   const from = shortenedTo === null ? span.from : Math.ceil((end - mostDays * dayMs) / dayMs) * dayMs
   const times = isWhole
     ? { from: iso(from).slice(0, 10), to: iso(end - dayMs).slice(0, 10) }
@@ -204,9 +205,12 @@ export function hrefToLog(filters: Filters, added: Filters = {}, now = openedAt.
 
 const toMinute = (time: number) => new Date(time).toISOString().slice(0, 16)
 
-/** The filter of a column of a chart: a UTC day `2026-11-23`, or an hour `2026-11-23T07`. */
-export function toUnitFilter(unit: string): Filters {
-  const isDay = unit.length === 10
-  const from = Date.parse(isDay ? unit : `${unit}:00Z`)
-  return { range: '', from: toMinute(from), to: toMinute(from + (isDay ? dayMs : hourMs)) }
+/** Start of a column of a chart: a UTC day `2026-11-23`, an hour `2026-11-23T07`, or a minute `2026-11-23T07:12`. */
+export const unitStart = (unit: string) =>
+  Date.parse(unit.length === 10 ? unit : unit.length === 13 ? `${unit}:00Z` : `${unit}Z`)
+
+/** The filter of a column of a chart, or of all from it to `last`. */
+export function toUnitFilter(unit: string, last = unit): Filters {
+  const length = unit.length === 10 ? dayMs : unit.length === 13 ? hourMs : minuteMs
+  return { range: '', from: toMinute(unitStart(unit)), to: toMinute(unitStart(last) + length) }
 }

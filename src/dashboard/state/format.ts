@@ -1,4 +1,5 @@
 /** Formats numbers, money and times. Times are UTC, as the gateway counts days and as filters mean them, unless named local. */
+import { unitStart } from './filters.ts'
 
 const whole = new Intl.NumberFormat('en')
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 })
@@ -62,9 +63,9 @@ export const localTime = (time: string) => local.format(new Date(time))
 export const dateTime = (time: string) => moment.format(new Date(time))
 export const exactTime = (time: string) => `${exact.format(new Date(time))} UTC`
 export const formatDate = (time: string) => date.format(new Date(time))
-/** Formats the start of a chart's column: a UTC day `YYYY-MM-DD`, or an hour `YYYY-MM-DDTHH`. */
+/** Formats the start of a chart's column. */
 export function formatUtcUnit(unit: string): string {
-  return unit.length === 10 ? dayMonth.format(new Date(unit)) : hourOfDay.format(new Date(`${unit}:00Z`))
+  return (unit.length === 10 ? dayMonth : hourOfDay).format(unitStart(unit))
 }
 
 const units = [

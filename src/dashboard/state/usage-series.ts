@@ -39,17 +39,17 @@ export const measureTitles: Partial<Record<Measure, string>> = Object.fromEntrie
   Object.entries(measures).flatMap(([measure, { title }]) => (measure === 'share' ? [] : [[measure, title]])),
 )
 
-type Day = Extract<ShownUsage['data'][number], { day: string } | { hour: string }>
+type Day = Extract<ShownUsage['data'][number], { day: string } | { hour: string } | { minute: string }>
 type Part = ShownUsage['series'][number]
 type Lines = NonNullable<ShownUsage['others']>
 
-/** The rows of a usage response by day or hour. */
+/** The rows of a usage response by day, hour or minute. */
 export const listDays = (usage: ShownUsage): Day[] =>
-  usage.data.flatMap(row => ('day' in row || 'hour' in row ? [row] : []))
+  usage.data.flatMap(row => ('day' in row || 'hour' in row || 'minute' in row ? [row] : []))
 
-/** The days `YYYY-MM-DD` or hours `YYYY-MM-DDTHH` of a usage response. */
+/** The days `YYYY-MM-DD`, hours `YYYY-MM-DDTHH` or minutes `YYYY-MM-DDTHH:MM` of a usage response. */
 export const listUnits = (usage: ShownUsage): string[] =>
-  listDays(usage).map(row => ('day' in row ? row.day : row.hour))
+  listDays(usage).map(row => ('day' in row ? row.day : 'hour' in row ? row.hour : row.minute))
 
 /** Returns the total series. */
 export function wholeSeries(usage: ShownUsage, measure: Measure): Series[] {
