@@ -96,7 +96,10 @@ function withBrowser(path: string) {
   test(`Pages: show their content with ${loggedRequests.toLocaleString('en')} logged requests and responses of at most ${heaviestAnswers / 1000} KB`, async () => {
     const load = async (path: string, heading: string) => {
       await owner.goFresh(path, heading)
-      return Number(await owner.page.evaluate(settled))
+      const shownAfter = Number(await owner.page.evaluate(settled))
+      // A part without a skeleton may still be on its way.
+      await owner.page.waitForLoadState('networkidle')
+      return shownAfter
     }
     const times: Record<string, number> = {}
     const bytes: Record<string, number> = {}

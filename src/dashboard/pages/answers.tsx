@@ -21,10 +21,11 @@ type AnswersProps = {
 
 /** The figures of a range, each with its course and its change to the range before. */
 export function Answers({ usage, models, before, covered }: AnswersProps) {
-  const catalog = useResource('GET /api/v1/models').data?.data ?? []
   const days = listDays(usage)
   const { total } = usage
   const old = before?.total
+  const isCached = total.cached_input_tokens > 0 || (old?.cached_input_tokens ?? 0) > 0
+  const catalog = useResource('GET /api/v1/models', { when: isCached }).data?.data ?? []
   const [rate, oldRate] = [successRate(total), old === undefined ? null : successRate(old)]
   const [saved, oldSaved] = [getCacheSavings(models, catalog), getCacheSavings(before, catalog)]
   const cachedShare = total.input_tokens === 0 ? 0 : total.cached_input_tokens / total.input_tokens

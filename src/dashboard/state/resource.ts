@@ -16,8 +16,12 @@ export type Resource<T> = {
 /** Responses of earlier pages, shown at once on return; cleared when the user changes. */
 const kept = new Map<string, unknown>()
 
+/** Calls in progress: parts of a page that show the same response share one. */
+const pending = new Map<string, Promise<unknown>>()
+
 export function forgetResources(): void {
   kept.clear()
+  pending.clear()
 }
 
 type Options = {
@@ -57,13 +61,25 @@ export function useResource<R extends ReadRoute>(
     if (!when) return
     const abort = new AbortController()
     setState(now => ({ ...now, key, isLoading: true }))
-    callApi(route, { ...input.current, signal: abort.signal }).then(
+    // A reload asks for what is newer than a call in progress.
+    const shared = state.round === 0 ? pending.get(key) : undefined
+    const call = shared ?? callApi(route, { ...input.current, signal: abort.signal })
+    pending.set(key, call)
+    const end = () => {
+      if (pending.get(key) === call) pending.delete(key)
+      return abort.signal.aborted
+    }
+    call.then(
       data => {
+        if (end()) return
         kept.set(key, data)
         setState(now => ({ ...now, key, failure: null, isLoading: false }))
       },
       thrown => {
-        if (!isAbort(thrown)) setState(now => ({ ...now, key, failure: asFailure(thrown), isLoading: false }))
+        if (end()) return
+        // The part that made the call has left the page.
+        if (isAbort(thrown)) reload()
+        else setState(now => ({ ...now, key, failure: asFailure(thrown), isLoading: false }))
       },
     )
     return () => abort.abort()
