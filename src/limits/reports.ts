@@ -44,7 +44,7 @@ export class Reports {
   /** Instances on Redis. One that is missing for less than a lease still counts: a new generation knows none at first. */
   instances = { count: 1, at: 0 }
   /** Requests that ended in the last minute, or since one before Redis went away, oldest first. */
-  private recent: (EndedRequest & { readonly at: number })[] = []
+  private recent = new Map<string, EndedRequest & { readonly at: number }>()
   /** Ended requests that the ledger may not have. */
   private waiting: { readonly at: number; readonly requests: readonly EndedRequest[] } | null = null
   private count = 0
@@ -61,13 +61,16 @@ export class Reports {
   ) {}
 
   noteEnded(request: EndedRequest): void {
-    this.recent.push({ ...request, at: this.options.clock.now() })
+    // One that lapsed and is settled now stands with what it used.
+    this.recent.delete(request.requestId)
+    this.recent.set(request.requestId, { ...request, at: this.options.clock.now() })
   }
 
   /** Forgets requests that ended before the last minute. While Redis is away, it may lose their counters: they are kept. */
   forgetEnded(isHere: (request: EndedRequest) => boolean): void {
     const since = this.options.clock.now() - minuteMs
-    this.recent = this.recent.filter(request => request.at > since || !isHere(request)).slice(-maximumRecent)
+    const kept = [...this.recent].filter(([, request]) => request.at > since || !isHere(request))
+    this.recent = new Map(kept.slice(-maximumRecent))
   }
 
   /** Reads the journal again for the next report that needs it. */
@@ -128,7 +131,7 @@ export class Reports {
     }
     for (const [accountId, own] of accounts ?? [...this.accounts].filter(([id]) => isIn(id)))
       for (let isWhole = false; !isWhole; ) {
-        const left = [...own.reservations.values()].filter(open => !open.isLapsed && open.reportedIn !== number)
+        const left = [...own.reservations.values()].filter(open => open.reportedIn !== number)
         const open = left.slice(0, room)
         for (const reported of open) reported.reportedIn = number
         isWhole = open.length === left.length
@@ -192,8 +195,8 @@ export class Reports {
       this.waiting = { at: clock.monotonic(), requests }
     }
     // What ended since is in `recent`.
-    const recent = new Set(this.recent.map(({ requestId }) => requestId))
-    return [...this.recent, ...this.waiting.requests.filter(({ requestId }) => !recent.has(requestId))]
+    const { recent } = this
+    return [...recent.values(), ...this.waiting.requests.filter(({ requestId }) => !recent.has(requestId))]
   }
 }
 

@@ -60,7 +60,7 @@ export type SharedMeterOptions = RedisStoreOptions &
 type Pending = {
   readonly reservation: Reservation
   readonly spent: DailyUsage
-  /** Of a request that was admitted from allowances; else empty. */
+  /** Of a request that was admitted from allowances or has lapsed: Redis may not have it. Else empty. */
   readonly detail: string
   readonly counted?: () => void
 }
@@ -242,7 +242,6 @@ export class SharedMeter implements Meter {
       .catch((cause: unknown) => {
         if (!(cause instanceof RedisUnavailableError)) throw cause
         isLate = true
-        if (call === 'admit') this.abandon(request)
         return null
       })
   }
@@ -333,7 +332,9 @@ export class SharedMeter implements Meter {
     const detail = getDetail(open, spent)
     releaseReservation(own, open, spent)
     this.reports.noteEnded({ requestId, accountId, detail })
-    if (open.isFromAllowance !== true || open.isLapsed) return { reservation, spent, detail: '' }
+    // Its allowance got it back when it lapsed.
+    if (open.isLapsed) return { reservation, spent, detail }
+    if (open.isFromAllowance !== true) return { reservation, spent, detail: '' }
     return { reservation, spent, detail, ...endFromAllowance(own, open, spent) }
   }
 

@@ -4,7 +4,7 @@
  */
 import { whenNeeded } from '../core/jobs/repeating.ts'
 import { type Limits, zeroLimits } from '../core/limits/plans.ts'
-import { createRecentMap } from '../core/text/recent-map.ts'
+import { createRecentMap, setBounded } from '../core/text/recent-map.ts'
 import { dayMs } from '../core/text/utc-days.ts'
 import type { DailyUsage, UsageRecord } from '../core/usage/usage-record.ts'
 import { GatewayError } from '../core/validation/errors.ts'
@@ -43,7 +43,7 @@ function getRecord(
   return { ...record, at_ms, billed_microcents, reserved_microcents, ...(isFromAllowance && { from_allowance: true }) }
 }
 
-/** Settled requests that a meter remembers at least, so that a repeated call returns the same result. */
+/** Settled requests that a meter remembers at least, so that a repeated call returns the same result; and lapsed ones at most. */
 const maximumSettled = 20_000
 
 /** The part of the usage journal that meters write to. */
@@ -84,6 +84,7 @@ export type CheckpointStore = {
 export class OpenRequests<Account extends Pick<AccountCounters, 'reservations'>> {
   readonly accounts = new Map<string, Account>()
   private readonly settled = createRecentMap<Pick<OpenReservation, 'reservation' | 'limits'>>(maximumSettled)
+  private readonly lapsed = new Map<string, OpenReservation>()
   private readonly changed = new Map<string, OpenReservation>()
   private readonly ended: string[] = []
   private readonly writing = whenNeeded(checkpointAfterMs, () => this.flush())
@@ -99,7 +100,7 @@ export class OpenRequests<Account extends Pick<AccountCounters, 'reservations'>>
   }
 
   getOpen({ accountId, requestId }: Pick<Reservation, 'accountId' | 'requestId'>): OpenReservation | undefined {
-    return this.accounts.get(accountId)?.reservations.get(requestId)
+    return this.accounts.get(accountId)?.reservations.get(requestId) ?? this.lapsed.get(requestId)
   }
 
   /** Returns the reservation of a request that was admitted before. */
@@ -124,6 +125,7 @@ export class OpenRequests<Account extends Pick<AccountCounters, 'reservations'>>
     // Removed first, so that any later failure leaves it released and settled once. It is open or in the journal: nothing is
     // awaited between.
     this.accounts.get(accountId)?.reservations.delete(requestId)
+    this.lapsed.delete(requestId)
     const { reservation, limits } = open
     this.settled.set(requestId, { reservation, limits })
     const spent = spentBy(settlement, reservation)
@@ -135,15 +137,16 @@ export class OpenRequests<Account extends Pick<AccountCounters, 'reservations'>>
 
   /**
    * Releases requests that were never settled (a defect elsewhere). Returns true if there was one. If it is settled later,
-   * its usage still counts.
+   * its usage still counts; until then its account can become idle.
    */
   releaseAbandoned({ reservations }: Account, now: number, release: (open: OpenReservation) => void): boolean {
     let isReleased = false
-    for (const open of reservations.values()) {
-      if (open.isLapsed) continue
+    for (const [requestId, open] of reservations) {
       if (open.admittedAt > now - abandonedMs) break
       release(open)
       open.isLapsed = true
+      reservations.delete(requestId)
+      setBounded(this.lapsed, requestId, open, maximumSettled)
       isReleased = true
     }
     return isReleased

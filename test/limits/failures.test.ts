@@ -14,6 +14,7 @@ import {
   requestsPerCall,
 } from '../../src/limits/constants.ts'
 import type { Meter } from '../../src/limits/meter.ts'
+import { Presence } from '../../src/limits/presence.ts'
 import type { LimitRedis } from '../../src/limits/redis.ts'
 import { admitScript, settleScript } from '../../src/limits/redis-request-scripts.ts'
 import { forgetScript, reportScript } from '../../src/limits/redis-upkeep-scripts.ts'
@@ -89,6 +90,23 @@ async function getLeft(meter: Meter): Promise<number> {
   const { costMicrocents } = await meter.loadStatus('acc_1', { ...wide, ...limits })
   return costMicrocents.remaining / price
 }
+
+/** What Redis counts as held by instances, in requests. */
+async function getHeld(): Promise<number> {
+  const held = (await needed(server).command('HVALS', 'gateway:{0}:account:acc_1:held')) as string[]
+  return held.reduce((sum, amounts) => sum + Number(amounts.split(':')[1]) / price, 0)
+}
+
+/** A ledger of these records. Calls `onLoad` before it reads them. */
+const createLedger = (records: readonly UsageRecord[], onLoad = async () => {}): typeof emptyLedger => ({
+  ...emptyLedger,
+  async load(_, __, requestIds) {
+    await onLoad()
+    const asked = records.filter(({ request_id }) => requestIds.includes(request_id))
+    const present = new Map(asked.map(({ request_id }) => [request_id, { tokens: 11, microcents: price }]))
+    return { tokens: 0, microcents: records.length * price, present, scopes: [] }
+  },
+})
 
 testNeeding('redis', 'shared meter: fails only the requests of an account that Redis has no counters of', async () => {
   const redis = needed(server)
@@ -365,15 +383,7 @@ testNeeding(
   async () => {
     const redis = needed(server)
     const shipped: UsageRecord[] = []
-    const ledger: typeof emptyLedger = {
-      ...emptyLedger,
-      async load(_, __, requestIds) {
-        const asked = shipped.filter(({ request_id }) => requestIds.includes(request_id))
-        const present = new Map(asked.map(({ request_id }) => [request_id, { tokens: 11, microcents: price }]))
-        return { tokens: 0, microcents: shipped.length * price, present, scopes: [] }
-      },
-    }
-    const rig = await sharedRig(redis, { ledger })
+    const rig = await sharedRig(redis, { ledger: createLedger(shipped) })
     const { keys, redis: client } = openLimitRedis([redis.url])
     let isCut = false
     const evaluate: LimitRedis['evaluate'] = async (...call) => {
@@ -717,5 +727,169 @@ testNeeding('redis', 'shared meter: decides for the accounts of other nodes when
     await meter.close()
     redis.close()
     await Promise.all(nodes.map(node => node.stop()))
+  }
+})
+
+testNeeding(
+  'redis',
+  'shared meter: counts a request once when it is reported, ends and is in the ledger while the account loads',
+  async () => {
+    const redis = needed(server)
+    const shipped: UsageRecord[] = []
+    const unshipped: UsageRecord[] = []
+    let onLoad: (() => Promise<void>) | null = null
+    const rig = await sharedRig(redis, {
+      ledger: createLedger(shipped, async () => {
+        const act = onLoad
+        onLoad = null
+        await act?.()
+      }),
+    })
+    const other = await rig.open({ journal: memoryJournal(unshipped) })
+    try {
+      const open = admitted(await other.admit(request('open')))
+      await redis.command('FLUSHALL')
+      await rig.meter.renew()
+      await eventually(() => rig.meter.isShared(), 20_000)
+      rig.clock.move(reportGraceMs)
+      onLoad = async () => {
+        await other.renew()
+        await eventually(() => other.isShared(), 20_000)
+        await other.settle(settlement(open, 11, price, rig.clock.now()))
+        shipped.push(...unshipped.splice(0))
+      }
+      expect(await getLeft(rig.meter)).toBe(99)
+      expect(shipped).toHaveLength(1)
+    } finally {
+      await rig.close()
+    }
+  },
+)
+
+testNeeding('redis', 'shared meter: returns to no allowance what Redis counts as an open request', async () => {
+  const redis = needed(server)
+  const rig = await sharedRig(redis)
+  const { meter } = rig
+  try {
+    await use(rig, meter, 'before', 6)
+    for (let times = 0; times < 2; times++) await meter.renew()
+    await redis.command('CONFIG', 'SET', 'maxmemory', '1')
+    const open = admitted(await meter.admit(request('open')))
+    await redis.command('CONFIG', 'SET', 'maxmemory', '0')
+    await eventually(() => meter.isShared(), 20_000)
+    for (let times = 0; times < 2; times++) await meter.renew()
+    const held = await getHeld()
+    expect(held).toBeGreaterThan(0)
+    await redis.command('CONFIG', 'SET', 'maxmemory', '1')
+    await meter.settle(settlement(open, 0, 0, rig.clock.now()))
+    expect(await use(rig, meter, 'again', 100)).toBe(held)
+  } finally {
+    await redis.command('CONFIG', 'SET', 'maxmemory', '0')
+    await rig.close()
+  }
+})
+
+testNeeding('redis', 'presence: is not back when a call failed while it settled', async () => {
+  const { redis } = openLimitRedis([needed(server).url])
+  let settled = 0
+  const presence: Presence = new Presence(
+    { redis, clock: systemClock, returnAfterMs: 0 },
+    {
+      partition: 0,
+      store: { begin: async () => ({ text: 'one', ageMs: reportGraceMs }), checkService: async () => {} },
+      report: async () => true,
+      async settle() {
+        settled++
+        if (settled === 1) presence.failed(new RedisUnavailableError('no answer'))
+      },
+    },
+  )
+  try {
+    await eventually(() => presence.isHere(), 20_000)
+    expect(settled).toBe(2)
+  } finally {
+    await presence.close()
+    redis.close()
+  }
+})
+
+testNeeding('redis', 'shared meter: confirms a settlement once when it was sent twice', async () => {
+  const redis = needed(server)
+  const rig = await sharedRig(redis)
+  const { slow, hold, pass, closeSlow } = await openSlow(rig, [admitScript, settleScript])
+  try {
+    await use(rig, slow, 'own', 6)
+    for (let times = 0; times < 2; times++) await slow.renew()
+    hold()
+    const open = admitted(await slow.admit(request('open')))
+    await slow.settle(settlement(open, 11, price, rig.clock.now()))
+    const renewed = slow.renew()
+    pass()
+    await renewed
+    await slow.renew()
+    const held = await getHeld()
+    expect(held).toBeGreaterThan(0)
+    await redis.command('CONFIG', 'SET', 'maxmemory', '1')
+    expect(await use(rig, slow, 'again', 100)).toBe(held)
+  } finally {
+    await redis.command('CONFIG', 'SET', 'maxmemory', '0')
+    await closeSlow()
+  }
+})
+
+for (const isLost of [false, true])
+  testNeeding(
+    'redis',
+    `shared meter: counts what lapses and is settled in one outage when Redis ${isLost ? 'loses' : 'keeps'} its counters`,
+    async () => {
+      const redis = needed(server)
+      const rig = await sharedRig(redis)
+      const { meter } = rig
+      try {
+        await use(rig, meter, 'before', 6)
+        for (let times = 0; times < 2; times++) await meter.renew()
+        const held = await getHeld()
+        if (isLost) await redis.crash()
+        else await redis.command('CONFIG', 'SET', 'maxmemory', '1')
+        const open = [admitted(await meter.admit(request('one'))), admitted(await meter.admit(request('two')))]
+        rig.clock.move(abandonedMs)
+        await meter.renew()
+        for (const reservation of open) await meter.settle(settlement(reservation, 5, price / 2, rig.clock.now()))
+        // The allowance got them back once.
+        expect(await use(rig, meter, 'during', 100)).toBe(held)
+        if (isLost) await redis.start()
+        else await redis.command('CONFIG', 'SET', 'maxmemory', '0')
+        await eventually(() => meter.isShared(), 20_000)
+        rig.clock.move(reportGraceMs)
+        for (let times = 0; times < 8; times++) await meter.renew()
+        expect(await getLeft(meter)).toBe(100 - 6 - 1 - held)
+      } finally {
+        await redis.command('CONFIG', 'SET', 'maxmemory', '0')
+        await rig.close()
+      }
+    },
+  )
+
+testNeeding('redis', 'shared meter: forgets an account whose only request is never settled', async () => {
+  const redis = needed(server)
+  const rig = await sharedRig(redis)
+  await rig.kill(rig.meter)
+  let reported = 0
+  const reporter = await openReporter(rig, redis.url, ({ accounts }) => {
+    reported = accounts.length
+  })
+  const { meter } = reporter
+  try {
+    const lost = admitted(await meter.admit(request('lost')))
+    await meter.renew()
+    expect(reported).toBe(1)
+    rig.clock.move(abandonedMs)
+    for (let times = 0; times < 8; times++) await meter.renew()
+    expect(reported).toBe(0)
+    await meter.settle(settlement(lost, 11, price, rig.clock.now()))
+    expect(await getLeft(meter)).toBe(99)
+  } finally {
+    reporter.close()
+    await rig.close()
   }
 })

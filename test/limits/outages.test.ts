@@ -178,6 +178,35 @@ testNeeding('redis', 'shared meter: admits at its share of slots and minute when
   }
 })
 
+testNeeding('redis', 'shared meter: keeps its share of the minute when only it has met new counters', async () => {
+  const redis = needed(server)
+  const { rig, meters, request } = await twoInstances(redis, 1, {})
+  const [meter] = meters
+  try {
+    // Each sees the other one.
+    for (const each of meters) await each.renew()
+    await redis.command('FLUSHALL')
+    await meter.renew()
+    await eventually(() => meter.isShared(), 60_000)
+    rig.clock.move(reportGraceMs)
+    for (let index = 0; index < 8; index++)
+      await settleAll(rig, meter, [admitted(await meter.admit(request(`own-${index}`)))])
+    for (let times = 0; times < 2; times++) await meter.renew()
+    expect(await redis.command('ZCARD', 'gateway:{0}:instances')).toBe(1)
+    rig.clock.move(60_000)
+    await redis.command('CONFIG', 'SET', 'maxmemory', '1')
+    const codes: string[] = []
+    for (let index = 0; index < 5; index++) {
+      const own = { ...unit('acc_1', { requestsPerMinute: 5 }), requestId: `away-${index}` }
+      codes.push((await requestCode(meter, own)).code)
+    }
+    expect(codes.filter(code => code === 'admitted')).toHaveLength(3)
+  } finally {
+    await redis.command('CONFIG', 'SET', 'maxmemory', '0')
+    await rig.close()
+  }
+})
+
 testNeeding('redis', 'shared meter: admits within the allowances of all scopes when Redis is away', async () => {
   const redis = needed(server)
   const rig = await sharedRig(redis)

@@ -5,15 +5,16 @@ import type { RegistrationConfig } from '../../core/accounts/single-sign-on.ts'
 import type { AttemptFailure } from '../../core/chat/attempts.ts'
 import type { Catalog } from '../../core/models/models.ts'
 import type { ProviderKey } from '../../database/tables.ts'
+import type { TextSeal } from '../../http/text-seal.ts'
 import type { HealthTracker } from '../../models/health-tracker.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import type { ShownProvider, ShownProviderKey } from './schemas.ts'
-import { environmentKey, type ProviderKeySeal } from './store.ts'
+import { environmentKey } from './store.ts'
 
 export type ShownProviderDeps = {
   readonly catalog: Pick<Catalog, 'list'>
   readonly health: Pick<HealthTracker, 'getActivity'>
-  readonly providerKeySeal: Pick<ProviderKeySeal, 'open'>
+  readonly providerKeySeal: Pick<TextSeal, 'open'>
   readonly config: {
     readonly registration: Pick<RegistrationConfig, 'mode'>
     readonly knownProviders: readonly KnownProvider[]
@@ -44,11 +45,10 @@ export function shownWithoutKey(deps: ShownProviderDeps, id: string, stored: rea
 
 function shownStored(
   { providerKeySeal }: ShownProviderDeps,
-  key: ProviderKey,
+  { id, name, hint, secret }: ProviderKey,
   state: 'unused' | 'working' | 'rejected' | 'rate_limited',
 ) {
-  const { id, name, hint } = key
-  const isReadable = providerKeySeal.open(key) !== null
+  const isReadable = providerKeySeal.open(id, secret) !== null
   return { name, source: 'stored', id, hint, state: isReadable ? state : 'unreadable' } as const
 }
 
