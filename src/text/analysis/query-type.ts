@@ -207,19 +207,23 @@ function sumInto(sums: Float64Array, { places, values, count }: Slots, table: In
     } while (at < end && values[at] === value)
     const loud = value * scale
     const shift = (at - from) * weightShift
-    addBoth(sums, 0, 2, even, shift, loud)
-    addBoth(sums, 1, 3, odd, shift, loud)
-    addBoth(sums, 4, 6, evenNext, shift, loud)
-    addBoth(sums, 5, 7, oddNext, shift, loud)
-    addBoth(sums, 8, 9, last, shift, loud)
+    packedSums[0] = even
+    packedSums[1] = odd
+    packedSums[2] = evenNext
+    packedSums[3] = oddNext
+    packedSums[4] = last
+    for (let pair = 0; pair < packedSums.length; pair++) {
+      const both = packedSums[pair] ?? 0
+      const [low, high] = [typesOfSum[2 * pair] ?? 0, typesOfSum[2 * pair + 1] ?? 0]
+      sums[low] = (sums[low] ?? 0) + ((both & 0xffff) - shift) * loud
+      sums[high] = (sums[high] ?? 0) + ((both >>> 16) - shift) * loud
+    }
   }
 }
 
-/** Adds the sums in the two halves of a number. */
-function addBoth(sums: Float64Array, low: number, high: number, both: number, shift: number, loud: number): void {
-  sums[low] = (sums[low] ?? 0) + ((both & 0xffff) - shift) * loud
-  sums[high] = (sums[high] ?? 0) + ((both >>> 16) - shift) * loud
-}
+const packedSums = new Int32Array(5)
+/** The types in the lower and the upper half of each sum. */
+const typesOfSum = Uint8Array.of(0, 2, 1, 3, 4, 6, 5, 7, 8, 9)
 
 function toProbabilities(scores: Float64Array): Float64Array {
   let highest = Number.NEGATIVE_INFINITY

@@ -4,7 +4,7 @@
  */
 
 import { filledTable } from '../../core/text/unit-table.ts'
-import { type Features, featureSieveSize, getSlot, maximumWords } from '../analysis/features.ts'
+import { type Features, featureSieveSize, maximumWords, mixHashes } from '../analysis/features.ts'
 import {
   featureSlot,
   featureWeight,
@@ -48,6 +48,8 @@ export function createContentBound(weights: Int8Array): ContentBound {
   )
   const ofLength = Math.max(...steps(13, step => kindPositive(step, salts.length)))
   const upTo = new Int32Array(maximumWords + 1)
+  /** Of each word and its stem. */
+  const slots = new Int32Array(2 * maximumWords)
   /** The words that have kinds: theirs, and where they stand. */
   const metKinds: (readonly number[])[] = []
   const metAt = new Int32Array(maximumWords)
@@ -67,9 +69,13 @@ export function createContentBound(weights: Int8Array): ContentBound {
       let sum = 0
       let met = 0
       for (let at = 0; at < count; at++) {
+        slots[2 * at] = (words[at] ?? 0) ^ salts.word
+        slots[2 * at + 1] = (stems[at] ?? 0) ^ salts.stem
+      }
+      mixHashes(slots, 2 * count, regionBits)
+      for (let at = 0; at < count; at++) {
         const word = words[at] ?? 0
-        sum += ofWords[getSlot(word, salts.word, regionBits)] ?? 0
-        sum += ofWords[getSlot(stems[at] ?? 0, salts.stem, regionBits)] ?? 0
+        sum += (ofWords[slots[2 * at] ?? 0] ?? 0) + (ofWords[slots[2 * at + 1] ?? 0] ?? 0)
         if (sieve[word & (featureSieveSize - 1)] === 1) {
           const own = kindsTable.get(word)
           if (own !== undefined) {
