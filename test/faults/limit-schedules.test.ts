@@ -1,10 +1,11 @@
 /**
- * A model of limits in random schedules on a clock that the test moves: instances admit, settle, renew, ship, die, and Redis is
+ * A model of limits in random schedules on a clock that the test moves: instances admit, settle, renew, ship, die, a day ends, and Redis is
  * emptied, out of memory or read-only. In any order cost and tokens stay within their limits, the minute and concurrent requests
  * within theirs or the instance's share, and each settled request counts once.
  */
 import { afterAll, expect } from 'bun:test'
 import fc from 'fast-check'
+import { dayMs, formatDay } from '../../src/core/text/utc-days.ts'
 import type { DailyUsage, UsageRecord } from '../../src/core/usage/usage-record.ts'
 import { renewMs, reportGraceMs } from '../../src/limits/constants.ts'
 import type { Reservation } from '../../src/limits/meter.ts'
@@ -43,12 +44,14 @@ const command = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('die' as const), who }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('calm' as const) }) },
 )
-/** In requests. Any of them can be the one that is reached. */
+/** Limits in requests. Any of them can be the one that is reached. */
 const limited = fc.record({
   cost: fc.integer({ min: 10, max: 60 }),
   tokens: fc.integer({ min: 10, max: 60 }),
   perMinute: fc.integer({ min: 4, max: 60 }),
   concurrent: fc.integer({ min: 2, max: 30 }),
+  /** When the day ends: open requests, allowances and outages go on over it. */
+  midnightInMs: fc.integer({ min: 5_000, max: 90_000 }),
 })
 type Limited = typeof limited extends fc.Arbitrary<infer T> ? T : never
 type Command = typeof command extends fc.Arbitrary<infer T> ? T : never
@@ -57,6 +60,18 @@ const longOutage: Command[] = [
   { kind: 'admit', who: 0, count: 1 },
   { kind: 'lock', isReadOnly: true },
   ...Array.from({ length: 4 }, (): Command => ({ kind: 'pass', renewals: 7 })),
+  { kind: 'lock', isReadOnly: false },
+]
+/** The day ends while Redis is away, and what is admitted and settled then is the first of the new one. */
+const outageOverMidnight: Command[] = [
+  { kind: 'admit', who: 0, count: 6 },
+  ...Array.from({ length: 6 }, (): Command => ({ kind: 'settle', cost: price })),
+  { kind: 'pass', renewals: 2 },
+  { kind: 'lock', isReadOnly: true },
+  { kind: 'pass', renewals: 7 },
+  { kind: 'admit', who: 0, count: 2 },
+  { kind: 'settle', cost: price },
+  { kind: 'settle', cost: price },
   { kind: 'lock', isReadOnly: false },
 ]
 type Instance = { meter: SharedMeter; waiting: UsageRecord[] }
@@ -69,17 +84,24 @@ testNeeding(
       fc.asyncProperty(limited, fc.array(command, { minLength: 10, maxLength: 40, size: 'max' }), (limits, steps) =>
         runSchedule(needed(server), limits, steps),
       ),
-      { numRuns: runs, examples: [[{ cost: 10, tokens: 10, perMinute: 4, concurrent: 2 }, longOutage]] },
+      {
+        numRuns: runs,
+        examples: [
+          [{ cost: 10, tokens: 10, perMinute: 4, concurrent: 2, midnightInMs: 30_000 }, longOutage],
+          [{ cost: 60, tokens: 60, perMinute: 60, concurrent: 30, midnightInMs: 15_000 }, outageOverMidnight],
+        ],
+      },
     )
   },
   Math.max(240_000, runs * 10_000),
 )
 
 async function runSchedule(redis: PrivateRedis, most: Limited, steps: readonly Command[]): Promise<void> {
-  const shipped = new Map<string, DailyUsage>()
+  const shipped = new Map<string, DailyUsage & { readonly day: number }>()
   const ledger: LimitLedger = {
-    async load(_, __, requestIds) {
-      const sum = (field: keyof DailyUsage) => [...shipped.values()].reduce((total, usage) => total + usage[field], 0)
+    async load(_, day, requestIds) {
+      const ofDay = [...shipped.values()].filter(usage => usage.day === day)
+      const sum = (field: keyof DailyUsage) => ofDay.reduce((total, usage) => total + usage[field], 0)
       const present = new Map([...shipped].filter(([id]) => requestIds.includes(id)))
       return { tokens: sum('tokens'), microcents: sum('microcents'), present, scopes: [] }
     },
@@ -101,8 +123,10 @@ async function runSchedule(redis: PrivateRedis, most: Limited, steps: readonly C
   }
   let open: { readonly reservation: Reservation; readonly instance: Instance }[] = []
   let recent: { readonly at: number; readonly instance: Instance }[] = []
-  let settled = 0
-  let settledTokens = 0
+  const settled: (DailyUsage & { readonly day: number })[] = []
+  /** What ended requests of a day have used. */
+  const getUsed = (day: number, field: keyof DailyUsage) =>
+    settled.reduce((total, usage) => total + (usage.day === day ? usage[field] : 0), 0)
   /** Only Redis has decided since the last calm. */
   let isExact = true
   let asked = 0
@@ -110,15 +134,19 @@ async function runSchedule(redis: PrivateRedis, most: Limited, steps: readonly C
     const waiting: UsageRecord[] = []
     return { meter: await rig.open({ journal: memoryJournal(waiting) }), waiting }
   }
+  rig.clock.move(dayMs - (rig.clock.now() % dayMs) - most.midnightInMs)
   const instances = [await start(), await start(), await start()]
   const get = (place: number) => instances[place] ?? needed(instances[0] ?? null)
   const ship = ({ waiting }: Instance) => {
     for (const record of waiting.splice(0))
-      shipped.set(record.request_id, { tokens: record.input_tokens, microcents: record.billed_microcents })
+      shipped.set(record.request_id, {
+        tokens: record.input_tokens,
+        microcents: record.billed_microcents,
+        day: formatDay(record.at_ms),
+      })
   }
   const settle = async (item: (typeof open)[number], cost: number) => {
-    settled += cost
-    settledTokens += size
+    settled.push({ tokens: size, microcents: cost, day: item.reservation.day })
     await item.instance.meter.settle(settlement(item.reservation, size, cost, rig.clock.now()))
   }
   const pass = async (renewals: number) => {
@@ -172,8 +200,10 @@ async function runSchedule(redis: PrivateRedis, most: Limited, steps: readonly C
           open.push({ reservation: item.reservation, instance })
           recent.push({ at: rig.clock.now(), instance })
         }
-        expect(settled + open.length * price).toBeLessThanOrEqual(limits.dailyCostMicrocents)
-        expect(settledTokens + open.length * size).toBeLessThanOrEqual(limits.dailyTokens)
+        const today = formatDay(rig.clock.now())
+        const reserved = open.filter(({ reservation }) => reservation.day === today).length
+        expect(getUsed(today, 'microcents') + reserved * price).toBeLessThanOrEqual(limits.dailyCostMicrocents)
+        expect(getUsed(today, 'tokens') + reserved * size).toBeLessThanOrEqual(limits.dailyTokens)
         if (!all.some(item => item?.admitted)) continue
         expectWithin(instance, 'minute', recent, most.perMinute)
         expectWithin(instance, 'concurrent', open, most.concurrent)
@@ -208,12 +238,14 @@ async function runSchedule(redis: PrivateRedis, most: Limited, steps: readonly C
     for (const item of open.splice(0)) await settle(item, price)
     await calm()
     for (const instance of instances) ship(instance)
-    expect([...shipped.values()].reduce((sum, { microcents }) => sum + microcents, 0)).toBe(settled)
+    const total = (all: Iterable<DailyUsage>) => [...all].reduce((sum, { microcents }) => sum + microcents, 0)
+    expect(total(shipped.values())).toBe(total(settled))
     rig.clock.move(600_000)
     await pass(8)
+    const today = formatDay(rig.clock.now())
     const status = await get(0).meter.loadStatus('acc_1', { ...unit('acc_1', limits).limits })
-    expect(status.costMicrocents.remaining).toBe(limits.dailyCostMicrocents - settled)
-    expect(status.tokens.remaining).toBe(limits.dailyTokens - settledTokens)
+    expect(status.costMicrocents.remaining).toBe(limits.dailyCostMicrocents - getUsed(today, 'microcents'))
+    expect(status.tokens.remaining).toBe(limits.dailyTokens - getUsed(today, 'tokens'))
   } finally {
     await heal()
     await rig.close()
