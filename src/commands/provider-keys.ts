@@ -12,11 +12,12 @@ import {
   getHint,
   listProviderKeys,
   maximumProviderKeys,
+  type ProviderKeySeal,
   rotateProviderKey,
+  toStoredKey,
 } from '../console/provider-keys/store.ts'
 import type { Database } from '../database/database.ts'
 import type { ProviderKey } from '../database/tables.ts'
-import type { TextSeal } from '../http/text-seal.ts'
 import { shellCommand } from '../server/banner.ts'
 import { CommandFailure, columns, command, json, newId, print, printJson, UsageError } from './command.ts'
 import { withDatabase } from './open-database.ts'
@@ -64,7 +65,7 @@ const add = command({
     const id = newId('pvk')
     await withOperator(async (database, accountId, seal) => {
       refuseOtherSecret(await listProviderKeys(database, accountId), seal)
-      const made = { id, provider, name, secret: seal.seal(id, key), hint: getHint(key) }
+      const made = { id, provider, name, secret: seal.seal({ id, accountId, provider }, key), hint: getHint(key) }
       const row = await addProviderKey(database, accountId, made)
       // A repeated attempt finds the key that the first one stored.
       const stored =
@@ -88,7 +89,7 @@ const rotate = command({
     const key = await keyFromInput()
     await withOperator(async (database, accountId, seal) => {
       const { id } = await namedKey(database, accountId, provider, name)
-      const row = await rotateProviderKey(database, accountId, id, { secret: seal.seal(id, key), hint: getHint(key) })
+      const row = await rotateProviderKey(database, accountId, id, { seal, key })
       if (row === null) throw noSuchKey(provider, name)
       if (asJson) printJson(keyForJson(row, seal))
       else print(`${provider}: key "${name}" was replaced.`)
@@ -118,13 +119,15 @@ export async function readStoredKeys(): Promise<readonly StoredKey[]> {
   let found: readonly StoredKey[] = []
   await withOperator(async (database, accountId, seal) => {
     const keys = await listProviderKeys(database, accountId)
-    found = keys.map(({ id, provider, name, secret }) => ({ id, provider, name, apiKey: seal.open(id, secret) }))
+    found = keys.map(key => toStoredKey(key, seal))
   })
   return found
 }
 
 /** Runs `work` on the operator's account with the seal of the gateway that has the same environment. */
-function withOperator(work: (database: Database, accountId: string, seal: TextSeal) => Promise<void>): Promise<void> {
+function withOperator(
+  work: (database: Database, accountId: string, seal: ProviderKeySeal) => Promise<void>,
+): Promise<void> {
   const { databaseUrl, dataDirectory, jwtSecret, jwtSecretPrevious, storedKeys } = readStoreConfig()
   if (!storedKeys) throw new CommandFailure('STORED_PROVIDER_KEYS is off: keys come from the environment only.')
   if (databaseUrl !== null && jwtSecret === null)
@@ -147,8 +150,8 @@ async function keyFromInput(): Promise<string> {
 }
 
 /** A key under another secret than the gateway's would be of no use there. */
-function refuseOtherSecret(keys: readonly ProviderKey[], seal: TextSeal): void {
-  if (keys.some(({ id, secret }) => seal.open(id, secret) === null))
+function refuseOtherSecret(keys: readonly ProviderKey[], seal: ProviderKeySeal): void {
+  if (keys.some(key => seal.open(key) === null))
     throw new CommandFailure(
       'A stored key cannot be read: its secret is another one. Set JWT_SECRET and GATEWAY_DATA_DIR as the gateway has them, or rotate or remove that key.',
     )
@@ -168,7 +171,8 @@ function noSuchKey(provider: string, name: string): CommandFailure {
   )
 }
 
-function keyForJson({ id, provider, name, hint, secret, updatedAt }: ProviderKey, seal: TextSeal) {
-  const readable = seal.open(id, secret) !== null
+function keyForJson(key: ProviderKey, seal: ProviderKeySeal) {
+  const { id, provider, name, hint, updatedAt } = key
+  const readable = seal.open(key) !== null
   return { id, provider, name, last_characters: hint, changed_at: updatedAt.toISOString(), readable }
 }

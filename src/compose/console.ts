@@ -9,7 +9,12 @@ import { createSessionDirectory } from '../console/auth/stores/sessions.ts'
 import { manualPayments } from '../console/billing/payment-processor.ts'
 import { startBillingWorker, startNoticeWorker } from '../console/billing/worker.ts'
 import { createKeyDirectory } from '../console/keys/stores/keys.ts'
-import { createProviderKeySeal, followProviderKeys, resealProviderKeys } from '../console/provider-keys/store.ts'
+import {
+  createProviderKeySeal,
+  followProviderKeys,
+  type ProviderKeySeal,
+  resealProviderKeys,
+} from '../console/provider-keys/store.ts'
 import { resealSecrets } from '../console/webhooks/stores/webhooks.ts'
 import { startWebhooks } from '../console/webhooks/worker.ts'
 import { createLimitKeys } from '../core/limits/redis.ts'
@@ -108,7 +113,7 @@ type ConsoleParts = Pick<Process, 'clock' | 'network' | 'log' | 'newId' | 'timer
   readonly database: Database
   readonly redis: Usage['redis']
   readonly secretSeal: TextSeal
-  readonly providerKeySeal: TextSeal
+  readonly providerKeySeal: ProviderKeySeal
   readonly catalog: Catalog
   readonly health: Parameters<typeof startAlertWorker>[0]['health']
 }

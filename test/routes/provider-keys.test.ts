@@ -237,6 +237,35 @@ describeNeeding('postgres', 'stored', () => {
     }
   })
 
+  test.each(['provider', 'account'])('provider keys: serve nothing when their row gets another %s', async what => {
+    const { database: own } = gateway.deps
+    const stranger = await owner(gateway)
+    const [row] = (await send('GET', '/provider-keys')).body.data
+    const before = { provider: 'openai', account_id: boss.accountId }
+    const put = (values: { provider?: string; account_id?: string }) =>
+      own.run(({ sql }) => sql`update provider_keys set ${sql(values)} where id = ${row?.id ?? ''}`)
+    const isMoved = what === 'account'
+    await put(isMoved ? { account_id: stranger.accountId } : { provider: 'mistral' })
+    if (isMoved) await moveOperator(own, stranger.accountId)
+    try {
+      await gateway.deps.storedKeys?.look()
+      const sent = calls.length
+      const names = [...gateway.deps.endpoints.values()].flatMap(({ keys }) => keys?.status().keys ?? [])
+      expect(names).toEqual([])
+      expect(await chat()).not.toBe(200)
+      expect(calls.slice(sent)).not.toContain(canary)
+      const shown = await send('GET', '/providers', undefined, isMoved ? stranger.token : boss.token)
+      const keys = shown.body.data.flatMap(item => item.keys ?? [])
+      expect(keys).toMatchObject([{ name: 'main', state: 'unreadable' }])
+    } finally {
+      await put(before)
+      if (isMoved) await moveOperator(own, boss.accountId)
+      await gateway.deps.storedKeys?.look()
+    }
+    expect(await chat()).toBe(200)
+    expect(calls.at(-1)).toBe(canary)
+  })
+
   test('provider keys: come before API keys, so that no request meets a simulation at the start', async () => {
     const { database: own, clock, config } = gateway.deps
     const away = () => Promise.reject(new Error('the stored keys are away'))

@@ -5,7 +5,6 @@ import type { ServiceDeadlines } from '../../core/request/deadlines.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
-import type { TextSeal } from '../../http/text-seal.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import { checkCredential } from '../../request/internal-completion.ts'
 import type { ConsoleDeps } from '../deps.ts'
@@ -28,6 +27,7 @@ import {
   listProviderKeys,
   maximumProviderKeys,
   type ProviderKeyFollower,
+  type ProviderKeySeal,
   rotateProviderKey,
 } from './store.ts'
 
@@ -36,7 +36,7 @@ type ProviderKeysDeps = ShownProviderDeps &
     readonly clock: Pick<Clock, 'after'>
     readonly network: Pick<Network, 'fetch'>
     readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
-    readonly providerKeySeal: TextSeal
+    readonly providerKeySeal: ProviderKeySeal
     /** Null = keys come from the environment and the configuration file only. */
     readonly storedKeys: Pick<ProviderKeyFollower, 'look'> | null
     readonly config: { readonly serviceDeadlines: Pick<ServiceDeadlines, 'discoveryMs'> }
@@ -140,7 +140,7 @@ async function create(deps: ProviderKeysDeps, call: SessionRequest<typeof provid
   if (!knownProviders.some(({ id }) => id === provider))
     throw invalidField('provider', `must be one of ${knownProviders.map(({ id }) => id).join(', ')}`)
   const id = deps.newId('pvk')
-  const secret = deps.providerKeySeal.seal(id, key)
+  const secret = deps.providerKeySeal.seal({ id, accountId: principal.accountId, provider }, key)
   const isConfigured = deps.endpoints.get(provider)?.keys?.find(name) != null
   const row = isConfigured
     ? 'name_taken'
@@ -162,8 +162,7 @@ async function rotate(deps: ProviderKeysDeps, call: SessionRequest<typeof provid
   refuseIfOff(deps)
   const { principal, id, body, database } = call
   const { key } = body
-  const fresh = { secret: deps.providerKeySeal.seal(id, key), hint: getHint(key) }
-  const row = await rotateProviderKey(database, principal.accountId, id, fresh)
+  const row = await rotateProviderKey(database, principal.accountId, id, { seal: deps.providerKeySeal, key })
   if (row === null) throw notFound()
   await useChange(deps)
   return shownProviderKey(row)

@@ -5,16 +5,15 @@ import type { RegistrationConfig } from '../../core/accounts/single-sign-on.ts'
 import type { AttemptFailure } from '../../core/chat/attempts.ts'
 import type { Catalog } from '../../core/models/models.ts'
 import type { ProviderKey } from '../../database/tables.ts'
-import type { TextSeal } from '../../http/text-seal.ts'
 import type { HealthTracker } from '../../models/health-tracker.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import type { ShownProvider, ShownProviderKey } from './schemas.ts'
-import { environmentKey } from './store.ts'
+import { environmentKey, type ProviderKeySeal } from './store.ts'
 
 export type ShownProviderDeps = {
   readonly catalog: Pick<Catalog, 'list'>
   readonly health: Pick<HealthTracker, 'getActivity'>
-  readonly providerKeySeal: Pick<TextSeal, 'open'>
+  readonly providerKeySeal: Pick<ProviderKeySeal, 'open'>
   readonly config: {
     readonly registration: Pick<RegistrationConfig, 'mode'>
     readonly knownProviders: readonly KnownProvider[]
@@ -45,10 +44,11 @@ export function shownWithoutKey(deps: ShownProviderDeps, id: string, stored: rea
 
 function shownStored(
   { providerKeySeal }: ShownProviderDeps,
-  { id, name, hint, secret }: ProviderKey,
+  key: ProviderKey,
   state: 'unused' | 'working' | 'rejected' | 'rate_limited',
 ) {
-  const isReadable = providerKeySeal.open(id, secret) !== null
+  const { id, name, hint } = key
+  const isReadable = providerKeySeal.open(key) !== null
   return { name, source: 'stored', id, hint, state: isReadable ? state : 'unreadable' } as const
 }
 

@@ -8,7 +8,7 @@ import type { Database } from '../../database/database.ts'
 import { recordAudit } from '../../database/repositories/audit.ts'
 import { type Transaction, withAccountRls } from '../../database/statement.ts'
 import { accounts, type ProviderKey, providerKeys } from '../../database/tables.ts'
-import { createTextSeal, type TextSeal } from '../../http/text-seal.ts'
+import { createTextSeal } from '../../http/text-seal.ts'
 
 export const maximumProviderKeys = 64
 /** Name of the key of a provider's variable. No stored key may have it: a name finds one key of a provider. */
@@ -17,9 +17,26 @@ const hintCharacters = 4
 /** The last characters of a shorter key would be too much of it. */
 const shortestHinted = 16
 
-/** Seals keys of providers, each for its row. */
-export function createProviderKeySeal(secret: string, previousSecret: string | null): TextSeal {
-  return createTextSeal({ secret, previousSecret, purpose: 'gateway-ai provider keys', prefix: 'gwp1.' })
+/** What a sealed key is bound to: a changed row must not take it to another provider. */
+type KeyPlace = Pick<ProviderKey, 'id' | 'accountId' | 'provider'>
+type SealedKey = KeyPlace & Pick<ProviderKey, 'secret'>
+
+/** A `TextSeal` whose owners are rows. */
+export type ProviderKeySeal = {
+  seal(place: KeyPlace, key: string): string
+  open(row: SealedKey): string | null
+  reseal(row: SealedKey): string | null
+}
+
+/** Seals keys of providers, each for its row, account and provider. */
+export function createProviderKeySeal(secret: string, previousSecret: string | null): ProviderKeySeal {
+  const texts = createTextSeal({ secret, previousSecret, purpose: 'gateway-ai provider keys', prefix: 'gwp1.' })
+  const getOwner = ({ id, accountId, provider }: KeyPlace) => JSON.stringify([id, accountId, provider])
+  return {
+    seal: (place, key) => texts.seal(getOwner(place), key),
+    open: row => texts.open(getOwner(row), row.secret),
+    reseal: row => texts.reseal(getOwner(row), row.secret),
+  }
 }
 
 /** Returns the part of a key that is shown. */
@@ -92,18 +109,21 @@ export function addProviderKey(
   })
 }
 
-/** Replaces the secret of a key. Returns null if the account has no such key. */
+/** Replaces a key, sealed for the row as it is now. Returns null if the account has no such key. */
 export function rotateProviderKey(
   database: Database,
   accountId: string,
   id: string,
-  fresh: Pick<ProviderKey, 'secret' | 'hint'>,
+  { seal, key }: { readonly seal: Pick<ProviderKeySeal, 'seal'>; readonly key: string },
 ): Promise<ProviderKey | null> {
   return withAccountRls(database, accountId).orm(async step => {
+    const isRow = and(eq(providerKeys.accountId, accountId), eq(providerKeys.id, id))
+    const [old] = await step.select().from(providerKeys).where(isRow).for('update')
+    if (old === undefined) return null
     const [row] = await step
       .update(providerKeys)
-      .set({ ...fresh, updatedAt: sql`clock_timestamp()` })
-      .where(and(eq(providerKeys.accountId, accountId), eq(providerKeys.id, id)))
+      .set({ secret: seal.seal(old, key), hint: getHint(key), updatedAt: sql`clock_timestamp()` })
+      .where(isRow)
       .returning()
     if (row === undefined) return null
     await recordKeyAudit(step, database, 'rotated', row)
@@ -141,10 +161,11 @@ function recordKeyAudit(
 }
 
 /** Seals all keys again after a change of the session secret. `reseal` returns null for one that needs no change. */
-export async function resealProviderKeys(database: Database, reseal: TextSeal['reseal']): Promise<void> {
+export async function resealProviderKeys(database: Database, reseal: ProviderKeySeal['reseal']): Promise<void> {
   const rows = await database.run(({ orm }) => orm.select().from(providerKeys))
-  for (const { id, secret } of rows) {
-    const next = reseal(id, secret)
+  for (const row of rows) {
+    const { id, secret } = row
+    const next = reseal(row)
     if (next !== null)
       await database.run(({ orm }) =>
         orm
@@ -166,7 +187,7 @@ export type ProviderKeyFollower = {
 type FollowerOptions = {
   readonly database: Database
   readonly log: Pick<Log, 'error'>
-  readonly seal: Pick<TextSeal, 'open'>
+  readonly seal: Pick<ProviderKeySeal, 'open'>
   /** Receives the keys of the operator's account, at the first read and after each change. */
   readonly onChange: (keys: readonly StoredKey[]) => void
 }
@@ -180,12 +201,13 @@ export function followProviderKeys({ database, log, seal, onChange }: FollowerOp
     const rows = await operatorKeys(database)
     const version = JSON.stringify(rows)
     if (version === seen) return
-    const keys = rows.map(({ id, provider, name, secret }) => ({ id, provider, name, apiKey: seal.open(id, secret) }))
+    const keys = rows.map(row => toStoredKey(row, seal))
     const unreadable = keys.filter(({ apiKey }) => apiKey === null).map(({ provider, name }) => `${provider}#${name}`)
     if (unreadable.length > 0)
       log.error('provider_keys_unreadable', {
         names: unreadable.join(', '),
-        detail: 'They were sealed under another secret. Restore JWT_SECRET or session-secret, or rotate the keys.',
+        detail:
+          'They were sealed under another secret, or their rows were changed. Restore JWT_SECRET or session-secret, or rotate the keys.',
       })
     onChange(keys)
     seen = version
@@ -199,12 +221,22 @@ export function followProviderKeys({ database, log, seal, onChange }: FollowerOp
   }
 }
 
+/** Opens a key for its calls. */
+export function toStoredKey(
+  row: SealedKey & Pick<ProviderKey, 'name'>,
+  seal: Pick<ProviderKeySeal, 'open'>,
+): StoredKey {
+  const { id, provider, name } = row
+  return { id, provider, name, apiKey: seal.open(row) }
+}
+
 /** Returns the keys of the operator's account in a stable order. */
 function operatorKeys(database: Database) {
   return database.run(({ orm }) =>
     orm
       .select({
         id: providerKeys.id,
+        accountId: providerKeys.accountId,
         provider: providerKeys.provider,
         name: providerKeys.name,
         secret: providerKeys.secret,
