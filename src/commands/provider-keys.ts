@@ -8,6 +8,7 @@ import {
   addProviderKey,
   createProviderKeySeal,
   deleteProviderKey,
+  findKeyObstacle,
   findOperatorAccount,
   getHint,
   listProviderKeys,
@@ -17,6 +18,7 @@ import {
   toStoredKey,
 } from '../console/provider-keys/store.ts'
 import type { Database } from '../database/database.ts'
+import { hasAccounts } from '../database/repositories/accounts.ts'
 import type { ProviderKey } from '../database/tables.ts'
 import { shellCommand } from '../server/banner.ts'
 import { CommandFailure, columns, command, json, newId, print, printJson, UsageError } from './command.ts'
@@ -56,9 +58,9 @@ const add = command({
   operands: named,
   options,
   async run({ operands: { provider }, options: { name = 'main', json: asJson } }) {
-    const { knownProviders } = readConfig()
-    if (!knownProviders.some(({ id }) => id === provider))
-      throw new UsageError(`The provider must be one of ${knownProviders.map(({ id }) => id).join(', ')}.`)
+    const { knownProviders, providers } = readConfig()
+    const obstacle = findKeyObstacle(knownProviders, provider, served => providers.some(({ id }) => id === served))
+    if (obstacle !== null) throw new UsageError(`The provider ${obstacle}.`)
     if (!new RegExp(providerKeyNameSchema.pattern ?? '').test(name))
       throw new UsageError(`--name must be ${providerKeyNameSchema.description}.`)
     const key = await keyFromInput()
@@ -66,7 +68,13 @@ const add = command({
     await withOperator(async (database, accountId, seal) => {
       refuseOtherSecret(await listProviderKeys(database, accountId), seal)
       const made = { id, provider, name, secret: seal.seal({ id, accountId, provider }, key), hint: getHint(key) }
-      const row = await addProviderKey(database, accountId, made)
+      const configured = providers.find(({ id: other }) => other === provider)?.pool?.keys ?? []
+      const row = await addProviderKey(
+        database,
+        accountId,
+        made,
+        configured.map(other => other.name),
+      )
       // A repeated attempt finds the key that the first one stored.
       const stored =
         typeof row === 'string' ? (await listProviderKeys(database, accountId)).find(other => other.id === id) : row
@@ -135,6 +143,8 @@ function withOperator(
   return withDatabase(async database => {
     const secret = jwtSecret ?? loadOrCreateSessionSecret(join(dataDirectory, 'session-secret'))
     const accountId = await findOperatorAccount(database)
+    if (accountId === null && !(await hasAccounts(database)))
+      throw new CommandFailure('No account exists yet: the first start of the gateway creates it. Start it once.')
     if (accountId === null)
       throw new CommandFailure(`No account is the operator’s. Choose it:  ${shellCommand('accounts operator <email>')}`)
     return work(database, accountId, createProviderKeySeal(secret, jwtSecretPrevious))

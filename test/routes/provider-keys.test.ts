@@ -207,6 +207,7 @@ describeNeeding('postgres', 'stored', () => {
 
   test.each([
     ['another provider', { provider: 'nobody', key: canary }, 'provider'],
+    ['a provider without its address', { provider: 'ollama', key: canary }, 'provider'],
     ['a short key', { provider: 'openai', key: 'short' }, 'key'],
     ['a key of two lines', { provider: 'openai', key: `${canary}\r\nx-evil: 1` }, 'key'],
     ['a long key', { provider: 'openai', key: 'k'.repeat(4_097) }, 'key'],
@@ -253,10 +254,15 @@ describeNeeding('postgres', 'stored', () => {
       const names = [...gateway.deps.endpoints.values()].flatMap(({ keys }) => keys?.status().keys ?? [])
       expect(names).toEqual([])
       expect(await chat()).not.toBe(200)
-      expect(calls.slice(sent)).not.toContain(canary)
       const shown = await send('GET', '/providers', undefined, isMoved ? stranger.token : boss.token)
       const keys = shown.body.data.flatMap(item => item.keys ?? [])
       expect(keys).toMatchObject([{ name: 'main', state: 'unreadable' }])
+      for (const body of [{}, { key: 'main' }]) {
+        const path = `/providers/${isMoved ? 'openai' : 'mistral'}/test`
+        const tested = await send('POST', path, body, isMoved ? stranger.token : boss.token)
+        expect([tested.status, tested.body.error.message]).toEqual([409, expect.stringContaining('unreadable')])
+      }
+      expect(calls.length).toBe(sent)
     } finally {
       await put(before)
       if (isMoved) await moveOperator(own, boss.accountId)

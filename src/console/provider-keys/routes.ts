@@ -22,6 +22,7 @@ import { type ShownProviderDeps, shownProvider, shownProviderKey, shownWithoutKe
 import {
   addProviderKey,
   deleteProviderKey,
+  findKeyObstacle,
   getHint,
   isOperatorAccount,
   listProviderKeys,
@@ -66,10 +67,15 @@ export function providerRoutes(deps: ProviderKeysDeps, identify: Authenticate) {
       bodyRequired: false,
       examples: { 'one of several keys': { key: 'main' } },
       answer: providerTestedShape,
+      errors: ['conflict'],
       async handle({ principal, id, body: { key = null }, database }) {
         await refuseOthers(database, principal.accountId)
         const endpoint = deps.endpoints.get(id)
-        if (endpoint === undefined || (key !== null && endpoint.keys?.find(key) == null)) throw notFound()
+        if (endpoint === undefined) throw notFound()
+        const { keys } = endpoint
+        // Without a key the call would have no credential, and its rejection would tell of none.
+        const isThere = key === null ? keys?.status().keys.length !== 0 : keys?.find(key) != null
+        if (!isThere) throw await missingKey(deps, { database, principal, provider: id, key })
         return checkCredential({ ...deps, timeoutMs: deps.config.serviceDeadlines.discoveryMs }, endpoint, key)
       },
     }),
@@ -125,6 +131,21 @@ export function providerRoutes(deps: ProviderKeysDeps, identify: Authenticate) {
   ])
 }
 
+type Missing = Pick<SessionRequest, 'database' | 'principal'> & {
+  readonly provider: string
+  /** Null = any. */
+  readonly key: string | null
+}
+
+/** Returns the error of a test whose key is not in use: it cannot be opened, or there is none. */
+async function missingKey(deps: ProviderKeysDeps, { database, principal, provider, key }: Missing) {
+  const rows = await listProviderKeys(database, principal.accountId)
+  const own = rows.filter(row => row.provider === provider && (key === null || row.name === key))
+  return own.some(row => deps.providerKeySeal.open(row) === null)
+    ? new GatewayError('conflict', conflicts.unreadable, { shouldRetry: false })
+    : notFound()
+}
+
 /** This process uses a change before its response, the others at once after. */
 async function useChange({ storedKeys, announce }: ProviderKeysDeps): Promise<void> {
   await storedKeys?.look()
@@ -136,17 +157,17 @@ async function create(deps: ProviderKeysDeps, call: SessionRequest<typeof provid
   const { principal, database } = call
   const { provider, name = 'main', key } = call.body
   await refuseOthers(database, principal.accountId)
-  const { knownProviders } = deps.config
-  if (!knownProviders.some(({ id }) => id === provider))
-    throw invalidField('provider', `must be one of ${knownProviders.map(({ id }) => id).join(', ')}`)
+  const obstacle = findKeyObstacle(deps.config.knownProviders, provider, served => deps.endpoints.has(served))
+  if (obstacle !== null) throw invalidField('provider', obstacle)
   const id = deps.newId('pvk')
   const secret = deps.providerKeySeal.seal({ id, accountId: principal.accountId, provider }, key)
-  const isConfigured = deps.endpoints.get(provider)?.keys?.find(name) != null
-  const row = isConfigured
-    ? 'name_taken'
-    : await addProviderKey(database, principal.accountId, {
-        ...{ id, provider, name, secret, hint: getHint(key) },
-      })
+  const configured = deps.endpoints.get(provider)?.keys?.status().keys ?? []
+  const row = await addProviderKey(
+    database,
+    principal.accountId,
+    { id, provider, name, secret, hint: getHint(key) },
+    configured.map(other => other.name),
+  )
   if (row === 'forbidden') throw notOperator()
   if (row === 'full' || row === 'name_taken') throw new GatewayError('conflict', conflicts[row], { shouldRetry: false })
   await useChange(deps)
@@ -156,6 +177,7 @@ async function create(deps: ProviderKeysDeps, call: SessionRequest<typeof provid
 const conflicts = {
   full: `The gateway has ${maximumProviderKeys} stored provider keys. Remove unused ones first.`,
   name_taken: 'This provider has a key of this name. Replace that key, or choose another name.',
+  unreadable: 'The stored key is unreadable. Restore the secret that sealed it, or replace the key.',
 }
 
 async function rotate(deps: ProviderKeysDeps, call: SessionRequest<typeof providerKeyRotationSchema>) {

@@ -1,7 +1,7 @@
 /** Keys of providers that owners add: sealed in the database, followed by every gateway process. */
 
 import { and, asc, eq, sql } from 'drizzle-orm'
-import type { StoredKey } from '../../config/stored-keys.ts'
+import type { KnownProvider, StoredKey } from '../../config/stored-keys.ts'
 import { startFollowing } from '../../core/jobs/repeating.ts'
 import type { Log } from '../../core/ports.ts'
 import type { Database } from '../../database/database.ts'
@@ -44,6 +44,17 @@ export function getHint(key: string): string {
   return key.length < shortestHinted ? '' : key.slice(-hintCharacters)
 }
 
+/** Returns why a provider takes no stored key, as the end of a sentence; null = it takes one. */
+export function findKeyObstacle(
+  known: readonly KnownProvider[],
+  id: string,
+  isServed: (id: string) => boolean,
+): string | null {
+  const provider = known.find(other => other.id === id)
+  if (provider === undefined) return `must be one of ${known.map(other => other.id).join(', ')}`
+  return provider.isLocal && !isServed(id) ? `must have its address first: set ${provider.baseVariable}` : null
+}
+
 /** Returns whether the account is the operator's. */
 export function isOperatorAccount(database: Database, accountId: string): Promise<boolean> {
   return withAccountRls(database, accountId).orm(async step => {
@@ -84,11 +95,12 @@ export function listProviderKeys(database: Database, accountId: string): Promise
 
 type NewProviderKey = Pick<ProviderKey, 'id' | 'provider' | 'name' | 'secret' | 'hint'>
 
-/** Stores a key of the operator's account. */
+/** Stores a key of the operator's account. `configured`: names of the provider's keys elsewhere, which are taken. */
 export function addProviderKey(
   database: Database,
   accountId: string,
   key: NewProviderKey,
+  configured: readonly string[],
 ): Promise<ProviderKey | 'full' | 'name_taken' | 'forbidden'> {
   return withAccountRls(database, accountId).orm(async step => {
     if (!(await lockOperator(step, accountId))) return 'forbidden'
@@ -98,7 +110,7 @@ export function addProviderKey(
       .where(eq(providerKeys.accountId, accountId))
     if (own.length >= maximumProviderKeys) return 'full'
     const isTaken = own.some(({ provider, name }) => provider === key.provider && name === key.name)
-    if (isTaken || key.name === environmentKey) return 'name_taken'
+    if (isTaken || [environmentKey, ...configured].includes(key.name)) return 'name_taken'
     const [row] = await step
       .insert(providerKeys)
       .values({ ...key, accountId, createdAt: sql`clock_timestamp()` })
