@@ -59,7 +59,7 @@ export async function readRequests(
 }
 
 /**
- * Yields all matching requests, newest first, in batches. Each batch is a separate statement that continues after the
+ * Yields all matching requests, newest first, in batches, which are empty where none of those tested match. Each batch is a separate statement that continues after the
  * previous one. So a slow client holds no connection or snapshot, and the embedded database with its single backend is
  * free in between.
  */
@@ -71,7 +71,7 @@ export async function* exportRequests(
   let next: LogPosition | null = null
   do {
     const page: LogPage = await scan(database, scope, filters, next, batchSize)
-    if (page.requests.length > 0) yield page.requests
+    yield page.requests
     next = page.next
   } while (next !== null)
 }

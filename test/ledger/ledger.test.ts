@@ -259,6 +259,16 @@ for (const [name, open] of databases) {
       }
       expect(seen).toEqual(numbers(5300, () => true))
     })
+
+    onDatabase('an export yields after each range that it tests, also when no request matches', async database => {
+      const team = await newTeam(database)
+      await generateUsage(database, { ...team, keyIds: team.ownerKeys, count: 2_500, start, stepMs: 1000 })
+      const filters = { ...none, metadata: { team: 'nobody' } }
+      const batches = await Array.fromAsync(
+        exportRequests(database, { accountId: team.accountId, userId: null }, filters),
+      )
+      expect(batches).toEqual([[], [], []])
+    })
   })
 }
 

@@ -135,16 +135,18 @@ async function* written(
   release: () => void,
 ): AsyncGenerator<string, void> {
   try {
-    let separator = '\n'
     let head = format === 'csv' ? csvHeader : '{"data":['
+    let separator = '\n'
     for await (const batch of batches) {
-      if (format === 'csv') yield head + batch.map(csvRequest).join('')
-      else yield head + separator + batch.map(row => JSON.stringify(shownRequest(row))).join(',\n')
+      const rows = format === 'csv' ? batch.map(csvRequest) : batch.map(row => JSON.stringify(shownRequest(row)))
+      const text = rows.join(format === 'csv' ? '' : ',\n')
+      // A client that filters for few requests sees at once that its file begins.
+      const piece = head + (format === 'csv' || text === '' ? text : separator + text)
+      if (piece !== '') yield piece
       head = ''
-      separator = ',\n'
+      if (text !== '') separator = ',\n'
     }
-    if (format === 'json') yield `${head}\n]}\n`
-    else if (head !== '') yield head
+    if (format === 'json') yield '\n]}\n'
   } finally {
     release()
   }
