@@ -505,6 +505,7 @@ describe('CLI arguments', () => {
       'projects list',
       'usage replay',
       'usage reconcile',
+      'usage check',
       'models list',
       'models check',
       'models update',

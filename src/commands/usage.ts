@@ -61,7 +61,18 @@ const reconcile = command({
   },
 })
 
-export const usageCommands = [replay, reconcile]
+const check = command({
+  name: 'usage check',
+  about: 'Price documented usage reports of all providers (exit code 1 if one differs)',
+  operands: {},
+  options: { json },
+  async run({ options }) {
+    const { checkUsage } = await import('./usage-check.ts')
+    tell(checkUsage(), options.json)
+  },
+})
+
+export const usageCommands = [replay, reconcile, check]
 
 function tell(report: UsageReport, asJson = false): void {
   if (asJson) printJson(report.json)

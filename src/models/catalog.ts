@@ -16,7 +16,7 @@ import {
   type RoutingFigures,
   tiers,
 } from '../core/models/models.ts'
-import { type Prices, type Pricing, priceVariant, type Rates } from '../core/models/pricing.ts'
+import { type Pricing, priceVariant, scaledRates } from '../core/models/pricing.ts'
 import { oneOf, strictObject } from '../core/validation/validate.ts'
 import file from './catalog.json'
 
@@ -165,15 +165,7 @@ function getParameters({ id, rules: name, parameters }: CatalogRow): ParameterRu
 /** OpenAI serves its reasoning models in the tier `flex` at half the usual prices. Source: its pricing page, "Flex". */
 function pricingWithTiers({ provider, pricing }: CatalogRow, { reasoning }: ParameterRules): Pricing {
   if (provider !== 'openai' || reasoning.kind !== 'effort') return pricing
-  const half = (price: number | null) => price && price / 2
-  const halved = <P extends Prices>(own: P): P => ({
-    ...own,
-    input: own.input / 2,
-    output: own.output / 2,
-    cachedInput: half(own.cachedInput),
-    cacheWrite: half(own.cacheWrite),
-  })
-  const flex: Rates = { ...halved(pricing), longContext: pricing.longContext && halved(pricing.longContext) }
+  const flex = scaledRates(pricing, price => price / 2)
   return { ...pricing, variants: [priceVariant({ serviceTier: 'flex' }, flex)] }
 }
 

@@ -16,8 +16,9 @@ type WireCounts = {
 /**
  * Returns the usage, in which the input includes cached and written tokens and the output includes reasoning. Null if
  * none is reported. Upstreams differ in what their sums include: caches above the input were counted beside it, and so
- * were the parts by which the total exceeds both sums. Any other rest of the total is hidden reasoning. Two counts
- * imply the third, but a missing count is never assumed to be zero.
+ * were the parts by which the total exceeds both sums. Any other rest of the total is hidden reasoning, and so is one that equals the
+ * reported reasoning, which xAI counts beside the output. Two counts imply the third, but a missing count is never
+ * assumed to be zero.
  */
 export function reportedUsage(counts: WireCounts): ReportedUsage | null {
   const { total, cached, written, reasoning } = counts
@@ -35,7 +36,8 @@ export function reportedUsage(counts: WireCounts): ReportedUsage | null {
       output: output ?? findDifference(total, input),
     })
   const rest = Math.max(0, (total ?? 0) - input - output)
-  const beside = isBeside ? 0 : ([caches, cached, written].find(part => isRest(part, rest, reasoning)) ?? 0)
+  const beside =
+    isBeside || rest === reasoning ? 0 : ([caches, cached, written].find(part => isRest(part, rest, reasoning)) ?? 0)
   const thought = rest - beside
   return bounded({ ...counts, input: input + beside, output: output + thought, reasoning: reasoning || thought })
 }

@@ -5,8 +5,8 @@ import type { ReportedUsage, TokenUsage } from '../core/chat/chat-events.ts'
 import { chosenTier, requestedTier } from '../core/chat/provider-features.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { Catalog, Model } from '../core/models/models.ts'
-import { type PriceTerms, type Rates, ratesAt } from '../core/models/pricing.ts'
-import { getCost, hourCacheCost, providerSearchCost, savedByCache } from '../core/usage/money.ts'
+import { type PriceTerms, type Rates, ratesAt, scaledRates } from '../core/models/pricing.ts'
+import { getCost, providerSearchCost, savedByCache } from '../core/usage/money.ts'
 import type { Reservation } from '../limits/meter.ts'
 import { estimateTokens, likelyInputTokens } from '../text/tokens/tokens.ts'
 import { billedResponse, type Progress, unbilledResponses } from './progress.ts'
@@ -64,7 +64,7 @@ export function settledCost(
   const { reservation } = progress
   const input = { plan, request, reservation }
   const model = response === null ? null : servedModel(catalog, response)
-  const rates = response === null || model === null ? null : ratesAt(model.pricing, getTerms(response))
+  const rates = response === null || model === null ? null : getRates(model, response)
   const { usage: counted, estimated } = used(response, input)
   const usage = model === null ? counted : possible(counted, model, input)
   // The web is reserved beside the model, and has no value to the client without an output.
@@ -76,7 +76,7 @@ export function settledCost(
   const isBilled = model !== null && other !== null && !progress.discarded.includes(other)
   const lost = isBilled ? otherCost(catalog, other, input) : null
   const costFor = (tokens: TokenUsage) =>
-    rates === null ? 0 : getCost(rates, tokens) + hourCacheCost(rates, tokens) + search + fetch + (lost?.cost ?? 0)
+    rates === null ? 0 : getCost(rates, tokens) + search + fetch + (lost?.cost ?? 0)
   // The provider charges for its own counts, also where they exceed the model's limits.
   const due = Math.min(costFor(counted), Number.MAX_SAFE_INTEGER)
   const charged = costFor(usage)
@@ -104,8 +104,27 @@ export function settledCost(
   }
 }
 
+/** What the prices of a response depend on beside its tokens. */
+type Served = Pick<UpstreamResponse, 'startedAtMs' | 'providerFields' | 'request' | 'droppedParameters'>
+
+/** Returns what this usage of a response costs. */
+export function responseCost(model: Pick<Model, 'pricing'>, response: Served, usage: TokenUsage): number {
+  return getCost(getRates(model, response), usage) + providerSearchCost(usage)
+}
+
+/** Anthropic's multiplier of all token prices for inference in the USA only. Source: its pricing page, "Data residency pricing". */
+const usOnlyFactor = 1.1
+
+/** Returns the prices of the attempt. Anthropic reports a region only for models that have one, also where its workspace chose it. */
+function getRates({ pricing }: Pick<Model, 'pricing'>, response: Served): Rates {
+  const rates = ratesAt(pricing, getTerms(response))
+  const { providerFields } = response
+  const isUsOnly = providerFields?.form === 'anthropic' && providerFields.usage.inference_geo === 'us'
+  return isUsOnly ? scaledRates(rates, price => price * usOnlyFactor) : rates
+}
+
 /** Returns when the attempt began, and the tier that the provider reports, or else the one that it was sent. */
-function getTerms({ startedAtMs, providerFields, request, droppedParameters }: UpstreamResponse): PriceTerms {
+function getTerms({ startedAtMs, providerFields, request, droppedParameters }: Served): PriceTerms {
   const reported = providerFields?.form === 'openai' ? providerFields.serviceTier : providerFields?.usage.service_tier
   const tier = typeof reported === 'string' ? chosenTier(reported) : null
   return { at: startedAtMs, tier: tier ?? (droppedParameters.includes('service_tier') ? null : requestedTier(request)) }
@@ -119,9 +138,8 @@ type OtherCost = { readonly usage: TokenUsage; readonly cost: number }
  */
 function otherCost(catalog: Pick<Catalog, 'resolve'>, response: UpstreamResponse, counted: Counted): OtherCost {
   const model = servedModel(catalog, response)
-  const rates = ratesAt(model.pricing, getTerms(response))
   const usage = possible(used(response, counted).usage, model, counted)
-  return { usage, cost: getCost(rates, usage) + hourCacheCost(rates, usage) + providerSearchCost(usage) }
+  return { usage, cost: responseCost(model, response, usage) }
 }
 
 const nothing: TokenUsage = {

@@ -4,7 +4,7 @@ import { type ReasoningEffort, reasoningEfforts } from '../chat/chat.ts'
 import { storableName } from '../text/safe-name.ts'
 import { oneOf, strictObject } from '../validation/validate.ts'
 import { fullName, getTier, type Model, maximumNameCharacters, type ParameterRules, tiers } from './models.ts'
-import { type Prices, type Pricing, priceVariant, type Rates, weekdays } from './pricing.ts'
+import { type Prices, type Pricing, priceVariant, type Rates, scaledRates, weekdays } from './pricing.ts'
 
 const price = Type.Number({ minimum: 0, maximum: 1_000_000 })
 const optional = <S extends TSchema>(schema: S) => Type.Optional(schema)
@@ -311,22 +311,13 @@ function changedModel(model: Model, change: ModelChange, pricingSource: string):
 function mergedPricing({ pricing: own }: Model, pricing: ConfiguredModel['pricing'], isNew: boolean): Pricing {
   const named = getPricing(pricing)
   if (isNew) return named
-  const ofInput = scaledBy(own.input, named.input)
-  const ofOutput = scaledBy(own.output, named.output)
-  const kept = (price: number | null) => (price === null ? null : ofInput(price))
-  const scaled = <P extends Prices>(prices: P): P => ({
-    ...prices,
-    input: ofInput(prices.input),
-    output: ofOutput(prices.output),
-    cachedInput: kept(prices.cachedInput),
-    cacheWrite: kept(prices.cacheWrite),
-  })
+  const kept = scaledRates(own, scaledBy(own.input, named.input), scaledBy(own.output, named.output))
   return {
     input: named.input,
     output: named.output,
-    cachedInput: named.cachedInput ?? kept(own.cachedInput),
-    cacheWrite: named.cacheWrite ?? kept(own.cacheWrite),
-    longContext: named.longContext ?? (own.longContext && scaled(own.longContext)),
+    cachedInput: named.cachedInput ?? kept.cachedInput,
+    cacheWrite: named.cacheWrite ?? kept.cacheWrite,
+    longContext: named.longContext ?? kept.longContext,
     ...(named.variants === undefined ? {} : { variants: named.variants }),
   }
 }

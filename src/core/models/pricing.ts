@@ -80,6 +80,18 @@ function minuteOfWeek(epochMs: number): number {
   return Math.floor((epochMs + 3 * dayMs) / minuteMs) % weekMinutes
 }
 
+/** Returns rates with all prices changed, those of output perhaps in another way than those of input. */
+export function scaledRates(rates: Rates, toInput: (price: number) => number, toOutput = toInput): Rates {
+  const scaled = <P extends Prices>(prices: P): P => ({
+    ...prices,
+    input: toInput(prices.input),
+    output: toOutput(prices.output),
+    cachedInput: prices.cachedInput === null ? null : toInput(prices.cachedInput),
+    cacheWrite: prices.cacheWrite === null ? null : toInput(prices.cacheWrite),
+  })
+  return { ...scaled(rates), longContext: rates.longContext && scaled(rates.longContext) }
+}
+
 /** Returns the rates of an attempt that began at this time and was served in this tier. */
 export function ratesAt(pricing: Pricing, { at, tier }: PriceTerms): Rates {
   if (pricing.variants === undefined) return pricing

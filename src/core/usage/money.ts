@@ -72,28 +72,32 @@ function getTable(prices: Prices): PriceTable {
 /** Cached, since each request is priced five times and prices do not change. */
 const tables = new WeakMap<Prices, PriceTable>()
 
+type Term = readonly [tokens: number, price: number]
+
 /**
- * Returns the cost of tokens in micro-cents, rounded up once. Token counts are non-negative integers; parts of the
- * input that exceed the whole are limited to it.
+ * Returns uncached input, cached input, cache writes, the surcharge of those for an hour, and output with their prices. Token counts
+ * are non-negative integers; parts of the input that exceed the whole are limited to it.
  */
-export function getCost(rates: Rates, usage: TokenUsage): number {
+function getTerms(rates: Rates, usage: TokenUsage): readonly [Term, Term, Term, Term, Term] {
   const prices = priceTable(rates, usage.inputTokens)
   const cached = Math.min(usage.cachedInputTokens, usage.inputTokens)
   const written = Math.min(usage.cacheWriteTokens, usage.inputTokens - cached)
-  const fresh = usage.inputTokens - cached - written
-  const total =
-    fresh * prices.input +
-    cached * prices.cachedInput +
-    written * prices.cacheWrite +
-    usage.outputTokens * prices.output
-  // Below 2^53 all products and sums above are exact; beyond it they are not.
-  if (total <= Number.MAX_SAFE_INTEGER) return ceilingOfMillionth(total)
-  return exactCost([
-    [fresh, prices.input],
+  return [
+    [usage.inputTokens - cached - written, prices.input],
     [cached, prices.cachedInput],
     [written, prices.cacheWrite],
+    [Math.min(usage.hourCacheWriteTokens ?? 0, written), hourSurcharge(prices)],
     [usage.outputTokens, prices.output],
-  ])
+  ]
+}
+
+/** Returns the cost of tokens in micro-cents, rounded up once. */
+export function getCost(rates: Rates, usage: TokenUsage): number {
+  const terms = getTerms(rates, usage)
+  let total = 0
+  for (const [tokens, price] of terms) total += tokens * price
+  // Below 2^53 all products and sums above are exact; beyond it they are not.
+  return total <= Number.MAX_SAFE_INTEGER ? ceilingOfMillionth(total) : exactCost(terms)
 }
 
 /**
@@ -101,27 +105,9 @@ export function getCost(rates: Rates, usage: TokenUsage): number {
  * rounded. They explain a cost: only `getCost` is billed.
  */
 export function costParts(rates: Rates, usage: TokenUsage): [number, number, number, number] {
-  const prices = priceTable(rates, usage.inputTokens)
-  const cached = Math.min(usage.cachedInputTokens, usage.inputTokens)
-  const written = Math.min(usage.cacheWriteTokens, usage.inputTokens - cached)
-  const cost = (tokens: number, price: number) => Math.round((tokens * price) / tokensPerPriceUnit)
-  return [
-    cost(usage.inputTokens - cached - written, prices.input),
-    cost(cached, prices.cachedInput),
-    cost(written, prices.cacheWrite) + hourCacheCost(rates, usage),
-    cost(usage.outputTokens, prices.output),
-  ]
-}
-
-/**
- * What the cache costs beyond `getCost`, in micro-cents: a write for an hour costs twice the input, and prices are those of a write for
- * five minutes. Only Anthropic has it. Source: Anthropic's pricing page, "Prompt caching".
- */
-export function hourCacheCost(rates: Rates, usage: TokenUsage): number {
-  const { hourCacheWriteTokens = 0, cachedInputTokens, cacheWriteTokens, inputTokens } = usage
-  const surcharge = hourSurcharge(priceTable(rates, inputTokens))
-  const written = Math.min(cacheWriteTokens, Math.max(0, inputTokens - cachedInputTokens))
-  return ceilingOfMillionth(Math.min(hourCacheWriteTokens, written) * surcharge)
+  const [input, cached, written, hour, output] = getTerms(rates, usage).map(([tokens, price]) => tokens * price)
+  const rounded = (cost = 0) => Math.round(cost / tokensPerPriceUnit)
+  return [rounded(input), rounded(cached), rounded((written ?? 0) + (hour ?? 0)), rounded(output)]
 }
 
 /**
@@ -131,7 +117,7 @@ export function hourCacheCost(rates: Rates, usage: TokenUsage): number {
 export function savedByCache(rates: Rates, usage: TokenUsage): number | null {
   if (usage.cachedInputTokens + usage.cacheWriteTokens === 0) return null
   const uncached = getCost(rates, { ...usage, cachedInputTokens: 0, cacheWriteTokens: 0 })
-  return uncached - getCost(rates, usage) - hourCacheCost(rates, usage)
+  return uncached - getCost(rates, usage)
 }
 
 /** Of one search that a provider runs, in micro-cents. Source: Anthropic's pricing page, "Web search tool": 10 USD per 1,000. */
@@ -175,6 +161,10 @@ function raiseBy(highest: HighestPrices, table: PriceTable): void {
   highest.hourSurcharge = Math.max(highest.hourSurcharge, hourSurcharge(table))
 }
 
+/**
+ * A cache write for an hour costs twice the input, and prices are those of a write for five minutes. Only models of Anthropic have
+ * it. Source: Anthropic's pricing page, "Prompt caching".
+ */
 function hourSurcharge({ input, cacheWrite }: PriceTable): number {
   return Math.max(0, 2 * input - cacheWrite)
 }
@@ -203,7 +193,7 @@ export function ceilingOfMillionth(total: number): number {
   return (total - remainder) / tokensPerPriceUnit + (remainder > 0 ? 1 : 0)
 }
 
-function exactCost(terms: readonly (readonly [tokens: number, price: number])[]): number {
+function exactCost(terms: readonly Term[]): number {
   const unit = BigInt(tokensPerPriceUnit)
   const total = terms.reduce((sum, [tokens, price]) => sum + BigInt(tokens) * BigInt(price), 0n)
   return Number((total + unit - 1n) / unit)

@@ -20,6 +20,7 @@ export type Counts = {
     readonly input: number
     readonly read: number
     readonly written: number
+    readonly hourWritten: number
     readonly output: number
   }
 }
@@ -33,7 +34,7 @@ export const noCounts: Counts = {
   output: null,
   leastOutput: 0,
   thinking: 0,
-  compaction: { input: 0, read: 0, written: 0, output: 0 },
+  compaction: { input: 0, read: 0, written: 0, hourWritten: 0, output: 0 },
 }
 
 /** Returns the counts updated by newer ones; null if there are none. */
@@ -46,7 +47,7 @@ export function findCounts(usage: unknown, known: Counts, stage: 'first' | 'late
     input: input ?? known.input,
     cacheWrite: cacheWrites(usage) ?? known.cacheWrite,
     cacheRead: tokenCount(usage.cache_read_input_tokens) ?? known.cacheRead,
-    hourWrite: tokenCount(record(usage.cache_creation).ephemeral_1h_input_tokens) ?? known.hourWrite,
+    hourWrite: hourWrites(usage) ?? known.hourWrite,
     searches: tokenCount(record(usage.server_tool_use).web_search_requests) ?? known.searches,
     output: (stage === 'later' ? output : null) ?? known.output,
     leastOutput: stage === 'first' ? (output ?? 0) : known.leastOutput,
@@ -62,6 +63,7 @@ function getCompactions(usage: Json): Counts['compaction'] {
     input: sum(pass => tokenCount(pass.input_tokens)),
     read: sum(pass => tokenCount(pass.cache_read_input_tokens)),
     written: sum(cacheWrites),
+    hourWritten: sum(hourWrites),
     output: sum(pass => tokenCount(pass.output_tokens)),
   }
 }
@@ -79,11 +81,16 @@ function cacheWrites({ cache_creation_input_tokens: total, cache_creation: writt
   return tokenCount(total) ?? (short === null && long === null ? null : (short ?? 0) + (long ?? 0))
 }
 
+function hourWrites(usage: Json): number | null {
+  return tokenCount(record(usage.cache_creation).ephemeral_1h_input_tokens)
+}
+
 /** Returns the counts as `ReportedUsage`: here, input excludes cache reads and writes. */
 export function getAnthropicUsage(counts: Counts): ReportedUsage {
-  const { hourWrite, searches, leastOutput, thinking, compaction } = counts
+  const { searches, leastOutput, thinking, compaction } = counts
   const read = counts.cacheRead + compaction.read
   const written = counts.cacheWrite + compaction.written
+  const hourWrite = counts.hourWrite + compaction.hourWritten
   const output = counts.output === null ? null : counts.output + compaction.output
   return {
     inputTokens: counts.input === null ? null : counts.input + compaction.input + read + written,

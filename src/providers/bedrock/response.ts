@@ -113,13 +113,14 @@ export class ConverseReader implements StreamReader {
     const cached = tokenCount(counts.cacheReadInputTokens) ?? 0
     const written = tokenCount(counts.cacheWriteInputTokens) ?? 0
     const input = tokenCount(counts.inputTokens)
+    const byLifetime = records(counts.cacheDetails)
     const usage = reportedUsage({
       input: input === null ? null : input + cached + written,
       output: tokenCount(counts.outputTokens),
       total: null,
       cached,
       written,
-      hourWritten: 0,
+      hourWritten: tokenCount(byLifetime.find(({ ttl }) => ttl === '1h')?.inputTokens) ?? 0,
       reasoning: 0,
     })
     if (usage === null) return

@@ -51,6 +51,7 @@ export function findUsage(wire: Json): ReportedUsage | null {
     cached:
       largestCount(
         inputDetails.cached_tokens,
+        inputDetails.cache_read_input_tokens,
         wire.prompt_cache_hit_tokens,
         wire.cached_tokens,
         wire.num_cached_tokens,
@@ -61,6 +62,7 @@ export function findUsage(wire: Json): ReportedUsage | null {
         inputDetails.cache_write_tokens,
         inputDetails.cache_creation_tokens,
         inputDetails.cached_creation_tokens,
+        inputDetails.cache_creation_input_tokens,
         wire.cache_creation_input_tokens,
         hourWritten + (tokenCount(lifetimes.ephemeral_5m_input_tokens) ?? 0),
       ) ?? 0,

@@ -14,7 +14,6 @@ import {
   getCost,
   getHighestCost,
   highestPrices,
-  hourCacheCost,
   priceTable,
   providerSearchCost,
   toUsd,
@@ -165,9 +164,8 @@ test('highestCostOf: covers the bill for every time, tier and length that a requ
         const rates = ratesAt(some, { at: at + waitMs, tier })
         const used = { ...most, inputTokens: Math.floor(most.inputTokens * fewer), hourCacheWriteTokens: hour }
         const surcharge = highestPrices(some, most.inputTokens, reserved).hourSurcharge
-        expect(getCost(rates, used) + hourCacheCost(rates, used)).toBeLessThanOrEqual(
-          // Both parts of the bill are rounded up.
-          getHighestCost(some, most, reserved) + Math.ceil((most.inputTokens * surcharge) / 1e6) + 1,
+        expect(getCost(rates, used)).toBeLessThanOrEqual(
+          getHighestCost(some, most, reserved) + Math.ceil((most.inputTokens * surcharge) / 1e6),
         )
       },
     ),
@@ -250,14 +248,16 @@ test('usdText: writes dollars without an exponent and trailing zeros', () => {
   ])
 })
 
-test('hourCacheCost: charges a write for an hour at twice the input, once beside costOf', () => {
+test('getCost: charges a write for an hour at twice the input, rounded once with the rest', () => {
   const pricing = { input: 4, output: 20, cachedInput: 0.4, cacheWrite: 5, longContext: null }
   const written = usage(1_000, 0, { cacheWriteTokens: 600 })
-  expect(hourCacheCost(pricing, written)).toBe(0)
   const kept = { ...written, hourCacheWriteTokens: 400 }
-  expect(getCost(pricing, kept) + hourCacheCost(pricing, kept)).toBe(fromUsd((400 * 4 + 200 * 5 + 400 * 8) / 1_000_000))
+  expect(getCost(pricing, kept)).toBe(fromUsd((400 * 4 + 200 * 5 + 400 * 8) / 1_000_000))
   // Never more of them than were written.
-  expect(hourCacheCost(pricing, { ...kept, hourCacheWriteTokens: 9_000 })).toBe(fromUsd((600 * 3) / 1_000_000))
+  expect(getCost(pricing, { ...kept, hourCacheWriteTokens: 9_000 })).toBe(fromUsd((400 * 4 + 600 * 8) / 1_000_000))
+  // Fractions of a micro-cent: 1.2 of input, 0.5 of the write and 0.3 of the surcharge make 2, not 3.
+  const cheap = { ...pricing, input: 0.004, cacheWrite: 0.005 }
+  expect(getCost(cheap, usage(4, 0, { cacheWriteTokens: 1, hourCacheWriteTokens: 1 }))).toBe(2)
 })
 
 test('providerSearchCost: charges one cent per search', () => {
