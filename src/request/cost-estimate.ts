@@ -5,16 +5,16 @@ import { type PriceTerms, type Rates, ratesAt } from '../core/models/pricing.ts'
 import { getCost, getHighestCost } from '../core/usage/money.ts'
 import type { CalibratedLength, LengthSource } from '../learning/estimate-calibration.ts'
 import type { PromptAnalysis } from '../text/analysis/prompt-analysis.ts'
-import { estimateImageTokens, getFactor } from '../text/tokens/tokens.ts'
+import { countTokens, estimateImageTokens, getFactor } from '../text/tokens/tokens.ts'
 import { noWeb, type WebPlan } from '../web/web-plan.ts'
 
 /**
  * Reliability of an estimate.
- * - `high`: all text was counted by the model's own tokenizer, and the client caps the output.
+ * - `high`: all text was counted exactly by the model's own tokenizer, and the client caps the output.
  * - `medium`: one of the two; or the account has responses of this query type whose costs were estimated within a
  * third.
- * - `low`: neither: the provider publishes no tokenizer (or images and pages are estimated), and the output length is
- * open.
+ * - `low`: neither: the provider publishes no tokenizer (or images, pages and prose without spaces are estimated), and the
+ * output length is open.
  */
 type EstimateConfidence = 'high' | 'medium' | 'low'
 
@@ -34,7 +34,7 @@ export type CostEstimate = {
 
 /** Measurements that are shared by all models. */
 type MeasuredPrompt = {
-  readonly textTokens: number
+  readonly text: ReturnType<typeof countTokens>
   readonly messages: number
   readonly images: readonly ImagePart['detail'][]
   /** Cues for the length of the output. */
@@ -53,17 +53,15 @@ const usualWeb = { page: 2_000, results: 800 } as const
 
 const tokensPerMessage = 4
 
-/** Measures a conversation. `count` returns the tokens of all texts together in OpenAI's tokenizer. */
-export async function measurePrompt(
+/** Measures a conversation. */
+export function measurePrompt(
   messages: readonly Message[],
-  count: (texts: readonly string[]) => Promise<number>,
   { cues, at, web = noWeb }: Pick<MeasuredPrompt, 'cues' | 'at'> & Partial<Pick<MeasuredPrompt, 'web'>>,
-): Promise<MeasuredPrompt> {
-  const textTokens = await count(messages.map(getText))
+): MeasuredPrompt {
   const images = messages.flatMap(message =>
     message.role === 'user' ? message.content.flatMap(part => (part.type === 'image' ? [part.detail] : [])) : [],
   )
-  return { textTokens, messages: messages.length, images, cues, web, at }
+  return { text: countTokens(messages.map(getText)), messages: messages.length, images, cues, web, at }
 }
 
 /** Returns the estimate of one model for a measured prompt. `maxOutputTokens` is the client's cap; null = none. */
@@ -74,12 +72,12 @@ export function estimateCost(
   known: CalibratedLength = unknownLength,
 ): CostEstimate {
   const images = prompt.images.reduce((sum, detail) => sum + estimateImageTokens(detail, model.provider), 0)
-  const text = Math.ceil(prompt.textTokens * getFactor(model.provider))
+  const text = Math.ceil(prompt.text.tokens * getFactor(model.provider))
   const { web } = prompt
   const looked = usualWebTokens(web, model)
   const inputTokens = text + images + looked + tokensPerMessage * (prompt.messages + 1)
   const { tokens, from } = expectedOutput(model, prompt.cues, maxOutputTokens, known)
-  const counted = model.provider === 'openai' && images === 0 && looked === 0
+  const counted = model.provider === 'openai' && prompt.text.isExact && images === 0 && looked === 0
   const confidence = getConfidence(counted, maxOutputTokens !== null, known)
   const cap = Math.min(maxOutputTokens ?? model.maxOutputTokens, model.maxOutputTokens)
   const terms: PriceTerms = { at: prompt.at, tier: 'default' }

@@ -10,13 +10,7 @@ import { countTokens as cl100k } from 'gpt-tokenizer/encoding/cl100k_base'
 import { countTokens as o200k } from 'gpt-tokenizer/encoding/o200k_base'
 import type { Message } from '../../src/core/chat/chat.ts'
 import { createDraws, measureText } from '../../src/text/tokens/pieces-of-text.ts'
-import {
-  countTokens,
-  estimateInputTokens,
-  estimateTokens,
-  getUpperBound,
-  likelyInputTokens,
-} from '../../src/text/tokens/tokens.ts'
+import { estimateInputTokens, estimateTokens, getUpperBound, likelyInputTokens } from '../../src/text/tokens/tokens.ts'
 import file from '../../src/text/weights/vocabulary.json' with { type: 'json' }
 import { getClass, publishedTokens, weightElsewhere } from '../../src/training/vocabulary.ts'
 import { user } from '../harness/ask.ts'
@@ -30,6 +24,10 @@ const random = () => {
 }
 
 const asText = { disallowedSpecial: new Set<string>() }
+
+/** Where a space follows a letter, the tokenizer always splits. Its time is quadratic in the length of an unbroken run. */
+const parts = /.{1,510}[a-z\u0400-\u04ff](?= [a-z\u0400-\u04ff])|.{1,512}/gis
+const o200kInParts = (text: string) => (text.match(parts) ?? []).reduce((sum, part) => sum + o200k(part, asText), 0)
 const asking = (text: string) => ({ messages: [user(text)], tools: [], responseFormat: { type: 'text' } as const })
 /** Tokens that a message adds to its text. */
 const flat = 8
@@ -182,10 +180,10 @@ describe('estimateInputTokens', () => {
           .join('') ?? '',
     ],
     ['behind 300,000 blanks in lines', (part: string) => `${' '.repeat(29)}\n`.repeat(10_000) + part],
-  ])('returns at least the count when a long cheap text hides expensive text %s', async (_, hide) => {
+  ])('returns at least the count when a long cheap text hides expensive text %s', (_, hide) => {
     for (const length of [3_000, 12_000]) {
       const text = hide(dense(length))
-      const count = await countTokens(text)
+      const count = o200kInParts(text)
       // A few samples exceed four standard deviations, so the samples are the same in each run.
       for (const seed of seeds) {
         const measure = measureText(text, 32_768, createDraws(seed))
@@ -260,12 +258,12 @@ describe('estimateInputTokens', () => {
 describe('likelyInputTokens', () => {
   test.each(Object.entries(alphabets))(
     'differs by at most 6 % from the tokenizer over 40 short texts of %s',
-    async (_, alphabet) => {
+    (_, alphabet) => {
       let counted = 0
       let estimated = 0
       const texts = fc.sample(getText(alphabet), { numRuns: 40 })
       for (const text of texts) {
-        counted += await countTokens(text)
+        counted += o200kInParts(text)
         estimated += estimateTokens(text)
         expect(likelyInputTokens(asking(text), 'anthropic')).toBeLessThanOrEqual(
           estimateInputTokens(asking(text), 'anthropic'),

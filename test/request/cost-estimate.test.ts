@@ -5,7 +5,6 @@ import type { CalibratedLength } from '../../src/learning/estimate-calibration.t
 import { catalog } from '../../src/models/catalog.ts'
 import { estimateCost, measurePrompt as measureWith, unknownLength } from '../../src/request/cost-estimate.ts'
 import { openPromptAnalyzer } from '../../src/text/readers.ts'
-import { countTokens } from '../../src/text/tokens/tokens.ts'
 import { noWeb } from '../../src/web/web-plan.ts'
 import { user } from '../harness/ask.ts'
 import { modelNamed } from '../harness/model.ts'
@@ -13,15 +12,7 @@ import { modelNamed } from '../harness/model.ts'
 /** Analyzes in this thread; the composition handles parallel work. */
 const read = openPromptAnalyzer().read
 const measurePrompt = (messages: Parameters<typeof measureWith>[0], web = noWeb) =>
-  measureWith(
-    messages,
-    async texts => {
-      let tokens = 0
-      for (const text of texts) tokens += await countTokens(text)
-      return tokens
-    },
-    { cues: read(messages), web, at: 0 },
-  )
+  measureWith(messages, { cues: read(messages), web, at: 0 })
 
 const image: Message = {
   role: 'user',
@@ -31,7 +22,7 @@ const image: Message = {
 
 describe('estimateCost', () => {
   test('costs its own token counts at catalog prices', async () => {
-    const prompt = await measurePrompt([user('Write a function that reverses a list.')])
+    const prompt = measurePrompt([user('Write a function that reverses a list.')])
     for (const model of catalog) {
       const item = estimateCost(model, prompt, null)
       const tokens = { inputTokens: item.inputTokens, outputTokens: item.expectedOutputTokens }
@@ -43,7 +34,7 @@ describe('estimateCost', () => {
   })
 
   test('never exceeds the output cap of the client or the model', async () => {
-    const prompt = await measurePrompt([user('Write a comprehensive report on rivers.')])
+    const prompt = measurePrompt([user('Write a comprehensive report on rivers.')])
     for (const model of catalog) {
       expect(estimateCost(model, prompt, 7).expectedOutputTokens).toBe(7)
       expect(estimateCost(model, prompt, 10_000_000).expectedOutputTokens).toBeLessThanOrEqual(model.maxOutputTokens)
@@ -54,18 +45,20 @@ describe('estimateCost', () => {
     ['gpt-5.5', 100, [user('hi')], 'high'],
     ['gpt-5.5', null, [user('hi')], 'medium'],
     ['gpt-5.5', 100, [image], 'medium'],
+    // Japanese without spaces is counted in parts.
+    ['gpt-5.5', 100, [user('週末に家族と海へ行く予定ですが雨の場合に楽しめる場所を教えてください')], 'medium'],
     ['gpt-5.5', null, [image], 'low'],
     ['claude-opus-5-5', 100, [user('hi')], 'medium'],
     ['gemini-3.8-flash', null, [user('hi')], 'low'],
   ] as const)(
     'for %s with an output cap of %p has the confidence of its parts',
     async (id, cap, messages, confidence) => {
-      expect(estimateCost(modelNamed(id), await measurePrompt(messages), cap).confidence).toBe(confidence)
+      expect(estimateCost(modelNamed(id), measurePrompt(messages), cap).confidence).toBe(confidence)
     },
   )
 
   test('returns a maximum exactly when confidence is high, never below the estimate', async () => {
-    const prompt = await measurePrompt([user('hi')])
+    const prompt = measurePrompt([user('hi')])
     for (const model of catalog) {
       const { confidence, costMicrocents, maximumCostMicrocents } = estimateCost(model, prompt, 2_000)
       expect(maximumCostMicrocents !== null).toBe(confidence === 'high')
@@ -75,7 +68,7 @@ describe('estimateCost', () => {
 
   test('expects longer outputs for code, planning and stories than for facts', async () => {
     const expected = async (text: string) =>
-      estimateCost(modelNamed('claude-haiku-4-5'), await measurePrompt([user(text)]), null).expectedOutputTokens
+      estimateCost(modelNamed('claude-haiku-4-5'), measurePrompt([user(text)]), null).expectedOutputTokens
     const fact = await expected('What is the capital of Peru?')
     for (const text of [
       'Write a Python function that merges two sorted lists, with a docstring and unit tests for the empty list.',
@@ -86,7 +79,7 @@ describe('estimateCost', () => {
   })
 
   test("prefers measured lengths to the table, and trusts the account's own when accurate", async () => {
-    const prompt = await measurePrompt([user('Tell me something about otters')])
+    const prompt = measurePrompt([user('Tell me something about otters')])
     const flash = modelNamed('gemini-3.8-flash')
     const by = (known: CalibratedLength, cap: number | null = null) => estimateCost(flash, prompt, cap, known)
     const plain = by(unknownLength)
@@ -107,7 +100,7 @@ describe('estimateCost', () => {
   test('includes the cost and tokens of web access, with lower confidence', async () => {
     const web = { ...noWeb, query: 'otters', urls: ['https://a.example/'], microcents: 550_000 }
     const messages = [user('Tell me something about otters')]
-    const [without, beside] = [await measurePrompt(messages), await measurePrompt(messages, web)]
+    const [without, beside] = [measurePrompt(messages), measurePrompt(messages, web)]
     const [plain, dearer] = [without, beside].map(prompt => estimateCost(modelNamed('gpt-5.5'), prompt, 100))
     expect(dearer?.inputTokens).toBeGreaterThan((plain?.inputTokens ?? 0) + 1_000)
     expect(dearer?.costMicrocents).toBeGreaterThan((plain?.costMicrocents ?? 0) + web.microcents)
@@ -116,7 +109,7 @@ describe('estimateCost', () => {
   })
 
   test('expects more from a model that always reasons', async () => {
-    const prompt = await measurePrompt([user('Tell me something about otters')])
+    const prompt = measurePrompt([user('Tell me something about otters')])
     const expected = (id: string) => estimateCost(modelNamed(id), prompt, null).expectedOutputTokens
     expect(expected('gpt-6.1-sol')).toBeGreaterThan(expected('gpt-6.1-terra'))
     expect(expected('claude-opus-5-5')).toBeGreaterThan(expected('claude-haiku-4-5'))

@@ -1,24 +1,19 @@
-import { afterAll, describe, expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { Elysia } from 'elysia'
 import type { QueryType } from '../../src/core/chat/chat.ts'
 import { webPrices } from '../../src/core/chat/web-sources.ts'
 import { plans } from '../../src/core/limits/plans.ts'
 import { createLocalRateLimiters } from '../../src/core/limits/rate-limits.ts'
 import { buildCatalog } from '../../src/core/models/models.ts'
-import { systemClock } from '../../src/database/clock.ts'
 import { estimate } from '../../src/dialects/native/estimate.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { createEstimateCalibration } from '../../src/learning/estimate-calibration.ts'
 import { catalog } from '../../src/models/catalog.ts'
 import { openPromptAnalyzer } from '../../src/text/readers.ts'
-import { createTokenizer } from '../../src/text/tokens/tokenizer.ts'
 import { planWebAccess } from '../../src/web/web-plan.ts'
 import { anyBodies } from '../harness/bodies.ts'
-import { patient } from '../harness/patience.ts'
 
 const readPrompt = openPromptAnalyzer().read
-const tokenizer = createTokenizer(patient.tokenizerMs, systemClock)
-afterAll(() => tokenizer.close())
 
 const address = 'http://localhost/api/v1/chat/estimate'
 
@@ -40,7 +35,6 @@ function start() {
           planWebAccess({ messages, web: 'auto' }, scan, {}, { canSearch: true, prices: webPrices, read: readPrompt }),
         calibration,
         recall: headers => findCaller(headers.get('x-test-account')),
-        tokenizer,
         getAddress: request => request.headers.get('x-test-address') ?? 'one',
         clock,
         limits: createLocalRateLimiters(clock),

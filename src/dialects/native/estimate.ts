@@ -58,8 +58,6 @@ type EstimateDeps = PublicEndpointDeps & {
   readonly planWeb: (messages: readonly Message[], analysis: PromptAnalysis) => WebPlan
   /** Returns the calibration of output lengths and cost estimates: of an account if one is given, otherwise of all. */
   readonly calibration: NonNullable<OutputForecast['calibration']>
-  /** Counts tokens of texts as OpenAI's models do. */
-  readonly tokenizer: { count(texts: readonly string[]): Promise<number> }
 }
 
 /**
@@ -100,8 +98,8 @@ export function estimate(deps: EstimateDeps) {
     )
 }
 
-async function estimated(deps: EstimateDeps, caller: Caller | null, value: unknown): Promise<ShownEstimate> {
-  const { catalog, chooseModel, read, planWeb, calibration, tokenizer, clock } = deps
+function estimated(deps: EstimateDeps, caller: Caller | null, value: unknown): ShownEstimate {
+  const { catalog, chooseModel, read, planWeb, calibration, clock } = deps
   const body = validate(estimateRequestSchema, value)
   const messages = getMessages(body)
   const at = clock.now()
@@ -111,7 +109,7 @@ async function estimated(deps: EstimateDeps, caller: Caller | null, value: unkno
   const analysis = read(messages)
   const web = body.web === 'off' ? noWeb : planWeb(messages, analysis)
   const known = calibration.of(analysis.queryType, caller?.accountId ?? null)
-  const prompt = await measurePrompt(messages, tokenizer.count, { cues: analysis, web, at })
+  const prompt = measurePrompt(messages, { cues: analysis, web, at })
   const cap = body.max_output_tokens ?? null
   const available = catalog.list.filter(other => getDeprecation(other, today) !== 'retired')
   return {

@@ -3,6 +3,7 @@
  * each piece is counted with the same independent probability, so that a text cannot hide expensive parts. A piece is
  * at most 32 characters; for each cut that the tokenizer would not make, it counts one or two tokens more.
  */
+import { loadUnits, units } from '../code-units.ts'
 import { hashBase, type TokenCounts, unitClass, type Vocabulary, vocabulary } from './vocabulary.ts'
 
 /** An unbiased estimate for a text: token counts, and the sampling variance of each. */
@@ -40,9 +41,7 @@ export function createDraws(seed: number): () => number {
  * texts, which `draw` chooses. Linear: a text of 2 MB is scanned in full, and about `readInFull` characters are looked up.
  */
 export function measureText(text: string, readInFull: number, draw: () => number): TokenEstimate {
-  const units = getUnits(text)
-  const { length } = text
-  const max = Math.max(1, Math.ceil(length / readInFull))
+  const max = Math.max(1, Math.ceil(text.length / readInFull))
   // A piece is counted if its random number is below this.
   const chance = Math.floor(0x1_0000_0000 / max)
   const words = vocabulary()
@@ -52,19 +51,27 @@ export function measureText(text: string, readInFull: number, draw: () => number
   let ownSquares = 0
   let elsewhere = 0
   let elsewhereSquares = 0
-  for (let from = 0, end = 0; from < length; from = end) {
-    // Wide characters take two or three bytes each.
-    const longest = (units[from] ?? 0) < 0x100 || (units[from + 1] ?? 0) < 0x100 ? longestPiece : longestPiece / 2
-    end = pieceEnd(units, Math.min(length, from + longest), from, words.classes)
-    // Do not split a surrogate pair.
-    if (end < length && end - from > 1 && ((units[end] ?? 0) & 0xfc00) === 0xdc00) end--
-    if (end - from >= longest - 1 && end < length) cuts += hiddenBy(units, end, words.classes)
-    if (max > 1 && draw() >= chance) continue
-    countPiece(words, units, from, end, counted)
-    own += counted.own
-    ownSquares += counted.own * counted.own
-    elsewhere += counted.elsewhere
-    elsewhereSquares += counted.elsewhere * counted.elsewhere
+  for (let start = 0; start < text.length; ) {
+    const length = loadUnits(text, start)
+    // A piece that begins near the end of a block is whole in the next one.
+    const isLast = start + length === text.length
+    const to = isLast ? length : length - longestPiece
+    let end = 0
+    for (let from = 0; from < to; from = end) {
+      // Wide characters take two or three bytes each.
+      const longest = (units[from] ?? 0) < 0x100 || (units[from + 1] ?? 0) < 0x100 ? longestPiece : longestPiece / 2
+      end = pieceEnd(Math.min(length, from + longest), from, words.classes)
+      // Do not split a surrogate pair.
+      if (end < length && end - from > 1 && ((units[end] ?? 0) & 0xfc00) === 0xdc00) end--
+      if (end - from >= longest - 1 && end < length) cuts += hiddenBy(end, words.classes)
+      if (max > 1 && draw() >= chance) continue
+      countPiece(words, from, end, counted)
+      own += counted.own
+      ownSquares += counted.own * counted.own
+      elsewhere += counted.elsewhere
+      elsewhereSquares += counted.elsewhere * counted.elsewhere
+    }
+    start += end
   }
   const spread = max * (max - 1)
   return {
@@ -82,29 +89,17 @@ export function measureText(text: string, readInFull: number, draw: () => number
  * rhythm after each cut: `la` repeated has two tokens more for each. Scripts without case have no spaces, and prose in
  * them is cut often: its pieces are words.
  */
-function hiddenBy(units: Uint16Array, end: number, classes: Uint8Array): 1 | 2 {
+function hiddenBy(end: number, classes: Uint8Array): 1 | 2 {
   const before = units[end - 1] ?? 0
   const isOneUnit = before === units[end] && before === units[end - 2]
   const kind = classes[before] ?? symbol
   return !isOneUnit && (kind <= upper || (kind === symbol && before < 0x80)) ? 2 : 1
 }
 
-const kept = new Uint16Array(1 << 12)
-
-/**
- * Returns the text's UTF-16 code units as a typed array, which is several times faster to read. Valid until the next
- * call.
- */
-function getUnits(text: string): Uint16Array {
-  const units = text.length <= kept.length ? kept : new Uint16Array(text.length)
-  Buffer.from(units.buffer).write(text, 'utf16le')
-  return units
-}
-
 /** Returns the end of the piece at `from`, by o200k_base's own pattern or earlier. */
-function pieceEnd(units: Uint16Array, length: number, from: number, classes: Uint8Array): number {
+function pieceEnd(length: number, from: number, classes: Uint8Array): number {
   const first = classes[units[from] ?? 0] ?? symbol
-  if (first <= mark) return wordEnd(units, length, from, classes)
+  if (first <= mark) return wordEnd(length, from, classes)
   let at = from + 1
   if (first === digit) {
     while (at < length && at < from + 3 && classes[units[at] ?? 0] === digit) at++
@@ -113,24 +108,24 @@ function pieceEnd(units: Uint16Array, length: number, from: number, classes: Uin
   if (at === length) return at
   const second = classes[units[at] ?? 0] ?? symbol
   // One preceding character of another kind belongs to the word, also one of two units.
-  if (first !== newline && second <= mark) return wordEnd(units, length, at, classes)
+  if (first !== newline && second <= mark) return wordEnd(length, at, classes)
   const isPair = ((units[from] ?? 0) & 0xfc00) === 0xd800 && ((units[at] ?? 0) & 0xfc00) === 0xdc00
   if (isPair && at + 1 < length && (classes[units[at + 1] ?? 0] ?? symbol) <= mark)
-    return wordEnd(units, length, at + 1, classes)
+    return wordEnd(length, at + 1, classes)
   if (first === symbol || (second === symbol && units[from] === 0x20)) {
     for (let now = second; now === symbol || now === mark; )
       now = ++at < length ? (classes[units[at] ?? 0] ?? symbol) : digit
     while (at < length && (classes[units[at] ?? 0] === newline || units[at] === 0x2f)) at++
     return at
   }
-  return blanksEnd(units, length, from, classes)
+  return blanksEnd(length, from, classes)
 }
 
 /**
  * Returns the end of blanks up to the last line break; without one, all but the last blank, which belongs to the next
  * piece.
  */
-function blanksEnd(units: Uint16Array, length: number, from: number, classes: Uint8Array): number {
+function blanksEnd(length: number, from: number, classes: Uint8Array): number {
   let at = from
   let afterNewline = from
   for (; at < length; at++) {
@@ -143,17 +138,17 @@ function blanksEnd(units: Uint16Array, length: number, from: number, classes: Ui
 }
 
 /** Matches capitals, then lower-case letters, then a contraction. Marks belong to either. */
-function wordEnd(units: Uint16Array, length: number, from: number, classes: Uint8Array): number {
+function wordEnd(length: number, from: number, classes: Uint8Array): number {
   let at = from
   let now = classes[units[at] ?? 0] ?? symbol
   while (now === upper || now === caseless || now === mark)
     now = ++at < length ? (classes[units[at] ?? 0] ?? symbol) : symbol
   while (now === lower || now === caseless || now === mark)
     now = ++at < length ? (classes[units[at] ?? 0] ?? symbol) : symbol
-  return at < length && units[at] === 0x27 ? at + contractionLength(units, length, at) : at
+  return at < length && units[at] === 0x27 ? at + contractionLength(length, at) : at
 }
 
-function contractionLength(units: Uint16Array, length: number, at: number): number {
+function contractionLength(length: number, at: number): number {
   const value = at + 1 < length ? (units[at + 1] ?? 0) | 0x20 : 0
   const two = at + 2 < length ? (units[at + 2] ?? 0) | 0x20 : 0
   // s, d, m, t; ll, ve, re.
@@ -161,16 +156,28 @@ function contractionLength(units: Uint16Array, length: number, at: number): numb
   return (value === 0x6c && two === 0x6c) || ((value === 0x76 || value === 0x72) && two === 0x65) ? 3 : 0
 }
 
-/** Encodes a piece as UTF-8 (unpaired surrogates as U+FFFD) and counts it. */
-function countPiece(
-  { scratch, count }: Vocabulary,
-  units: Uint16Array,
-  from: number,
-  to: number,
-  into: TokenCounts,
-): void {
-  let length = 0
-  for (let at = from; at < to; at++) {
+/** Encodes a piece as UTF-8 and counts it. */
+function countPiece({ scratch, count }: Vocabulary, from: number, to: number, into: TokenCounts): void {
+  let hash = 0
+  let at = from
+  // `hashStep` for each byte, in place.
+  for (let unit = units[at] ?? 0; at < to && unit < 0x80; unit = units[++at] ?? 0) {
+    scratch[at - from] = unit
+    hash = (Math.imul(hash, hashBase) + unit + 1) | 0
+  }
+  if (at === to) {
+    count(to - from, hash, into)
+    return
+  }
+  const length = encodeWide(scratch, from, at, to)
+  for (let byte = at - from; byte < length; byte++) hash = (Math.imul(hash, hashBase) + (scratch[byte] ?? 0) + 1) | 0
+  count(length, hash, into)
+}
+
+/** Encodes the units of a piece from `first` on, unpaired surrogates as U+FFFD. Returns the bytes of the piece. */
+function encodeWide(scratch: Uint8Array, from: number, first: number, to: number): number {
+  let length = first - from
+  for (let at = first; at < to; at++) {
     let code = units[at] ?? 0
     if (code < 0x80) {
       scratch[length++] = code
@@ -189,8 +196,5 @@ function countPiece(
     else scratch[length++] = 0xc0 | (code >> 6)
     scratch[length++] = 0x80 | (code & 0x3f)
   }
-  let hash = 0
-  // `hashStep` for each byte, in place.
-  for (let at = 0; at < length; at++) hash = (Math.imul(hash, hashBase) + (scratch[at] ?? 0) + 1) | 0
-  count(length, hash, into)
+  return length
 }

@@ -3,27 +3,24 @@ import { GatewayError } from '../../core/validation/errors.ts'
 import type { TokenizerOrder, TokenizerReport } from './tokenizer-worker.ts'
 
 type Tokenizer = {
-  /**
-   * Returns the total tokens of all texts by the tokenizers of OpenAI's models. Rejects with `service_unavailable` on a
-   * timeout.
-   */
-  count(texts: readonly string[]): Promise<number>
-  /** Returns the texts of lists of token IDs of cl100k_base. Rejects as `count` does. */
+  /** Returns the texts of lists of token IDs of cl100k_base. Rejects with `service_unavailable` on a timeout. */
   decode(lists: readonly (readonly number[])[]): Promise<readonly string[]>
   /** Rejects all waiting calls. */
   close(): void
 }
 
-/** For a thread that loads its tables: about 0.5 s, but many times that on a busy machine. */
+/** IDs of cl100k_base are below this; the few special ones above stand for no text. */
+export const tokenIdLimit = 100_256
+
+/** For a thread that loads its table: about 0.2 s, but many times that on a busy machine. */
 const startDeadlineMs = 30_000
 /** Maximum waiting calls: more would time out anyway. */
 const maximumWaiting = 64
 
 type PendingOrder = { readonly tell: (report: TokenizerReport) => void; readonly refuse: () => void }
-type WithoutId<Order> = Order extends unknown ? Omit<Order, 'id'> : never
 
 /**
- * Creates a tokenizer outside of the event loop. Its thread starts with the first count and does not keep the process
+ * Creates a tokenizer outside of the event loop. Its thread starts with the first list and does not keep the process
  * alive.
  */
 export function createTokenizer(deadlineMs: number, { after }: Pick<Clock, 'after'>): Tokenizer {
@@ -47,15 +44,15 @@ export function createTokenizer(deadlineMs: number, { after }: Pick<Clock, 'afte
     return started
   }
 
-  /** The next count starts a new thread. */
+  /** The next list starts a new thread. */
   const giveUp = () => {
     worker?.terminate()
     worker = null
     for (const { refuse } of waiting.values()) refuse()
   }
 
-  const send = (order: WithoutId<TokenizerOrder>): Promise<TokenizerReport> => {
-    if (waiting.size >= maximumWaiting) return Promise.reject(busy())
+  const decode: Tokenizer['decode'] = async lists => {
+    if (waiting.size >= maximumWaiting) throw busy()
     worker ??= start()
     orders += 1
     const id = orders
@@ -63,28 +60,20 @@ export function createTokenizer(deadlineMs: number, { after }: Pick<Clock, 'afte
     const refuse = () => reject(busy())
     const cancel = after(isWarm ? deadlineMs : Math.max(deadlineMs, startDeadlineMs), refuse)
     waiting.set(id, { tell: resolve, refuse })
-    worker.postMessage({ ...order, id } satisfies TokenizerOrder)
-    return promise.finally(() => {
+    worker.postMessage({ id, lists } satisfies TokenizerOrder)
+    try {
+      return (await promise).texts
+    } finally {
       cancel()
       waiting.delete(id)
-    })
+    }
   }
 
-  return {
-    async count(texts) {
-      const report = await send({ kind: 'count', texts })
-      return report.kind === 'count' ? report.tokens : 0
-    },
-    async decode(lists) {
-      const report = await send({ kind: 'decode', lists })
-      return report.kind === 'decode' ? report.texts : []
-    },
-    close: giveUp,
-  }
+  return { decode, close: giveUp }
 }
 
 function busy(): GatewayError {
-  return new GatewayError('service_unavailable', 'Token counting timed out. Retry.', {
+  return new GatewayError('service_unavailable', 'Token decoding timed out. Retry.', {
     retryAfterMs: 1_000,
   })
 }

@@ -1,11 +1,10 @@
 /**
- * Token counting in three variants. `estimateInputTokens` is an upper bound, used for reservations.
- * `likelyInputTokens` and `estimateTokens` are the best guess, used for billing if the upstream reports no count.
- * `countTokens` runs the published tokenizer for the free estimate, in its own thread.
+ * Token counting by o200k_base (`pieces-of-text.ts`), which is OpenAI's own. `estimateInputTokens` is an upper bound, used
+ * for reservations. `likelyInputTokens` and `estimateTokens` are the best guess, used for billing if the upstream reports
+ * no count; `countTokens` says whether it is exact.
  *
- * The first two use o200k_base (`pieces-of-text.ts`), which is exact for OpenAI. Anthropic and Google publish no
- * tokenizer, so the bound for their models is the count of the least efficient known tokenizers times a factor, and at
- * most one token per byte.
+ * Anthropic and Google publish no tokenizer, so the bound for their models is the count of the least efficient known
+ * tokenizers times a factor, and at most one token per byte.
  */
 import type {
   ChatRequest,
@@ -77,6 +76,15 @@ export function getFactor(provider: string): number {
 export function estimateTokens(text: string, provider = 'openai'): number {
   const { own, bytes } = measureText(text, answerReadInFull, draw)
   return Math.ceil(Math.min(own * getFactor(provider), bytes))
+}
+
+/**
+ * Returns the tokens of texts in OpenAI's tokenizer. Not exact where a run of letters is counted in parts, as prose without
+ * spaces mostly is, or a long text is sampled.
+ */
+export function countTokens(texts: readonly string[]): { readonly tokens: number; readonly isExact: boolean } {
+  const { own, ownVariance, cuts } = weigh(texts)
+  return { tokens: Math.ceil(own), isExact: cuts === 0 && ownVariance === 0 }
 }
 
 /** The parts of a request that an upstream may count as input. */
@@ -308,53 +316,4 @@ function weighJson(value: unknown): TokenEstimate {
   }
   // Joined into one text: separators count less than the quotes would.
   return weigh([texts.join('\n')], flat)
-}
-
-type Encoding = typeof import('gpt-tokenizer/encoding/o200k_base')
-
-/** The tokenizer's time is quadratic in the length of an unbroken run, so it receives at most this much at once. */
-const sliceLength = 512
-/** Takes some milliseconds for the worst text. */
-const slicesATurn = 8
-
-/** A literal `<|endoftext|>` in a text is text. */
-const asText = { disallowedSpecial: new Set<string>() }
-
-let encoding: Promise<Encoding> | null = null
-
-/**
- * Returns the tokens of a text in o200k_base, OpenAI's newest published tokenizer. Linear: the text is processed in
- * slices cut between two words, which does not change the count. A run of 512 characters without such a place is cut
- * inside, which may add a token. Yields to other work between slices.
- */
-export async function countTokens(text: string): Promise<number> {
-  encoding ??= import('gpt-tokenizer/encoding/o200k_base')
-  const { countTokens: count } = await encoding
-  let tokens = 0
-  for (let from = 0, slices = 1; from < text.length; slices += 1) {
-    const to = cutAt(text, from)
-    tokens += count(text.slice(from, to), asText)
-    from = to
-    if (slices % slicesATurn === 0) await new Promise(resolve => setImmediate(resolve))
-  }
-  return tokens
-}
-
-/**
- * Returns the last position in the slice between a letter and a space with a letter, where the tokenizer always splits.
- */
-function cutAt(text: string, from: number): number {
-  const end = from + sliceLength
-  if (end >= text.length) return text.length
-  for (let at = end; at > from + 1; at -= 1) {
-    if (text.charCodeAt(at) === 0x20 && isLetter(text, at - 1) && isLetter(text, at + 1)) return at
-  }
-  const splitsPair = (text.charCodeAt(end) & 0xfc00) === 0xdc00
-  return splitsPair ? end - 1 : end
-}
-
-const letter = /[A-Za-z\u0400-\u04ff]/
-
-function isLetter(text: string, at: number): boolean {
-  return letter.test(text.charAt(at))
 }

