@@ -18,6 +18,7 @@ const longestLook = 240
 const [tab, space, quotation, hash, open, close] = [9, 32, 34, 35, 40, 41]
 const [comma, hyphen, dot, slash, colon, semicolon, less] = [44, 45, 46, 47, 58, 59, 60]
 const [equals, more, question, opens, closes, brace, bar, closingBrace] = [61, 62, 63, 91, 93, 123, 124, 125]
+const wideColon = 0xff1a
 
 /** The units that `readMarks` counts. */
 const isMark = new Uint8Array(128)
@@ -28,7 +29,7 @@ for (const unit of [tab, space, quotation, open, close, comma, hyphen, dot, colo
 let [spaces, semicolons, tabs, bars, tight, firstSpace, firstColon, signs] = [0, 0, 0, 0, 0, -1, -1, 0]
 
 /** Bits of `signs`; `program` is in no prose. `dotEnd` and `clauseEnd` have a blank behind them. */
-const sign = { program: 1, opens: 2, dot: 4, dotEnd: 8, clauseEnd: 16, quotation: 32 } as const
+const sign = { program: 1, opens: 2, dot: 4, dotEnd: 8, clauseEnd: 16, quotation: 32, wideColon: 64 } as const
 
 function readMarks(text: string, from: number, to: number): void {
   spaces = 0
@@ -43,6 +44,7 @@ function readMarks(text: string, from: number, to: number): void {
   let barEnd = from
   for (let at = from; at < to; at++) {
     const unit = text.charCodeAt(at)
+    if (unit === wideColon) signs |= sign.wideColon
     if (unit > 127 || isMark[unit] === 0) continue
     const next = at + 1 < to ? text.charCodeAt(at + 1) : 0
     if (unit === space) {
@@ -66,6 +68,11 @@ function readMarks(text: string, from: number, to: number): void {
     else if (unit === tab) tabs++
     else signs |= unit === quotation ? sign.quotation : sign.program
   }
+}
+
+/** Whether the line of prose that was read last may begin with a label. */
+export function mayBeLabeled(): boolean {
+  return firstColon !== -1 || (signs & sign.wideColon) !== 0
 }
 
 /** Returns the kind of a line that begins at `from` with its first character at `start`. Reads at most `longestLook`. */
@@ -110,6 +117,7 @@ const mailFields = new Set(
 )
 const levels = 'info|warn|warning|error|debug|trace|fatal|notice|critical'
 const bracketedLevel = new RegExp(`\\[(?:\\d|(?:${levels})\\])`, 'iy')
+const longestLevel = 'critical'.length
 const capitalLevel = new RegExp(`(?:${levels.toUpperCase()}):? `, 'y')
 
 function isMailField(text: string, from: number): boolean {
@@ -128,7 +136,8 @@ function isRecord(text: string, from: number, to: number): boolean {
   if (first === opens && isAt(bracketedLevel, text, from)) return true
   if (first === quotation && text.slice(from, to).includes('":')) return true
   if (isDigit(first) && isStamp(text, from, to)) return true
-  if (first >= 65 && first <= 90 && isAt(capitalLevel, text, from)) return true
+  if (first >= 65 && first <= 90 && firstColon > 0 && firstColon <= longestLevel && isAt(capitalLevel, text, from))
+    return true
   // Cells between semicolons, tabs, bars, or commas without a blank behind them.
   return semicolons >= 3 || tabs >= 2 || bars >= 2 || tight >= 3
 }

@@ -6,7 +6,7 @@
 
 import { isTokenUnit } from '../code-units.ts'
 import type { SegmentKind } from '../dry-run-names.ts'
-import { getLineKind, isMaterialLine, lineKinds } from './lines.ts'
+import { getLineKind, isMaterialLine, lineKinds, mayBeLabeled } from './lines.ts'
 import { getPayloads } from './payload.ts'
 import { type Ask, asksFor, getLabel, isFrameTag, isWrapperTag } from './phrases.ts'
 
@@ -94,7 +94,8 @@ function readBlocks(text: string): Block[] {
       from = end + 1
       continue
     }
-    const named = kind === lineKinds.prose || kind === lineKinds.heading ? getLabel(text, from, end) : null
+    const mayBeLabel = kind === lineKinds.heading || (kind === lineKinds.prose && mayBeLabeled())
+    const named = mayBeLabel ? getLabel(text, from, end) : null
     if (named !== null) label = named
     // What follows the head of a mail is its body.
     else if (kind === lineKinds.mail) label = 'material'
