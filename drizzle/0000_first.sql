@@ -43,14 +43,16 @@ CREATE TABLE "alert_rules" (
 	"metric" text NOT NULL,
 	"threshold" double precision NOT NULL,
 	"window_minutes" integer NOT NULL,
-	"is_firing" boolean DEFAULT false NOT NULL,
+	"budget" text,
+	"span" text,
+	"firing" jsonb DEFAULT '[]'::jsonb NOT NULL,
 	"value" double precision,
 	"changed_at" timestamp with time zone,
 	"due_at" timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
 	"since" jsonb,
 	"created_at" timestamp with time zone NOT NULL,
 	"project_id" text,
-	CONSTRAINT "alert_rules_metric" CHECK ("alert_rules"."metric" in ('spend', 'error_rate', 'latency')),
+	CONSTRAINT "alert_rules_metric" CHECK ("alert_rules"."metric" in ('spend', 'budget', 'error_rate', 'latency', 'model_failures', 'cache_drop')),
 	CONSTRAINT "alert_rules_threshold" CHECK ("alert_rules"."threshold" > 0)
 );
 --> statement-breakpoint
@@ -119,14 +121,6 @@ CREATE TABLE "billing_notices" (
 	CONSTRAINT "billing_notices_key" PRIMARY KEY("account_id","kind","subject","user_id"),
 	CONSTRAINT "billing_notices_kind" CHECK ("billing_notices"."kind" in ('invoice_unpaid', 'grace_began', 'grace_ended')),
 	CONSTRAINT "billing_notices_status" CHECK ("billing_notices"."status" in ('pending', 'sent', 'dropped'))
-);
---> statement-breakpoint
-CREATE TABLE "budget_notices" (
-	"account_id" text NOT NULL,
-	"month" text NOT NULL,
-	"percent" smallint NOT NULL,
-	"created_at" timestamp with time zone NOT NULL,
-	CONSTRAINT "budget_notices_key" PRIMARY KEY("account_id","month","percent")
 );
 --> statement-breakpoint
 CREATE TABLE "email_verifications" (
@@ -555,6 +549,7 @@ CREATE TABLE "webhook_endpoints" (
 	"disabled_by" text,
 	"failing_since" timestamp with time zone,
 	"created_at" timestamp with time zone NOT NULL,
+	"format" text DEFAULT 'standard' NOT NULL,
 	"project_id" text,
 	CONSTRAINT "webhook_endpoints_disabled" CHECK (("webhook_endpoints"."disabled_at" is null) = ("webhook_endpoints"."disabled_by" is null))
 );
@@ -576,7 +571,6 @@ ALTER TABLE "api_keys" ADD CONSTRAINT "api_keys_project_id_projects_id_fk" FOREI
 ALTER TABLE "billing_cycles" ADD CONSTRAINT "billing_cycles_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "billing_notices" ADD CONSTRAINT "billing_notices_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "billing_notices" ADD CONSTRAINT "billing_notices_user_id_users_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."users"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
-ALTER TABLE "budget_notices" ADD CONSTRAINT "budget_notices_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "email_verifications" ADD CONSTRAINT "email_verifications_user_id_users_id_fk" FOREIGN KEY ("user_id") REFERENCES "public"."users"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "idempotency_keys" ADD CONSTRAINT "idempotency_keys_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "invitations" ADD CONSTRAINT "invitations_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -776,7 +770,7 @@ DECLARE
 BEGIN
 	FOREACH guarded IN ARRAY ARRAY[
 		'users', 'api_keys', 'sessions', 'invitations', 'payment_methods', 'plan_changes', 'billing_cycles', 'invoices',
-		'webhook_events', 'idempotency_keys', 'budget_notices', 'usage_records', 'usage_daily', 'learning_accounts',
+		'webhook_events', 'idempotency_keys', 'usage_records', 'usage_daily', 'learning_accounts',
 		'learning_state', 'billing_notices', 'usage_replaced', 'tag_limits',
 		'usage_tags_daily', 'rejected_requests', 'audit_log', 'webhook_endpoints', 'webhook_deliveries', 'alert_rules',
 		'projects', 'project_members', 'provider_keys'
@@ -873,6 +867,10 @@ BEGIN
 	END IF;
 	RETURN true;
 END $$;--> statement-breakpoint
+-- A time as the API writes it.
+CREATE FUNCTION iso_time(at timestamptz) RETURNS text LANGUAGE sql STABLE AS $$
+	SELECT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+$$;--> statement-breakpoint
 -- Usage of a scope (`key:<id>` or `tag:<name>=<value>`) in the ledger on a day and in its month. Stable, so that it reads the snapshot of
 -- the statement that calls it.
 CREATE FUNCTION limit_scope_used(account text, scope text, today bigint, OUT tokens bigint, OUT microcents bigint, OUT month_microcents bigint)

@@ -19,9 +19,8 @@ import { resealSecrets } from '../console/webhooks/stores/webhooks.ts'
 import { startWebhooks } from '../console/webhooks/worker.ts'
 import { createLimitKeys } from '../core/limits/redis.ts'
 import type { Catalog } from '../core/models/models.ts'
-import { toUsd } from '../core/usage/money.ts'
 import type { Database } from '../database/database.ts'
-import { createBudgetTracker, recordBudgetNotice } from '../database/repositories/budget-tracker.ts'
+import { createBudgetTracker } from '../database/repositories/budget-tracker.ts'
 import { createIdempotencyStore } from '../database/repositories/idempotency.ts'
 import { createReasoningSeal } from '../dialects/reasoning-seal.ts'
 import { callerAddress, createTokens } from '../http/authentication.ts'
@@ -123,7 +122,7 @@ type ConsoleParts = Pick<Process, 'clock' | 'network' | 'log' | 'newId' | 'timer
  * notices, evaluate alerts, deliver events and delete old data. `undo` receives the functions that close them.
  */
 export async function openConsole(config: Config, parts: ConsoleParts, undo: AsyncDisposableStack) {
-  const { database, clock, network, log, redis, secretSeal, providerKeySeal, pages } = parts
+  const { database, clock, network, redis, secretSeal, providerKeySeal, pages } = parts
   const payments = await openPayments(config, parts)
   const post = await openMailer(config, parts, undo)
   const billingWorker = startBillingWorker({ ...parts, payments, manual: manualPayments })
@@ -155,7 +154,7 @@ export async function openConsole(config: Config, parts: ConsoleParts, undo: Asy
         }
   const retention = startRetention({ ...parts, forgetCounters, reseal })
   undo.defer(() => retention.close())
-  const alertWorker = startAlertWorker({ ...parts, post })
+  const alertWorker = startAlertWorker({ ...parts, post, plans: config.plans })
   undo.defer(() => alertWorker.close())
   return {
     payments,
@@ -166,15 +165,7 @@ export async function openConsole(config: Config, parts: ConsoleParts, undo: Asy
     alertWorker,
     forgetCounters,
     identityProvider: await openSingleSignOn(config, { clock, network }),
-    /** At each milestone of a soft cap, webhooks get an event and, with a mail server, owners an email. */
-    budget: createBudgetTracker(database, clock, (accountId, period, percent, capMicrocents) => {
-      recordBudgetNotice(database, accountId, period, { percent, capMicrocents }).then(
-        owners => {
-          for (const to of owners) post?.softCap(to, percent, toUsd(capMicrocents), period)
-        },
-        () => log.warn('budget_notice_failed'),
-      )
-    }),
+    budget: createBudgetTracker(database, clock),
   }
 }
 

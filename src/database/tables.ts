@@ -22,10 +22,12 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/pg-core'
 import { type ManagementScope, projectRoles } from '../core/accounts/roles.ts'
+import { alertMetrics, budgetKinds, budgetSpans } from '../core/alerts/alerts.ts'
 import { fallbackPolicies, strategies } from '../core/chat/chat.ts'
 import type { ScopeLimits } from '../core/limits/scopes.ts'
 import { type AttemptRecord, type RequestTrace, recordedDialects } from '../core/usage/usage-record.ts'
 import type { CompletedUsage } from '../core/validation/errors.ts'
+import { webhookFormats } from '../core/webhooks/events.ts'
 
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date' })
 const whole = (name: string) => bigint(name, { mode: 'number' })
@@ -822,19 +824,6 @@ export const usageTagsDaily = pgTable(
   ],
 )
 
-/** Emails sent about the used share of a soft cap, with the reported share. */
-export const budgetNotices = pgTable(
-  'budget_notices',
-  {
-    accountId: ofAccount(),
-    /** The period: `YYYY-MM` (UTC), or the start of a billing cycle in ISO 8601. */
-    month: text('month').notNull(),
-    percent: smallint('percent').notNull(),
-    createdAt: createdAt(),
-  },
-  table => [primaryKey({ name: 'budget_notices_key', columns: [table.accountId, table.month, table.percent] })],
-)
-
 /**
  * Emails about money, one row per notice and owner. Stored with the change that caused them, so that a killed process loses
  * none; marked once sent, so that none is sent again.
@@ -968,6 +957,10 @@ export const webhookEndpoints = pgTable(
     /** First failed attempt since the last successful one; null = the last one succeeded. */
     failingSince: time('failing_since'),
     createdAt: createdAt(),
+    /** Form of its requests. */
+    format: text('format', { enum: [...webhookFormats] })
+      .notNull()
+      .default('standard'),
     /** Receives only events of this project; null = all events of the account. */
     projectId: text('project_id').references(() => projects.id),
   },
@@ -1020,11 +1013,15 @@ export const alertRules = pgTable(
   {
     id: text('id').primaryKey(),
     accountId: ofAccount(),
-    metric: text('metric', { enum: ['spend', 'error_rate', 'latency'] }).notNull(),
-    /** US dollars per UTC day, share of requests from 0 to 1, or p95 milliseconds. */
+    metric: text('metric', { enum: [...alertMetrics] }).notNull(),
+    /** US dollars per UTC day, a share from 0 to 1, or p95 milliseconds. */
     threshold: doublePrecision('threshold').notNull(),
     windowMinutes: integer('window_minutes').notNull(),
-    isFiring: boolean('is_firing').notNull().default(false),
+    /** Budgets that `budget` covers; null = all. */
+    budget: text('budget', { enum: [...budgetKinds] }),
+    span: text('span', { enum: [...budgetSpans] }),
+    /** Digests of the subjects that fire: names of keys and sessions are not stored here. */
+    firing: jsonb('firing').$type<string[]>().notNull().default([]),
     /** The last computed value; null = too few requests. */
     value: doublePrecision('value'),
     changedAt: time('changed_at'),
@@ -1039,7 +1036,10 @@ export const alertRules = pgTable(
   table => [
     index('alert_rules_account').on(table.accountId),
     index('alert_rules_due').on(table.dueAt),
-    check('alert_rules_metric', sql`${table.metric} in ('spend', 'error_rate', 'latency')`),
+    check(
+      'alert_rules_metric',
+      sql`${table.metric} in ('spend', 'budget', 'error_rate', 'latency', 'model_failures', 'cache_drop')`,
+    ),
     check('alert_rules_threshold', sql`${table.threshold} > 0`),
   ],
 )

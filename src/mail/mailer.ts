@@ -1,5 +1,4 @@
-import { type AlertMetric, conditionText } from '../core/alerts/alerts.ts'
-import type { BudgetPeriod } from '../core/billing/budget-period.ts'
+import { type AlertMetric, metricRules } from '../core/alerts/alerts.ts'
 import type { BillingNotice, Grace } from '../core/billing/grace.ts'
 import type { Delivery, Email, MailQueue } from './queue.ts'
 
@@ -9,8 +8,9 @@ export type Mailer = {
   emailVerification(to: string, token: string): void
   passwordReset(to: string, token: string): void
   signInLocked(to: string): void
-  softCap(to: string, percent: number, capUsd: number, period: BudgetPeriod): void
   alert(to: string, alert: AlertEmail): void
+  /** Sends one email about an alert and waits for the mail server's response. */
+  alertTest(to: string, alert: AlertEmail): Promise<Delivery>
   /** Sends one email and waits for the mail server's response, which decides the state of the stored notice. */
   billing(email: BillingEmail): Promise<Delivery>
 }
@@ -22,8 +22,8 @@ export function createMailer(mail: Pick<MailQueue, 'send' | 'deliver'>, publicUr
     emailVerification: (to, token) => mail.send(verificationLetter(to, publicUrl, token)),
     passwordReset: (to, token) => mail.send(resetLetter(to, publicUrl, token)),
     signInLocked: to => mail.send(lockedLetter(to)),
-    softCap: (to, percent, capUsd, period) => mail.send(softCapLetter(to, percent, capUsd, period)),
     alert: (to, alert) => mail.send(alertLetter(to, publicUrl, alert)),
+    alertTest: (to, alert) => mail.deliver(alertLetter(to, publicUrl, alert)),
     billing: email => mail.deliver(billingEmail(email, publicUrl)),
   }
 }
@@ -89,48 +89,37 @@ function lockedLetter(to: string): Email {
   }
 }
 
-/** Builds the email to an account's owner who used `percent` of the soft cap in a period. */
-function softCapLetter(to: string, percent: number, capUsd: number, period: BudgetPeriod): Email {
-  return {
-    kind: 'soft_cap',
-    to,
-    subject: `You used ${percent}% of your monthly soft cap`,
-    text: lines(
-      `Your account used ${percent}% of its soft cap of ${capUsd} USD for ${periodName(period)}.`,
-      'Requests are not blocked. Change the cap under Billing.',
-    ),
-  }
-}
-
 /** An alert that began to fire. */
 type AlertEmail = {
   readonly metric: AlertMetric
   readonly threshold: number
-  readonly value: number
   /** Name of the project that it is about; null = the account. */
   readonly project: string | null
+  /** A sentence per subject that began to fire. */
+  readonly texts: readonly string[]
 }
 
+const maximumTexts = 20
+
 /** Builds the email about an alert that began to fire. */
-function alertLetter(to: string, publicUrl: string, { metric, threshold, value, project }: AlertEmail): Email {
-  const names = { spend: 'Spend', error_rate: 'Failed requests', latency: 'Latency' } as const
+function alertLetter(to: string, publicUrl: string, { metric, threshold, project, texts }: AlertEmail): Email {
+  const { title, isShare } = metricRules[metric]
+  const more = texts.length - maximumTexts
   return {
     kind: 'alert',
     to,
-    subject: `Alert: ${names[metric]}`,
+    subject: `Alert: ${title}`,
     text: lines(
-      `In ${project === null ? 'your account' : `the project “${project}”`} on gateway-ai ${conditionText(metric, value)}. The threshold is ${threshold}.`,
-      'Requests are not blocked. No further email follows until the value has fallen below 80% of the threshold.',
-      `${publicUrl}/#/requests`,
+      `An alert of ${project === null ? 'your account' : `the project “${project}”`} on gateway-ai fires. Its threshold is ${isShare ? `${Number((threshold * 100).toPrecision(4))}%` : threshold}.`,
+      texts
+        .slice(0, maximumTexts)
+        .map(text => `${text}.`)
+        .join('\n'),
+      ...(more > 0 ? [`${more} more fire too.`] : []),
+      'No further email follows until the value has fallen below 80% of the threshold, or the next period of a budget reaches it.',
+      `${publicUrl}/#/${metric === 'budget' ? 'alerts' : 'requests'}`,
     ),
   }
-}
-
-function periodName({ kind, startsAt, endsAt }: BudgetPeriod): string {
-  const [from, to] = [startsAt, endsAt].map(at => new Date(at).toISOString().slice(0, 10))
-  return kind === 'billing_cycle'
-    ? `the billing cycle from ${from} to ${to} (UTC)`
-    : `the calendar month ${from?.slice(0, 7)} (UTC)`
 }
 
 /** Joins paragraphs to the text of an email. */

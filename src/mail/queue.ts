@@ -14,7 +14,6 @@ export type Email = {
     | 'email_verification'
     | 'password_reset'
     | 'sign_in_locked'
-    | 'soft_cap'
     | 'alert'
     | BillingNotice['kind']
   readonly to: string

@@ -70,6 +70,7 @@ function withBrowser(path: string) {
     await second.page.getByRole('button', { name: 'Cancel' }).click()
     await second.page.getByText('No alerts').waitFor()
     await second.page.getByRole('button', { name: 'Create alert' }).click()
+    await second.page.getByLabel('Metric').selectOption('spend')
     await second.page.getByLabel('Threshold in USD').waitFor()
     expect(await second.page.getByRole('dialog').getByLabel('Project').count()).toBe(0)
     await second.page.getByLabel('Threshold in USD').fill('5')

@@ -54,7 +54,7 @@ function withBrowser(path: string) {
     const { page } = visitor
     await page.getByText('Create a webhook to receive events at a URL').waitFor()
     await page.getByRole('link', { name: 'Alerts' }).first().click()
-    await page.getByText('Create an alert on spend').waitFor()
+    await page.getByText('Create an alert on budgets').waitFor()
     for (const [hash, heading, route, what] of [
       ['audit', 'Audit log', '**/api/v1/audit', 'the audit log'],
       ['webhooks', 'Webhooks', '**/api/v1/webhooks', 'the webhooks'],
@@ -144,6 +144,14 @@ function withBrowser(path: string) {
     await close()
     await look('Webhooks', views)
     await go('alerts', 'Alerts')
+    expect(await page.getByText('No alert can reach you').count()).toBe(0)
+    await opened('Create alert', 'Create alert')
+    await page.getByLabel('Budgets').selectOption('key')
+    await page.getByLabel('Period').selectOption('month')
+    await button('Create').last().click()
+    await page.getByRole('row', { name: /Budget: key, per month 80 % period/ }).waitFor()
+    await button('Send a test of the alert on Budget: key, per month').click()
+    await page.getByText('1 webhook called').waitFor()
     await opened('Create alert', 'Create alert')
     await page.getByLabel('Metric').selectOption('error_rate')
     await page.getByLabel('Threshold in %').fill('7')
@@ -160,6 +168,15 @@ function withBrowser(path: string) {
     await opened('Delete the alert on Failed requests', 'Delete this alert?')
     await close()
     await look('Alerts', views)
+    await go('webhooks', 'Webhooks')
+    await button(/^Disable: /).click()
+    await button(/^Enable: /).waitFor()
+    await go('alerts', 'Alerts')
+    await page.getByText('No alert can reach you').waitFor()
+    await look('Alerts without a receiver', views)
+    await go('webhooks', 'Webhooks')
+    await button(/^Enable: /).click()
+    await button(/^Disable: /).waitFor()
 
     const { database } = gateway.deps
     await database.run(({ sql }) => sql`update webhook_deliveries set status = 'failed'`)

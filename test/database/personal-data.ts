@@ -92,7 +92,6 @@ export const decisions: Readonly<Record<string, Decision>> = {
   usage_near_midnight: shared('', 'request_id at'),
   usage_daily: kept('', `account_id day key_id model ${sums}`),
   usage_tags_daily: deleted('tag', `account_id day key_id model ${sums}`),
-  budget_notices: deleted('', 'account_id month percent created_at'),
   billing_notices: deleted('', 'account_id kind subject user_id status due_at attempts created_at'),
   learning_accounts: kept('', 'account_id epoch erased_at swept_epoch updated_at'),
   learning_state: deleted(
@@ -105,7 +104,7 @@ export const decisions: Readonly<Record<string, Decision>> = {
   audit_log: kept('address details target', 'id account_id at actor user_id action'),
   webhook_endpoints: deleted(
     'url secret previous_secret',
-    `id account_id events previous_until disabled_at disabled_by failing_since created_at project_id`,
+    `id account_id events format previous_until disabled_at disabled_by failing_since created_at project_id`,
   ),
   webhook_deliveries: deleted(
     'body error',
@@ -113,7 +112,7 @@ export const decisions: Readonly<Record<string, Decision>> = {
   ),
   alert_rules: deleted(
     '',
-    `id account_id metric threshold window_minutes is_firing value changed_at due_at since created_at project_id`,
+    `id account_id metric threshold window_minutes budget span firing value changed_at due_at since created_at project_id`,
   ),
 }
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { ShownAlert } from '../../src/console/alerts/schemas.ts'
 import { deleteAlert, evaluateNextAlert, type FiredAlert } from '../../src/console/alerts/store.ts'
-import { alertChange, maximumAlerts, sumsBetween, windowValue } from '../../src/core/alerts/alerts.ts'
+import { alertChanges, maximumAlerts, sumsBetween, windowReading, windowValue } from '../../src/core/alerts/alerts.ts'
 import { projectTag } from '../../src/core/request/tags.ts'
 import { dayMs } from '../../src/core/text/utc-days.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
@@ -16,13 +16,33 @@ afterAll(() => gateway.stop())
 
 describe('alert rule', () => {
   test('fires once at its threshold, and resolves below 80% of it', () => {
-    let isFiring = false
+    let firing: readonly string[] = []
     const changes = [0.04, 0.05, 0.06, 0.045, null, 0.041, 0.039, 0.045, 0.05].map(value => {
-      const change = alertChange({ isFiring, threshold: 0.05 }, value)
-      if (change !== null) isFiring = change === 'fired'
-      return change
+      const rule = { metric: 'error_rate', threshold: 0.05, firing } as const
+      const changed = alertChanges(rule, [windowReading('error_rate', value)])
+      firing = changed.firing
+      return changed.fired.length - changed.resolved.length
     })
-    expect(changes).toEqual([null, 'fired', null, null, null, null, 'resolved', null, 'fired'])
+    expect(changes).toEqual([0, 1, 0, 0, 0, 0, -1, 0, 1])
+  })
+
+  test('fires for each subject of its own, and forgets a budget whose period has ended, but no silent model', () => {
+    const reading = (subject: string, value: number) => ({ subject, value, text: '', data: {}, project: null })
+    const changed = (
+      metric: 'budget' | 'model_failures',
+      firing: readonly string[],
+      values: Record<string, number>,
+    ) => {
+      const readings = Object.entries(values).map(([subject, value]) => reading(subject, value))
+      const { fired, resolved, firing: next } = alertChanges({ metric, threshold: 0.8, firing }, readings)
+      return [fired.map(({ subject }) => subject), resolved.map(({ subject }) => subject), next]
+    }
+    expect(changed('budget', ['a 01', 'b 01'], { 'a 01': 0.85, 'c 01': 0.9, 'd 01': 0.79, 'b 02': 0.1 })).toEqual([
+      ['c 01'],
+      [],
+      ['a 01', 'c 01'],
+    ])
+    expect(changed('model_failures', ['x', 'y'], { y: 0.1 })).toEqual([[], ['y'], ['x']])
   })
 
   test('computes a window from two readings, and nothing from fewer than 20 requests', () => {
@@ -58,7 +78,9 @@ const used = (person: Person, at: number, row: Used, projectId?: string) =>
 async function evaluated(at: number): Promise<FiredAlert[]> {
   const fired: FiredAlert[] = []
   for (;;) {
-    const results = await Promise.all([1, 2, 3].map(() => evaluateNextAlert(gateway.deps.database, at)))
+    const results = await Promise.all(
+      [1, 2, 3].map(() => evaluateNextAlert(gateway.deps.database, { at, plans: gateway.deps.config.plans })),
+    )
     fired.push(...results.filter(result => result !== null && result !== 'none'))
     if (results.every(result => result === 'none')) return fired
   }
@@ -183,6 +205,7 @@ describe('alert', () => {
         threshold: 0.1,
         value: 0.2,
         project: 'search',
+        texts: ['The share of failed requests is 20.0%'],
         recipients: expect.any(Array),
       },
     ])
@@ -197,6 +220,7 @@ describe('alert', () => {
         metric: 'error_rate',
         threshold: 0.1,
         value: 0.2,
+        text: 'search: The share of failed requests is 20.0%.',
         project_id: text,
         project_name: 'search',
       },
@@ -205,8 +229,8 @@ describe('alert', () => {
     const moved = await call(person, 'PATCH', `/${created.body.id}`, { project_id: other })
     expect(moved.body).toMatchObject({ project_id: other, firing: false, value: null, changed_at: null })
     // Rights that were checked for the former project do not reach it.
-    const former = { id: created.body.id, projectId: text }
-    expect(await deleteAlert(gateway.deps.database, person.accountId, former)).toBe(false)
+    const former = { id: created.body.id, project_id: text }
+    expect(await deleteAlert(gateway.deps.database, person.accountId, former)).toBe('not_found')
     await used(person, start, { requests: 600, failed: 520, microcents: 600_000_000 }, other)
     expect(await evaluated(start + window + 60_000)).toEqual([])
     await used(person, start, { requests: 700, failed: 570, microcents: 600_000_000 }, other)
@@ -214,6 +238,130 @@ describe('alert', () => {
     expect([await listed(admin), (await call(admin, 'DELETE', `/${created.body.id}`)).status]).toEqual([[text], 404])
     await as('DELETE', `/projects/${other}`)
     expect((await call(person, 'POST', '', { metric: 'spend', threshold: 5, project_id: other })).status).toBe(404)
+  })
+
+  test('reports each budget of key, tag, project and account once per period, with the figures of the ledger', async () => {
+    const person = await owner(gateway)
+    const as = <T>(method: string, path: string, body?: unknown) =>
+      sendRequest<T>(gateway, method, `/api/v1${path}`, { token: person.token, body })
+    const project = (await as<{ id: string }>('POST', '/projects', { name: 'search', limits: { daily_cost_usd: 4 } }))
+      .body.id
+    const limits = { daily_cost_usd: 1, monthly_cost_usd: 5 }
+    const intern = (await as<{ id: string }>('POST', '/keys', { name: 'intern', limits })).body.id
+    const inProject = (await as<{ id: string }>('POST', '/keys', { name: 'job', project_id: project, limits })).body.id
+    await as('PUT', '/tags', { name: 'team', value: 'a', limits: { monthly_cost_usd: 2 } })
+    await as('POST', '/webhooks', { url: 'https://example.com/', events: ['budget.reached', 'alert.resolved'] })
+    expect((await call(person, 'POST', '', { metric: 'budget', threshold: 1.2 })).status).toBe(400)
+    expect((await call(person, 'POST', '', { metric: 'spend', threshold: 1, span: 'day' })).status).toBe(400)
+    const all = (await call(person, 'POST', '', { metric: 'budget', threshold: 0.8 })).body
+    expect(all).toMatchObject({ budget: null, span: null, firing: false, firing_subjects: 0, value: null })
+    await call(person, 'POST', '', {
+      metric: 'budget',
+      threshold: 0.5,
+      budget: 'key',
+      span: 'month',
+      project_id: project,
+    })
+    // The middle of a month that no other test uses.
+    const now = new Date()
+    const start = Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 2, 15, 12)
+    const day = (at: number) => new Date(at).toISOString().slice(0, 10)
+    const spend = (at: number, usd: number, { key = 'none', tag }: { key?: string; tag?: string }) =>
+      sql(
+        ({ sql: query }) => query`
+          insert into ${tag === undefined ? query`usage_daily (` : query`usage_tags_daily (tag,`} account_id, day, key_id, model,
+            requests, completed, failed, input_tokens, cached_input_tokens, output_tokens, reasoning_tokens, billed_microcents)
+          values (${tag === undefined ? query`` : query`${tag},`} ${person.accountId}, ${day(at)}::text::date, ${key}, 'a/b', 1, 1,
+            0, 0, 0, 0, 0, ${usd * 1e8})`,
+      )
+    const texts = async (at: number) =>
+      (await evaluated(at)).flatMap(({ threshold, texts: said }) => said.map(text => `${threshold} ${text}`)).sort()
+    await spend(start, 0.85, { key: intern })
+    await spend(start, 3.1, { key: inProject })
+    await spend(start, 1.9, { tag: 'team=a' })
+    await spend(start, 3.1, { tag: projectTag(project) })
+    expect(await texts(start)).toEqual([
+      `0.5 The key “job” used 62% of its budget of 5.00 USD for ${day(start).slice(0, 7)}`,
+      `0.8 The account used 2323% of its budget of 0.17 USD for ${day(start)}`,
+      `0.8 The key “intern” used 85% of its budget of 1.00 USD for ${day(start)}`,
+      `0.8 The key “job” used 310% of its budget of 1.00 USD for ${day(start)}`,
+      `0.8 The tag team=a used 95% of its budget of 2.00 USD for ${day(start).slice(0, 7)}`,
+    ])
+    // Another evaluation of the same period, as after a restart: state is only in the database.
+    expect(await texts(start + 61_000)).toEqual([])
+    const bodies = await sql(
+      ({ sql: query }) => query<{ body: string }[]>`
+        select body from webhook_deliveries where account_id = ${person.accountId} order by id`,
+    )
+    const sent = bodies.map(({ body }) => JSON.parse(body)).map(({ type, data }) => [type, data.budget, data.percent])
+    expect(sent.toSorted()).toEqual([
+      ['budget.reached', 'account', 80],
+      ['budget.reached', 'key', 50],
+      ['budget.reached', 'key', 80],
+      ['budget.reached', 'key', 80],
+      ['budget.reached', 'tag', 80],
+    ])
+    expect((await call<{ data: ShownAlert[] }>(person, 'GET')).body.data[0]).toMatchObject({ firing_subjects: 4 })
+    // Names of keys are not in the alert's row.
+    const [row] = await sql(({ sql: query }) => query`select * from alert_rules where id = ${all.id}`)
+    expect(JSON.stringify(row)).not.toMatch(/intern|job|team/)
+    // The next day: budgets of a day begin again, those of the month stay reported.
+    await spend(start + dayMs, 0.9, { key: intern })
+    expect(await texts(start + dayMs)).toEqual([
+      `0.8 The account used 529% of its budget of 0.17 USD for ${day(start + dayMs)}`,
+      `0.8 The key “intern” used 90% of its budget of 1.00 USD for ${day(start + dayMs)}`,
+    ])
+    const total = (
+      await sql(({ sql: query }) => query`select from webhook_deliveries where account_id = ${person.accountId}`)
+    ).length
+    expect(total).toBe(7)
+  })
+
+  test('fires for a model whose calls fail, and for a session whose cache share collapses', async () => {
+    const person = await owner(gateway)
+    await call(person, 'POST', '', { metric: 'model_failures', threshold: 0.9 })
+    await call(person, 'POST', '', { metric: 'cache_drop', threshold: 0.5 })
+    const start = (Math.floor(Date.now() / dayMs) - 2) * dayMs + 12 * 3_600_000
+    type Row = { readonly at: number; readonly tried: unknown; readonly session?: string; readonly cached?: number }
+    let count = 0
+    const record = ({ at, tried, session, cached = 0 }: Row) =>
+      sql(
+        ({ sql: query }) => query`
+          insert into usage_records (request_id, at, account_id, key_id, provider, model, routing_mode, streamed, status,
+            input_tokens, cached_input_tokens, cache_write_tokens, output_tokens, reasoning_tokens, estimated,
+            billed_microcents, reserved_microcents, attempts, latency_ms, tried, tags)
+          values (${`req_alert_${person.accountId}_${++count}`}, ${new Date(at).toISOString()}::text::timestamptz, ${person.accountId},
+            'k', 'a', 'b', 'auto', false, 'completed', 1000, ${cached}, 0, 1, 0, false, 0, 0, 1, 1,
+            ${JSON.stringify(tried)}::text::jsonb, ${session === undefined ? null : JSON.stringify({ session })}::text::jsonb)`,
+      )
+    const failed = [
+      ['x/down', 'overloaded', 0, 5],
+      ['y/up', 'served', 5, 9],
+    ]
+    const refused = [['y/up', 'request_refused', 0, 5]]
+    const at = (minutes: number) => start + minutes * 60_000
+    for (const minute of [1, 2, 3]) {
+      await record({ at: at(minute), tried: failed, session: 'steady', cached: 800 })
+      await record({ at: at(minute), tried: refused, session: 'broken', cached: 900 })
+    }
+    await sql(
+      ({ sql: query }) => query`update alert_rules set due_at = ${new Date(at(4)).toISOString()}::text::timestamptz`,
+    )
+    const fired = async (minutes: number) => (await evaluated(at(minutes))).flatMap(({ texts }) => texts)
+    expect(await fired(4)).toEqual(['100% of 3 calls of x/down failed'])
+    for (const minute of [20, 21, 22]) {
+      await record({ at: at(minute), tried: [], session: 'steady', cached: 700 })
+      await record({ at: at(minute), tried: [], session: 'broken', cached: 90 })
+    }
+    expect(await fired(23)).toEqual(['The cached share of input tokens in session broken fell from 90% to 9%'])
+    expect(await fired(25)).toEqual([])
+    for (const minute of [30, 31, 32]) await record({ at: at(minute), tried: [['x/down', 'served', 0, 5]] })
+    expect(await fired(33)).toEqual([])
+    const { data } = (await call<{ data: ShownAlert[] }>(person, 'GET')).body
+    expect(data.map(({ metric, firing }) => [metric, firing])).toEqual([
+      ['model_failures', false],
+      ['cache_drop', true],
+    ])
   })
 
   test('limit: 20 alerts of the account and of each project', async () => {

@@ -211,6 +211,7 @@ const withoutChange = [
   'POST /api/v1/alerts',
   'PATCH /api/v1/alerts/:id',
   'DELETE /api/v1/alerts/:id',
+  'POST /api/v1/alerts/:id/test',
   'POST /api/v1/auth/verification',
   'POST /api/v1/billing/payment-method/setup',
   'PUT /api/v1/billing/payment-method',

@@ -1,12 +1,13 @@
 /** Emails of the gateway, read from the socket of a real mail server. */
 import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { ShownAlert } from '../../src/console/alerts/schemas.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import { createMail, EmailRejectedError, smtpTransport } from '../../src/mail/queue.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { oneTurn } from '../harness/moved-clock.ts'
 import { type SmtpServer, startSmtpServer } from '../harness/smtp.ts'
-import { confirmedOwner, createKeyFor, fromAnotherIp, owner, sendRequest, signIn } from '../harness/users.ts'
+import { confirmedOwner, fromAnotherIp, owner, sendRequest, signIn } from '../harness/users.ts'
 
 // A gateway takes seconds to start where other tests run beside this one.
 setDefaultTimeout(240_000)
@@ -180,40 +181,54 @@ test('sign-in lockout: sends one email to the user, and none for an unknown addr
   expect(lettersTo('unknown@example.test')).toEqual([])
 })
 
-test('soft cap notice: goes to the owners once at 80% and once at 100%', async () => {
+test('soft cap: emails the owners once at 80% and once at 100%, by alerts that it creates', async () => {
   const person = await confirmedOwner(gateway, smtp)
-  const { key } = await createKeyFor(gateway, person)
-  const { database, budget, clock } = gateway.deps
-  const month = new Date(clock.now()).toISOString().slice(0, 7)
-  await sendRequest(gateway, 'PUT', '/api/v1/billing/soft-cap', { token: person.token, body: { monthly_usd: 1 } })
-  const spend = (microcents: number) =>
-    database.run(
+  const { database, alertWorker, clock: moved } = gateway.deps
+  const month = new Date(moved.now()).toISOString().slice(0, 7)
+  const as = <T>(method: string, path: string, body?: unknown) =>
+    sendRequest<T>(gateway, method, `/api/v1${path}`, { token: person.token, body })
+  for (const monthly_usd of [1, 2, null, 1]) await as('PUT', '/billing/soft-cap', { monthly_usd })
+  const { data } = (await as<{ data: ShownAlert[] }>('GET', '/alerts')).body
+  expect(data.map(({ metric, threshold, budget, span }) => ({ metric, threshold, budget, span }))).toEqual(
+    [0.8, 1].map(threshold => ({ metric: 'budget', threshold, budget: 'account', span: 'month' })),
+  )
+  const spend = async (microcents: number) => {
+    await database.run(
       ({ sql }) => sql`
         insert into usage_daily (account_id, day, key_id, model, requests, completed, input_tokens, cached_input_tokens,
           output_tokens, reasoning_tokens, billed_microcents)
         values (${person.accountId}, ${`${month}-01`}::text::date, 'k', 'm', 1, 1, 0, 0, 0, 0, ${microcents})
         on conflict (account_id, day, key_id, model) do update set billed_microcents = excluded.billed_microcents`,
     )
-  const found = await gateway.deps.keys.find(key)
-  if (found === null) throw new Error('the key is known')
-  const caller = { ...found, softCapMicrocents: 100_000_000 }
-  // The monthly totals may be 5 s old.
-  const look = async (microcents: number, letters: number) => {
-    await spend(microcents)
-    ahead += 5_000
-    await eventually(() => {
-      budget.findWarning(caller)
-      return lettersTo(person.email).length === letters
-    }, 9000)
+    ahead += 61_000
+    await Promise.all([alertWorker.run(), alertWorker.run()])
   }
-  await look(85_000_000, 1)
-  await look(120_000_000, 2)
-  expect(lettersTo(person.email).map(({ text }) => /used (\d+)%/.exec(text)?.[1])).toEqual(['80', '100'])
-  expect(lettersTo(person.email)[0]?.text).toContain(`for the calendar month ${month} (UTC)`)
+  await spend(85_000_000)
+  await eventually(() => lettersTo(person.email).length === 1, 10_000)
+  await spend(90_000_000)
+  await spend(120_000_000)
+  await eventually(() => lettersTo(person.email).length >= 2, 10_000)
+  const letters = lettersTo(person.email).map(({ text }) => text)
+  expect(letters).toHaveLength(2)
+  expect(letters[0]).toContain(`The account used 85% of its budget of 1.00 USD for ${month}.`)
+  expect(letters[1]).toContain('Its threshold is 100%.')
+})
+
+test('test of an alert: emails its recipients, and reports what the mail server refused', async () => {
+  const person = await confirmedOwner(gateway, smtp)
+  const as = <T>(method: string, path: string, body?: unknown) =>
+    sendRequest<T>(gateway, method, `/api/v1/alerts${path}`, { token: person.token, body })
+  const { id } = (await as<ShownAlert>('POST', '', { metric: 'latency', threshold: 900 })).body
+  expect((await as<object>('POST', `/${id}/test`)).body).toEqual({ emails: { sent: 1, failed: 0 }, webhooks: 0 })
+  expect(lettersTo(person.email).at(-1)?.text).toContain('This is a test of an alert.')
+  smtp.refuseNext('550 no such user')
+  expect((await as<object>('POST', `/${id}/test`)).body).toEqual({ emails: { sent: 0, failed: 1 }, webhooks: 0 })
+  const { data, delivery } = (await as<{ data: ShownAlert[]; delivery: object }>('GET', '')).body
+  expect([data[0]?.firing, delivery]).toEqual([false, { email: true, webhooks: 0 }])
 })
 
 describe('email queue', () => {
-  const letter = { kind: 'soft_cap', to: 'a@example.test', subject: 's', text: 't' } as const
+  const letter = { kind: 'alert', to: 'a@example.test', subject: 's', text: 't' } as const
   const instant = {
     sleep: () => Promise.resolve(),
     after(_: number, action: () => void) {

@@ -185,6 +185,7 @@ const scenes: Readonly<Record<string, () => Promise<Scene>>> = {
   'POST /api/v1/webhooks/{id}/deliveries/{delivery}/redeliver': () => withDelivery(),
   'PATCH /api/v1/alerts/{id}': () => withAlert(),
   'DELETE /api/v1/alerts/{id}': () => withAlert(),
+  'POST /api/v1/alerts/{id}/test': () => withAlert('/test'),
   'PATCH /api/v1/team/{id}': () => withColleague(),
   'DELETE /api/v1/team/{id}': () => withColleague(),
   'DELETE /api/v1/team/invitations/{id}': async () => {
@@ -303,11 +304,11 @@ async function withDelivery(): Promise<Scene> {
   return { token, path: `${path}/deliveries/${made.body.id}/redeliver` }
 }
 
-async function withAlert(): Promise<Scene> {
+async function withAlert(path = ''): Promise<Scene> {
   const { token } = await owner(gateway)
   const body = { metric: 'spend', threshold: 5 }
   const made = await sendRequest<{ id: string }>(gateway, 'POST', '/api/v1/alerts', { token, body })
-  return { token, path: `/api/v1/alerts/${made.body.id}` }
+  return { token, path: `/api/v1/alerts/${made.body.id}${path}` }
 }
 
 async function withColleague(): Promise<Scene> {

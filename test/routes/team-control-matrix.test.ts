@@ -28,6 +28,7 @@ const matrix: Readonly<Record<string, { readonly body?: object; readonly statuse
   'POST /api/v1/alerts': { body: { metric: 'spend', threshold: 5 }, statuses: team(201) },
   'PATCH /api/v1/alerts/:A': { body: { threshold: 6 }, statuses: team(200, 404) },
   'DELETE /api/v1/alerts/:A': { statuses: team(204, 404) },
+  'POST /api/v1/alerts/:A/test': { body: {}, statuses: team(200, 404) },
   'GET /api/v1/auth/oidc/settings': { statuses: [401, 401, 403, 403, 403, 200, 200] },
   // Without configuration these do not exist; `single-sign-on.test.ts` covers them with one.
   'GET /api/v1/auth/oidc/start': { statuses: redirected },

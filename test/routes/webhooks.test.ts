@@ -89,6 +89,32 @@ describe('webhook', () => {
     })
   })
 
+  test('sends a Slack-compatible sentence for alerts and other events, escaped, with the path of its URL unaudited', async () => {
+    const person = await owner(gateway)
+    const as = <T>(method: string, path: string, body?: unknown) =>
+      sendRequest<T>(gateway, method, `/api/v1${path}`, { token: person.token, body })
+    const url = `http://127.0.0.1:${receiver.port}/slack${++paths}`
+    const made = (await call(person, 'POST', '', { url, format: 'slack', events: ['key.created', 'alert.fired'] })).body
+    expect(made.format).toBe('slack')
+    const path = new URL(url).pathname
+    await createKeyFor(gateway, person, 'a <b> & c')
+    const { id } = (await as<{ id: string }>('POST', '/alerts', { metric: 'latency', threshold: 900 })).body
+    expect((await as<object>('POST', `/alerts/${id}/test`)).body).toEqual({
+      emails: { sent: 0, failed: 0 },
+      webhooks: 1,
+    })
+    await run()
+    const texts = at(path).map(({ body }) => JSON.parse(body))
+    expect(texts).toContainEqual({ text: 'This is a test of an alert.' })
+    expect(texts.map(({ text }) => text)).toContainEqual(
+      expect.stringMatching(/^key\.created, key_id: key_\w+, name: a &lt;b&gt; &amp; c/),
+    )
+    expect(texts.flatMap(Object.keys)).toEqual(['text', 'text'])
+    const log = await as<{ data: unknown }>('GET', '/audit?action=webhook.created')
+    expect(log.text).not.toContain(path)
+    expect((await getDeliveries(person, made.id)).map(({ status }) => status)).toEqual(['delivered', 'delivered'])
+  })
+
   test('repeats a failed delivery with the same ID and body until the receiver accepts it', async () => {
     const person = await owner(gateway)
     const { id, path } = await webhook(person, ['key.created'])

@@ -85,7 +85,6 @@ async function deleteIn(
   await run`delete from alert_rules where account_id = ${accountId}`
   await run`delete from idempotency_keys where account_id = ${accountId}`
   await run`delete from billing_notices where account_id = ${accountId}`
-  await run`delete from budget_notices where account_id = ${accountId}`
   // The card in use stays until the last invoice is paid: `forgetMethod`.
   await run`delete from payment_methods where account_id = ${accountId} and removed_at is not null`
   await run`
@@ -259,10 +258,10 @@ async function eraseDeliveriesIn(
   await step`
     update webhook_deliveries as delivery set body = jsonb_set(body::jsonb, '{data}', (
       select jsonb_object_agg(key, case
-        when key = 'name' and is_own or position(${email} in lower(value #>> '{}')) > 0 then '""' else value end)
+        when key in ('name', 'text') and is_own or position(${email} in lower(value #>> '{}')) > 0 then '""' else value end)
       from jsonb_each(body::jsonb -> 'data')))::text
     from (
-      select id, type like 'key.%' and body::jsonb #>> '{data,key_id}' in (
+      select id, body::jsonb #>> '{data,key_id}' in (
         select id from api_keys where user_id = ${userId}) as is_own
       from webhook_deliveries where account_id = ${accountId}) as sent
     where delivery.id = sent.id and (is_own or position(${email} in lower(body)) > 0)`

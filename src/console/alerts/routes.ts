@@ -5,19 +5,40 @@ import { isAllowedIn } from '../../core/accounts/roles.ts'
 import {
   alertMetrics,
   alertWindowMinutes,
+  budgetKinds,
+  budgetSpans,
   defaultWindowMinutes,
   maximumAccountAlerts,
   maximumAlerts,
   thresholdProblem,
 } from '../../core/alerts/alerts.ts'
+import type { RateLimiter } from '../../core/limits/rate-limits.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
 import type { Principal } from '../../http/authentication.ts'
 import { projectIdSchema } from '../../http/schemas.ts'
 import type { ConsoleDeps } from '../deps.ts'
-import { type Authenticate, forbidden, notFound, type SessionRequest, sessionRoute, sessionRoutes } from '../routes.ts'
-import { alertShape, alertsShape, type ShownAlert } from './schemas.ts'
-import { type AlertPlaceProblem, addAlert, changeAlert, deleteAlert, type ListedAlert, listAlerts } from './store.ts'
+import {
+  type Authenticate,
+  forbidden,
+  noBody,
+  notFound,
+  refuseUnlessDone,
+  type SessionRequest,
+  sessionRoute,
+  sessionRoutes,
+} from '../routes.ts'
+import { enforceTestLimit, testLimiter } from '../webhooks/deliveries.ts'
+import { alertShape, alertsShape, type ShownAlert, testedAlertShape } from './schemas.ts'
+import {
+  type AlertPlaceProblem,
+  addAlert,
+  changeAlert,
+  countAlertWebhooks,
+  deleteAlert,
+  listAlerts,
+  testAlert,
+} from './store.ts'
 
 const thresholdSchema = Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000_000 })
 const windowSchema = Type.Optional(
@@ -27,6 +48,8 @@ const creationSchema = strictObject({
   metric: oneOf(alertMetrics),
   threshold: thresholdSchema,
   window_minutes: windowSchema,
+  budget: nullable(oneOf(budgetKinds)),
+  span: nullable(oneOf(budgetSpans)),
   project_id: nullable(projectIdSchema),
 })
 const changeSchema = strictObject({
@@ -37,8 +60,11 @@ const changeSchema = strictObject({
 
 const action = 'alerts.manage'
 
+type AlertDeps = Pick<ConsoleDeps, 'newId' | 'post' | 'limits' | 'webhooks'>
+
 /** Routes under `/api/v1/alerts`. */
-export function alerts(deps: Pick<ConsoleDeps, 'newId'>, identify: Authenticate) {
+export function alerts(deps: AlertDeps, identify: Authenticate) {
+  const limiter = testLimiter(deps)
   return sessionRoutes('alerts', identify, [
     sessionRoute({
       method: 'GET',
@@ -47,18 +73,23 @@ export function alerts(deps: Pick<ConsoleDeps, 'newId'>, identify: Authenticate)
       summary: 'List alerts, oldest first',
       description: 'Owners and admins of the account see all alerts, admins of a project those of the project.',
       answer: alertsShape,
-      handle: async call => ({ data: (await getAlerts(call)).map(shownAlert) }),
+      async handle(call) {
+        const { accountId } = call.principal
+        const webhooks = await countAlertWebhooks(call.database, accountId)
+        return { data: await getAlerts(call), delivery: { email: deps.post !== null, webhooks } }
+      },
     }),
     sessionRoute({
       method: 'POST',
       path: '/api/v1/alerts',
       action,
       summary: 'Create an alert',
-      description: `Sends an email to owners, and to admins of its project, and \`alert.fired\` to webhooks when the value reaches the threshold, and \`alert.resolved\` when it falls below 80% of it. At most ${maximumAlerts} per project, ${maximumAlerts} of the account, and ${maximumAccountAlerts} in all. Admins of a project name it in \`project_id\`.`,
+      description: `Sends an email to owners, and to admins of its project, and \`alert.fired\` to webhooks (\`budget.reached\` for \`budget\`) when a value reaches the threshold, and \`alert.resolved\` when it falls below 80% of it. At most ${maximumAlerts} per project, ${maximumAlerts} of the account, and ${maximumAccountAlerts} in all. Admins of a project name it in \`project_id\`.`,
       body: creationSchema,
       examples: {
         '5% failed requests': { metric: 'error_rate', threshold: 0.05, window_minutes: 15 },
         '50 USD per day': { metric: 'spend', threshold: 50 },
+        '80% of any budget': { metric: 'budget', threshold: 0.8 },
         'of the account': { metric: 'spend', threshold: 50, project_id: null },
       },
       answer: alertShape,
@@ -87,23 +118,47 @@ export function alerts(deps: Pick<ConsoleDeps, 'newId'>, identify: Authenticate)
       answer: null,
       errors: ['not_found'],
       async handle(call) {
-        if (!(await deleteAlert(call.database, call.principal.accountId, await managedAlert(call)))) throw notFound()
+        refuseUnlessDone<never>(
+          await deleteAlert(call.database, call.principal.accountId, await managedAlert(call)),
+          {},
+        )
         return null
       },
+    }),
+    sessionRoute({
+      method: 'POST',
+      path: '/api/v1/alerts/:id/test',
+      action,
+      summary: 'Test an alert',
+      description:
+        'Sends a test by email, and to the webhooks that the alert would reach, with `"test": true` in `data`. The response tells how many emails the mail server accepted. The limit of test events applies.',
+      ...noBody,
+      answer: testedAlertShape,
+      errors: ['not_found', 'requests_per_minute_exceeded'],
+      handle: call => test(deps, limiter, call),
     }),
   ])
 }
 
-async function create({ newId }: Pick<ConsoleDeps, 'newId'>, call: SessionRequest<typeof creationSchema>) {
+async function create({ newId }: AlertDeps, call: SessionRequest<typeof creationSchema>) {
   const { principal, body, database } = call
-  const { metric, threshold, window_minutes: windowMinutes = defaultWindowMinutes, project_id: projectId = null } = body
+  const {
+    metric,
+    threshold,
+    window_minutes = defaultWindowMinutes,
+    project_id = null,
+    budget = null,
+    span = null,
+  } = body
   const problem = thresholdProblem(metric, threshold)
   if (problem !== null) throw invalidField('threshold', problem)
-  refuseProject(principal, projectId)
+  if (metric !== 'budget' && budget !== null) throw invalidField('budget', 'is only for the metric `budget`')
+  if (metric !== 'budget' && span !== null) throw invalidField('span', 'is only for the metric `budget`')
+  refuseProject(principal, project_id)
   const id = newId('alr')
-  const alert = { id, metric, threshold, windowMinutes, projectId }
+  const alert = { id, metric, threshold, window_minutes, budget, span, project_id }
   orRefuse(await addAlert(database, principal.accountId, alert))
-  return shownAlert(await managedAlert({ ...call, id }))
+  return managedAlert({ ...call, id })
 }
 
 async function change(call: SessionRequest<typeof changeSchema>) {
@@ -113,21 +168,32 @@ async function change(call: SessionRequest<typeof changeSchema>) {
   const before = await managedAlert(call)
   const problem = thresholdProblem(before.metric, threshold ?? before.threshold)
   if (problem !== null) throw invalidField('threshold', problem)
-  const projectId = target === before.projectId ? undefined : target
+  const projectId = target === before.project_id ? undefined : target
   if (projectId !== undefined) refuseProject(call.principal, projectId)
   const wanted = { threshold, windowMinutes, projectId }
   orRefuse(await changeAlert(call.database, call.principal.accountId, before, wanted))
-  return shownAlert(await managedAlert(call))
+  return managedAlert(call)
+}
+
+async function test({ post, webhooks }: AlertDeps, limiter: RateLimiter, call: SessionRequest) {
+  const { accountId } = call.principal
+  const alert = await managedAlert(call)
+  await enforceTestLimit(limiter, accountId)
+  const { email, recipients, webhooks: reached } = await testAlert(call.database, accountId, alert)
+  webhooks.wake()
+  const sent = post === null ? [] : await Promise.all(recipients.map(to => post.alertTest(to, email)))
+  const arrived = sent.filter(delivery => delivery === 'sent').length
+  return { emails: { sent: arrived, failed: sent.length - arrived }, webhooks: reached }
 }
 
 /** Returns the alerts that the user manages. */
-async function getAlerts({ principal, database }: SessionRequest): Promise<ListedAlert[]> {
+async function getAlerts({ principal, database }: SessionRequest): Promise<ShownAlert[]> {
   const all = await listAlerts(database, principal.accountId)
-  return all.filter(({ projectId }) => isAllowedIn(principal, action, projectId))
+  return all.filter(({ project_id }) => isAllowedIn(principal, action, project_id))
 }
 
 /** Returns the alert in the path. The error for an alert that the user does not manage is that of an unknown ID. */
-async function managedAlert(call: SessionRequest): Promise<ListedAlert> {
+async function managedAlert(call: SessionRequest): Promise<ShownAlert> {
   const found = (await getAlerts(call)).find(({ id }) => id === call.id)
   if (found === undefined) throw notFound()
   return found
@@ -146,18 +212,4 @@ function orRefuse(outcome: 'done' | 'not_found' | AlertPlaceProblem): void {
       `An account or project has at most ${maximumAlerts} alerts, and an account ${maximumAccountAlerts} with those of its projects. Delete one first.`,
     )
   if (outcome !== 'done') throw notFound()
-}
-
-function shownAlert(row: ListedAlert): ShownAlert {
-  return {
-    id: row.id,
-    metric: row.metric,
-    threshold: row.threshold,
-    window_minutes: row.windowMinutes,
-    firing: row.isFiring,
-    value: row.value,
-    changed_at: row.changedAtMs === null ? null : new Date(row.changedAtMs).toISOString(),
-    created_at: new Date(row.createdAtMs).toISOString(),
-    project_id: row.projectId,
-  }
 }

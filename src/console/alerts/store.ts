@@ -1,69 +1,93 @@
 /**
  * Alerts of accounts and projects. An evaluation locks the alert's row, so that one gateway of many evaluates it, and stores the
- * event with the new state. It reads daily sums only: a window is the difference of two readings.
+ * events with the new state: a crossing is reported once, also after a restart.
  */
 
+import { createHash } from 'node:crypto'
 import type { TransactionSql } from 'postgres'
 import {
-  type AlertMetric,
-  alertChange,
+  type AlertReading,
+  alertChanges,
+  defaultWindowMinutes,
+  highestValue,
   maximumAccountAlerts,
   maximumAlerts,
-  spendValue,
-  sumsBetween,
-  type WindowSums,
-  windowValue,
 } from '../../core/alerts/alerts.ts'
-import { projectTag } from '../../core/request/tags.ts'
-import { dayMs } from '../../core/text/utc-days.ts'
+import type { Plans } from '../../core/limits/plans.ts'
+import type { WebhookEvent } from '../../core/webhooks/events.ts'
 import type { Database } from '../../database/database.ts'
-import { enqueueEvent, recordAudit } from '../../database/repositories/audit.ts'
-import { withAccountRls } from '../../database/statement.ts'
-
-/** An alert; times in epoch milliseconds. */
-export type ListedAlert = {
-  readonly id: string
-  readonly metric: AlertMetric
-  readonly threshold: number
-  readonly windowMinutes: number
-  readonly isFiring: boolean
-  readonly value: number | null
-  readonly changedAtMs: number | null
-  readonly createdAtMs: number
-  /** Null = all requests of the account. */
-  readonly projectId: string | null
-}
+import { changeAudited, enqueueEvent, recordAudit, retentionDeadlineMs } from '../../database/repositories/audit.ts'
+import { type Step, statementIn, withAccountRls } from '../../database/statement.ts'
+import { type DueAlert, instant, scanAlert } from './readings.ts'
+import type { ShownAlert } from './schemas.ts'
 
 /** Returns an account's alerts, oldest first. */
-export function listAlerts(database: Database, accountId: string): Promise<ListedAlert[]> {
+export function listAlerts(database: Database, accountId: string): Promise<ShownAlert[]> {
   return withAccountRls(database, accountId).sql(
-    sql => sql<ListedAlert[]>`
-      select id, metric, threshold, window_minutes as "windowMinutes", is_firing as "isFiring", value, project_id as "projectId",
-        (extract(epoch from changed_at) * 1000)::float8 as "changedAtMs",
-        (extract(epoch from created_at) * 1000)::float8 as "createdAtMs"
-      from alert_rules where account_id = ${accountId} order by created_at, id`,
+    sql => sql<ShownAlert[]>`
+      select id, metric, threshold, window_minutes, budget, span, firing <> '[]' as firing,
+        jsonb_array_length(firing) as firing_subjects, value, iso_time(changed_at) as changed_at,
+        iso_time(created_at) as created_at, project_id
+      from alert_rules where account_id = ${accountId} order by alert_rules.created_at, id`,
   )
 }
 
-type NewAlert = Pick<ListedAlert, 'id' | 'metric' | 'threshold' | 'windowMinutes' | 'projectId'>
+/** Returns how many enabled webhooks of an account receive alerts. */
+export async function countAlertWebhooks(database: Database, accountId: string): Promise<number> {
+  const [row] = await withAccountRls(database, accountId).sql(
+    sql => sql<{ webhooks: number }[]>`
+      select count(*)::int as webhooks from webhook_endpoints
+      where account_id = ${accountId} and disabled_at is null and events && '{alert.fired,budget.reached}'`,
+  )
+  return row?.webhooks ?? 0
+}
+
+export type NewAlert = Pick<
+  ShownAlert,
+  'id' | 'metric' | 'threshold' | 'window_minutes' | 'budget' | 'span' | 'project_id'
+>
 
 /** Why an account or a project accepts no alert: it has the maximum number, or there is no such project. */
 export type AlertPlaceProblem = 'full' | 'no_project'
 
 /** Stores an alert. Returns `done`, or the reason against it. */
 export function addAlert(database: Database, accountId: string, alert: NewAlert): Promise<'done' | AlertPlaceProblem> {
-  const { id, metric, threshold, windowMinutes, projectId } = alert
-  return withAccountRls(database, accountId).sql(async step => {
-    const problem = await placeProblem(step, accountId, projectId)
+  return changeAudited<AlertPlaceProblem>(database, accountId, async step => {
+    const { id, ...values } = alert
+    const problem = await placeProblem(step, accountId, alert.project_id)
     if (problem !== null) return problem
+    const { metric, threshold, window_minutes, budget, span, project_id } = alert
     await step`
-      insert into alert_rules (id, account_id, metric, threshold, window_minutes, project_id, created_at)
-      values (${id}, ${accountId}, ${metric}, ${threshold}, ${windowMinutes}, ${projectId}, clock_timestamp())`
-    const ofProject = projectId === null ? {} : { project_id: projectId }
-    const details = { metric, threshold, window_minutes: windowMinutes, ...ofProject }
-    await recordAudit(step, database, { accountId, action: 'alert.created', target: id, details })
-    return 'done'
+      insert into alert_rules (id, account_id, metric, threshold, window_minutes, budget, span, project_id, created_at)
+      values (${id}, ${accountId}, ${metric}, ${threshold}, ${window_minutes}, ${budget}, ${span}, ${project_id}, clock_timestamp())`
+    const details = Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null))
+    return { action: 'alert.created', target: id, details }
   })
+}
+
+/**
+ * Creates the alerts at 80% and 100% of a soft cap, unless an alert covers the account's monthly budget already. `ids` are those
+ * of the new ones.
+ */
+export async function addSoftCapAlerts(
+  step: Step,
+  by: Pick<Database, 'actor'>,
+  accountId: string,
+  ids: readonly [string, string],
+): Promise<void> {
+  const rows = (await statementIn(step)`
+    insert into alert_rules (id, account_id, metric, threshold, window_minutes, budget, span, created_at)
+    select id, ${accountId}, 'budget', threshold, ${defaultWindowMinutes}, 'account', 'month', clock_timestamp()
+    from (values (${ids[0]}, 0.8::float8), (${ids[1]}, 1::float8)) as wanted (id, threshold)
+    where not exists (
+      select from alert_rules
+      where account_id = ${accountId} and metric = 'budget' and project_id is null
+        and coalesce(budget, 'account') = 'account' and coalesce(span, 'month') = 'month')
+    returning id, threshold`) as readonly { id: string; threshold: number }[]
+  for (const { id: target, threshold } of rows) {
+    const details = { metric: 'budget', threshold, budget: 'account', span: 'month' }
+    await recordAudit(step, by, { accountId, action: 'alert.created', target, details })
+  }
 }
 
 /** Locks the account, so that changes count its alerts one after another. */
@@ -85,7 +109,7 @@ async function placeProblem(
 }
 
 /** An alert in the project that the user's rights were checked for: an alert that moved meanwhile is another one. */
-type FoundAlert = Pick<ListedAlert, 'id' | 'projectId'>
+type FoundAlert = Pick<ShownAlert, 'id' | 'project_id'>
 
 /** New values of an alert; undefined = unchanged. */
 type AlertChange = {
@@ -102,10 +126,10 @@ type AlertChange = {
 export function changeAlert(
   database: Database,
   accountId: string,
-  { id, projectId: formerId }: FoundAlert,
+  { id, project_id: formerId }: FoundAlert,
   { threshold, windowMinutes, projectId }: AlertChange,
 ): Promise<'done' | 'not_found' | AlertPlaceProblem> {
-  return withAccountRls(database, accountId).sql(async step => {
+  return changeAudited<'not_found' | AlertPlaceProblem>(database, accountId, async step => {
     const problem = projectId === undefined ? null : await placeProblem(step, accountId, projectId)
     if (problem !== null) return problem
     const isMoved = projectId !== undefined
@@ -117,7 +141,7 @@ export function changeAlert(
         since = case when ${isRestarted} then null else since end,
         due_at = case when ${isRestarted} then clock_timestamp() else due_at end,
         project_id = case when ${isMoved}::boolean then ${projectId ?? null} else project_id end,
-        is_firing = is_firing and not ${isMoved}::boolean,
+        firing = case when ${isMoved}::boolean then '[]' else firing end,
         value = case when ${isMoved}::boolean then null else value end,
         changed_at = case when ${isMoved}::boolean then null else changed_at end
       where id = ${id} and account_id = ${accountId} and project_id is not distinct from ${formerId} returning id`
@@ -127,132 +151,145 @@ export function changeAlert(
       ...(windowMinutes === undefined ? {} : { window_minutes: windowMinutes }),
       ...(projectId === undefined ? {} : { project_id: projectId }),
     }
-    await recordAudit(step, database, { accountId, action: 'alert.changed', target: id, details })
-    return 'done'
+    return { action: 'alert.changed', target: id, details }
   })
 }
 
-/** Deletes an alert. Returns false if there is none of this ID. */
-export function deleteAlert(database: Database, accountId: string, { id, projectId }: FoundAlert): Promise<boolean> {
-  return withAccountRls(database, accountId).sql(async step => {
+/** Deletes an alert. */
+export function deleteAlert(
+  database: Database,
+  accountId: string,
+  { id, project_id: projectId }: FoundAlert,
+): Promise<'done' | 'not_found'> {
+  return changeAudited<'not_found'>(database, accountId, async step => {
     const rows = await step`
       delete from alert_rules
       where id = ${id} and account_id = ${accountId} and project_id is not distinct from ${projectId} returning id`
-    if (rows.length === 0) return false
-    await recordAudit(step, database, { accountId, action: 'alert.deleted', target: id })
-    return true
+    return rows.length === 0 ? 'not_found' : { action: 'alert.deleted', target: id }
   })
 }
 
-type Due = {
+/** Stores the events of a test of an alert. Returns their number, and the email with its receivers. */
+export async function testAlert(
+  database: Database,
+  accountId: string,
+  alert: ShownAlert,
+): Promise<{ readonly email: AlertEmail; readonly recipients: readonly string[]; readonly webhooks: number }> {
+  const text = 'This is a test of an alert'
+  const reading = { subject: '', value: alert.threshold, text, data: { test: true }, project: null }
+  let [recipients, project, webhooks]: [readonly string[], string | null, number] = [[], null, 0]
+  await changeAudited(database, accountId, async step => {
+    const [found] = await step<{ name: string }[]>`select name from projects where id = ${alert.project_id}`
+    project = found?.name ?? null
+    const due = { ...alert, account_id: accountId, project_name: project }
+    webhooks = await enqueueEvent(step, accountId, toEvent(due, 'fired', reading))
+    recipients = await findRecipients(step, accountId, alert.project_id)
+    return { action: 'alert.tested', target: alert.id }
+  })
+  return { email: { metric: alert.metric, threshold: alert.threshold, project, texts: [text] }, recipients, webhooks }
+}
+
+type Due = DueAlert & {
   readonly id: string
-  readonly account_id: string
-  readonly metric: AlertMetric
   readonly threshold: number
-  readonly window_minutes: number
-  readonly is_firing: boolean
-  readonly since: (WindowSums & { readonly day: string }) | null
-  readonly project_id: string | null
+  readonly firing: readonly string[]
   readonly project_name: string | null
 }
 
-/** An alert that began to fire, with the email addresses of the account's owners and the project's admins. */
-export type FiredAlert = {
-  readonly metric: AlertMetric
-  readonly threshold: number
-  readonly value: number
+/** What the email about an alert says. */
+export type AlertEmail = Pick<ShownAlert, 'metric' | 'threshold'> & {
   /** Name of its project; null = the alert is about the account. */
   readonly project: string | null
-  readonly recipients: readonly string[]
+  /** A sentence per subject that began to fire. */
+  readonly texts: readonly string[]
 }
 
-const spendEveryMs = 60_000
+/** An alert that began to fire, with the email addresses of the account's owners and the project's admins. */
+export type FiredAlert = AlertEmail & { readonly value: number | null; readonly recipients: readonly string[] }
+
+type Moment = {
+  /** Epoch milliseconds. */
+  readonly at: number
+  readonly plans: Plans
+}
 
 /**
  * Evaluates the alert that has been due for the longest time. Returns `none` if none is due, the alert if it began to
- * fire, and null otherwise. `at` in epoch milliseconds.
+ * fire for some subject, and null otherwise.
  */
-export function evaluateNextAlert(database: Database, at: number): Promise<FiredAlert | 'none' | null> {
-  return database.run(({ sql }) =>
-    sql.begin(async step => {
-      // The database counts microseconds: an alert stored within the millisecond of the caller's clock is due.
-      const [due] = await step<Due[]>`
-        select rule.id, rule.account_id, metric, threshold, window_minutes, is_firing, since, project_id,
-          projects.name as project_name
-        from alert_rules as rule left join projects on projects.id = project_id
-        where due_at <= ${instant(at + 1)}::text::timestamptz and projects.archived_at is null
-        order by due_at limit 1 for update of rule skip locked`
-      if (due === undefined) return 'none'
-      const scan = due.metric === 'spend' ? await readSpend(step, due, at) : await readWindow(step, due, at)
-      const { value, since, dueAt } = scan
-      const { id, account_id: accountId, is_firing: isFiring, metric, threshold } = due
-      const change = alertChange({ isFiring, threshold }, value)
-      await step`
-        update alert_rules set value = ${value}, due_at = ${instant(dueAt)}::text::timestamptz,
-          since = ${since === null ? null : JSON.stringify(since)}::text::jsonb,
-          is_firing = ${change === null ? isFiring : change === 'fired'},
-          changed_at = case when ${change !== null} then ${instant(at)}::text::timestamptz else changed_at end
-        where id = ${id}`
-      if (change === null || value === null) return null
-      const { project_id: projectId, project_name: projectName } = due
-      await enqueueEvent(step, accountId, {
-        type: change === 'fired' ? 'alert.fired' : 'alert.resolved',
-        data: { alert_id: id, metric, threshold, value },
-        project: projectId === null ? null : { id: projectId, name: projectName ?? '' },
-      })
-      if (change === 'resolved') return null
-      const recipients = await step<{ email: string }[]>`
-        select email from users
-        where account_id = ${accountId} and removed_at is null and (role = 'owner' or exists (
-          select from project_members
-          where user_id = users.id and project_id = ${projectId} and project_members.role = 'admin'))`
-      return { metric, threshold, value, project: projectName, recipients: recipients.map(({ email }) => email) }
-    }),
+export function evaluateNextAlert(database: Database, { at, plans }: Moment): Promise<FiredAlert | 'none' | null> {
+  return database.run(
+    ({ sql }) =>
+      sql.begin(async step => {
+        // The database counts microseconds: an alert stored within the millisecond of the caller's clock is due.
+        const [due] = await step<Due[]>`
+          select rule.id, rule.account_id, metric, threshold, window_minutes, budget, span, firing, since, project_id,
+            projects.name as project_name
+          from alert_rules as rule left join projects on projects.id = project_id
+          where due_at <= ${instant(at + 1)}::text::timestamptz and projects.archived_at is null
+          order by due_at limit 1 for update of rule skip locked`
+        return due === undefined ? 'none' : evaluate(step, due, { at, plans })
+      }),
+    retentionDeadlineMs,
   )
 }
 
-type Measurement = { readonly value: number | null; readonly since: Due['since']; readonly dueAt: number }
-
-/** SQL for the daily sums of an alert's account or project. */
-const getDays = (step: TransactionSql, { account_id: accountId, project_id: projectId }: Due) =>
-  projectId === null
-    ? step`usage_daily where account_id = ${accountId}`
-    : step`usage_tags_daily where account_id = ${accountId} and tag = ${projectTag(projectId)}`
-
-async function readSpend(step: TransactionSql, due: Due, at: number): Promise<Measurement> {
-  const rows = await step<{ microcents: number }[]>`
-    select coalesce(sum(billed_microcents), 0)::float8 as microcents from ${getDays(step, due)}
-      and day = ${dayText(at)}::text::date`
-  return { value: spendValue(rows[0]?.microcents ?? 0), since: null, dueAt: at + spendEveryMs }
+async function evaluate(step: TransactionSql, due: Due, moment: Moment): Promise<FiredAlert | null> {
+  const { id, account_id: accountId, metric, threshold, project_name: project } = due
+  const { readings, since, dueAt } = await scanAlert(step, due, moment)
+  const digested = readings.map(reading => ({ ...reading, subject: getDigest(reading.subject) }))
+  const { fired, resolved, firing } = alertChanges(due, digested)
+  const value = highestValue(readings)
+  const isChanged = fired.length + resolved.length > 0
+  await step`
+    update alert_rules set value = ${value}, due_at = ${instant(dueAt)}::text::timestamptz,
+      since = ${since === null ? null : JSON.stringify(since)}::text::jsonb,
+      firing = ${JSON.stringify(firing)}::text::jsonb,
+      changed_at = case when ${isChanged} then ${instant(moment.at)}::text::timestamptz else changed_at end
+    where id = ${id}`
+  for (const reading of fired) await enqueueEvent(step, accountId, toEvent(due, 'fired', reading))
+  // The next period of a budget is no news.
+  if (metric !== 'budget')
+    for (const reading of resolved) await enqueueEvent(step, accountId, toEvent(due, 'resolved', reading))
+  if (fired.length === 0) return null
+  const recipients = await findRecipients(step, accountId, due.project_id)
+  return { metric, threshold, value, project, texts: fired.map(({ text }) => text), recipients }
 }
 
-async function readWindow(step: TransactionSql, due: Due, at: number): Promise<Measurement> {
-  const { since, metric, window_minutes: minutes } = due
-  const today = dayText(at)
-  const now = await sumsFrom(step, due, today)
-  const next = { ...now, day: today }
-  const dueAt = at + minutes * 60_000
-  // Without a previous reading, or after a long stop of all gateways, a window begins.
-  if (since === null || metric === 'spend' || since.day < dayText(at - dayMs))
-    return { value: null, since: next, dueAt }
-  const whole = since.day === today ? now : await sumsFrom(step, due, since.day)
-  return { value: windowValue(metric, sumsBetween(since, whole)), since: next, dueAt }
-}
-
-/** Returns the sums of an alert's account or project from a UTC day on. */
-async function sumsFrom(step: TransactionSql, due: Due, day: string): Promise<WindowSums> {
-  const rows = await step<WindowSums[]>`
-    select requests::float8 as requests, failed::float8 as failed, array_to_json(latency) as latency
-    from ${getDays(step, due)} and day >= ${day}::text::date`
-  const latency: number[] = []
-  let [requests, failed] = [0, 0]
-  for (const row of rows) {
-    requests += row.requests
-    failed += row.failed
-    for (const [index, count] of row.latency.entries()) latency[index] = (latency[index] ?? 0) + count
+function toEvent(
+  {
+    id,
+    metric,
+    threshold,
+    project_id: projectId,
+    project_name: name,
+  }: Pick<Due, 'id' | 'metric' | 'threshold' | 'project_id' | 'project_name'>,
+  change: 'fired' | 'resolved',
+  { value, text, data, project }: AlertReading,
+): WebhookEvent {
+  const own = projectId === null ? null : { id: projectId, name: name ?? '' }
+  const where = own === null ? text : `${own.name}: ${text}`
+  return {
+    type: metric === 'budget' ? 'budget.reached' : `alert.${change}`,
+    data: {
+      ...{ alert_id: id, metric, threshold, value },
+      ...(metric === 'budget' ? { percent: Math.round(threshold * 100) } : {}),
+      ...data,
+      text: `${where}.${change === 'resolved' ? ' The alert is resolved.' : ''}`,
+    },
+    project: own ?? project,
   }
-  return { requests, failed, latency: Array.from(latency, count => count ?? 0) }
 }
 
-const instant = (at: number) => new Date(at).toISOString()
-const dayText = (at: number) => instant(at).slice(0, 10)
+/** Returns the email addresses of the account's owners, and of the admins of a project. */
+async function findRecipients(step: TransactionSql, accountId: string, projectId: string | null) {
+  const rows = await step<{ email: string }[]>`
+    select email from users
+    where account_id = ${accountId} and removed_at is null and (role = 'owner' or exists (
+      select from project_members
+      where user_id = users.id and project_id = ${projectId} and project_members.role = 'admin'))`
+  return rows.map(({ email }) => email)
+}
+
+/** Names of keys, tags and sessions are personal: the row keeps only which of them fire. */
+const getDigest = (subject: string) => createHash('sha256').update(subject).digest('base64url').slice(0, 16)

@@ -1,4 +1,5 @@
 import { type Repeating, type RepeatTimer, startRepeating } from '../../core/jobs/repeating.ts'
+import type { Plans } from '../../core/limits/plans.ts'
 import { type Catalog, fullName, getDeprecation, leavingSoon, type Model } from '../../core/models/models.ts'
 import type { Clock, Log } from '../../core/ports.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
@@ -13,6 +14,7 @@ type AlertWorkerDeps = {
   readonly clock: Pick<Clock, 'now'>
   readonly log: Pick<Log, 'warn'>
   readonly post: Pick<Mailer, 'alert'> | null
+  readonly plans: Plans
   readonly catalog: Pick<Catalog, 'list'>
   /** Returns the current state of each model. */
   readonly health: () => readonly ModelState[]
@@ -26,14 +28,23 @@ const maximumPerRun = 1_000
  * Starts the evaluation of alerts and the reports of models to webhooks. Every gateway runs it; the database selects
  * one of them per alert and event.
  */
-export function startAlertWorker({ database, clock, log, post, catalog, health, timer }: AlertWorkerDeps): Repeating {
+export function startAlertWorker({
+  database,
+  clock,
+  log,
+  post,
+  plans,
+  catalog,
+  health,
+  timer,
+}: AlertWorkerDeps): Repeating {
   /** Keys of reported events: the database would only reject them again. */
   const reported = new Set<string>()
   return startRepeating(
     everyMs,
     async isClosed => {
       for (let count = 0; count < maximumPerRun && !isClosed(); count++) {
-        const fired = await evaluateNextAlert(database, clock.now())
+        const fired = await evaluateNextAlert(database, { at: clock.now(), plans })
         if (fired === 'none') break
         if (fired !== null) for (const to of fired.recipients) post?.alert(to, fired)
       }

@@ -133,7 +133,7 @@ export function billing(deps: ConsoleDeps, identify: Authenticate) {
       answer: billingShape,
       errors: ['not_found'],
       async handle({ principal: { accountId }, body: { monthly_usd: usd }, database }) {
-        await setSoftCap(database, accountId, usd === null ? null : fromUsd(usd))
+        await setSoftCap(database, accountId, usd === null ? null : fromUsd(usd), deps.newId)
         deps.announce()
         return overview(deps, accountId)
       },

@@ -7,12 +7,11 @@ import { strictObject } from '../../core/validation/validate.ts'
 import { maximumPending } from '../../core/webhooks/events.ts'
 import { enforceAccountLimit } from '../../http/rate-limits.ts'
 import type { ConsoleDeps } from '../deps.ts'
-import { noBody, notFound, type SessionRequest, type SessionRoute, sessionRoute } from '../routes.ts'
+import { noBody, notFound, refuseUnlessDone, type SessionRequest, type SessionRoute, sessionRoute } from '../routes.ts'
 import { readQuery } from '../usage/query.ts'
-import { deliveriesShape, type ShownDelivery, testedShape } from './schemas.ts'
+import { deliveriesShape, testedShape } from './schemas.ts'
 import {
   enqueueTest as enqueueTestInStore,
-  type ListedDelivery,
   listDeliveries,
   type QueueProblem,
   redeliver as redeliverInStore,
@@ -27,9 +26,17 @@ const pageLength = 50
 /** Each request makes the gateway send one to a server of the user's choice. */
 const perMinute = 10
 
+/** Creates the limiter of tests and redeliveries. */
+export const testLimiter = ({ limits }: Pick<ConsoleDeps, 'limits'>) =>
+  limits('webhook_tests', { allowed: perMinute, windowMs: 60_000 })
+
+/** Counts one test or redelivery of an account. Throws 429 if the limit is reached. */
+export const enforceTestLimit = (limiter: RateLimiter, accountId: string) =>
+  enforceAccountLimit(limiter, accountId, { perMinute, what: 'test events and redeliveries' })
+
 /** Routes under `/api/v1/webhooks/{id}` that concern deliveries. */
 export function deliveryRoutes(deps: Pick<ConsoleDeps, 'limits' | 'webhooks'>): readonly SessionRoute[] {
-  const limiter = deps.limits('webhook_tests', { allowed: perMinute, windowMs: 60_000 })
+  const limiter = testLimiter(deps)
   const requested = {
     action: 'webhooks.manage',
     ...noBody,
@@ -72,7 +79,7 @@ export function deliveryRoutes(deps: Pick<ConsoleDeps, 'limits' | 'webhooks'>): 
 async function sendTest(deps: Pick<ConsoleDeps, 'limits' | 'webhooks'>, limiter: RateLimiter, call: SessionRequest) {
   const { accountId, endpointId } = await requestedDelivery(limiter, call)
   const outcome = await enqueueTestInStore(call.database, accountId, endpointId)
-  if (typeof outcome === 'string') throw conflict(outcome)
+  if (typeof outcome === 'string') throw new GatewayError('conflict', conflicts[outcome])
   deps.webhooks.wake()
   return outcome
 }
@@ -81,8 +88,7 @@ async function sendAgain(deps: Pick<ConsoleDeps, 'limits' | 'webhooks'>, limiter
   const { accountId, endpointId } = await requestedDelivery(limiter, call)
   const id = call.params.delivery ?? ''
   const outcome = await redeliverInStore(call.database, accountId, { endpointId, id })
-  if (outcome === 'not_found') throw notFound()
-  if (outcome !== 'done') throw conflict(outcome)
+  refuseUnlessDone(outcome, conflicts)
   deps.webhooks.wake()
   return { id }
 }
@@ -91,7 +97,7 @@ async function sendAgain(deps: Pick<ConsoleDeps, 'limits' | 'webhooks'>, limiter
 async function requestedDelivery(limiter: RateLimiter, call: SessionRequest) {
   const { accountId } = call.principal
   const endpointId = await getEndpoint(call)
-  await enforceAccountLimit(limiter, accountId, { perMinute, what: 'test events and redeliveries' })
+  await enforceTestLimit(limiter, accountId)
   return { accountId, endpointId }
 }
 
@@ -101,8 +107,6 @@ const conflicts: Readonly<Record<QueueProblem | 'pending', string>> = {
   queue_full: `This webhook has ${maximumPending} pending deliveries. Retry when its server accepts requests again.`,
 }
 
-const conflict = (problem: keyof typeof conflicts) => new GatewayError('conflict', conflicts[problem])
-
 async function list(call: SessionRequest) {
   const query = readQuery(call.request.url, deliveriesQuerySchema)
   const id = await getEndpoint(call)
@@ -110,7 +114,7 @@ async function list(call: SessionRequest) {
   const rows = await listDeliveries(call.database, call.principal.accountId, id, range)
   const data = rows.slice(0, pageLength)
   return {
-    data: data.map(shownDelivery),
+    data,
     next_cursor: rows.length > pageLength ? (data.at(-1)?.id ?? null) : null,
   }
 }
@@ -120,23 +124,4 @@ async function getEndpoint({ principal, id, database }: SessionRequest): Promise
   const [row] = await listEndpoints(database, principal.accountId, id)
   if (row === undefined) throw notFound()
   return row.id
-}
-
-/** Converts a time in epoch milliseconds to ISO 8601; null stays null. */
-export const isoOrNull = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
-
-function shownDelivery(row: ListedDelivery): ShownDelivery {
-  return {
-    id: row.id,
-    type: row.type,
-    status: row.status,
-    attempts: row.attempts,
-    created_at: new Date(row.createdAtMs).toISOString(),
-    last_attempt_at: isoOrNull(row.attemptedAtMs),
-    next_attempt_at: row.status === 'pending' ? isoOrNull(row.dueAtMs) : null,
-    response_status: row.responseStatus,
-    error: row.error,
-    duration_ms: row.durationMs,
-    body: row.body,
-  }
 }

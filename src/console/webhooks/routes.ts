@@ -1,36 +1,31 @@
 /** Webhook endpoints of an account, for admins and owners. */
 
 import { Type } from '@sinclair/typebox'
-import { GatewayError } from '../../core/validation/errors.ts'
 import { checkUrl } from '../../core/validation/public-address.ts'
-import { invalidField, nullable, strictObject } from '../../core/validation/validate.ts'
-import {
-  endpointUrlProblem,
-  maximumEndpoints,
-  type WebhookEventType,
-  webhookEventTypes,
-} from '../../core/webhooks/events.ts'
+import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
+import { endpointUrlProblem, maximumEndpoints, webhookEventTypes, webhookFormats } from '../../core/webhooks/events.ts'
 import type { Database } from '../../database/database.ts'
 import { projectIdSchema } from '../../http/schemas.ts'
 import type { ConsoleDeps } from '../deps.ts'
 import { listProjects } from '../projects/store.ts'
-import { type Authenticate, notFound, type SessionRequest, sessionRoute, sessionRoutes } from '../routes.ts'
-import { deliveryRoutes, isoOrNull } from './deliveries.ts'
-import { eventTypeSchema, newWebhookShape, type ShownWebhook, webhookShape, webhooksShape } from './schemas.ts'
 import {
-  addEndpoint,
-  changeEndpoint,
-  deleteEndpoint,
-  type ListedEndpoint,
-  listEndpoints,
-  rotateSecret,
-} from './stores/webhooks.ts'
+  type Authenticate,
+  notFound,
+  refuseUnlessDone,
+  type SessionRequest,
+  sessionRoute,
+  sessionRoutes,
+} from '../routes.ts'
+import { deliveryRoutes } from './deliveries.ts'
+import { eventTypeSchema, newWebhookShape, type ShownWebhook, webhookShape, webhooksShape } from './schemas.ts'
+import { addEndpoint, changeEndpoint, deleteEndpoint, listEndpoints, rotateSecret } from './stores/webhooks.ts'
 
 const urlSchema = Type.String({ minLength: 1, maxLength: 2048 })
 const eventsSchema = Type.Array(eventTypeSchema, { minItems: 1, maxItems: webhookEventTypes.length, uniqueItems: true })
 const creationSchema = strictObject({
   url: urlSchema,
   events: Type.Optional(eventsSchema),
+  format: Type.Optional(oneOf(webhookFormats)),
   project_id: nullable(projectIdSchema),
 })
 const changeSchema = strictObject({
@@ -56,8 +51,7 @@ export function webhookRoutes(deps: ConsoleDeps, identify: Authenticate) {
       summary: 'List webhooks, oldest first',
       answer: webhooksShape,
       async handle({ principal: { accountId }, database }) {
-        const rows = await listEndpoints(database, accountId)
-        return { data: rows.map(shownWebhook) }
+        return { data: await listEndpoints(database, accountId) }
       },
     }),
     sessionRoute({
@@ -65,7 +59,7 @@ export function webhookRoutes(deps: ConsoleDeps, identify: Authenticate) {
       path: '/api/v1/webhooks',
       action,
       summary: 'Create a webhook',
-      description: `The response shows the signing secret once. At most ${maximumEndpoints} per account. Without \`events\` it receives all of them. With \`project_id\` it receives only events about keys and alerts of that project.`,
+      description: `The response shows the signing secret once. At most ${maximumEndpoints} per account. Without \`events\` it receives all of them. With \`"format": "slack"\` the body is a sentence in \`text\`. With \`project_id\` it receives only events about keys and alerts of that project.`,
       body: creationSchema,
       examples: { 'key changes': { url: 'https://example.com/webhooks', events: ['key.created', 'key.revoked'] } },
       answer: newWebhookShape,
@@ -92,7 +86,7 @@ export function webhookRoutes(deps: ConsoleDeps, identify: Authenticate) {
       answer: null,
       errors: ['not_found'],
       async handle({ principal, id, database }) {
-        if (!(await deleteEndpoint(database, principal.accountId, id))) throw notFound()
+        refuseUnlessDone<never>(await deleteEndpoint(database, principal.accountId, id), {})
         return null
       },
     }),
@@ -114,15 +108,15 @@ export function webhookRoutes(deps: ConsoleDeps, identify: Authenticate) {
 }
 
 async function create(deps: ConsoleDeps, { principal, body, database }: SessionRequest<typeof creationSchema>) {
-  const { url, events = webhookEventTypes, project_id: projectId = null } = body
+  const { url, events = [...webhookEventTypes], format = 'standard', project_id = null } = body
   refuseBadUrl(deps, url)
   const { accountId } = principal
-  await refuseNoProject(database, accountId, projectId)
+  await refuseNoProject(database, accountId, project_id)
   const [id, secret] = [deps.newId('whk'), deps.webhooks.newSecret()]
   const sealedSecret = deps.webhooks.seal.seal(id, secret)
-  const endpoint = { id, url: new URL(url).href, events, sealedSecret, projectId }
-  if (!(await addEndpoint(database, accountId, endpoint)))
-    throw new GatewayError('conflict', `An account has at most ${maximumEndpoints} webhooks. Delete one first.`)
+  const endpoint = { id, url: new URL(url).href, events, format, sealedSecret, project_id }
+  const full = `An account has at most ${maximumEndpoints} webhooks. Delete one first.`
+  refuseUnlessDone(await addEndpoint(database, accountId, endpoint), { full })
   return { ...(await loadWebhook(database, accountId, id)), secret }
 }
 
@@ -134,7 +128,7 @@ async function change(deps: ConsoleDeps, { principal, id, body, database }: Sess
   const { accountId } = principal
   await refuseNoProject(database, accountId, projectId ?? null)
   const to = { ...wanted, projectId, url: wanted.url === undefined ? undefined : new URL(wanted.url).href }
-  if (!(await changeEndpoint(database, accountId, id, to))) throw notFound()
+  refuseUnlessDone<never>(await changeEndpoint(database, accountId, id, to), {})
   if (wanted.enabled === true) deps.webhooks.wake()
   return loadWebhook(database, accountId, id)
 }
@@ -145,7 +139,7 @@ async function rotate({ webhooks }: ConsoleDeps, call: SessionRequest<typeof rot
   const secret = webhooks.newSecret()
   const { overlap_seconds: overlapSeconds = defaultOverlapSeconds } = body
   const fresh = { sealedSecret: webhooks.seal.seal(id, secret), overlapSeconds }
-  if (!(await rotateSecret(database, accountId, id, fresh))) throw notFound()
+  refuseUnlessDone<never>(await rotateSecret(database, accountId, id, fresh), {})
   return { ...(await loadWebhook(database, accountId, id)), secret }
 }
 
@@ -164,20 +158,5 @@ function refuseBadUrl({ config }: ConsoleDeps, url: string): void {
 async function loadWebhook(database: Database, accountId: string, id: string): Promise<ShownWebhook> {
   const [row] = await listEndpoints(database, accountId, id)
   if (row === undefined) throw notFound()
-  return shownWebhook(row)
-}
-
-function shownWebhook(row: ListedEndpoint): ShownWebhook {
-  return {
-    id: row.id,
-    url: row.url,
-    // A later release may have stored further types.
-    events: row.events.filter((event): event is WebhookEventType => webhookEventTypes.some(type => type === event)),
-    enabled: row.disabledAtMs === null,
-    disabled_by: row.disabledBy,
-    disabled_at: isoOrNull(row.disabledAtMs),
-    failing_since: isoOrNull(row.failingSinceMs),
-    created_at: new Date(row.createdAtMs).toISOString(),
-    project_id: row.projectId,
-  }
+  return row
 }

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
-import { webhookEventTypes } from '../../core/webhooks/events.ts'
+import { webhookEventTypes, webhookFormats } from '../../core/webhooks/events.ts'
 import { count, id, list, namedSchema, orNull, text, time } from '../../http/schemas.ts'
 
 export const eventTypeSchema = oneOf(webhookEventTypes)
@@ -9,6 +9,7 @@ const fields = {
   id: id('whk'),
   url: text('https://example.com/webhooks'),
   events: Type.Array(eventTypeSchema),
+  format: oneOf(webhookFormats),
   enabled: Type.Boolean(),
   disabled_by: orNull(oneOf(['user', 'failures'])),
   disabled_at: orNull(time),

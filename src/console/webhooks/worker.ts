@@ -8,7 +8,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 import packageJson from '../../../package.json'
 import { startRepeating } from '../../core/jobs/repeating.ts'
 import type { Clock, Log } from '../../core/ports.ts'
-import type { AttemptResult } from '../../core/webhooks/events.ts'
+import { type AttemptResult, slackBody } from '../../core/webhooks/events.ts'
 import type { TextSeal } from '../../http/text-seal.ts'
 import type { HttpPost } from '../../web/http-post.ts'
 import type { ConsoleDeps } from '../deps.ts'
@@ -64,12 +64,13 @@ async function deliver(deps: DeliveryWorkerDeps, delivery: ClaimedDelivery): Pro
 
 async function attempt(
   { post, seal, clock, version }: DeliveryWorkerDeps,
-  { id, endpointId, body, url, sealedSecret, sealedPreviousSecret }: ClaimedDelivery,
+  { id, endpointId, body: stored, format, url, sealedSecret, sealedPreviousSecret }: ClaimedDelivery,
 ): Promise<Pick<AttemptResult, 'status' | 'error'> & { readonly detail?: string }> {
   const secret = seal.open(endpointId, sealedSecret)
   if (secret === null) return { status: null, error: 'secret_unreadable' }
   const previous = sealedPreviousSecret === null ? null : seal.open(endpointId, sealedPreviousSecret)
   const timestamp = Math.floor(clock.now() / 1000)
+  const body = format === 'slack' ? slackBody(stored) : stored
   const headers = {
     'content-type': 'application/json',
     'user-agent': `gateway-ai/${version}`,

@@ -1,9 +1,30 @@
-/** Alerts of an account or a project: thresholds with hysteresis, so that one condition gives one message. */
+/**
+ * Alerts of an account or a project: thresholds with hysteresis, so that one crossing gives one message. An alert reads one
+ * value, or one per subject: a budget, a model, a session.
+ */
 import { latencyQuantile } from '../usage/latency-histogram.ts'
 import { toUsd } from '../usage/money.ts'
+import type { EventProject, WebhookEvent } from '../webhooks/events.ts'
 
-export const alertMetrics = ['spend', 'error_rate', 'latency'] as const
+export const alertMetrics = ['spend', 'budget', 'error_rate', 'latency', 'model_failures', 'cache_drop'] as const
 export type AlertMetric = (typeof alertMetrics)[number]
+
+export const budgetKinds = ['account', 'key', 'tag', 'project'] as const
+export type BudgetKind = (typeof budgetKinds)[number]
+export const budgetSpans = ['day', 'month'] as const
+export type BudgetSpan = (typeof budgetSpans)[number]
+
+/** Name of each metric, and whether its value is a share, belongs to subjects, or is of a window. */
+export const metricRules: Readonly<
+  Record<AlertMetric, { readonly title: string; readonly isShare: boolean; readonly hasWindow: boolean }>
+> = {
+  spend: { title: 'Spend per UTC day', isShare: false, hasWindow: false },
+  budget: { title: 'Used share of a budget', isShare: true, hasWindow: false },
+  error_rate: { title: 'Failed requests', isShare: true, hasWindow: true },
+  latency: { title: 'Latency, p95', isShare: false, hasWindow: true },
+  model_failures: { title: 'Model down', isShare: true, hasWindow: true },
+  cache_drop: { title: 'Cache share lost in a session', isShare: true, hasWindow: true },
+}
 
 export const alertWindowMinutes = { shortest: 5, longest: 60 } as const
 export const defaultWindowMinutes = 15
@@ -16,6 +37,8 @@ const minimumRequests = 20
 /** A firing alert resolves below this share of its threshold. */
 const resolvedShare = 0.8
 const quantile = 0.95
+/** Maximum subjects that begin to fire in one evaluation; others follow in the next. */
+const maximumFired = 50
 
 /** Sums of an account or a project from a UTC day on. */
 export type WindowSums = {
@@ -35,39 +58,136 @@ export function sumsBetween(before: WindowSums, after: WindowSums): WindowSums {
 }
 
 /** Returns the value that a threshold is compared with; null = too few requests to tell. */
-export function windowValue(metric: Exclude<AlertMetric, 'spend'>, { requests, failed, latency }: WindowSums) {
+export function windowValue(metric: 'error_rate' | 'latency', { requests, failed, latency }: WindowSums) {
   if (metric === 'error_rate') return requests < minimumRequests ? null : failed / requests
   const completed = latency.reduce((sum, count) => sum + count, 0)
   return completed < minimumRequests ? null : latencyQuantile(latency, quantile)
 }
 
-/** Returns what a value does to an alert: `fired`, `resolved`, or null = nothing. */
-export function alertChange(
-  { isFiring, threshold }: { readonly isFiring: boolean; readonly threshold: number },
-  value: number | null,
-): 'fired' | 'resolved' | null {
-  if (value === null) return null
-  if (!isFiring) return value >= threshold ? 'fired' : null
-  return value < threshold * resolvedShare ? 'resolved' : null
+/** The value of one subject of an alert. */
+export type AlertReading = {
+  /** Identifies a budget with its period, a model or a session among those of the alert; empty = the alert has one value. */
+  readonly subject: string
+  /** Null = too few requests to tell. */
+  readonly value: number | null
+  /** The value as a sentence, without a full stop. */
+  readonly text: string
+  /** Names the subject in events. */
+  readonly data: WebhookEvent['data']
+  /** Project of the subject; null = none, or that of the alert. */
+  readonly project: EventProject | null
 }
 
-/** Returns the spend of a day in US dollars. */
-export const spendValue = (microcents: number) => toUsd(microcents)
+type AlertChanges = {
+  readonly fired: readonly AlertReading[]
+  readonly resolved: readonly AlertReading[]
+  /** Subjects that fire from now on. */
+  readonly firing: readonly string[]
+}
+
+/**
+ * Returns the subjects that crossed the threshold. A budget's period and a session end: one without a value fires no
+ * longer. A model without calls keeps its state, as does a window with too few requests.
+ */
+export function alertChanges(
+  {
+    metric,
+    threshold,
+    firing,
+  }: { readonly metric: AlertMetric; readonly threshold: number; readonly firing: readonly string[] },
+  readings: readonly AlertReading[],
+): AlertChanges {
+  const isFiring = new Set(firing)
+  const fired = readings
+    .filter(({ subject, value }) => value !== null && value >= threshold && !isFiring.has(subject))
+    .slice(0, maximumFired)
+  const resolved = readings.filter(
+    ({ subject, value }) => value !== null && value < threshold * resolvedShare && isFiring.has(subject),
+  )
+  const ends = metric === 'budget' || metric === 'cache_drop'
+  const present = new Set(readings.map(({ subject }) => subject))
+  const over = new Set(resolved.map(({ subject }) => subject))
+  const kept = firing.filter(subject => !over.has(subject) && (present.has(subject) || !ends))
+  return { fired, resolved, firing: [...kept, ...fired.map(({ subject }) => subject)] }
+}
+
+/** Returns the highest value of an alert's readings; null = none. */
+export function highestValue(readings: readonly AlertReading[]): number | null {
+  return readings.reduce<number | null>(
+    (highest, { value }) => (value === null ? highest : Math.max(highest ?? value, value)),
+    null,
+  )
+}
 
 /** Returns why a threshold is invalid; null = it is valid. */
 export function thresholdProblem(metric: AlertMetric, threshold: number): string | null {
-  if (metric === 'error_rate') return threshold <= 1 ? null : 'must be at most 1 for `error_rate`, such as 0.05 for 5%'
-  return null
+  return metricRules[metric].isShare && threshold > 1
+    ? `must be at most 1 for \`${metric}\`, such as 0.8 for 80%`
+    : null
 }
 
-/** Returns an alert's condition as a sentence part, such as `the error rate reached 5%`. */
-export function conditionText(metric: AlertMetric, value: number): string {
-  switch (metric) {
-    case 'spend':
-      return `the spend of this UTC day is ${value.toFixed(2)} USD`
-    case 'error_rate':
-      return `the share of failed requests is ${(value * 100).toFixed(1)}%`
-    case 'latency':
-      return `the p95 latency is ${Math.round(value)} ms`
+const ofOne = { subject: '', data: {}, project: null } as const
+const inPercent = (share: number, digits = 0) => `${(share * 100).toFixed(digits)}%`
+const inUsd = (microcents: number) => `${toUsd(microcents).toFixed(2)} USD`
+
+/** Reads the spend of a UTC day. */
+export function spendReading(microcents: number): AlertReading {
+  return { ...ofOne, value: toUsd(microcents), text: `The spend of this UTC day is ${inUsd(microcents)}` }
+}
+
+/** Reads the error rate or the latency of a window. */
+export function windowReading(metric: 'error_rate' | 'latency', value: number | null): AlertReading {
+  const text =
+    metric === 'error_rate'
+      ? `The share of failed requests is ${inPercent(value ?? 0, 1)}`
+      : `The p95 latency is ${Math.round(value ?? 0)} ms`
+  return { ...ofOne, value, text }
+}
+
+/** A budget with its usage in the running period. Money is an integer of 1e-8 USD. */
+export type Budget = {
+  readonly kind: BudgetKind
+  /** ID of the key's lineage or project, or `name=value` of the tag; empty = the account. */
+  readonly id: string
+  readonly name: string
+  readonly span: BudgetSpan
+  /** `2026-01-31`, `2026-01`, or the start of a billing cycle in ISO 8601. */
+  readonly period: string
+  readonly limit: number
+  readonly used: number
+  readonly project: EventProject | null
+}
+
+const budgetNames: Readonly<Record<BudgetKind, (name: string) => string>> = {
+  account: () => 'The account',
+  key: name => `The key “${name}”`,
+  tag: name => `The tag ${name}`,
+  project: name => `The project “${name}”`,
+}
+
+/** Reads the used share of a budget. */
+export function budgetReading({ kind, id, name, span, period, limit, used, project }: Budget): AlertReading {
+  const ids = { key: { key_id: id, name }, tag: { tag: id }, account: {}, project: {} }
+  return {
+    subject: `${kind}:${id} ${period}`,
+    value: used / limit,
+    text: `${budgetNames[kind](name)} used ${inPercent(Math.floor((used / limit) * 100) / 100)} of its budget of ${inUsd(limit)} for ${period}`,
+    data: { budget: kind, period, [span === 'day' ? 'daily_usd' : 'monthly_usd']: toUsd(limit), ...ids[kind] },
+    project,
   }
+}
+
+/** Reads the share of failed calls of a model. */
+export function modelReading({ model, calls, failed }: { model: string; calls: number; failed: number }): AlertReading {
+  const text = `${inPercent(failed / calls)} of ${calls} calls of ${model} failed`
+  return { subject: model, value: failed / calls, text, data: { model, calls }, project: null }
+}
+
+/** A session's cached share of input tokens before, and in the window. */
+export type SessionShares = { readonly session: string; readonly before: number; readonly now: number }
+
+/** Reads the lost part of a session's cache share: 1 = nothing is cached any more. */
+export function sessionReading({ session, before, now }: SessionShares): AlertReading {
+  const text = `The cached share of input tokens in session ${session} fell from ${inPercent(before)} to ${inPercent(now)}`
+  return { subject: session, value: Math.max(0, 1 - now / before), text, data: { session }, project: null }
 }

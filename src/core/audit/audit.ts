@@ -56,6 +56,7 @@ export const auditActions = [
   'alert.created',
   'alert.changed',
   'alert.deleted',
+  'alert.tested',
 ] as const
 export type AuditAction = (typeof auditActions)[number]
 

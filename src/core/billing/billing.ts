@@ -298,12 +298,3 @@ export function budgetWarning(spentMicrocents: number, capMicrocents: number, ki
 export function prefersCheaper(share: number): boolean {
   return share >= warningShare
 }
-
-/** Shares of the soft cap, in percent, at which owners receive an email. */
-export const budgetMilestones = [80, 100] as const
-
-/** Returns the highest milestone reached; null = none. */
-export function findMilestone(spentMicrocents: number, capMicrocents: number): number | null {
-  const share = usedShare(spentMicrocents, capMicrocents)
-  return budgetMilestones.findLast(percent => share * 100 >= percent) ?? null
-}

@@ -36,6 +36,15 @@ export const attemptFailures = [
 ] as const
 export type AttemptFailure = (typeof attemptFailures)[number]
 
+/** Failures that the request causes: they say nothing about the model. */
+export const requestFailures = [
+  'context_overflow',
+  'content_filtered',
+  'request_refused',
+  'request_too_large',
+  'no_tool_call',
+] as const satisfies readonly AttemptFailure[]
+
 /** Another attempt had the first content, so that the gateway canceled this one. */
 export const hedgeLost = 'hedge_lost'
 

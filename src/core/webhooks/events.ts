@@ -12,6 +12,10 @@ export const webhookEventTypes = [
 ] as const
 export type WebhookEventType = (typeof webhookEventTypes)[number]
 
+/** `standard`: Standard Webhooks; `slack`: one sentence as `text`, as Slack, Mattermost and others receive it. */
+export const webhookFormats = ['standard', 'slack'] as const
+export type WebhookFormat = (typeof webhookFormats)[number]
+
 /** Type of the event that a test of an endpoint sends. It is not in the list: no endpoint subscribes to it. */
 export const testEventType = 'webhook.test'
 
@@ -30,6 +34,15 @@ export type WebhookEvent = {
 /** Body of an event's request, in the form of Standard Webhooks. `at` in epoch milliseconds. */
 export function webhookBody(type: string, at: number, data: WebhookEvent['data']): string {
   return JSON.stringify({ type, timestamp: new Date(at).toISOString(), data })
+}
+
+/** Returns the body of a stored event's request for Slack. An event without a sentence is its type with its values. */
+export function slackBody(body: string): string {
+  const { type, data }: { type: string; data: WebhookEvent['data'] } = JSON.parse(body)
+  const values = Object.entries(data).map(([name, value]) => `${name}: ${value}`)
+  const sentence = typeof data.text === 'string' && data.text !== '' ? data.text : [type, ...values].join(', ')
+  // The three characters that Slack reads as markup.
+  return JSON.stringify({ text: sentence.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;') })
 }
 
 /** Rules of webhook endpoints and of the attempts to deliver an event. */

@@ -20,15 +20,21 @@ const toResult = ({ secret }: { readonly secret: string }): ShownResult => ({
   once: { text: secret, what: 'secret' },
 })
 
+const formatChoices = [
+  ['standard', 'JSON, signed'],
+  ['slack', 'Slack and compatible'],
+] as const
+
 const create = action({
   text: () => 'Create webhook',
-  start: () => ({ url: '', events: webhookEventTypes.join(), project_id: '' }),
+  start: () => ({ url: '', format: 'standard', events: webhookEventTypes.join(), project_id: '' }),
   dialog: (_: null, { events }) => ({
     title: 'Create webhook',
     submit: 'Create',
     isReady: events !== '',
     fields: [
       { param: 'url', label: 'URL', required: true },
+      { param: 'format', label: 'Format', choices: formatChoices },
       { param: 'events', label: 'Events', checks: webhookEventTypes },
       {
         param: 'project_id',
@@ -38,8 +44,8 @@ const create = action({
       },
     ],
   }),
-  perform: async (_, { url, events, project_id }) => {
-    const body = { url, events: events.split(','), project_id: project_id || null }
+  perform: async (_, { url, format, events, project_id }) => {
+    const body = { url, format, events: events.split(','), project_id: project_id || null }
     return toResult(await callApi('POST /api/v1/webhooks', { body }))
   },
 })

@@ -1,7 +1,7 @@
 /** Response types of the API's routes, from the API's own schemas. */
 import type { Static } from '@sinclair/typebox'
 import type { AccountToday } from '../../console/account/schemas.ts'
-import type { alertShape, alertsShape } from '../../console/alerts/schemas.ts'
+import type { alertShape, alertsShape, testedAlertShape } from '../../console/alerts/schemas.ts'
 import type { auditListShape } from '../../console/audit/schemas.ts'
 import type {
   RegistrationRules,
@@ -105,6 +105,7 @@ export type Routes = {
   'POST /api/v1/alerts': Static<typeof alertShape>
   'PATCH /api/v1/alerts/:id': Static<typeof alertShape>
   'DELETE /api/v1/alerts/:id': null
+  'POST /api/v1/alerts/:id/test': Static<typeof testedAlertShape>
   'GET /api/v1/webhooks': Static<typeof webhooksShape>
   'POST /api/v1/webhooks': Static<typeof newWebhookShape>
   'PATCH /api/v1/webhooks/:id': Static<typeof webhookShape>

@@ -2,6 +2,7 @@
  * The audit log: who changed what in an account. An entry is written in the transaction of its change, so that neither
  * exists without the other. The database refuses updates, and deletes younger than a year.
  */
+import type { TransactionSql } from 'postgres'
 import type { Actor, AuditAction, AuditEntry } from '../../core/audit/audit.ts'
 import {
   type EventProject,
@@ -36,6 +37,23 @@ export async function recordAudit(step: Step, { actor }: Pick<Database, 'actor'>
   if (event !== null) await enqueueEvent(step, accountId, { ...event, project: await projectOfKey(step, target) })
 }
 
+/**
+ * Changes something of an account and records it, in one transaction. `change` returns the entry, or why it changed nothing,
+ * which is the result.
+ */
+export function changeAudited<Problem extends string>(
+  database: Database,
+  accountId: string,
+  change: (step: TransactionSql) => Promise<Omit<AuditEntry, 'accountId'> | Problem>,
+): Promise<'done' | Problem> {
+  return withAccountRls(database, accountId).sql(async step => {
+    const changed = await change(step)
+    if (typeof changed === 'string') return changed
+    await recordAudit(step, database, { ...changed, accountId })
+    return 'done'
+  })
+}
+
 /** Returns the project of a key; null = none. */
 async function projectOfKey(step: Step, keyId: string | null): Promise<EventProject | null> {
   const [project = null] = (await statementIn(step)`
@@ -45,8 +63,8 @@ async function projectOfKey(step: Step, keyId: string | null): Promise<EventProj
 }
 
 /** Records an action that changes no row, such as an export, in a transaction of its own. */
-export function recordAuditAlone(database: Database, entry: AuditEntry): Promise<void> {
-  return withAccountRls(database, entry.accountId).sql(step => recordAudit(step, database, entry))
+export async function recordAuditAlone(database: Database, entry: AuditEntry): Promise<void> {
+  await changeAudited(database, entry.accountId, async () => entry)
 }
 
 const newAuditId = () => `aud_${Bun.randomUUIDv7().replaceAll('-', '')}`
@@ -129,12 +147,13 @@ export async function pruneAudit(database: Database, limit: number): Promise<num
  * endpoint. An endpoint of a project receives only events of that project. `accountId` null = the event concerns all
  * accounts. If an endpoint has the maximum of pending deliveries, the new one is stored as failed: older events keep their
  * promise, the log shows the loss, and a user can send it. Only the newest of these stay, so that they neither fill the
- * table nor hide attempted deliveries. Transactions that run concurrently may exceed each maximum by one.
+ * table nor hide attempted deliveries. Transactions that run concurrently may exceed each maximum by one. Returns the number of
+ * stored deliveries.
  */
-export async function enqueueEvent(step: Step, accountId: string | null, event: WebhookEvent): Promise<void> {
+export async function enqueueEvent(step: Step, accountId: string | null, event: WebhookEvent): Promise<number> {
   const { type, key = null, project = null } = event
   const data = project === null ? event.data : { ...event.data, project_id: project.id, project_name: project.name }
-  await statementIn(step)`
+  const stored = (await statementIn(step)`
     with queues as (
       select endpoint.id, endpoint.account_id, is_full
       from webhook_endpoints as endpoint cross join lateral (
@@ -155,7 +174,9 @@ export async function enqueueEvent(step: Step, accountId: string | null, event: 
       ${webhookBody(type, Date.now(), data)}, case when is_full then 'failed' else 'pending' end,
       case when is_full then ${queueFull} end
     from queues
-    on conflict on constraint webhook_deliveries_event do nothing`
+    on conflict on constraint webhook_deliveries_event do nothing
+    returning id`) as readonly unknown[]
+  return stored.length
 }
 
 /** Returns the ID of a delivery, which ascends with time. */

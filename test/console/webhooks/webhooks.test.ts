@@ -175,7 +175,13 @@ describe('webhook delivery', () => {
     await deliverDue(
       {
         claim: async () =>
-          open.splice(0).map(item => ({ ...item, accountId: 'acc_1', sealedSecret: 's', sealedPreviousSecret: null })),
+          open.splice(0).map(item => ({
+            ...item,
+            accountId: 'acc_1',
+            format: 'standard' as const,
+            sealedSecret: 's',
+            sealedPreviousSecret: null,
+          })),
         settle: async (_, result) => {
           settled.push(result)
           return 'failed'

@@ -26,6 +26,7 @@ import {
   paymentMethods,
   planChanges,
 } from '../../../database/tables.ts'
+import { addSoftCapAlerts } from '../../alerts/store.ts'
 import { noteNotices, toDues } from './billing-notices.ts'
 
 /** An account with its current payment method. */
@@ -209,8 +210,16 @@ function isTaken(error: unknown): boolean {
   return false
 }
 
-/** Sets the monthly soft cap; null = none. Takes effect in all instances within 1 s. */
-export async function setSoftCap(database: Database, accountId: string, microcents: number | null): Promise<void> {
+/**
+ * Sets the monthly soft cap; null = none. Takes effect in all instances within 1 s. A cap gets alerts at 80% and 100%, unless
+ * an alert covers it.
+ */
+export async function setSoftCap(
+  database: Database,
+  accountId: string,
+  microcents: number | null,
+  newId: (prefix: string) => string,
+): Promise<void> {
   await withAccountRls(database, accountId).orm(async step => {
     await step
       .update(accounts)
@@ -218,6 +227,7 @@ export async function setSoftCap(database: Database, accountId: string, microcen
       .where(eq(accounts.id, accountId))
     const details = { monthly_usd: microcents === null ? null : toUsd(microcents) }
     await recordAudit(step, database, { accountId, action: 'soft_cap.changed', details })
+    if (microcents !== null) await addSoftCapAlerts(step, database, accountId, [newId('alr'), newId('alr')])
   })
 }
 

@@ -1,8 +1,9 @@
 /** The delivery log of webhook endpoints: test events, redeliveries, pages and their retention. */
 import { maximumPending, testEventType, webhookBody } from '../../../core/webhooks/events.ts'
 import type { Database } from '../../../database/database.ts'
-import { newDeliveryId, recordAudit, retentionDeadlineMs } from '../../../database/repositories/audit.ts'
+import { changeAudited, newDeliveryId, recordAudit, retentionDeadlineMs } from '../../../database/repositories/audit.ts'
 import { type Step, statementIn, withAccountRls } from '../../../database/statement.ts'
+import type { ShownDelivery } from '../schemas.ts'
 
 /** Why an endpoint takes no delivery that a user requests. */
 export type QueueProblem = 'disabled' | 'queue_full'
@@ -37,7 +38,7 @@ export function redeliver(
   accountId: string,
   { endpointId, id }: { readonly endpointId: string; readonly id: string },
 ): Promise<'done' | 'not_found' | 'pending' | QueueProblem> {
-  return withAccountRls(database, accountId).sql(async step => {
+  return changeAudited<'not_found' | 'pending' | QueueProblem>(database, accountId, async step => {
     // Locked before the delivery, like a deletion does, so that the two cannot deadlock.
     const problem = await queueProblem(step, accountId, endpointId)
     const [found] = await step<{ status: string }[]>`
@@ -48,8 +49,7 @@ export function redeliver(
     if (problem !== null) return problem
     await step`
       update webhook_deliveries set status = 'pending', attempts = 0, due_at = clock_timestamp() where id = ${id}`
-    await recordAudit(step, database, { accountId, action: 'webhook.redelivered', target: endpointId, details: { id } })
-    return 'done'
+    return { action: 'webhook.redelivered', target: endpointId, details: { id } }
   })
 }
 
@@ -67,34 +67,17 @@ async function queueProblem(step: Step, accountId: string, id: string): Promise<
   return endpoint.pending < maximumPending ? null : 'queue_full'
 }
 
-/** A delivery in the log; times in epoch milliseconds. */
-export type ListedDelivery = {
-  readonly id: string
-  readonly type: string
-  readonly status: 'pending' | 'delivered' | 'failed'
-  readonly attempts: number
-  readonly createdAtMs: number
-  readonly attemptedAtMs: number | null
-  readonly dueAtMs: number
-  readonly responseStatus: number | null
-  readonly error: string | null
-  readonly durationMs: number | null
-  readonly body: string
-}
-
 /** Returns deliveries of an endpoint, newest first. `after` = ID of the last one of the previous page. */
 export function listDeliveries(
   database: Database,
   accountId: string,
   endpointId: string,
   { after, limit }: { readonly after: string | null; readonly limit: number },
-): Promise<ListedDelivery[]> {
+): Promise<ShownDelivery[]> {
   return withAccountRls(database, accountId).sql(
-    sql => sql<ListedDelivery[]>`
-      select id, type, status, attempts, response_status as "responseStatus", error, duration_ms as "durationMs", body,
-        (extract(epoch from created_at) * 1000)::float8 as "createdAtMs",
-        (extract(epoch from attempted_at) * 1000)::float8 as "attemptedAtMs",
-        (extract(epoch from due_at) * 1000)::float8 as "dueAtMs"
+    sql => sql<ShownDelivery[]>`
+      select id, type, status, attempts, response_status, error, duration_ms, body, iso_time(created_at) as created_at,
+        iso_time(attempted_at) as last_attempt_at, case when status = 'pending' then iso_time(due_at) end as next_attempt_at
       from webhook_deliveries
       where account_id = ${accountId} and endpoint_id = ${endpointId} and (${after}::text is null or id < ${after})
       order by id desc limit ${limit}`,

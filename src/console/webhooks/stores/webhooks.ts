@@ -2,62 +2,50 @@
  * Webhook endpoints of accounts, and their deliveries: claimed by one sender, settled after the attempt. A sender that
  * is killed in between leaves a claim that expires, so the event is sent again under the same ID.
  */
-import { type AttemptResult, disabledAfterMs, maximumEndpoints, nextAttemptMs } from '../../../core/webhooks/events.ts'
+import {
+  type AttemptResult,
+  disabledAfterMs,
+  maximumEndpoints,
+  nextAttemptMs,
+  type WebhookFormat,
+} from '../../../core/webhooks/events.ts'
 import type { Database } from '../../../database/database.ts'
-import { recordAudit } from '../../../database/repositories/audit.ts'
+import { changeAudited, recordAudit } from '../../../database/repositories/audit.ts'
 import { withAccountRls } from '../../../database/statement.ts'
-
-/** An endpoint; times in epoch milliseconds. */
-export type ListedEndpoint = {
-  readonly id: string
-  readonly url: string
-  readonly events: string[]
-  readonly disabledAtMs: number | null
-  readonly disabledBy: 'user' | 'failures' | null
-  readonly failingSinceMs: number | null
-  readonly createdAtMs: number
-  /** Null = all events of the account. */
-  readonly projectId: string | null
-}
+import type { ShownWebhook } from '../schemas.ts'
 
 /** Returns an account's endpoints, oldest first. */
 export function listEndpoints(database: Database, accountId: string, id: string | null = null) {
   return withAccountRls(database, accountId).sql(
-    sql => sql<ListedEndpoint[]>`
-      select id, url, array_to_json(events) as events, disabled_by as "disabledBy",
-        project_id as "projectId",
-        (extract(epoch from disabled_at) * 1000)::float8 as "disabledAtMs",
-        (extract(epoch from failing_since) * 1000)::float8 as "failingSinceMs",
-        (extract(epoch from created_at) * 1000)::float8 as "createdAtMs"
+    sql => sql<ShownWebhook[]>`
+      select id, url, array_to_json(events) as events, format, disabled_at is null as enabled, disabled_by,
+        iso_time(disabled_at) as disabled_at, iso_time(failing_since) as failing_since, iso_time(created_at) as created_at,
+        project_id
       from webhook_endpoints
       where account_id = ${accountId} and (${id}::text is null or id = ${id})
-      order by created_at, id`,
+      order by webhook_endpoints.created_at, id`,
   )
 }
 
-type NewEndpoint = {
-  readonly id: string
-  readonly url: string
-  readonly events: readonly string[]
+type NewEndpoint = Pick<ShownWebhook, 'id' | 'url' | 'events' | 'format' | 'project_id'> & {
   readonly sealedSecret: string
-  readonly projectId: string | null
 }
 
-/** Stores an endpoint. Returns false if the account has the maximum number of them. */
-export function addEndpoint(database: Database, accountId: string, endpoint: NewEndpoint): Promise<boolean> {
-  const { id, url, events, sealedSecret, projectId } = endpoint
-  return withAccountRls(database, accountId).sql(async step => {
+/** Stores an endpoint. `full` = the account has the maximum number of them. */
+export function addEndpoint(database: Database, accountId: string, endpoint: NewEndpoint): Promise<'done' | 'full'> {
+  const { id, url, events, format, sealedSecret, project_id: projectId } = endpoint
+  return changeAudited<'full'>(database, accountId, async step => {
     await step`select 1 from accounts where id = ${accountId} for no key update`
     const rows = await step`
-      insert into webhook_endpoints (id, account_id, url, events, secret, project_id, created_at)
-      select ${id}, ${accountId}, ${url}, ${textArray(events)}::text::text[], ${sealedSecret}, ${projectId}, clock_timestamp()
+      insert into webhook_endpoints (id, account_id, url, events, format, secret, project_id, created_at)
+      select ${id}, ${accountId}, ${url}, ${textArray(events)}::text::text[], ${format}, ${sealedSecret}, ${projectId},
+        clock_timestamp()
       where (select count(*) from webhook_endpoints where account_id = ${accountId}) < ${maximumEndpoints}
       returning id`
-    if (rows.length === 0) return false
+    if (rows.length === 0) return 'full'
     const ofProject = projectId === null ? {} : { project_id: projectId }
-    const details = { url: withoutQuery(url), events: events.join(', '), ...ofProject }
-    await recordAudit(step, database, { accountId, action: 'webhook.created', target: id, details })
-    return true
+    const details = { url: auditedUrl(endpoint), events: events.join(', '), format, ...ofProject }
+    return { action: 'webhook.created', target: id, details }
   })
 }
 
@@ -69,15 +57,15 @@ type EndpointChange = {
   readonly projectId?: string | null | undefined
 }
 
-/** Changes an endpoint. Enabling it lets its pending deliveries continue. Returns false if there is none of this ID. */
+/** Changes an endpoint. Enabling it lets its pending deliveries continue. */
 export function changeEndpoint(
   database: Database,
   accountId: string,
   id: string,
   { url, events, enabled, projectId }: EndpointChange,
-): Promise<boolean> {
-  return withAccountRls(database, accountId).sql(async step => {
-    const rows = await step`
+): Promise<'done' | 'not_found'> {
+  return changeAudited<'not_found'>(database, accountId, async step => {
+    const [changed] = await step<Audited[]>`
       update webhook_endpoints set
         url = coalesce(${url ?? null}, url),
         events = coalesce(${events === undefined ? null : textArray(events)}::text::text[], events),
@@ -87,48 +75,42 @@ export function changeEndpoint(
           then coalesce(disabled_by, 'user') else disabled_by end,
         project_id = case when ${projectId !== undefined}::boolean then ${projectId ?? null} else project_id end,
         failing_since = case when ${enabled ?? null}::boolean then null else failing_since end
-      where id = ${id} and account_id = ${accountId} returning id`
-    if (rows.length === 0) return false
+      where id = ${id} and account_id = ${accountId} returning url, format`
+    if (changed === undefined) return 'not_found'
     const details = {
-      ...(url === undefined ? {} : { url: withoutQuery(url) }),
+      ...(url === undefined ? {} : { url: auditedUrl(changed) }),
       ...(events === undefined ? {} : { events: events.join(', ') }),
       ...(enabled === undefined ? {} : { enabled }),
       ...(projectId === undefined ? {} : { project_id: projectId }),
     }
-    await recordAudit(step, database, { accountId, action: 'webhook.changed', target: id, details })
-    return true
+    return { action: 'webhook.changed', target: id, details }
   })
 }
 
-/** Deletes an endpoint with its deliveries. Returns false if there is none of this ID. */
-export function deleteEndpoint(database: Database, accountId: string, id: string): Promise<boolean> {
-  return withAccountRls(database, accountId).sql(async step => {
-    const rows = await step<{ url: string }[]>`
-      delete from webhook_endpoints where id = ${id} and account_id = ${accountId} returning url`
-    const [deleted] = rows
-    if (deleted === undefined) return false
-    const details = { url: withoutQuery(deleted.url) }
-    await recordAudit(step, database, { accountId, action: 'webhook.deleted', target: id, details })
-    return true
+/** Deletes an endpoint with its deliveries. */
+export function deleteEndpoint(database: Database, accountId: string, id: string): Promise<'done' | 'not_found'> {
+  return changeAudited<'not_found'>(database, accountId, async step => {
+    const [deleted] = await step<Audited[]>`
+      delete from webhook_endpoints where id = ${id} and account_id = ${accountId} returning url, format`
+    if (deleted === undefined) return 'not_found'
+    return { action: 'webhook.deleted', target: id, details: { url: auditedUrl(deleted) } }
   })
 }
 
-/** Replaces the signing secret; the old one signs too for `overlapSeconds`. Returns false if there is no endpoint. */
+/** Replaces the signing secret; the old one signs too for `overlapSeconds`. */
 export function rotateSecret(
   database: Database,
   accountId: string,
   id: string,
   { sealedSecret, overlapSeconds }: { readonly sealedSecret: string; readonly overlapSeconds: number },
-): Promise<boolean> {
-  return withAccountRls(database, accountId).sql(async step => {
+): Promise<'done' | 'not_found'> {
+  return changeAudited<'not_found'>(database, accountId, async step => {
     const rows = await step`
       update webhook_endpoints set previous_secret = secret, secret = ${sealedSecret},
         previous_until = clock_timestamp() + make_interval(secs => ${overlapSeconds})
       where id = ${id} and account_id = ${accountId} returning id`
-    if (rows.length === 0) return false
-    const details = { overlap_seconds: overlapSeconds }
-    await recordAudit(step, database, { accountId, action: 'webhook.secret_rotated', target: id, details })
-    return true
+    if (rows.length === 0) return 'not_found'
+    return { action: 'webhook.secret_rotated', target: id, details: { overlap_seconds: overlapSeconds } }
   })
 }
 
@@ -137,7 +119,9 @@ export type ClaimedDelivery = {
   readonly id: string
   readonly accountId: string
   readonly endpointId: string
+  /** The stored body, in the form of Standard Webhooks. */
   readonly body: string
+  readonly format: WebhookFormat
   /** Attempts, including this one. */
   readonly attempts: number
   readonly url: string
@@ -175,7 +159,7 @@ export async function claimDeliveries(
           attempted_at = ${now}::text::timestamptz
         from due where delivery.id = due.id
         returning delivery.*)
-      select claimed.id, claimed.account_id as "accountId", endpoint_id as "endpointId", body, attempts, url,
+      select claimed.id, claimed.account_id as "accountId", endpoint_id as "endpointId", body, attempts, url, format,
         secret as "sealedSecret",
         case when previous_until > ${now}::text::timestamptz then previous_secret end as "sealedPreviousSecret"
       from claimed join webhook_endpoints as endpoint on endpoint.id = endpoint_id`,
@@ -248,10 +232,12 @@ export async function resealSecrets(
   }
 }
 
-/** A query may contain a token of the receiver. */
-function withoutQuery(url: string): string {
+type Audited = Pick<ShownWebhook, 'url' | 'format'>
+
+/** Returns the part of a URL that the audit log names: a query may contain a token, and the path for Slack is one. */
+function auditedUrl({ url, format }: Audited): string {
   const { origin, pathname } = new URL(url)
-  return origin + pathname
+  return format === 'slack' ? origin : origin + pathname
 }
 
 /** Returns a Postgres array literal of event names, which contain no special characters. */

@@ -21,7 +21,8 @@ import {
 import { plans } from '../../../../src/core/limits/plans.ts'
 import type { UsageRecord } from '../../../../src/core/usage/usage-record.ts'
 import type { Database } from '../../../../src/database/database.ts'
-import { spentBefore, spentOnDays } from '../../../../src/database/repositories/budget-tracker.ts'
+import { spentBefore, spentInPeriod, spentOnDays } from '../../../../src/database/repositories/budget-tracker.ts'
+import { withAccountRls } from '../../../../src/database/statement.ts'
 import { accounts, billingCycles, invoices, planChanges } from '../../../../src/database/tables.ts'
 import { createShipper } from '../../../../src/ledger/shipper.ts'
 import { newAccount, newKey, quiet } from '../../../database/database.contract.ts'
@@ -270,7 +271,7 @@ for (const [name, open] of databases) {
       const caller = () => keys.find(key) as { refusedFrom?: number; softCapMicrocents?: number }
       await keys.find(key)
       expect(caller()).not.toHaveProperty('refusedFrom')
-      await setSoftCap(database, accountId, 5)
+      await setSoftCap(database, accountId, 5, newId)
       expect(await changeBilling(database, accountId, { event: 'method_removed', at: start, userId, newId })).toBe(
         'done',
       )
@@ -295,11 +296,14 @@ for (const [name, open] of databases) {
         day(Date.UTC(2026, 1, 1), 100_000),
       ])
       const january = { startsAt: Date.UTC(2026, 0), endsAt: Date.UTC(2026, 1) }
-      expect(await spentOnDays(database, accountId, january)).toBe(11_110)
-      expect(await spentBefore(database, accountId, january.startsAt)).toBe(0)
       const cycle = { startsAt: start, endsAt: start + cycleMs }
-      expect(await spentOnDays(database, accountId, cycle)).toBe(111_100)
-      expect(await spentBefore(database, accountId, start)).toBe(100)
+      await withAccountRls(database, accountId).sql(async step => {
+        expect((await spentOnDays(step, accountId, january)).microcents).toBe(11_110)
+        expect(await spentBefore(step, accountId, january.startsAt)).toBe(0)
+        expect((await spentOnDays(step, accountId, cycle)).microcents).toBe(111_100)
+        expect(await spentBefore(step, accountId, start)).toBe(100)
+        expect(await spentInPeriod(step, accountId, cycle)).toBe(111_000)
+      })
     })
 
     on(
