@@ -150,7 +150,7 @@ function withBrowser(path: string) {
     await page.getByLabel('Period').selectOption('month')
     await button('Create').last().click()
     await page.getByRole('row', { name: /Budget: key, per month 80 % period/ }).waitFor()
-    await button('Send a test of the alert on Budget: key, per month').click()
+    await button('Send test: Budget: key, per month').click()
     await page.getByText('1 webhook called').waitFor()
     await opened('Create alert', 'Create alert')
     await page.getByLabel('Metric').selectOption('error_rate')

@@ -27,13 +27,13 @@ describe('alert rule', () => {
   })
 
   test('fires for each subject of its own, and forgets a budget whose period has ended, but no silent model', () => {
-    const reading = (subject: string, value: number) => ({ subject, value, text: '', data: {}, project: null })
+    const measured = (subject: string, value: number) => ({ subject, value, text: '', data: {}, project: null })
     const changed = (
       metric: 'budget' | 'model_failures',
       firing: readonly string[],
       values: Record<string, number>,
     ) => {
-      const readings = Object.entries(values).map(([subject, value]) => reading(subject, value))
+      const readings = Object.entries(values).map(([subject, value]) => measured(subject, value))
       const { fired, resolved, firing: next } = alertChanges({ metric, threshold: 0.8, firing }, readings)
       return [fired.map(({ subject }) => subject), resolved.map(({ subject }) => subject), next]
     }

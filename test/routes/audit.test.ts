@@ -84,6 +84,8 @@ describe('audit log', () => {
       'invitation.withdrawn',
       'account.changed',
       'soft_cap.changed',
+      'alert.created',
+      'alert.created',
       'learning.deleted',
       'requests.exported',
       'password.changed',

@@ -176,13 +176,13 @@ export async function testAlert(
   alert: ShownAlert,
 ): Promise<{ readonly email: AlertEmail; readonly recipients: readonly string[]; readonly webhooks: number }> {
   const text = 'This is a test of an alert'
-  const reading = { subject: '', value: alert.threshold, text, data: { test: true }, project: null }
+  const measured = { subject: '', value: alert.threshold, text, data: { test: true }, project: null }
   let [recipients, project, webhooks]: [readonly string[], string | null, number] = [[], null, 0]
   await changeAudited(database, accountId, async step => {
     const [found] = await step<{ name: string }[]>`select name from projects where id = ${alert.project_id}`
     project = found?.name ?? null
     const due = { ...alert, account_id: accountId, project_name: project }
-    webhooks = await enqueueEvent(step, accountId, toEvent(due, 'fired', reading))
+    webhooks = await enqueueEvent(step, accountId, toEvent(due, 'fired', measured))
     recipients = await findRecipients(step, accountId, alert.project_id)
     return { action: 'alert.tested', target: alert.id }
   })
@@ -237,7 +237,7 @@ export function evaluateNextAlert(database: Database, { at, plans }: Moment): Pr
 async function evaluate(step: TransactionSql, due: Due, moment: Moment): Promise<FiredAlert | null> {
   const { id, account_id: accountId, metric, threshold, project_name: project } = due
   const { readings, since, dueAt } = await scanAlert(step, due, moment)
-  const digested = readings.map(reading => ({ ...reading, subject: getDigest(reading.subject) }))
+  const digested = readings.map(measured => ({ ...measured, subject: getDigest(measured.subject) }))
   const { fired, resolved, firing } = alertChanges(due, digested)
   const value = highestValue(readings)
   const isChanged = fired.length + resolved.length > 0
@@ -247,10 +247,10 @@ async function evaluate(step: TransactionSql, due: Due, moment: Moment): Promise
       firing = ${JSON.stringify(firing)}::text::jsonb,
       changed_at = case when ${isChanged} then ${instant(moment.at)}::text::timestamptz else changed_at end
     where id = ${id}`
-  for (const reading of fired) await enqueueEvent(step, accountId, toEvent(due, 'fired', reading))
+  for (const measured of fired) await enqueueEvent(step, accountId, toEvent(due, 'fired', measured))
   // The next period of a budget is no news.
   if (metric !== 'budget')
-    for (const reading of resolved) await enqueueEvent(step, accountId, toEvent(due, 'resolved', reading))
+    for (const measured of resolved) await enqueueEvent(step, accountId, toEvent(due, 'resolved', measured))
   if (fired.length === 0) return null
   const recipients = await findRecipients(step, accountId, due.project_id)
   return { metric, threshold, value, project, texts: fired.map(({ text }) => text), recipients }

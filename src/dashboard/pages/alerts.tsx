@@ -34,7 +34,7 @@ const hints: Readonly<Partial<Record<Metric, string>>> = {
 /** Returns an alert's metric with the budgets that it covers. */
 function getTitle({ metric, budget, span }: Pick<ShownAlert, 'metric' | 'budget' | 'span'>): string {
   if (metric !== 'budget') return metricRules[metric].title
-  return `Budget: ${budget ?? 'any'}${span === null ? '' : `, per ${span}`}`
+  return `Budget: ${budget ?? 'all'}${span === null ? '' : `, per ${span}`}`
 }
 
 /** The page of all alerts that the user manages. */
@@ -114,6 +114,7 @@ export function Alerts({ projectId }: { readonly projectId?: string }) {
         },
         {
           name: 'Value',
+          from: 'middle',
           isNumber: true,
           show: ({ metric, value }) => (value === null ? 'none yet' : toText(metric, value)),
         },
@@ -136,10 +137,10 @@ const subjects: Readonly<Partial<Record<Metric, string>>> = {
 function Status({ alert: { metric, firing, firing_subjects: count } }: { readonly alert: ShownAlert }) {
   if (!firing) return <Badge tone="good">Normal</Badge>
   const subject = subjects[metric]
-  return <Badge tone="bad">Firing{subject !== undefined && `: ${countOf(count, subject)}`}</Badge>
+  return <Badge tone="bad">Firing{subject !== undefined && `: ${getCount(count, subject)}`}</Badge>
 }
 
-const countOf = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`
+const getCount = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`
 
 const nothingArrives = (
   <Notice
@@ -202,13 +203,13 @@ const thresholdFields = (metric: Metric): readonly Field<'threshold' | 'window_m
 
 const sendTest = action<ShownAlert>({
   text: () => 'Send test',
-  label: alert => `Send a test of the alert on ${getTitle(alert)}`,
+  label: alert => `Send test: ${getTitle(alert)}`,
   perform: async ({ id }) => {
     const { emails, webhooks } = await callApi('POST /api/v1/alerts/:id/test', { params: { id } })
     const parts = [
-      emails.sent > 0 && `${countOf(emails.sent, 'email')} sent`,
-      emails.failed > 0 && `${countOf(emails.failed, 'email')} failed`,
-      webhooks > 0 && `${countOf(webhooks, 'webhook')} called`,
+      emails.sent > 0 && `${getCount(emails.sent, 'email')} sent`,
+      emails.failed > 0 && `${getCount(emails.failed, 'email')} failed`,
+      webhooks > 0 && `${getCount(webhooks, 'webhook')} called`,
     ].filter(part => part !== false)
     return parts.length === 0 ? 'Nothing sent: no receiver' : parts.join(', ')
   },
