@@ -28,7 +28,7 @@ import {
   sessionRoute,
   sessionRoutes,
 } from '../routes.ts'
-import { enforceTestLimit, testLimiter } from '../webhooks/deliveries.ts'
+import { enforceTestLimit, testLimiter } from '../webhooks/routes.ts'
 import { alertShape, alertsShape, type ShownAlert, testedAlertShape } from './schemas.ts'
 import {
   type AlertPlaceProblem,
