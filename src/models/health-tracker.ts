@@ -47,13 +47,15 @@ type ProviderActivity = {
   lastFailure: { readonly kind: AttemptFailure; readonly at: number } | null
 }
 
-type HealthEntry = {
+export type HealthEntry = {
   readonly key: string
   readonly state: HealthState
   /** Epoch milliseconds when it entered this state; null = it never had another one. */
   readonly since: number | null
   /** Cause of its last failure, or of its provider's; null = none is known. */
   readonly cause: AttemptFailure | null
+  /** Epoch milliseconds from which requests may call it again; null = they may now. */
+  readonly retryAt: number | null
   /** Share of failures among the latest attempts, 0–1. */
   readonly failureRate: number
   /** Moving average; null = no measurement. */
@@ -238,13 +240,15 @@ export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'no
     const line = getLine(key)
     bringUpToDate(line)
     const { state, since, health, provider } = line
-    const isDisabled = provider !== null && !mayAsk(provider)
+    const { cause, health: shown } = provider !== null && !mayAsk(provider) ? provider : line
+    const waitMs = shown.closure === 'none' ? 0 : shown.closedUntil - clock.monotonic()
     return {
       key,
       state,
       since,
-      cause: isDisabled ? provider.cause : line.cause,
-      failureRate: failureRate(isDisabled ? provider.health : health),
+      cause,
+      retryAt: waitMs > 0 ? clock.now() + waitMs : null,
+      failureRate: failureRate(shown),
       firstTokenMs: health.firstTokenMs,
     }
   }

@@ -5,6 +5,7 @@ import { ratesAt } from '../core/models/pricing.ts'
 import type { CalibratedLength } from '../learning/estimate-calibration.ts'
 import { defaultLevelShares, type LevelShares } from '../models/capability-levels.ts'
 import type { SkipReason } from '../models/circuit-breaker.ts'
+import type { HealthEntry, HealthTracker } from '../models/health-tracker.ts'
 import { type Figures, publishedFigures } from '../models/scoring.ts'
 import type { WeighedSignal } from '../text/analysis/difficulty.ts'
 import type { DifficultyExplainer, PromptAnalysis, PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
@@ -38,7 +39,7 @@ export type PreviewedCandidate = {
   readonly costMicrocents: number
   readonly health: HealthState
   /** Null = it is healthy. */
-  readonly healthDetail: HealthDetail | null
+  readonly healthDetail: HealthEntry | null
   readonly figures: Figures
 }
 
@@ -50,13 +51,7 @@ type PreviewDeps = RouteDeps &
     readonly read: PromptAnalyzer
     readonly explain: DifficultyExplainer
     readonly calibration: NonNullable<RouteDeps['calibration']>
-    readonly health: {
-      getEntry(key: string): {
-        readonly cause: string | null
-        readonly failureRate: number
-        readonly since: number | null
-      }
-    }
+    readonly health: Pick<HealthTracker, 'getEntry'>
   }
 
 /**
@@ -147,16 +142,6 @@ export function explainOrder(
   })
 }
 
-/** Why a model is not healthy. */
-type HealthDetail = {
-  /** Cause of its last failure; null = unknown. */
-  readonly cause: string | null
-  /** Share of failures among its latest attempts, 0–1. */
-  readonly failureRate: number
-  /** Epoch milliseconds since when it has its state; null = unknown. */
-  readonly since: number | null
-}
-
 /** Facts about one candidate at the time of its ranking. */
 type PlacedCandidate = { readonly place: PlaceReason; readonly health: HealthState }
 
@@ -179,7 +164,7 @@ export function explainPlace({ place, health }: PlacedCandidate): readonly strin
 }
 
 /** Returns one sentence about a model that is not healthy: cause, rate and since when. */
-function explainHealth(health: HealthState, { cause, failureRate, since }: HealthDetail): string {
+function explainHealth(health: HealthState, { cause, failureRate, since }: HealthEntry): string {
   const began = since === null ? '' : ` since ${new Date(since).toISOString().slice(0, 19)}Z`
   const last = cause === null ? '' : `, last cause: ${cause}`
   return `${health}${began}: ${Math.round(failureRate * 100)}% of the latest attempts failed${last}`

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import type { ShownUsage } from '../../src/console/usage/schemas.ts'
 import { logShare, roundedTop, toArea, toPath } from '../../src/dashboard/state/chart-paths.ts'
+import { type ScoredModel, tellChoice } from '../../src/dashboard/state/choice.ts'
 import { rangeBefore, usageQuery } from '../../src/dashboard/state/filters.ts'
 import { layoutFlow, toFlow } from '../../src/dashboard/state/flow.ts'
-import { formatUsd, tellPace } from '../../src/dashboard/state/format.ts'
+import { formatUsd, projectUse, tellPace } from '../../src/dashboard/state/format.ts'
 import { getCacheSavings, splitSeries } from '../../src/dashboard/state/usage-series.ts'
 
 const sums = {
@@ -160,6 +161,58 @@ describe('tellPace', () => {
     ['the first minutes of a period', [1, 100, 'day', Date.UTC(2026, 10, 16, 0, 29)], ''],
   ] as const)('tells %s', (_, [used, limit, period, now], told) => {
     expect(tellPace(used, limit, period, formatUsd, now)).toBe(told)
+  })
+})
+
+test('projectUse: extends the use of a period to its end, and says nothing in its first minutes', () => {
+  expect(projectUse(20, 'day', Date.UTC(2026, 10, 16, 12))).toBe(40)
+  expect(projectUse(10, 'month', Date.UTC(2026, 10, 16))).toBe(20)
+  expect(projectUse(1, 'day', Date.UTC(2026, 10, 16, 0, 29))).toBeNull()
+  expect(projectUse(0, 'day', Date.UTC(2026, 10, 16, 12))).toBeNull()
+})
+
+describe('tellChoice', () => {
+  const candidate = (
+    model: string,
+    parts: Partial<NonNullable<ScoredModel['parts']>>,
+    more: Partial<ScoredModel> = {},
+  ) => ({
+    model,
+    score: 0.5,
+    parts: { quality: 0.5, cost: 0.1, speed: 0.1, reliability: 0, adjustment: 0, ...parts },
+    place: 'score' as const,
+    health: 'healthy' as const,
+    reasons: ['ranked by its score'],
+    ...more,
+  })
+  const best = 'it has the highest score of the models that may be called now'
+  test.each([
+    ['quality', candidate('a/one', { quality: 0.7 }), `Chosen because ${best}, ahead of b/two mostly by its quality.`],
+    [
+      'cost',
+      candidate('a/one', { cost: 0.3, quality: 0.6 }),
+      `Chosen because ${best}, ahead of b/two mostly by its cost.`,
+    ],
+    ['no advantage', candidate('a/one', { quality: 0.5 }), `Chosen because ${best}.`],
+    [
+      'a named model',
+      candidate('a/one', {}, { parts: null, place: 'requested' }),
+      'Chosen because the request names it.',
+    ],
+    [
+      'a kept conversation',
+      candidate('a/one', {}, { place: 'cached', reasons: ['ahead of its score'] }),
+      'Chosen because it is ahead of its score.',
+    ],
+  ])('tells in one sentence why a model came first: %s', (_, first, told) => {
+    expect(tellChoice([first, candidate('b/two', {})], 'a/one')).toBe(told)
+  })
+
+  test('tells which model served in place of the first', () => {
+    expect(tellChoice([candidate('a/one', {})], 'b/two')).toBe(
+      `a/one was chosen because ${best}. b/two served after it failed or was skipped.`,
+    )
+    expect(tellChoice([], 'b/two')).toBe('')
   })
 })
 

@@ -6,11 +6,13 @@ import {
   filtersFor,
   hrefToLog,
   logQuery,
+  rangeTitle,
   toFilters,
+  toRangeParam,
   toUnitFilter,
   usageQuery,
 } from '../../src/dashboard/state/filters.ts'
-import { moveToDay, openedAt } from '../../src/dashboard/state/href.ts'
+import { accountCreatedAt, moveToDay, openedAt } from '../../src/dashboard/state/href.ts'
 
 const now = Date.UTC(2026, 10, 23, 11, 18)
 
@@ -186,5 +188,23 @@ describe('Dashboard filters', () => {
     expect(hrefToLog({ range: '1h' }, toUnitFilter('2026-11-23T11'), now)).toBe(
       '#/requests?from=2026-11-23T11%3A00&to=2026-11-23T12%3A00',
     )
+  })
+})
+
+describe('Default range', () => {
+  const dayMs = 86_400_000
+  test.each([
+    [dayMs - 1, 'Last 24 hours', ['', '30d']],
+    [dayMs, 'Last 30 days', ['24h', '']],
+  ] as const)('follows the age of the account: %d ms', (age, title, params) => {
+    accountCreatedAt.value = openedAt.value - age
+    try {
+      expect(rangeTitle({})).toBe(title)
+      expect(rangeTitle({ range: '7d' })).toBe('Last 7 days')
+      // The default has no parameter, and the other one has: both can be chosen.
+      expect(['24h', '30d'].map(toRangeParam)).toEqual([...params])
+    } finally {
+      accountCreatedAt.value = 0
+    }
   })
 })

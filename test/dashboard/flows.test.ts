@@ -364,7 +364,12 @@ function withBrowser(path: string) {
     expect(await told('Response type')).toBe('Response typeStream')
     expect(await told('Query type')).toMatch(/^Query type\w/)
     expect(await told('Token counts')).toMatch(/estimated|reported/)
-    expect(await told('Time to first token')).toMatch(/\d m?s$/)
+    await page.getByText(/^Time to first token: [\d.]+ m?s\. Total latency: [\d.]+ m?s\.$/).waitFor()
+    await page.getByText(/^Chosen because it /).waitFor()
+    expect(
+      await page.getByRole('list', { name: 'Scores of the candidates' }).getByRole('listitem').count(),
+    ).toBeGreaterThan(1)
+    await page.getByRole('list', { name: 'Cost by part' }).getByText('$0.').waitFor()
     expect(await page.getByRole('list', { name: 'Attempts' }).textContent()).toMatch(/\w+\/[\w.-]+Succeeded \d/)
     await page.goBack()
     await page.waitForURL(({ hash }) => hash.startsWith('#/requests?streamed=true&status=completed'))
@@ -376,6 +381,41 @@ function withBrowser(path: string) {
     const lines = (await Bun.file(await download.path()).text()).trim().split('\n')
     expect(lines[0]).toContain('request_id')
     expect(lines.length).toBeGreaterThanOrEqual(before + 2)
+  })
+
+  test('Models: explains a degraded model, and blames no model that the account does not use', async () => {
+    const { page, goFresh } = owner
+    const { health } = gateway.deps
+    const [used] = await gateway.deps.database.run(
+      ({ sql }) => sql<{ model: string }[]>`
+        select model from usage_daily where account_id = ${gateway.accountId} and completed > 0 and model like '%/%' limit 1`,
+    )
+    const unused = 'openai/gpt-4.1'
+    for (const model of [used?.model ?? '', unused]) health.report(model, { outcome: 'soft_failure', cause: 'timeout' })
+    health.report('google/gemini-2.5-flash', { outcome: 'unhealthy', cause: 'overloaded' })
+    await goFresh('models', 'Models')
+    const row = (model: string) => page.getByRole('row').filter({ has: page.getByText(model, { exact: true }) })
+    await row(used?.model ?? '')
+      .getByText(/^Timeout, .+ · probe: next request$/)
+      .last()
+      .waitFor()
+    await row(used?.model ?? '')
+      .getByRole('img', { name: /failed or blocked on 0 of \d+ days/ })
+      .waitFor()
+    expect(await row(unused).textContent()).toContain('No requests')
+    expect(await row(unused).textContent()).not.toContain('Degraded')
+    // Routing skips it for all accounts.
+    await row('google/gemini-2.5-flash')
+      .getByText(/Unhealthy/)
+      .last()
+      .waitFor()
+    await page.getByLabel('Model', { exact: true }).selectOption(used?.model ?? '')
+    await page.getByRole('slider', { name: /^Latency per hour/ }).waitFor()
+    await page.locator('.model-map button').first().click()
+    await page.getByRole('dialog').getByText('Price per million tokens').waitFor()
+    await page.keyboard.press('Escape')
+    await drawerClosed(page)
+    for (const model of [used?.model ?? '', unused, 'google/gemini-2.5-flash']) health.report(model, { outcome: 'ok' })
   })
 
   test('Filters: carry from the overview to the log, and return as a saved view', async () => {

@@ -91,13 +91,14 @@ function withBrowser(path: string) {
       expect(await code.textContent()).toContain(part)
     }
     expect(await page.content()).not.toContain(first.key)
-    await page.getByRole('slider', { name: /^Requests per day/ }).waitFor()
-    await page.getByLabel('Range (UTC)').selectOption('24h')
+    // The account is younger than a day.
     await page.getByRole('slider', { name: /^Requests per hour/ }).waitFor()
-    expect(page.url()).toContain(`#/keys/${first.id}?range=24h`)
+    await page.getByLabel('Range (UTC)').selectOption('7d')
+    await page.getByRole('slider', { name: /^Requests per day/ }).waitFor()
+    expect(page.url()).toContain(`#/keys/${first.id}?range=7d`)
     await page.getByRole('link', { name: 'Requests of all keys of the rotation' }).click()
     await page.getByRole('heading', { level: 1, name: 'Requests' }).waitFor()
-    expect(page.url()).toContain(`range=24h&key=${first.id}`)
+    expect(page.url()).toContain(`range=7d&key=${first.id}`)
   })
 
   test('Key page: fits three sizes in two themes without axe violations', async () => {

@@ -12,6 +12,12 @@ const daysOfLog = 29
 export async function fillLog({ deps, accountId }: Gateway, count: number): Promise<void> {
   // A separate connection: if the gateway gives up on a busy database, it drops its own connections.
   const database = openDatabase(deps.database.address, { connections: 1, ...patientStore })
+  // The account is older than its log: the first day of an account has another default range.
+  await database.run(
+    ({ sql }) => sql`
+      update accounts set created_at = now() - ${daysOfLog + 1}::int * interval '1 day' where id = ${accountId}`,
+    60_000,
+  )
   const secondsApart = Math.floor((daysOfLog * 86_400) / count)
   for (let from = 0; from < count; from += batchSize)
     await database.run(

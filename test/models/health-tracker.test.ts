@@ -122,7 +122,9 @@ test('health tracker: lists state and start time by the wall clock', () => {
   report('unhealthy')
   const since = clock.now()
   clock.move(500)
-  expect(book.list()).toEqual([{ key, state: 'unhealthy', since, cause: null, failureRate: 0.5, firstTokenMs: null }])
+  expect(book.list()).toEqual([
+    { key, state: 'unhealthy', since, cause: null, retryAt: since + 2_000, failureRate: 0.5, firstTokenMs: null },
+  ])
 })
 
 describe('entryOf', () => {
@@ -168,6 +170,20 @@ describe('entryOf', () => {
     clock.move(90_000)
     expect(book.getEntry(other)).toMatchObject({ state: 'healthy', since: disabledAt + 60_000 })
     expect(book.getEntry(key)).toMatchObject({ state: 'degraded', since: disabledAt + 60_000 })
+  })
+
+  test('returns when requests may call a model again: after its pause, at once when it only fails sometimes', () => {
+    const { clock, book, report } = rig()
+    report('soft_failure')
+    expect(book.getEntry(key)).toMatchObject({ state: 'degraded', retryAt: null })
+    report('cooling', 5_000)
+    const retryAt = clock.now() + 5_000
+    clock.move(4_999)
+    expect(book.getEntry(key)).toMatchObject({ state: 'degraded', retryAt })
+    clock.move(1)
+    expect(book.getEntry(key)).toMatchObject({ retryAt: null })
+    report('switched_off')
+    expect(book.getEntry('openai/other')).toMatchObject({ state: 'unhealthy', retryAt: clock.now() + 60_000 })
   })
 
   test('keeps the first time when another cause continues a state', () => {

@@ -4,6 +4,7 @@ import { toModel } from '../../src/core/models/configured-models.ts'
 import { publishedEmbeddingModels } from '../../src/core/models/embedding-models.ts'
 import { buildCatalog } from '../../src/core/models/models.ts'
 import { models } from '../../src/dialects/models/routes.ts'
+import type { ModelHealth } from '../../src/dialects/models/schemas.ts'
 import { errorResponse, toGatewayError } from '../../src/http/error-response.ts'
 import { catalog } from '../../src/models/catalog.ts'
 
@@ -19,7 +20,10 @@ const read = async (answer: Response | Promise<Response>) =>
 
 function start() {
   const clock = { time: Date.parse('2026-11-20T12:00:00Z'), now: () => clock.time }
-  const report = [{ model: 'openai/gpt-5.5', state: 'unhealthy' as const, since: '2026-11-20T11:59:00.000Z' }]
+  const at = '2026-11-20T11:59:00.000Z'
+  const report = [
+    { model: 'openai/gpt-5.5', state: 'unhealthy', since: at, cause: 'timeout', retry_at: at },
+  ] satisfies ModelHealth[]
   const app = new Elysia({ normalize: false })
     .onError(({ error }) => errorResponse(toGatewayError(error), 'req_test'))
     .use(

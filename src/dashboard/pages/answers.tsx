@@ -3,7 +3,7 @@ import { mostCountedRejections } from '../../core/usage/usage-groups.ts'
 import { Badge } from '../parts/notice.tsx'
 import { Card, Tile } from '../parts/page.tsx'
 import { type Filters, failedOnly, hrefToLog } from '../state/filters.ts'
-import { compact, formatCount, formatUsd, milliseconds, percent, signed, tellPace } from '../state/format.ts'
+import { formatCount, formatUsd, milliseconds, percent, signed, tellPace } from '../state/format.ts'
 import { hrefTo, openedAt } from '../state/href.ts'
 import { isKeyValid, limitLabels } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
@@ -36,22 +36,22 @@ export function Answers({ usage, models, before, covered }: AnswersProps) {
     <section class="tiles" aria-label="Summary">
       <Spend />
       <Tile
-        name="Requests"
-        value={compact(total.requests)}
+        figure="requests"
+        value={total.requests}
         change={tellChange(total.requests, old?.requests, formatCount)}
         note={<a href={hrefToLog(covered)}>All requests</a>}
         course={days.map(day => day.requests)}
       />
       <Tile
-        name="Success rate"
-        value={rate === null ? '–' : percent(rate, 1)}
+        figure="successRate"
+        value={rate}
         change={points === undefined ? undefined : [points, `${percent(oldRate ?? 0, 1)} in the range before`]}
         note={total.failed > 0 ? failed : 'None failed or blocked'}
         course={days.map(successRate)}
       />
       <Tile
-        name="Latency (p50)"
-        value={milliseconds(total.latency_p50_ms)}
+        figure="latency"
+        value={total.latency_p50_ms}
         change={tellChange(total.latency_p50_ms, old?.latency_p50_ms, milliseconds)}
         note={<a href={hrefToLog(covered, slow)}>p95 {milliseconds(total.latency_p95_ms)}</a>}
         course={days.map(day => day.latency_p50_ms)}

@@ -6,11 +6,12 @@ import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page, Tile } from '../parts/page.tsx'
 import { action, useActions } from '../parts/resource.tsx'
 import { RoutingPicture } from '../parts/routing.tsx'
-import { Table } from '../parts/table.tsx'
+import { AsTable, Table } from '../parts/table.tsx'
 import { callApi } from '../state/api.ts'
 import { logShare } from '../state/chart-paths.ts'
+import { figures, showFigure } from '../state/figures.ts'
 import { toFilters } from '../state/filters.ts'
-import { formatCount, formatDate, formatUsd, humanize, milliseconds, signed } from '../state/format.ts'
+import { formatCount, formatDate, formatUsd, humanize, signed } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
@@ -77,8 +78,8 @@ function Learned({ learning }: { readonly learning: Learning }) {
         />
         <Tile
           name="Enhancement"
-          value={qualityText(enhancement.quality_with)}
-          note={`quality over ${formatCount(enhancement.requests)} enhanced requests, ${qualityText(enhancement.quality_without)} without`}
+          value={showFigure('quality', enhancement.quality_with)}
+          note={`quality over ${formatCount(enhancement.requests)} enhanced requests, ${showFigure('quality', enhancement.quality_without)} without`}
         />
       </section>
       {entries === 0 ? (
@@ -97,8 +98,6 @@ function Learned({ learning }: { readonly learning: Learning }) {
     </>
   )
 }
-
-const qualityText = (quality: number | null) => (quality === null ? '–' : quality.toFixed(2))
 
 function Recommendations({ list }: { readonly list: readonly ShownRecommendation[] }) {
   return (
@@ -125,13 +124,18 @@ type Cell = ShownModelInsight
 /** Figures of a model for a query type; without a range, their scale is logarithmic between the least and the highest. */
 const metrics = {
   quality: {
-    title: 'Quality',
+    title: figures.quality.label,
     range: [0, 1],
-    show: (value: number) => value.toFixed(2),
+    show: figures.quality.show,
     of: (row: Cell) => row.quality,
   },
   cost: { title: 'Cost (mean)', range: null, show: formatUsd, of: (row: Cell) => row.cost_usd },
-  latency: { title: 'Latency (mean)', range: null, show: milliseconds, of: (row: Cell) => row.latency_ms },
+  latency: {
+    title: figures.meanLatency.label,
+    range: null,
+    show: figures.meanLatency.show,
+    of: (row: Cell) => row.latency_ms,
+  },
   rating: { title: 'Rating', range: [1, 5], show: (value: number) => value.toFixed(1), of: (row: Cell) => row.rating },
   bias: {
     title: 'Learned effect',
@@ -193,26 +197,23 @@ function ModelMap({ learning: { models, query_types: types } }: { readonly learn
           })),
         ]}
       />
-      <details class="as-table">
-        <summary>Show as table</summary>
-        <Table
-          caption="Models and query types"
-          rows={models.toSorted((left, right) => right.requests - left.requests)}
-          rowKey={({ model, query_type }) => `${model} ${query_type}`}
-          columns={[
-            { name: 'Model', isHeading: true, by: ({ model }) => model, show: ({ model }) => model },
-            { name: 'Query type', by: row => row.query_type, show: row => humanize(row.query_type) },
-            { name: 'Requests', isNumber: true, by: row => row.requests, show: row => formatCount(row.requests) },
-            ...Object.values(metrics).map(({ title, of: read, show: write }) => ({
-              name: title,
-              isNumber: true,
-              by: read,
-              show: (row: Cell) => told(read(row), write),
-            })),
-            { name: 'Confidence', show: row => humanize(row.confidence) },
-          ]}
-        />
-      </details>
+      <AsTable
+        caption="Models and query types"
+        rows={models.toSorted((left, right) => right.requests - left.requests)}
+        rowKey={({ model, query_type }) => `${model} ${query_type}`}
+        columns={[
+          { name: 'Model', isHeading: true, by: ({ model }) => model, show: ({ model }) => model },
+          { name: 'Query type', by: row => row.query_type, show: row => humanize(row.query_type) },
+          { figure: 'requests', by: row => row.requests },
+          ...Object.values(metrics).map(({ title, of: read, show: write }) => ({
+            name: title,
+            isNumber: true,
+            by: read,
+            show: (row: Cell) => told(read(row), write),
+          })),
+          { name: 'Confidence', show: row => humanize(row.confidence) },
+        ]}
+      />
     </Card>
   )
 }

@@ -8,7 +8,7 @@ import { Table } from '../parts/table.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { saveRows } from '../state/export.ts'
-import { dialectNames, formatCount, formatDate, formatUsd, usdExact } from '../state/format.ts'
+import { dialectNames, formatDate, formatUsd, usdExact } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
@@ -69,15 +69,16 @@ export function InvoicePage() {
                 ]}
               />
               <Table
+                isOrdered
                 caption="Invoice lines by model"
                 rows={found.lines}
                 rowKey={({ model }) => model}
                 columns={[
                   { name: 'Model', isHeading: true, show: line => line.model },
-                  { name: 'Requests', isNumber: true, show: line => formatCount(line.requests) },
-                  { name: 'Input', from: 'middle', isNumber: true, show: line => formatCount(line.input_tokens) },
-                  { name: 'Cached', from: 'wide', isNumber: true, show: line => formatCount(line.cached_input_tokens) },
-                  { name: 'Output', from: 'middle', isNumber: true, show: line => formatCount(line.output_tokens) },
+                  { figure: 'requests', by: line => line.requests },
+                  { figure: 'inputTokens', from: 'middle', by: line => line.input_tokens },
+                  { figure: 'cachedTokens', from: 'wide', by: line => line.cached_input_tokens },
+                  { figure: 'outputTokens', from: 'middle', by: line => line.output_tokens },
                   { name: 'Amount', isNumber: true, show: line => usdExact(line.cost_usd) },
                 ]}
               />
@@ -145,14 +146,15 @@ function Lines({ found: { invoice_id, by, tag, lines }, title }: LinesProps) {
   return (
     <>
       <Table
+        isOrdered
         caption={`Invoice by ${title}`}
         rows={lines}
         rowKey={({ kind, id }) => `${kind} ${id}`}
         columns={[
           { name: title, isHeading: true, show: line => <span class="break">{formatLineName(by, line)}</span> },
-          { name: 'Requests', isNumber: true, show: line => formatCount(line.requests) },
-          { name: 'Input', from: 'middle', isNumber: true, show: line => formatCount(line.input_tokens) },
-          { name: 'Output', from: 'middle', isNumber: true, show: line => formatCount(line.output_tokens) },
+          { figure: 'requests', by: line => line.requests },
+          { figure: 'inputTokens', from: 'middle', by: line => line.input_tokens },
+          { figure: 'outputTokens', from: 'middle', by: line => line.output_tokens },
           { name: 'Amount', isNumber: true, show: line => amount(line.cost_usd) },
         ]}
       />

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
 import { Copy } from '../parts/controls.tsx'
-import { SelectField } from '../parts/field.tsx'
+import { FilterBar } from '../parts/filter-bar.tsx'
 import { KeyBadge, keyActions } from '../parts/key-actions.tsx'
 import { UsedLimits } from '../parts/meter.tsx'
 import { Empty, Loaded, Notice } from '../parts/notice.tsx'
@@ -11,13 +11,13 @@ import { useProjects } from '../parts/project-field.tsx'
 import { KeySnippets } from '../parts/request-code.tsx'
 import { useActions } from '../parts/resource.tsx'
 import { Table } from '../parts/table.tsx'
-import { getRange, hrefToLog, rangeChoices, ranges, usageQuery } from '../state/filters.ts'
+import { UsageChart } from '../parts/usage.tsx'
+import { hrefToLog, rangeTitle } from '../state/filters.ts'
 import { exactTime, humanize, relativeTime } from '../state/format.ts'
-import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
+import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { fallbackTitles, isKeyValid } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
-import { type ChartChoice, Days } from './overview.tsx'
 
 const everyMs = 10_000
 
@@ -105,6 +105,7 @@ function Rules({ of: key, buttons }: KeyProps & { readonly buttons: ComponentChi
         <Copy text={key.id} what="ID" />
       </p>
       <Pairs
+        look="wide"
         of={[
           key.project_id !== null && [
             'Project',
@@ -199,40 +200,22 @@ function KeyUsageChart({ of: { id, lineage } }: { readonly of: ShownKeyPage }) {
   const { range = '' } = hashRoute.value.query
   // The filter of the first key includes those that replaced it.
   const filters = { range, key: lineage[0]?.id ?? id }
-  const query = usageQuery(filters)
-  const choice = useState<ChartChoice[0]>(['requests', 'all'])
-  const usage = useResource('GET /api/v1/usage', { query: { ...query.query, group_by: query.unit } })
   return (
     <>
-      <section class="card filter-bar" aria-label="Range of the usage">
-        <div class="filters-end">
-          <SelectField
-            label="Range (UTC)"
-            value={getRange({ range })}
-            onChoice={chosen => replaceHashRoute(`keys/${id}`, { range: chosen === '30d' ? '' : chosen })}
-            choices={rangeChoices}
-          />
-          <a class="button" href={hrefToLog(filters)}>
-            {lineage.length > 1 ? 'Requests of all keys of the rotation' : 'Requests with this key'}
-          </a>
-          {lineage.length > 1 && filters.key !== id && (
-            <a class="button" href={hrefToLog({ ...filters, key: id })}>
-              Requests with this key
-            </a>
-          )}
-        </div>
-      </section>
-      <Loaded resource={usage} what="usage" lines={6}>
-        {found =>
-          found.total.requests === 0 ? (
-            <Card title={ranges[getRange({ range })].title}>
-              <Empty title="No requests in this range">Send one with the code below, or choose a longer range.</Empty>
-            </Card>
-          ) : (
-            <Days usage={found} filters={filters} choice={choice} />
-          )
-        }
-      </Loaded>
+      <FilterBar path={`keys/${id}`} filters={{ range }} isRangeOnly>
+        <a href={hrefToLog(filters)}>
+          {lineage.length > 1 ? 'Requests of all keys of the rotation' : 'Requests with this key'}
+        </a>
+        {lineage.length > 1 && filters.key !== id && (
+          <a href={hrefToLog({ ...filters, key: id })}>Requests with this key</a>
+        )}
+      </FilterBar>
+      <UsageChart
+        filters={filters}
+        first={['requests', 'all']}
+        title={rangeTitle({ range })}
+        empty="Send one with the code below, or choose a longer range."
+      />
     </>
   )
 }

@@ -1,32 +1,27 @@
 import { useState } from 'preact/hooks'
 import type { ShownKey } from '../../console/keys/schemas.ts'
+import { managementScopes } from '../../core/accounts/roles.ts'
 import { NothingVisible } from '../parts/account-notices.tsx'
 import { Button } from '../parts/controls.tsx'
 import { Switch } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { KeyBadge, keyActions, keyCreation } from '../parts/key-actions.tsx'
-import { ManagementKeys } from '../parts/management-keys.tsx'
 import { UsedLimits } from '../parts/meter.tsx'
 import { Loaded } from '../parts/notice.tsx'
 import { Card } from '../parts/page.tsx'
 import { useIsThroughProjects, useOwnScope, useProjects } from '../parts/project-field.tsx'
-import { ResourceView } from '../parts/resource.tsx'
+import { action, ResourceView } from '../parts/resource.tsx'
 import { Table } from '../parts/table.tsx'
+import { usageColumns } from '../parts/usage.tsx'
+import { callApi } from '../state/api.ts'
 import { saveRows } from '../state/export.ts'
-import {
-  coveredFilters,
-  type Filters,
-  failedOnly,
-  hrefToLog,
-  rangeTitle,
-  toFilters,
-  usageQuery,
-} from '../state/filters.ts'
-import { compact, formatCount, formatDate, milliseconds, percent, relativeTime, usdColumn } from '../state/format.ts'
+import { coveredFilters, type Filters, rangeTitle, toFilters, usageQuery } from '../state/filters.ts'
+import { formatDate, relativeTime, usdColumn } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { isKeyValid } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
+import type { ManagementKey } from '../state/routes.ts'
 import { may } from '../state/session.ts'
 
 export function Keys() {
@@ -80,9 +75,9 @@ export function Keys() {
           from: 'middle',
           show: key => (key.last_used_at === null ? 'Never' : relativeTime(key.last_used_at)),
         },
-        { name: 'Requests', from: 'middle', isNumber: true, show: key => formatCount(key.usage.requests) },
-        { name: 'Tokens', from: 'wide', isNumber: true, show: key => compact(key.usage.total_tokens) },
-        { name: 'Cost', isNumber: true, show: key => usd(key.usage.cost_usd) },
+        { figure: 'requests', from: 'middle', by: key => key.usage.requests },
+        { figure: 'tokens', from: 'wide', by: key => key.usage.total_tokens },
+        { figure: 'cost', by: key => key.usage.cost_usd, show: key => usd(key.usage.cost_usd) },
         {
           name: 'Limits',
           from: 'middle',
@@ -109,7 +104,6 @@ function KeyUsageCard({ filters }: { readonly filters: Filters }) {
   const covered = coveredFilters(filters, range)
   const usage = useResource('GET /api/v1/usage', { query: { ...query, group_by: 'key' } })
   const rows = usage.data?.data.flatMap(row => ('key_id' in row ? [row] : [])) ?? []
-  const usd = usdColumn(rows.map(({ cost_usd }) => cost_usd))
   return (
     <Card
       title="Usage by key"
@@ -134,25 +128,10 @@ function KeyUsageCard({ filters }: { readonly filters: Filters }) {
               {
                 name: 'Key',
                 isHeading: true,
-                show: row => <a href={hrefToLog(covered, { key: row.key_id })}>{row.key_name ?? row.key_id}</a>,
+                by: row => row.key_name,
+                show: row => <a href={hrefTo(`keys/${row.key_id}`)}>{row.key_name ?? row.key_id}</a>,
               },
-              { name: 'Requests', isNumber: true, show: row => formatCount(row.requests) },
-              {
-                name: 'Failed or blocked',
-                from: 'middle',
-                isNumber: true,
-                show: row =>
-                  row.failed === 0 ? (
-                    '0'
-                  ) : (
-                    <a href={hrefToLog(covered, { key: row.key_id, ...failedOnly })}>
-                      {formatCount(row.failed)} ({percent(row.failed / row.requests, 1)})
-                    </a>
-                  ),
-              },
-              { name: 'Tokens', from: 'wide', isNumber: true, show: row => compact(row.total_tokens) },
-              { name: 'p95 latency', from: 'wide', isNumber: true, show: row => milliseconds(row.latency_p95_ms) },
-              { name: 'Cost', isNumber: true, show: row => usd(row.cost_usd) },
+              ...usageColumns(rows, covered, row => [row.key_name ?? row.key_id, { key: row.key_id }]),
             ]}
             empty={['No requests in this range', 'Choose a longer range, or clear the filters.']}
           />
@@ -163,3 +142,69 @@ function KeyUsageCard({ filters }: { readonly filters: Filters }) {
 }
 
 const csvFields = ['key_id', 'key_name', 'requests', 'failed', 'total_tokens', 'cost_usd', 'latency_p95_ms'] as const
+
+const createManagementKey = action({
+  text: () => 'Create management key',
+  start: () => ({ name: '', scopes: 'keys:read', days: '90' }),
+  dialog: (_: null, { scopes }) => ({
+    title: 'Create management key',
+    submit: 'Create management key',
+    isReady: scopes !== '',
+    fields: [
+      { param: 'name', label: 'Name', required: true, maxLength: 100, placeholder: 'terraform' },
+      { param: 'scopes', label: 'Scopes (write includes read)', checks: managementScopes },
+      {
+        param: 'days',
+        label: 'Expires',
+        choices: ['7', '30', '90', '366'].map(days => [days, `in ${days} days`] as const),
+      },
+    ],
+  }),
+  perform: async (_, { name, scopes, days }) => {
+    const body = { name, scopes: scopes.split(',').filter(scope => scope !== ''), expires_in_days: Number(days) }
+    const { key } = await callApi('POST /api/v1/management-keys', { body })
+    return {
+      title: 'Management key created',
+      about: <p>Copy it now: the gateway stores only its digest.</p>,
+      once: { text: key, what: 'key' },
+    }
+  },
+})
+
+const revokeManagementKey = action<ManagementKey>({
+  text: () => 'Revoke',
+  label: ({ name }) => `Revoke ${name}`,
+  isDangerous: true,
+  dialog: ({ name }) => ({
+    title: `Revoke “${name}”?`,
+    submit: 'Revoke',
+    about: <p>Programs that use it get 401 within 1 s. This cannot be undone.</p>,
+  }),
+  perform: async ({ id, name }) => {
+    await callApi('DELETE /api/v1/management-keys/:id', { params: { id } })
+    return `Management key “${name}” revoked`
+  },
+})
+
+/** Credentials of programs that manage the account. */
+function ManagementKeys() {
+  return (
+    <ResourceView
+      title="Management keys"
+      about="For programs that create keys, set budgets or read usage. They answer no chat."
+      what="management keys"
+      resource={useResource('GET /api/v1/management-keys')}
+      rows={({ data }) => data}
+      rowKey={({ id }) => id}
+      columns={[
+        { name: 'Name', isHeading: true, show: ({ name }) => name },
+        { name: 'Scopes', show: ({ scopes }) => <code>{scopes.join(' ')}</code> },
+        { name: 'Last used', from: 'middle', show: ({ last_used_at: at }) => relativeTime(at) },
+        { name: 'Expires', from: 'middle', show: ({ expires_at: at }) => formatDate(at) },
+      ]}
+      empty={['No management keys', 'A script needs none for chats: they use API keys.']}
+      create={createManagementKey}
+      actions={[revokeManagementKey]}
+    />
+  )
+}

@@ -1,50 +1,60 @@
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { ShownModelInsight } from '../../console/insights/schemas.ts'
+import type { ShownUsage } from '../../console/usage/schemas.ts'
 import type { ShownModel } from '../../dialects/models/schemas.ts'
 import { Button } from '../parts/controls.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { SelectField, TextField } from '../parts/field.tsx'
-import { Badge, Empty, Loaded, type Tone } from '../parts/notice.tsx'
+import { HealthCell, HealthStrip, ModelLatency, ModelMap, typicalPrice } from '../parts/model-pictures.tsx'
+import { Badge, Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page, Pairs } from '../parts/page.tsx'
+import { useIsThroughProjects } from '../parts/project-field.tsx'
 import { Table } from '../parts/table.tsx'
-import {
-  compact,
-  formatCount,
-  formatUsd,
-  humanize,
-  milliseconds,
-  percent,
-  relativeTime,
-  usdColumn,
-} from '../state/format.ts'
+import { usageQuery } from '../state/filters.ts'
+import { compact, formatCount, formatUsd, humanize, usdColumn } from '../state/format.ts'
 import { useResource } from '../state/resource.ts'
 import type { ModelHealth } from '../state/routes.ts'
+import { toModelRows } from '../state/usage-series.ts'
 
 const healthEveryMs = 15_000
-/** Tokens of the request by which prices compare: a short prompt with some context, and a paragraph. */
-const typical = { input: 1_000, output: 300 } as const
-
-/** US dollars per 1,000 typical requests. */
-const typicalPrice = ({ pricing }: ShownModel) =>
-  (typical.input * pricing.input_per_mtok + typical.output * pricing.output_per_mtok) / 1_000
 
 export function Models() {
   const models = useResource('GET /api/v1/models')
   const health = useResource('GET /api/v1/models/health', { everyMs: healthEveryMs })
   const learning = useResource('GET /api/v1/insights/learning')
+  const range = usageQuery({}, { isThroughProjects: useIsThroughProjects() })
+  const totals = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: 'model' } })
+  const days = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: range.unit, split_by: 'model' } })
   const [text, setText] = useState('')
   const [capability, setCapability] = useState('')
   const [chosen, setChosen] = useState<ShownModel | null>(null)
   const states = new Map(health.data?.data.map(state => [state.model, state]))
+  const used = new Map(toModelRows(totals.data).map(row => [row.model, row]))
+  const countRequests = (name: string) => used.get(name)?.requests ?? 0
   const own = Map.groupBy(learning.data?.models ?? [], ({ model }) => model)
-  const isSimulated = models.data?.data.some(({ simulated }) => simulated) ?? false
-  const capabilities = Object.keys(models.data?.data[0]?.capabilities ?? {})
+  const all = models.data?.data ?? []
+  const isSimulated = all.some(({ simulated }) => simulated)
+  const capabilities = Object.keys(all[0]?.capabilities ?? {})
   const wanted = text.trim().toLowerCase()
   return (
-    <Page title="Models" about="Available models with prices, health and your own results.">
+    <Page title="Models">
+      {all.length > 0 && (
+        <div class="columns">
+          <ModelMap
+            models={all.filter(({ status }) => status !== 'retired')}
+            countRequests={countRequests}
+            onChoose={setChosen}
+          />
+          <ModelLatency
+            {...{ range, days }}
+            names={all.map(({ name }) => name).filter(name => countRequests(name) > 0)}
+          />
+        </div>
+      )}
       <Card
         title="Model catalog"
-        about={`Prices are US dollars per million tokens, and per 1,000 requests of ${formatCount(typical.input)} input and ${formatCount(typical.output)} output tokens.${isSimulated ? ' The providers are simulated: providers charge nothing.' : ''}`}
+        about={isSimulated ? 'The providers are simulated: providers charge nothing.' : undefined}
         actions={
           <>
             <SelectField
@@ -68,7 +78,7 @@ export function Models() {
             return found.length === 0 ? (
               <Empty title="No matching models">Change the search or the capability.</Empty>
             ) : (
-              <Catalogue models={found} states={states} own={own} onChoose={setChosen} />
+              <Catalogue models={found} {...{ states, used }} days={days.data} onChoose={setChosen} />
             )
           }}
         </Loaded>
@@ -76,7 +86,7 @@ export function Models() {
       {chosen !== null && (
         <ModelDetail
           model={chosen}
-          health={states.get(chosen.name)}
+          health={<HealthCell of={states.get(chosen.name)} isUsed={countRequests(chosen.name) > 0} />}
           own={own.get(chosen.name) ?? []}
           onClose={() => setChosen(null)}
         />
@@ -88,18 +98,20 @@ export function Models() {
 type CatalogueProps = {
   readonly models: readonly ShownModel[]
   readonly states: ReadonlyMap<string, ModelHealth>
-  readonly own: ReadonlyMap<string, readonly ShownModelInsight[]>
+  /** Totals of the account's requests by model, and their course. */
+  readonly used: ReadonlyMap<string | null, ReturnType<typeof toModelRows>[number]>
+  readonly days: ShownUsage | undefined
   readonly onChoose: (model: ShownModel) => void
 }
 
 const healthOrder = { healthy: 0, degraded: 1, unhealthy: 2 } as const
 
-function Catalogue({ models, states, own, onChoose }: CatalogueProps) {
-  const input = usdColumn(models.map(({ pricing }) => pricing.input_per_mtok))
-  const output = usdColumn(models.map(({ pricing }) => pricing.output_per_mtok))
+function Catalogue({ models, states, used, days, onChoose }: CatalogueProps) {
+  const price = usdColumn(models.map(({ pricing }) => pricing.input_per_mtok))
   const perThousand = usdColumn(models.map(typicalPrice))
-  const health = (model: ShownModel) => {
-    const state = states.get(model.name)?.state
+  const health = ({ name }: ShownModel) => <HealthCell of={states.get(name)} isUsed={used.has(name)} />
+  const rank = ({ name }: ShownModel) => {
+    const state = states.get(name)?.state
     return state === undefined ? null : healthOrder[state]
   }
   return (
@@ -117,32 +129,20 @@ function Catalogue({ models, states, own, onChoose }: CatalogueProps) {
             <>
               <Button text={model.display_name} look="link" onClick={() => onChoose(model)} />{' '}
               {model.deprecated && <Badge tone="warn">deprecated</Badge>}
-              <UnhealthyBadge of={states.get(model.name)} />
+              {rank(model) !== healthOrder.healthy && <span class="below-middle">{health(model)}</span>}
               <code class="block quiet">{model.name}</code>
             </>
           ),
         },
-        { name: 'Tier', from: 'wide', by: model => model.tier, show: model => humanize(model.tier) },
         {
-          name: 'Input price',
-          from: 'middle',
+          name: 'Input → output price',
+          about: 'US dollars per million tokens',
+          from: 'wide',
           isNumber: true,
           by: model => model.pricing.input_per_mtok,
-          show: model => input(model.pricing.input_per_mtok),
+          show: ({ pricing }) => `${price(pricing.input_per_mtok)} → ${price(pricing.output_per_mtok)}`,
         },
-        {
-          name: 'Output price',
-          from: 'middle',
-          isNumber: true,
-          by: model => model.pricing.output_per_mtok,
-          show: model => output(model.pricing.output_per_mtok),
-        },
-        {
-          name: '1,000 requests',
-          isNumber: true,
-          by: typicalPrice,
-          show: model => perThousand(typicalPrice(model)),
-        },
+        { figure: 'typicalCost', by: typicalPrice, show: model => perThousand(typicalPrice(model)) },
         {
           name: 'Context',
           from: 'wide',
@@ -150,68 +150,30 @@ function Catalogue({ models, states, own, onChoose }: CatalogueProps) {
           by: model => model.context_window,
           show: model => compact(model.context_window),
         },
-        { name: 'Health', from: 'middle', by: health, show: model => <Health of={states.get(model.name)} /> },
+        { figure: 'quality', from: 'middle', by: model => model.routing.quality },
+        { figure: 'speed', from: 'wide', by: model => model.routing.output_tokens_per_second },
         {
-          name: 'Your quality',
-          from: 'wide',
-          isNumber: true,
-          show: model =>
-            shownMean(
-              own.get(model.name),
-              ({ quality }) => quality,
-              value => value.toFixed(2),
-            ),
+          name: 'Health',
+          about: 'Attempts of the gateway now, and your requests of the last 30 days',
+          from: 'middle',
+          by: rank,
+          show: model => (
+            <>
+              {health(model)}
+              <HealthStrip usage={days} model={model.name} />
+            </>
+          ),
         },
-        {
-          name: 'Your latency',
-          from: 'wide',
-          isNumber: true,
-          show: model => shownMean(own.get(model.name), ({ latency_ms }) => latency_ms, milliseconds),
-        },
+        { figure: 'requests', from: 'wide', by: ({ name }) => used.get(name)?.requests ?? null },
+        { figure: 'latency', from: 'wide', by: ({ name }) => used.get(name)?.latency_p50_ms ?? null },
       ]}
     />
   )
 }
 
-const healthTones: Readonly<Record<ModelHealth['state'], Tone>> = {
-  healthy: 'good',
-  degraded: 'warn',
-  unhealthy: 'bad',
-}
-
-/** For narrow screens without a health column: only shown for unhealthy models. */
-function UnhealthyBadge({ of: health }: { readonly of: ModelHealth | undefined }) {
-  if (health === undefined || health.state === 'healthy') return null
-  return (
-    <span class="below-middle">
-      <Health of={health} />
-    </span>
-  )
-}
-
-function Health({ of: health }: { readonly of: ModelHealth | undefined }) {
-  if (health === undefined) return <span class="quiet">–</span>
-  return (
-    <span title={health.since === null ? undefined : `since ${relativeTime(health.since)}`}>
-      <Badge tone={healthTones[health.state]}>{humanize(health.state)}</Badge>
-    </span>
-  )
-}
-
-/** Returns the mean over query types, weighted by requests. */
-function shownMean(
-  insights: readonly ShownModelInsight[] = [],
-  of: (insight: ShownModelInsight) => number,
-  show: (value: number) => string,
-): string {
-  const requests = insights.reduce((sum, insight) => sum + insight.requests, 0)
-  if (requests === 0) return '–'
-  return show(insights.reduce((sum, insight) => sum + of(insight) * insight.requests, 0) / requests)
-}
-
 type ModelDetailProps = {
   readonly model: ShownModel
-  readonly health: ModelHealth | undefined
+  readonly health: ComponentChildren
   readonly own: readonly ShownModelInsight[]
   readonly onClose: () => void
 }
@@ -231,7 +193,7 @@ function ModelDetail({ model, health, own, onClose }: ModelDetailProps) {
   return (
     <Dialog kind="beside" title={model.display_name} onClose={onClose}>
       <p>
-        <code>{model.name}</code> <Health of={health} />
+        <code>{model.name}</code> {health}
       </p>
       {model.deprecated && (
         <p>
@@ -257,6 +219,7 @@ function ModelDetail({ model, health, own, onClose }: ModelDetailProps) {
       <h3>Limits and capabilities</h3>
       <Pairs
         of={[
+          ['Tier', humanize(model.tier)],
           ['Context', `${formatCount(model.context_window)} tokens`],
           ['Maximum output', `${formatCount(model.max_output_tokens)} tokens`],
           ['Capabilities', able.join(', ')],
@@ -272,9 +235,9 @@ function ModelDetail({ model, health, own, onClose }: ModelDetailProps) {
           rowKey={({ query_type }) => query_type}
           columns={[
             { name: 'Query type', isHeading: true, show: insight => humanize(insight.query_type) },
-            { name: 'Requests', isNumber: true, show: insight => formatCount(insight.requests) },
-            { name: 'Quality', isNumber: true, show: insight => percent(insight.quality) },
-            { name: 'Latency', isNumber: true, show: insight => milliseconds(insight.latency_ms) },
+            { figure: 'requests', by: insight => insight.requests },
+            { figure: 'quality', by: insight => insight.quality },
+            { figure: 'meanLatency', by: insight => insight.latency_ms },
           ]}
         />
       )}

@@ -2,20 +2,18 @@ import { useEffect, useState } from 'preact/hooks'
 import type { AccountToday } from '../../console/account/schemas.ts'
 import type { ShownUsage } from '../../console/usage/schemas.ts'
 import { BillingNotices, NothingVisible } from '../parts/account-notices.tsx'
-import { Button, Tabs } from '../parts/controls.tsx'
-import { BarList, DailyChart } from '../parts/daily-chart.tsx'
+import { BarList } from '../parts/daily-chart.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { GettingStarted } from '../parts/getting-started.tsx'
 import { UsedLimits } from '../parts/meter.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
-import { useIsThroughProjects, useOwnScope, useProjects } from '../parts/project-field.tsx'
+import { useIsThroughProjects, useOwnScope } from '../parts/project-field.tsx'
 import { RoutingPicture } from '../parts/routing.tsx'
-import { saveCsv } from '../state/export.ts'
+import { type ChartChoice, Days } from '../parts/usage.tsx'
 import {
   coveredFilters,
   type Filters,
-  failedOnly,
   hrefToLog,
   rangeBefore,
   rangeTitle,
@@ -27,14 +25,6 @@ import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { useResource } from '../state/resource.ts'
 import { may } from '../state/session.ts'
-import {
-  getChartNote,
-  listUnits,
-  type Measure,
-  measureTitles,
-  splitSeries,
-  wholeSeries,
-} from '../state/usage-series.ts'
 import { Answers, Attention } from './answers.tsx'
 
 const meterEveryMs = 10_000
@@ -50,7 +40,7 @@ export function Overview() {
   const keys = useResource('GET /api/v1/usage', { query: { ...range.query, group_by: 'key' } })
   const before = useResource('GET /api/v1/usage', { query: { ...rangeBefore(range), group_by: 'model' } })
   const covered = coveredFilters(filters, range)
-  const choice = useState<[Measure, Split]>(['requests', 'all'])
+  const choice = useState<ChartChoice[0]>(['requests', 'all'])
   // Stays after the first request to confirm it.
   const [isNew, setNew] = useState(false)
   const isUnused = days.data?.total.requests === 0 && Object.keys(filters).length === 0
@@ -93,73 +83,8 @@ export function Overview() {
   )
 }
 
-const splits = {
-  all: 'All',
-  model: 'By model',
-  key: 'By key',
-  member: 'By member',
-  dialect: 'By dialect',
-  project: 'By project',
-} as const
-type Split = keyof typeof splits
-/** What the chart shows: the page keeps it, because the chart is replaced while usage loads. */
-export type ChartChoice = readonly [[Measure, Split], (choice: [Measure, Split]) => void]
-
-type Shown = { readonly usage: ShownUsage; readonly filters: Filters }
 /** Links have the covered filters. */
-type Covered = Shown & { readonly covered: Filters }
-
-export function Days({ usage, filters, choice }: Shown & { readonly choice: ChartChoice }) {
-  const [[measure, split], choose] = choice
-  // Loaded on demand.
-  const isThroughProjects = useIsThroughProjects()
-  const splitRange = usageQuery(filters, { splitBy: split, isThroughProjects })
-  const query = { ...splitRange.query, group_by: splitRange.unit, split_by: split }
-  const parts = useResource('GET /api/v1/usage', { query, when: split !== 'all' })
-  const shown = split === 'all' ? usage : parts.data
-  const isSplit = split !== 'all'
-  const hasProjects = useProjects().names.size > 0
-  const splitTabs = Object.entries(splits).filter(
-    ([key]) => (key !== 'member' || may('usage.all')) && (key !== 'project' || hasProjects),
-  )
-  const failed: Filters = measure === 'errors' ? failedOnly : {}
-  const note = getChartNote(measure, splitRange)
-  const linkTo = (added: Filters) => hrefToLog(coveredFilters(filters, splitRange), { ...failed, ...added })
-  return (
-    <Card
-      title={rangeTitle(filters)}
-      actions={
-        <>
-          {shown !== undefined && (
-            <Button text="Export CSV" look="small" onClick={() => saveChart(shown, measure, isSplit)} />
-          )}
-          <Tabs label="Metric" tabs={measureTitles} current={measure} onChoice={key => choose([key, split])} />
-          <Tabs<Split>
-            label="Group by"
-            tabs={Object.fromEntries(splitTabs)}
-            current={split}
-            onChoice={key => choose([measure, key])}
-          />
-        </>
-      }
-    >
-      {isSplit ? (
-        <Loaded resource={parts} what="the chart" lines={6}>
-          {found => <DailyChart usage={found} measure={measure} isSplit linkTo={linkTo} note={note} />}
-        </Loaded>
-      ) : (
-        <DailyChart usage={usage} measure={measure} linkTo={linkTo} />
-      )}
-    </Card>
-  )
-}
-
-/** Saves a chart as CSV: one line per day or hour, one column per series. */
-function saveChart(usage: ShownUsage, measure: Measure, isSplit: boolean): void {
-  const series = isSplit ? splitSeries(usage, measure) : wholeSeries(usage, measure)
-  const lines = listUnits(usage).map((unit, at) => [unit, ...series.map(({ values }) => values[at] ?? null)])
-  saveCsv(`${measure}.csv`, [['time_utc', ...series.map(({ name }) => name)], ...lines])
-}
+type Covered = { readonly usage: ShownUsage; readonly filters: Filters; readonly covered: Filters }
 
 const shownParts = 8
 

@@ -6,7 +6,6 @@ import { Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { ModelChoice, PlaygroundSettings } from '../parts/playground-settings.tsx'
 import { RequestCode } from '../parts/request-code.tsx'
-import { requestDryRun } from '../state/chat.ts'
 import type { CodeRequest } from '../state/code-body.ts'
 import {
   type Attachment,
@@ -23,7 +22,6 @@ import {
   removeLane,
   settings,
   stopAnswers,
-  takeKey,
   toMessages,
   toPlaygroundRequest,
 } from '../state/playground.ts'
@@ -134,7 +132,6 @@ function LaneView({ lane, place, models, onCode }: LaneViewProps) {
             <TurnView
               key={turn.id}
               turn={turn}
-              explain={async request => requestDryRun(await takeKey(), request)}
               onAgain={index === lane.turns.length - 1 ? () => void askAgain(lane.id) : null}
             />
           ))}

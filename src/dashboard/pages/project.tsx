@@ -8,7 +8,7 @@ import { Card, Page } from '../parts/page.tsx'
 import { action, ResourceView, useActions } from '../parts/resource.tsx'
 import { projectRoleWords, RoleSelect, roleChoices } from '../parts/roles.tsx'
 import { callApi } from '../state/api.ts'
-import { exactTime, formatCount, formatUsd, relativeTime } from '../state/format.ts'
+import { exactTime, relativeTime } from '../state/format.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { isKeyValid } from '../state/keys.ts'
@@ -232,8 +232,8 @@ function Keys({ id, keys }: KeysProps) {
           from: 'middle',
           show: ({ last_used_at: at }) => (at === null ? 'Never' : relativeTime(at)),
         },
-        { name: 'Requests', isNumber: true, show: ({ usage }) => formatCount(usage.requests) },
-        { name: 'Cost', isNumber: true, show: ({ usage }) => formatUsd(usage.cost_usd) },
+        { figure: 'requests', by: ({ usage }) => usage.requests },
+        { figure: 'cost', by: ({ usage }) => usage.cost_usd },
       ]}
       empty={['No active keys', 'Create an API key and choose this project for it.']}
     />

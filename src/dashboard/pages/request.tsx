@@ -1,6 +1,7 @@
 import type { RequestRecord } from '../../console/usage/schemas.ts'
 import { Button, Copy } from '../parts/controls.tsx'
-import { Badge, Loaded, Notice, withCode } from '../parts/notice.tsx'
+import { BarList } from '../parts/daily-chart.tsx'
+import { Badge, healthTones, Loaded, Notice, withCode } from '../parts/notice.tsx'
 import { Card, Page, Pairs } from '../parts/page.tsx'
 import { useProjects } from '../parts/project-field.tsx'
 import {
@@ -10,8 +11,10 @@ import {
   StatusBadge,
   tellSubstitution,
 } from '../parts/request-detail.tsx'
-import { Table } from '../parts/table.tsx'
-import { dialectNames, exactTime, formatCount, humanize, milliseconds, usdExact } from '../state/format.ts'
+import { AsTable } from '../parts/table.tsx'
+import { type ScoredModel, scoreParts, tellChoice } from '../state/choice.ts'
+import { figures, showFigure } from '../state/figures.ts'
+import { dialectNames, exactTime, formatCount, humanize, percent, usdExact } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
 import { fallbackTitles } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
@@ -24,7 +27,6 @@ export function RequestPage({ id }: { readonly id: string }) {
   return (
     <Page
       title="Request"
-      about="What happened, why, and what to do next. Prompts and outputs are never stored."
       actions={
         <a class="button" href={hrefTo('requests')}>
           All requests
@@ -86,6 +88,7 @@ function Outcome({ record }: { readonly record: RequestRecord }) {
         <Copy text={request_id} what="ID" />
       </p>
       <Pairs
+        look="wide"
         of={[
           ['Received', exactTime(record.created_at)],
           record.http_status !== null && ['HTTP status', String(record.http_status)],
@@ -119,25 +122,48 @@ function Outcome({ record }: { readonly record: RequestRecord }) {
 }
 
 function Timeline({ record }: { readonly record: RequestRecord }) {
+  const { first_token_ms: first, latency_ms: total } = record
   return (
-    <Card title="Attempts">
+    <Card
+      title="Timeline"
+      about={`${figures.firstToken.label}: ${first === null ? 'none' : showFigure('firstToken', first)}. ${figures.requestLatency.label}: ${showFigure('requestLatency', total)}.`}
+    >
       <Attempts record={record} />
-      <Pairs
-        of={[
-          ['Time to first token', record.first_token_ms === null ? 'none' : milliseconds(record.first_token_ms)],
-          ['Total latency', milliseconds(record.latency_ms)],
-        ]}
-      />
     </Card>
   )
 }
 
-function Candidates({ record: { candidates } }: { readonly record: RequestRecord }) {
+/** The candidates with their scores as bars, and why the first one was chosen. */
+function Candidates({ record }: { readonly record: RequestRecord }) {
+  const { candidates } = record
   if (candidates === null || candidates.length === 0) return null
   const part = (value: number | undefined) => (value === undefined ? '–' : value.toFixed(3))
+  const scored = candidates.some(({ parts }) => parts !== null)
   return (
-    <Card title="Candidates" about="In the order of the ranking, with their scores when the request was routed.">
-      <Table
+    <Card title="Candidates" about={tellChoice(candidates, findServedModel(record))}>
+      {scored && (
+        <BarList
+          label="Scores of the candidates"
+          shares={candidates.map(({ model, score, parts, health, reasons }) => ({
+            key: model,
+            name: (
+              <>
+                {model} {health !== 'healthy' && <Badge tone={healthTones[health]}>{humanize(health)}</Badge>}
+              </>
+            ),
+            value: score,
+            told: part(score),
+            more: reasons.join('; '),
+            parts:
+              parts === null
+                ? []
+                : scoreParts
+                    .map(([name, tone]) => ({ name: humanize(name), tone, value: parts[name] }))
+                    .toSorted((left, right) => Number(left.value < 0) - Number(right.value < 0)),
+          }))}
+        />
+      )}
+      <AsTable
         caption="Candidates"
         rows={candidates}
         rowKey={({ model }) => model}
@@ -148,14 +174,16 @@ function Candidates({ record: { candidates } }: { readonly record: RequestRecord
             isNumber: true,
             show: ({ score, place }) => part(place === 'requested' ? undefined : score),
           },
-          { name: 'Quality', from: 'wide', isNumber: true, show: ({ parts }) => part(parts?.quality) },
-          { name: 'Cost', from: 'wide', isNumber: true, show: ({ parts }) => part(parts?.cost) },
-          { name: 'Speed', from: 'wide', isNumber: true, show: ({ parts }) => part(parts?.speed) },
-          { name: 'Reliability', from: 'wide', isNumber: true, show: ({ parts }) => part(parts?.reliability) },
+          ...scoreParts.map(([name]) => ({
+            name: humanize(name),
+            from: 'wide' as const,
+            isNumber: true,
+            show: ({ parts }: ScoredModel) => part(parts?.[name]),
+          })),
           {
             name: 'Health',
             from: 'middle',
-            show: ({ health }) => <Badge tone={health === 'healthy' ? 'good' : 'warn'}>{humanize(health)}</Badge>,
+            show: ({ health }) => <Badge tone={healthTones[health]}>{humanize(health)}</Badge>,
           },
           { name: 'Reason', show: ({ reasons }) => reasons.join('; ') },
         ]}
@@ -167,39 +195,54 @@ function Candidates({ record: { candidates } }: { readonly record: RequestRecord
 function Usage({ record }: { readonly record: RequestRecord }) {
   const { cost, cache_share: cached } = record
   if (record.status === 'rejected') return null
-  const parts: readonly (readonly [string, number])[] =
+  const parts: readonly (readonly [name: string, usd: number, tone: string | null])[] =
     cost === null
       ? []
       : [
-          ['Input', cost.input_usd],
-          ['Cached input', cost.cached_input_usd],
-          ['Cache writes', cost.cache_write_usd],
-          ['Output', cost.output_usd],
-          ['Of it reasoning', cost.reasoning_usd],
-          ['Web search', cost.search_usd],
-          ['Page fetches', cost.fetch_usd],
-          ['Not billed', cost.unbilled_usd],
+          ['Input', cost.input_usd, 'main'],
+          ['Cached input', cost.cached_input_usd, 's1'],
+          ['Cache writes', cost.cache_write_usd, 's4'],
+          ['Output', cost.output_usd, 's2'],
+          // Parts of others, or of no bill.
+          ['Of it reasoning', cost.reasoning_usd, null],
+          ['Web search', cost.search_usd, 's3'],
+          ['Page fetches', cost.fetch_usd, 's5'],
+          ['Not billed', cost.unbilled_usd, null],
         ]
+  const paid = parts.filter(([, usd]) => usd > 0)
   return (
     <Card title="Tokens and cost">
-      <Pairs
-        of={[
-          ['Input tokens', formatCount(record.input_tokens)],
-          ['Cached input tokens', formatCount(record.cached_input_tokens)],
-          ['Cache write tokens', formatCount(record.cache_write_tokens)],
-          ['Output tokens', formatCount(record.output_tokens)],
-          ['Reasoning tokens', formatCount(record.reasoning_tokens)],
-          ['Token counts', record.estimated ? 'estimated' : 'reported by provider'],
-          cached !== null && ['Cache share', `${Math.round(cached * 100)}%`],
-        ]}
-      />
-      <Pairs
-        look="sum"
-        of={[
-          ...parts.filter(([, usd]) => usd > 0).map(([name, usd]) => [name, usdExact(usd)] as const),
-          ['Total', usdExact(record.cost_usd)],
-        ]}
-      />
+      {paid.length > 0 && (
+        <BarList
+          label="Cost by part"
+          shares={[
+            {
+              key: 'cost',
+              name: figures.cost.label,
+              value: record.cost_usd,
+              told: usdExact(record.cost_usd),
+              parts: paid.flatMap(([name, value, tone]) => (tone === null ? [] : [{ name, tone, value }])),
+            },
+          ]}
+        />
+      )}
+      <div class="columns">
+        <Pairs
+          look="sum"
+          of={[...paid.map(([name, usd]) => [name, usdExact(usd)] as const), ['Total', usdExact(record.cost_usd)]]}
+        />
+        <Pairs
+          of={[
+            ['Input tokens', formatCount(record.input_tokens)],
+            ['Cached input tokens', formatCount(record.cached_input_tokens)],
+            ['Cache write tokens', formatCount(record.cache_write_tokens)],
+            ['Output tokens', formatCount(record.output_tokens)],
+            ['Reasoning tokens', formatCount(record.reasoning_tokens)],
+            ['Token counts', record.estimated ? 'estimated' : 'reported by provider'],
+            cached !== null && ['Cache share', percent(cached)],
+          ]}
+        />
+      </div>
     </Card>
   )
 }

@@ -29,7 +29,7 @@ import {
   type UsageQuery,
   usageQuery,
 } from '../state/filters.ts'
-import { compact, exactTime, formatCount, localTime, milliseconds, percent, usdColumn } from '../state/format.ts'
+import { compact, exactTime, formatCount, localTime, percent, usdColumn } from '../state/format.ts'
 import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { useLog } from '../state/log.ts'
@@ -59,11 +59,11 @@ export function Requests() {
       <NothingVisible />
       <FilterBar path="requests" filters={filters}>
         <Switch label="Live updates" isOn={isLive} onSwitch={setLive} />
+        <FindRequest />
       </FilterBar>
       {!isRejected && usage !== undefined && usage.total.requests > 0 && (
         <Histogram usage={usage} filters={filters} range={range} />
       )}
-      <FindRequest />
       <section class="card">
         <div>
           <Tabs
@@ -204,6 +204,7 @@ function RequestTable({ rows, fresh }: RequestTableProps) {
   return (
     <Table
       caption="Requests, newest first"
+      isOrdered
       rows={rows}
       rowKey={({ request_id }) => request_id}
       rowClass={({ request_id }) => (fresh.has(request_id) ? 'request fresh' : 'request')}
@@ -234,7 +235,7 @@ function RequestTable({ rows, fresh }: RequestTableProps) {
         { name: 'Marks', from: 'middle', show: row => <Marks request={row} /> },
         { name: 'Key', from: 'wide', show: row => row.key_name ?? '–' },
         ...(hasUsage ? usageColumns(usd) : []),
-        { name: 'Total latency', isNumber: true, show: row => milliseconds(row.latency_ms) },
+        { figure: 'requestLatency', by: row => row.latency_ms },
       ]}
     />
   )
@@ -242,16 +243,16 @@ function RequestTable({ rows, fresh }: RequestTableProps) {
 
 const usageColumns = (usd: (value: number) => string): readonly Column<ShownRequest>[] => [
   {
-    name: 'Tokens',
-    isNumber: true,
+    figure: 'tokens',
+    by: row => row.total_tokens,
     show: row => (
       <span title="Input → output tokens">
         {compact(row.input_tokens)} → {compact(row.output_tokens)}
       </span>
     ),
   },
-  { name: 'Cost', isNumber: true, show: row => usd(row.cost_usd) },
-  { name: 'First token', from: 'wide', isNumber: true, show: row => milliseconds(row.first_token_ms) },
+  { figure: 'cost', by: row => row.cost_usd, show: row => usd(row.cost_usd) },
+  { figure: 'firstToken', from: 'wide', by: row => row.first_token_ms },
 ]
 
 /** The model that served behind the initial of its provider, in a color of the charts. */
@@ -301,9 +302,9 @@ function FindRequest() {
     location.assign(hrefTo(`requests/${encodeURIComponent(request_id)}`))
   })
   return (
-    <search class="card">
+    <search title="The x-request-id header, the ID of a response, the ID that a provider gave, or the request ID of an already_completed error.">
       <form
-        class="row"
+        class="filters-end"
         onSubmit={event => {
           event.preventDefault()
           void finding.run()
@@ -315,7 +316,6 @@ function FindRequest() {
           autocomplete="off"
           required
           maxLength={128}
-          hint="The x-request-id header, the ID of a response, the ID that a provider gave, or the request ID of an already_completed error."
           value={id}
           onText={text => {
             setId(text)

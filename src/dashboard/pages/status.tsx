@@ -1,5 +1,4 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
 import type { ShownStatus } from '../../console/status/schemas.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import { Logo } from '../parts/controls.tsx'
@@ -8,11 +7,11 @@ import { Badge, Empty, FailureNotice, Loaded, Loading, type Tone } from '../part
 import { Card, Page, Pairs } from '../parts/page.tsx'
 import { Table } from '../parts/table.tsx'
 import { callOpen } from '../state/api.ts'
-import { asFailure, type Readiness, type RequestError, toReadiness } from '../state/api-error.ts'
+import { type Readiness, toReadiness } from '../state/api-error.ts'
 import { formatCount } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
-import { useGateway } from '../state/open-data.ts'
-import { useResource, whileVisible } from '../state/resource.ts'
+import { useGateway, useOpen } from '../state/open-data.ts'
+import { useResource } from '../state/resource.ts'
 import type { ModelHealth } from '../state/routes.ts'
 import { currentSession } from '../state/session.ts'
 
@@ -53,7 +52,7 @@ const readinessTexts: Readonly<Record<Readiness, readonly [string, Tone]>> = {
 
 function Service() {
   const gateway = useGateway()
-  const { data: readiness } = useOpen(readReadiness)
+  const { data: readiness } = useOpen(readReadiness, everyMs)
   const [words, tone] = readinessTexts[readiness ?? 'unreachable']
   return (
     <Card title="Gateway">
@@ -79,28 +78,6 @@ function Service() {
 }
 
 const readReadiness = (): Promise<Readiness> => callOpen('GET /readyz').then(({ status }) => status, toReadiness)
-
-type Open<T> = { readonly data: T | null; readonly failure: RequestError | null }
-
-/** Returns what `read` found last, and its failure since; repeats it while the tab is visible. */
-function useOpen<T>(read: () => Promise<T>): Open<T> {
-  const [found, setFound] = useState<Open<T>>({ data: null, failure: null })
-  useEffect(() => {
-    let isShown = true
-    const load = () =>
-      void read().then(
-        data => isShown && setFound({ data, failure: null }),
-        thrown => isShown && setFound(({ data }) => ({ data, failure: asFailure(thrown) })),
-      )
-    load()
-    const stop = whileVisible(everyMs, load)
-    return () => {
-      isShown = false
-      stop()
-    }
-  }, [])
-  return found
-}
 
 const deciders = { gateway: 'This gateway', redis: 'Redis', postgres: 'Postgres' } as const
 
@@ -152,7 +129,7 @@ const states = ['healthy', 'degraded', 'unhealthy'] as const
 
 /** Health by provider: what every client may read. */
 function Models() {
-  const { data: found, failure } = useOpen(() => callOpen('GET /api/v1/models/health'))
+  const { data: found, failure } = useOpen(() => callOpen('GET /api/v1/models/health'), everyMs)
   const providers = [...Map.groupBy(found?.data ?? [], ({ model }) => model.slice(0, model.indexOf('/')))]
   const counted = (models: readonly ModelHealth[], state: ModelHealth['state']) =>
     models.filter(model => model.state === state).length

@@ -1,12 +1,21 @@
+import { useState } from 'preact/hooks'
+import type { ShownUsage } from '../../console/usage/schemas.ts'
 import type { ShownTag } from '../../http/schemas.ts'
+import { Button } from '../parts/controls.tsx'
+import { SelectField } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { UsedLimits } from '../parts/meter.tsx'
-import { useOwnScope } from '../parts/project-field.tsx'
+import { Empty, Loaded } from '../parts/notice.tsx'
+import { Card } from '../parts/page.tsx'
+import { useIsThroughProjects, useOwnScope } from '../parts/project-field.tsx'
 import { action, ResourceView } from '../parts/resource.tsx'
-import { TagUsage } from '../parts/tag-usage.tsx'
+import { Table } from '../parts/table.tsx'
+import { UsageChart, usageColumns } from '../parts/usage.tsx'
 import { callApi } from '../state/api.ts'
-import { toFilters } from '../state/filters.ts'
-import { hashRoute } from '../state/hash-route.ts'
+import { saveRows } from '../state/export.ts'
+import { coveredFilters, type Filters, rangeTitle, toFilters, usageQuery } from '../state/filters.ts'
+import { formatCount } from '../state/format.ts'
+import { hashRoute, replaceHashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { limitFields, toLimits, toLimitTexts } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
@@ -103,3 +112,145 @@ export function TagsPage() {
     </ResourceView>
   )
 }
+
+type TagRow = Extract<ShownUsage['data'][number], { tag: string }>
+const toTagRows = (usage: ShownUsage | undefined): TagRow[] =>
+  usage?.data.flatMap(row => ('tag' in row ? [row] : [])) ?? []
+const toTagName = (tag: string) => tag.split('=')[0] ?? tag
+
+/** Usage by tag over the range of the page: a chart of one tag name or tag, and a table of all tags. */
+function TagUsage({ filters }: { readonly filters: Filters }) {
+  const { tag, ...untagged } = filters
+  const options = { groupBy: 'tag', isThroughProjects: useIsThroughProjects() } as const
+  const range = usageQuery(untagged, options)
+  const { query, shortenedTo } = range
+  const all = useResource('GET /api/v1/usage', { query: { ...query, group_by: 'tag' } })
+  const chosen = useResource('GET /api/v1/usage', {
+    query: { ...usageQuery(filters, options).query, group_by: 'tag' },
+    when: tag !== undefined,
+  })
+  const names = [...new Set(toTagRows(all.data).map(row => toTagName(row.tag)))]
+  const charted = tag ?? names[0]
+  return (
+    <>
+      {shortenedTo !== null && (
+        <p class="hint">With these filters the totals cover the last {shortenedTo} days of the range.</p>
+      )}
+      {charted !== undefined && (
+        <UsageChart
+          key={charted}
+          filters={{ ...filters, tag: charted }}
+          first={['cost', charted.includes('=') ? 'model' : 'tag']}
+          title={charted.includes('=') ? charted : `${charted}, by value`}
+          empty="Choose a longer range or another tag."
+        />
+      )}
+      <Card
+        title="Usage by tag"
+        about={`${rangeTitle(filters)}, by cost. A request counts in each of its tags.`}
+        actions={
+          <SelectField
+            label="Tag name"
+            value={tag ?? ''}
+            onChoice={name => replaceHashRoute('tags', { ...filters, tag: name })}
+            choices={[
+              ['', 'All'],
+              ...[...new Set([...names, ...(tag === undefined ? [] : [tag])])].map(name => [name, name] as const),
+            ]}
+          />
+        }
+      >
+        <Loaded resource={tag === undefined ? all : chosen} what="the usage">
+          {usage => (
+            <UsageTable
+              usage={usage}
+              filters={filters}
+              covered={coveredFilters(filters, range)}
+              whole={tag === undefined || tag.includes('=') ? undefined : all.data}
+            />
+          )}
+        </Loaded>
+      </Card>
+    </>
+  )
+}
+
+/** More rows are shown on request: each session of an agent is a tag. */
+const firstRows = 100
+
+type UsageTableProps = {
+  readonly usage: ShownUsage
+  readonly filters: Filters
+  /** Filters of the requests that the usage covers, for the links to the log. */
+  readonly covered: Filters
+  /** Totals with and without the tag; undefined = no line for requests without it. */
+  readonly whole: ShownUsage | undefined
+}
+
+type Shown = Pick<TagRow, 'requests' | 'failed' | 'total_tokens' | 'cost_usd' | 'latency_p95_ms'> & {
+  readonly tag: string | null
+}
+
+function UsageTable({ usage, filters, covered, whole }: UsageTableProps) {
+  const [showsAll, setShowsAll] = useState(false)
+  const tags = toTagRows(usage)
+  const untagged = whole === undefined ? null : subtractTotals(whole.total, usage.total)
+  if (tags.length === 0)
+    return (
+      <Empty title="No requests with tags in this range">
+        Add tags to an API key, or send the header <code>x-gateway-tags: team=search</code>.
+      </Empty>
+    )
+  const rows: Shown[] = [
+    ...(showsAll ? tags : tags.slice(0, firstRows)),
+    ...(untagged === null || untagged.requests === 0 ? [] : [{ ...untagged, tag: null }]),
+  ]
+  const all: Shown[] = [...tags, ...(untagged === null ? [] : [{ ...untagged, tag: '' }])]
+  return (
+    <>
+      <Table
+        caption="Usage by tag"
+        rows={rows}
+        rowKey={row => row.tag ?? ''}
+        columns={[
+          {
+            name: 'Tag',
+            isHeading: true,
+            by: row => row.tag,
+            show: ({ tag }) =>
+              tag === null ? (
+                <span class="quiet">Without this tag</span>
+              ) : (
+                <a class="break" href={hrefTo('tags', { ...filters, tag })}>
+                  {tag}
+                </a>
+              ),
+          },
+          ...usageColumns(rows, covered, ({ tag }) => (tag === null ? null : [tag, { tag }])),
+        ]}
+      />
+      <div class="actions">
+        {tags.length > firstRows && !showsAll && (
+          <Button look="small" onClick={() => setShowsAll(true)}>
+            Show all {formatCount(tags.length)}
+          </Button>
+        )}
+        <Button text="Export CSV" look="small" onClick={() => saveRows('tags.csv', all, csvFields)} />
+      </div>
+    </>
+  )
+}
+
+/** Differences of sums; money is exact to 1e-8 USD. */
+function subtractTotals(whole: ShownUsage['total'], part: ShownUsage['total']): Omit<Shown, 'tag'> {
+  return {
+    requests: whole.requests - part.requests,
+    failed: whole.failed - part.failed,
+    total_tokens: whole.total_tokens - part.total_tokens,
+    cost_usd: Math.round((whole.cost_usd - part.cost_usd) * 1e8) / 1e8,
+    // Percentiles have no difference.
+    latency_p95_ms: null,
+  }
+}
+
+const csvFields = ['tag', 'requests', 'failed', 'total_tokens', 'cost_usd'] as const

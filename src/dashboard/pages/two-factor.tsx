@@ -2,12 +2,12 @@ import { useState } from 'preact/hooks'
 import type { TwoFactorSetup, TwoFactorState } from '../../console/auth/schemas.ts'
 import { Button, Logo, Snippet } from '../parts/controls.tsx'
 import { InlineForm, ownPassword, useForm } from '../parts/form.tsx'
+import { signOut } from '../parts/navigation.tsx'
 import { Badge, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, showToast } from '../parts/page.tsx'
 import { callApi } from '../state/api.ts'
 import { useResource } from '../state/resource.ts'
 import { renew } from '../state/session.ts'
-import { signOut } from '../state/sign-out.ts'
 import { codeField } from './sign-in.tsx'
 
 /** Settings of two-factor sign-in. */

@@ -1,28 +1,22 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import type { ChatSummary } from '../../dialects/native/schema.ts'
-import { useAction } from '../state/action.ts'
 import type { RequestError } from '../state/api-error.ts'
-import type { PlaygroundRequest } from '../state/code-body.ts'
 import { formatCount, formatUsd, humanize, milliseconds } from '../state/format.ts'
 import { hrefTo } from '../state/href.ts'
 import type { Turn } from '../state/playground.ts'
-import type { DryRunResult } from '../state/routes.ts'
 import { Button, Copy } from './controls.tsx'
 import { Badge, FailureNotice, Notice } from './notice.tsx'
 import { Pairs } from './page.tsx'
 import { ModelOutput, ResponseRating, ToolCalls, WithoutSummary } from './turn-parts.tsx'
 
-type Explain = (request: PlaygroundRequest) => Promise<DryRunResult | null>
-
 type TurnViewProps = {
   readonly turn: Turn
-  readonly explain: Explain
   /** Sends the prompt again; null = it is not the last one. */
   readonly onAgain: (() => void) | null
 }
 
 /** A prompt, its response, and details. */
-export function TurnView({ turn, explain, onAgain }: TurnViewProps) {
+export function TurnView({ turn, onAgain }: TurnViewProps) {
   const { question, text, reasoning, state, summary, failure, images } = turn
   const isEnded = state === 'done' || state === 'stopped' || state === 'failed'
   const end = useRef<HTMLDivElement>(null)
@@ -77,7 +71,7 @@ export function TurnView({ turn, explain, onAgain }: TurnViewProps) {
             )}
           </div>
         )}
-        {summary !== null && <Account turn={turn} summary={summary} explain={explain} />}
+        {summary !== null && <Account turn={turn} summary={summary} />}
       </div>
     </li>
   )
@@ -116,9 +110,9 @@ const outputCapReasons = {
   account_remaining: 'share of the remaining daily limit',
 } as const satisfies Record<NonNullable<ChatSummary['output_cap']>['limited_by'], string>
 
-type AccountProps = { readonly turn: Turn; readonly summary: ChatSummary; readonly explain: Explain }
+type AccountProps = { readonly turn: Turn; readonly summary: ChatSummary }
 
-function Account({ turn, summary, explain }: AccountProps) {
+function Account({ turn, summary }: AccountProps) {
   const { usage, routing, enhancement, web } = summary
   return (
     <div class="account">
@@ -166,7 +160,6 @@ function Account({ turn, summary, explain }: AccountProps) {
               </li>
             ))}
           </ol>
-          <Candidates explain={() => explain(turn.request)} />
           <Pairs
             of={[
               ['Model', formatUsd(usage.cost.model_usd)],
@@ -207,36 +200,6 @@ function Account({ turn, summary, explain }: AccountProps) {
     </div>
   )
 }
-
-/** Loaded on demand. */
-function Candidates({ explain }: { readonly explain: () => Promise<DryRunResult | null> }) {
-  const [found, setFound] = useState<DryRunResult | null | undefined>()
-  const asking = useAction(async () => setFound(await explain()))
-  if (found === null) return <p class="hint">Candidates are not available.</p>
-  if (found === undefined)
-    return (
-      <>
-        {asking.failure !== null && <FailureNotice failure={asking.failure} />}
-        <Button
-          text={asking.isBusy ? 'Loading…' : 'Show candidates'}
-          look="small"
-          disabled={asking.isBusy}
-          onClick={() => void asking.run()}
-        />
-      </>
-    )
-  return (
-    <ol class="attempts" aria-label="Candidates, best first">
-      {found.candidates.slice(0, shownCandidates).map(({ model, score, reasons }) => (
-        <li key={model}>
-          <code>{model}</code> {score.toFixed(3)} <span class="quiet">{reasons.join('; ')}</span>
-        </li>
-      ))}
-    </ol>
-  )
-}
-
-const shownCandidates = 6
 
 /** The URL of a source is untrusted: only web pages become links. */
 const isWebAddress = (url: string) => /^https?:\/\//i.test(url)

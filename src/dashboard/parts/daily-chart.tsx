@@ -5,7 +5,7 @@ import { barWidth, height, roundedTop, step, toArea, toPath } from '../state/cha
 import { type Filters, toUnitFilter } from '../state/filters.ts'
 import { formatUtcUnit, humanize } from '../state/format.ts'
 import { listUnits, type Measure, measures, type Series, splitSeries, wholeSeries } from '../state/usage-series.ts'
-import { Table } from './table.tsx'
+import { AsTable } from './table.tsx'
 
 type DailyChartProps = {
   readonly usage: ShownUsage
@@ -103,7 +103,7 @@ export function DailyChart({ usage, measure, isSplit = false, note, linkTo }: Da
               <rect class="chosen" x={from * step} y={0} width={(to - from + 1) * step} height={height} />
             )}
             {kind === 'bars' && <Bars series={series} days={days} top={top} />}
-            {kind === 'lines' && <Lines series={series} top={top} />}
+            {kind === 'lines' && <Lines series={series} top={top} isBand={!isSplit} />}
             {kind === 'areas' && <Areas series={series} top={top} />}
           </svg>
         </div>
@@ -130,26 +130,23 @@ export function DailyChart({ usage, measure, isSplit = false, note, linkTo }: Da
           ))}
         </ul>
       </figcaption>
-      <details class="as-table">
-        <summary>Show as table</summary>
-        <Table
-          caption={`${title} by ${perUnit}`}
-          rows={days.map((_, day) => day).toReversed()}
-          rowKey={String}
-          columns={[
-            {
-              name: humanize(perUnit),
-              isHeading: true,
-              show: day => <a href={linkTo(toUnitFilter(days[day] ?? ''))}>{formatUtcUnit(days[day] ?? '')}</a>,
-            },
-            ...series.map(line => ({
-              name: line.name,
-              isNumber: true,
-              show: (day: number) => show(heldBy(line, day)),
-            })),
-          ]}
-        />
-      </details>
+      <AsTable
+        caption={`${title} by ${perUnit}`}
+        rows={days.map((_, day) => day).toReversed()}
+        rowKey={String}
+        columns={[
+          {
+            name: humanize(perUnit),
+            isHeading: true,
+            show: day => <a href={linkTo(toUnitFilter(days[day] ?? ''))}>{formatUtcUnit(days[day] ?? '')}</a>,
+          },
+          ...series.map(line => ({
+            name: line.name,
+            isNumber: true,
+            show: (day: number) => show(heldBy(line, day)),
+          })),
+        ]}
+      />
     </figure>
   )
 }
@@ -183,9 +180,13 @@ function Bars({ series, days, top }: Drawn & { readonly days: readonly string[] 
   )
 }
 
-function Lines({ series, top }: Drawn) {
+/** With `isBand` two lines are the edges of an area. */
+function Lines({ series, top, isBand }: Drawn & { readonly isBand: boolean }) {
+  const [lower, upper] = series
+  const low = lower?.values.map(value => value ?? 0) ?? []
   return (
     <>
+      {isBand && upper !== undefined && <path class="area band" d={toArea(upper.values, low, top)} />}
       {series.map(({ name, tone, values }) => (
         <path key={name} class={tone} d={toPath(values, top)} vector-effect="non-scaling-stroke" />
       ))}
@@ -229,30 +230,69 @@ function highest(series: readonly Series[], kind: 'bars' | 'lines' | 'areas', da
   return kind !== 'lines' ? values.reduce((sum, value) => sum + value, 0) : Math.max(0, ...values)
 }
 
+export type BarPart = { readonly name: string; readonly tone: string; readonly value: number }
+
 type Share = {
   readonly key: string
   readonly name: ComponentChildren
   readonly value: number
   readonly told: string
+  /** The parts of the bar; absent = it has one. Negative parts are last, and cover the end of the others. */
+  readonly parts?: readonly BarPart[]
   /** Link to the requests of the entry. */
   readonly href?: string | undefined
   /** Shown below the entry. */
   readonly more?: string | undefined
 }
 
-/** List of entries with bars relative to the largest. */
+/** Returns the parts of a bar that have a length, largest sum = the length of `value`. */
+const getLength = ({ value, parts = [] }: Share) =>
+  parts.reduce((sum, part) => sum + Math.max(0, part.value), 0) || value
+
+/** List of entries with bars relative to the largest; with parts, their names are a legend below. */
 export function BarList({ label, shares }: { readonly label: string; readonly shares: readonly Share[] }) {
-  const most = Math.max(...shares.map(({ value }) => value), Number.MIN_VALUE)
+  const most = Math.max(...shares.map(getLength), Number.MIN_VALUE)
+  const legend = new Map(shares.flatMap(({ parts = [] }) => parts.map(({ name, tone }) => [name, tone] as const)))
   return (
-    <ul class="shares" aria-label={label}>
-      {shares.map(({ key, name, value, told, more, href }) => (
-        <li key={key}>
-          <span class="share-name">{href === undefined ? name : <a href={href}>{name}</a>}</span>
-          <span class="share-told">{told}</span>
-          <span class="bar" aria-hidden="true">
-            <span style={{ width: `${(value / most) * 100}%` }} />
-          </span>
-          {more !== undefined && <span class="share-more">{more}</span>}
+    <>
+      <ul class="shares" aria-label={label}>
+        {shares.map(({ key, name, value, told, more, href, parts = [{ name: '', tone: 'main', value }] }) => (
+          <li key={key}>
+            <span class="share-name">{href === undefined ? name : <a href={href}>{name}</a>}</span>
+            <span class="share-told">{told}</span>
+            <span class="bar" aria-hidden="true">
+              {parts.map((part, at) => (
+                <span
+                  key={part.name}
+                  class={part.value < 0 ? `${part.tone} minus` : part.tone}
+                  style={toLength(part, parts[at - 1], most)}
+                />
+              ))}
+            </span>
+            {more !== undefined && <span class="share-more">{more}</span>}
+          </li>
+        ))}
+      </ul>
+      <Legend names={[...legend]} />
+    </>
+  )
+}
+
+function toLength({ value }: BarPart, before: BarPart | undefined, most: number) {
+  const inlineSize = `${(Math.abs(value) / most) * 100}%`
+  const covered = Math.min(0, before?.value ?? 0) + value
+  return value < 0 ? { inlineSize, marginInlineStart: `${(covered / most) * 100}%` } : { inlineSize }
+}
+
+/** Names of the colors of a picture. */
+export function Legend({ names }: { readonly names: readonly (readonly [name: string, tone: string])[] }) {
+  if (names.length === 0) return null
+  return (
+    <ul class="legend hint" aria-hidden="true">
+      {names.map(([name, tone]) => (
+        <li key={name}>
+          <span class={`swatch ${tone}`} />
+          {name}
         </li>
       ))}
     </ul>

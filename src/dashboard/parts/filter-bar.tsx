@@ -10,6 +10,7 @@ import {
   isCustom,
   rangeChoices,
   toFilters,
+  toRangeParam,
 } from '../state/filters.ts'
 import { dialectNames, humanize } from '../state/format.ts'
 import { replaceHashRoute } from '../state/hash-route.ts'
@@ -89,12 +90,14 @@ type FilterBarProps = {
   /** Path of the page, whose URL has the filters. */
   readonly path: string
   readonly filters: Filters
+  /** The page has a range only. */
+  readonly isRangeOnly?: boolean
   /** Further controls of the page. */
   readonly children?: ComponentChildren
 }
 
-/** Range and filters of a page. They are in its URL, so a link or a bookmark has them too. */
-export function FilterBar({ path, filters, children }: FilterBarProps) {
+/** Range and filters of a page, in view while it scrolls. They are in its URL, so a link or a bookmark has them too. */
+export function FilterBar({ path, filters, isRangeOnly = false, children }: FilterBarProps) {
   const [isCustomOpen, setCustomOpen] = useState(false)
   const { range: _, from: _from, to: _to, ...others } = filters
   const active = Object.keys(others).length
@@ -109,9 +112,9 @@ export function FilterBar({ path, filters, children }: FilterBarProps) {
           value={isSpan ? 'custom' : getRange(filters)}
           onChoice={range => {
             setCustomOpen(range === 'custom')
-            if (range !== 'custom') set({ range: range === '30d' ? '' : range, from: '', to: '' })
+            if (range !== 'custom') set({ range: toRangeParam(range), from: '', to: '' })
           }}
-          choices={[...rangeChoices, ['custom', 'Custom range']]}
+          choices={[...rangeChoices, ...(isRangeOnly ? [] : [['custom', 'Custom range'] as const])]}
         />
         {isSpan &&
           (['from', 'to'] as const).map(name => (
@@ -124,18 +127,22 @@ export function FilterBar({ path, filters, children }: FilterBarProps) {
               onCommit={value => set({ range: '', [name]: value === '' ? '' : value.slice(0, 16) })}
             />
           ))}
-        <Button
-          text={active === 0 ? 'Filters' : `Filters (${active})`}
-          aria-expanded={isOpen}
-          onClick={() => setOpen(!isOpen)}
-        />
-        <Views path={path} filters={filters} />
+        {!isRangeOnly && (
+          <>
+            <Button
+              text={active === 0 ? 'Filters' : `Filters (${active})`}
+              aria-expanded={isOpen}
+              onClick={() => setOpen(!isOpen)}
+            />
+            <Views path={path} filters={filters} />
+          </>
+        )}
         {children}
-        {Object.keys(filters).length > 0 && (
+        {!isRangeOnly && Object.keys(filters).length > 0 && (
           <Button text="Clear filters" look="small" onClick={() => replaceHashRoute(path)} />
         )}
       </div>
-      {isOpen && <FilterFields path={path} filters={filters} onChange={set} />}
+      {isOpen && !isRangeOnly && <FilterFields path={path} filters={filters} onChange={set} />}
     </section>
   )
 }
@@ -202,32 +209,25 @@ function FilterFields({ path, filters, onChange }: FilterFieldsProps) {
         ['true', 'Stream'],
         ['false', 'JSON'],
       ])}
-      <CommitField
-        label="Minimum latency (ms)"
-        type="number"
-        min="0"
-        value={filters.min_latency_ms ?? ''}
-        onCommit={value => onChange({ min_latency_ms: value === '' ? '' : String(Math.round(Number(value))) })}
-      />
-      <CommitField
-        label="Maximum latency (ms)"
-        type="number"
-        min="0"
-        value={filters.max_latency_ms ?? ''}
-        onCommit={value => onChange({ max_latency_ms: value === '' ? '' : String(Math.round(Number(value))) })}
-      />
-      <CommitField
-        label="Tag"
-        placeholder="name=value or name"
-        value={filters.tag ?? ''}
-        onCommit={tag => onChange({ tag })}
-      />
-      <CommitField
-        label="Metadata"
-        placeholder="name=value"
-        value={filters.metadata ?? ''}
-        onCommit={metadata => onChange({ metadata })}
-      />
+      {(['min_latency_ms', 'max_latency_ms'] as const).map(name => (
+        <CommitField
+          key={name}
+          label={name === 'min_latency_ms' ? 'Minimum latency (ms)' : 'Maximum latency (ms)'}
+          type="number"
+          min="0"
+          value={filters[name] ?? ''}
+          onCommit={value => onChange({ [name]: value === '' ? '' : String(Math.round(Number(value))) })}
+        />
+      ))}
+      {(['tag', 'metadata'] as const).map(name => (
+        <CommitField
+          key={name}
+          label={humanize(name)}
+          placeholder={name === 'tag' ? 'name=value or name' : 'name=value'}
+          value={filters[name] ?? ''}
+          onCommit={value => onChange({ [name]: value })}
+        />
+      ))}
     </div>
   )
 }

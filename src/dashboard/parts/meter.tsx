@@ -1,5 +1,5 @@
 import type { ShownKey } from '../../console/keys/schemas.ts'
-import { compact, formatCount, formatUsd, type Period, percent, tellPace } from '../state/format.ts'
+import { compact, formatCount, formatUsd, type Period, percent, projectUse, tellPace } from '../state/format.ts'
 
 type MeterProps = {
   readonly label: string
@@ -8,7 +8,7 @@ type MeterProps = {
   readonly show: (value: number) => string
   /** Words after the values. */
   readonly words: string
-  /** UTC period of the limit: the tooltip tells when it is reached. */
+  /** UTC period of the limit: the bar shows its use at the end at the present pace, and when it is reached. */
   readonly period?: Period | undefined
 }
 
@@ -19,6 +19,9 @@ export function MeterBar({ label, used, limit, show, words, period }: MeterProps
   const state = share >= 1 ? 'full' : share >= 0.8 ? 'near' : 'calm'
   const told = `${show(used)} of ${show(limit)}`
   const pace = period === undefined ? '' : tellPace(used, limit, period, show)
+  const projected = period === undefined ? null : projectUse(used, period)
+  const ahead = projected === null || limit <= 0 ? 0 : Math.min(1, projected / limit) - share
+  const isAtRisk = state !== 'full' && pace.startsWith('Reached')
   return (
     <div class={`meter ${state}`} title={pace}>
       <div class="meter-head">
@@ -38,7 +41,9 @@ export function MeterBar({ label, used, limit, show, words, period }: MeterProps
         aria-valuetext={pace === '' ? told : `${told}. ${pace}`}
       >
         <div style={{ width: `${share * 100}%` }} />
+        {ahead > 0 && <div class={isAtRisk ? 'ahead risk' : 'ahead'} style={{ width: `${ahead * 100}%` }} />}
       </div>
+      {isAtRisk && <span class="hint">{pace}</span>}
     </div>
   )
 }

@@ -1,10 +1,11 @@
 import { useEffect, useState } from 'preact/hooks'
+import { callApi } from '../state/api.ts'
 import { filtersFor, toFilters } from '../state/filters.ts'
 import { hashRoute } from '../state/hash-route.ts'
 import { hrefTo } from '../state/href.ts'
 import { useGateway } from '../state/open-data.ts'
-import { currentAccount, user } from '../state/session.ts'
-import { signOut } from '../state/sign-out.ts'
+import { forgetPlayground } from '../state/playground.ts'
+import { currentAccount, currentSession, end, user } from '../state/session.ts'
 import { theme, themes } from '../state/theme.ts'
 import { Button, Icon, type IconName, Logo } from './controls.tsx'
 
@@ -79,6 +80,23 @@ const filtered = ['', 'requests', 'keys', 'tags']
 
 const keeps = (path: string, current: string) =>
   filtered.includes(path) && filtered.includes(current) ? filtersFor(path, toFilters(hashRoute.value.query)) : {}
+
+const patience = () => new Promise(resolve => setTimeout(resolve, 2_000))
+
+/**
+ * Ends the session, in every tab. After single sign-on the browser goes on to the identity provider, which ends its own
+ * session and returns; otherwise the next sign-in would need no password. Without such a page it returns at once.
+ */
+export async function signOut(because: string | null = null): Promise<void> {
+  // Signs out locally even if the gateway is unreachable; the session and the key then expire.
+  await Promise.race([forgetPlayground(), patience()])
+  const ended = callApi('POST /api/v1/auth/logout').catch(() => undefined)
+  const isSingleSignOn = currentSession.peek()?.single_sign_on === true
+  // A navigation would abort the request.
+  if (isSingleSignOn) await Promise.race([ended, patience()])
+  end(because)
+  if (isSingleSignOn) location.assign('/api/v1/auth/oidc/logout')
+}
 
 function Foot() {
   const next = themes[(themes.indexOf(theme.value) + 1) % themes.length] ?? 'system'

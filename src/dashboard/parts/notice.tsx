@@ -7,6 +7,9 @@ import { Button, Icon } from './controls.tsx'
 
 export type Tone = 'plain' | 'good' | 'warn' | 'bad'
 
+/** Colors of a model's health. */
+export const healthTones = { healthy: 'good', degraded: 'warn', unhealthy: 'bad' } as const
+
 type NoticeProps = {
   readonly tone?: Tone
   readonly title?: string

@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
+import { type FigureName, figures, showFigure } from '../state/figures.ts'
 import { Sparkline } from './daily-chart.tsx'
 import { PageFailures } from './notice.tsx'
 
@@ -61,18 +62,19 @@ export function Card({ title, about, actions, children, class: more = '' }: Card
 }
 
 type TileProps = {
-  readonly name: string
-  readonly value: string
   readonly note: ComponentChildren
-  /** Explanation of the value, as a tooltip. */
-  readonly about?: string
   /** Change of the value, and what it compares. */
   readonly change?: readonly [change: string, about: string] | undefined
   readonly course?: readonly (number | null)[]
-}
+} & (
+  | { readonly figure: FigureName; readonly value: number | null }
+  | { readonly name: string; readonly value: string; readonly about?: string }
+)
 
-/** A figure with its name. */
-export function Tile({ name, value, note, about, change, course }: TileProps) {
+/** A figure of the table of figures, or of this page only, with its name. */
+export function Tile({ note, change, course, ...of }: TileProps) {
+  const value = 'figure' in of ? showFigure(of.figure, of.value) : of.value
+  const { label: name, about } = 'figure' in of ? figures[of.figure] : { label: of.name, about: of.about }
   return (
     <div class="tile" title={about}>
       <h2>{name}</h2>

@@ -1,5 +1,6 @@
 import type { RequestRecord, ShownRequest } from '../../console/usage/schemas.ts'
 import { formatCount, humanize, milliseconds } from '../state/format.ts'
+import { Legend } from './daily-chart.tsx'
 import { Badge, type Tone } from './notice.tsx'
 
 const tones: Readonly<Record<ShownRequest['status'], Tone>> = {
@@ -74,14 +75,12 @@ export function Attempts({ record }: { readonly record: RequestRecord }) {
         })}
       </ol>
       {tried.some(({ outcome }) => outcome === 'served') && (
-        <ul class="legend hint" aria-hidden="true">
-          {(['wait', 'flow'] as const).map(tone => (
-            <li key={tone}>
-              <span class={`swatch ${tone}`} />
-              {tone === 'wait' ? 'time to first token' : 'streaming'}
-            </li>
-          ))}
-        </ul>
+        <Legend
+          names={[
+            ['time to first token', 'wait'],
+            ['streaming', 'flow'],
+          ]}
+        />
       )}
       {tried.length === 0 && (
         <p class="hint">

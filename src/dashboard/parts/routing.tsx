@@ -9,7 +9,7 @@ import { DailyChart } from './daily-chart.tsx'
 import { Empty, Loaded } from './notice.tsx'
 import { Card } from './page.tsx'
 import { useIsThroughProjects } from './project-field.tsx'
-import { Table } from './table.tsx'
+import { AsTable } from './table.tsx'
 
 const views = { flow: 'Flow', share: 'Share of models' } as const
 
@@ -104,26 +104,23 @@ function FlowChart({ flow, linkTo }: FlowChartProps) {
           ))}
         </ul>
       </div>
-      <details class="as-table">
-        <summary>Show as table</summary>
-        <Table
-          caption="Requests from query types to models to outcomes"
-          rows={links}
-          rowKey={told}
-          columns={[
-            { name: 'From', isHeading: true, show: ({ source }) => source.name },
-            { name: 'To', show: ({ target }) => target.name },
-            {
-              name: 'Requests',
-              isNumber: true,
-              show: link => {
-                const href = getHref(link)
-                return href === undefined ? formatCount(link.value) : <a href={href}>{formatCount(link.value)}</a>
-              },
+      <AsTable
+        caption="Requests from query types to models to outcomes"
+        rows={links}
+        rowKey={told}
+        columns={[
+          { name: 'From', isHeading: true, show: ({ source }) => source.name },
+          { name: 'To', show: ({ target }) => target.name },
+          {
+            figure: 'requests',
+            by: ({ value }) => value,
+            show: link => {
+              const href = getHref(link)
+              return href === undefined ? formatCount(link.value) : <a href={href}>{formatCount(link.value)}</a>
             },
-          ]}
-        />
-      </details>
+          },
+        ]}
+      />
     </figure>
   )
 }

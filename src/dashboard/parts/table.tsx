@@ -1,17 +1,36 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
+import { type FigureName, figures, showFigure } from '../state/figures.ts'
 import { Empty } from './notice.tsx'
 
-export type Column<Row> = {
+type Placed = {
+  /** Minimum screen width for this column; absent = always shown. */
+  readonly from?: 'middle' | 'wide'
+}
+type PlainColumn<Row> = Placed & {
   readonly name: string
+  /** Explanation of the values, as a tooltip. */
+  readonly about?: string
   readonly show: (row: Row) => ComponentChildren
   /** Right-aligned, so that digits line up. */
   readonly isNumber?: boolean
-  /** Minimum screen width for this column; absent = always shown. */
-  readonly from?: 'middle' | 'wide'
   readonly isHeading?: boolean
   /** Value to sort by; null goes last. Absent = the column does not sort. */
   readonly by?: (row: Row) => number | string | null
+}
+/** A figure, as all pages show it; `show` where the format depends on the table. */
+type FigureColumn<Row> = Placed & {
+  readonly figure: FigureName
+  readonly by: (row: Row) => number | null
+  readonly show?: (row: Row) => ComponentChildren
+}
+export type Column<Row> = PlainColumn<Row> | FigureColumn<Row>
+
+function toPlain<Row>(column: Column<Row>): PlainColumn<Row> {
+  if (!('figure' in column)) return column
+  const { figure, by } = column
+  const { label: name, about } = figures[figure]
+  return { name, about, isNumber: true, show: row => showFigure(figure, by(row)), ...column }
 }
 
 type TableProps<Row> = {
@@ -20,13 +39,34 @@ type TableProps<Row> = {
   readonly rows: readonly Row[]
   readonly rowKey: (row: Row) => string
   readonly rowClass?: ((row: Row) => string) | undefined
+  /** The order of the rows means something: readers cannot sort by another. */
+  readonly isOrdered?: boolean
   /** Shown in place of a table without rows: what will appear, and the next step. */
   readonly empty?: readonly [title: string, about: ComponentChildren]
 }
 
+/** The numbers of a picture as a table, for readers who want them or do not see the picture. */
+export function AsTable<Row>(table: TableProps<Row>) {
+  return (
+    <details class="as-table">
+      <summary>Show as table</summary>
+      <Table {...table} />
+    </details>
+  )
+}
+
 /** A table that scrolls horizontally within the page, also by keyboard. */
-export function Table<Row>({ caption, columns, rows, rowKey, rowClass, empty }: TableProps<Row>) {
+export function Table<Row>({
+  caption,
+  columns: given,
+  rows,
+  rowKey,
+  rowClass,
+  isOrdered = false,
+  empty,
+}: TableProps<Row>) {
   const [order, setOrder] = useState<Order | null>(null)
+  const columns = given.map(toPlain)
   if (rows.length === 0 && empty !== undefined) return <Empty title={empty[0]}>{empty[1]}</Empty>
   const by = columns.find(({ name }) => name === order?.name)?.by
   const shown = by === undefined || order === null ? rows : sorted(rows, by, order.isDescending)
@@ -42,11 +82,12 @@ export function Table<Row>({ caption, columns, rows, rowKey, rowClass, empty }: 
                 key={column.name}
                 scope="col"
                 class={classes(column)}
+                title={column.about}
                 aria-sort={order?.name === column.name ? (order.isDescending ? 'descending' : 'ascending') : undefined}
               >
                 {column.name === '' ? (
                   <span class="unseen">Actions</span>
-                ) : column.by === undefined ? (
+                ) : column.by === undefined || isOrdered ? (
                   column.name
                 ) : (
                   <button
@@ -90,7 +131,11 @@ export function Table<Row>({ caption, columns, rows, rowKey, rowClass, empty }: 
 
 type Order = { readonly name: string; readonly isDescending: boolean }
 
-function sorted<Row>(rows: readonly Row[], by: NonNullable<Column<Row>['by']>, isDescending: boolean): readonly Row[] {
+function sorted<Row>(
+  rows: readonly Row[],
+  by: NonNullable<PlainColumn<Row>['by']>,
+  isDescending: boolean,
+): readonly Row[] {
   return rows.toSorted((left, right) => {
     const [first, second] = [by(left), by(right)]
     if (first === null || second === null) return Number(first === null) - Number(second === null)
@@ -102,7 +147,7 @@ function sorted<Row>(rows: readonly Row[], by: NonNullable<Column<Row>['by']>, i
   })
 }
 
-function classes<Row>({ isNumber, from, name }: Column<Row>): string {
+function classes<Row>({ isNumber, from, name }: PlainColumn<Row>): string {
   return [isNumber ? 'number' : '', from === undefined ? '' : `from-${from}`, name === '' ? 'tools' : '']
     .filter(Boolean)
     .join(' ')

@@ -3,7 +3,6 @@ import type { ChatSummary, chatEventShape } from '../../dialects/native/schema.t
 import { callApi } from './api.ts'
 import { readRequestError, toFailure } from './api-error.ts'
 import type { PlaygroundRequest } from './code-body.ts'
-import type { DryRunResult } from './routes.ts'
 import { freshToken } from './session.ts'
 
 type ChatEvent = Static<typeof chatEventShape>
@@ -44,19 +43,6 @@ export async function streamChat(
     }
   }
   throw toFailure(502, undefined)
-}
-
-/** Returns the dry run of a request; null if the gateway does not support it. Calls no model and costs nothing. */
-export async function requestDryRun(key: string, request: PlaygroundRequest): Promise<DryRunResult | null> {
-  const response = await fetch('/api/v1/route', {
-    method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: JSON.stringify(request),
-  })
-  if (response.ok) return response.json()
-  const failure = await readRequestError(response)
-  if (failure.status === 404) return null
-  throw failure
 }
 
 async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<ChatEvent, void> {

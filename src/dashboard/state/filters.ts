@@ -1,5 +1,5 @@
 /** Range and filters of Overview, Requests, Keys and Tags, in the URL. All times are UTC. */
-import { hrefTo, openedAt } from './href.ts'
+import { accountCreatedAt, hrefTo, openedAt } from './href.ts'
 
 const filterNames = [
   'range',
@@ -41,7 +41,6 @@ export const ranges = {
 } as const
 export const rangeChoices = Object.entries(ranges).map(([name, { title }]) => [name, title] as const)
 type RangeName = keyof typeof ranges
-const defaultRange: RangeName = '30d'
 /** Longer ranges have one column per day. */
 const mostHours = 48
 /**
@@ -68,8 +67,13 @@ export const failedOnly: Filters = { status: 'failed_or_blocked' }
 
 export const isCustom = ({ from, to }: Filters) => from !== undefined || to !== undefined
 
+/** In the first day of an account, all its requests would be one column of 30 days. */
+const getDefaultRange = (): RangeName => (openedAt.value - accountCreatedAt.value < dayMs ? '24h' : '30d')
+/** Returns the parameter of a chosen range; the default one has none. */
+export const toRangeParam = (range: string) => (range === getDefaultRange() ? '' : range)
+
 const isRange = (name: string | undefined): name is RangeName => name !== undefined && Object.hasOwn(ranges, name)
-export const getRange = ({ range }: Filters): RangeName => (isRange(range) ? range : defaultRange)
+export const getRange = ({ range }: Filters): RangeName => (isRange(range) ? range : getDefaultRange())
 
 export function rangeTitle(filters: Filters): string {
   if (!isCustom(filters)) return ranges[getRange(filters)].title

@@ -97,6 +97,22 @@ export type Period = 'day' | 'month'
 /** A projection from the first minutes of a period would mislead. */
 const leastShareOfPeriod = 1 / 48
 
+/** Returns the start and end of the present UTC day or month, in epoch milliseconds. */
+export function toPeriod(period: Period, now: number): readonly [start: number, end: number] {
+  const at = new Date(now)
+  const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()]
+  return period === 'day'
+    ? [Date.UTC(year, month, day), Date.UTC(year, month, day + 1)]
+    : [Date.UTC(year, month), Date.UTC(year, month + 1)]
+}
+
+/** Returns what a period comes to at the present pace; null = too early to say. */
+export function projectUse(used: number, period: Period, now = Date.now()): number | null {
+  const [start, end] = toPeriod(period, now)
+  const share = (now - start) / (end - start)
+  return used === 0 || share < leastShareOfPeriod ? null : used / share
+}
+
 /** Tells when a limit of this UTC day or month is reached at the present pace, or what the period comes to; null = no limit. */
 export function tellPace(
   used: number,
@@ -105,16 +121,14 @@ export function tellPace(
   show: (value: number) => string,
   now = Date.now(),
 ): string {
-  const at = new Date(now)
-  const [year, month, dayOfMonth] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()]
-  const start = period === 'day' ? Date.UTC(year, month, dayOfMonth) : Date.UTC(year, month)
-  const end = period === 'day' ? Date.UTC(year, month, dayOfMonth + 1) : Date.UTC(year, month + 1)
   if (limit !== null && used >= limit) return `Reached for this ${period}.`
-  const share = (now - start) / (end - start)
-  if (used === 0 || share < leastShareOfPeriod) return ''
+  const projected = projectUse(used, period, now)
+  if (projected === null) return ''
+  const [start] = toPeriod(period, now)
   const reachedAt = start + ((limit ?? Number.POSITIVE_INFINITY) / used) * (now - start)
-  if (reachedAt < end) return `Reached ${dateTime(new Date(reachedAt).toISOString())} UTC at this pace.`
-  return `${show(used / share)} by the end of the ${period} at this pace.`
+  if (limit !== null && projected > limit)
+    return `Reached ${dateTime(new Date(reachedAt).toISOString())} UTC at this pace.`
+  return `${show(projected)} by the end of the ${period} at this pace.`
 }
 
 /** `code_algorithm` → `Code algorithm`. Names of the API whose plain form misleads have words of their own. */

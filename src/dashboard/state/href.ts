@@ -11,6 +11,9 @@ export function hrefTo(path: string, query: Readonly<Record<string, string | und
  */
 export const openedAt = signal(Date.now())
 
+/** When the account was created, in epoch milliseconds: the sign-in sets it. */
+export const accountCreatedAt = signal(0)
+
 /** Moves a view that is left open over midnight to the new UTC day. */
 export function moveToDay(now: number): void {
   const toDay = (time: number) => Math.floor(time / 86_400_000)

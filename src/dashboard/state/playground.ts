@@ -85,7 +85,7 @@ const pageKey = createPageKey()
 globalThis.addEventListener('pagehide', () => void pageKey.giveBack(true))
 
 /** Returns the user's own key, or a temporary one. */
-export function takeKey(): Promise<string> {
+function takeKey(): Promise<string> {
   const own = settings.peek().ownKey.trim()
   return own === '' ? pageKey.take() : Promise.resolve(own)
 }

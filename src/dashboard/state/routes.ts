@@ -34,8 +34,7 @@ import type {
   webhookShape,
   webhooksShape,
 } from '../../console/webhooks/schemas.ts'
-import type { modelHealthListShape, modelListShape } from '../../dialects/models/schemas.ts'
-import type { dryRunShape } from '../../dialects/native/dry-run-schemas.ts'
+import type { ModelHealth, modelHealthListShape, modelListShape } from '../../dialects/models/schemas.ts'
 import type { errorShape, ShownSignIn, ShownTag, ShownUser } from '../../http/schemas.ts'
 import type { Health, Ready } from '../../observability/probes.ts'
 
@@ -47,8 +46,7 @@ export type CreatedInvitation = Static<typeof newInvitationShape>
 type RequestList = Static<typeof requestListShape>
 export type Learning = Static<typeof learningShape>
 export type Confidence = Learning['state']
-export type ModelHealth = Static<typeof modelHealthListShape>['data'][number]
-export type DryRunResult = Static<typeof dryRunShape>
+export type { ModelHealth }
 export type ErrorBody = Static<typeof errorShape>
 
 export type Routes = {

@@ -13,6 +13,7 @@ import { computed, signal } from '@preact/signals'
 import { type Action, isAllowed } from '../../core/accounts/roles.ts'
 import type { ShownSignIn } from '../../http/schemas.ts'
 import { asFailure, RequestError, readRequestError } from './api-error.ts'
+import { accountCreatedAt } from './href.ts'
 
 const storageKey = 'gateway-ai.refresh'
 /** A token is refreshed this long before it expires, so that no request is sent with one that expires in transit. */
@@ -85,6 +86,7 @@ export function end(because: string | null = null): void {
 function adopt(next: ShownSignIn | null): void {
   if (next === null) sessionStorage.removeItem(storageKey)
   else sessionStorage.setItem(storageKey, next.refresh_token)
+  accountCreatedAt.value = next === null ? 0 : Date.parse(next.account.created_at)
   currentSession.value = next
 }
 

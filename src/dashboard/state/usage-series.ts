@@ -1,6 +1,7 @@
 /** Usage as chart series: one measure per day, in total or split. */
 import type { ShownUsage } from '../../console/usage/schemas.ts'
 import type { ShownModel } from '../../dialects/models/schemas.ts'
+import { figures } from './figures.ts'
 import { type Filters, failedOnly, type UsageQuery } from './filters.ts'
 import { compact, dialectNames, formatCount, formatUsd, milliseconds, percent } from './format.ts'
 
@@ -18,10 +19,10 @@ export type Series = {
 const figure = (show: (value: number) => string) => (value: number | null) => (value === null ? '–' : show(value))
 
 export const measures = {
-  requests: { title: 'Requests', kind: 'bars', show: figure(formatCount), axis: compact, least: 4 },
-  tokens: { title: 'Tokens', kind: 'bars', show: figure(compact), axis: compact, least: 1_000 },
-  cost: { title: 'Cost', kind: 'bars', show: figure(formatUsd), axis: formatUsd, least: 0.01 },
-  errors: { title: 'Failed or blocked', kind: 'bars', show: figure(formatCount), axis: compact, least: 4 },
+  requests: { title: figures.requests.label, kind: 'bars', show: figure(formatCount), axis: compact, least: 4 },
+  tokens: { title: figures.tokens.label, kind: 'bars', show: figure(compact), axis: compact, least: 1_000 },
+  cost: { title: figures.cost.label, kind: 'bars', show: figure(formatUsd), axis: formatUsd, least: 0.01 },
+  errors: { title: figures.failed.label, kind: 'bars', show: figure(formatCount), axis: compact, least: 4 },
   latency: { title: 'Latency', kind: 'lines', show: milliseconds, axis: milliseconds, least: 100 },
   share: {
     title: 'Share of requests',
@@ -82,7 +83,7 @@ export function wholeSeries(usage: ShownUsage, measure: Measure): Series[] {
     case 'latency':
       return [
         line('p50', 'main', sums => sums.latency_p50_ms),
-        line('p95', 's2', sums => sums.latency_p95_ms, slow(total.latency_p95_ms)),
+        line('p95', 's1', sums => sums.latency_p95_ms, slow(total.latency_p95_ms)),
       ]
   }
 }

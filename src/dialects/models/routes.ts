@@ -1,5 +1,4 @@
 import { Elysia } from 'elysia'
-import type { HealthState } from '../../core/chat/attempts.ts'
 import type { EmbeddingCatalog, EmbeddingModel } from '../../core/models/embedding-models.ts'
 import { type Catalog, type Deprecation, fullName, getDeprecation, type Model } from '../../core/models/models.ts'
 import { pricingFields } from '../../core/models/pricing.ts'
@@ -16,6 +15,7 @@ import {
   compatibleModelListShape,
   compatibleModelShape,
   type EmbeddingModelResponse,
+  type ModelHealth,
   modelHealthListShape,
   modelListQuery,
   modelListShape,
@@ -29,10 +29,7 @@ type ModelsDeps = {
   /** Returns the caller if the request shows a key that exists. */
   readonly recall: Callers['recall']
   readonly isSimulated: () => boolean
-  /** `model` is `provider/model`; `since` an ISO time, null = since the start. */
-  readonly health: {
-    report(): readonly { readonly model: string; readonly state: HealthState; readonly since: string | null }[]
-  }
+  readonly health: { report(): ModelHealth[] }
   readonly clock: Pick<Clock, 'now'>
 }
 

@@ -1,11 +1,11 @@
 /** Schemas of the lists of models, in the gateway's own form and in the compatible one. */
 import { type Static, Type } from '@sinclair/typebox'
-import { healthStates } from '../../core/chat/attempts.ts'
+import { attemptFailures, healthStates } from '../../core/chat/attempts.ts'
 import { reasoningEfforts } from '../../core/chat/chat.ts'
 import { tiers } from '../../core/models/models.ts'
 import { weekdays } from '../../core/models/pricing.ts'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
-import { count, list, modelName, namedSchema, orNull, share, text } from '../../http/schemas.ts'
+import { count, list, modelName, namedSchema, orNull, share, text, time } from '../../http/schemas.ts'
 
 const pricePerMillion = Type.Number({ minimum: 0, description: 'US dollars per million tokens', examples: [1.25] })
 const prices = {
@@ -118,15 +118,18 @@ export const modelListShape = namedSchema('ModelList', {
 const modelHealthShape = namedSchema('ModelHealth', {
   model: modelName,
   state: oneOf(healthStates),
-  since: orNull(
-    Type.String({
-      format: 'date-time',
-      description: 'when the model entered this state; null = unchanged since the gateway started',
-      examples: ['2026-05-05T12:00:00.000Z'],
-    }),
-  ),
+  since: {
+    ...orNull(time),
+    description: 'when the model entered this state; null = unchanged since the gateway started',
+  },
+  cause: { ...orNull(oneOf(attemptFailures)), description: 'cause of its last failure; null = healthy, or unknown' },
+  retry_at: {
+    ...orNull(time),
+    description: 'when requests may call it again, of which the first is a probe; null = now',
+  },
 })
 export const modelHealthListShape = list(modelHealthShape)
+export type ModelHealth = Static<typeof modelHealthShape>
 
 const compatibleFields = {
   id: text('gpt-5.5'),

@@ -1,5 +1,5 @@
 /** Hosts of a model: their endpoints, the keys of their health, and the order in which they are called. */
-import { type HealthState, healthStates } from '../../core/chat/attempts.ts'
+import { healthStates } from '../../core/chat/attempts.ts'
 import type { ChatRequest } from '../../core/chat/chat.ts'
 import { type Catalog, fullName, type Model, type ModelHost } from '../../core/models/models.ts'
 import type { SkipReason } from '../../models/circuit-breaker.ts'
@@ -168,19 +168,26 @@ function* plannedOnce(plan: Plan): Generator<Candidate, void, void> {
 type HealthReportDeps = {
   readonly catalog: Pick<Catalog, 'list'>
   readonly embeddingCatalog: { readonly list: readonly Pick<Model, 'id' | 'provider'>[] }
-  /** `since` in epoch milliseconds; null = the state never changed. */
-  readonly health: { getEntry(key: string): { readonly state: HealthState; readonly since: number | null } }
+  readonly health: Pick<HealthTracker, 'getEntry'>
 }
 
-type ModelHealth = { readonly model: string; readonly state: HealthState; readonly since: string | null }
-
-/** Reports the health of every offered model, embedding models last; a model without attempts counts as healthy. */
-export function reportModelHealth({ catalog, embeddingCatalog, health }: HealthReportDeps): readonly ModelHealth[] {
+/**
+ * Reports the health of every offered model, embedding models last; a model without attempts counts as healthy. Every
+ * client may read it: it has causes as codes, and nothing of accounts or of an upstream's text.
+ */
+export function reportModelHealth({ catalog, embeddingCatalog, health }: HealthReportDeps) {
+  const toTime = (at: number | null) => (at === null ? null : new Date(at).toISOString())
   return [...catalog.list, ...embeddingCatalog.list].map(model => {
     const entries = getHealthKeys(model).map(health.getEntry)
     // A model is as healthy as its healthiest host.
     const [best] = healthStates.flatMap(healthState => entries.filter(entry => entry.state === healthState))
-    const { state, since } = best ?? health.getEntry(fullName(model))
-    return { model: fullName(model), state, since: since === null ? null : new Date(since).toISOString() }
+    const { state, since, cause, retryAt } = best ?? health.getEntry(fullName(model))
+    return {
+      model: fullName(model),
+      state,
+      since: toTime(since),
+      cause: state === 'healthy' ? null : cause,
+      retry_at: state === 'healthy' ? null : toTime(retryAt),
+    }
   })
 }
