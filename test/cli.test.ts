@@ -506,6 +506,7 @@ describe('CLI arguments', () => {
       'usage replay',
       'usage reconcile',
       'usage check',
+      'usage compare',
       'models list',
       'models check',
       'models update',

@@ -1,10 +1,11 @@
 /** A command is a row that describes its arguments. Parsing, help text and types are derived from it. */
 import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { ConfigError } from '../config/config.ts'
 import { randomBase62 } from '../core/accounts/api-keys.ts'
 import { GatewayError } from '../core/validation/errors.ts'
-import { describeError } from '../core/validation/operator-errors.ts'
+import { describeError, systemErrorText } from '../core/validation/operator-errors.ts'
 
 type Option = {
   readonly type: 'string' | 'boolean'
@@ -135,6 +136,15 @@ export function columns(rows: readonly (readonly string[])[]): string[] {
       .join('  ')
       .trimEnd(),
   )
+}
+
+/** Returns the bytes of a file that an argument names. */
+export function readNamedFile(path: string): Buffer {
+  try {
+    return readFileSync(path)
+  } catch (cause) {
+    throw new CommandFailure(`Cannot read ${path}: ${systemErrorText(cause)}.`)
+  }
 }
 
 /** Returns a new ID with this prefix. */

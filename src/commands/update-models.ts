@@ -1,6 +1,6 @@
 /** `models update`: verifies a catalog update from a file or an address, prints its differences, and installs it. */
 import { createPublicKey, verify } from 'node:crypto'
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { maximumCatalogBytes, parseCatalogUpdate } from '../config/catalog-file.ts'
 import { readConfig } from '../config/config.ts'
@@ -13,7 +13,7 @@ import {
   keptFigures,
   withCatalogUpdate,
 } from '../models/catalog-update.ts'
-import { CommandFailure, columns, command, json, print, printJson, UsageError } from './command.ts'
+import { CommandFailure, columns, command, json, print, printJson, readNamedFile, UsageError } from './command.ts'
 
 const fetchMs = 30_000
 
@@ -112,12 +112,7 @@ async function bounded(response: Response, from: string): Promise<Uint8Array> {
 }
 
 function readLocal(path: string): Uint8Array {
-  let bytes: Uint8Array
-  try {
-    bytes = readFileSync(path)
-  } catch (cause) {
-    throw new CommandFailure(`Cannot read ${path}: ${systemErrorText(cause)}.`)
-  }
+  const bytes = readNamedFile(path)
   if (bytes.length > maximumCatalogBytes) throw tooLarge(path)
   return bytes
 }

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { readConfig, readStoreConfig } from '../config/config.ts'
 import { createLimitKeys } from '../core/limits/redis.ts'
 import type { UsageSource } from '../ledger/reconcile.ts'
-import { CommandFailure, command, json, print, printJson, UsageError } from './command.ts'
+import { CommandFailure, command, json, print, printJson, readNamedFile, UsageError } from './command.ts'
 import { withDatabase } from './open-database.ts'
 import type { UsageReport } from './usage-reports.ts'
 
@@ -72,7 +72,25 @@ const check = command({
   },
 })
 
-export const usageCommands = [replay, reconcile, check]
+const compare = command({
+  name: 'usage compare',
+  about: "Compare the ledger with a provider's usage or cost export (exit code 1 on difference)",
+  operands: { file: '<file>' },
+  options: {
+    provider: { type: 'string', value: 'ID', about: 'the provider in the ledger; default: by the form of the export' },
+    key: { type: 'string', value: 'NAME', about: "only the export's lines of this key of the provider" },
+    json,
+  },
+  async run({ operands, options }) {
+    const { compareUsage } = await import('./usage-compare.ts')
+    const text = readNamedFile(operands.file).toString('utf8')
+    const { provider, key = null } = options
+    const chosen = { providers: provider === undefined ? null : [provider], key }
+    tell(await withDatabase(database => compareUsage(database, text, chosen)), options.json)
+  },
+})
+
+export const usageCommands = [replay, reconcile, check, compare]
 
 function tell(report: UsageReport, asJson = false): void {
   if (asJson) printJson(report.json)

@@ -21,3 +21,16 @@ function quoted(cell: Cell): string {
   const text = beginsFormula.test(cell) ? `'${cell}` : cell
   return `"${text.includes('"') ? text.replaceAll('"', '""') : text}"`
 }
+
+/** Returns the cells of each line of a CSV text. A quoted cell may hold separators, line breaks and doubled quotes. */
+export function csvRows(text: string): string[][] {
+  const rows: string[][] = []
+  let row: string[] = []
+  for (const [, quotedText, plain = '', end = ''] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^,\r\n]*))(,|\r?\n|$)/g)) {
+    row.push(quotedText === undefined ? plain : quotedText.replaceAll('""', '"'))
+    if (end === ',') continue
+    if (row.length > 1 || row[0] !== '') rows.push(row)
+    row = []
+  }
+  return rows
+}
