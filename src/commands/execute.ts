@@ -1,3 +1,4 @@
+import { shellCommand } from '../server/banner.ts'
 import {
   type Command,
   columns,
@@ -58,7 +59,7 @@ function printAndSucceed(text: string): number {
 
 function overview(some: readonly Command[]): string {
   return [
-    'bun run gateway <command>; add --help for details',
+    `${shellCommand('<command>')}; add --help for details`,
     '',
     ...columns(some.map(({ name, about }) => [`  ${name}`, about])),
   ].join('\n')

@@ -1,3 +1,4 @@
+import packageJson from '../../package.json'
 import type { FirstAccount } from '../console/account/first-account.ts'
 import { firstAccountLimits as limits, limitsText } from '../core/limits/plans.ts'
 import { toUsd } from '../core/usage/money.ts'
@@ -88,9 +89,11 @@ function curl(baseUrl: string, key: string): string[] {
 
 /**
  * Returns an operator command in a form that can be typed on this machine: without a global Bun installation (`npx`)
- * there is no `bun`. `executable` is the path of the running Bun.
+ * there is no `bun`. `executable` is the path of the running Bun, `folder` that of this program: an installed package has no
+ * script `gateway`.
  */
-export function shellCommand(command: string, executable: string = process.execPath): string {
+export function shellCommand(command: string, executable = process.execPath, folder = import.meta.dir): string {
+  const isPackage = /[\\/]node_modules[\\/]/.test(folder)
   const bun = /[\\/]_npx[\\/]/.test(executable) ? `npx -y bun@${Bun.version}` : 'bun'
-  return `${bun} run gateway ${command}`
+  return `${bun} ${isPackage ? `x ${packageJson.name}` : 'run gateway'} ${command}`
 }

@@ -182,7 +182,7 @@ describe('example of docs/clients/gateway-client.md', () => {
 
 test("client package: has the gateway's version and no dependencies", () => {
   const packed = JSON.parse(readFileSync(join(root, 'src/client/package.json'), 'utf8'))
-  expect([packed.name, packed.version, packed.dependencies]).toEqual([packageJson.name, packageJson.version, undefined])
+  expect([packed.name, packed.version, packed.dependencies]).toEqual(['gateway-ai', packageJson.version, undefined])
 })
 
 test("client: aborts upstream calls with the client's requests", async () => {

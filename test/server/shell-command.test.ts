@@ -6,3 +6,8 @@ test('shellCommand: returns a command that can be typed, by npx without a global
   expect(shellCommand('keys list a@b.test', npx)).toBe(`npx -y bun@${Bun.version} run gateway keys list a@b.test`)
   expect(shellCommand('keys list a@b.test', '/usr/local/bin/bun')).toBe('bun run gateway keys list a@b.test')
 })
+
+test('shellCommand: names the package where the gateway is installed as one', () => {
+  const folder = '/app/node_modules/gateway-ai-server/src/server'
+  expect(shellCommand('keys list a@b.test', '/usr/bin/bun', folder)).toBe('bun x gateway-ai-server keys list a@b.test')
+})
