@@ -388,7 +388,7 @@ describe('budgets', () => {
     'lines of src/limits': [linesUnder('limits'), 2_958],
     'lines of src/ledger': [linesUnder('ledger'), 2_880],
     'lines of src/request': [linesUnder('request'), 6_417],
-    'lines of src/text': [linesUnder('text'), 10_933],
+    'lines of src/text': [linesUnder('text'), 10_787],
     'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 93_833],
     'files in src': [sizes.size, 667],
     'files of at most 25 lines': [[...sizes.values()].filter(lines => lines <= 25).length, 28],

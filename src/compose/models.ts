@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts'
 import { discoveredModel, presets } from '../config/presets.ts'
 import { knownModels } from '../config/providers.ts'
 import type { SearchSettings } from '../config/services.ts'
+import type { Message } from '../core/chat/chat.ts'
 import { webLimits } from '../core/chat/web-sources.ts'
 import { toModel } from '../core/models/configured-models.ts'
 import { type EmbeddingCatalog, publishedEmbeddingModels, toEmbeddingModel } from '../core/models/embedding-models.ts'
@@ -187,6 +188,7 @@ function openWeb(
   const isListed = pages.isListed ?? moderation.isListed
   const simulated = simulator === null ? [] : [searxng(simulator.urls.search)]
   const configured = config.web.search.map(getBackEnd)
+  const isAllowed = (message: Message) => moderation.screenMessages([message]).verdict === 'allow'
   return {
     search: createSearch({
       get backEnds() {
@@ -207,8 +209,8 @@ function openWeb(
       isListed,
     }),
     prices: config.web.prices,
-    screenPage: text => moderation.screenData(text).verdict === 'allow',
-    screen: text => moderation.screen(text).verdict === 'allow',
+    screenPage: text => isAllowed({ role: 'tool', callId: '', text }),
+    screen: text => isAllowed({ role: 'user', content: [{ type: 'text', text }], name: null }),
   }
 }
 

@@ -32,7 +32,7 @@ export type ModeratedRequest = {
 export type ModerateDeps = {
   readonly moderation: Pick<
     Moderation,
-    'screenMessages' | 'screenDefinition' | 'embeddedSteps' | 'moderation' | 'secrets' | 'leaksIn' | 'secretsIn'
+    'screenMessages' | 'embeddedSteps' | 'moderation' | 'secrets' | 'leaksIn' | 'secretsIn'
   >
   readonly log: Pick<Log, 'warn'>
 }
@@ -55,7 +55,7 @@ export function moderate(
   addSecrets('messages', moderation.screenMessages(chatRequest.messages), chatRequest.messages)
   const definitions = collectDefinitions(chatRequest)
   for (const definition of definitions)
-    addSecrets(definition.param, moderation.screenDefinition(definition), [definition])
+    addSecrets(definition.param, moderation.screenMessages([definition]), [definition])
   const secrets = reportSecrets(deps, kinds, request.id)
   const clean = moderation.secrets === 'mask' && secrets.length > 0 ? masking(moderation, chatRequest) : chatRequest
   // The text that was checked here, or the masked one.

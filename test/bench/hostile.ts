@@ -10,6 +10,7 @@ import { type OutputModerationRules, OutputModerator } from '../../src/text/mode
 import { detectSecrets } from '../../src/text/moderation/secret-detection.ts'
 import { containsBlockedHost } from '../../src/text/moderation/text-moderator.ts'
 import { compileRules, findBlockingRule, moderationRules } from '../../src/text/rules/pattern-rules.ts'
+import { user } from '../harness/ask.ts'
 import { moderationFor } from '../text/moderation/layers/support.ts'
 import { hostileTexts } from './hostile-texts.ts'
 
@@ -44,7 +45,7 @@ const layers: Readonly<Record<string, (text: string) => unknown>> = {
   leaks: detectSecrets,
   classifier: classifier.prompt,
   'answer, rules and hosts': text => answered(unheard, text),
-  'prompt, all layers': moderation.screen,
+  'prompt, all layers': text => moderation.screenMessages([user(text)]),
 }
 
 function answered(of: OutputModerationRules, text: string) {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { readConfig } from '../../src/config/config.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import { type Simulator, startSimulator } from '../../src/simulator/simulator.ts'
+import { user } from '../harness/ask.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { owner, sendRequest } from '../harness/users.ts'
@@ -96,10 +97,16 @@ describe('reload', () => {
     expect(result).toEqual({ problems: [], restart: [] })
     expect(await getLimit()).toBe(before + 7)
     expect(gateway.deps.shares).toEqual({ strong: 0.1, middle: 0.2 })
-    await eventually(() => gateway.deps.moderation.screen('an unusual marker text').verdict === 'block', 5_000)
+    await eventually(
+      () => gateway.deps.moderation.screenMessages([user('an unusual marker text')]).verdict === 'block',
+      5_000,
+    )
     reload(base())
     expect(await getLimit()).toBe(before)
-    await eventually(() => gateway.deps.moderation.screen('an unusual marker text').verdict === 'allow', 5_000)
+    await eventually(
+      () => gateway.deps.moderation.screenMessages([user('an unusual marker text')]).verdict === 'allow',
+      5_000,
+    )
   })
 
   test('changes nothing when the configuration is invalid, and lists every problem', async () => {

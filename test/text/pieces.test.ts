@@ -58,7 +58,7 @@ test.each([0, 32_700, 33_000, 65_400])('screenMessages: blocks a long text with 
     values: 1,
     images: 0,
   } as const
-  expect(moderation.screenDefinition(definition).verdict).toBe('block')
+  expect(moderation.screenMessages([definition]).verdict).toBe('block')
   expect(moderation.screenMessages([{ role: 'tool', callId: 'c', text: plain }]).verdict).toBe('allow')
 })
 

@@ -15,56 +15,43 @@ const leastSwapped = 5
 
 /** Returns restored variants of a text, usually none. One pass over its letters decides for nearly all. */
 export function unscrambled(text: string): readonly string[] {
-  const { words } = vocabulary()
+  const { words, shapes } = vocabulary()
   const length = Math.min(loadUnits(text), longestLook)
   let plain = 0
   let unknown = 0
+  let swapped = 0
   let long = 0
-  let longUnknown = 0
   let from = 0
   let word = 0
+  let inner = 0
+  let last = 0
   for (let at = 0; at <= length; at++) {
     const unit = at < length ? (units[at] ?? 0) : 0
     const letter = unit < 128 ? (letterNumbers[unit] ?? 0) : 0
     if (letter > 0) {
       word = (Math.imul(word, base) + letter) | 0
+      inner = (inner + (mixes[letter] ?? 0)) | 0
+      last = letter
       continue
     }
     const letters = at - from
     if (letters >= shortest) {
-      const isKnown = holds(words, word)
-      if (isKnown) plain++
-      else {
+      const isLong = letters >= leastSwapped
+      if (holds(words, word)) {
+        plain++
+        if (isLong) long++
+      } else {
         unknownFrom[unknown] = from
         unknownTo[unknown++] = at
-      }
-      if (letters >= leastSwapped) {
-        if (isKnown) long++
-        else longUnknown++
+        if (isLong && holds(shapes, getShape(inner, letterNumbers[units[from] ?? 0] ?? 0, last, letters))) swapped++
       }
     }
     from = at + 1
     word = 0
+    inner = 0
   }
   const found = unknown >= fewestTurned && unknown > plain ? turnedVariants(text, unknown, plain) : []
-  const least = Math.max(fewestSwapped, long + 1)
-  return longUnknown >= least && countSwapped(unknown) >= least ? [...found, eachWord(text, sortLetters)] : found
-}
-
-/** Returns how many of the unknown words of the loaded text are known ones with other letters swapped. */
-function countSwapped(unknown: number): number {
-  const { shapes } = vocabulary()
-  let swapped = 0
-  for (let index = 0; index < unknown; index++) {
-    const from = unknownFrom[index] ?? 0
-    const to = unknownTo[index] ?? 0
-    if (to - from < leastSwapped) continue
-    let sum = 0
-    for (let at = from; at < to; at++) sum = (sum + (mixes[letterNumbers[units[at] ?? 0] ?? 0] ?? 0)) | 0
-    const [first = 0, last = 0] = [letterNumbers[units[from] ?? 0], letterNumbers[units[to - 1] ?? 0]]
-    if (holds(shapes, getShape(sum, first, last, to - from))) swapped++
-  }
-  return swapped
+  return swapped >= fewestSwapped && swapped > long ? [...found, eachWord(text, sortLetters)] : found
 }
 
 /** Where the unknown words of the loaded text are. */

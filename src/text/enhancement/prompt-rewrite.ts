@@ -94,25 +94,7 @@ function inventsNothing(original: string, rewritten: string, language: string): 
  * Languages in which a capital inside a sentence marks a name. In others an invented name could not be detected, so
  * only rules enhance.
  */
-const languagesWithNames: ReadonlySet<string> = new Set([
-  'en',
-  'es',
-  'fr',
-  'pt',
-  'it',
-  'nl',
-  'sv',
-  'da',
-  'no',
-  'fi',
-  'pl',
-  'cs',
-  'ro',
-  'hu',
-  'tr',
-  'ru',
-  'uk',
-])
+const languagesWithNames = new Set('en es fr pt it nl sv da no fi pl cs ro hu tr ru uk'.split(' '))
 
 /** Returns capitalized words, except those that begin a sentence, a line, a list item, or the text after a colon. */
 function namesIn(text: string): readonly string[] {

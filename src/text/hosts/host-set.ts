@@ -65,37 +65,7 @@ export function buildHostSet(expected = 0): HostSetBuilder {
       if (oldLow[slot] !== 0) insert(oldHigh[slot] ?? 0, oldLow[slot] ?? 0)
   }
 
-  /**
-   * Adds the two most common lines, a name or `0.0.0.0 name`, reading once from the right; returns false for any other
-   * line.
-   */
-  const addPlainLine = (bytes: Uint8Array, from: number, to: number): boolean => {
-    let end = to
-    if (end > from && bytes[end - 1] === carriageReturn) end--
-    let first = startFirst
-    let second = startSecond
-    let hasDot = false
-    let at = end - 1
-    for (; at >= from; at--) {
-      const folded = hostByte[bytes[at] ?? 0] ?? 0
-      if (folded === 0) break
-      if (folded === dotByte) hasDot = true
-      if (folded === hyphen && bytes[at + 1] === hyphen) return false
-      first = mixFirst(first, folded)
-      second = mixSecond(second, folded)
-    }
-    if (!hasDot || bytes[end - 1] === dotByte || bytes[at + 1] === dotByte || isDigit(bytes[end - 1] ?? 0)) return false
-    if (
-      at >= from &&
-      !(at === from + 7 && (bytes[at] === 32 || bytes[at] === 9) && bytes[from] === 48 && bytes[from + 6] === 48)
-    )
-      return false
-    insert(first >>> 0, (second | 1) >>> 0)
-    return true
-  }
-
   const addLine = (bytes: Uint8Array, from: number, to: number) => {
-    if (addPlainLine(bytes, from, to)) return
     let at = from
     let isFirst = true
     while (at < to) {
@@ -264,7 +234,6 @@ function mixSecond(hash: number, unit: number): number {
   return mixed ^ (mixed >>> 15)
 }
 
-const carriageReturn = 13
 const dotByte = 46
 const caret = 94
 const hyphen = 45

@@ -39,7 +39,6 @@ export type StreamingModerator = {
 const longestToken = 2_048
 /** So much that is no longer needed is dropped at a time: after each piece it would be a new text for each. */
 const worthForgetting = 512
-const manyLooks = 32
 /** At most this much is held back for a possible match, in UTF-16 units. */
 const longestHold = 256
 
@@ -47,10 +46,6 @@ const longestHold = 256
 export function createStreamingModerator({ rules, hosts, listen }: StreamingRules): StreamingModerator {
   const listener = listen()
   let scan: RunningScan | null = null
-  /**
-   * Text that matched no rule's characters and was not passed to the rules. It may still begin a word that continues.
-   */
-  let quiet = ''
   /** The text that is still needed and its position in the whole. All positions refer to the whole text. */
   let kept = ''
   let keptAt = 0
@@ -64,11 +59,6 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
   /** End of the part of an unfinished token that was checked. */
   let looked = 0
   let mayHoldHost = false
-  /** The token was checked as a whole and contains no blocked host. */
-  let pointsNowhere = false
-  /** The text if it arrived as a whole and was not checked yet; and the number of checked tokens. */
-  let whole: string | null = null
-  let looks = 0
   let hasBracket = false
   /** The token has a character of a URL. Only then is it checked whether it may continue as one. */
   let hasMark = false
@@ -113,16 +103,8 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
     read = to
   }
 
-  /**
-   * Returns true if the token may contain a blocked host. A whole text is checked once before many of its tokens are.
-   */
-  const mayPoint = (at: number) => {
-    if (pointsNowhere || !(mayHoldHost || (hasBracket && spelledDot.test(getText(token, at))))) return false
-    if (whole === null || ++looks < manyLooks) return true
-    pointsNowhere = !containsBlockedHost(hosts, whole)
-    whole = null
-    return !pointsNowhere
-  }
+  /** Returns true if the token may contain a blocked host. */
+  const mayPoint = (at: number) => mayHoldHost || (hasBracket && spelledDot.test(getText(token, at)))
 
   /** `last` is the unit before. */
   const endToken = (at: number, last: number) => {
@@ -131,7 +113,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
       if (verdict === null && containsBlockedHost(hosts, getText(token, at)))
         refuse(blockVerdict('urls', 'malicious_url', 0), token)
     }
-    if (followsDot && verdict === null && !pointsNowhere && containsBlockedHost(hosts, getText(before, at)))
+    if (followsDot && verdict === null && containsBlockedHost(hosts, getText(before, at)))
       refuse(blockVerdict('urls', 'malicious_url', 0), token)
     followsDot = at - token <= longestDot && endsDot(last) && dotAlone.test(getText(token, at))
     joinsTokens ||= followsDot || hasBracket
@@ -154,7 +136,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
   const endSentence = (at: number) => {
     advance(at)
     const said = getText(sentence, at)
-    const mayJoin = !pointsNowhere && (joinsTokens || hasBracket) && spelledDot.test(said)
+    const mayJoin = (joinsTokens || hasBracket) && spelledDot.test(said)
     joinsTokens = false
     if (verdict === null && mayJoin && containsBlockedHost(hosts, said))
       refuse(blockVerdict('urls', 'malicious_url', 0), sentence)
@@ -209,21 +191,6 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
     advance(end)
   }
 
-  /** Nearly always no rule matches anywhere in an output; then the exact positions are not needed. */
-  const takeInWhole = (text: string) => {
-    if (end === 0) whole = text
-    if (end === 0 && findWords(rules, text, 'prompt') === null) {
-      quiet = text
-      read = text.length
-    } else if (quiet !== '') {
-      scan = startScan(rules.set)
-      scan.push(quiet, onRule)
-      scan.end(onRule)
-      quiet = ''
-    }
-    takeIn(text)
-  }
-
   /** Returns how much of the held-back text may be sent. */
   const free = (eager: boolean): number => {
     const held = end - out
@@ -259,7 +226,7 @@ export function createStreamingModerator({ rules, hosts, listen }: StreamingRule
       return release(free(eager))
     },
     end(eager, rest) {
-      if (rest !== '') takeInWhole(rest)
+      if (rest !== '') takeIn(rest)
       if (verdict === null) scan?.end(onRule)
       if (verdict === null) endToken(end, lastUnit)
       if (verdict === null) endSentence(end)

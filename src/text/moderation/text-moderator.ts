@@ -31,10 +31,6 @@ export type Steps = Generator<number, Verdict, void>
 
 /** Moderation in process. */
 export type TextModerator = {
-  /** Judges a user's text. */
-  screen(text: string): Verdict
-  /** Judges text that the model reads: a tool result, a fetched page. Blocks instructions in it, not its topics. */
-  screenData(text: string): Verdict
   /**
    * Judges a text that is only embedded, by the rules of `data` only: an embedding is not a response, and a corpus is a
    * thousand times as long as a prompt.
@@ -45,13 +41,12 @@ export type TextModerator = {
    * was found clean is known afterwards.
    */
   screenSteps(part: Message | PromptDefinition): Steps
-  /** Judges a conversation: returns the first block, or the highest score. */
-  screenMessages(messages: readonly Message[]): Verdict
   /**
-   * Judges a tool or schema definition. Skips the classifier: it was trained on requests, and descriptions such as
-   * "Runs a command" or "Transfers money" look like requests to it.
+   * Judges a conversation and definitions: returns the first block, or the highest score. Text that the model reads, such as
+   * a tool result, is blocked for instructions in it, not for its topics. Definitions of tools and schemas skip the
+   * classifier: it was trained on requests, and "Runs a command" or "Transfers money" look like requests to it.
    */
-  screenDefinition(definition: PromptDefinition): Verdict
+  screenMessages(messages: readonly (Message | PromptDefinition)[]): Verdict
 }
 
 /** Messages, joined turns and definitions that were found clean, with their score. */
@@ -83,18 +78,14 @@ export function createTextModerator(options: {
     return { ...allowVerdict, score }
   }
 
-  /** Judges a text by rules and hosts, in pieces if it is long. */
-  function* ruleSteps(text: string, kind: TextKind): Steps {
-    for (const piece of getPieces(text)) {
-      const verdict = byRules(piece, kind)
-      if (verdict.verdict === 'block') return verdict
-      yield piece.length
-      for (const scan of deobfuscatedVariants(piece)) {
-        const other = byRules(scan, kind)
-        if (other.verdict === 'block') return other
+  /** Judges a text and its variants by rules, and by hosts unless it is embedded, in pieces if it is long. */
+  function* ruleSteps(text: string, kind: TextKind | 'embedded'): Steps {
+    for (const piece of getPieces(text))
+      for (const scan of [piece, ...deobfuscatedVariants(piece)]) {
+        const verdict = kind === 'embedded' ? byPatterns(scan, 'data') : byRules(scan, kind)
+        if (verdict.verdict === 'block') return verdict
         yield scan.length
       }
-    }
     return allowVerdict
   }
 
@@ -162,20 +153,15 @@ export function createTextModerator(options: {
     return allowVerdict
   }
 
-  const byRules = (text: string, kind: TextKind): Verdict => {
+  const byPatterns = (text: string, kind: TextKind): Verdict => {
     const rule = findBlockingRule(rules, text, kind)
-    if (rule !== null) return blockVerdict('patterns', rule.category, 0, rule)
-    return containsBlockedHost(hosts, text) ? blockVerdict('urls', 'malicious_url', 0) : allowVerdict
+    return rule === null ? allowVerdict : blockVerdict('patterns', rule.category, 0, rule)
   }
 
-  function* embeddedSteps(text: string): Steps {
-    for (const piece of getPieces(text))
-      for (const scan of [piece, ...deobfuscatedVariants(piece)]) {
-        const rule = findBlockingRule(rules, scan, 'data')
-        if (rule !== null) return blockVerdict('patterns', rule.category, 0, rule)
-        yield scan.length
-      }
-    return allowVerdict
+  const byRules = (text: string, kind: TextKind): Verdict => {
+    const verdict = byPatterns(text, kind)
+    if (verdict.verdict === 'block' || !containsBlockedHost(hosts, text)) return verdict
+    return blockVerdict('urls', 'malicious_url', 0)
   }
 
   /** Judges one message, without the turns around it, which `joinedTurns` covers, or one definition. */
@@ -196,11 +182,8 @@ export function createTextModerator(options: {
   }
 
   return {
-    screen: text => getResult(textSteps([text], 'prompt')),
-    screenData: text => getResult(textSteps([text], 'data')),
-    screenDefinition: definition => getResult(partSteps(definition)),
     screenSteps: partSteps,
-    embeddedSteps,
+    embeddedSteps: text => ruleSteps(text, 'embedded'),
     screenMessages(messages) {
       let verdict: Verdict = allowVerdict
       for (const message of messages) {

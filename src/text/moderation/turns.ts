@@ -1,5 +1,5 @@
 /** Joins the turns of a user into one text, since a request may be split over several turns. */
-import type { Message } from '../../core/chat/chat.ts'
+import type { Message, PromptDefinition } from '../../core/chat/chat.ts'
 
 /** Number of a user's latest turns that are joined. */
 const mostTurns = 5
@@ -9,7 +9,7 @@ const mostBorder = 300
 const longestPiece = 200
 
 /** Returns each pair of adjacent user turns as one text, and all short turns as one text if there are more than two. */
-export function joinedTurns(messages: readonly Message[]): readonly string[] {
+export function joinedTurns(messages: readonly (Message | PromptDefinition)[]): readonly string[] {
   const turns: string[] = []
   for (let at = messages.length - 1; at >= 0 && turns.length < mostTurns; at--) {
     const message = messages[at]

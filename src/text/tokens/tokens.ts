@@ -128,27 +128,39 @@ type Measure = Omit<Weight, 'said'> & {
   readonly instructions: number
 }
 
-/** Cached, since a request is estimated for its admission, for each attempt and for its settlement. */
-const measures = new WeakMap<Weighable, Measure>()
+/** Returns a function that remembers its results for as long as their key is in use. */
+function remembered<Key extends WeakKey, Value>(getValue: (key: Key) => Value): (key: Key) => Value {
+  const values = new WeakMap<Key, Value>()
+  return key => {
+    let value = values.get(key)
+    if (value === undefined) {
+      value = getValue(key)
+      values.set(key, value)
+    }
+    return value
+  }
+}
+
 const unreadImage = { type: 'image', detail: null } as const
 
-function getMeasure(request: Weighable): Measure {
-  const known = measures.get(request)
-  if (known !== undefined) return known
+/** Remembered, since a request is estimated for its admission, for each attempt and for its settlement. */
+const getMeasure = remembered((request: Weighable): Measure => {
   const { messages, tools, extras = {}, source } = request
   const { said, all, attachments } = getWeight(messages)
-  const beside = getSum(getSum(weightOfUnread(request), weightOfTools(tools)), weightOfFormat(request))
+  const unreadParts = weighParts((source?.unread ?? []).filter(({ kind }) => isInput(kind)))
+  const beside = getSum(
+    getSum(unreadParts, tools.length === 0 ? nothing : weightOfTools(tools)),
+    weightOfFormat(request),
+  )
   const unread = (source?.unread ?? []).flatMap(({ images }) => Array.from({ length: images }, () => unreadImage))
-  const measured = {
+  return {
     all: getSum(getSum(all, beside), Object.keys(extras).length > 0 ? weighJson(extras) : nothing),
     likely: getSum(said, beside),
     attachments: [...attachments, ...unread],
     flat: tokensPerMessage + tokensPerMessage * messages.length + tokensPerTool * tools.length,
     instructions: instructionTokens(request),
   }
-  measures.set(request, measured)
-  return measured
-}
+})
 
 /** Returns the upper bound of a measure: for OpenAI its own tokenizer's count, for others the documented rule. */
 export function getUpperBound(measure: TokenEstimate, provider: string | undefined): number {
@@ -203,19 +215,11 @@ type Weight = {
   readonly attachments: readonly (Pick<ImagePart, 'type' | 'detail'> | FilePart)[]
 }
 
-/** Cached, since a conversation is measured for its reservation and again for its settlement. */
-const weights = new WeakMap<readonly Message[], Weight>()
-const toolWeights = new WeakMap<readonly Tool[], TokenEstimate>()
-
-function getWeight(messages: readonly Message[]): Weight {
-  let weight = weights.get(messages)
-  if (weight === undefined) {
-    const said = weigh(messages.flatMap(messageTexts), callsIn(messages))
-    weight = { said, all: getSum(said, weigh(messages.flatMap(messageNames))), attachments: getAttachments(messages) }
-    weights.set(messages, weight)
-  }
-  return weight
-}
+/** Remembered, since other requests are made of the same conversation: an enhanced one, one for each attempt. */
+const getWeight = remembered((messages: readonly Message[]): Weight => {
+  const said = weigh(messages.flatMap(messageTexts), callsIn(messages))
+  return { said, all: getSum(said, weigh(messages.flatMap(messageNames))), attachments: getAttachments(messages) }
+})
 
 function getAttachments(messages: readonly Message[]): Weight['attachments'] {
   const attachments: (ImagePart | FilePart)[] = []
@@ -224,34 +228,21 @@ function getAttachments(messages: readonly Message[]): Weight['attachments'] {
   return attachments
 }
 
-/** What only the client's own body contains. Opaque parts are reserved, but not expected as input. */
-function weightOfUnread({ source }: Weighable): TokenEstimate {
-  return weighParts((source?.unread ?? []).filter(({ kind }) => isInput(kind)))
-}
-
 /** Returns an upper bound of the tokens of those parts that a provider may read as input, but usually does not. */
 export function estimateOpaqueTokens({ source }: Pick<ChatRequest, 'source'>, provider?: string): number {
   const parts = (source?.unread ?? []).filter(({ kind }) => !isInput(kind))
   return parts.length === 0 ? 0 : getUpperBound(weighParts(parts), provider)
 }
 
+/** Opaque parts of the client's own body are reserved, but not expected as input. */
 function isInput(kind: PromptDefinition['kind']): boolean {
   return kind === 'definition' || kind === 'data'
 }
 
-const partWeights = new WeakMap<PromptDefinition, TokenEstimate>()
+const weighPart = remembered((part: PromptDefinition) => weigh(part.texts, part.values * tokensPerValue))
 
 function weighParts(parts: readonly PromptDefinition[]): TokenEstimate {
-  return parts
-    .map(part => {
-      let weight = partWeights.get(part)
-      if (weight === undefined) {
-        weight = weigh(part.texts, part.values * tokensPerValue)
-        partWeights.set(part, weight)
-      }
-      return weight
-    })
-    .reduce(getSum, nothing)
+  return parts.map(weighPart).reduce(getSum, nothing)
 }
 
 function callsIn(messages: readonly Message[]): number {
@@ -277,17 +268,11 @@ function getHighestFile(file: FilePart): number {
   return Math.min(estimateFileTokens(file) * highestFileFactor, fileTokens.most)
 }
 
-function weightOfTools(tools: readonly Tool[]): TokenEstimate {
-  if (tools.length === 0) return nothing
-  let weight = toolWeights.get(tools)
-  if (weight === undefined) {
-    weight = tools
-      .map(tool => getSum(weigh([tool.name, tool.description ?? '']), weighJson(tool.parameters)))
-      .reduce(getSum, nothing)
-    toolWeights.set(tools, weight)
-  }
-  return weight
-}
+const weightOfTools = remembered((tools: readonly Tool[]) =>
+  tools
+    .map(tool => getSum(weigh([tool.name, tool.description ?? '']), weighJson(tool.parameters)))
+    .reduce(getSum, nothing),
+)
 
 function weightOfFormat({ responseFormat }: Weighable): TokenEstimate {
   if (responseFormat.type !== 'json_schema') return nothing

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test'
+import { user } from '../../harness/ask.ts'
 import { moderationFor } from '../moderation/layers/support.ts'
 
 const moderation = moderationFor({}, { digests: null })
-const getVerdict = (text: string) => moderation.screen(text).verdict
+const getVerdict = (text: string) => moderation.screenMessages([user(text)]).verdict
 
 describe('combination rules', () => {
   test.each([

@@ -9,7 +9,7 @@ import type { Readable } from 'node:stream'
 import type { Clock, Log, Network } from '../../../core/ports.ts'
 import { buildHostSet, type HostSet, longestCovered } from '../../hosts/host-set.ts'
 import { normalizeHostname } from '../../hosts/hostname.ts'
-import type { BlockedHosts } from '../text-moderator.ts'
+import { type BlockedHosts, nextTurn } from '../text-moderator.ts'
 import builtIn from './built-in-hosts.json'
 
 type Blocklist = BlockedHosts & {
@@ -113,7 +113,7 @@ async function readList(deps: BlocklistDeps, source: string, leaving: AbortSigna
     if (bytes > maximumListBytes) throw new Error(`longer than ${maximumListBytes} bytes`)
     for (let from = 0; from < piece.length; from += sliceBytes) {
       builder.read(piece.subarray(from, from + sliceBytes))
-      await breath()
+      await nextTurn()
     }
   }
   const timeout = new AbortController()
@@ -160,10 +160,6 @@ async function download({ fetch, hop }: BlocklistDeps, configured: URL, signal: 
 }
 
 const redirectStatuses = new Set([301, 302, 303, 307, 308])
-
-function breath(): Promise<void> {
-  return new Promise(resolve => setImmediate(resolve))
-}
 
 function isAddress(source: string): boolean {
   return /^https?:\/\//i.test(source)

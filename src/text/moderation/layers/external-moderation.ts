@@ -7,6 +7,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import type { Clock, Log, Network } from '../../../core/ports.ts'
+import { parseUntrustedJson } from '../../../core/validation/untrusted-json.ts'
 import type { ModerationSettings } from './settings.ts'
 
 export type ExternalModeration = {
@@ -126,7 +127,7 @@ async function judgeByEndpoint(
     await response.body?.cancel()
     throw new Failure(`status ${response.status}`)
   }
-  const answer = parsed(await shortText(response))
+  const answer = parseUntrustedJson(await shortText(response))
   if (!Value.Check(answerSchema, answer)) throw new Failure('not a moderation response')
   return findCategory(answer)
 }
@@ -174,15 +175,7 @@ async function judgeByModel(
   signal: AbortSignal,
 ): Promise<string | null> {
   const answer = await deps.complete(model ?? '', instruction, `<<<\n${texts.toReversed().join('\n\n')}\n>>>`, signal)
-  const judgement = parsed(/\{[^{}]*\}/.exec(answer)?.[0] ?? '')
+  const judgement = parseUntrustedJson(/\{[^{}]*\}/.exec(answer)?.[0] ?? '')
   if (!Value.Check(judgementSchema, judgement)) throw new Failure('the model returned no verdict')
   return judgement.flagged ? spelt(judgement.category ?? '') : null
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -10,12 +10,9 @@ export function createReloadableModeration(first: Moderation): ReloadableModerat
   let current = first
   let newest = first
   return {
-    screen: text => current.screen(text),
-    screenData: text => current.screenData(text),
     embeddedSteps: text => current.embeddedSteps(text),
     screenSteps: part => current.screenSteps(part),
     screenMessages: messages => current.screenMessages(messages),
-    screenDefinition: definition => current.screenDefinition(definition),
     isListed: address => current.isListed(address),
     get moderation() {
       return current.moderation

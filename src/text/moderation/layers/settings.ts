@@ -4,6 +4,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { strictObject } from '../../../core/validation/validate.ts'
 import { normalizeHostname } from '../../hosts/hostname.ts'
 import { compileExpressions } from '../../rules/expressions.ts'
+import type { ModerationRule } from '../../rules/pattern-rules.ts'
 import { compilePatterns } from '../../rules/patterns.ts'
 
 const category = Type.String({ pattern: '^[a-z][a-z0-9_]{0,39}$' })
@@ -40,13 +41,7 @@ export const moderationFileSchema = strictObject({
 
 type File = Static<typeof moderationFileSchema>
 
-type OperatorRule = {
-  readonly id: string
-  readonly category: string
-  readonly reason: string
-  readonly patterns: readonly string[]
-  readonly expressions: readonly string[]
-}
+type OperatorRule = Required<Pick<ModerationRule, 'id' | 'category' | 'reason' | 'patterns' | 'expressions'>>
 
 export type ModerationOptions = {
   readonly secrets: 'warn' | 'mask' | 'block'
