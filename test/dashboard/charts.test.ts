@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { ShownUsage } from '../../src/console/usage/schemas.ts'
-import { logShare, roundedTop, toArea, toPath } from '../../src/dashboard/state/chart-paths.ts'
+import { logShare, roundedTop, toArea, toPath, toRemaining } from '../../src/dashboard/state/chart-paths.ts'
 import { type ScoredModel, tellChoice } from '../../src/dashboard/state/choice.ts'
 import { rangeBefore, usageQuery } from '../../src/dashboard/state/filters.ts'
 import { layoutFlow, toFlow } from '../../src/dashboard/state/flow.ts'
@@ -162,6 +162,10 @@ describe('tellPace', () => {
   ] as const)('tells %s', (_, [used, limit, period, now], told) => {
     expect(tellPace(used, limit, period, formatUsd, now)).toBe(told)
   })
+})
+
+test('toRemaining: subtracts each day from the limit and ends at 0', () => {
+  expect(toRemaining([1, 0, 2.5, 4], 6)).toEqual([5, 5, 2.5, 0])
 })
 
 test('projectUse: extends the use of a period to its end, and says nothing in its first minutes', () => {

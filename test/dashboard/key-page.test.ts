@@ -77,6 +77,7 @@ function withBrowser(path: string) {
     await page.getByText('Replaced. This key works until').waitFor()
     for (const label of ['Daily tokens', 'Daily cost', 'Monthly cost', 'Requests per minute'])
       await page.getByRole('meter', { name: label }).waitFor()
+    await page.getByRole('img', { name: /^\$[\d.]+ of \$[\d.,]+ left this month$/ }).waitFor()
     await page.getByText('openai/gpt-5.5, anthropic/*').waitFor()
     await page.getByText('As the account: Any model').waitFor()
     const code = page.locator('.snippet pre')

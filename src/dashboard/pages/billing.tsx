@@ -2,7 +2,7 @@ import type { ShownBilling } from '../../console/billing/schemas.ts'
 import { BillingNotices } from '../parts/account-notices.tsx'
 import { Button } from '../parts/controls.tsx'
 import { InlineForm, useForm } from '../parts/form.tsx'
-import { MeterBar } from '../parts/meter.tsx'
+import { BurnDown, MeterBar } from '../parts/meter.tsx'
 import { Badge, FailureNotice, Loaded } from '../parts/notice.tsx'
 import { Card, Page, showToast } from '../parts/page.tsx'
 import { PaymentMethod } from '../parts/payment-method.tsx'
@@ -175,6 +175,7 @@ function SoftCap({ billing, onChange }: Changed) {
           period={cap.period === 'billing_cycle' ? undefined : 'month'}
         />
       )}
+      {cap?.period === 'calendar_month' && <BurnDown limit={cap.monthly_usd} of={{}} />}
       <p class="hint">
         {billing.cycle === null
           ? 'Counted per calendar month, from the first at 00:00 UTC.'

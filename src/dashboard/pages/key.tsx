@@ -4,7 +4,7 @@ import type { ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
 import { Copy } from '../parts/controls.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
 import { KeyBadge, keyActions } from '../parts/key-actions.tsx'
-import { UsedLimits } from '../parts/meter.tsx'
+import { BurnDown, UsedLimits } from '../parts/meter.tsx'
 import { Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page, Pairs } from '../parts/page.tsx'
 import { useProjects } from '../parts/project-field.tsx'
@@ -184,13 +184,14 @@ function Lineage({ of: { id, lineage, replaces } }: KeyProps) {
 }
 
 /** The limits of a key with their use. */
-function KeyLimits({ of: { limits, used, requests_last_minute } }: { readonly of: ShownKeyPage }) {
+function KeyLimits({ of: { id, lineage, limits, used, requests_last_minute } }: { readonly of: ShownKeyPage }) {
   return (
     <Card
       title={limits === null ? 'No limits of its own' : 'Limits'}
       about="All keys share the limits of the account. Keys of one rotation share those of the key."
     >
       {limits !== null && <UsedLimits limits={limits} used={used} minute={requests_last_minute} />}
+      <BurnDown limit={limits?.monthly_cost_usd} of={{ key: lineage[0]?.id ?? id }} />
     </Card>
   )
 }

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { ShownKey } from '../../console/keys/schemas.ts'
 import type { ShownProject } from '../../console/projects/schemas.ts'
 import { outranks, projectRoles } from '../../core/accounts/roles.ts'
-import { UsedLimits } from '../parts/meter.tsx'
+import { BurnDown, UsedLimits } from '../parts/meter.tsx'
 import { Badge, Empty, Loaded, Notice } from '../parts/notice.tsx'
 import { Card, Page } from '../parts/page.tsx'
 import { action, ResourceView, useActions } from '../parts/resource.tsx'
@@ -84,7 +84,7 @@ export function ProjectPage() {
   )
 }
 
-function Limits({ project: { name, archived_at, limits, used } }: { readonly project: ShownProject }) {
+function Limits({ project: { id, name, archived_at, limits, used } }: { readonly project: ShownProject }) {
   return (
     <>
       {archived_at !== null && (
@@ -97,6 +97,7 @@ function Limits({ project: { name, archived_at, limits, used } }: { readonly pro
         about={`${limits === null ? 'No limits of its own: those' : 'Its limits apply to all its keys, beside those'} of the account and of each key.`}
       >
         {limits !== null && <UsedLimits limits={limits} used={used} />}
+        <BurnDown limit={limits?.monthly_cost_usd} of={{ project_id: id }} />
       </Card>
     </>
   )

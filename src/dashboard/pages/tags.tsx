@@ -4,7 +4,7 @@ import type { ShownTag } from '../../http/schemas.ts'
 import { Button } from '../parts/controls.tsx'
 import { SelectField } from '../parts/field.tsx'
 import { FilterBar } from '../parts/filter-bar.tsx'
-import { UsedLimits } from '../parts/meter.tsx'
+import { BurnDown, UsedLimits } from '../parts/meter.tsx'
 import { Empty, Loaded } from '../parts/notice.tsx'
 import { Card } from '../parts/page.tsx'
 import { useIsThroughProjects, useOwnScope } from '../parts/project-field.tsx'
@@ -96,7 +96,17 @@ export function TagsPage() {
             </a>
           ),
         },
-        { name: 'Used', show: tag => <UsedLimits {...tag} /> },
+        {
+          name: 'Used',
+          show: tag => (
+            <>
+              <UsedLimits {...tag} />
+              {filters.tag === toTitle(tag) && (
+                <BurnDown limit={tag.limits?.monthly_cost_usd} of={{ tag: toTitle(tag) }} />
+              )}
+            </>
+          ),
+        },
       ]}
       empty={[
         'No budgets',

@@ -1,5 +1,18 @@
 import type { ShownKey } from '../../console/keys/schemas.ts'
-import { compact, formatCount, formatUsd, type Period, percent, projectUse, tellPace } from '../state/format.ts'
+import { height, step, toPath, toRemaining } from '../state/chart-paths.ts'
+import {
+  compact,
+  formatCount,
+  formatUsd,
+  type Period,
+  percent,
+  projectUse,
+  tellPace,
+  toPeriod,
+} from '../state/format.ts'
+import { openedAt } from '../state/href.ts'
+import { useResource } from '../state/resource.ts'
+import { listDays } from '../state/usage-series.ts'
 
 type MeterProps = {
   readonly label: string
@@ -82,5 +95,51 @@ export function UsedLimits({ limits, used, models = null, minute = null, concurr
         </span>
       ))}
     </div>
+  )
+}
+
+const dayMs = 86_400_000
+const toDay = (time: number) => new Date(time).toISOString().slice(0, 10)
+
+type BurnDownProps = {
+  /** US dollars per UTC month; null and undefined = no limit. */
+  readonly limit: number | null | undefined
+  /** Parameters of the usage that counts. */
+  readonly of: Readonly<Record<string, string>>
+}
+
+/** The remaining part of a monthly cost limit after each day, beside even use to its end, and at the present pace. */
+export function BurnDown({ limit, of }: BurnDownProps) {
+  const now = openedAt.value
+  const [start, end] = toPeriod('month', now)
+  const query = { ...of, from: toDay(start), to: toDay(now), group_by: 'day' }
+  const { data } = useResource('GET /api/v1/usage', { query, when: limit != null && limit > 0 })
+  if (limit == null || limit <= 0 || data === undefined || data.total.requests === 0) return null
+  const left = toRemaining(
+    listDays(data).map(day => day.cost_usd),
+    limit,
+  )
+  const width = ((end - start) / dayMs) * step
+  const at = ((now - start) / dayMs) * step
+  const y = (value: number) => height - (Math.max(0, value) / limit) * height
+  const projected = projectUse(data.total.cost_usd, 'month', now)
+  const told = `${formatUsd(left.at(-1) ?? limit)} of ${formatUsd(limit)} left this month`
+  return (
+    <figure class="chart burn-down" title="Gray: even use to the end of the month. Dashed: at the present pace.">
+      <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" role="img" aria-label={told}>
+        <path class="rest" d={`M0 0L${width} ${height}`} vector-effect="non-scaling-stroke" />
+        <path class="main" d={toPath(left, limit)} vector-effect="non-scaling-stroke" />
+        {projected !== null && (
+          <path
+            class="dashed main"
+            d={`M${at} ${y(left.at(-1) ?? limit)}L${width} ${y(limit - projected)}`}
+            vector-effect="non-scaling-stroke"
+          />
+        )}
+      </svg>
+      <figcaption class="quiet">
+        {told}. {tellPace(data.total.cost_usd, limit, 'month', formatUsd, now)}
+      </figcaption>
+    </figure>
   )
 }

@@ -43,6 +43,15 @@ export function toArea(upper: readonly (number | null)[], lower: readonly number
     .join('')
 }
 
+/** Returns what is left of `limit` after each day's cost, never below 0. */
+export function toRemaining(costs: readonly number[], limit: number): number[] {
+  let spent = 0
+  return costs.map(cost => {
+    spent += cost
+    return Math.max(0, limit - spent)
+  })
+}
+
 const steps = [1, 2, 3, 4, 6, 8, 10] as const
 
 /** Returns the next round number whose half is round too. */
