@@ -186,6 +186,7 @@ export type ChatRequest = {
   enhance_prompt?: boolean | null | undefined
   test_mode?: boolean | null | undefined
   fallback?: boolean | 'any' | 'same_model' | 'none' | null | undefined
+  continue?: 'any' | 'same_model' | 'off' | null | undefined
   fallback_max_cost_factor?: number | null | undefined
   web?: 'auto' | 'off' | null | undefined
   metadata?: Record<string, string> | null | undefined
@@ -439,6 +440,15 @@ export type ChatUsage = {
   hedge_cost_usd?: number | undefined
   /** US dollars that the provider’s prompt cache saved; negative if writing to it cost more; absent if it was not used */
   cache_saved_usd?: number | undefined
+  /** where a text that its upstream cut was continued, and by which model; absent if it was not cut */
+  continued?:
+    | readonly {
+        /** `provider/model` */
+        model: string
+        /** characters of the text before */
+        at: number
+      }[]
+    | undefined
   cached_input_tokens: number
   reasoning_tokens: number
   /** the gateway estimated the counts: the provider reported none */

@@ -1,6 +1,6 @@
 /** API descriptions that all chat endpoints share: request headers and errors. */
 import { Type } from '@sinclair/typebox'
-import { fallbackPolicies, strategies, streamModes } from '../core/chat/chat.ts'
+import { continuePolicies, fallbackPolicies, strategies, streamModes } from '../core/chat/chat.ts'
 import { fallbackCostFactors } from '../core/request/chat-request.ts'
 import type { ErrorCode } from '../core/validation/errors.ts'
 import { oneOf } from '../core/validation/validate.ts'
@@ -18,6 +18,7 @@ export const chatHeaders = {
   'X-Gateway-Test-Mode': flag,
   'X-Gateway-Fallback': oneOf(fallbackPolicies),
   'X-Gateway-No-Fallback': flag,
+  'X-Gateway-Continue': oneOf(continuePolicies),
   'X-Gateway-Fallback-Max-Cost-Factor': Type.Number(fallbackCostFactors),
   'X-Gateway-Hedge': oneOf(['on', 'off']),
   ...timeoutHeader,

@@ -46,24 +46,38 @@ export const time = Type.String({
 })
 export const day = Type.String({ format: 'date', description: 'a UTC day', examples: ['2026-05-05'] })
 export const usd = Type.Number({ minimum: 0, description: 'US dollars, to 1e-8', examples: [0.00042] })
-export const cacheSavedUsd = Type.Optional(
-  Type.Number({
-    description:
-      'US dollars that the provider’s prompt cache saved; negative if writing to it cost more; absent if it was not used',
-    examples: [0.0031],
-  }),
-)
-export const hedgeCostUsd = Type.Optional(
-  Type.Number({
-    minimum: 0,
-    description: 'US dollars for the attempt that lost a hedge, part of the cost; absent if none did',
-    examples: [0.0002],
-  }),
-)
 export const count = Type.Integer({ minimum: 0, examples: [12] })
 export const share = Type.Number({ minimum: 0, maximum: 1, examples: [0.42] })
 export const queryType = oneOf(queryTypes)
 export const modelName = Type.String({ description: '`provider/model`', examples: ['openai/gpt-5.5'] })
+
+/** The gateway's own fields in the usage of a response. */
+export const shownCostFields = {
+  cost_usd: usd,
+  hedge_cost_usd: Type.Optional(
+    Type.Number({
+      minimum: 0,
+      description: 'US dollars for the attempt that lost a hedge, part of the cost; absent if none did',
+      examples: [0.0002],
+    }),
+  ),
+  cache_saved_usd: Type.Optional(
+    Type.Number({
+      description:
+        'US dollars that the provider’s prompt cache saved; negative if writing to it cost more; absent if it was not used',
+      examples: [0.0031],
+    }),
+  ),
+  continued: Type.Optional(
+    Type.Array(
+      strictObject({
+        model: modelName,
+        at: Type.Integer({ minimum: 0, description: 'characters of the text before', examples: [812] }),
+      }),
+      { description: 'where a text that its upstream cut was continued, and by which model; absent if it was not cut' },
+    ),
+  ),
+}
 
 export const planName = oneOf(Object.keys(plans) as (keyof typeof plans)[])
 

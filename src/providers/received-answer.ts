@@ -51,6 +51,8 @@ export class ReceivedAnswer implements AnswerSink {
   readonly called = new Set<number>()
   /** The upstream reports a refusal. */
   refused = false
+  /** Reasoning that only its provider can verify. */
+  hasSignedReasoning = false
   usage: ReportedUsage | null = null
   /** The gateway counted a part of `usage`. */
   isEstimated = false
@@ -99,6 +101,11 @@ export class ReceivedAnswer implements AnswerSink {
 
   isOver(): boolean {
     return this.ended || this.failure !== null
+  }
+
+  /** Returns where the last text belongs. */
+  place(): Pick<Channel, 'phase' | 'block'> {
+    return { phase: this.phase, block: this.block }
   }
 
   /** Returns the content that arrived since the last call. */
@@ -161,6 +168,7 @@ export class ReceivedAnswer implements AnswerSink {
         this.noteContent()
         break
       case 'reasoning_end':
+        this.hasSignedReasoning = true
         // Redacted reasoning has no text of its own.
         if (part.kind === 'redacted') this.hasContent = true
         this.arrived = 'more'

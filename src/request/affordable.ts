@@ -9,10 +9,18 @@ import type { CallRequest } from './attempt-run.ts'
 import type { Progress } from './progress.ts'
 import type { Candidate } from './routing/candidate.ts'
 import type { Route } from './routing/route.ts'
+import type { Spent } from './settled-cost.ts'
 
 type AffordableRequest = {
   readonly plan: Pick<Route, 'inputTokens' | 'choices' | 'terms' | 'first' | 'web'>
   readonly prepared: Pick<CallRequest['prepared'], 'request'>
+}
+
+type WantedAttempt = {
+  readonly candidate: Candidate
+  readonly isHedge: boolean
+  /** What the parts of a cut text have used, which the attempt continues; null = it continues none. */
+  readonly spent: Spent | null
 }
 
 /**
@@ -23,13 +31,16 @@ export async function affordable(
   meter: Pick<Meter, 'raise'>,
   { plan, prepared: { request } }: AffordableRequest,
   progress: Progress,
-  { candidate, isHedge }: { readonly candidate: Candidate; readonly isHedge: boolean },
+  { candidate, isHedge, spent }: WantedAttempt,
 ): Promise<Reservation | null> {
   const { reservation, hedge } = progress
   // The reservation was made for the first candidate, also if it is less than what that can add.
-  if (!isHedge && candidate === plan.first) return reservation
+  if (!isHedge && spent === null && candidate === plan.first) return reservation
   const { reservedTokens, reservedMicrocents } = reservation
-  const { outputCap, inputTokens, microcents } = highestUsage({ plan, request }, candidate, reservation)
+  const left = spent === null ? reservation : { ...reservation, outputCap: reservation.outputCap - spent.outputTokens }
+  if (left.outputCap < 1) return null
+  const asked = spent === null ? plan : { ...plan, inputTokens: plan.inputTokens + spent.addedTokens }
+  const { outputCap, inputTokens, microcents } = highestUsage({ plan: asked, request }, candidate, left)
   const ownTokens = inputTokens + outputCap * plan.choices
   const raise = async (toTokens: number, toMicrocents: number, cap: number): Promise<Reservation | null> => {
     const raised = await meter.raise(reservation, toTokens, toMicrocents)
@@ -41,14 +52,16 @@ export async function affordable(
     if (raised !== null && hedge !== null) Object.assign(hedge, { tokens: ownTokens, microcents })
     return raised
   }
-  // A canceled hedge is billed too.
-  const beside = hedge === null || hedge.other === null ? { tokens: 0, microcents: 0 } : hedge
+  // A canceled hedge is billed too, and so are the parts of a cut text.
+  const lost = hedge === null || hedge.other === null ? { tokens: 0, microcents: 0 } : hedge
+  const beside =
+    spent === null ? lost : { tokens: lost.tokens + spent.tokens, microcents: lost.microcents + spent.microcents }
   const worst = microcents + plan.web.microcents + beside.microcents
   const tokens = ownTokens + beside.tokens
-  if (worst <= reservedMicrocents && tokens <= reservedTokens) return reservation
+  if (worst <= reservedMicrocents && tokens <= reservedTokens) return left
   const first = highestUsage({ plan, request }, plan.first, reservation)
-  if (microcents <= first.microcents && ownTokens <= first.inputTokens + first.outputCap * plan.choices)
-    return reservation
+  const isCheaper = microcents <= first.microcents && ownTokens <= first.inputTokens + first.outputCap * plan.choices
+  if (spent === null && isCheaper) return reservation
   const smaller = Math.floor((reservedTokens - beside.tokens - inputTokens) / plan.choices)
   const raised = await raise(Math.max(tokens, reservedTokens), worst, outputCap)
   if (raised !== null || smaller < 1 || smaller >= outputCap) return raised

@@ -11,6 +11,7 @@ import type { ReceivedAnswer } from '../providers/received-answer.ts'
 import { estimateTokens, likelyInputTokens } from '../text/tokens/tokens.ts'
 import type { AttemptDeps, OpenAttempt } from './attempt.ts'
 import { upstreamFailure } from './body-reader.ts'
+import type { Seam } from './continuation.ts'
 import type { Prepared } from './enrich.ts'
 import type { AdmittedRequest, Progress } from './progress.ts'
 import { type Candidate, findVia } from './routing/candidate.ts'
@@ -69,6 +70,8 @@ type AttemptRunOptions = {
   readonly endProbe: (() => void) | null
   /** Whether the request asked the upstream to stream. */
   readonly stream: boolean
+  /** Joins the output to the text that it continues; null = it is the first. */
+  readonly seam: Seam | null
 }
 
 /** A class, because creating closures per request costs time. */
@@ -77,6 +80,7 @@ export class AttemptRun {
   readonly attempt: OpenAttempt
   readonly response: UpstreamResponse
   readonly stream: boolean
+  readonly seam: Seam | null
   /** Content was sent to the client, so no other candidate can answer. */
   isCommitted = false
   private readonly deps: AttemptRunDeps
@@ -86,13 +90,14 @@ export class AttemptRun {
   private checkpointLength = 0
 
   constructor(deps: AttemptRunDeps, options: AttemptRunOptions) {
-    const { way, attempt, response, stream, outputCap, request } = options
+    const { way, attempt, response, stream, seam, outputCap, request } = options
     this.deps = deps
     this.options = options
     this.way = way
     this.attempt = attempt
     this.response = response
     this.stream = stream
+    this.seam = seam
     this.maximumCharacters = outputCap * request.prepared.request.choices * maximumCharactersPerToken + 4096
     this.checkpointAt = response.startedAt + firstCheckpointMs - checkpointEveryMs
   }
@@ -119,7 +124,7 @@ export class AttemptRun {
       this.isCommitted = true
       return this.firstBatch()
     }
-    const content = this.response.take()
+    const content = this.taken()
     return content.length === 0 ? null : content
   }
 
@@ -178,7 +183,16 @@ export class AttemptRun {
   }
 
   private firstBatch(): readonly ChatEvent[] {
-    return [this.opened(), ...this.response.take()]
+    if (this.seam === null) return [this.opened(), ...this.taken()]
+    this.note('served', 200)
+    const model = fullName(servedModel(this.deps.catalog, this.response))
+    this.options.progress.continued.push({ model, at: this.seam.at() })
+    return this.taken()
+  }
+
+  private taken(): ChatEvent[] {
+    const content = this.response.take()
+    return this.seam === null ? content : this.seam.join(content, this.response.isOver())
   }
 
   /** Creates the first event of a response, whose model from here on is the serving one. */

@@ -22,6 +22,7 @@ export function startHedging({ deps, request: { caller, request }, progress }: C
 /** Returns the hedging of a request if this attempt may hedge: its upstream streams, and another attempt is left. */
 export function findHedging(state: CallState, { stream }: AttemptRun): Hedge | null {
   const { hedge } = state.progress
+  if (state.cut !== null) return null
   return hedge?.result === 'unused' && stream && getAttempts(state) + 2 <= maximumAttempts ? hedge : null
 }
 

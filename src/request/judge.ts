@@ -5,6 +5,7 @@ import type { ChatEvent } from '../core/chat/chat-events.ts'
 import { abortError } from '../core/chat/request-abort.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
 import type { AttemptRun } from './attempt-run.ts'
+import { findCut } from './continuation.ts'
 import {
   allAttemptsFailedError,
   type FailedAttempt,
@@ -17,7 +18,7 @@ import type { Candidate } from './routing/candidate.ts'
 import { healthKey } from './routing/hosts.ts'
 import { noteUnstreamed } from './start-attempt.ts'
 import { lacksForcedCall, type UpstreamResponse } from './upstream-response.ts'
-import { type CallDeps, type CallState, maximumAttempts, maximumKeyFailures } from './ways.ts'
+import { type CallDeps, type CallState, continueAfter, maximumAttempts, maximumKeyFailures } from './ways.ts'
 
 /**
  * Decides the next step after an attempt: the last batch, the next way, or the end of the loop. Throws if the output
@@ -38,7 +39,7 @@ export function judge(state: CallState, run: AttemptRun): readonly ChatEvent[] |
     discard(progress, response)
   } else {
     reportFailure(deps, request.requestId, failed)
-    if (run.isCommitted) throw truncatedOutputError(failure, candidate)
+    if (run.isCommitted) return afterCut(state, run, failed)
   }
   const isUncalled = failure === null && lacksForcedCall(response)
   run.note(failure?.kind ?? (isUncalled ? noCall.kind : 'empty_answer'))
@@ -72,13 +73,34 @@ export function judge(state: CallState, run: AttemptRun): readonly ChatEvent[] |
 export function isServing({ empty, request }: CallState, run: AttemptRun): boolean {
   if (run.failure() !== null) return false
   const { fallback, maxOutputTokens } = request.prepared.request
-  // Such a request fills the prompt cache.
-  if (maxOutputTokens === 0) return true
+  // Such a request fills the prompt cache, and nothing may be missing of a cut text.
+  if (maxOutputTokens === 0 || run.seam !== null) return true
   if (lacksForcedCall(run.response)) return false
   const { hasContent, finishes } = run.response
   // `length` and `content_filter` explain an output without content, `stop` does not.
   const isEmpty = !hasContent && [...finishes.values()].every(reason => reason === 'stop')
   return !isEmpty || empty !== null || fallback !== 'any'
+}
+
+/** Lets another attempt continue a text that was cut. Throws if none may. */
+function afterCut(state: CallState, run: AttemptRun, failed: FailedAttempt): 'next' {
+  const { deps, progress, deadlineAt } = state
+  const cut = findCut(run, failed.failure)
+  if (cut === null || deps.clock.monotonic() >= deadlineAt) throw truncatedOutputError(failed.failure, failed.candidate)
+  // It was noted when it began to serve.
+  progress.attempts.pop()
+  run.note(failed.failure.kind)
+  // What only repeats the text before is nothing to the client.
+  const isHeard = run.seam === null || cut.text.length > run.seam.cut.text.length
+  if (isHeard) progress.cut.push(run.response)
+  else {
+    progress.discarded.push(run.response)
+    progress.continued.pop()
+  }
+  progress.response = null
+  state.failed.push(failed)
+  continueAfter(state, cut)
+  return 'next'
 }
 
 function again(state: CallState, candidate: Candidate): 'next' {
@@ -118,7 +140,8 @@ const noCall: ProviderFailure = {
 
 /** Returns the response without content if no candidate had a better one. Throws if all attempts failed. */
 export function emptyAnswer(state: CallState): readonly ChatEvent[] {
-  const { deps, request, progress, deadlineAt, failed, keyFailures, empty, atLimitMs } = state
+  const { deps, request, progress, deadlineAt, failed, keyFailures, empty, atLimitMs, cut } = state
+  if (cut !== null) throw truncatedOutputError(cut.failure, cut.candidate)
   if (empty === null) {
     // Rejected keys are omitted if a busy one could still serve.
     const busy = keyFailures.filter(({ failure }) => failure.kind !== 'credential_refused')

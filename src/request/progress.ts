@@ -4,7 +4,7 @@
  */
 import type { Attempt, HedgeResult } from '../core/chat/attempts.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
-import type { ResponseSummary } from '../core/chat/chat-events.ts'
+import type { Continuation, ResponseSummary } from '../core/chat/chat-events.ts'
 import type { ActiveSetMember, RequestAbortSignal } from '../core/chat/request-abort.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import type { TraceParent } from '../core/text/traceparent.ts'
@@ -57,6 +57,10 @@ export type Progress = ActiveSetMember & {
   readonly attempts: Attempt[]
   /** `call`: the response that is being read; null = none, or it failed. */
   response: UpstreamResponse | null
+  /** `call`: responses whose text the client has and another one continues, in order. */
+  readonly cut: UpstreamResponse[]
+  /** `call`: where they were continued. */
+  readonly continued: Continuation[]
   /** `call`: complete answers, and canceled hedges beside them, that another attempt or an error replaced. */
   readonly discarded: UpstreamResponse[]
   /** `call`: the hedge of the request; null = hedging was not requested. */
@@ -87,6 +91,8 @@ export function createProgress(
     reservation,
     attempts: [],
     response: null,
+    cut: [],
+    continued: [],
     discarded: [],
     hedge: null,
     firstContentMs: null,
@@ -114,12 +120,18 @@ export function findFailure(
  * Returns the response to bill. Null = none: a blocked request costs nothing, whatever the upstream generated, and text that was held
  * back was not sent.
  */
-export function billedResponse({ response, outcome, isFiltered }: Progress): UpstreamResponse | null {
+export function billedResponse({ response: last, cut, outcome, isFiltered }: Progress): UpstreamResponse | null {
+  const response = last ?? cut.at(-1) ?? null
   if (response === null || outcome === 'blocked' || isUnsent(response)) return null
   // A client has no part of the vectors of a request that failed.
   if (outcome === 'failed' && response.request.embedding !== undefined) return null
   if (isFiltered) response.finishes.set(0, 'content_filter')
   return response
+}
+
+/** Returns the parts of a cut text before its last response; none of a blocked request is billed. */
+export function cutParts({ cut, outcome }: Progress, last: UpstreamResponse | null): readonly UpstreamResponse[] {
+  return outcome === 'blocked' ? [] : cut.filter(part => part !== last)
 }
 
 /** Returns the responses that the provider charges and the account does not pay for. */

@@ -43,7 +43,7 @@ export function toUsageRecord(
   const { request: question, caller, plan, startedMonotonic } = request
   const { reservation } = progress
   const { response, model, estimated, owed, billed, search, fetch, hedge, otherUsages } = cost
-  const usage = otherUsages.reduce(getSum, cost.usage)
+  const usage = otherUsages.reduce(getSum, wholeUsage(cost))
   return {
     request_id: request.requestId,
     account_id: caller.accountId,
@@ -99,6 +99,11 @@ function getUpstreamId(response: SettledCost['response']): Pick<UsageRecord, 'up
   return id === null || id === '' || id.length > maximumUpstreamId || /[^!-~]/.test(id) ? {} : { upstream_id: id }
 }
 
+/** Usage of all parts of the output. */
+function wholeUsage({ usage, parts }: SettledCost): TokenUsage {
+  return parts.reduce((sum, part) => getSum(sum, part.usage), usage)
+}
+
 /** The tokens of all attempts that the provider charges count against the daily limit. */
 function getSum(item: TokenUsage, other: TokenUsage): TokenUsage {
   return {
@@ -126,14 +131,16 @@ function wasCalled(outcome: AttemptOutcome): outcome is TriedOutcome {
 
 export function toResponseSummary(
   { requestId, plan }: AdmittedRequest,
-  { attempts, enhancement, web }: Progress,
-  { response, model, usage, estimated, billed, search, fetch, hedge, cacheSaved }: SettledCost,
+  { attempts, continued, enhancement, web }: Progress,
+  cost: SettledCost,
 ): ResponseSummary {
+  const { response, model, estimated, billed, search, fetch, hedge, cacheSaved } = cost
   return {
     requestId,
     model: model === null ? '' : fullName(model),
     provider: model?.provider ?? '',
-    usage,
+    usage: wholeUsage(cost),
+    ...(continued.length === 0 ? {} : { continued }),
     estimated,
     ...(response?.providerFields == null ? {} : { providerFields: response.providerFields }),
     ...reachedCap(response),
@@ -174,10 +181,11 @@ export type LearningEntryDeps = {
 export function toLearningEntry(
   deps: LearningEntryDeps,
   { requestId, startedAt, promptDigest, caller, request, plan }: AdmittedRequest,
-  { outcome, enhancement }: Progress,
+  { outcome, enhancement, cut }: Progress,
   { response, usage }: SettledCost,
 ): NonNullable<UsageRecord['learning']> | null {
-  if (response === null || outcome !== 'completed') return null
+  // A text of two parts says nothing about either model.
+  if (response === null || outcome !== 'completed' || cut.length > 0) return null
   const { queryType } = plan.analysis
   const quality = inferQuality({
     finish: response.finishes.get(0) ?? null,
@@ -209,6 +217,7 @@ export function toRequestTrace(
   cost: {
     readonly rates: Rates | null
     readonly usage: TokenUsage
+    readonly parts: SettledCost['parts']
     readonly fallback?: FallbackPolicy
   },
 ): RequestTrace {
@@ -216,10 +225,18 @@ export function toRequestTrace(
     c: inCallOrder(ranked).slice(0, maximumTraced).map(toTracedCandidate),
     ...tracedAttempts(attempts),
     ...tracedSkips(attempts),
-    ...(cost.rates === null ? {} : { b: costParts(cost.rates, cost.usage) }),
+    ...(cost.rates === null ? {} : { b: sumOfParts(cost.rates, cost) }),
     ...tracedDecision(decision),
     ...(cost.fallback === undefined || cost.fallback === 'any' ? {} : { f: cost.fallback }),
   }
+}
+
+/** Returns what each kind of tokens cost, in all parts of the output. */
+function sumOfParts(rates: Rates, { usage, parts }: Pick<SettledCost, 'usage' | 'parts'>) {
+  const sums = costParts(rates, usage)
+  for (const part of parts)
+    for (const [kind, cost] of costParts(part.rates, part.usage).entries()) sums[kind] = (sums[kind] ?? 0) + cost
+  return sums
 }
 
 /** A ranking can have models of a lower output limit behind unhealthy ones, which are called last. */

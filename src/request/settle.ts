@@ -128,9 +128,10 @@ type EstimateDeps = {
 function updateEstimates(
   deps: EstimateDeps,
   { caller, request, plan: { analysis: scan, web } }: AdmittedRequest,
-  { response, model, rates, usage, billed, hedge }: SettledCost,
+  { response, model, rates, usage, parts, billed, hedge }: SettledCost,
 ): void {
-  if (model === null || rates === null || response === null) return
+  // The length and the cost of a continued text are of two models.
+  if (model === null || rates === null || response === null || parts.length > 0) return
   const { accountId } = caller
   const { inputTokens, outputTokens } = usage
   deps.ties.answered(accountId, request, {

@@ -9,7 +9,7 @@ import { type PriceTerms, type Rates, ratesAt, scaledRates } from '../core/model
 import { getCost, providerSearchCost, savedByCache } from '../core/usage/money.ts'
 import type { Reservation } from '../limits/meter.ts'
 import { estimateTokens, likelyInputTokens } from '../text/tokens/tokens.ts'
-import { billedResponse, type Progress, unbilledResponses } from './progress.ts'
+import { billedResponse, cutParts, type Progress, unbilledResponses } from './progress.ts'
 import type { Route } from './routing/route.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
@@ -30,6 +30,8 @@ export type SettledCost = {
   readonly search: number
   readonly fetch: number
   readonly hedge: number
+  /** Parts of a cut text before `response`, which are billed. */
+  readonly parts: readonly PartCost[]
   /** Tokens of other attempts than `response`: the one that lost a hedge, and those that are not billed. */
   readonly otherUsages: readonly TokenUsage[]
   /** What the prompt cache saved; negative if writing cost more. Null = nothing was read or written. */
@@ -73,16 +75,18 @@ export function settledCost(
   const fetch = web?.fetchMicrocents ?? 0
   // The attempt that lost a hedge. As a failed attempt, it costs nothing if nothing was answered.
   const other = progress.hedge?.other ?? null
+  const parts = cutParts(progress, response).map(part => partCost(catalog, part, input))
+  const before = parts.reduce((sum, { cost }) => sum + cost, 0)
   const isBilled = model !== null && other !== null && !progress.discarded.includes(other)
-  const lost = isBilled ? otherCost(catalog, other, input) : null
+  const lost = isBilled ? partCost(catalog, other, input) : null
   const costFor = (tokens: TokenUsage) =>
-    rates === null ? 0 : getCost(rates, tokens) + search + fetch + (lost?.cost ?? 0)
+    rates === null ? 0 : getCost(rates, tokens) + search + fetch + before + (lost?.cost ?? 0)
   // The provider charges for its own counts, also where they exceed the model's limits.
   const due = Math.min(costFor(counted), Number.MAX_SAFE_INTEGER)
   const charged = costFor(usage)
   const billed = paysInFull(caller) ? charged : Math.min(charged, reservation.reservedMicrocents)
   const hedge = Math.min(lost?.cost ?? 0, Math.max(0, billed - search - fetch))
-  const unbilled = unbilledResponses(progress).map(item => otherCost(catalog, item, input))
+  const unbilled = unbilledResponses(progress).map(item => partCost(catalog, item, input))
   const owed = unbilled.reduce((sum, { cost }) => Math.min(sum + cost, Number.MAX_SAFE_INTEGER), due)
   const otherUsages = [...(lost === null ? [] : [lost]), ...unbilled].map(({ usage: item }) => item)
   const cacheSaved = rates === null ? null : savedByCache(rates, usage)
@@ -92,7 +96,8 @@ export function settledCost(
     model,
     rates,
     usage,
-    estimated,
+    estimated: estimated || parts.some(part => part.estimated),
+    parts,
     owed,
     billed,
     search,
@@ -130,16 +135,45 @@ function getTerms({ startedAtMs, providerFields, request, droppedParameters }: S
   return { at: startedAtMs, tier: tier ?? (droppedParameters.includes('service_tier') ? null : requestedTier(request)) }
 }
 
-type OtherCost = { readonly usage: TokenUsage; readonly cost: number }
+/** Usage and cost in micro-cents of one response. */
+export type PartCost = {
+  readonly rates: Rates
+  readonly usage: TokenUsage
+  readonly estimated: boolean
+  readonly cost: number
+}
+
+/** What the parts of a cut text have used, and how much their text adds to the input of the next one. */
+export type Spent = {
+  readonly tokens: number
+  readonly microcents: number
+  readonly outputTokens: number
+  readonly addedTokens: number
+}
+
+/** Tokens of the turns around a text in the request that continues it. */
+const instructionTokens = 100
+
+export function spentOn(catalog: Pick<Catalog, 'resolve'>, { cut }: Pick<Progress, 'cut'>, counted: Counted): Spent {
+  const parts = cut.map(part => partCost(catalog, part, counted))
+  const outputTokens = parts.reduce((sum, { usage }) => sum + usage.outputTokens, 0)
+  return {
+    tokens: parts.reduce((sum, { usage }) => sum + usage.inputTokens + usage.outputTokens, 0),
+    microcents: parts.reduce((sum, { cost }) => sum + cost, 0),
+    outputTokens,
+    addedTokens: outputTokens + instructionTokens,
+  }
+}
 
 /**
  * Returns the cost of a response beside the billed one. Providers bill the input of a canceled request, and the output until
  * then.
  */
-function otherCost(catalog: Pick<Catalog, 'resolve'>, response: UpstreamResponse, counted: Counted): OtherCost {
+function partCost(catalog: Pick<Catalog, 'resolve'>, response: UpstreamResponse, counted: Counted): PartCost {
   const model = servedModel(catalog, response)
-  const usage = possible(used(response, counted).usage, model, counted)
-  return { usage, cost: responseCost(model, response, usage) }
+  const { usage: said, estimated } = used(response, counted)
+  const usage = possible(said, model, counted)
+  return { rates: getRates(model, response), usage, estimated, cost: responseCost(model, response, usage) }
 }
 
 const nothing: TokenUsage = {

@@ -7,6 +7,7 @@ import type { Deadlines } from '../core/request/deadlines.ts'
 import { modelAt } from '../models/model-hosts.ts'
 import type { Access, AdapterRequest } from '../providers/provider.ts'
 import { AttemptRun, type Way } from './attempt-run.ts'
+import { continuedRequest, Seam } from './continuation.ts'
 import { createAttempt } from './embeddings-attempt.ts'
 import { reportFailure } from './errors.ts'
 import type { Candidate } from './routing/candidate.ts'
@@ -34,7 +35,9 @@ export function startAttempt(state: CallState, way: Way): AttemptRun {
 function start(state: CallState, way: Way): AttemptRun {
   const { deps, progress, deadlineAt } = state
   const { prepared, plan, signal, caller } = state.request
-  const request = state.bare ?? prepared.request
+  const asked = state.bare ?? prepared.request
+  const { cut } = state
+  const request = cut === null ? asked : continuedRequest(asked, cut, plan.analysis.language)
   const { candidate, reservation, claim } = way
   const { model } = candidate
   const outputCap = Math.min(reservation.outputCap, model.maxOutputTokens)
@@ -77,7 +80,9 @@ function start(state: CallState, way: Way): AttemptRun {
   const isProbe = deps.health.beginAttempt(key)
   progress.response = response
   const endProbe = isProbe ? () => deps.health.endProbe(key) : null
-  return new AttemptRun(deps, { request: state.request, progress, way, attempt, response, outputCap, stream, endProbe })
+  const seam = cut === null ? null : new Seam(cut)
+  const run = { request: state.request, progress, way, attempt, response, outputCap, stream, endProbe, seam }
+  return new AttemptRun(deps, run)
 }
 
 /** A local server that loads a large model sends nothing before. Beyond this time it is broken. */

@@ -19,10 +19,12 @@ import type { KeyClaim, KeyNeed, NoKey, PoolKey } from '../providers/keys/key-po
 import { likelyInputTokens } from '../text/tokens/tokens.ts'
 import { affordable } from './affordable.ts'
 import type { AttemptRun, AttemptRunDeps, CallRequest, Way } from './attempt-run.ts'
+import type { Cut } from './continuation.ts'
 import type { FailedAttempt, ReportDeps } from './errors.ts'
 import type { Progress } from './progress.ts'
 import type { Candidate } from './routing/candidate.ts'
 import { candidatesAtHosts, type Endpoints, healthKey, inOrder } from './routing/hosts.ts'
+import { spentOn } from './settled-cost.ts'
 
 export type CallDeps = AttemptRunDeps &
   ReportDeps & {
@@ -77,6 +79,8 @@ export type CallState = {
   isRepeated: boolean
   /** The request without reasoning of earlier turns, after a provider has rejected it; null = it was not rejected. */
   bare: ChatRequest | null
+  /** The text that the next attempt continues; null = none. */
+  cut: Cut | null
 }
 
 export const maximumAttempts = 3
@@ -117,6 +121,7 @@ export function createCallState(deps: CallDeps, request: CallRequest, progress: 
     empty: null,
     isRepeated: false,
     bare: null,
+    cut: null,
   }
   return state
 }
@@ -129,7 +134,12 @@ export async function select(state: CallState): Promise<Way | null> {
     state.again = null
     if (candidate === null) return null
     if (!worthTrying(state, candidate)) continue
-    const reservation = await affordable(state.deps.meter, state.request, state.progress, { candidate, isHedge: false })
+    const spent = state.cut === null ? null : spentBefore(state)
+    const reservation = await affordable(state.deps.meter, state.request, state.progress, {
+      candidate,
+      isHedge: false,
+      spent,
+    })
     const way = reservation === null ? 'skipped_over_budget' : take(state, candidate, reservation)
     if (typeof way !== 'string') return way
     skip(state, candidate, way)
@@ -167,7 +177,7 @@ export async function selectBeside(state: CallState, running: AttemptRun): Promi
     if (own?.key === null) continue
     let way: Way | null = null
     try {
-      const reservation = await affordable(deps.meter, request, progress, { candidate, isHedge: true })
+      const reservation = await affordable(deps.meter, request, progress, { candidate, isHedge: true, spent: null })
       const ticket = reservation === null ? null : ticketFor(state, candidate)
       if (reservation !== null && ticket !== null) way = { candidate, reservation, claim: own, ticket }
       return way
@@ -176,6 +186,17 @@ export async function selectBeside(state: CallState, running: AttemptRun): Promi
     }
   }
   return null
+}
+
+/**
+ * Lets another attempt continue a text: at the next host of its model, else where it was cut, else at the next model.
+ */
+export function continueAfter(state: CallState, cut: Cut): void {
+  state.cut = cut
+  const next = state.waiting.shift() ?? state.candidates.next().value ?? null
+  const others = next === null ? [] : [next]
+  const isHost = next !== null && isSameModel(next, cut.candidate)
+  state.waiting.unshift(...(isHost ? [...others, cut.candidate] : [cut.candidate, ...others]))
 }
 
 /** Releases a way on which no attempt began. */
@@ -289,9 +310,9 @@ function skip({ deps, progress }: CallState, { model }: Candidate, outcome: Atte
  * After a context overflow, only a larger context window helps. A provider that rejected its credential is not called
  * again. Under `same_model` only other keys and hosts of the called model are, under `none` nothing is.
  */
-function worthTrying({ request, failed, keyFailures }: CallState, candidate: Candidate): boolean {
-  const called = failed[0] ?? keyFailures[0]
-  const policy = request.prepared.request.fallback
+function worthTrying({ request, failed, keyFailures, cut }: CallState, candidate: Candidate): boolean {
+  const called = cut ?? failed[0] ?? keyFailures[0]
+  const policy = cut?.policy ?? request.prepared.request.fallback
   if (policy === 'none' && called !== undefined) return false
   if (policy === 'same_model' && called !== undefined && !isSameModel(candidate, called.candidate)) return false
   return failed.every(({ candidate: other, failure }) => {
@@ -300,6 +321,12 @@ function worthTrying({ request, failed, keyFailures }: CallState, candidate: Can
       return candidate.endpoint !== other.endpoint
     return true
   })
+}
+
+/** Returns what the parts of a cut text have used. */
+function spentBefore({ deps, request, progress }: CallState) {
+  const { plan, prepared } = request
+  return spentOn(deps.catalog, progress, { plan, request: prepared.request, reservation: progress.reservation })
 }
 
 /** Compares models, whichever host serves them. */

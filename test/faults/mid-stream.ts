@@ -125,7 +125,8 @@ test('truncated stream: leaves a usage record with its received output, estimate
     const row = await rig.row(requestId)
     expect(row).toMatchObject({ status: 'failed', error_code: code, finish_reason: null, provider, estimated: true })
     expect(row.output_tokens).toBeGreaterThan(0)
-    expect(row.output_tokens).toBeLessThan(20)
+    // Of up to three attempts, which all count against the daily tokens.
+    expect(row.output_tokens).toBeLessThan(30)
     expect(row.billed_microcents).toBeGreaterThan(0)
     expect(row.billed_microcents).toBeLessThanOrEqual(row.reserved_microcents)
   }

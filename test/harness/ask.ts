@@ -13,6 +13,7 @@ export function askWith(fields: Partial<ChatRequest> = {}): ChatRequest {
 export const documentedDefaults = {
   bodyCharacters: 100,
   choices: 1,
+  continuation: 'same_model',
   endUser: null,
   enhance: false,
   extras: {},

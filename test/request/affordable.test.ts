@@ -60,6 +60,7 @@ async function fallBackTo(to: ReturnType<typeof getCandidate>, part: number, can
   const result = await affordable({ raise }, { plan, prepared: { request: chatRequest } }, progress, {
     candidate: to,
     isHedge: false,
+    spent: null,
   })
   return { result, raises, highest: highestUsage({ plan, request: chatRequest }, to, reservation) }
 }

@@ -187,7 +187,8 @@ test('call: keeps one response, one settlement, no open reservation and at most 
         })
         const { events, thrown } = await run(rig, request, leaving)
 
-        expect(rig.calls.length).toBeLessThanOrEqual(fallback ? 3 : 1)
+        // The model itself may continue a stream that was cut.
+        expect(rig.calls.length).toBeLessThanOrEqual(fallback || stream ? 3 : 1)
         expect(getCount(events, 'opened')).toBeLessThanOrEqual(1)
         if (events.length > 0) expect(events[0]?.type).toBe('opened')
         const done = getCount(events, 'done')

@@ -331,7 +331,7 @@ test('hedge: a client that leaves cancels both attempts, and pays for neither be
 
 test('hedge: a truncated output of the winner never looks finished', async () => {
   const rig = world()
-  const ending = run(rig, askWith({ stream: true }))
+  const ending = run(rig, askWith({ stream: true, continue: 'off' }))
   const [, hedge] = await rig.hedged()
   hedge.send('opening', 'content')
   await oneTurn()

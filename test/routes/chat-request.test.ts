@@ -22,6 +22,7 @@ const wrongFields: Record<string, readonly unknown[]> = {
   enhance_prompt: [canary, 1],
   test_mode: [canary],
   fallback: [canary],
+  continue: [canary, true],
   fallback_max_cost_factor: [0.99, 1001, -1, '3', canary],
   web: [canary, true],
   metadata: [canary, Object.fromEntries(Array.from({ length: 17 }, (_, index) => [`k${index}`, '']))],
@@ -152,6 +153,7 @@ test('every field: reaches the chat request', () => {
     dialect: 'native',
     enhance: true,
     fallback: 'same_model',
+    continuation: 'same_model',
     fallbackMaxCostFactor: 2.5,
     maxOutputTokens: 9,
     messages: [
@@ -201,6 +203,7 @@ test('gateway headers: override the body', () => {
     strategy: 'speed',
     stream: 'buffered',
     fallback: 'any',
+    continuation: 'same_model',
     fallbackMaxCostFactor: 1.5,
   })
   for (const factor of [canary, '', '0.5', '1001', '1e3', '0x10', 'NaN', '-2'])

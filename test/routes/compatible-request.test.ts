@@ -29,6 +29,7 @@ const wrongFields: Record<string, readonly unknown[]> = {
   enhance_prompt: [canary, 1],
   test_mode: [canary],
   fallback: [canary],
+  continue: [canary, true],
   fallback_max_cost_factor: [0.99, 1001, -1, '3', canary],
   web: [canary, true],
   max_output_tokens: [0, -1, 1.5, canary, 1e308],
@@ -269,6 +270,7 @@ test('every field: reaches the chat request', () => {
     enhance: true,
     extras: { top_k: 40, verbosity: 'low' },
     fallback: 'same_model',
+    continuation: 'same_model',
     fallbackMaxCostFactor: 2.5,
     frequencyPenalty: -1,
     logitBias: { 5: -100 },
@@ -354,6 +356,7 @@ test('header: overrides the body', () => {
     web: 'off',
     testMode: true,
     fallback: 'same_model',
+    continuation: 'same_model',
     fallbackMaxCostFactor: 4,
   })
   for (const name of Object.keys(headers)) {

@@ -181,12 +181,18 @@ export type ResponseStart = {
   readonly overheadMs: number
 }
 
+/** Where a cut text was continued: after how many characters (Unicode code points), and the `provider/model` that did. */
+export type Continuation = { readonly model: string; readonly at: number }
+
 /** Known once the request is settled: usage, cost and routing. Costs are integers of 1e-8 USD. */
 export type ResponseSummary = {
   readonly requestId: string
   readonly model: string
   readonly provider: string
+  /** Of all parts of a continued text. */
   readonly usage: TokenUsage
+  /** Absent = the text was not cut. */
+  readonly continued?: readonly Continuation[]
   /** Absent = none. */
   readonly providerFields?: ProviderFields
   /** True if the gateway counted the tokens because the upstream reported none. */

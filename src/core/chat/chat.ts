@@ -234,6 +234,8 @@ export type ChatRequest = {
    */
   readonly extras: Readonly<Record<string, unknown>>
   readonly fallback: FallbackPolicy
+  /** Which candidates may continue a text that was cut after the client received a part of it; `fallback` limits it too. */
+  readonly continuation: FallbackPolicy
   /** Maximum expected cost of a fallback, as a multiple of the requested model's expected cost. */
   readonly fallbackMaxCostFactor: number
   readonly web: 'auto' | 'off'
@@ -273,6 +275,13 @@ export type QueryType = (typeof queryTypes)[number]
  */
 export const fallbackPolicies = ['any', 'same_model', 'none'] as const
 export type FallbackPolicy = (typeof fallbackPolicies)[number]
+
+export const continuePolicies = ['any', 'same_model', 'off'] as const
+
+/** Returns the policy of a client's `continue` field. */
+export function toContinuation(field: (typeof continuePolicies)[number]): FallbackPolicy {
+  return field === 'off' ? 'none' : field
+}
 
 /** Returns the policy of a client's `fallback` field: `false` has always allowed other hosts and keys of the model. */
 export function toPolicy(field: boolean | FallbackPolicy): FallbackPolicy {

@@ -5,6 +5,7 @@
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import {
   type ChatRequest,
+  continuePolicies,
   fallbackPolicies,
   type Message,
   type ResponseFormat,
@@ -13,6 +14,7 @@ import {
   streamModes,
   type Tool,
   type ToolChoice,
+  toContinuation,
   toPolicy,
 } from '../chat/chat.ts'
 import { autoModel } from '../models/models.ts'
@@ -56,6 +58,7 @@ export function chatRequestWithDefaults(messages: readonly Message[], fields: Pa
     endUser: null,
     extras: {},
     fallback: 'same_model',
+    continuation: 'none',
     fallbackMaxCostFactor: usualFallbackCostFactor,
     web: 'off',
     hedge: null,
@@ -89,6 +92,12 @@ export function chatRequestFields(additionalProperties: boolean) {
       Type.Union([Type.Boolean(), oneOf(fallbackPolicies)], {
         description:
           '`any` or true: other models may answer if the first one fails. `same_model` or false: only other hosts and keys of the same model. `none`: one call. The strictest of request, key and account applies.',
+      }),
+    ),
+    continue: nullable(
+      Type.Union([oneOf(continuePolicies)], {
+        description:
+          'who may continue a streamed text that is cut after its beginning was sent. `same_model` (the default): the model, also at other hosts and with other keys. `any`: other models too. `off`: the stream ends with an error. `fallback` limits it too.',
       }),
     ),
     fallback_max_cost_factor: nullable(
@@ -184,6 +193,9 @@ export function parseChatRequestFields(body: RequestFields, headers: Headers) {
     fallback:
       headerChoice(headers, 'X-Gateway-Fallback', fallbackPolicies) ??
       toPolicy(noFallback === null ? (body.fallback ?? true) : !noFallback),
+    continuation: toContinuation(
+      headerChoice(headers, 'X-Gateway-Continue', continuePolicies) ?? body.continue ?? 'same_model',
+    ),
     fallbackMaxCostFactor:
       headerNumber(headers, 'X-Gateway-Fallback-Max-Cost-Factor', fallbackCostFactors) ??
       body.fallback_max_cost_factor ??

@@ -2,7 +2,7 @@
  * Money is an integer of micro-cents (1e-8 USD), so that sums are exact in any order on any machine. A request is
  * rounded up once, at settlement.
  */
-import type { TokenUsage } from '../chat/chat-events.ts'
+import type { ResponseSummary, TokenUsage } from '../chat/chat-events.ts'
 import { canApply, type Prices, type PriceTerms, type Pricing, type Rates } from '../models/pricing.ts'
 
 export const microcentsPerUsd = 100_000_000
@@ -24,6 +24,16 @@ export function fromUsd(usd: number): number {
 /** Returns micro-cents as the decimal US dollars used in JSON. */
 export function toUsd(microcents: number): number {
   return microcents / microcentsPerUsd
+}
+
+/** Returns the gateway's own fields in the usage of a response: the same in all API forms. */
+export function shownCost({ cost, cacheSaved, continued }: Pick<ResponseSummary, 'cost' | 'cacheSaved' | 'continued'>) {
+  return {
+    cost_usd: toUsd(cost.total),
+    ...(cost.hedge === undefined ? {} : { hedge_cost_usd: toUsd(cost.hedge) }),
+    ...(cacheSaved === undefined ? {} : { cache_saved_usd: toUsd(cacheSaved) }),
+    ...(continued === undefined ? {} : { continued: [...continued] }),
+  }
 }
 
 /**

@@ -15,7 +15,7 @@ import type {
 } from '../../core/chat/chat-events.ts'
 import { shownTier } from '../../core/chat/provider-features.ts'
 import type { CollectedChoice, CollectedResponse } from '../../core/chat/response-collector.ts'
-import { toUsd } from '../../core/usage/money.ts'
+import { shownCost } from '../../core/usage/money.ts'
 import { errorBody } from '../../core/validation/errors.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
 import { CustomInput } from '../custom-tools.ts'
@@ -328,7 +328,8 @@ function getLogprobs(tokens: readonly TokenLogprob[]): object {
   return { content: tokens, refusal: null }
 }
 
-function getUsage({ usage, cost, cacheSaved, providerFields }: ResponseSummary): object {
+function getUsage(receipt: ResponseSummary): object {
+  const { usage, providerFields } = receipt
   const own = providerFields?.form === 'openai' ? providerFields : null
   return {
     prompt_tokens: usage.inputTokens,
@@ -345,9 +346,7 @@ function getUsage({ usage, cost, cacheSaved, providerFields }: ResponseSummary):
       accepted_prediction_tokens: own?.acceptedPredictionTokens ?? 0,
       rejected_prediction_tokens: own?.rejectedPredictionTokens ?? 0,
     },
-    cost_usd: toUsd(cost.total),
-    ...(cost.hedge === undefined ? {} : { hedge_cost_usd: toUsd(cost.hedge) }),
-    ...(cacheSaved === undefined ? {} : { cache_saved_usd: toUsd(cacheSaved) }),
+    ...shownCost(receipt),
   }
 }
 

@@ -5,18 +5,7 @@ import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
 import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
-import {
-  cacheSavedUsd,
-  count,
-  errorShape,
-  hedgeCostUsd,
-  id,
-  modelName,
-  namedSchema,
-  orNull,
-  text,
-  usd,
-} from '../../http/schemas.ts'
+import { count, errorShape, id, modelName, namedSchema, orNull, shownCostFields, text } from '../../http/schemas.ts'
 import { detailReader, type ReasoningSeal } from '../reasoning-seal.ts'
 import { compatibleStream, completionBody } from './reply.ts'
 import { compatibleSchema, readCompatible } from './request.ts'
@@ -90,9 +79,7 @@ const compatibleUsageShape = namedSchema('CompatibleUsage', {
     accepted_prediction_tokens: count,
     rejected_prediction_tokens: count,
   }),
-  cost_usd: usd,
-  hedge_cost_usd: hedgeCostUsd,
-  cache_saved_usd: cacheSavedUsd,
+  ...shownCostFields,
 })
 
 /** `POST /v1/chat/completions`, not streamed. */

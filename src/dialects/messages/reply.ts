@@ -10,7 +10,7 @@ import type {
   ResponseSummary,
 } from '../../core/chat/chat-events.ts'
 import type { CollectedResponse } from '../../core/chat/response-collector.ts'
-import { toUsd } from '../../core/usage/money.ts'
+import { shownCost } from '../../core/usage/money.ts'
 import { parseModelJson } from '../../core/validation/untrusted-json.ts'
 import { type BlockSink, BlockWriter } from './block-writer.ts'
 import { type BlockFields, isBlockFields } from './blocks.ts'
@@ -116,15 +116,14 @@ export function detailedUsage(fields: ProviderFields | undefined): BlockFields {
   return fields?.form === 'anthropic' ? fields.usage : noFields
 }
 
-export function usageBody({ usage, cost, cacheSaved, providerFields }: ResponseSummary) {
+export function usageBody(receipt: ResponseSummary) {
+  const { usage, providerFields } = receipt
   return {
     ...detailedUsage(providerFields),
     ...inputCounts(usage),
     output_tokens: usage.outputTokens,
     output_tokens_details: { thinking_tokens: usage.reasoningTokens },
-    cost_usd: toUsd(cost.total),
-    ...(cost.hedge === undefined ? {} : { hedge_cost_usd: toUsd(cost.hedge) }),
-    ...(cacheSaved === undefined ? {} : { cache_saved_usd: toUsd(cacheSaved) }),
+    ...shownCost(receipt),
   }
 }
 

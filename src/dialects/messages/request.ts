@@ -42,6 +42,7 @@ const gatewayFields = {
   enhance_prompt: shared.enhance_prompt,
   test_mode: shared.test_mode,
   fallback: shared.fallback,
+  continue: shared.continue,
   fallback_max_cost_factor: shared.fallback_max_cost_factor,
   web: shared.web,
 }
@@ -174,6 +175,7 @@ function pickShared(body: Body): Parameters<typeof parseChatRequestFields>[0] {
     enhance_prompt: body.enhance_prompt ?? null,
     test_mode: body.test_mode ?? null,
     fallback: body.fallback ?? null,
+    continue: body.continue ?? null,
     fallback_max_cost_factor: body.fallback_max_cost_factor ?? null,
     web: body.web ?? null,
     metadata: findTags(body),

@@ -1,18 +1,7 @@
 /** Schemas of Messages responses, as JSON and as a stream. `usage` also has the cost. */
 import { Type } from '@sinclair/typebox'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
-import {
-  cacheSavedUsd,
-  count,
-  errorFields,
-  hedgeCostUsd,
-  id,
-  modelName,
-  namedSchema,
-  orNull,
-  text,
-  usd,
-} from '../../http/schemas.ts'
+import { count, errorFields, id, modelName, namedSchema, orNull, shownCostFields, text } from '../../http/schemas.ts'
 import { messagesErrorTypes } from './errors.ts'
 
 const stopReason = oneOf([
@@ -60,9 +49,7 @@ const counts = {
 const usage = namedSchema('MessagesUsage', {
   ...counts,
   output_tokens_details: strictObject({ thinking_tokens: count }),
-  cost_usd: usd,
-  hedge_cost_usd: hedgeCostUsd,
-  cache_saved_usd: cacheSavedUsd,
+  ...shownCostFields,
 })
 
 /** Anthropic's own fields, which pass unchanged. */

@@ -4,7 +4,7 @@ import type { ToolCall } from '../../core/chat/chat.ts'
 import type { ChatEvent, CitedSource, ResponseSummary } from '../../core/chat/chat-events.ts'
 import { type CollectedResponse, ResponseCollector } from '../../core/chat/response-collector.ts'
 import type { WebSource } from '../../core/chat/web-sources.ts'
-import { toUsd } from '../../core/usage/money.ts'
+import { shownCost, toUsd } from '../../core/usage/money.ts'
 import { errorBody } from '../../core/validation/errors.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
 import type { ChatReply, ChatSummary } from './schema.ts'
@@ -100,10 +100,8 @@ export function nativeBody(folded: CollectedResponse, receipt: ResponseSummary):
   return { request_id, output: choice === undefined ? '' : choice.text + choice.refusal, ...rest }
 }
 
-function summary(
-  folded: CollectedResponse,
-  { requestId, model, usage, estimated, outputCap, cost, cacheSaved, routing, enhancement, web }: ResponseSummary,
-): ChatSummary {
+function summary(folded: CollectedResponse, receipt: ResponseSummary): ChatSummary {
+  const { requestId, model, usage, estimated, outputCap, cost, routing, enhancement, web } = receipt
   const choice = folded.choices[0]
   return {
     request_id: requestId,
@@ -116,9 +114,7 @@ function summary(
       input_tokens: usage.inputTokens,
       output_tokens: usage.outputTokens,
       total_tokens: usage.inputTokens + usage.outputTokens,
-      cost_usd: toUsd(cost.total),
-      ...(cost.hedge === undefined ? {} : { hedge_cost_usd: toUsd(cost.hedge) }),
-      ...(cacheSaved === undefined ? {} : { cache_saved_usd: toUsd(cacheSaved) }),
+      ...shownCost(receipt),
       cached_input_tokens: usage.cachedInputTokens,
       reasoning_tokens: usage.reasoningTokens,
       estimated,

@@ -5,17 +5,16 @@ import { strategies } from '../../core/chat/chat.ts'
 import { omissionCodes } from '../../core/chat/web-sources.ts'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import {
-  cacheSavedUsd,
   count,
   enhancementShape,
   errorShape,
-  hedgeCostUsd,
   id,
   modelName,
   namedSchema,
   orNull,
   queryType,
   share,
+  shownCostFields,
   text,
   usd,
 } from '../../http/schemas.ts'
@@ -32,9 +31,7 @@ const chatUsageShape = namedSchema('ChatUsage', {
   input_tokens: count,
   output_tokens: count,
   total_tokens: count,
-  cost_usd: usd,
-  hedge_cost_usd: hedgeCostUsd,
-  cache_saved_usd: cacheSavedUsd,
+  ...shownCostFields,
   cached_input_tokens: count,
   reasoning_tokens: count,
   estimated: Type.Boolean({ description: 'the gateway estimated the counts: the provider reported none' }),

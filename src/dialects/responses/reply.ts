@@ -5,7 +5,7 @@ import type { FinishReason, ProviderFields, ResponseStart, ResponseSummary } fro
 import { shownTier } from '../../core/chat/provider-features.ts'
 import type { CollectedResponse } from '../../core/chat/response-collector.ts'
 import { autoModel } from '../../core/models/models.ts'
-import { toUsd } from '../../core/usage/money.ts'
+import { shownCost } from '../../core/usage/money.ts'
 import type { GatewayError } from '../../core/validation/errors.ts'
 import type { Fields } from '../check.ts'
 import { OutputItems, type OutputOptions } from './output.ts'
@@ -127,16 +127,15 @@ export function getEnd(reason: FinishReason): Pick<ResponseState, 'status' | 'in
 }
 
 /** Returns the usage. Cached and cache-written tokens are part of the input; reasoning is part of the output. */
-export function responseUsage({ usage, cost, cacheSaved }: ResponseSummary): Fields {
+export function responseUsage(receipt: ResponseSummary): Fields {
+  const { usage } = receipt
   return {
     input_tokens: usage.inputTokens,
     input_tokens_details: { cached_tokens: usage.cachedInputTokens, cache_write_tokens: usage.cacheWriteTokens },
     output_tokens: usage.outputTokens,
     output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
     total_tokens: usage.inputTokens + usage.outputTokens,
-    cost_usd: toUsd(cost.total),
-    ...(cost.hedge === undefined ? {} : { hedge_cost_usd: toUsd(cost.hedge) }),
-    ...(cacheSaved === undefined ? {} : { cache_saved_usd: toUsd(cacheSaved) }),
+    ...shownCost(receipt),
   }
 }
 

@@ -48,6 +48,7 @@ const readFields = Type.Object({
   enhance_prompt: shared.enhance_prompt,
   test_mode: shared.test_mode,
   fallback: shared.fallback,
+  continue: shared.continue,
   fallback_max_cost_factor: shared.fallback_max_cost_factor,
   web: shared.web,
   metadata: shared.metadata,

@@ -11,7 +11,7 @@ import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/ch
 import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
 import { errorResponse } from '../../http/error-response.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
-import { cacheSavedUsd, count, hedgeCostUsd, modelName, namedSchema, orNull, text, usd } from '../../http/schemas.ts'
+import { count, modelName, namedSchema, orNull, shownCostFields, text } from '../../http/schemas.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
 import { responseBody } from './reply.ts'
 import { readResponses, responsesSchema, spelling } from './request.ts'
@@ -30,9 +30,7 @@ const responseUsageShape = namedSchema('ResponseUsage', {
   output_tokens: count,
   output_tokens_details: strictObject({ reasoning_tokens: count }),
   total_tokens: count,
-  cost_usd: usd,
-  hedge_cost_usd: hedgeCostUsd,
-  cache_saved_usd: cacheSavedUsd,
+  ...shownCostFields,
 })
 
 const part = Type.Union([

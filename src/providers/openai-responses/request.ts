@@ -175,7 +175,7 @@ function getItems(input: unknown): readonly unknown[] {
 const handled: ReadonlySet<string> = new Set(
   `model input instructions tools tool_choice parallel_tool_calls include max_output_tokens temperature top_p top_logprobs text
   reasoning store stream background previous_response_id conversation prompt safety_identifier user mode strategy stream_mode
-  enhance_prompt test_mode fallback fallback_max_cost_factor web`.split(/\s+/),
+  enhance_prompt test_mode fallback continue fallback_max_cost_factor web`.split(/\s+/),
 )
 /** Fields of this form that another form of the gateway's has a meaning of its own for. */
 const alsoHere: ReadonlySet<string> = new Set(['metadata', 'stream_options'])

@@ -1,0 +1,190 @@
+/**
+ * Continues a text that its upstream cut after the client received a part of it: another attempt gets the conversation
+ * with that part, and its output goes on in the same response. Only text is continued. A call, an item of a provider, a
+ * refusal or structured output cannot be joined from two outputs.
+ */
+import { type ChatRequest, type FallbackPolicy, strictestPolicy } from '../core/chat/chat.ts'
+import type { ChatEvent } from '../core/chat/chat-events.ts'
+import type { ProviderFailure } from '../providers/provider.ts'
+import instructions from '../text/enhancement/continuations.json'
+import type { Candidate } from './routing/candidate.ts'
+import type { UpstreamResponse } from './upstream-response.ts'
+
+/** A text that another attempt continues. */
+export type Cut = {
+  readonly candidate: Candidate
+  readonly failure: ProviderFailure
+  /** Which candidates may continue it. */
+  readonly policy: FallbackPolicy
+  /** All text that the client has received. */
+  readonly text: string
+  /** `phase` and `block` of its last text, as in `AnswerSink`. */
+  readonly phase: string | null
+  readonly block: number
+}
+
+type CutRun = { readonly response: UpstreamResponse; readonly seam: Seam | null }
+
+/** Returns what another attempt may continue after a failure; null = the output must end here. */
+export function findCut({ response, seam }: CutRun, failure: ProviderFailure): Cut | null {
+  const { request, hasToolCalls, itemCharacters, refused, finishes } = response
+  const signed = response.hasSignedReasoning ? 'same_model' : null
+  const policy = strictestPolicy(request.continuation, request.fallback, signed)
+  const isText = !hasToolCalls && itemCharacters === 0 && !refused && finishes.size === 0
+  const isFree = request.choices === 1 && request.responseFormat.type === 'text' && !request.logprobs
+  const mayRetry = failure.retryable && failure.blame !== 'caller'
+  if (policy === 'none' || !isText || !isFree || !mayRetry || hasOwnParts(request)) return null
+  const { phase, block } = seam?.cut ?? response.place()
+  return { candidate: response.candidate, failure, policy, text: seam?.text() ?? response.text, phase, block }
+}
+
+/** Parts that only its own provider reads would be lost in another form of the request. */
+const hasOwnParts = ({ source, embedding }: ChatRequest) =>
+  embedding !== undefined || (source !== null && source.needs.length > 0)
+
+/** Languages of the instruction by ISO 639-1; English for all others. */
+const byLanguage: Readonly<Record<string, string>> = instructions
+
+/**
+ * Returns the request that continues a text: the text as the assistant's turn, and an instruction in the language of the
+ * conversation. A model repeats the last words, by which the seam is found: it cannot begin within a word.
+ */
+export function continuedRequest(request: ChatRequest, { text }: Cut, language: string): ChatRequest {
+  // Only reasoning was sent: the answer begins again.
+  if (text === '') return request
+  const instruction = byLanguage[language] ?? instructions.en
+  const question = instruction.replace('{words}', () => lastWords(text))
+  return {
+    ...request,
+    messages: [
+      ...request.messages,
+      { role: 'assistant', text, reasoning: null, toolCalls: [], name: null },
+      { role: 'user', content: [{ type: 'text', text: question }], name: null },
+    ],
+    source: null,
+  }
+}
+
+/** Long enough to be unique in most texts. */
+const wordsLength = 60
+
+/** Returns the end of a text, from the beginning of a word. */
+function lastWords(text: string): string {
+  const end = text.trimEnd().slice(-wordsLength)
+  const from = end.length < wordsLength ? 0 : end.search(/(?<=\s)\S/)
+  return (from < 0 ? end : end.slice(from)).trim().toWellFormed()
+}
+
+/** A shorter repetition is one by chance, unless it is of the word in which the text ends. */
+const leastRepeated = 12
+const leastRepeatedWord = 5
+
+/**
+ * Joins a continuation to the text before it. Holds its beginning back while it may repeat the end of that text, and
+ * removes what it repeats. Its text continues the block of the text, and its reasoning is left out.
+ */
+export class Seam {
+  /** The beginning, while it is undecided; null = decided. */
+  private held: string | null = ''
+  private added = ''
+  /** Characters (UTF-16) of the continuation that were removed. */
+  private removed = 0
+
+  constructor(readonly cut: Cut) {
+    if (cut.text === '') this.held = null
+  }
+
+  /** All text that the client has received. */
+  text(): string {
+    return this.cut.text + this.added
+  }
+
+  /** After how many characters (Unicode code points) the text is continued. */
+  at(): number {
+    return countPoints(this.cut.text)
+  }
+
+  /** Returns the events to send. `isOver`: no text follows. */
+  join(events: readonly ChatEvent[], isOver: boolean): ChatEvent[] {
+    const joined = events.flatMap(event => this.joined(event))
+    return isOver ? [...joined, ...this.released()] : joined
+  }
+
+  private joined(event: ChatEvent): ChatEvent[] {
+    const { cut } = this
+    switch (event.type) {
+      case 'text':
+        if (this.held === null) return this.shown(event.text)
+        this.held += event.text
+        return mayRepeat(cut.text, this.held) ? [] : this.released()
+      case 'reasoning':
+      case 'reasoning_end':
+        return cut.text === '' ? [event] : []
+      case 'citation': {
+        const shift = countPoints(cut.text) - this.removed
+        const { start, end } = event.source
+        const source = { ...event.source, start: Math.max(0, start + shift), end: Math.max(0, end + shift) }
+        return [...this.released(), { ...event, source }]
+      }
+      default:
+        return [...this.released(), event]
+    }
+  }
+
+  /** Decides what the held text repeats, and returns the rest. */
+  private released(): ChatEvent[] {
+    const { held, cut } = this
+    if (held === null) return []
+    this.held = null
+    this.removed = repeated(cut.text, held)
+    return this.shown(held.slice(this.removed))
+  }
+
+  private shown(text: string): ChatEvent[] {
+    if (text === '') return []
+    const { phase, block } = this.cut
+    this.added += text
+    const place = phase !== null ? { phase } : block === 0 ? {} : { block }
+    return [{ type: 'text', choice: 0, text, ...place }]
+  }
+}
+
+const countPoints = (text: string) => Array.from(text).length
+
+/** Whether more of a beginning can still be the end of a text. */
+function mayRepeat(text: string, beginning: string): boolean {
+  return text.includes(beginning.trimStart())
+}
+
+/**
+ * Returns how many characters of `beginning` repeat the end of a text. White space at the end of the text counts with them:
+ * a model does not see it.
+ */
+export function repeated(text: string, beginning: string): number {
+  const words = text.trimEnd()
+  const from = beginning.length - beginning.trimStart().length
+  const said = beginning.slice(from)
+  for (let length = Math.min(words.length, said.length); length > 0; length--) {
+    const part = said.slice(0, length)
+    const space = text.slice(words.length)
+    const isWord = from + space.length === 0 && isLastWord(words, part)
+    if (!words.endsWith(part) || !(isWord || isRepetition(words, part))) continue
+    return from + length + (said.startsWith(space, length) ? space.length : 0)
+  }
+  return 0
+}
+
+/** A model was asked for the last words; a shorter part of a text that repeats itself, such as a rule of dashes, may be its next turn. */
+function isRepetition(words: string, part: string): boolean {
+  if (part.length >= lastWords(words).length) return true
+  return part.length >= leastRepeated && !isPeriodic(part)
+}
+
+function isPeriodic(part: string): boolean {
+  for (let period = 1; 2 * period <= part.length; period++) if (part.startsWith(part.slice(period))) return true
+  return false
+}
+
+function isLastWord(words: string, part: string): boolean {
+  return part.length >= leastRepeatedWord && /^\p{L}+$/u.test(part) && /\s/.test(words.at(-part.length - 1) ?? '')
+}

@@ -1,0 +1,275 @@
+/** Cut texts that another attempt continues: the text of both parts, their bill, and what is not continued. */
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { ChatEvent, ResponseSummary } from '../../src/core/chat/chat-events.ts'
+import { fullName } from '../../src/core/models/models.ts'
+import { ratesAt } from '../../src/core/models/pricing.ts'
+import { getCost } from '../../src/core/usage/money.ts'
+import { readNative } from '../../src/dialects/native/request.ts'
+import { catalog } from '../../src/models/catalog.ts'
+import { answer } from '../../src/request/answer.ts'
+import { repeated } from '../../src/request/continuation.ts'
+import { estimateTokens } from '../../src/text/tokens/tokens.ts'
+import { type Format, getFrames, models as named } from '../faults/support.ts'
+import { caller, createWorld, plenty, startedAt } from './world.ts'
+
+/** What the upstream says to a call; `isCut`: its stream breaks after that. */
+type Part = {
+  readonly say: (before: string, words: string) => string
+  readonly isCut: boolean
+  readonly finish?: 'length'
+}
+
+const noUsage = { cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
+const usage = { input: 1_000, output: 50 }
+
+/** The text and the last words that a request asks to continue; null = it continues nothing. */
+function readContinued(body: string): { readonly before: string; readonly words: string } | null {
+  const { messages, contents } = JSON.parse(body)
+  const turns: { role: string; content?: unknown; parts?: { text: string }[] }[] = messages ?? contents
+  const say = ({ content, parts }: (typeof turns)[number]) => {
+    const all = parts ?? content
+    return typeof all === 'string' ? all : (all as { text: string }[]).map(({ text }) => text).join('')
+  }
+  const last = turns.at(-1)
+  const partial = turns.at(-2)
+  if (last === undefined || partial === undefined || !['assistant', 'model'].includes(partial.role)) return null
+  return { before: say(partial), words: /"(.*)"/s.exec(say(last))?.[1] ?? '' }
+}
+
+type Setting = {
+  /** What each call gets; none is left, or `fails`: status 500. */
+  readonly parts: readonly (Part | 'fails')[]
+  readonly fields?: Record<string, unknown>
+  readonly pieces?: number
+}
+
+async function askFor({ parts, fields = {}, pieces = 7 }: Setting) {
+  const calls: { readonly format: Format; readonly body: string }[] = []
+  const play = async (format: Format, init: RequestInit) => {
+    const body = String(init.body)
+    const part = parts[calls.length]
+    calls.push({ format, body })
+    if (part === undefined || part === 'fails') return Response.json({}, { status: 500 })
+    const continued = readContinued(body)
+    const text = part.say(continued?.before ?? '', continued?.words ?? '')
+    const points = Array.from(text)
+    const split = points.flatMap((_, at) => (at % pieces === 0 ? [points.slice(at, at + pieces).join('')] : []))
+    const { opening, content, closing } = getFrames(format, split, usage, part.finish)
+    return new Response(
+      new ReadableStream<Uint8Array>({
+        pull(controller) {
+          for (const frame of [...opening, ...content, ...(part.isCut ? [] : closing)])
+            controller.enqueue(Buffer.from(frame))
+          controller.close()
+        },
+      }),
+      { headers: { 'content-type': 'text/event-stream' } },
+    )
+  }
+  const rig = createWorld(play, catalog, plenty)
+  const request = readNative(
+    { prompt: 'Say something.', stream: true, model: named.openai, continue: 'any', ...fields },
+    new Headers(),
+    100,
+  )
+  const events: ChatEvent[] = []
+  const output = {
+    write(batch: readonly ChatEvent[]) {
+      events.push(...batch)
+      return null
+    },
+  }
+  const { signal } = new AbortController()
+  const thrown = await rig.time.run(
+    answer(rig.deps, caller, request, { id: `req_${Bun.randomUUIDv7()}`, signal, output }).then(
+      () => null,
+      (cause: unknown) => cause,
+    ),
+  )
+  const text = events.flatMap(event => (event.type === 'text' ? [event.text] : [])).join('')
+  const receipt = events.flatMap((event): ResponseSummary[] => (event.type === 'done' ? [event.receipt] : []))[0]
+  return { ...rig, calls, events, thrown, text, receipt }
+}
+
+const cutAfter = (text: string): Part => ({ say: () => text, isCut: true })
+const goesOn = (rest: string): Part => ({ say: () => rest, isCut: false })
+
+const words = fc.constantFrom(
+  ...'alpha Beta gamma, delta. epsilon zeta eta: theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon'.split(
+    ' ',
+  ),
+  ...'Straße été über 東京 中文 привет 한국어 😀 naïve — 12.5 % "quoted" `code` https://example.com/a?b=c'.split(' '),
+)
+const texts = fc
+  .array(fc.tuple(words, fc.constantFrom(' ', ' ', ' ', '\n', '\n\n', '  ')), { minLength: 4, maxLength: 60 })
+  .map(pairs =>
+    pairs
+      .map(pair => pair.join(''))
+      .join('')
+      .trim(),
+  )
+
+const lastWord = /\S+(?=\s*$)/u
+const firstWord = /(?<=^\s*)\S+/u
+
+const share = fc.double({ min: 0, max: 1, noNaN: true })
+
+/** How models go on: where the text stops, from its last words, from its last sentence or word, or from its beginning. */
+const habits: Readonly<Record<string, (whole: string, before: string, asked: string) => string>> = {
+  exact: (whole, before) => whole.slice(before.length),
+  asked: (whole, before, asked) => whole.slice(before.trimEnd().length - asked.length),
+  afterNewline: (whole, before, asked) => `\n${whole.slice(before.trimEnd().length - asked.length)}`,
+  anew: whole => whole,
+}
+
+test('continuation: joins any text at any two cuts without a doubled or missing character, and bills the sum of the parts', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      texts,
+      fc.tuple(share, share),
+      fc.constantFrom(...Object.keys(habits)),
+      fc.integer({ min: 1, max: 9 }),
+      async (whole, shares, habit, pieces) => {
+        const points = Array.from(whole)
+        const counts = shares
+          .map(share => 1 + Math.floor(share * (points.length - 3)))
+          .toSorted((first, second) => first - second)
+        // A part says at least one character.
+        const [least = 1, most = 1] = counts
+        const [first, second] = [least, Math.max(least + 1, most)].map(count => points.slice(0, count).join(''))
+        if (first === undefined || second === undefined || first.trim() === '') return
+        // No reader can tell a word that occurs twice in a row from one that is repeated.
+        const isDoubled = (before: string) =>
+          lastWord.exec(before)?.[0] === firstWord.exec(whole.slice(before.length))?.[0]
+        if (habit === 'exact' && (isDoubled(first) || isDoubled(second))) return
+        const rest = (before: string, asked: string) => habits[habit]?.(whole, before, asked) ?? ''
+        const { text, thrown, receipt, records, reservationsTaken, calls } = await askFor({
+          pieces,
+          parts: [
+            cutAfter(first),
+            // The end of what it says is at the second cut.
+            {
+              say: (before, asked) => {
+                const said = rest(before, asked)
+                return said.slice(0, Math.max(1, said.length - (whole.length - second.length)))
+              },
+              isCut: true,
+            },
+            { say: (before, asked) => rest(before, asked), isCut: false },
+          ],
+        })
+        expect([habit, text]).toEqual([habit, whole])
+        expect([thrown, calls.length, reservationsTaken(), records.length]).toEqual([null, 3, 0, 1])
+        const [record] = records
+        const parts = receipt?.continued ?? []
+        expect(parts[0]?.at).toBe(Array.from(first).length)
+        // Attempts that add nothing count as tokens, and are not billed.
+        expect(record?.input_tokens).toBeGreaterThanOrEqual(receipt?.usage.inputTokens ?? 0)
+        expect(record?.billed_microcents).toBe(receipt?.cost.total ?? 0)
+        expect(record?.tried.map(([, outcome]) => outcome)).toEqual(['truncated', 'truncated', 'served'])
+      },
+    ),
+    { numRuns: 1_000 },
+  )
+}, 120_000)
+
+test('continuation: bills each part at the prices of its model', async () => {
+  const said = 'The quick brown fox jumps over the lazy dog and'
+  // Anthropic reports the input first, and only the first call is to it.
+  const { receipt, records, calls } = await askFor({
+    parts: [cutAfter(said), 'fails', goesOn(' runs away.')],
+    fields: { model: named.anthropic, fallback_max_cost_factor: 1_000 },
+  })
+  const [first, , last] = calls.map(({ format }) => format)
+  expect([first, first === last]).toEqual(['anthropic', false])
+  const cost = (name: string, tokens: { readonly inputTokens: number; readonly outputTokens: number }) => {
+    const model = catalog.find(item => fullName(item) === name)
+    if (model === undefined) throw new Error(`no model ${name}`)
+    const terms = { at: startedAt, tier: null }
+    return getCost(ratesAt(model.pricing, terms), { ...noUsage, ...tokens })
+  }
+  const cut = { inputTokens: usage.input, outputTokens: estimateTokens(said, 'anthropic') }
+  const rest = { inputTokens: usage.input, outputTokens: usage.output }
+  const model = receipt?.model ?? ''
+  expect(records[0]?.billed_microcents).toBe(cost(named.anthropic, cut) + cost(model, rest))
+  expect(receipt?.usage).toMatchObject({
+    inputTokens: cut.inputTokens + rest.inputTokens,
+    outputTokens: cut.outputTokens + rest.outputTokens,
+  })
+  expect(receipt?.continued).toEqual([{ model, at: said.length }])
+  expect(records[0]).toMatchObject({ estimated: true, status: 'completed', finish_reason: 'stop' })
+})
+
+test('continuation: asks the next model in the language of the conversation, with the text as the assistant turn', async () => {
+  const before = 'Der Hund läuft durch den Wald und bellt laut, weil er eine Katze gesehen hat, die auf einen Ba'
+  const { calls, text } = await askFor({
+    parts: [cutAfter(before), goesOn('um klettert.')],
+    fields: { prompt: 'Erzähle mir bitte eine kurze Geschichte über einen Hund und eine Katze im Wald.' },
+  })
+  const asked = JSON.parse(calls[1]?.body ?? '{}').messages
+  expect(asked.at(-2)).toMatchObject({ role: 'assistant', content: before })
+  expect(asked.at(-1).content).toStartWith('Deine letzte Nachricht wurde abgeschnitten.')
+  expect(text).toBe(`${before}um klettert.`)
+})
+
+describe('continuation: ends with an error', () => {
+  const parts = [cutAfter('Some words'), goesOn(' and more.')]
+  test.each<[string, Setting, number]>([
+    ['when the client forbids it', { parts, fields: { continue: 'off' } }, 1],
+    ['when the request allows one call', { parts, fields: { fallback: 'none' } }, 1],
+    ['when structured output was asked for', { parts, fields: { response_format: { type: 'json_object' } } }, 1],
+    ['when all attempts are cut', { parts: Array.from({ length: 4 }, (_, at) => cutAfter(`Part ${at} of it `)) }, 3],
+    ['when nobody goes on', { parts: [cutAfter('Some words')] }, 3],
+  ])('%s', async (_, setting, count) => {
+    const { thrown, calls, events, records, reservationsTaken } = await askFor(setting)
+    expect(thrown).toMatchObject({ code: 'upstream_failed' })
+    expect(calls).toHaveLength(count)
+    expect(events.some(({ type }) => type === 'finish' || type === 'done')).toBe(false)
+    expect([records.length, reservationsTaken()]).toEqual([1, 0])
+    expect(records[0]).toMatchObject({ status: 'failed', error_code: 'upstream_failed', finish_reason: null })
+    expect(records[0]?.billed_microcents).toBeGreaterThan(0)
+  })
+})
+
+test('continuation: does not bill attempts that only repeat the text', async () => {
+  const parts = Array.from({ length: 3 }, () => cutAfter('Some words of it'))
+  const tried = await askFor({ parts })
+  const once = await askFor({ parts, fields: { continue: 'off' } })
+  expect([tried.calls.length, once.calls.length, tried.text]).toEqual([3, 1, 'Some words of it'])
+  expect(tried.records[0]?.billed_microcents).toBe(once.records[0]?.billed_microcents ?? 0)
+})
+
+test('continuation: stays with the model unless the client allows others', async () => {
+  const { thrown, calls } = await askFor({ parts: [cutAfter('Some words')], fields: { continue: 'same_model' } })
+  expect(thrown).toMatchObject({ code: 'upstream_failed' })
+  expect(new Set(calls.map(({ format }) => format))).toEqual(new Set(['openai']))
+})
+
+test('continuation: a client that wants JSON gets the answer of one attempt', async () => {
+  const { thrown, text, receipt } = await askFor({
+    parts: [cutAfter('Some words'), goesOn('Whole answer.')],
+    fields: { stream: false },
+  })
+  expect([thrown, text, receipt?.continued]).toEqual([null, 'Whole answer.', undefined])
+})
+
+test('continuation: an answer that was whole before its end mark ends there', async () => {
+  const { thrown, text } = await askFor({ parts: [cutAfter('All is said.'), goesOn('')] })
+  expect([thrown, text]).toEqual([null, 'All is said.'])
+})
+
+test.each([
+  ['The quick bro', 'wn fox', 0],
+  ['The quick brown', 'brown fox', 5],
+  ['The quick brown', ' brown fox', 0],
+  ['He said that ', 'that man', 0],
+  ['The quick brown fox', 'quick brown fox jumps', 15],
+  ['The quick brown fox ', 'quick brown fox jumps', 16],
+  ['The quick brown fox ', '\nquick brown fox  jumps', 17],
+  ['On and on: la la la la la la la la ', 'la la la la la la', 0],
+  ['On and on: la la la la la la la la ', 'On and on: la la la la la la la la oh', 35],
+  ['A', 'A', 1],
+])('seam: after %j, %j repeats %i characters', (text, beginning, count) => {
+  expect(repeated(text, beginning)).toBe(count)
+})
