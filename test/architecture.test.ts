@@ -388,7 +388,7 @@ describe('budgets', () => {
     'lines of src/limits': [linesUnder('limits'), 2_958],
     'lines of src/ledger': [linesUnder('ledger'), 2_880],
     'lines of src/request': [linesUnder('request'), 6_744],
-    'lines of src/text': [linesUnder('text'), 10_787],
+    'lines of src/text': [linesUnder('text'), 10_786],
     'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 94_136],
     'files in src': [sizes.size, 668],
     'files of at most 25 lines': [[...sizes.values()].filter(lines => lines <= 25).length, 28],

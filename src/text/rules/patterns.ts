@@ -238,18 +238,24 @@ export function wordHashes(text: string): number[] {
  * it, from 0; it returns false to stop.
  */
 export function scan(set: PatternSet, text: string, onMatch: (pattern: number, position: number) => boolean): void {
-  const { scratch } = set
   const textScan = createWordScan()
-  const onWords = matcher(set, scratch.reached, scratch.base, onMatch)
+  const onWords = matcher(set, set.scratch.reached, takeBase(set, text.length), onMatch)
   if (scanWords(textScan, text, set.sieve, onWords)) endWord(textScan, set.sieve, onWords)
-  scratch.base += textScan.words + beyondReach
-  if (scratch.base < lastBase) return
-  scratch.reached.fill(0)
-  scratch.base = beyondReach
+}
+
+/** Returns the position from which the scratch memory is free for a scan of at most so many words. */
+export function takeBase({ scratch }: PatternSet, words: number): number {
+  if (scratch.base > lastBase) {
+    scratch.reached.fill(0)
+    scratch.base = beyondReach
+  }
+  const { base } = scratch
+  scratch.base += words + beyondReach
+  return base
 }
 
 /** More words than any step reaches back, since `reach` is a byte. */
-export const beyondReach = 256
+const beyondReach = 256
 /** Beyond this base a position could exceed 31 bits. */
 const lastBase = 2 ** 30
 

@@ -5,7 +5,7 @@
 
 import { noWord, sieveSize, wordFrom, wordMatches } from '../word-hashes.ts'
 import { politenessPhrases, stop } from './override-patterns.ts'
-import { beyondReach, compilePatterns, matcher, type PatternSet, scan, wordHashes } from './patterns.ts'
+import { compilePatterns, matcher, type PatternSet, scan, takeBase, wordHashes } from './patterns.ts'
 
 export type PrefixPatterns<Owner> = {
   /** Returns the owner of the pattern that starts at `from`; null = none. Reads at most `most` units. */
@@ -42,7 +42,7 @@ export function compileOpenings<Owner>(
     }
     if (!firstWords.has(word.hash)) return null
     let owner: Owner | null = null
-    const walk = startWalk(set, pattern => {
+    const walk = startWalk(set, text.length, pattern => {
       const item = owners[pattern]
       if (item !== undefined && !isIn(item.excuses, text.slice(from, from + mostExcuse))) owner ??= item.of
     })
@@ -76,11 +76,12 @@ const clauseEnd = /[.,;:!?…—。，、；：！？।؟،؛]/
 /** A quotation followed by words: the text is about the instruction. */
 const quoted = /^[^\p{L}\p{N}]*["“„«「『][^"”“»」』]*["”“»」』][^\p{L}\p{N}]*[\p{L}\p{N}]/u
 
-/** Creates a matcher for openings that advances word by word from the start of a text. */
-function startWalk(set: PatternSet, onMatch: (pattern: number) => void) {
+/** Creates a matcher for openings that advances word by word from the start of a text, for at most `most` words. */
+function startWalk(set: PatternSet, most: number, onMatch: (pattern: number) => void) {
   // The initial state has the word before the first, whose index is 1.
-  const reached = new Int32Array(set.completes.length)
-  reached[0] = beyondReach
+  const base = takeBase(set, most)
+  const { reached } = set.scratch
+  reached[0] = base
   let position = 0
   /** The last word at which a pattern may continue. */
   let open = 1
@@ -88,7 +89,7 @@ function startWalk(set: PatternSet, onMatch: (pattern: number) => void) {
     onMatch(pattern)
     return true
   }
-  const onWords = matcher(set, reached, beyondReach, report, (state, place) => {
+  const onWords = matcher(set, reached, base, report, (state, place) => {
     open = Math.max(open, place + (set.reachFrom[state] ?? 0))
   })
   const advance = (hash: number, place: number) => {

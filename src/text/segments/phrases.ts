@@ -70,7 +70,7 @@ export function asksFor(opening: string, ending: string): Ask {
   const asksWithin = !isQuestion && (opening.includes('? ') || opening.includes('?\n') || opening.includes('？'))
   const isColon = last === ':' || last === '：'
   const opens = words.length > 0 && (asking.has(words[0] ?? '') || isTransform(words.slice(0, 2).join(' ')))
-  const works = !isQuestion && words.slice(0, 4).some(isWork)
+  const works = !isQuestion && words.slice(0, 4).some(word => beginsWith(workStems, word))
   const voice = words.filter(word => voices.has(word)).length
   const refers = isLine && refersBack(opening)
   const points = pointers.some(word => words.includes(word))
@@ -100,8 +100,6 @@ function refersBack(line: string): boolean {
 const workStems = toWords(list.works)
 const inspectStems = toWords(list.inspects)
 
-const isWork = (word: string) => beginsWith(workStems, word)
-
 /** Scripts without blanks: a stem may stand anywhere. */
 function beginsWith(stems: ReadonlySet<string>, word: string): boolean {
   for (let end = 2; end <= word.length; end++) if (stems.has(word.slice(0, end))) return true
@@ -130,7 +128,7 @@ const helperVerbs = toWords(list.helperVerbs)
 /** Returns true if a system text orders work on each message: to prove, write or build something. */
 export function ordersWork(task: string): boolean {
   const words = getWords(task)
-  return words.slice(0, 4).some(isWork) && !words.some(word => materialLabels.has(word))
+  return words.slice(0, 4).some(word => beginsWith(workStems, word)) && !words.some(word => materialLabels.has(word))
 }
 
 /** Returns true if a system text orders a label, a title or one word about the user's message. */
@@ -156,9 +154,7 @@ export function isQuestion(request: string): boolean {
 export function isTransform(order: string): boolean {
   const words = withoutCourtesy(getWords(order))
   if (unspacedTransforms.some(word => order.includes(word))) return true
-  return words.slice(0, 4).some(word => {
-    return transforms.has(word) || beginsWith(transformStems, word)
-  })
+  return words.slice(0, 4).some(word => transforms.has(word) || beginsWith(transformStems, word))
 }
 
 const courtesies = toWords(list.courtesies)

@@ -119,7 +119,7 @@ async function readList(deps: BlocklistDeps, source: string, leaving: AbortSigna
   const timeout = new AbortController()
   const cancel = deps.after(downloadTimeoutMs, () => timeout.abort())
   try {
-    if (isAddress(source)) {
+    if (/^https?:\/\//i.test(source)) {
       const signal = AbortSignal.any([leaving, timeout.signal])
       const response = await download(deps, new URL(source), signal)
       if (response.body !== null) for await (const piece of response.body) await take(piece)
@@ -160,10 +160,6 @@ async function download({ fetch, hop }: BlocklistDeps, configured: URL, signal: 
 }
 
 const redirectStatuses = new Set([301, 302, 303, 307, 308])
-
-function isAddress(source: string): boolean {
-  return /^https?:\/\//i.test(source)
-}
 
 /** Removes the query, which may contain a token. */
 function getName(source: string): string {
