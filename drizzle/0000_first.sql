@@ -240,6 +240,13 @@ CREATE TABLE "learning_state" (
 	CONSTRAINT "learning_state_key" PRIMARY KEY("account_id","query_type","model")
 );
 --> statement-breakpoint
+CREATE TABLE "model_switches" (
+	"model" text PRIMARY KEY NOT NULL,
+	"enabled" boolean DEFAULT true NOT NULL,
+	"hosts" jsonb,
+	"updated_at" timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "oidc_sign_ins" (
 	"digest" text PRIMARY KEY NOT NULL,
 	"user_id" text,
@@ -303,13 +310,14 @@ CREATE TABLE "projects" (
 CREATE TABLE "provider_keys" (
 	"id" text PRIMARY KEY NOT NULL,
 	"account_id" text NOT NULL,
+	"project_id" text,
 	"provider" text NOT NULL,
 	"name" text NOT NULL,
 	"secret" text NOT NULL,
 	"hint" text NOT NULL,
+	"fallback" boolean DEFAULT true NOT NULL,
 	"created_at" timestamp with time zone NOT NULL,
-	"updated_at" timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-	CONSTRAINT "provider_keys_name" UNIQUE("account_id","provider","name")
+	"updated_at" timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "rejected_requests" (
@@ -394,6 +402,7 @@ CREATE TABLE "usage_daily" (
 	"output_tokens" bigint NOT NULL,
 	"reasoning_tokens" bigint NOT NULL,
 	"billed_microcents" bigint NOT NULL,
+	"own_key_microcents" bigint DEFAULT 0 NOT NULL,
 	"latency" integer[] DEFAULT '{}' NOT NULL,
 	"first_token" integer[] DEFAULT '{}' NOT NULL,
 	CONSTRAINT "usage_daily_key" PRIMARY KEY("account_id","day","key_id","model"),
@@ -434,6 +443,7 @@ CREATE TABLE "usage_records" (
 	"search_microcents" bigint DEFAULT 0 NOT NULL,
 	"fetch_microcents" bigint DEFAULT 0 NOT NULL,
 	"hedge_microcents" bigint DEFAULT 0 NOT NULL,
+	"own_key_microcents" bigint,
 	"attempts" smallint NOT NULL,
 	"tried" jsonb,
 	"latency_ms" bigint NOT NULL,
@@ -488,6 +498,7 @@ CREATE TABLE "usage_tags_daily" (
 	"output_tokens" bigint NOT NULL,
 	"reasoning_tokens" bigint NOT NULL,
 	"billed_microcents" bigint NOT NULL,
+	"own_key_microcents" bigint DEFAULT 0 NOT NULL,
 	"latency" integer[] DEFAULT '{}' NOT NULL,
 	"first_token" integer[] DEFAULT '{}' NOT NULL,
 	CONSTRAINT "usage_tags_daily_key" PRIMARY KEY("account_id","tag","day","key_id","model")
@@ -602,6 +613,7 @@ ALTER TABLE "webhook_endpoints" ADD CONSTRAINT "webhook_endpoints_account_id_acc
 ALTER TABLE "webhook_endpoints" ADD CONSTRAINT "webhook_endpoints_project_id_projects_id_fk" FOREIGN KEY ("project_id") REFERENCES "public"."projects"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "webhook_events" ADD CONSTRAINT "webhook_events_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "provider_keys" ADD CONSTRAINT "provider_keys_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "provider_keys" ADD CONSTRAINT "provider_keys_project_id_projects_id_fk" FOREIGN KEY ("project_id") REFERENCES "public"."projects"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE UNIQUE INDEX "accounts_operator" ON "accounts" USING btree ("is_operator") WHERE "accounts"."is_operator";--> statement-breakpoint
 CREATE INDEX "accounts_updated_at" ON "accounts" USING btree ("updated_at");--> statement-breakpoint
 CREATE INDEX "accounts_cycle_ends_at" ON "accounts" USING btree ("cycle_ends_at");--> statement-breakpoint
@@ -626,6 +638,7 @@ CREATE INDEX "password_resets_user" ON "password_resets" USING btree ("user_id")
 CREATE UNIQUE INDEX "payment_methods_active" ON "payment_methods" USING btree ("account_id") WHERE "payment_methods"."removed_at" is null;--> statement-breakpoint
 CREATE INDEX "project_members_user" ON "project_members" USING btree ("user_id");--> statement-breakpoint
 CREATE INDEX "projects_account" ON "projects" USING btree ("account_id");--> statement-breakpoint
+CREATE UNIQUE INDEX "provider_keys_name" ON "provider_keys" USING btree ("account_id",coalesce("project_id", ''),"provider","name");--> statement-breakpoint
 CREATE INDEX "rejected_requests_page" ON "rejected_requests" USING btree ("account_id","at" DESC NULLS FIRST,"request_id" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "rejected_requests_at" ON "rejected_requests" USING btree ("at");--> statement-breakpoint
 CREATE INDEX "session_tokens_session" ON "session_tokens" USING btree ("session_id");--> statement-breakpoint
@@ -721,7 +734,8 @@ BEGIN
 		cached_input_tokens = cached_input_tokens - OLD.cached_input_tokens,
 		output_tokens = output_tokens - OLD.output_tokens,
 		reasoning_tokens = reasoning_tokens - OLD.reasoning_tokens,
-		billed_microcents = billed_microcents - OLD.billed_microcents
+		billed_microcents = billed_microcents - OLD.billed_microcents,
+		own_key_microcents = own_key_microcents - coalesce(OLD.own_key_microcents, 0)
 	WHERE account_id = OLD.account_id AND day = (OLD.at AT TIME ZONE 'UTC')::date AND key_id = OLD.key_id AND model = named;
 	DELETE FROM usage_daily
 	WHERE account_id = OLD.account_id AND day = (OLD.at AT TIME ZONE 'UTC')::date AND key_id = OLD.key_id AND model = named
@@ -734,7 +748,8 @@ BEGIN
 			cached_input_tokens = cached_input_tokens - OLD.cached_input_tokens,
 			output_tokens = output_tokens - OLD.output_tokens,
 			reasoning_tokens = reasoning_tokens - OLD.reasoning_tokens,
-			billed_microcents = billed_microcents - OLD.billed_microcents
+			billed_microcents = billed_microcents - OLD.billed_microcents,
+			own_key_microcents = own_key_microcents - coalesce(OLD.own_key_microcents, 0)
 		WHERE account_id = OLD.account_id AND day = (OLD.at AT TIME ZONE 'UTC')::date AND key_id = OLD.key_id AND model = named
 			AND tag IN (SELECT key || '=' || value FROM jsonb_each_text(OLD.tags));
 		DELETE FROM usage_tags_daily

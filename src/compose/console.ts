@@ -9,12 +9,8 @@ import { createSessionDirectory } from '../console/auth/stores/sessions.ts'
 import { manualPayments } from '../console/billing/payment-processor.ts'
 import { startBillingWorker, startNoticeWorker } from '../console/billing/worker.ts'
 import { createKeyDirectory } from '../console/keys/stores/keys.ts'
-import {
-  createProviderKeySeal,
-  followProviderKeys,
-  type ProviderKeySeal,
-  resealProviderKeys,
-} from '../console/provider-keys/store.ts'
+import { followStoredSettings } from '../console/provider-keys/follow.ts'
+import { createProviderKeySeal, type ProviderKeySeal, resealProviderKeys } from '../console/provider-keys/store.ts'
 import { resealSecrets } from '../console/webhooks/stores/webhooks.ts'
 import { startWebhooks } from '../console/webhooks/worker.ts'
 import { createLimitKeys } from '../core/limits/redis.ts'
@@ -29,6 +25,7 @@ import { createTextSeal, type TextSeal } from '../http/text-seal.ts'
 import { forgetScript } from '../limits/redis-upkeep-scripts.ts'
 import { createMailer, type Mailer } from '../mail/mailer.ts'
 import { createMail } from '../mail/queue.ts'
+import type { OwnKeys } from '../providers/keys/own-keys.ts'
 import { createHttpPost } from '../web/http-post.ts'
 import { createResolver } from '../web/resolve.ts'
 import type { Process } from './process.ts'
@@ -40,6 +37,7 @@ type IdentityParts = Pick<Process, 'clock' | 'log'> & {
   /** Whether Postgres is available: keys are then loaded before the first request, otherwise at the first poll. */
   readonly isPostgresThere: boolean
   readonly useStoredKeys: (keys: readonly StoredKey[]) => void
+  readonly ownKeys: Pick<OwnKeys, 'replace'>
 }
 
 /** Opens the directories of keys and sessions. `undo` receives the functions that close them. */
@@ -48,17 +46,21 @@ export async function openIdentity(config: Config, parts: IdentityParts, undo: A
   const { plans, maximumShortfall, jwtSecretPrevious: previousSecret, isTrustedProxy } = config
   const secret = config.jwtSecret ?? loadOrCreateSessionSecret(join(config.dataDirectory, 'session-secret'))
   const providerKeySeal = createProviderKeySeal(secret, previousSecret)
-  const storedKeys = config.storedKeys
-    ? followProviderKeys({ database, log, seal: providerKeySeal, onChange: parts.useStoredKeys })
-    : null
-  undo.defer(() => storedKeys?.close())
+  const storedSettings = followStoredSettings({
+    ...{ database, log, seal: providerKeySeal, whose: config.storedKeys },
+    onChange({ operatorKeys, ownKeys }) {
+      parts.useStoredKeys(operatorKeys)
+      parts.ownKeys.replace(ownKeys, providerKeySeal.open)
+    },
+  })
+  undo.defer(() => storedSettings.close())
   const keys = createKeyDirectory({
     database,
     clock,
     plans,
     maximumShortfall,
     random: Math.random,
-    before: () => storedKeys?.loaded(),
+    before: storedSettings.loaded,
   })
   undo.defer(() => keys.close())
   if (parts.isPostgresThere) await keys.look()
@@ -66,7 +68,7 @@ export async function openIdentity(config: Config, parts: IdentityParts, undo: A
   const look = () => {
     sessions.forget()
     void keys.look()
-    void storedKeys?.look()
+    void storedSettings.look()
   }
   const channel = usage.channel(look)
   undo.defer(() => channel?.close())
@@ -79,8 +81,8 @@ export async function openIdentity(config: Config, parts: IdentityParts, undo: A
     secretSeal: createTextSeal({ secret, previousSecret, purpose: 'gateway-ai webhook secrets', prefix: 'gww1.' }),
     keys,
     providerKeySeal,
-    /** Reads the stored keys of providers now; null = the configuration allows none. */
-    storedKeys,
+    /** Reads now what owners have changed. */
+    storedSettings,
     sessions,
     idempotency,
     /** Reports a change of keys, users or plans, so that every gateway instance reads them immediately. */

@@ -8,6 +8,7 @@ import type { Config } from '../config/config.ts'
 import { createConfigReload } from '../config/reload.ts'
 import { makeFirstAccount } from '../console/account/first-account.ts'
 import { createPasswords } from '../console/auth/password-hashing.ts'
+import { findOwnKeyObstacle } from '../console/provider-keys/store.ts'
 import type { Passwords } from '../core/accounts/passwords.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
 import { automaticCacheMarks } from '../core/chat/provider-features.ts'
@@ -28,6 +29,7 @@ import type { AdmissionRequest } from '../limits/meter.ts'
 import { createHealthTracker } from '../models/health-tracker.ts'
 import { HedgeBudget } from '../models/hedging.ts'
 import { createTelemetryObserver } from '../observability/telemetry.ts'
+import { OwnKeys } from '../providers/keys/own-keys.ts'
 import { reportModelHealth, routingHealthKey } from '../request/routing/hosts.ts'
 import type { PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
 import type { Moderation } from '../text/moderation/layers/moderation.ts'
@@ -93,10 +95,18 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
   const learning = createLearningCache({ database, clock, findFigure, log })
   undo.defer(() => learning.close())
   const health = createHealthTracker({ clock })
+  const ownKeys = new OwnKeys({
+    ...{ clock, endpoints, health },
+    isAllowed: provider => findOwnKeyObstacle(given, provider.id, provider) === null,
+  })
   const { reloadConfig, useStoredKeys } = createConfigReload({
     config: given,
     log,
     ...replacements,
+    replaceProviders(providers) {
+      replacements.replaceProviders(providers)
+      ownKeys.forget()
+    },
     retryCredentials: health.retryCredentials,
     replacePlans: next => void Object.assign(config.plans, next.plans),
     replaceRouting: next => void Object.assign(config.routing, next.routing),
@@ -105,7 +115,11 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
   const { meter, spent, limits, redis } = usage
   // Loads the keys before the first request if the database is available, otherwise at the first poll.
   const isPostgresThere = (await Promise.race([schema.then(() => true), clock.sleep(0)])) === true
-  const identity = await openIdentity(config, { database, clock, log, usage, isPostgresThere, useStoredKeys }, undo)
+  const identity = await openIdentity(
+    config,
+    { database, clock, log, usage, isPostgresThere, useStoredKeys, ownKeys },
+    undo,
+  )
   const rejections = new RejectionLog({ database, log })
   undo.defer(() => rejections.close())
   const consoleParts = await openConsole(
@@ -170,6 +184,7 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
     health,
     learning,
     findFigure,
+    ownKeys,
     readiness,
     isPostgresThere,
     /**

@@ -28,7 +28,7 @@ import { resolveKeyModels } from './key-models.ts'
 import { builtIn, knownModels, nameProblems, offeredModels, readProviders } from './providers.ts'
 import { readMail, readOtlp, readOwnerUpgrades, readPublicUrl, readSearch, readStripe } from './services.ts'
 import { readOidc, readRegistration } from './sign-in.ts'
-import { knownProviders } from './stored-keys.ts'
+import { knownProviders, storedKeysSettings } from './stored-keys.ts'
 
 export type { Environment } from './environment.ts'
 
@@ -66,8 +66,7 @@ function storeConfig(read: EnvironmentReader) {
     /** null only in embedded mode, which generates one in the data folder. */
     jwtSecret: read.secret('JWT_SECRET'),
     jwtSecretPrevious: read.secret('JWT_SECRET_PREVIOUS'),
-    /** Whether keys of providers may be added in the gateway; otherwise they come from environment and file only. */
-    storedKeys: read.oneOf('STORED_PROVIDER_KEYS', ['on', 'off'], 'on') === 'on',
+    storedKeys: read.oneOf('STORED_PROVIDER_KEYS', storedKeysSettings, 'on'),
   }
 }
 

@@ -11,6 +11,13 @@ export type StoredKey = {
   readonly apiKey: string | null
 }
 
+/**
+ * Whose keys of providers may be added in the gateway: none; the operator's; those of all accounts for providers at their
+ * public address; those of all accounts for any provider with a key.
+ */
+export const storedKeysSettings = ['off', 'operator', 'on', 'anywhere'] as const
+export type StoredKeysSetting = (typeof storedKeysSettings)[number]
+
 /** Name of the key that a provider's variable has, among several. */
 const environmentKey = 'environment'
 
@@ -60,17 +67,19 @@ export type KnownProvider = {
   readonly baseVariable: string | null
   /** It is a server of the operator: its address is required, and its key is not. */
   readonly isLocal: boolean
+  /** Its public address; null = it has none. */
+  readonly url: string | null
 }
 
 /** Returns every provider that can have a key: built-in ones, presets, and those of the file. */
 export function knownProviders(file: ConfigFile): readonly KnownProvider[] {
   const named = [...builtIn, ...presets]
   return [
-    ...named.map(({ id, key, base, url }) => ({ id, variable: key, baseVariable: base, isLocal: url === null })),
+    ...named.map(({ id, key, base, url }) => ({ id, variable: key, baseVariable: base, isLocal: url === null, url })),
     ...file.providers
       .filter(({ id }) => !named.some(other => other.id === id))
       // Others on a cloud have credentials of their own kind.
       .filter(({ type, api_key_env: key, keys }) => type === undefined || key !== undefined || keys !== undefined)
-      .map(({ id, api_key_env: variable = null }) => ({ id, variable, baseVariable: null, isLocal: false })),
+      .map(({ id, api_key_env: variable = null }) => ({ id, variable, baseVariable: null, isLocal: false, url: null })),
   ]
 }

@@ -25,6 +25,7 @@ import { type ManagementScope, projectRoles } from '../core/accounts/roles.ts'
 import { alertMetrics, budgetKinds, budgetSpans } from '../core/alerts/alerts.ts'
 import { fallbackPolicies, strategies } from '../core/chat/chat.ts'
 import type { ScopeLimits } from '../core/limits/scopes.ts'
+import type { ModelSwitch } from '../core/models/switches.ts'
 import { type AttemptRecord, type RequestTrace, recordedDialects } from '../core/usage/usage-record.ts'
 import type { CompletedUsage } from '../core/validation/errors.ts'
 import { webhookFormats } from '../core/webhooks/events.ts'
@@ -205,7 +206,7 @@ export const projects = pgTable(
   table => [index('projects_account').on(table.accountId)],
 )
 
-/** Keys of providers that were added in the gateway, not in its environment. */
+/** Keys of providers that were added in the gateway, not in its environment: those of the operator, and own keys of accounts. */
 export const providerKeys = pgTable(
   'provider_keys',
   {
@@ -213,6 +214,8 @@ export const providerKeys = pgTable(
     accountId: text('account_id')
       .notNull()
       .references(() => accounts.id),
+    /** Project whose requests use it; null = those of the account or, with the operator's account, of all accounts. */
+    projectId: text('project_id').references(() => projects.id),
     /** The configured provider, or the preset, that it belongs to. */
     provider: text('provider').notNull(),
     name: text('name').notNull(),
@@ -220,11 +223,30 @@ export const providerKeys = pgTable(
     secret: text('secret').notNull(),
     /** The last characters of the key, which tell people which one it is. */
     hint: text('hint').notNull(),
+    /** Whether the operator's keys, which are billed, serve when this own key fails. */
+    fallback: boolean('fallback').notNull().default(true),
     createdAt: createdAt(),
     updatedAt: updatedAt(),
   },
-  table => [unique('provider_keys_name').on(table.accountId, table.provider, table.name)],
+  table => [
+    uniqueIndex('provider_keys_name').on(
+      table.accountId,
+      sql`coalesce(${table.projectId}, '')`,
+      table.provider,
+      table.name,
+    ),
+  ],
 )
+
+/** What the operator's account has changed about models while the gateway runs. A model without a row is as configured. */
+export const modelSwitches = pgTable('model_switches', {
+  /** `provider/model`. */
+  model: text('model').primaryKey(),
+  enabled: boolean('enabled').notNull().default(true),
+  /** Its hosts in the order of calls; null = as configured. */
+  hosts: jsonb('hosts').$type<ModelSwitch['hosts']>(),
+  updatedAt: updatedAt(),
+})
 
 /** Roles of users in projects, beside their role in the account. */
 export const projectMembers = pgTable(
@@ -644,6 +666,8 @@ export const usageRecords = pgTable(
     searchMicrocents: whole('search_microcents').notNull().default(0),
     fetchMicrocents: whole('fetch_microcents').notNull().default(0),
     hedgeMicrocents: whole('hedge_microcents').notNull().default(0),
+    /** Catalog cost of calls with the account's own provider keys, which is not billed; null = there were none. */
+    ownKeyMicrocents: whole('own_key_microcents'),
     attempts: smallint('attempts').notNull(),
     /** Attempts in order. */
     tried: jsonb('tried').$type<AttemptRecord[]>(),
@@ -775,6 +799,8 @@ const dailySums = () => ({
   outputTokens: whole('output_tokens').notNull(),
   reasoningTokens: whole('reasoning_tokens').notNull(),
   billedMicrocents: whole('billed_microcents').notNull(),
+  /** Catalog cost of calls with the account's own provider keys. */
+  ownKeyMicrocents: whole('own_key_microcents').notNull().default(0),
   /**
    * Latency counts of completed requests, total and to the first content, in the buckets of
    * `core/usage/latency-histogram.ts`.

@@ -95,6 +95,7 @@ export type LoggedRequest = Required<
     | 'requested_model'
     | 'upstream_id'
     | 'reserved_microcents'
+    | 'own_key_microcents'
     | 'shortfall_microcents'
     | 'tags'
     | 'tried'
@@ -108,6 +109,8 @@ export type LoggedRequest = Required<
   readonly requested_model: string | null
   /** Null = the provider gave none. */
   readonly upstream_id: string | null
+  /** Catalog cost of calls with own provider keys, which is not billed; null = there were none. */
+  readonly own_key_microcents: number | null
   /** Null as for `dialect`. */
   readonly tried: readonly AttemptRecord[] | null
   /** Null = none. */
@@ -138,7 +141,7 @@ export const requestColumns = (sql: Queries) => sql`
   upstream_id, routing_mode, strategy, query_type, streamed, dialect, status, error_code, finish_reason,
   input_tokens::float8, cached_input_tokens::float8, cache_write_tokens::float8, output_tokens::float8,
   reasoning_tokens::float8, estimated, billed_microcents::float8, search_microcents::float8, fetch_microcents::float8, hedge_microcents::float8,
-  attempts, tried, latency_ms::float8, first_token_ms::float8, metadata, tags`
+  own_key_microcents::float8,  attempts, tried, latency_ms::float8, first_token_ms::float8, metadata, tags`
 
 /** Columns of the key of the request `found`. */
 export const keyColumns = (sql: Queries) => sql`

@@ -107,7 +107,16 @@ const changing = [
   ...(['streamed', 'dialect', 'status', 'error_code', 'finish_reason', 'input_tokens', 'cached_input_tokens'] as const),
   ...(['cache_write_tokens', 'output_tokens', 'reasoning_tokens', 'estimated', 'billed_microcents'] as const),
   ...(['reserved_microcents', 'shortfall_microcents', 'search_microcents', 'fetch_microcents'] as const),
-  ...(['hedge_microcents', 'attempts', 'tried', 'latency_ms', 'first_token_ms', 'metadata', 'trace'] as const),
+  ...([
+    'hedge_microcents',
+    'own_key_microcents',
+    'attempts',
+    'tried',
+    'latency_ms',
+    'first_token_ms',
+    'metadata',
+    'trace',
+  ] as const),
   ...(['truth', 'tags'] as const),
 ]
 const learned = ['quality', 'influenced', 'choice_probability', 'enhanced'] as const
@@ -220,7 +229,7 @@ const byName = <T>(sums: ReadonlyMap<string, T>): T[] =>
 
 const places = ['account_id', 'day', 'key_id', 'model'] as const
 const tokens = ['input_tokens', 'cached_input_tokens', 'output_tokens', 'reasoning_tokens'] as const
-const counts = ['requests', 'completed', 'failed', ...tokens, 'billed_microcents'] as const
+const counts = ['requests', 'completed', 'failed', ...tokens, 'billed_microcents', 'own_key_microcents'] as const
 const histograms = ['latency', 'first_token'] as const
 
 type Place = Record<(typeof places)[number], string> & { readonly tag?: string }
@@ -254,11 +263,11 @@ function getPlace({ record, at }: LedgerRow): Place {
 }
 
 function addRecord(all: Map<string, Sums>, place: Place, record: UsageRecord): void {
-  const { status, latency_ms, first_token_ms } = record
+  const { status, latency_ms, first_token_ms, own_key_microcents = 0 } = record
   const name = Object.values(place).join('\n')
   const isCompleted = status === 'completed'
   const failed = Number(status === 'failed' || status === 'blocked')
-  const added: Counts = { ...record, requests: 1, completed: Number(isCompleted), failed }
+  const added: Counts = { ...record, requests: 1, completed: Number(isCompleted), failed, own_key_microcents }
   let sums = all.get(name)
   if (sums === undefined) {
     sums = { ...added, ...place, latency: emptyHistogram(), first_token: emptyHistogram() }

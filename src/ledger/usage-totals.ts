@@ -30,6 +30,8 @@ export type UsageSums = {
   readonly output_tokens: number
   readonly reasoning_tokens: number
   readonly billed_microcents: number
+  /** Catalog cost of calls with own provider keys, which is not billed. */
+  readonly own_key_microcents: number
   /** Latency counts of completed requests in the buckets of `core/usage/latency-histogram.ts`. */
   readonly latency: readonly number[]
   readonly first_token: readonly number[]
@@ -160,6 +162,7 @@ function sumOfSums(all: readonly UsageSums[]): UsageSums {
     output_tokens: sum('output_tokens'),
     reasoning_tokens: sum('reasoning_tokens'),
     billed_microcents: sum('billed_microcents'),
+    own_key_microcents: sum('own_key_microcents'),
     latency: counts('latency'),
     first_token: counts('first_token'),
   }
@@ -199,5 +202,6 @@ const summed = (sql: TransactionSql, scope: UsageScope, period: UsagePeriod) => 
   coalesce(sum(output_tokens), 0)::float8 as output_tokens,
   coalesce(sum(reasoning_tokens), 0)::float8 as reasoning_tokens,
   coalesce(sum(billed_microcents), 0)::float8 as billed_microcents,
+  coalesce(sum(own_key_microcents), 0)::float8 as own_key_microcents,
   ${readsLog(scope, period) ? summedBySlots(sql, 'latency_ms') : summedCounts(sql, 'latency')} as latency,
   ${readsLog(scope, period) ? summedBySlots(sql, 'first_token_ms') : summedCounts(sql, 'first_token')} as first_token`

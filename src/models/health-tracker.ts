@@ -136,6 +136,12 @@ const maximumKeys = 10_000
 /** Creates a tracker in which all models are healthy. */
 export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'now' | 'monotonic'> }): HealthTracker {
   const lines = new Map<string, Line>()
+  /** Of keys with a credential: accounts bring and replace theirs, and an old one must take no place of a model. */
+  const ofCredentials = new Map<string, Line>()
+  const everyLine = function* () {
+    yield* lines.values()
+    yield* ofCredentials.values()
+  }
   const activity = new Map<string, ProviderActivity>()
   let activeRequests = 0
   let activeRetries = 0
@@ -155,11 +161,15 @@ export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'no
       provider,
     }
   }
+  const findLine = (key: string) => lines.get(key) ?? ofCredentials.get(key)
   const getLine = (key: string): Line => {
-    const line = lines.get(key)
+    const line = findLine(key)
     if (line !== undefined) return line
     const fresh = unheard(key)
-    if (lines.size < maximumKeys) lines.set(key, fresh)
+    if (key.includes('#')) {
+      if (ofCredentials.size >= maximumKeys) ofCredentials.clear()
+      ofCredentials.set(key, fresh)
+    } else if (lines.size < maximumKeys) lines.set(key, fresh)
     return fresh
   }
   /** A closed circuit does not depend on time, and reading the clock for every model of every request is expensive. */
@@ -198,7 +208,7 @@ export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'no
     const bringAllUpToDate = () => {
       bringUpToDate(line)
       // A credential's state is displayed for all models of the provider.
-      if (line.provider === null) for (const item of lines.values()) if (item.provider === line) bringUpToDate(item)
+      if (line.provider === null) for (const item of everyLine()) if (item.provider === line) bringUpToDate(item)
     }
     bringAllUpToDate()
     line.health = changed
@@ -211,13 +221,14 @@ export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'no
     addAttemptSample(line.live, measured, now)
     line.blended = null
   }
-  /** Returns the notes on a provider. Beyond the maximum number of providers they are not kept. */
+  /** Returns the notes on a credential. Beyond the maximum number they are not kept. */
   const activityFor = (key: string): ProviderActivity => {
-    const provider = key.slice(0, key.indexOf('/'))
-    let known = activity.get(provider)
+    // Own keys of accounts say nothing about those of the operator.
+    const credential = providerKey(key)
+    let known = activity.get(credential)
     if (known === undefined) {
       known = { ...noActivity }
-      if (activity.size < maximumKeys) activity.set(provider, known)
+      if (activity.size < maximumKeys) activity.set(credential, known)
     }
     return known
   }
@@ -271,7 +282,7 @@ export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'no
       })
     },
     retryCredentials() {
-      for (const line of lines.values()) if (line.provider === null) update(line, () => initialCircuit)
+      for (const line of everyLine()) if (line.provider === null) update(line, () => initialCircuit)
     },
     getActivity: provider => activity.get(provider) ?? noActivity,
     getState: key => stateNow(getLine(key)),
@@ -291,11 +302,11 @@ export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'no
       if (line.provider !== null) line.provider.health = withoutProbe(line.provider.health)
       line.health = withoutProbe(line.health)
     },
-    lateAfterMs: (key, typicalMs) => lateAfterMs(lines.get(key)?.firstTokens ?? null, typicalMs, clock.monotonic()),
+    lateAfterMs: (key, typicalMs) => lateAfterMs(findLine(key)?.firstTokens ?? null, typicalMs, clock.monotonic()),
     waited(key, waitedMs) {
       noteFirstToken(getLine(key), waitedMs, clock.monotonic())
     },
-    firstTokenMs: key => lines.get(key)?.health.firstTokenMs ?? null,
+    firstTokenMs: key => findLine(key)?.health.firstTokenMs ?? null,
     findFigures(key, published) {
       const line = lines.get(key)
       if (line === undefined || line.live === null) return null
@@ -306,7 +317,7 @@ export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'no
       line.blended = { figures, published, at: now }
       return figures
     },
-    list: () => [...lines.keys()].filter(key => key.includes('/')).map(getEntry),
+    list: () => [...lines.keys(), ...ofCredentials.keys()].filter(key => key.includes('/')).map(getEntry),
     beginRequest() {
       activeRequests++
       return once(() => {

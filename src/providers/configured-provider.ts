@@ -1,6 +1,14 @@
 import type { KeyPool } from './keys/key-pool.ts'
 import type { Access, Provider } from './provider.ts'
 
+/** Calls with own keys cost an account nothing here, and have a health of their own. */
+type OwnCredential = {
+  /** Name of their health. */
+  readonly credential: string
+  /** The provider with the operator's keys, which serve when the own ones fail; null = they do not. */
+  readonly shared: ConfiguredProvider | null
+}
+
 /** A configured provider. `id` is the `provider` of its models. */
 export type ConfiguredProvider = {
   readonly id: string
@@ -9,6 +17,8 @@ export type ConfiguredProvider = {
   readonly access: Access
   /** Absent = `access` has the only credential, without figures: an attempt claims nothing. */
   readonly keys?: Pick<KeyPool, 'claim' | 'status' | 'find'>
+  /** `keys` are a caller's own; absent = the operator's. */
+  readonly own?: OwnCredential
   readonly simulated: boolean
   /** A local server that loads a model before its first answer; absent = no. */
   readonly loadsModels?: boolean

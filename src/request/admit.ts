@@ -109,7 +109,9 @@ function toAdmissionRequest(
   // Covers the first model's provider; a fallback to another one reserves more if needed.
   const inputTokens = reservedInput(plan, request, first)
   const terms = reservedTerms(plan, first)
-  const highest = highestPrices(first.model.pricing, inputTokens, terms)
+  // Calls with an own key cost nothing here. The fallback to the operator's key reserves its cost.
+  const isOwn = first.endpoint.own !== undefined
+  const highest = isOwn ? { input: 0, output: 0 } : highestPrices(first.model.pricing, inputTokens, terms)
   const scopes = findScopes(caller, findTags(caller, request))
   return {
     requestId,
@@ -122,7 +124,7 @@ function toAdmissionRequest(
     fairShare: request.maxOutputTokens === null,
     inputPrice: highest.input,
     outputPrice: highest.output,
-    extraMicrocents: plan.web.microcents + highestSourceCharges(request, first, inputTokens, terms),
+    extraMicrocents: plan.web.microcents + (isOwn ? 0 : highestSourceCharges(request, first, inputTokens, terms)),
   }
 }
 

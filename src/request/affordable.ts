@@ -87,7 +87,7 @@ export function highestUsage(
   const terms = reservedTerms(plan, candidate)
   const charges = highestSourceCharges(request, candidate, inputTokens, terms)
   const most = { inputTokens, outputTokens: outputCap * plan.choices }
-  const microcents = getHighestCost(model.pricing, most, terms) + charges
+  const microcents = endpoint.own === undefined ? getHighestCost(model.pricing, most, terms) + charges : 0
   return { outputCap, inputTokens, addedTokens, microcents }
 }
 

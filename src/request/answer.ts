@@ -40,6 +40,8 @@ export type AnswerDeps = RouteDeps &
   CheckpointDeps &
   SettleDeps & {
     readonly prompts: Pick<RecentPrompts, 'read'>
+    /** Providers for callers with own keys; null = the caller has none. */
+    readonly ownKeys: { of(caller: Caller): Pick<AnswerDeps, 'endpoints' | 'health'> | null }
     readonly observe: { admitted(progress: Progress): void }
   }
 
@@ -86,11 +88,13 @@ export async function answer(
   const requestId = request.id
   const started = { startedAt: clock.now(), startedMonotonic: clock.monotonic() }
   const { embedding } = asked
+  const own = deps.ownKeys.of(caller)
+  const planning = own === null ? deps : { ...deps, ...own }
   // Runs in process, so nothing is billed yet.
   const planned =
     embedding === undefined
-      ? planChat(deps, caller, getUnderPolicy(caller, asked))
-      : await planEmbeddings(deps, caller, getUnderPolicy(caller, asked), embedding)
+      ? planChat(planning, caller, getUnderPolicy(caller, asked))
+      : await planEmbeddings(planning, caller, getUnderPolicy(caller, asked), embedding)
   const { request: question, plan: wanted, promptDigest, enhancement } = planned
   const admittedFrom = clock.monotonic()
   const {
@@ -142,7 +146,9 @@ export async function answer(
       checkpoint: noteUsage,
     }
     const sent = { verdict: screened.verdict, sources: prepared.web?.sources ?? [] }
-    await call(deps, calling, progress, new ScreenedOutput(deps, question.stream, sent, request.output))
+    // Health is reported by the key that was called.
+    const calls = own === null ? deps : { ...deps, endpoints: own.endpoints }
+    await call(calls, calling, progress, new ScreenedOutput(deps, question.stream, sent, request.output))
     progress.outcome = 'completed'
   } catch (thrown) {
     const failure = findFailure(thrown, request.signal)

@@ -48,6 +48,7 @@ type PreviewDeps = RouteDeps &
   CandidateOrderDeps & {
     readonly config: { readonly rewriter: string | null }
     readonly newRequestId: () => string
+    readonly ownKeys: { of(caller: Caller): Pick<PreviewDeps, 'endpoints' | 'health'> | null }
     readonly read: PromptAnalyzer
     readonly explain: DifficultyExplainer
     readonly calibration: NonNullable<RouteDeps['calibration']>
@@ -59,11 +60,13 @@ type PreviewDeps = RouteDeps &
  * reserves nothing. Throws as the chat request would, including for the account's limits.
  */
 export async function planDryRun(
-  deps: PreviewDeps,
+  given: PreviewDeps,
   caller: Caller,
   asked: ChatRequest,
   offer: WebAvailability,
 ): Promise<Preview> {
+  const own = given.ownKeys.of(caller)
+  const deps = own === null ? given : { ...given, ...own }
   const request = getUnderPolicy(caller, asked)
   const analysis = deps.read(request.messages)
   const web = planWebAccess(request, analysis, caller, offer)
@@ -90,7 +93,10 @@ export async function planDryRun(
       candidate,
       place,
       reasons,
-      costMicrocents: baseCost(ratesAt(model.pricing, plan.terms), inputTokens, outputTokens) + plan.web.microcents,
+      costMicrocents:
+        (candidate.endpoint.own === undefined
+          ? baseCost(ratesAt(model.pricing, plan.terms), inputTokens, outputTokens)
+          : 0) + plan.web.microcents,
       health,
       healthDetail,
       figures,

@@ -66,7 +66,11 @@ export function allAttemptsFailedError(
   }
   if (last === null)
     return new GatewayError('no_model_available', messages.none, { ...options, retryAfterMs: usualWaitMs })
-  const { model } = last.candidate
+  const { model, endpoint } = last.candidate
+  if (endpoint.own !== undefined && last.claim !== null && last.failure.kind === 'credential_refused') {
+    const message = `${endpoint.id} rejects this account's own key "${last.claim.key.name}". An owner can replace it: page Providers, or \`POST /api/v1/provider-keys/{id}/rotate\`.`
+    return new GatewayError('upstream_failed', message, { ...options, shouldRetry: false })
+  }
   switch (last.failure.kind) {
     case 'context_overflow':
       return new GatewayError('context_length_exceeded', messages.context(fullName(model), model.contextWindow), {
@@ -211,7 +215,8 @@ export function reportFailure(
   const { via } = findVia(candidate, claim) ?? {}
   const fields = { request_id: requestId, model: fullName(candidate.model), ...(via && { via }), kind, detail }
   if (claim !== null && isKeyFailure(kind)) {
-    if (kind === 'credential_refused') log.error('key_rejected', fields)
+    if (candidate.endpoint.own !== undefined) log.info('own_key_failed', fields)
+    else if (kind === 'credential_refused') log.error('key_rejected', fields)
     else log.warn('key_paused', fields)
     return
   }

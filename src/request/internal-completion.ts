@@ -139,7 +139,7 @@ export type CredentialCheck = {
 /** Requests the list of models, which costs nothing, with the provider's key of this name; null = with its first one. */
 export async function checkCredential(
   deps: Pick<CountDeps, 'network' | 'clock'> & { readonly timeoutMs: number },
-  { provider, access: first, keys }: ConfiguredProvider,
+  { provider, access: first, keys }: Pick<ConfiguredProvider, 'provider' | 'access' | 'keys'>,
   keyName: string | null,
 ): Promise<CredentialCheck> {
   const access = (keyName === null ? null : keys?.find(keyName)?.access) ?? first

@@ -42,7 +42,7 @@ export function toUsageRecord(
 ): UsageRecord {
   const { request: question, caller, plan, startedMonotonic } = request
   const { reservation } = progress
-  const { response, model, estimated, owed, billed, search, fetch, hedge, otherUsages } = cost
+  const { response, model, estimated, owed, billed, search, fetch, hedge, ownKey, otherUsages } = cost
   const usage = otherUsages.reduce(getSum, wholeUsage(cost))
   return {
     request_id: request.requestId,
@@ -74,6 +74,7 @@ export function toUsageRecord(
     ...(owed === billed ? {} : { shortfall_microcents: owed - billed }),
     ...(search + fetch === 0 ? {} : { search_microcents: search, fetch_microcents: fetch }),
     ...(hedge === 0 ? {} : { hedge_microcents: hedge }),
+    ...(ownKey === null ? {} : { own_key_microcents: ownKey }),
     attempts: Math.min(progress.attempts.length, maximumRecordedAttempts),
     tried: toAttemptRecords(progress, startedMonotonic),
     latency_ms: Math.round(end.at - startedMonotonic),
@@ -245,11 +246,19 @@ function inCallOrder(ranked: readonly Candidate[]): readonly Candidate[] {
   return last.length === 0 ? ranked : [...ranked.filter(({ place }) => place !== 'unhealthy'), ...last]
 }
 
-/** Returns the HTTP statuses of the attempts that the record lists. */
-function tracedAttempts(attempts: readonly Attempt[]): Pick<RequestTrace, 's'> {
+/** Returns the HTTP statuses of the attempts that the record lists, and their own keys if there are any. */
+function tracedAttempts(attempts: readonly Attempt[]): Pick<RequestTrace, 's' | 'o'> {
   const statuses: number[] = []
-  for (const { outcome, status } of attempts) if (wasCalled(outcome)) statuses.push(status ?? 0)
-  return statuses.length === 0 ? {} : { s: statuses.slice(-maximumTried) }
+  const ownKeys: string[] = []
+  for (const { outcome, status, ownKey = '' } of attempts)
+    if (wasCalled(outcome)) {
+      statuses.push(status ?? 0)
+      ownKeys.push(ownKey)
+    }
+  return {
+    ...(statuses.length === 0 ? {} : { s: statuses.slice(-maximumTried) }),
+    ...(ownKeys.every(name => name === '') ? {} : { o: ownKeys.slice(-maximumTried) }),
+  }
 }
 
 /** Returns the candidates that were not called in their turn. */

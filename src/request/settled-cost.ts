@@ -32,6 +32,8 @@ export type SettledCost = {
   readonly hedge: number
   /** Parts of a cut text before `response`, which are billed. */
   readonly parts: readonly PartCost[]
+  /** Catalog cost of calls with own keys of the account, which is not billed; null = there were none. */
+  readonly ownKey: number | null
   /** Tokens of other attempts than `response`: the one that lost a hedge, and those that are not billed. */
   readonly otherUsages: readonly TokenUsage[]
   /** What the prompt cache saved; negative if writing cost more. Null = nothing was read or written. */
@@ -71,7 +73,8 @@ export function settledCost(
   const usage = model === null ? counted : possible(counted, model, input)
   // The web is reserved beside the model, and has no value to the client without an output.
   const web = model === null ? null : progress.web
-  const search = (web?.searchMicrocents ?? 0) + (model === null ? 0 : providerSearchCost(usage))
+  const isOwn = response !== null && isOnOwnKey(response)
+  const search = (web?.searchMicrocents ?? 0) + (model === null || isOwn ? 0 : providerSearchCost(usage))
   const fetch = web?.fetchMicrocents ?? 0
   // The attempt that lost a hedge. As a failed attempt, it costs nothing if nothing was answered.
   const other = progress.hedge?.other ?? null
@@ -80,7 +83,7 @@ export function settledCost(
   const isBilled = model !== null && other !== null && !progress.discarded.includes(other)
   const lost = isBilled ? partCost(catalog, other, input) : null
   const costFor = (tokens: TokenUsage) =>
-    rates === null ? 0 : getCost(rates, tokens) + search + fetch + before + (lost?.cost ?? 0)
+    rates === null ? 0 : (isOwn ? 0 : getCost(rates, tokens)) + search + fetch + before + (lost?.cost ?? 0)
   // The provider charges for its own counts, also where they exceed the model's limits.
   const due = Math.min(costFor(counted), Number.MAX_SAFE_INTEGER)
   const charged = costFor(usage)
@@ -89,7 +92,9 @@ export function settledCost(
   const unbilled = unbilledResponses(progress).map(item => partCost(catalog, item, input))
   const owed = unbilled.reduce((sum, { cost }) => Math.min(sum + cost, Number.MAX_SAFE_INTEGER), due)
   const otherUsages = [...(lost === null ? [] : [lost]), ...unbilled].map(({ usage: item }) => item)
-  const cacheSaved = rates === null ? null : savedByCache(rates, usage)
+  const cacheSaved = rates === null || isOwn ? null : savedByCache(rates, usage)
+  const onOwnKey = [...parts, ...(lost === null ? [] : [lost]), ...unbilled].flatMap(({ ownKey }) => ownKey ?? [])
+  if (isOwn && rates !== null) onOwnKey.push(getCost(rates, usage) + providerSearchCost(usage))
   const isCut = due > billed || usage !== counted
   return {
     response,
@@ -103,6 +108,8 @@ export function settledCost(
     search,
     fetch,
     hedge,
+    ownKey:
+      onOwnKey.length === 0 ? null : onOwnKey.reduce((sum, cost) => Math.min(sum + cost, Number.MAX_SAFE_INTEGER)),
     otherUsages,
     cacheSaved,
     isCut,
@@ -135,12 +142,18 @@ function getTerms({ startedAtMs, providerFields, request, droppedParameters }: S
   return { at: startedAtMs, tier: tier ?? (droppedParameters.includes('service_tier') ? null : requestedTier(request)) }
 }
 
+function isOnOwnKey({ candidate }: UpstreamResponse): boolean {
+  return candidate.endpoint.own !== undefined
+}
+
 /** Usage and cost in micro-cents of one response. */
 export type PartCost = {
   readonly rates: Rates
   readonly usage: TokenUsage
   readonly estimated: boolean
   readonly cost: number
+  /** Its catalog cost if it was called with an own key, which makes `cost` 0; null = it was not. */
+  readonly ownKey: number | null
 }
 
 /** What the parts of a cut text have used, and how much their text adds to the input of the next one. */
@@ -173,7 +186,9 @@ function partCost(catalog: Pick<Catalog, 'resolve'>, response: UpstreamResponse,
   const model = servedModel(catalog, response)
   const { usage: said, estimated } = used(response, counted)
   const usage = possible(said, model, counted)
-  return { rates: getRates(model, response), usage, estimated, cost: responseCost(model, response, usage) }
+  const cost = responseCost(model, response, usage)
+  const costs = isOnOwnKey(response) ? { cost: 0, ownKey: cost } : { cost, ownKey: null }
+  return { rates: getRates(model, response), usage, estimated, ...costs }
 }
 
 const nothing: TokenUsage = {

@@ -166,6 +166,8 @@ export async function selectBeside(state: CallState, running: AttemptRun): Promi
   ].filter(
     candidate =>
       candidate.model.capabilities.streaming &&
+      // A late own key has not failed, and the operator's is billed.
+      candidate.endpoint !== serving.endpoint.own?.shared &&
       worthTrying(state, candidate) &&
       deps.health.mayTry(healthKey(candidate)),
   )

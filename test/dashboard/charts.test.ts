@@ -17,6 +17,7 @@ const sums = {
   reasoning_tokens: 0,
   total_tokens: 0,
   cost_usd: 0,
+  own_key_cost_usd: 0,
   latency_p50_ms: null,
   latency_p95_ms: null,
   first_token_p50_ms: null,
@@ -27,6 +28,7 @@ const lines = (requests: number[], completed: number[], failed: number[]) => ({
   failed,
   total_tokens: requests,
   cost_usd: requests,
+  own_key_cost_usd: 0,
   latency_p50_ms: requests,
   latency_p95_ms: requests,
 })

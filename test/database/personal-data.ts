@@ -21,7 +21,7 @@ const decision =
 const [deleted, kept, shared] = [decision('deleted'), decision('kept'), decision('shared')]
 
 const sums = `requests completed failed input_tokens cached_input_tokens output_tokens reasoning_tokens billed_microcents
-  latency first_token`
+  own_key_microcents latency first_token`
 
 export const decisions: Readonly<Record<string, Decision>> = {
   // The customer ID is the operator's link to invoices at Stripe.
@@ -42,7 +42,8 @@ export const decisions: Readonly<Record<string, Decision>> = {
     shortfall_request_microcents`,
   ),
   projects: kept('name', 'id account_id created_at archived_at'),
-  provider_keys: deleted('name', 'id account_id provider secret hint created_at updated_at'),
+  provider_keys: deleted('name', 'id account_id project_id provider secret hint fallback created_at updated_at'),
+  model_switches: shared('', 'model enabled hosts updated_at'),
   project_members: deleted('', 'project_id user_id account_id role created_at'),
   tag_limits: deleted('name value', 'account_id limits created_at'),
   sessions: deleted(
@@ -81,7 +82,7 @@ export const decisions: Readonly<Record<string, Decision>> = {
     `request_id at account_id key_id provider model requested_model upstream_id routing_mode strategy query_type streamed
     dialect status error_code finish_reason input_tokens cached_input_tokens cache_write_tokens output_tokens
     reasoning_tokens estimated billed_microcents reserved_microcents shortfall_microcents search_microcents
-    fetch_microcents hedge_microcents attempts tried latency_ms first_token_ms trace truth
+    fetch_microcents hedge_microcents own_key_microcents attempts tried latency_ms first_token_ms trace truth
     learning_epoch quality influenced choice_probability enhanced rating is_helpful rated_quality rated_at`,
   ),
   rejected_requests: deleted(

@@ -158,6 +158,7 @@ function getSum(matching: readonly UsageRecord[]): UsageSums {
     output_tokens: sum('output_tokens'),
     reasoning_tokens: sum('reasoning_tokens'),
     billed_microcents: sum('billed_microcents'),
+    own_key_microcents: matching.reduce((all, { own_key_microcents = 0 }) => all + own_key_microcents, 0),
     latency: getCounts(matching, ({ latency_ms }) => latency_ms),
     first_token: getCounts(matching, ({ first_token_ms }) => first_token_ms),
   }

@@ -15,6 +15,7 @@ import { HedgeBudget } from '../../src/models/hedging.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import type { ConfiguredProvider } from '../../src/providers/configured-provider.ts'
 import { google } from '../../src/providers/google.ts'
+import { OwnKeys } from '../../src/providers/keys/own-keys.ts'
 import { openai } from '../../src/providers/openai.ts'
 import type { AnswerDeps } from '../../src/request/answer.ts'
 import { openPromptAnalyzer } from '../../src/text/readers.ts'
@@ -57,8 +58,10 @@ export function createWorld(play: Play, models: readonly Model[], limits: Limits
       { id, provider: providers[id], access: { baseUrl: `http://${id}`, apiKey: 'key' }, simulated: true },
     ]),
   )
+  const ownKeys = new OwnKeys({ clock, endpoints, health, isAllowed: () => true })
   const deps: AnswerDeps = {
     config: readConfig({}),
+    ownKeys,
     clock,
     network: {
       reaches: async () => true,

@@ -200,6 +200,8 @@ const withoutChange = [
   // `provider-keys.test.ts` covers other instances.
   'POST /api/v1/provider-keys',
   'POST /api/v1/provider-keys/:id/rotate',
+  'PATCH /api/v1/provider-keys/:id',
+  'POST /api/v1/provider-keys/:id/test',
   'DELETE /api/v1/provider-keys/:id',
   'POST /api/v1/providers/:id/test',
   'POST /api/v1/webhooks',

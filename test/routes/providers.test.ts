@@ -32,11 +32,15 @@ function start(mode: 'open' | 'closed') {
   ])
   const seal = createProviderKeySeal('a secret of the tests, long enough', null)
   const deps = {
-    ...{ endpoints, catalog: { list: [] }, health, providerKeySeal: seal, storedKeys: null },
+    ...{ endpoints, catalog: { list: [] }, health, providerKeySeal: seal, ownKeys: { of: () => null } },
     ...{ clock: systemClock, network: systemNetwork, newId: (prefix: string) => prefix, announce() {} },
+    storedSettings: { look: async () => {} },
     config: {
       registration: { mode },
-      knownProviders: [{ id: 'openai', variable: 'OPENAI_API_KEY', baseVariable: 'OPENAI_BASE_URL', isLocal: false }],
+      storedKeys: 'on' as const,
+      knownProviders: [
+        { id: 'openai', variable: 'OPENAI_API_KEY', baseVariable: 'OPENAI_BASE_URL', isLocal: false, url: null },
+      ],
       serviceDeadlines: patient,
     },
   }
@@ -72,6 +76,7 @@ describe('GET /api/v1/providers', () => {
         variable: 'OPENAI_API_KEY',
         base_url_variable: 'OPENAI_BASE_URL',
         local: false,
+        takes_own_keys: false,
         models: 0,
         reachable: 'no',
         last_success_at: null,
@@ -86,6 +91,7 @@ describe('GET /api/v1/providers', () => {
         variable: null,
         base_url_variable: null,
         local: false,
+        takes_own_keys: false,
         models: 0,
         reachable: 'unknown',
         last_success_at: null,

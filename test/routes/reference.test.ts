@@ -250,9 +250,11 @@ const unfulfilled: Readonly<Record<string, number>> = {
   'PUT /api/v1/billing/payment-method': 404,
   'POST /api/v1/billing/webhooks/stripe': 404,
   // These users are not the operator's; `provider-keys.test.ts` covers it.
-  'POST /api/v1/provider-keys': 403,
+  'POST /api/v1/provider-keys': 400,
   'POST /api/v1/providers/{id}/test': 403,
   'POST /api/v1/provider-keys/{id}/rotate': 404,
+  'POST /api/v1/provider-keys/{id}/test': 404,
+  'PATCH /api/v1/provider-keys/{id}': 404,
   'DELETE /api/v1/provider-keys/{id}': 404,
 }
 

@@ -10,7 +10,7 @@ import { projectTagName } from '../../core/request/tags.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAudit } from '../../database/repositories/audit.ts'
 import { type Transaction, withAccountRls } from '../../database/statement.ts'
-import { type ProjectRow, projects } from '../../database/tables.ts'
+import { type ProjectRow, projects, providerKeys } from '../../database/tables.ts'
 import { lockLimits, storeLimits } from '../tags/store.ts'
 
 type ProjectMember = { readonly user_id: string; readonly email: string; readonly role: ProjectRole }
@@ -145,6 +145,8 @@ export function archiveProject(
         and revoked_at is null and (expires_at is null or expires_at > clock_timestamp()) limit 1`)
     if (active.length > 0) return 'has_keys'
     await step.update(projects).set({ archivedAt: at }).where(eq(projects.id, id))
+    // No request can use them any more.
+    await step.delete(providerKeys).where(eq(providerKeys.projectId, id))
     await recordAudit(step, database, { accountId, action: 'project.archived', target: id })
     await storeLimits(step, database, { ...tag, accountId, target: id }, { before, after: null })
     return 'done'

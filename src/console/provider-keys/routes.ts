@@ -5,11 +5,13 @@ import type { ServiceDeadlines } from '../../core/request/deadlines.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 import type { Database } from '../../database/database.ts'
-import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
+import type { ProviderKey } from '../../database/tables.ts'
 import { checkCredential } from '../../request/internal-completion.ts'
 import type { ConsoleDeps } from '../deps.ts'
 import { type Authenticate, notFound, type SessionRequest, sessionRoute, sessionRoutes } from '../routes.ts'
+import type { StoredSettingsFollower } from './follow.ts'
 import {
+  providerKeyChangeSchema,
   providerKeyCreationSchema,
   providerKeyRotationSchema,
   providerKeyShape,
@@ -23,23 +25,22 @@ import {
   addProviderKey,
   deleteProviderKey,
   findKeyObstacle,
+  findOwnKeyObstacle,
   getHint,
   isOperatorAccount,
   listProviderKeys,
   maximumProviderKeys,
-  type ProviderKeyFollower,
   type ProviderKeySeal,
   rotateProviderKey,
+  setKeyFallback,
 } from './store.ts'
 
 type ProviderKeysDeps = ShownProviderDeps &
   Pick<ConsoleDeps, 'newId' | 'announce'> & {
     readonly clock: Pick<Clock, 'after'>
     readonly network: Pick<Network, 'fetch'>
-    readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
     readonly providerKeySeal: ProviderKeySeal
-    /** Null = keys come from the environment and the configuration file only. */
-    readonly storedKeys: Pick<ProviderKeyFollower, 'look'> | null
+    readonly storedSettings: Pick<StoredSettingsFollower, 'look'>
     readonly config: { readonly serviceDeadlines: Pick<ServiceDeadlines, 'discoveryMs'> }
   }
 
@@ -85,22 +86,49 @@ export function providerRoutes(deps: ProviderKeysDeps, identify: Authenticate) {
       action,
       summary: 'List stored provider keys, oldest first',
       answer: providerKeysShape,
-      handle: async ({ principal, database }) => ({
-        data: (await listProviderKeys(database, principal.accountId)).map(shownProviderKey),
-      }),
+      async handle({ principal: { accountId }, database }) {
+        const isOperator = await isOperatorAccount(database, accountId)
+        const rows = await listProviderKeys(database, accountId)
+        return { data: rows.map(row => shownProviderKey(deps, row, isOperator)) }
+      },
     }),
     sessionRoute({
       method: 'POST',
       path: '/api/v1/provider-keys',
       action,
       summary: 'Add a provider key',
-      description: `For owners of the operator’s account. It is sealed in the database, never shown again, and used by every process within 1 s beside the keys of the environment. At most ${maximumProviderKeys}.`,
+      description: `It is sealed in the database, never shown again, and used by every process within 1 s. A key of the operator’s account serves all accounts, beside the keys of the environment. A key of another account, or with \`project_id\`, is an own key: requests of the account or project use it first, and its calls are not billed. At most ${maximumProviderKeys} of an account.`,
       body: providerKeyCreationSchema,
-      examples: { 'a key of OpenAI': { provider: 'openai', key: 'sk-proj-0000000000' } },
+      examples: {
+        'a key of OpenAI': { provider: 'openai', key: 'sk-proj-0000000000' },
+        'an own key that nothing replaces': { provider: 'openai', key: 'sk-proj-0000000000', fallback: false },
+      },
       answer: providerKeyShape,
       status: 201,
       errors: ['conflict'],
       handle: call => create(deps, call),
+    }),
+    sessionRoute({
+      method: 'PATCH',
+      path: '/api/v1/provider-keys/:id',
+      action,
+      summary: 'Change an own key',
+      description: 'Changes whether the operator’s keys serve when it fails.',
+      body: providerKeyChangeSchema,
+      examples: { 'no fallback': { fallback: false } },
+      answer: providerKeyShape,
+      errors: ['not_found'],
+      handle: call => change(deps, call),
+    }),
+    sessionRoute({
+      method: 'POST',
+      path: '/api/v1/provider-keys/:id/test',
+      action,
+      summary: 'Test a stored provider key',
+      description: 'Requests the list of models from the provider, which costs nothing.',
+      answer: providerTestedShape,
+      errors: ['conflict'],
+      handle: call => testKey(deps, call),
     }),
     sessionRoute({
       method: 'POST',
@@ -137,9 +165,12 @@ type Missing = Pick<SessionRequest, 'database' | 'principal'> & {
   readonly key: string | null
 }
 
+/** Keys of projects are own keys, also of the operator's account. */
+const isShared = ({ projectId }: ProviderKey) => projectId === null
+
 /** Returns the error of a test whose key is not in use: it cannot be opened, or there is none. */
 async function missingKey(deps: ProviderKeysDeps, { database, principal, provider, key }: Missing) {
-  const rows = await listProviderKeys(database, principal.accountId)
+  const rows = (await listProviderKeys(database, principal.accountId)).filter(isShared)
   const own = rows.filter(row => row.provider === provider && (key === null || row.name === key))
   return own.some(row => deps.providerKeySeal.open(row) === null)
     ? new GatewayError('conflict', conflicts.unreadable, { shouldRetry: false })
@@ -147,36 +178,43 @@ async function missingKey(deps: ProviderKeysDeps, { database, principal, provide
 }
 
 /** This process uses a change before its response, the others at once after. */
-async function useChange({ storedKeys, announce }: ProviderKeysDeps): Promise<void> {
-  await storedKeys?.look()
+async function useChange({ storedSettings, announce }: ProviderKeysDeps): Promise<void> {
+  await storedSettings.look()
   announce()
 }
 
 async function create(deps: ProviderKeysDeps, call: SessionRequest<typeof providerKeyCreationSchema>) {
   refuseIfOff(deps)
   const { principal, database } = call
-  const { provider, name = 'main', key } = call.body
-  await refuseOthers(database, principal.accountId)
-  const obstacle = findKeyObstacle(deps.config.knownProviders, provider, served => deps.endpoints.has(served))
+  const { provider, name = 'main', key, project_id: projectId = null, fallback } = call.body
+  const { accountId } = principal
+  const isOperator = await isOperatorAccount(database, accountId)
+  const isOwn = !isOperator || projectId !== null
+  const endpoint = deps.endpoints.get(provider)
+  const obstacle = isOwn
+    ? findOwnKeyObstacle(deps.config, provider, endpoint)
+    : findKeyObstacle(deps.config.knownProviders, provider, served => deps.endpoints.has(served))
   if (obstacle !== null) throw invalidField('provider', obstacle)
+  if (!isOwn && fallback !== undefined) throw invalidField('fallback', 'is a setting of own keys')
   const id = deps.newId('pvk')
-  const secret = deps.providerKeySeal.seal({ id, accountId: principal.accountId, provider }, key)
-  const configured = deps.endpoints.get(provider)?.keys?.status().keys ?? []
+  const secret = deps.providerKeySeal.seal({ id, accountId, projectId, provider }, key)
+  const configured = isOwn ? [] : (endpoint?.keys?.status().keys ?? [])
   const row = await addProviderKey(
     database,
-    principal.accountId,
-    { id, provider, name, secret, hint: getHint(key) },
+    accountId,
+    { id, projectId, provider, name, secret, hint: getHint(key), fallback: fallback ?? true },
     configured.map(other => other.name),
   )
-  if (row === 'forbidden') throw notOperator()
+  if (row === 'no_project') throw invalidField('project_id', 'must be a project of the account that is not archived')
   if (row === 'full' || row === 'name_taken') throw new GatewayError('conflict', conflicts[row], { shouldRetry: false })
   await useChange(deps)
-  return shownProviderKey(row)
+  return shownProviderKey(deps, row, isOperator)
 }
 
 const conflicts = {
-  full: `The gateway has ${maximumProviderKeys} stored provider keys. Remove unused ones first.`,
+  full: `The account has ${maximumProviderKeys} stored provider keys. Remove unused ones first.`,
   name_taken: 'This provider has a key of this name. Replace that key, or choose another name.',
+  unserved: 'The gateway does not serve this provider.',
   unreadable: 'The stored key is unreadable. Restore the secret that sealed it, or replace the key.',
 }
 
@@ -187,11 +225,31 @@ async function rotate(deps: ProviderKeysDeps, call: SessionRequest<typeof provid
   const row = await rotateProviderKey(database, principal.accountId, id, { seal: deps.providerKeySeal, key })
   if (row === null) throw notFound()
   await useChange(deps)
-  return shownProviderKey(row)
+  return shownProviderKey(deps, row, await isOperatorAccount(database, principal.accountId))
 }
 
-function refuseIfOff({ storedKeys }: ProviderKeysDeps): void {
-  if (storedKeys === null)
+async function change(deps: ProviderKeysDeps, call: SessionRequest<typeof providerKeyChangeSchema>) {
+  const { principal, id, body, database } = call
+  const row = await setKeyFallback(database, principal.accountId, id, body.fallback)
+  if (row === null) throw notFound()
+  await useChange(deps)
+  return shownProviderKey(deps, row, await isOperatorAccount(database, principal.accountId))
+}
+
+async function testKey(deps: ProviderKeysDeps, { principal, id, database }: SessionRequest) {
+  const row = (await listProviderKeys(database, principal.accountId)).find(other => other.id === id)
+  if (row === undefined) throw notFound()
+  const endpoint = deps.endpoints.get(row.provider)
+  const apiKey = deps.providerKeySeal.open(row)
+  if (apiKey === null) throw new GatewayError('conflict', conflicts.unreadable, { shouldRetry: false })
+  if (endpoint === undefined) throw new GatewayError('conflict', conflicts.unserved, { shouldRetry: false })
+  const { provider, access } = endpoint
+  const timeoutMs = deps.config.serviceDeadlines.discoveryMs
+  return checkCredential({ ...deps, timeoutMs }, { provider, access: { ...access, apiKey } }, null)
+}
+
+function refuseIfOff({ config }: ProviderKeysDeps): void {
+  if (config.storedKeys === 'off')
     throw new GatewayError(
       'forbidden',
       'Provider keys come from the environment and the configuration file only: STORED_PROVIDER_KEYS is off.',
@@ -210,14 +268,14 @@ function notOperator(): GatewayError {
 }
 
 async function list(deps: ProviderKeysDeps, { principal, database }: SessionRequest) {
-  const { endpoints, storedKeys, config } = deps
+  const { endpoints, config } = deps
   const { accountId, role } = principal
   const isOperator = role === 'owner' && (await isOperatorAccount(database, accountId))
-  const stored = isOperator ? await listProviderKeys(database, accountId) : null
+  const stored = isOperator ? (await listProviderKeys(database, accountId)).filter(isShared) : null
   const known = isOperator ? config.knownProviders.filter(({ id }) => !endpoints.has(id)) : []
   const data = [
     ...endpoints.values().map(endpoint => shownProvider(deps, endpoint, stored)),
     ...known.map(({ id }) => shownWithoutKey(deps, id, stored ?? [])),
   ]
-  return { data, stored_keys: isOperator ? (storedKeys === null ? 'off' : 'allowed') : 'not_operator' } as const
+  return { data, stored_keys: isOperator ? (config.storedKeys === 'off' ? 'off' : 'allowed') : 'not_operator' } as const
 }

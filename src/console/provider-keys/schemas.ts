@@ -11,6 +11,11 @@ const providerState = {
   description: 'as this process saw it: `not_set` = it has no key, `unused` = not called since the start',
 }
 
+const keyState = {
+  ...oneOf(['unused', 'working', 'rejected', 'rate_limited', 'unreadable']),
+  description: '`unreadable` = sealed under another secret: restore it, or rotate the key',
+}
+
 const providerShape = namedSchema('Provider', {
   id: text('openai'),
   simulated: Type.Boolean(),
@@ -45,15 +50,13 @@ const providerShape = namedSchema('Provider', {
           source: { ...oneOf(['environment', 'file', 'stored']), description: '`stored` = added in the gateway' },
           id: { ...orNull(id('pvk')), description: 'for changes of a stored key' },
           hint: { ...text('7f3q'), description: 'its last characters; empty = not known' },
-          state: {
-            ...oneOf(['unused', 'working', 'rejected', 'rate_limited', 'unreadable']),
-            description: '`unreadable` = sealed under another secret: restore it, or rotate the key',
-          },
+          state: keyState,
         }),
       ),
     ),
     description: 'its keys, for owners of the operator’s account only; null otherwise',
   },
+  takes_own_keys: Type.Boolean({ description: 'accounts and projects may have a key of their own here' }),
 })
 
 export const providerListShape = strictObject({
@@ -61,7 +64,7 @@ export const providerListShape = strictObject({
   stored_keys: {
     ...oneOf(['allowed', 'off', 'not_operator']),
     description:
-      'whether you may add keys; `off` = STORED_PROVIDER_KEYS, `not_operator` = another account runs the gateway',
+      'whether you may add keys for all accounts; `off` = STORED_PROVIDER_KEYS, `not_operator` = another account runs the gateway',
   },
 })
 export type ShownProvider = Static<typeof providerShape>
@@ -69,6 +72,17 @@ export type ProviderKeyState = NonNullable<ShownProvider['keys']>[number]['state
 
 export const providerKeyShape = namedSchema('ProviderKey', {
   id: id('pvk'),
+  serves: {
+    ...oneOf(['gateway', 'account', 'project']),
+    description:
+      'whose requests use it: `gateway` = all, since the account is the operator’s; else it is an own key, whose calls are not billed',
+  },
+  project_id: { ...orNull(id('prj')), description: 'project whose requests use it; null = not of one project' },
+  fallback: {
+    ...orNull(Type.Boolean()),
+    description: 'whether the operator’s keys, which are billed, serve when this own key fails; null = no own key',
+  },
+  state: keyState,
   provider: text('openai'),
   name: text('main'),
   hint: { ...text('7f3q'), description: 'its last characters; the key itself is never shown' },
@@ -90,6 +104,9 @@ export const providerKeyNameSchema = Type.String({
   maxLength: 32,
   description: 'a name of at most 32 letters, digits, `_`, `.` and `-`',
 })
+const ownKeyFallback = Type.Boolean({
+  description: 'of an own key: whether the operator’s keys, which are billed, serve when it fails',
+})
 export const providerKeyCreationSchema = strictObject({
   provider: Type.String({ minLength: 1, maxLength: 32, description: 'ID of a provider from the list of providers' }),
   name: Type.Optional({
@@ -97,7 +114,16 @@ export const providerKeyCreationSchema = strictObject({
     description: `${providerKeyNameSchema.description}; "main" unless sent`,
   }),
   key: providerKeySchema,
+  project_id: Type.Optional({
+    ...orNull(Type.String({ maxLength: 64 })),
+    description: 'project whose requests use it; null unless sent',
+  }),
+  fallback: Type.Optional({
+    ...ownKeyFallback,
+    description: `${ownKeyFallback.description}; true unless sent, as OpenRouter does`,
+  }),
 })
+export const providerKeyChangeSchema = strictObject({ fallback: ownKeyFallback })
 export const providerKeyRotationSchema = strictObject({ key: providerKeySchema })
 
 export const providerTestSchema = strictObject({

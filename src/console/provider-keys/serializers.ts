@@ -1,27 +1,41 @@
 /** Providers and their keys as responses show them. None contains a key. */
 
-import type { KnownProvider } from '../../config/stored-keys.ts'
 import type { RegistrationConfig } from '../../core/accounts/single-sign-on.ts'
 import type { AttemptFailure } from '../../core/chat/attempts.ts'
 import type { Catalog } from '../../core/models/models.ts'
 import type { ProviderKey } from '../../database/tables.ts'
 import type { HealthTracker } from '../../models/health-tracker.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
+import type { OwnKeys } from '../../providers/keys/own-keys.ts'
 import type { ShownProvider, ShownProviderKey } from './schemas.ts'
-import { environmentKey, type ProviderKeySeal } from './store.ts'
+import { environmentKey, findOwnKeyObstacle, type OwnKeyConfig, type ProviderKeySeal } from './store.ts'
 
 export type ShownProviderDeps = {
   readonly catalog: Pick<Catalog, 'list'>
   readonly health: Pick<HealthTracker, 'getActivity'>
   readonly providerKeySeal: Pick<ProviderKeySeal, 'open'>
-  readonly config: {
-    readonly registration: Pick<RegistrationConfig, 'mode'>
-    readonly knownProviders: readonly KnownProvider[]
+  readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
+  readonly ownKeys: Pick<OwnKeys, 'of'>
+  readonly config: OwnKeyConfig & { readonly registration: Pick<RegistrationConfig, 'mode'> }
+}
+
+/** Returns a stored key; `isOperator`: its account is the operator's. */
+export function shownProviderKey(deps: ShownProviderDeps, key: ProviderKey, isOperator: boolean): ShownProviderKey {
+  const { id, accountId, projectId, provider, name, hint, fallback, createdAt, updatedAt } = key
+  const serves = projectId === null ? (isOperator ? 'gateway' : 'account') : 'project'
+  const owner = { accountId, ...(projectId === null ? null : { projectId }) }
+  const { endpoints } = (serves === 'gateway' ? null : deps.ownKeys.of(owner)) ?? deps
+  return {
+    ...{ id, serves, project_id: projectId, fallback: serves === 'gateway' ? null : fallback, provider, name, hint },
+    state: getKeyState(deps, key, endpoints.get(provider)?.keys?.status() ?? null),
+    created_at: createdAt.toISOString(),
+    updated_at: updatedAt.toISOString(),
   }
 }
 
-export function shownProviderKey({ id, provider, name, hint, createdAt, updatedAt }: ProviderKey): ShownProviderKey {
-  return { id, provider, name, hint, created_at: createdAt.toISOString(), updated_at: updatedAt.toISOString() }
+function getKeyState({ providerKeySeal }: ShownProviderDeps, key: ProviderKey, pool: Pool | null) {
+  if (providerKeySeal.open(key) === null) return 'unreadable'
+  return pool?.keys.find(({ account }) => account === `=${key.id}`)?.state ?? 'unused'
 }
 
 function getPlace({ config }: ShownProviderDeps, provider: string) {
@@ -37,27 +51,23 @@ function getPlace({ config }: ShownProviderDeps, provider: string) {
 export function shownWithoutKey(deps: ShownProviderDeps, id: string, stored: readonly ProviderKey[]): ShownProvider {
   return {
     ...{ id, simulated: false, state: 'not_set', ...getPlace(deps, id), models: 0, reachable: 'unknown' },
-    ...{ last_success_at: null, last_error: null, pool: null },
-    keys: stored.filter(({ provider }) => provider === id).map(key => shownStored(deps, key, 'unused')),
+    ...{ last_success_at: null, last_error: null, pool: null, takes_own_keys: false },
+    keys: stored.filter(({ provider }) => provider === id).map(key => shownStored(deps, key, null)),
   }
 }
 
-function shownStored(
-  { providerKeySeal }: ShownProviderDeps,
-  key: ProviderKey,
-  state: 'unused' | 'working' | 'rejected' | 'rate_limited',
-) {
+function shownStored(deps: ShownProviderDeps, key: ProviderKey, pool: Pool | null) {
   const { id, name, hint } = key
-  const isReadable = providerKeySeal.open(key) !== null
-  return { name, source: 'stored', id, hint, state: isReadable ? state : 'unreadable' } as const
+  return { name, source: 'stored', id, hint, state: getKeyState(deps, key, pool) } as const
 }
 
 /** Returns a configured provider; `stored` null = its keys are not shown. */
 export function shownProvider(
   deps: ShownProviderDeps,
-  { id, simulated, keys, access }: ConfiguredProvider,
+  provider: ConfiguredProvider,
   stored: readonly ProviderKey[] | null,
 ): ShownProvider {
+  const { id, simulated, keys, access } = provider
   const { lastSuccessAt, lastFailure } = deps.health.getActivity(id)
   const isFailureLast = lastFailure !== null && lastFailure.at >= (lastSuccessAt ?? 0)
   const failure = isFailureLast ? lastFailure.kind : null
@@ -70,7 +80,8 @@ export function shownProvider(
     simulated,
     state,
     ...getPlace(deps, id),
-    models: deps.catalog.list.filter(({ provider }) => provider === id).length,
+    takes_own_keys: findOwnKeyObstacle(deps.config, id, provider) === null,
+    models: deps.catalog.list.filter(model => model.provider === id).length,
     reachable: lastSuccessAt === null && lastFailure === null ? 'unknown' : isUnanswered(failure) ? 'no' : 'yes',
     last_success_at: lastSuccessAt === null ? null : new Date(lastSuccessAt).toISOString(),
     last_error: lastFailure && { code: lastFailure.kind, at: new Date(lastFailure.at).toISOString() },
@@ -81,11 +92,7 @@ export function shownProvider(
     },
     keys: stored && [
       ...configuredKeys(pool, { isAlone: access.apiKey !== null && !simulated, state }, stored),
-      ...stored
-        .filter(({ provider }) => provider === id)
-        .map(key =>
-          shownStored(deps, key, pool?.keys.find(({ account }) => account === `=${key.id}`)?.state ?? 'unused'),
-        ),
+      ...stored.filter(key => key.provider === id).map(key => shownStored(deps, key, pool)),
     ],
   }
 }

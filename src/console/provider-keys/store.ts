@@ -1,9 +1,7 @@
-/** Keys of providers that owners add: sealed in the database, followed by every gateway process. */
+/** Keys of providers that owners add, sealed in the database. */
 
 import { and, asc, eq, sql } from 'drizzle-orm'
-import type { KnownProvider, StoredKey } from '../../config/stored-keys.ts'
-import { startFollowing } from '../../core/jobs/repeating.ts'
-import type { Log } from '../../core/ports.ts'
+import type { KnownProvider, StoredKey, StoredKeysSetting } from '../../config/stored-keys.ts'
 import type { Database } from '../../database/database.ts'
 import { recordAudit } from '../../database/repositories/audit.ts'
 import { type Transaction, withAccountRls } from '../../database/statement.ts'
@@ -17,8 +15,8 @@ const hintCharacters = 4
 /** The last characters of a shorter key would be too much of it. */
 const shortestHinted = 16
 
-/** What a sealed key is bound to: a changed row must not take it to another provider. */
-type KeyPlace = Pick<ProviderKey, 'id' | 'accountId' | 'provider'>
+/** What a sealed key is bound to: a changed row must not take it to another provider, account or project. */
+type KeyPlace = Pick<ProviderKey, 'id' | 'accountId' | 'projectId' | 'provider'>
 type SealedKey = KeyPlace & Pick<ProviderKey, 'secret'>
 
 /** A `TextSeal` whose owners are rows. */
@@ -28,10 +26,11 @@ export type ProviderKeySeal = {
   reseal(row: SealedKey): string | null
 }
 
-/** Seals keys of providers, each for its row, account and provider. */
+/** Seals keys of providers, each for its row, account, project and provider. */
 export function createProviderKeySeal(secret: string, previousSecret: string | null): ProviderKeySeal {
   const texts = createTextSeal({ secret, previousSecret, purpose: 'gateway-ai provider keys', prefix: 'gwp1.' })
-  const getOwner = ({ id, accountId, provider }: KeyPlace) => JSON.stringify([id, accountId, provider])
+  const getOwner = ({ id, accountId, projectId, provider }: KeyPlace) =>
+    JSON.stringify([id, accountId, projectId, provider])
   return {
     seal: (place, key) => texts.seal(getOwner(place), key),
     open: row => texts.open(getOwner(row), row.secret),
@@ -54,6 +53,31 @@ export function findKeyObstacle(
   if (provider === undefined) return `must be one of ${known.map(other => other.id).join(', ')}`
   return provider.isLocal && !isServed(id) ? `must have its address first: set ${provider.baseVariable}` : null
 }
+
+type ServedProvider = {
+  readonly simulated: boolean
+  readonly access: { readonly baseUrl: string; readonly authorizer?: unknown }
+}
+
+/**
+ * Returns why a provider takes no own keys of accounts, as the end of a sentence; null = it takes them. Calls with an own
+ * key cost an account nothing here, so the provider must be one that charges the key and not the operator.
+ */
+export function findOwnKeyObstacle(
+  { knownProviders: known, storedKeys }: OwnKeyConfig,
+  id: string,
+  served: ServedProvider | undefined,
+): string | null {
+  if (storedKeys === 'off' || storedKeys === 'operator')
+    return `takes no keys of accounts: the operator allows none (STORED_PROVIDER_KEYS=${storedKeys})`
+  const provider = known.find(other => other.id === id)
+  if (provider === undefined || served === undefined || served.simulated || served.access.authorizer !== undefined)
+    return 'must be one that the gateway serves, with a key'
+  if (!provider.isLocal && (storedKeys === 'anywhere' || served.access.baseUrl === provider.url)) return null
+  return 'is at an address of the operator, who pays for its calls. The operator can allow own keys there with STORED_PROVIDER_KEYS=anywhere'
+}
+
+export type OwnKeyConfig = { readonly knownProviders: readonly KnownProvider[]; readonly storedKeys: StoredKeysSetting }
 
 /** Returns whether the account is the operator's. */
 export function isOperatorAccount(database: Database, accountId: string): Promise<boolean> {
@@ -93,23 +117,29 @@ export function listProviderKeys(database: Database, accountId: string): Promise
   )
 }
 
-type NewProviderKey = Pick<ProviderKey, 'id' | 'provider' | 'name' | 'secret' | 'hint'>
+type NewProviderKey = Pick<ProviderKey, 'id' | 'projectId' | 'provider' | 'name' | 'secret' | 'hint' | 'fallback'>
 
-/** Stores a key of the operator's account. `configured`: names of the provider's keys elsewhere, which are taken. */
+/**
+ * Stores a key of an account: of the operator's account without a project for all accounts, else an own key. `configured`:
+ * names of the provider's keys elsewhere, which are taken.
+ */
 export function addProviderKey(
   database: Database,
   accountId: string,
   key: NewProviderKey,
   configured: readonly string[],
-): Promise<ProviderKey | 'full' | 'name_taken' | 'forbidden'> {
+): Promise<ProviderKey | 'full' | 'name_taken' | 'no_project'> {
   return withAccountRls(database, accountId).orm(async step => {
-    if (!(await lockOperator(step, accountId))) return 'forbidden'
+    await step.execute(sql`select 1 from accounts where id = ${accountId} for no key update`)
+    if (key.projectId !== null && !(await lockProject(step, accountId, key.projectId))) return 'no_project'
     const own = await step
-      .select({ provider: providerKeys.provider, name: providerKeys.name })
+      .select({ projectId: providerKeys.projectId, provider: providerKeys.provider, name: providerKeys.name })
       .from(providerKeys)
       .where(eq(providerKeys.accountId, accountId))
     if (own.length >= maximumProviderKeys) return 'full'
-    const isTaken = own.some(({ provider, name }) => provider === key.provider && name === key.name)
+    const isTaken = own.some(
+      ({ projectId, provider, name }) => projectId === key.projectId && provider === key.provider && name === key.name,
+    )
     if (isTaken || [environmentKey, ...configured].includes(key.name)) return 'name_taken'
     const [row] = await step
       .insert(providerKeys)
@@ -143,6 +173,27 @@ export function rotateProviderKey(
   })
 }
 
+/** Changes whether the operator's keys serve when an own key fails. Returns null if the account has no such key. */
+export function setKeyFallback(
+  database: Database,
+  accountId: string,
+  id: string,
+  fallback: boolean,
+): Promise<ProviderKey | null> {
+  return withAccountRls(database, accountId).orm(async step => {
+    const [row] = await step
+      .update(providerKeys)
+      .set({ fallback, updatedAt: sql`clock_timestamp()` })
+      .where(and(eq(providerKeys.accountId, accountId), eq(providerKeys.id, id)))
+      .returning()
+    if (row === undefined) return null
+    const { provider, name } = row
+    const details = { provider, name, fallback }
+    await recordAudit(step, database, { accountId, action: 'provider_key.changed', target: id, details })
+    return row
+  })
+}
+
 /** Deletes a key with its secret. Returns false if the account has no such key. */
 export function deleteProviderKey(database: Database, accountId: string, id: string): Promise<boolean> {
   return withAccountRls(database, accountId).orm(async step => {
@@ -156,9 +207,11 @@ export function deleteProviderKey(database: Database, accountId: string, id: str
   })
 }
 
-/** Serializes creations of one account. Returns false if it is not the operator's. */
-async function lockOperator(step: Transaction, accountId: string): Promise<boolean> {
-  const rows = await step.execute(sql`select 1 from accounts where id = ${accountId} and is_operator for no key update`)
+/** Keeps a project from being archived meanwhile. Returns false if the account has no such project. */
+async function lockProject(step: Transaction, accountId: string, projectId: string): Promise<boolean> {
+  const rows = await step.execute(
+    sql`select 1 from projects where id = ${projectId} and account_id = ${accountId} and archived_at is null for share`,
+  )
   return rows.length > 0
 }
 
@@ -166,9 +219,9 @@ function recordKeyAudit(
   step: Transaction,
   database: Database,
   what: 'created' | 'rotated' | 'deleted',
-  { accountId, id, provider, name }: ProviderKey,
+  { accountId, id, projectId, provider, name }: ProviderKey,
 ): Promise<void> {
-  const details = { provider, name }
+  const details = { provider, name, ...(projectId === null ? null : { projectId }) }
   return recordAudit(step, database, { accountId, action: `provider_key.${what}`, target: id, details })
 }
 
@@ -188,51 +241,6 @@ export async function resealProviderKeys(database: Database, reseal: ProviderKey
   }
 }
 
-export type ProviderKeyFollower = {
-  /** Resolves when the keys were read once; rejects as the database does. */
-  loaded(): Promise<void>
-  /** Reads changes now instead of at the next poll. Never rejects. */
-  look(): Promise<void>
-  close(): Promise<void>
-}
-
-type FollowerOptions = {
-  readonly database: Database
-  readonly log: Pick<Log, 'error'>
-  readonly seal: Pick<ProviderKeySeal, 'open'>
-  /** Receives the keys of the operator's account, at the first read and after each change. */
-  readonly onChange: (keys: readonly StoredKey[]) => void
-}
-
-const pollMs = 800
-
-/** Follows the keys of the operator's account: each process reads a change within a second. */
-export function followProviderKeys({ database, log, seal, onChange }: FollowerOptions): ProviderKeyFollower {
-  let seen: string | null = null
-  const poll = async () => {
-    const rows = await operatorKeys(database)
-    const version = JSON.stringify(rows)
-    if (version === seen) return
-    const keys = rows.map(row => toStoredKey(row, seal))
-    const unreadable = keys.filter(({ apiKey }) => apiKey === null).map(({ provider, name }) => `${provider}#${name}`)
-    if (unreadable.length > 0)
-      log.error('provider_keys_unreadable', {
-        names: unreadable.join(', '),
-        detail:
-          'They were sealed under another secret, or their rows were changed. Restore JWT_SECRET or session-secret, or rotate the keys.',
-      })
-    onChange(keys)
-    seen = version
-  }
-  const job = startFollowing(pollMs, poll, database.onWrite)
-  const done = Promise.resolve()
-  return {
-    loaded: () => (seen === null ? job.run() : done),
-    look: () => job.run().catch(() => {}),
-    close: job.close,
-  }
-}
-
 /** Opens a key for its calls. */
 export function toStoredKey(
   row: SealedKey & Pick<ProviderKey, 'name'>,
@@ -240,22 +248,4 @@ export function toStoredKey(
 ): StoredKey {
   const { id, provider, name } = row
   return { id, provider, name, apiKey: seal.open(row) }
-}
-
-/** Returns the keys of the operator's account in a stable order. */
-function operatorKeys(database: Database) {
-  return database.run(({ orm }) =>
-    orm
-      .select({
-        id: providerKeys.id,
-        accountId: providerKeys.accountId,
-        provider: providerKeys.provider,
-        name: providerKeys.name,
-        secret: providerKeys.secret,
-      })
-      .from(providerKeys)
-      .innerJoin(accounts, eq(accounts.id, providerKeys.accountId))
-      .where(eq(accounts.isOperator, true))
-      .orderBy(asc(providerKeys.createdAt), asc(providerKeys.id)),
-  )
 }

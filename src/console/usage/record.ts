@@ -49,6 +49,7 @@ function shownTraced(row: TracedRequest): RequestRecord {
       request.tried?.map((attempt, at) => ({
         ...attempt,
         http_status: trace?.s?.[at] || null,
+        own_key: trace?.o?.[at] || null,
         cause: attemptCause(attempt.outcome),
       })) ?? null,
     skipped:
@@ -146,6 +147,7 @@ export function shownRejected(row: RejectedRequest): ShownRequest {
     search_cost_usd: 0,
     fetch_cost_usd: 0,
     hedge_cost_usd: 0,
+    own_key_cost_usd: null,
     attempts: 0,
     tried: [],
     latency_ms: row.latency_ms,

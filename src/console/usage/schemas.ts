@@ -55,6 +55,10 @@ const logged = {
   search_cost_usd: usd,
   fetch_cost_usd: usd,
   hedge_cost_usd: { ...usd, description: 'cost of the attempt that lost a hedge; part of `cost_usd`' },
+  own_key_cost_usd: {
+    ...orNull(usd),
+    description: 'catalog cost of calls with own provider keys, which is not billed; null = there were none',
+  },
   attempts: { ...count, description: 'candidates that were called, or skipped in their turn' },
   tried: {
     ...orNull(Type.Array(attemptShape)),
@@ -113,6 +117,7 @@ export const requestRecordShape = namedSchema('RequestRecord', {
           model: modelName,
           outcome: oneOf(attemptOutcomes),
           http_status: { ...orNull(count), description: 'status of the provider; null = no response' },
+          own_key: { ...orNull(text('main')), description: 'own provider key of the account; null = the operator’s' },
           cause: orNull(text('the provider is overloaded')),
           after_ms: count,
           duration_ms: count,
@@ -185,6 +190,7 @@ const sums = {
   reasoning_tokens: count,
   total_tokens: count,
   cost_usd: usd,
+  own_key_cost_usd: { ...usd, description: 'catalog cost of calls with own provider keys, which is not billed' },
   latency_p50_ms: milliseconds,
   latency_p95_ms: milliseconds,
   first_token_p50_ms: milliseconds,

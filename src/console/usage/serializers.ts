@@ -44,6 +44,7 @@ export function shownRequest(row: LoggedRequest): ShownRequest {
     search_cost_usd: toUsd(row.search_microcents),
     fetch_cost_usd: toUsd(row.fetch_microcents),
     hedge_cost_usd: toUsd(row.hedge_microcents),
+    own_key_cost_usd: row.own_key_microcents === null ? null : toUsd(row.own_key_microcents),
     attempts: row.attempts,
     tried:
       row.tried?.map(([model, outcome, after_ms, duration_ms]) => ({ model, outcome, after_ms, duration_ms })) ?? null,
@@ -94,6 +95,7 @@ const columns = [
   'user_id',
   'user_email',
   'project_id',
+  'own_key_cost_usd',
 ] as const satisfies readonly (keyof ShownRequest)[]
 
 export const csvHeader = csvLine(columns)
@@ -110,6 +112,7 @@ export function csvRequest(row: LoggedRequest): string {
     search_cost_usd: decimalUsd(row.search_microcents),
     fetch_cost_usd: decimalUsd(row.fetch_microcents),
     hedge_cost_usd: decimalUsd(row.hedge_microcents),
+    own_key_cost_usd: row.own_key_microcents === null ? null : decimalUsd(row.own_key_microcents),
     metadata: jsonCell(row.metadata),
     tried: triedCell(row.tried),
     tags: jsonCell(request.tags),
@@ -184,6 +187,7 @@ const nothing: UsageSums = {
   output_tokens: 0,
   reasoning_tokens: 0,
   billed_microcents: 0,
+  own_key_microcents: 0,
   latency: [],
   first_token: [],
 }
@@ -235,6 +239,7 @@ function shownSums(sums: UsageSums) {
     reasoning_tokens: sums.reasoning_tokens,
     total_tokens: sums.input_tokens + sums.output_tokens,
     cost_usd: toUsd(sums.billed_microcents),
+    own_key_cost_usd: toUsd(sums.own_key_microcents),
     latency_p50_ms: latencyQuantile(sums.latency, 0.5),
     latency_p95_ms: latencyQuantile(sums.latency, 0.95),
     first_token_p50_ms: latencyQuantile(sums.first_token, 0.5),

@@ -37,6 +37,7 @@ export const auditActions = [
   'provider_key.created',
   'provider_key.rotated',
   'provider_key.deleted',
+  'provider_key.changed',
   'sign_in.locked',
   'email.confirmed',
   'two_factor.enabled',

@@ -94,6 +94,8 @@ export const usageRecordSchema = Type.Object(
     search_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
     fetch_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
     hedge_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
+    /** Catalog cost of calls with the account's own provider keys, which is not billed; absent = there were none. */
+    own_key_microcents: Type.Optional(Type.Integer({ minimum: 0 })),
     /** Attempted and skipped candidates. */
     attempts: Type.Integer({ minimum: 0, maximum: maximumRecordedAttempts }),
     /** Attempts in order. */
@@ -137,11 +139,10 @@ export type UsageRecord = Static<typeof usageRecordSchema>
  * Returns true if a request had an effect that must not be repeated: it completed, was charged, or part of it was sent.
  */
 export function hasClientEffect(
-  record: Pick<UsageRecord, 'status' | 'billed_microcents' | 'streamed' | 'first_token_ms'>,
+  record: Pick<UsageRecord, 'status' | 'billed_microcents' | 'own_key_microcents' | 'streamed' | 'first_token_ms'>,
 ): boolean {
-  return (
-    record.status === 'completed' || record.billed_microcents > 0 || (record.streamed && record.first_token_ms !== null)
-  )
+  const { status, billed_microcents: billed, own_key_microcents: ownKey = 0, streamed, first_token_ms } = record
+  return status === 'completed' || billed + ownKey > 0 || (streamed && first_token_ms !== null)
 }
 
 /** Returns the usage of a completed request for its client. */
@@ -178,6 +179,8 @@ export type RequestTrace = {
   readonly c: readonly TracedCandidate[]
   /** HTTP statuses of the record's `tried`, in its order; 0 = no response. */
   readonly s?: readonly number[]
+  /** Names of the account's own keys in the order of `tried`, empty for a key of the operator; absent = none was called. */
+  readonly o?: readonly string[]
   /** Cost of uncached input, cached input, cache writes and output in 1e-8 USD, before rounding up; absent = nothing. */
   readonly b?: readonly [number, number, number, number]
   /** Moderation layer and category that decided; absent = none did. */

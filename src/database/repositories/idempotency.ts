@@ -201,14 +201,22 @@ async function judged(database: Database, claim: IdempotencyClaim, row: Row): Pr
 
 type Recorded = Pick<
   UsageRecord,
-  'status' | 'billed_microcents' | 'streamed' | 'first_token_ms' | 'input_tokens' | 'output_tokens' | 'estimated'
+  | 'status'
+  | 'billed_microcents'
+  | 'own_key_microcents'
+  | 'streamed'
+  | 'first_token_ms'
+  | 'input_tokens'
+  | 'output_tokens'
+  | 'estimated'
 >
 
 /** Returns the ledger's record of a request. A recent one requires reading at most two partitions. */
 async function getRecord(database: Database, accountId: string, requestId: string): Promise<Recorded | null> {
   const rows = await database.run(
     ({ sql }) => sql<Recorded[]>`
-      select status, billed_microcents::float8, streamed, first_token_ms::float8, input_tokens::float8,
+      select status, billed_microcents::float8, coalesce(own_key_microcents, 0)::float8 as own_key_microcents, streamed,
+        first_token_ms::float8, input_tokens::float8,
         output_tokens::float8, estimated
       from usage_records
       where request_id = ${requestId} and account_id = ${accountId}

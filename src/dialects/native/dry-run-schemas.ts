@@ -24,6 +24,7 @@ const candidate = namedSchema('RouteCandidate', {
   place: { ...oneOf(placeReasons), description: 'why the candidate has this place in the order of calls' },
   reasons: Type.Array(Type.String({ examples: ['quality 68 × 45 %, cost 51 × 32 %, speed 54 × 23 %'] })),
   estimated_cost_usd: Type.Number({ minimum: 0, examples: [0.00042] }),
+  own_key: Type.Boolean({ description: 'an own key of the account is called first, at no cost here' }),
   health: oneOf(healthStates),
   health_detail: {
     ...orNull(

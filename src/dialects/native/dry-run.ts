@@ -143,6 +143,7 @@ function shownCandidate({
     place,
     reasons: [...reasons],
     estimated_cost_usd: toUsd(costMicrocents),
+    own_key: candidate.endpoint.own !== undefined,
     health,
     health_detail: healthDetail && {
       cause: healthDetail.cause,

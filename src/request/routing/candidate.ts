@@ -46,11 +46,16 @@ export type Candidate = {
 /** `adjustment` is the effect of learning, health and the monthly soft cap on the sum of the others. */
 export type ScoreParts = ScoreComponents & { readonly adjustment: number }
 
-/** Returns the host and the key of an attempt as the operator named them, if the provider has several of either. */
+/**
+ * Returns the host and the key of an attempt as the operator named them, if the provider has several of either. The own
+ * key of an account appears by its ID.
+ */
 export function findVia(
   { endpoint, host }: Pick<Candidate, 'endpoint' | 'host'>,
   claim: KeyClaim | null,
-): Pick<Attempt, 'via'> | null {
+): Pick<Attempt, 'via' | 'ownKey'> | null {
+  if (claim !== null && endpoint.own !== undefined)
+    return { via: `${endpoint.id}#${claim.key.account.slice(1)}`, ownKey: claim.key.name }
   if (claim !== null) return { via: `${endpoint.id}#${claim.key.name}` }
   return host === undefined ? null : { via: endpoint.id }
 }

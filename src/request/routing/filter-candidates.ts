@@ -90,11 +90,17 @@ function withinMeans(deps: FilterDeps, request: RouteRequest, able: readonly Mod
   if (question.model === null) {
     const share = question.maxOutputTokens === null ? left / Math.max(1, quotaStatus.reservations.remaining) : left
     const outputTokens = likelyOutputTokens(deps, request)
-    const usual = able.filter(model => expectedCost(model, request, outputTokens(model)) <= share)
+    const usual = able.filter(
+      model => expectedCost(model, request, outputTokens(model)) <= share || isOnOwnKey(deps, model),
+    )
     if (usual.length > 0) return usual
   }
-  const affordable = able.filter(model => expectedCost(model, request, 1) <= left)
+  const affordable = able.filter(model => expectedCost(model, request, 1) <= left || isOnOwnKey(deps, model))
   return affordable.length > 0 ? affordable : able
+}
+
+function isOnOwnKey({ endpoints }: Pick<FilterDeps, 'endpoints'>, model: Model): boolean {
+  return findEndpoint(endpoints, model)?.own !== undefined
 }
 
 /** Dropped models in this order: forbidden or incapable, then partly capable, then too expensive. */

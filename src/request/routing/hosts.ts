@@ -29,7 +29,7 @@ export function findEndpoint(
 
 /**
  * Returns a candidate at each host of its model that can read the request: first the host that has the conversation
- * cached, then in the configured order. `cachedAt` returns its ID.
+ * cached, then in the configured order. `cachedAt` returns its ID. Own keys come before those of the operator.
  */
 export function candidatesAtHosts(
   endpoints: Endpoints,
@@ -38,27 +38,38 @@ export function candidatesAtHosts(
   cachedAt: () => string | undefined,
 ): readonly Candidate[] {
   const { model } = candidate
-  if (model.hosts === undefined) return [candidate]
+  if (model.hosts === undefined) return ownFirst([candidate])
   const cached = cachedAt()
   const hosts = model.hosts.toSorted((host, other) => Number(other.host === cached) - Number(host.host === cached))
-  return hosts.flatMap((host): Candidate[] => {
+  const candidates = hosts.flatMap((host): Candidate[] => {
     const endpoint = endpoints.get(host.host)
     if (endpoint === undefined || unreadable(endpoint, model, request) !== null) return []
     if (host === candidate.host) return [candidate]
-    const { score, place, health } = candidate
-    return [
-      {
-        model: modelAt(model, host).model,
-        endpoint,
-        host,
-        score,
-        place,
-        health,
-        reason: () => candidate.reason(),
-        parts: () => candidate.parts(),
-      },
-    ]
+    return [{ ...moved(candidate, endpoint), model: modelAt(model, host).model, host }]
   })
+  return ownFirst(candidates)
+}
+
+function moved(candidate: Candidate, endpoint: ConfiguredProvider): Candidate {
+  const { model, host, score, place, health } = candidate
+  return {
+    ...{ model, endpoint, score, place, health },
+    ...(host === undefined ? null : { host }),
+    reason: () => candidate.reason(),
+    parts: () => candidate.parts(),
+  }
+}
+
+/** Puts own keys first, and adds the operator's keys of the same host where those may replace them. */
+function ownFirst(candidates: readonly Candidate[]): readonly Candidate[] {
+  const own = candidates.filter(({ endpoint }) => endpoint.own !== undefined)
+  if (own.length === 0) return candidates
+  const others = candidates.flatMap((candidate): Candidate[] => {
+    const { own: credential } = candidate.endpoint
+    if (credential === undefined) return [candidate]
+    return credential.shared === null ? [] : [moved(candidate, credential.shared)]
+  })
+  return [...own, ...others]
 }
 
 /** Returns the model by the name that its first host knows. */
@@ -67,11 +78,20 @@ export function nameAtFirstHost(model: Model): Model {
   return first === undefined ? model : modelAt(model, first).wire
 }
 
-type HealthSubject = { readonly model: Pick<Model, 'id' | 'provider'>; readonly host?: ModelHost }
+type HealthSubject = {
+  readonly model: Pick<Model, 'id' | 'provider'>
+  readonly host?: ModelHost
+  /** Absent = with the operator's keys. */
+  readonly endpoint?: Pick<ConfiguredProvider, 'own'>
+}
 
-/** Health is kept per host and model. Keys of one host share it: an exhausted key says nothing about the model. */
-export function healthKey({ model, host }: HealthSubject): string {
-  return host === undefined || host.host === model.provider ? fullName(model) : hostKey(host)
+/**
+ * Health is kept per host and model. Keys of one host share it: an exhausted key says nothing about the model. Own keys
+ * of accounts have a health of their own, so that a bad one affects no other account.
+ */
+export function healthKey({ model, host, endpoint }: HealthSubject): string {
+  const key = host === undefined || host.host === model.provider ? fullName(model) : hostKey(host)
+  return endpoint?.own === undefined ? key : `${key}#${endpoint.own.credential}`
 }
 
 function hostKey(host: ModelHost): string {

@@ -1,0 +1,104 @@
+/** Follows in every gateway process what owners change while it runs. */
+
+import { asc, eq } from 'drizzle-orm'
+import type { StoredKey, StoredKeysSetting } from '../../config/stored-keys.ts'
+import { startFollowing } from '../../core/jobs/repeating.ts'
+import type { Log } from '../../core/ports.ts'
+import type { Database } from '../../database/database.ts'
+import { accounts, providerKeys } from '../../database/tables.ts'
+import type { OwnKey } from '../../providers/keys/own-keys.ts'
+import { type ProviderKeySeal, toStoredKey } from './store.ts'
+
+export type StoredSettingsFollower = {
+  /** Resolves when the settings were read once; rejects as the database does. */
+  loaded(): Promise<void>
+  /** Reads changes now instead of at the next poll. Never rejects. */
+  look(): Promise<void>
+  close(): Promise<void>
+}
+
+/** What owners change while the gateway runs. */
+type StoredSettings = {
+  /** Keys of the operator's account, for all accounts. */
+  readonly operatorKeys: readonly StoredKey[]
+  /** Own keys of accounts and projects, sealed. */
+  readonly ownKeys: readonly OwnKey[]
+}
+
+type FollowerOptions = {
+  readonly database: Database
+  readonly log: Pick<Log, 'error'>
+  readonly seal: Pick<ProviderKeySeal, 'open'>
+  /** Whose keys serve. */
+  readonly whose: StoredKeysSetting
+  /** Called at the first read and after each change. */
+  readonly onChange: (settings: StoredSettings) => void
+}
+
+const pollMs = 800
+
+/** Follows what owners change: each process reads a change within a second. Unchanged rows are not read again. */
+export function followStoredSettings(options: FollowerOptions): StoredSettingsFollower {
+  const { database, log, seal, whose, onChange } = options
+  let seen: string | null = null
+  const poll = async () => {
+    const version = await readVersion(database)
+    if (version === seen) return
+    const rows = whose === 'off' ? [] : await readKeys(database)
+    const operatorKeys = rows.filter(isOperators).map(row => toStoredKey(row, seal))
+    const unreadable = operatorKeys.filter(({ apiKey }) => apiKey === null)
+    if (unreadable.length > 0)
+      log.error('provider_keys_unreadable', {
+        names: unreadable.map(({ provider, name }) => `${provider}#${name}`).join(', '),
+        detail:
+          'They were sealed under another secret, or their rows were changed. Restore JWT_SECRET or session-secret, or rotate the keys.',
+      })
+    onChange({ operatorKeys, ownKeys: whose === 'operator' ? [] : rows.filter(row => !isOperators(row)) })
+    seen = version
+  }
+  const job = startFollowing(pollMs, poll, database.onWrite)
+  const done = Promise.resolve()
+  return {
+    loaded: () => (seen === null ? job.run() : done),
+    look: () => job.run().catch(() => {}),
+    close: job.close,
+  }
+}
+
+type KeyRow = OwnKey & { readonly isOperator: boolean }
+
+/** Keys of the operator's account serve all accounts, those of its projects only their own requests. */
+function isOperators({ isOperator, projectId }: KeyRow): boolean {
+  return isOperator && projectId === null
+}
+
+/** Returns a text that changes with any row of the settings. */
+async function readVersion(database: Database): Promise<string> {
+  const [row] = await database.run(
+    ({ sql: run }) => run<{ version: string }[]>`
+      select concat_ws(' ', sum(hashtextextended(provider_keys::text, 0)), count(*),
+        (select id from accounts where is_operator)) as version
+      from provider_keys`,
+  )
+  return row?.version ?? ''
+}
+
+/** Returns all keys in a stable order. */
+function readKeys(database: Database): Promise<KeyRow[]> {
+  return database.run(({ orm }) =>
+    orm
+      .select({
+        id: providerKeys.id,
+        accountId: providerKeys.accountId,
+        projectId: providerKeys.projectId,
+        provider: providerKeys.provider,
+        name: providerKeys.name,
+        secret: providerKeys.secret,
+        fallback: providerKeys.fallback,
+        isOperator: accounts.isOperator,
+      })
+      .from(providerKeys)
+      .innerJoin(accounts, eq(accounts.id, providerKeys.accountId))
+      .orderBy(asc(providerKeys.createdAt), asc(providerKeys.id)),
+  )
+}
