@@ -217,7 +217,7 @@ describeNeeding('postgres', 'own keys', () => {
     expect([foreign.status, foreign.body.error.param]).toEqual([400, 'project_id'])
   })
 
-  test.each([401, 429])('own keys: give way to those of the operator after a %d, at its price', async status => {
+  test.each([401, 429])('own keys: let those of the operator serve after a %d, at its price', async status => {
     const [tenant, plain] = [await newTenant(), await newTenant()]
     const own = await addKey(tenant)
     statuses.set(own.key, status)

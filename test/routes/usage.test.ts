@@ -163,6 +163,7 @@ describe('GET /api/v1/requests', () => {
       search_cost_usd: 0,
       fetch_cost_usd: 0,
       hedge_cost_usd: 0,
+      own_key_cost_usd: null,
       tags: null,
       user_id: expect.stringMatching(/^usr_/),
       user_email: expect.stringContaining('@'),
@@ -273,6 +274,7 @@ describe('GET /api/v1/usage', () => {
       reasoning_tokens: 5_000,
       total_tokens: 150_000,
       cost_usd: 0.005005,
+      own_key_cost_usd: 0,
       failed: 2,
       latency_p50_ms: 1250,
       latency_p95_ms: 1475,
@@ -467,6 +469,7 @@ const zeros = {
   reasoning_tokens: 0,
   total_tokens: 0,
   cost_usd: 0,
+  own_key_cost_usd: 0,
 }
 
 describe('GET /api/v1/requests/export', () => {
@@ -485,7 +488,7 @@ describe('GET /api/v1/requests/export', () => {
     expect(lines.every(line => line.split('","').length === header.split('","').length)).toBe(true)
     expect(lines[0]).toContain('"0.00001000"')
     expect(lines[0]).toContain('"{""team"":""search""}"')
-    expect(lines[0]).toMatch(/"openai\/model-0 served 2\+298 ms","","","0.00000000","","usr_\w+","[^"]+@[^"]+",""$/)
+    expect(lines[0]).toMatch(/"openai\/model-0 served 2\+298 ms","","","0.00000000","","usr_\w+","[^"]+@[^"]+","",""$/)
     expect(lines.filter(line => line.includes(`"'=cmd()"`))).toHaveLength(250)
     expect(lines.some(line => line.includes('"=cmd'))).toBe(false)
   })
