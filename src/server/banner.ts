@@ -70,7 +70,7 @@ function firstAccountLines(account: FirstAccount): string[] {
     `  API key     ${account.key}`,
     '',
     `  Limits:     ${limitsText(limits)}`,
-    `  Change:     ${shellCommand(`accounts limits ${account.email} ${options}`)}`,
+    `  Change:     page Settings of the dashboard, or ${shellCommand(`accounts limits ${account.email} ${options}`)}`,
   ]
 }
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
-import { addMember, sendRequest, signIn } from '../harness/users.ts'
+import { addMember, sendRequest, signIn, owner as tenantOwner } from '../harness/users.ts'
 import { appearanceOnly, axeProblems } from './axe.ts'
 import { firstOwner, newOwner, newVisitor, openBrowser, testInBrowser, type Visitor } from './browser.ts'
 
@@ -129,6 +129,7 @@ function withBrowser(path: string) {
     await change.focus()
     await page.keyboard.press('Enter')
     const dialog = page.getByRole('dialog')
+    // The key has tags, so the rare fields are open.
     await dialog.getByLabel('Fallback policy').focus()
     await page.keyboard.press('N')
     await dialog.getByText('One call per request.').waitFor()
@@ -140,6 +141,50 @@ function withBrowser(path: string) {
     await page.getByText('No fallback').waitFor()
     const { body } = await sendRequest(gateway, 'GET', `/api/v1/keys/${second.id}`, { token: boss.token })
     expect(body).toMatchObject({ fallback: 'none', hedge: true, strategy: null, tags: { team: 'search' } })
+  })
+
+  test('Keys: create a key of an intern in four clicks, with models suggested and rare fields folded', async () => {
+    const { page, go } = owner
+    await go('keys', 'Keys')
+    await page.getByRole('button', { name: 'Create API key' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Create API key' })
+    await dialog.getByLabel('For', { exact: true }).selectOption('intern')
+    expect(await dialog.getByLabel('Monthly cost in USD').inputValue()).toBe('5')
+    expect(await dialog.getByLabel('Fallback policy').isVisible()).toBe(false)
+    await dialog.getByLabel('Models').fill('anthropic/*,')
+    await dialog.locator('datalist option').first().waitFor({ state: 'attached' })
+    const suggested = await dialog
+      .locator('datalist option')
+      .evaluateAll(all => all.map(one => one.getAttribute('value')))
+    expect(suggested.every(value => value?.startsWith('anthropic/*, '))).toBe(true)
+    await dialog.getByLabel('Name').fill('for the intern')
+    await dialog.getByLabel('Models').fill(suggested[0] ?? '')
+    await dialog.getByRole('button', { name: 'Create API key' }).click()
+    await page.getByRole('button', { name: 'Done' }).click()
+    type Listed = {
+      data: { name: string; limits: object | null; models: string[] | null; expires_at: string | null }[]
+    }
+    const { body } = await sendRequest<Listed>(gateway, 'GET', '/api/v1/keys', { token: boss.token })
+    const made = body.data.find(({ name }) => name === 'for the intern')
+    expect(made).toMatchObject({ limits: { monthly_cost_usd: 5 }, models: suggested[0]?.split(', ') ?? [] })
+    expect(Math.round((Date.parse(made?.expires_at ?? '') - Date.now()) / 86_400_000)).toBe(90)
+  })
+
+  test('Settings: show why a limit holds, and change it on the operator’s account', async () => {
+    const { page, go } = owner
+    await go('settings', 'Settings')
+    await page.getByText('10,000, set for this account').waitFor()
+    await page.getByText('Change limits').click()
+    await page.getByLabel('Concurrent requests').fill('')
+    await page.getByRole('button', { name: 'Save limits' }).click()
+    await page.getByText(/^\d+, of plan Usage$/).waitFor()
+    const tenant = await newVisitor(browser, gateway)
+    const person = await tenantOwner(gateway)
+    await tenant.signIn(person)
+    await tenant.go('settings', 'Settings')
+    await tenant.page.getByText(`bun run gateway accounts limits ${person.email} --rpm`).waitFor()
+    expect(await tenant.page.getByText('Change limits').count()).toBe(0)
+    await tenant.leave()
   })
 
   test('Settings: set fallback policy and hedging of the account', async () => {

@@ -4,6 +4,7 @@ import { systemClock } from '../../src/database/clock.ts'
 import { newAccount } from '../harness/account.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
+import { owner, sendRequest } from '../harness/users.ts'
 
 setDefaultTimeout(240_000)
 
@@ -23,7 +24,7 @@ const clock = { ...systemClock, now: () => systemClock.now() + ahead }
 let gateway: Gateway
 let token: string
 beforeAll(async () => {
-  gateway = await startGateway({}, { clock })
+  gateway = await startGateway({ TRUSTED_PROXIES: '127.0.0.1' }, { clock })
   const { firstAccount } = gateway.deps
   const login = await gateway.post('/api/v1/auth/login', {
     email: firstAccount?.email,
@@ -101,9 +102,38 @@ test.each([
     const { error } = (await answer.json()) as Refused
     expect({ url: answer.url, ...error }).toMatchObject({ code })
     expect(error.message).toContain(
-      `The operator of this gateway can change it: \`bun run gateway accounts limits <email> ${option}\`.`,
+      `The operator of this gateway can change it: \`bun run gateway accounts limits <email> ${option}\`, for the operator's own account also page Settings.`,
     )
   }
+})
+
+test('account limits: change by owners of the operator’s account only, hold at once, and null is the plan’s', async () => {
+  type Limits = Record<string, number | null>
+  type Account = { limits: Limits; own_limits: Limits; may_change_limits: boolean }
+  const change = (limits: object) => json<Account>(call('PATCH', '/api/v1/account', { limits }))
+  const before = await json<Account>(call('GET', '/api/v1/account'))
+  expect([before.may_change_limits, before.own_limits]).toEqual([true, before.limits])
+  const key = await newKey({})
+  expect(await change({ requests_per_minute: 0 })).toMatchObject({ limits: { requests_per_minute: 0 } })
+  await eventually(async () => (await chat(key)).status === 429, 10_000)
+  const plan = await change({ requests_per_minute: null, daily_cost_usd: 7.5 })
+  expect(plan.own_limits).toEqual({ ...before.own_limits, requests_per_minute: null, daily_cost_usd: 7.5 })
+  expect(plan.limits.requests_per_minute).toBe(gateway.deps.config.plans.usage.requestsPerMinute)
+  expect((await call('PATCH', '/api/v1/account', { limits: { requests_per_minute: -1 } })).status).toBe(400)
+  await change(before.own_limits)
+  await eventually(async () => (await chat(key)).status === 200, 10_000)
+  const tenant = await owner(gateway)
+  const own = await sendRequest<Account>(gateway, 'GET', '/api/v1/account', { token: tenant.token })
+  expect(own.body.may_change_limits).toBe(false)
+  const body = { limits: { requests_per_minute: 9_999 } }
+  const refused = await sendRequest<Refused>(gateway, 'PATCH', '/api/v1/account', { token: tenant.token, body })
+  expect([refused.status, refused.body.error.message]).toEqual([
+    403,
+    expect.stringContaining('accounts limits <email>'),
+  ])
+  expect((await sendRequest<Account>(gateway, 'GET', '/api/v1/account', { token: tenant.token })).body.limits).toEqual(
+    own.body.limits,
+  )
 })
 
 test('keys: a change sets single limits, null removes one, and null removes all', async () => {

@@ -50,7 +50,7 @@ describe('startup', () => {
       expect(banner).toContain('simulated')
       expect(banner).toContain(
         '600 requests per minute, 50 concurrent requests, 20,000,000 tokens and $20.00 per day\n' +
-          `  Change:     ${shellCommand('accounts limits owner@gateway.local --rpm 600 --concurrent 50 --daily-tokens 20000000 --daily-cost-usd 20')}\n`,
+          `  Change:     page Settings of the dashboard, or ${shellCommand('accounts limits owner@gateway.local --rpm 600 --concurrent 50 --daily-tokens 20000000 --daily-cost-usd 20')}\n`,
       )
       const { headers } = await fetch(`${first.url}/v1/models`, {
         headers: { authorization: `Bearer ${/gw_live_\w{62}/.exec(banner)?.[0]}` },

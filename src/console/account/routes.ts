@@ -1,13 +1,17 @@
 /** The account, for its users. */
 
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { passwordSchema } from '../../core/accounts/passwords.ts'
 import { isAllowed } from '../../core/accounts/roles.ts'
 import { fallbackPolicies } from '../../core/chat/chat.ts'
+import { highestLimits } from '../../core/limits/plans.ts'
 import { dayMs, formatDay } from '../../core/text/utc-days.ts'
-import { toUsd } from '../../core/usage/money.ts'
+import { fromUsd, toUsd } from '../../core/usage/money.ts'
+import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf, strictObject } from '../../core/validation/validate.ts'
-import { getLimits } from '../../database/repositories/accounts.ts'
+import { changeAccount, getLimits } from '../../database/repositories/accounts.ts'
+import type { Account } from '../../database/tables.ts'
+import type { Principal } from '../../http/authentication.ts'
 import { nameSchema } from '../../http/schemas.ts'
 import { verifyOwnPassword } from '../auth/passwords.ts'
 import { shownAccount } from '../auth/sign-in.ts'
@@ -23,6 +27,17 @@ const changeSchema = strictObject({
   hedge: Type.Optional(Type.Boolean()),
   requires_two_factor: Type.Optional(Type.Boolean({ description: 'owners only' })),
   fallback: nullable(oneOf(fallbackPolicies)),
+  limits: Type.Optional(
+    strictObject(
+      {
+        requests_per_minute: nullable(Type.Integer({ minimum: 0, maximum: highestLimits.count })),
+        concurrent_requests: nullable(Type.Integer({ minimum: 0, maximum: highestLimits.count })),
+        daily_tokens: nullable(Type.Integer({ minimum: 0, maximum: highestLimits.dailyTokens })),
+        daily_cost_usd: nullable(Type.Number({ minimum: 0, maximum: highestLimits.dailyUsd })),
+      },
+      { description: "owners of the operator's account only; null = the limit of the plan" },
+    ),
+  ),
 })
 const deletionSchema = strictObject({
   name: Type.String({ maxLength: 100, description: 'name of the account, as a confirmation' }),
@@ -47,7 +62,7 @@ export function account(deps: ConsoleDeps, identify: Authenticate) {
       method: 'PATCH',
       path: '/api/v1/account',
       action: 'account.change',
-      summary: 'Change the name, web access, hedging, the fallback policy or the required sign-in of the account',
+      summary: 'Change the name, web access, hedging, fallback policy, required sign-in or limits of the account',
       body: changeSchema,
       examples: {
         'new name': { name: 'Difference Engines' },
@@ -55,6 +70,7 @@ export function account(deps: ConsoleDeps, identify: Authenticate) {
         'hedging on': { hedge: true },
         'two-factor sign-in optional': { requires_two_factor: false },
         'the named model only': { fallback: 'same_model' },
+        'limits, by the operator': { limits: { requests_per_minute: 1200, daily_cost_usd: null } },
       },
       answer: accountTodayShape,
       async handle(call) {
@@ -63,11 +79,14 @@ export function account(deps: ConsoleDeps, identify: Authenticate) {
           body,
           database,
         } = call
-        const { requires_two_factor: requiresTotp, ...sent } = body
+        const { requires_two_factor: requiresTotp, limits, ...sent } = body
         if (requiresTotp !== undefined && !isAllowed(role, 'account.secure')) throw forbidden()
         const settings = { ...sent, ...(requiresTotp === undefined ? {} : { requiresTotp }) }
-        if (Object.keys(settings).length === 0) throw invalidField('name', 'is required unless another setting is sent')
-        await changeSettings(database, accountId, settings)
+        const isUnchanged = Object.keys(settings).length === 0
+        if (isUnchanged && limits === undefined)
+          throw invalidField('name', 'is required unless another setting is sent')
+        if (limits !== undefined) await changeLimits(call, limits)
+        if (!isUnchanged) await changeSettings(database, accountId, settings)
         deps.announce()
         return overview(deps, call)
       },
@@ -88,6 +107,34 @@ export function account(deps: ConsoleDeps, identify: Authenticate) {
   ])
 }
 
+/** Changes the limits of the account. Throws 403 for accounts whose limits the operator decides. */
+async function changeLimits(
+  { principal, database }: SessionRequest,
+  limits: NonNullable<Static<typeof changeSchema>['limits']>,
+): Promise<void> {
+  const account = await findAccount(database, principal.accountId)
+  if (account === null) throw notFound()
+  if (!mayChangeLimits(principal, account)) throw notOperator()
+  const { requests_per_minute, concurrent_requests, daily_tokens, daily_cost_usd: usd } = limits
+  const change = {
+    ...(requests_per_minute === undefined ? {} : { requestsPerMinute: requests_per_minute }),
+    ...(concurrent_requests === undefined ? {} : { concurrentRequests: concurrent_requests }),
+    ...(daily_tokens === undefined ? {} : { dailyTokens: daily_tokens }),
+    ...(usd === undefined ? {} : { dailyCostMicrocents: usd === null ? null : fromUsd(usd) }),
+  }
+  await changeAccount(database, account.id, change)
+}
+
+const mayChangeLimits = ({ role }: Pick<Principal, 'role'>, account: Pick<Account, 'isOperator'>) =>
+  account.isOperator && isAllowed(role, 'account.secure')
+
+const notOperator = () =>
+  new GatewayError(
+    'forbidden',
+    "The operator of this gateway decides the limits of your account: `bun run gateway accounts limits <email>`. Owners of the operator's account change their own.",
+    { shouldRetry: false },
+  )
+
 async function remove(deps: ConsoleDeps, call: SessionRequest<typeof deletionSchema>) {
   const { principal, body, database } = call
   const { name, password } = body
@@ -107,8 +154,9 @@ async function remove(deps: ConsoleDeps, call: SessionRequest<typeof deletionSch
 
 async function overview(
   { config, clock, spent, meter }: ConsoleDeps,
-  { principal: { accountId }, database }: SessionRequest,
+  { principal, database }: SessionRequest,
 ): Promise<AccountToday> {
+  const { accountId } = principal
   const day = formatDay(clock.now())
   const [row, used] = await Promise.all([findAccount(database, accountId), spent(accountId, day)])
   if (row === null) throw notFound()
@@ -116,6 +164,13 @@ async function overview(
   const quotaStatus = meter.quotaStatus(accountId, limits)
   return {
     ...shownAccount(row, limits),
+    own_limits: {
+      requests_per_minute: row.requestsPerMinute,
+      concurrent_requests: row.concurrentRequests,
+      daily_tokens: row.dailyTokens,
+      daily_cost_usd: row.dailyCostMicrocents === null ? null : toUsd(row.dailyCostMicrocents),
+    },
+    may_change_limits: mayChangeLimits(principal, row),
     today: {
       tokens: used.tokens,
       cost_usd: toUsd(used.microcents),

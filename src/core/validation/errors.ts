@@ -80,7 +80,7 @@ type LimitCode = {
 
 /** Returns the sentence that names the operator's command for a limit of an account. */
 function operatorChanges(option: string): string {
-  return `The operator of this gateway can change it: \`bun run gateway accounts limits <email> ${option}\`.`
+  return `The operator of this gateway can change it: \`bun run gateway accounts limits <email> ${option}\`, for the operator's own account also page Settings.`
 }
 
 /** Sentence about a limit of the gateway's own that has no setting. */

@@ -6,12 +6,20 @@ import { SelectField, Switch, TextField } from '../parts/field.tsx'
 import { InlineForm, ownPassword, submitForm, useForm } from '../parts/form.tsx'
 import { signOut } from '../parts/navigation.tsx'
 import { Badge, FailureNotice, Later, Loaded } from '../parts/notice.tsx'
-import { Card, Page, showToast } from '../parts/page.tsx'
+import { Card, Page, Pairs, showToast } from '../parts/page.tsx'
 import { action, ResourceView, useActions } from '../parts/resource.tsx'
 import { useAction } from '../state/action.ts'
 import { callApi } from '../state/api.ts'
 import { formatDate, humanize, relativeTime } from '../state/format.ts'
-import { fallbackChoices, fallbackHints, hedgingHint } from '../state/keys.ts'
+import {
+  fallbackChoices,
+  fallbackHints,
+  hedgingHint,
+  limitFields,
+  limitLabels,
+  toLimits,
+  toLimitTexts,
+} from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
 import { currentSession, end, may, renew, user } from '../state/session.ts'
 import { newPasswordField } from './sign-in.tsx'
@@ -29,6 +37,7 @@ export function Settings() {
         {found => (
           <>
             <AccountCard account={found} onChange={account.set} />
+            <Limits account={found} onChange={account.set} />
             <RoutingDefaults account={found} onChange={account.set} />
           </>
         )}
@@ -96,6 +105,45 @@ function AccountCard({ account, onChange }: AccountProps) {
           void run({ requires_two_factor: isOn }, `Two-factor sign-in ${isOn ? 'required' : 'optional'}`)
         }
       />
+    </Card>
+  )
+}
+
+const accountLimitFields = limitFields.filter(({ param }) => param !== 'limits.monthly_cost_usd')
+
+/** The limits of the account with their origin; owners of the operator's account change them. */
+function Limits({ account, onChange }: AccountProps) {
+  const { plan, limits, own_limits: own, may_change_limits: mayChange } = account
+  const form = useForm(toLimitTexts({ ...own, monthly_cost_usd: null }), async texts => {
+    const { monthly_cost_usd: _, ...wanted } = toLimits(texts)
+    onChange(await callApi('PATCH /api/v1/account', { body: { limits: wanted } }))
+    showToast('Limits changed')
+  })
+  const usd = (value: number) => `$${value.toLocaleString('en')}`
+  const getOrigin = (value: number | null) => (value === null ? `of plan ${humanize(plan)}` : 'set for this account')
+  return (
+    <Card title="Limits" about="Of all requests of the account. Keys, tags and projects can have limits of their own.">
+      <Pairs
+        look="wide"
+        of={(['requests_per_minute', 'concurrent_requests', 'daily_tokens', 'daily_cost_usd'] as const).map(name => [
+          limitLabels[name],
+          `${name === 'daily_cost_usd' ? usd(limits[name]) : limits[name].toLocaleString('en')}, ${getOrigin(own[name])}`,
+        ])}
+      />
+      {mayChange ? (
+        <details>
+          <summary>Change limits</summary>
+          <p class="hint">This account is the operator’s. An empty field means the limit of the plan.</p>
+          <InlineForm form={form} fields={accountLimitFields} submit={['Save limits', 'Saving…']} />
+        </details>
+      ) : (
+        <p class="hint">
+          The operator of the gateway changes them:{' '}
+          <code>
+            bun run gateway accounts limits {user.value?.email} --rpm {limits.requests_per_minute}
+          </code>
+        </p>
+      )}
     </Card>
   )
 }

@@ -14,6 +14,8 @@ export type InputProps = Shared & {
   readonly value: string
   readonly onText: (text: string) => void
   readonly type?: 'text' | 'email' | 'password' | 'search' | 'number' | 'datetime-local'
+  /** ID of the element with suggestions. */
+  readonly list?: string
   readonly autocomplete?: 'off' | 'one-time-code' | 'username' | 'current-password' | 'new-password' | 'organization'
 } & Pick<
     InputHTMLAttributes,

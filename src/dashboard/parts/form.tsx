@@ -1,8 +1,9 @@
 /** Forms whose fields are rows of data: their texts, the action that sends them, and errors beside their fields. */
 
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
+import { useId, useState } from 'preact/hooks'
 import { type UiAction, useAction } from '../state/action.ts'
+import { useResource } from '../state/resource.ts'
 import { Button } from './controls.tsx'
 import { type InputProps, SelectField, type SelectOption, TextField } from './field.tsx'
 import { FailureNotice } from './notice.tsx'
@@ -18,6 +19,12 @@ export type Field<Param extends string = string> = Omit<InputProps, 'param' | 'f
   readonly choices?: readonly SelectOption[] | 'projects'
   /** A choice of several; the text is a list with commas. */
   readonly checks?: readonly string[]
+  /** Texts of other fields that a choice brings. */
+  readonly sets?: (choice: string) => Values
+  /** The field is below "More". */
+  readonly isFolded?: boolean
+  /** IDs of models are suggested while the user types. */
+  readonly suggest?: 'models'
 }
 
 /** The password of the signed-in user. */
@@ -51,21 +58,54 @@ type FormFieldsProps<V extends Values> = Pick<FieldsProps<V>, 'fields'> & {
   readonly form: Pick<Form<V>, 'values' | 'set' | 'failure'>
 }
 
-export function FormFields<V extends Values>({ form: { values, set, failure }, fields }: FormFieldsProps<V>) {
+export function FormFields<V extends Values>({ form, fields }: FormFieldsProps<V>) {
+  const folded = fields.filter(({ isFolded }) => isFolded)
   return (
     <>
-      {fields.map(({ choices, checks, ...field }) => {
+      <PlainFields form={form} fields={fields.filter(({ isFolded }) => !isFolded)} />
+      {folded.length > 0 && (
+        <details open={folded.some(({ param }) => param === form.failure?.param || (form.values[param] ?? '') !== '')}>
+          <summary>More</summary>
+          <PlainFields form={form} fields={folded} />
+        </details>
+      )}
+    </>
+  )
+}
+
+function PlainFields<V extends Values>({ form: { values, set, failure }, fields }: FormFieldsProps<V>) {
+  return (
+    <>
+      {fields.map(({ choices, checks, sets, isFolded: _, suggest, ...field }) => {
         const { param } = field
         const value = values[param] ?? ''
         // The name of a field is one of the form's.
-        const onText = (text: string) => set({ [param]: text } as Partial<V>)
+        const onText = (text: string) => set({ [param]: text, ...sets?.(text) } as Partial<V>)
         if (checks !== undefined) return <Checks key={param} {...{ label: field.label, checks, value, onText }} />
         const { label, hint } = field
         const select = { label, hint, param, failure, value, onChoice: onText }
         if (choices === 'projects') return <ProjectField key={param} {...select} />
         if (choices !== undefined) return <SelectField key={param} {...select} choices={choices} />
+        if (suggest !== undefined) return <ModelsField key={param} {...field} {...{ failure, value, onText }} />
         return <TextField key={param} {...field} {...{ failure, value, onText }} />
       })}
+    </>
+  )
+}
+
+/** A list of models with commas; the last one is completed from the catalog. */
+function ModelsField(props: InputProps) {
+  const models = useResource('GET /api/v1/models').data?.data ?? []
+  const id = useId()
+  const before = props.value.slice(0, props.value.lastIndexOf(',') + 1)
+  return (
+    <>
+      <TextField {...props} list={id} autocomplete="off" />
+      <datalist id={id}>
+        {models.map(({ provider, id: model }) => (
+          <option key={`${provider}/${model}`} value={`${before}${before === '' ? '' : ' '}${provider}/${model}`} />
+        ))}
+      </datalist>
     </>
   )
 }

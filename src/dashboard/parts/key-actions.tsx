@@ -64,6 +64,7 @@ const save = (projectId: string) =>
     text: (key: Key | null) => (key === null ? 'Create API key' : 'Change'),
     label: key => (key === null ? 'Create API key' : `Change ${key.name}`),
     start: key => ({
+      preset: '',
       name: key?.name ?? '',
       project_id: key === null ? projectId : (key.project_id ?? ''),
       expires_at: key === null ? '' : unchanged,
@@ -74,6 +75,7 @@ const save = (projectId: string) =>
       submit: key === null ? 'Create API key' : 'Save',
       isReady: name.trim() !== '',
       fields: [
+        ...(key === null ? [presetField] : []),
         {
           param: 'name',
           label: 'Name',
@@ -88,13 +90,14 @@ const save = (projectId: string) =>
           hint: 'Its requests count in the limits of the project.',
         },
         { param: 'expires_at', label: 'Expires', choices: [...unchangedExpiry(key), ...lifetimes] },
-        ...limitFields,
-        { param: 'models', label: 'Models', hint: 'openai/gpt-5.5, anthropic/*. Empty: all.' },
-        { param: 'tags', label: 'Tags', hint: 'team=search, env=prod' },
-        ...routingFields(fallback),
+        ...costFields,
+        { param: 'models', label: 'Models', hint: 'openai/gpt-5.5, anthropic/*. Empty: all.', suggest: 'models' },
+        ...limitFields.filter(field => !costFields.includes(field)).map(folded),
+        folded({ param: 'tags', label: 'Tags', hint: 'team=search, env=prod' }),
+        ...routingFields(fallback).map(folded),
       ],
     }),
-    perform: async (key, { name: text, project_id, expires_at, ...texts }) => {
+    perform: async (key, { name: text, project_id, expires_at, preset: _, ...texts }) => {
       const name = text.trim()
       const body = {
         name,
@@ -107,6 +110,30 @@ const save = (projectId: string) =>
       return `Key “${name}” changed`
     },
   })
+
+const costFields = limitFields.filter(({ param }) => param.endsWith('_usd'))
+
+/** Rare fields are folded. */
+const folded = <F extends object>(field: F) => ({ ...field, isFolded: true })
+
+/** What a key is for, with the values that fit. */
+const presets = {
+  person: { expires_at: '90', 'limits.monthly_cost_usd': '50' },
+  service: { expires_at: '', 'limits.monthly_cost_usd': '' },
+  intern: { expires_at: '90', 'limits.monthly_cost_usd': '5' },
+} as const
+
+const presetField = {
+  param: 'preset',
+  label: 'For',
+  choices: [
+    ['', 'No preset'],
+    ['person', 'A person: $50 per month, 90 days'],
+    ['service', 'A service: no expiry'],
+    ['intern', 'An intern: $5 per month, 90 days'],
+  ],
+  sets: (name: string) => (name === 'person' || name === 'service' || name === 'intern' ? presets[name] : {}),
+} as const
 
 const unchangedExpiry = (key: Key | null): readonly SelectOption[] =>
   key === null ? [] : [[unchanged, key.expires_at === null ? 'Never (unchanged)' : dateTime(key.expires_at)]]
