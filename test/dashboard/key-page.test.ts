@@ -155,7 +155,7 @@ function withBrowser(path: string) {
     await dialog.locator('datalist option').first().waitFor({ state: 'attached' })
     const suggested = await dialog
       .locator('datalist option')
-      .evaluateAll(all => all.map(one => one.getAttribute('value')))
+      .evaluateAll(all => all.map(option => option.getAttribute('value')))
     expect(suggested.every(value => value?.startsWith('anthropic/*, '))).toBe(true)
     await dialog.getByLabel('Name').fill('for the intern')
     await dialog.getByLabel('Models').fill(suggested[0] ?? '')

@@ -70,7 +70,6 @@ export function account(deps: ConsoleDeps, identify: Authenticate) {
         'hedging on': { hedge: true },
         'two-factor sign-in optional': { requires_two_factor: false },
         'the named model only': { fallback: 'same_model' },
-        'limits, by the operator': { limits: { requests_per_minute: 1200, daily_cost_usd: null } },
       },
       answer: accountTodayShape,
       async handle(call) {
