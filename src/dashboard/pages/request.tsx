@@ -109,6 +109,10 @@ function Outcome({ record }: { readonly record: RequestRecord }) {
           record.dialect !== null && ['Dialect', dialectNames[record.dialect]],
           ['Response type', record.streamed ? 'Stream' : 'JSON'],
           ['Key', record.key_name ?? record.key_id],
+          record.own_key_cost_usd !== null && [
+            'Own provider key',
+            `Called; ${usdExact(record.own_key_cost_usd)} at catalog prices, not billed`,
+          ],
           record.project_id !== null && ['Project', names.get(record.project_id) ?? record.project_id],
           record.user_email !== null && ['Member', record.user_email],
           record.upstream_id !== null && ['Provider response ID', record.upstream_id],
