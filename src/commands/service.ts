@@ -27,11 +27,8 @@ const reload = command({
       )
     if (holder.pid === null)
       throw new CommandFailure(`${dataDirectory} is in use by ${describeHolder(holder)}. Run the command there.`)
-    const since = Date.now()
-    process.kill(holder.pid, 'SIGHUP')
-    const results = await reported(dataDirectory, since)
-    const [problems, restart] = [merged(results, 'problems'), merged(results, 'restart')]
-    if (options.json) printJson({ reloaded: problems.length === 0, processes: results.length, problems, restart })
+    const { processes, problems, restart } = await reloadGateway(dataDirectory, holder.pid)
+    if (options.json) printJson({ reloaded: problems.length === 0, processes, problems, restart })
     if (problems.length > 0)
       throw new CommandFailure(
         [
@@ -40,10 +37,18 @@ const reload = command({
         ].join('\n'),
       )
     if (options.json) return
-    print(`Configuration reloaded by ${results.length} ${results.length === 1 ? 'process' : 'processes'}.`)
+    print(`Configuration reloaded by ${processes} ${processes === 1 ? 'process' : 'processes'}.`)
     if (restart.length > 0) print(`Restart the gateway to apply changes of: ${restart.join(', ')}.`)
   },
 })
+
+/** Reloads the gateway with this process ID in all its workers. Throws `CommandFailure` if none of them reports a result. */
+export async function reloadGateway(dataDirectory: string, pid: number) {
+  const since = Date.now()
+  process.kill(pid, 'SIGHUP')
+  const results = await reported(dataDirectory, since)
+  return { processes: results.length, problems: merged(results, 'problems'), restart: merged(results, 'restart') }
+}
 
 async function reported(dataDirectory: string, since: number): Promise<readonly StoredReload[]> {
   const newResults = () => readReloads(dataDirectory).filter(({ at }) => at >= since)

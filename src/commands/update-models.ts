@@ -1,10 +1,11 @@
 /** `models update`: verifies a catalog update from a file or an address, prints its differences, and installs it. */
 import { createPublicKey, verify } from 'node:crypto'
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { maximumCatalogBytes, parseCatalogUpdate } from '../config/catalog-file.ts'
 import { readConfig } from '../config/config.ts'
 import { systemErrorText } from '../core/validation/operator-errors.ts'
+import { findHolder } from '../database/data-folder.ts'
 import { catalog } from '../models/catalog.ts'
 import {
   type CatalogDifference,
@@ -19,7 +20,7 @@ const fetchMs = 30_000
 
 export const updateModels = command({
   name: 'models update',
-  about: 'Install a newer model catalog; running gateways read it on SIGHUP',
+  about: 'Install a newer model catalog, and apply it to the gateway that runs here',
   operands: {},
   options: {
     from: { type: 'string', value: 'FILE|URL', about: 'the update; an address needs --sha256 or --public-key' },
@@ -30,10 +31,15 @@ export const updateModels = command({
       about: 'an Ed25519 key (PEM): the signature is read from the same place with .sig',
     },
     'dry-run': { type: 'boolean', about: 'print the differences and install nothing' },
+    history: { type: 'boolean', about: 'print what the installed updates changed, and install nothing' },
     json,
   },
   async run({ options }) {
     const { from } = options
+    if (options.history === true) {
+      showHistory(readConfig().catalogFile, options.json)
+      return
+    }
     if (from === undefined) throw new UsageError('--from is required: a file or an https address.')
     const isAddress = /^https?:\/\//.test(from)
     if (isAddress && options.sha256 === undefined && options['public-key'] === undefined)
@@ -51,17 +57,56 @@ export const updateModels = command({
     const changed = catalogDifferences(config.publishedModels, withCatalogUpdate(catalog, update))
     const kept = keptFigures(update, config.modelChanges)
     const isInstalled = options['dry-run'] !== true
-    if (isInstalled) install(config.catalogFile, bytes)
+    if (isInstalled) {
+      install(config.catalogFile, bytes)
+      keepHistory(config.catalogFile, { installed_at: new Date().toISOString(), date: update.date, changed })
+    }
+    const pid = isInstalled ? (findHolder(config.dataDirectory)?.pid ?? null) : null
+    const reloaded = pid === null ? null : await (await import('./service.ts')).reloadGateway(config.dataDirectory, pid)
+    const processes = reloaded?.processes ?? 0
     if (options.json)
-      return printJson({ date: update.date, file: config.catalogFile, installed: isInstalled, changed, kept })
-    print(...describe(changed, kept))
-    print(
-      isInstalled
-        ? `Installed the catalog of ${update.date} in ${config.catalogFile}. Running gateways read it on SIGHUP or at their next start.`
-        : 'Nothing was installed.',
-    )
+      printJson({ date: update.date, file: config.catalogFile, installed: isInstalled, processes, changed, kept })
+    else
+      print(
+        ...describe(changed, kept),
+        isInstalled
+          ? `Installed the catalog of ${update.date} in ${config.catalogFile}. ${
+              reloaded === null
+                ? 'Running gateways read it on SIGHUP or at their next start.'
+                : `The running gateway uses it (processes: ${processes}).`
+            }`
+          : 'Nothing was installed.',
+      )
+    if (reloaded !== null && reloaded.problems.length > 0)
+      throw new CommandFailure(
+        ['The running gateway keeps the old catalog:', ...reloaded.problems.map(problem => `- ${problem}`)].join('\n'),
+      )
   },
 })
+
+type InstalledUpdate = {
+  readonly installed_at: string
+  readonly date: string
+  readonly changed: readonly CatalogDifference[]
+}
+
+const historyPath = (catalogFile: string) => `${catalogFile}.history`
+
+/** A line of JSON per installed update. Records have the prices of their request, so that a lost line loses no bill. */
+function keepHistory(catalogFile: string, entry: InstalledUpdate): void {
+  appendFileSync(historyPath(catalogFile), `${JSON.stringify(entry)}\n`)
+}
+
+function showHistory(catalogFile: string, asJson = false): void {
+  const path = historyPath(catalogFile)
+  const lines = existsSync(path) ? readNamedFile(path).toString('utf8').trim().split('\n') : []
+  const entries = lines.map((line): InstalledUpdate => JSON.parse(line))
+  const rows = entries.flatMap(({ installed_at: at, date, changed }) =>
+    changed.map(({ model, field, from, to }) => [at, date, model, field, from ?? '-', to ?? '-']),
+  )
+  if (asJson) printJson({ data: entries })
+  else print(...columns([['INSTALLED', 'CATALOG', 'MODEL', 'FIELD', 'BEFORE', 'AFTER'], ...rows]))
+}
 
 function describe(changed: readonly CatalogDifference[], kept: readonly CatalogDifference[]): string[] {
   const rows = (list: readonly CatalogDifference[]) =>

@@ -8,7 +8,14 @@ import type { Message } from '../core/chat/chat.ts'
 import { webLimits } from '../core/chat/web-sources.ts'
 import { toModel } from '../core/models/configured-models.ts'
 import { type EmbeddingCatalog, publishedEmbeddingModels, toEmbeddingModel } from '../core/models/embedding-models.ts'
-import { buildCatalog, type Catalog, fullName, getDeprecation, type Model } from '../core/models/models.ts'
+import {
+  buildCatalog,
+  type Catalog,
+  fullName,
+  getDeprecation,
+  type Model,
+  unknownPrices,
+} from '../core/models/models.ts'
 import type { Log } from '../core/ports.ts'
 import { createKeyedDigests } from '../core/text/keyed-digests.ts'
 import { createAnalysisCache } from '../learning/recent-prompts.ts'
@@ -48,7 +55,7 @@ export function localServers(
       id,
       url: modelsUrl(baseUrl),
       apiKey: () => endpoints.get(id)?.access.apiKey ?? null,
-      toModel: (name, contextWindow) => toModel(id, discoveredModel(preset, name, contextWindow)),
+      toModel: (name, contextWindow) => toModel(id, discoveredModel(preset, name, contextWindow), unknownPrices),
     }
   })
 }

@@ -270,8 +270,14 @@ export function knownModels({
 }): readonly Model[] {
   return [
     ...withChanges(publishedModels, modelChanges),
-    ...extraModels.map(({ provider, row }) => toModel(provider, row)),
+    ...extraModels.map(({ provider, row }) => toModel(provider, row, priceSource(provider, row))),
   ]
+}
+
+/** Returns the source of a preset's own prices; those that the file sets have the configuration as theirs. */
+function priceSource(provider: string, { pricing }: ConfiguredModel): string {
+  const preset = findPreset(provider)
+  return preset?.models.some(row => row.pricing === pricing) ? preset.source : 'config'
 }
 
 /**

@@ -152,7 +152,13 @@ const toIndex = indexByLiveBench(rows)
 export const catalog: readonly Model[] = rows.map(row => {
   const { why: _why, rules: _rules, standIn: _standIn, ...model } = row
   const parameters = getParameters(row)
-  return { ...model, parameters, pricing: pricingWithTiers(row, parameters), figures: getFigures(row) }
+  return {
+    ...model,
+    parameters,
+    pricing: pricingWithTiers(row, parameters),
+    pricingSource: `${row.pricingSource}, ${date}`,
+    figures: getFigures(row),
+  }
 })
 
 function getParameters({ id, rules: name, parameters }: CatalogRow): ParameterRules {

@@ -79,7 +79,7 @@ const hosted = new WeakMap<ModelHost, HostedModel>()
 export function modelAt(model: Model, host: ModelHost): HostedModel {
   let known = hosted.get(host)
   if (known === undefined) {
-    const priced = host.pricing === model.pricing ? model : { ...model, pricing: host.pricing }
+    const priced = host.pricing === model.pricing ? model : { ...model, pricing: host.pricing, pricingSource: 'config' }
     const wire = host.upstreamId === model.id ? priced : { ...priced, id: host.upstreamId }
     known = { model: priced, wire }
     hosted.set(host, known)

@@ -3,7 +3,7 @@
  * catalog names, never an account, a key or client text.
  */
 import { type AttemptOutcome, candidateOutcomes, hedgeLost } from '../core/chat/attempts.ts'
-import { fullName, type Model } from '../core/models/models.ts'
+import { fullName, type Model, unknownPrices } from '../core/models/models.ts'
 import { microcentsPerUsd } from '../core/usage/money.ts'
 import type { UsageRecord } from '../core/usage/usage-record.ts'
 import { type ErrorCode, errorTable, type GatewayError, wireCode } from '../core/validation/errors.ts'
@@ -120,6 +120,11 @@ export function createMetrics(modelsNow: () => MetricModels): Metrics {
     axes: [modelAxis],
     unit: microcentsPerUsd,
   })
+  const unpriced = createCounter({
+    name: 'gateway_unpriced_requests_total',
+    help: 'Requests of models without a known price, which counted as free.',
+    axes: [modelAxis],
+  })
   const attempts = createCounter({
     name: 'gateway_attempts_total',
     help: 'Attempts by outcome, including skipped candidates.',
@@ -165,6 +170,7 @@ export function createMetrics(modelsNow: () => MetricModels): Metrics {
       countTokens(record, model)
       countCost(record, model)
       shortfall.add(record.shortfall_microcents ?? 0, model)
+      if (record.trace?.r?.[4] === unknownPrices) unpriced.add(1, model)
       for (const [index, { model: name, outcome }] of called.entries()) {
         attempts.add(1, getPlace(name), outcomes.indexOf(outcome))
         const reason = fallbackReasons.indexOf(called[index - 1]?.outcome ?? 'served')
@@ -187,6 +193,7 @@ export function createMetrics(modelsNow: () => MetricModels): Metrics {
         tokens,
         cost,
         shortfall,
+        unpriced,
         attempts,
         fallbacks,
         failures,

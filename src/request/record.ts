@@ -4,12 +4,12 @@ import { type Attempt, type AttemptOutcome, type AttemptSkip, attemptSkips } fro
 import type { FallbackPolicy } from '../core/chat/chat.ts'
 import type { ResponseSummary, TokenUsage } from '../core/chat/chat-events.ts'
 import type { Caller } from '../core/limits/plans.ts'
-import { fullName } from '../core/models/models.ts'
+import { fullName, type Model, unknownPrices } from '../core/models/models.ts'
 import type { Rates } from '../core/models/pricing.ts'
 import type { Clock } from '../core/ports.ts'
 import { findTags, type Tags } from '../core/request/tags.ts'
 import { dayMs } from '../core/text/utc-days.ts'
-import { costParts } from '../core/usage/money.ts'
+import { costParts, priceTable, toUsd } from '../core/usage/money.ts'
 import { fieldName } from '../core/usage/rejection.ts'
 import {
   type AttemptRecord,
@@ -217,6 +217,7 @@ export function toRequestTrace(
   { attempts, decision }: Pick<Progress, 'attempts' | 'decision'>,
   cost: {
     readonly rates: Rates | null
+    readonly model: Pick<Model, 'pricingSource'> | null
     readonly usage: TokenUsage
     readonly parts: SettledCost['parts']
     readonly fallback?: FallbackPolicy
@@ -226,7 +227,7 @@ export function toRequestTrace(
     c: inCallOrder(ranked).slice(0, maximumTraced).map(toTracedCandidate),
     ...tracedAttempts(attempts),
     ...tracedSkips(attempts),
-    ...(cost.rates === null ? {} : { b: sumOfParts(cost.rates, cost) }),
+    ...(cost.rates === null ? {} : { b: sumOfParts(cost.rates, cost), r: tracedPrices(cost.rates, cost) }),
     ...tracedDecision(decision),
     ...(cost.fallback === undefined || cost.fallback === 'any' ? {} : { f: cost.fallback }),
   }
@@ -238,6 +239,16 @@ function sumOfParts(rates: Rates, { usage, parts }: Pick<SettledCost, 'usage' | 
   for (const part of parts)
     for (const [kind, cost] of costParts(part.rates, part.usage).entries()) sums[kind] = (sums[kind] ?? 0) + cost
   return sums
+}
+
+/** The prices of that moment explain the record also after the catalog has changed. */
+function tracedPrices(
+  rates: Rates,
+  { usage, model }: Pick<SettledCost, 'usage'> & { readonly model: Pick<Model, 'pricingSource'> | null },
+): NonNullable<RequestTrace['r']> {
+  const { input, cachedInput, cacheWrite, output } = priceTable(rates, usage.inputTokens)
+  const source = model?.pricingSource ?? unknownPrices
+  return [toUsd(input), toUsd(cachedInput), toUsd(cacheWrite), toUsd(output), source]
 }
 
 /** A ranking can have models of a lower output limit behind unhealthy ones, which are called last. */

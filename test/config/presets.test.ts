@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Environment, readConfig } from '../../src/config/config.ts'
 import { presetModels, presets } from '../../src/config/presets.ts'
+import { knownModels } from '../../src/config/providers.ts'
 import { toModel } from '../../src/core/models/configured-models.ts'
 import { ratesAt } from '../../src/core/models/pricing.ts'
 
@@ -28,6 +29,8 @@ describe('presets', () => {
   })
 
   test.each(hosted)('$id has published prices with their source and day', preset => {
+    const models = knownModels(read({ [preset.key]: 'secret' })).filter(({ provider }) => provider === preset.id)
+    expect(new Set(models.map(({ pricingSource }) => pricingSource))).toEqual(new Set([preset.source]))
     expect(preset.source).toMatch(/^[\w.-]+\.\w+.*, 2026-\d{2}-\d{2}/)
     for (const { pricing } of presetModels(preset)) {
       expect(pricing.input_per_mtok).toBeGreaterThan(0)

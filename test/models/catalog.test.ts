@@ -103,7 +103,7 @@ function asRow(model: Model) {
       above_input_tokens: model.pricing.longContext.aboveInputTokens,
       ...pricesRow(model.pricing.longContext),
     },
-    pricing_source: model.pricingSource,
+    pricing_source: model.pricingSource.split(', ')[0],
     context_window: model.contextWindow,
     max_input_tokens: model.maxInputTokens,
     max_output_tokens: model.maxOutputTokens,

@@ -279,9 +279,48 @@ describe('GET /api/v1/requests/:id', () => {
     const sum =
       (cost?.input_usd ?? 0) + (cost?.cached_input_usd ?? 0) + (cost?.cache_write_usd ?? 0) + (cost?.output_usd ?? 0)
     expect(Math.abs(sum - record.cost_usd)).toBeLessThan(1e-7)
+    const { prices, unpriced } = cost ?? {}
+    expect([unpriced, prices?.source]).toEqual([false, expect.stringMatching(/^pi, \d{4}-\d\d-\d\d$/)])
+    const output = ((prices?.output_per_mtok ?? 0) * record.output_tokens) / 1e6
+    expect(Math.abs(output - (cost?.output_usd ?? 0))).toBeLessThan(1e-7)
     expect(record.attempt_details).toMatchObject([{ outcome: 'served', http_status: 200, cause: null }])
     expect(JSON.stringify(record)).not.toContain(secretText)
     expect(JSON.stringify(told)).toContain(id)
+  })
+
+  test('marks a request as unpriced when only its server lists the model', async () => {
+    const server = Bun.serve({
+      port: 0,
+      fetch: ({ url }) =>
+        Response.json(
+          url.endsWith('/models')
+            ? { data: [{ id: 'local-1' }] }
+            : {
+                id: 'c1',
+                choices: [{ index: 0, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }],
+                usage: { prompt_tokens: 12, completion_tokens: 5, total_tokens: 17 },
+              },
+        ),
+    })
+    const other = await startGateway({ OLLAMA_BASE_URL: `http://127.0.0.1:${server.port}` })
+    try {
+      const user = await owner(other)
+      const { key: secret } = await createKeyFor(other, user)
+      const body = { model: 'ollama/local-1', prompt: 'Hi' }
+      const answer = await other.post('/api/v1/chat', body, { authorization: `Bearer ${secret}` })
+      const id = answer.headers.get('x-request-id') ?? ''
+      const record = await untilFound(async () => {
+        const found = await sendRequest<RequestRecord>(other, 'GET', `/api/v1/requests/${id}`, { token: user.token })
+        return found.status === 200 ? found.body : null
+      })
+      expect(record).toMatchObject({ input_tokens: 12, output_tokens: 5, cost_usd: 0 })
+      const metrics = await (await fetch(`${other.url}/metrics`)).text()
+      expect(metrics).toMatch(/^gateway_unpriced_requests_total\{[^}]*model="local-1"[^}]*\} 1$/m)
+      expect(record.cost).toMatchObject({ unpriced: true, prices: { input_per_mtok: 0, source: 'unknown' } })
+    } finally {
+      await other.stop()
+      await server.stop(true)
+    }
   })
 
   test('finds a request by its response ID and by the ID of the provider, within its account', async () => {

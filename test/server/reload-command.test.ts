@@ -40,6 +40,27 @@ test('gateway reload: reports the result of the workers, and every problem of an
   await eventually(() => gateway.output().includes('"event":"config_reload_failed"'), 10_000)
 })
 
+test('models update: reaches every worker of the running gateway, and keeps a history', async () => {
+  writeFileSync(path, '{}')
+  const from = join(folder, 'update.json')
+  const models = [
+    { provider: 'openai', id: 'gpt-5.5', pricing: { input_per_mtok: 7, output_per_mtok: 70 } },
+    { provider: 'anthropic', id: 'claude-haiku-4-5', deprecated: true, successor: 'claude-haiku-5-5' },
+  ]
+  writeFileSync(from, JSON.stringify({ format: 'gateway-catalog-1', date: '2099-01-31', models }))
+  const updateModels = (...words: string[]) =>
+    run('cli.ts', ['models', 'update', ...words, '--json'], { GATEWAY_DATA_DIR: folder, GATEWAY_CONFIG: path })
+  const done = await updateModels('--from', from)
+  expect([done.code, done.stderr]).toEqual([0, ''])
+  const { installed, processes } = JSON.parse(done.stdout)
+  expect({ installed, isReloaded: processes > 0 }).toEqual({ installed: true, isReloaded: true })
+  const applied = () => gateway.output().match(/"event":"model_deprecated"[^\n]*claude-haiku-4-5/g)?.length ?? 0
+  await eventually(() => applied() >= (redis === null ? 1 : 2), 60_000)
+  const { data } = JSON.parse((await updateModels('--history')).stdout)
+  expect(data).toMatchObject([{ date: '2099-01-31' }])
+  expect(data[0].changed).toContainEqual({ model: 'openai/gpt-5.5', field: 'pricing.output', from: '30', to: '70' })
+})
+
 test('gateway reload: fails without a running gateway', async () => {
   const { code, stderr } = await run('cli.ts', ['reload'], { GATEWAY_DATA_DIR: join(folder, 'nothing') })
   expect(code).toBe(1)

@@ -1,9 +1,9 @@
 /** Converts one found request to its API form, with explanations. */
 import { type AttemptFailure, attemptFailures } from '../../core/chat/attempts.ts'
-import { autoModel } from '../../core/models/models.ts'
+import { autoModel, unknownPrices } from '../../core/models/models.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { type Rejection, sentKindIn } from '../../core/usage/rejection.ts'
-import type { TracedCandidate } from '../../core/usage/usage-record.ts'
+import type { RequestTrace, TracedCandidate } from '../../core/usage/usage-record.ts'
 import { type ErrorCode, errorTable } from '../../core/validation/errors.ts'
 import type { FoundRequest, RejectedRequest, TracedRequest } from '../../ledger/find-request.ts'
 import { explainPlace } from '../../request/dry-run.ts'
@@ -114,6 +114,18 @@ function shownCost(row: TracedRequest): RequestRecord['cost'] {
     fetch_usd: toUsd(fetch),
     total_usd: toUsd(row.billed_microcents),
     unbilled_usd: toUsd(row.shortfall_microcents),
+    prices: trace.r === undefined ? null : shownPrices(trace.r),
+    unpriced: trace.r?.[4] === unknownPrices,
+  }
+}
+
+function shownPrices([input, cached, written, output, source]: NonNullable<RequestTrace['r']>) {
+  return {
+    input_per_mtok: input,
+    cached_input_per_mtok: cached,
+    cache_write_per_mtok: written,
+    output_per_mtok: output,
+    source,
   }
 }
 

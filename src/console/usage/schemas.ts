@@ -150,6 +150,19 @@ export const requestRecordShape = namedSchema('RequestRecord', {
         fetch_usd: usd,
         total_usd: usd,
         unbilled_usd: { ...usd, description: 'usage beyond the reservation, which is not billed' },
+        prices: {
+          ...orNull(
+            strictObject({
+              input_per_mtok: usd,
+              cached_input_per_mtok: usd,
+              cache_write_per_mtok: usd,
+              output_per_mtok: usd,
+              source: text('catalog update of 2026-11-20'),
+            }),
+          ),
+          description: 'prices of the serving model then, with their source; null = nothing had a price',
+        },
+        unpriced: Type.Boolean({ description: 'no price of the model is known, so that its tokens counted as free' }),
       }),
     ),
     description: 'cost by part; null = the parts are unknown, as in older requests',

@@ -154,8 +154,11 @@ const unknownModel = {
   firstTokenMs: 1_000,
 }
 
-/** Returns a configured row as a model with defaults filled in. Only the schema has validated the row. */
-export function toModel(providerId: string, row: ConfiguredModel): Model {
+/**
+ * Returns a configured row as a model with defaults filled in. Only the schema has validated the row. `pricingSource` names the
+ * origin of its prices.
+ */
+export function toModel(providerId: string, row: ConfiguredModel, pricingSource = 'config'): Model {
   const { efforts = safeCore.efforts, ...rules } = camelKeys(row.parameters ?? {})
   // A model that supports output by a JSON schema also accepts the parameter for it.
   const responseFormat =
@@ -167,7 +170,7 @@ export function toModel(providerId: string, row: ConfiguredModel): Model {
     displayName: row.display_name ?? row.id,
     tier: row.tier ?? getTier(getPrices(row.pricing)),
     pricing: getPricing(row.pricing),
-    pricingSource: 'config',
+    pricingSource,
     contextWindow,
     maxInputTokens: row.max_input_tokens ?? null,
     maxOutputTokens: row.max_output_tokens ?? Math.min(unknownModel.maxOutputTokens, contextWindow),

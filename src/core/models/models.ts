@@ -116,6 +116,9 @@ export type RoutingFigures = {
   readonly estimated: boolean
 }
 
+/** Source of the prices of a model that a server lists without any: it counts as free, and its records say so. */
+export const unknownPrices = 'unknown'
+
 export type Model = {
   /** The model's name in the provider's API. */
   readonly id: string
@@ -124,6 +127,7 @@ export type Model = {
   readonly displayName: string
   readonly tier: Tier
   readonly pricing: Pricing
+  /** Where the prices come from, mostly with a date; `unknownPrices` = no source. */
   readonly pricingSource: string
   readonly contextWindow: number
   readonly maxInputTokens: number | null

@@ -183,6 +183,8 @@ export type RequestTrace = {
   readonly o?: readonly string[]
   /** Cost of uncached input, cached input, cache writes and output in 1e-8 USD, before rounding up; absent = nothing. */
   readonly b?: readonly [number, number, number, number]
+  /** Prices of uncached input, cached input, cache writes and output in USD per million tokens, and their source; absent = none. */
+  readonly r?: readonly [number, number, number, number, string]
   /** Moderation layer and category that decided; absent = none did. */
   readonly m?: readonly [layer: string, category: string]
   /** Field that the error names; absent = none. */

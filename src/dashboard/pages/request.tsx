@@ -230,6 +230,7 @@ function Usage({ record }: { readonly record: RequestRecord }) {
           ]}
         />
       )}
+      {cost?.unpriced && <p class="hint">Unpriced: no price of this model is known, so its tokens counted as free.</p>}
       <div class="columns">
         <Pairs
           look="sum"

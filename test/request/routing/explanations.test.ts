@@ -155,7 +155,11 @@ function check(world: World): void {
     if (item.health !== 'healthy') expect(item.healthDetail?.since).not.toBeNull()
   }
   if (plan.mode === 'manual') return
-  const trace = toRequestTrace(plan, { attempts: [], decision: null }, { rates: null, usage: noUsage, parts: [] })
+  const trace = toRequestTrace(
+    plan,
+    { attempts: [], decision: null },
+    { rates: null, model: null, usage: noUsage, parts: [] },
+  )
   expect(trace.c.map(([model, , place]) => [model, place])).toEqual(
     shown.map(({ candidate, place }) => [fullName(candidate.model), place]),
   )
