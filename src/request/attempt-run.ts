@@ -118,14 +118,13 @@ export class AttemptRun {
 
   /** Returns the content to send now; null = none, or not yet. The first batch begins with `opened`. */
   show(): readonly ChatEvent[] | null {
-    if (!this.isCommitted) {
-      // A failure in the same read as the first content was not sent yet, so the request can still fall back.
-      if (this.options.request.prepared.request.stream === null || !this.hasServed()) return null
-      this.isCommitted = true
-      return this.firstBatch()
-    }
+    // A failure in the same read as the first content was not sent yet, so the request can still fall back.
+    const mayBegin = this.options.request.prepared.request.stream !== null && this.hasServed()
+    if (!this.isCommitted && !mayBegin) return null
     const content = this.taken()
-    return content.length === 0 ? null : content
+    // What only repeats the text before it is nothing to the client.
+    if (content.length === 0 && (this.isCommitted || this.seam !== null)) return null
+    return this.isCommitted ? content : this.begun(content)
   }
 
   /** Whether content that may be sent has arrived without a failure. */
@@ -161,7 +160,8 @@ export class AttemptRun {
 
   /** Returns the end of the serving response, with all parts that were held back. */
   lastBatch(): readonly ChatEvent[] {
-    return this.isCommitted ? getFinishes(this.response) : [...this.firstBatch(), ...getFinishes(this.response)]
+    const content = this.isCommitted ? [] : this.begun(this.taken())
+    return [...content, ...getFinishes(this.response)]
   }
 
   /** Records the attempt with its duration until now. */
@@ -182,17 +182,19 @@ export class AttemptRun {
     return this.deps.clock.monotonic() - this.response.startedAt
   }
 
-  private firstBatch(): readonly ChatEvent[] {
-    if (this.seam === null) return [this.opened(), ...this.taken()]
+  /** Notes that the attempt serves, and returns its first batch. */
+  private begun(content: readonly ChatEvent[]): readonly ChatEvent[] {
+    this.isCommitted = true
+    if (this.seam === null) return [this.opened(), ...content]
     this.note('served', 200)
     const model = fullName(servedModel(this.deps.catalog, this.response))
     this.options.progress.continued.push({ model, at: this.seam.at() })
-    return this.taken()
+    return content
   }
 
   private taken(): ChatEvent[] {
     const content = this.response.take()
-    return this.seam === null ? content : this.seam.join(content, this.response.isOver())
+    return this.seam === null ? content : this.seam.join(content, this.failure() === null)
   }
 
   /** Creates the first event of a response, whose model from here on is the serving one. */

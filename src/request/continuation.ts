@@ -29,13 +29,20 @@ type CutRun = { readonly response: UpstreamResponse; readonly seam: Seam | null 
 export function findCut({ response, seam }: CutRun, failure: ProviderFailure): Cut | null {
   const { request, hasToolCalls, itemCharacters, refused, finishes } = response
   const signed = response.hasSignedReasoning ? 'same_model' : null
-  const policy = strictestPolicy(request.continuation, request.fallback, signed)
+  const policy = strictestPolicy(request.continuation, request.fallback, signed, seam?.cut.policy ?? null)
   const isText = !hasToolCalls && itemCharacters === 0 && !refused && finishes.size === 0
   const isFree = request.choices === 1 && request.responseFormat.type === 'text' && !request.logprobs
   const mayRetry = failure.retryable && failure.blame !== 'caller'
   if (policy === 'none' || !isText || !isFree || !mayRetry || hasOwnParts(request)) return null
   const { phase, block } = seam?.cut ?? response.place()
-  return { candidate: response.candidate, failure, policy, text: seam?.text() ?? response.text, phase, block }
+  const text = seam?.text() ?? response.text
+  if (request.stop.some(stop => endsWithin(text, stop))) return null
+  return { candidate: response.candidate, failure, policy, text, phase, block }
+}
+
+/** Whether a text ends with the beginning of a stop sequence, which no provider would see across the seam. */
+function endsWithin(text: string, stop: string): boolean {
+  return Array.from(stop, (_, at) => stop.slice(0, at)).some(part => part !== '' && text.endsWith(part))
 }
 
 /** Parts that only its own provider reads would be lost in another form of the request. */
@@ -70,7 +77,11 @@ const wordsLength = 60
 
 /** Returns the end of a text, from the beginning of a word. */
 function lastWords(text: string): string {
-  const end = text.trimEnd().slice(-wordsLength)
+  // Not from the middle of a character.
+  const end = text
+    .trimEnd()
+    .slice(-wordsLength)
+    .replace(/^[\udc00-\udfff]/, '')
   const from = end.length < wordsLength ? 0 : end.search(/(?<=\s)\S/)
   return (from < 0 ? end : end.slice(from)).trim().toWellFormed()
 }
@@ -81,14 +92,19 @@ const leastRepeatedWord = 5
 
 /**
  * Joins a continuation to the text before it. Holds its beginning back while it may repeat the end of that text, and
- * removes what it repeats. Its text continues the block of the text, and its reasoning is left out.
+ * removes what it repeats. Its text continues the block of the text. Its reasoning is left out: after reasoning that was
+ * cut, a signature would cover another text than the client has.
  */
 export class Seam {
   /** The beginning, while it is undecided; null = decided. */
   private held: string | null = ''
   private added = ''
-  /** Characters (UTF-16) of the continuation that were removed. */
-  private removed = 0
+  /** It has repeated the end of the text. */
+  private isRepeated = false
+  /** It has a call or an item. */
+  private hasOther = false
+  /** The removed part of its beginning. */
+  private removed = ''
 
   constructor(readonly cut: Cut) {
     if (cut.text === '') this.held = null
@@ -104,10 +120,15 @@ export class Seam {
     return countPoints(this.cut.text)
   }
 
-  /** Returns the events to send. `isOver`: no text follows. */
-  join(events: readonly ChatEvent[], isOver: boolean): ChatEvent[] {
+  /** Whether the continuation has more than a repetition that it did not end, or nothing at all. */
+  isJoined(): boolean {
+    return this.added !== '' || this.isRepeated || this.hasOther
+  }
+
+  /** Returns the events to send. `isWhole`: the continuation has ended. One that was cut can end within what it repeats. */
+  join(events: readonly ChatEvent[], isWhole: boolean): ChatEvent[] {
     const joined = events.flatMap(event => this.joined(event))
-    return isOver ? [...joined, ...this.released()] : joined
+    return isWhole ? [...joined, ...this.released()] : joined
   }
 
   private joined(event: ChatEvent): ChatEvent[] {
@@ -119,14 +140,16 @@ export class Seam {
         return mayRepeat(cut.text, this.held) ? [] : this.released()
       case 'reasoning':
       case 'reasoning_end':
-        return cut.text === '' ? [event] : []
+        return []
       case 'citation': {
-        const shift = countPoints(cut.text) - this.removed
+        const released = this.released()
+        const shift = countPoints(cut.text) - countPoints(this.removed)
         const { start, end } = event.source
         const source = { ...event.source, start: Math.max(0, start + shift), end: Math.max(0, end + shift) }
-        return [...this.released(), { ...event, source }]
+        return [...released, { ...event, source }]
       }
       default:
+        this.hasOther = true
         return [...this.released(), event]
     }
   }
@@ -136,8 +159,13 @@ export class Seam {
     const { held, cut } = this
     if (held === null) return []
     this.held = null
-    this.removed = repeated(cut.text, held)
-    return this.shown(held.slice(this.removed))
+    const count = repeated(cut.text, held)
+    this.isRepeated = count > 0
+    // It ended within what it repeats.
+    const said = held.trim()
+    const isPart = count === 0 && isRepetition(cut.text, said) && lastWords(cut.text).startsWith(said)
+    this.removed = isPart ? held : held.slice(0, count)
+    return this.shown(held.slice(this.removed.length))
   }
 
   private shown(text: string): ChatEvent[] {

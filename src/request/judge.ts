@@ -31,7 +31,7 @@ export function judge(state: CallState, run: AttemptRun): readonly ChatEvent[] |
   const failure = run.failure()
   // A client disconnect is not a failure of the upstream.
   if (failure !== null && request.signal.aborted) throw abortError(request.signal)
-  const failed = { candidate, failure: failure ?? noCall, status: attempt.status(), claim }
+  const failed = { candidate, failure: failure ?? state.cut?.failure ?? noCall, status: attempt.status(), claim }
   if (failure === null) {
     reportSuccess(deps, run)
     if (isServing(state, run)) return run.lastBatch()
@@ -40,6 +40,8 @@ export function judge(state: CallState, run: AttemptRun): readonly ChatEvent[] |
   } else {
     reportFailure(deps, request.requestId, failed)
     if (run.isCommitted) return afterCut(state, run, failed)
+    // What only repeats the text before is nothing to the client.
+    if (run.seam !== null && response.hasContent) discard(progress, response)
   }
   const isUncalled = failure === null && lacksForcedCall(response)
   run.note(failure?.kind ?? (isUncalled ? noCall.kind : 'empty_answer'))
@@ -47,7 +49,8 @@ export function judge(state: CallState, run: AttemptRun): readonly ChatEvent[] |
   progress.response = null
   if (isUncalled) return afterNoCall(state, failed)
   if (failure === null) {
-    state.empty = run
+    if (run.seam === null) state.empty = run
+    else state.failed.push(failed)
     return 'next'
   }
   if (failure.rejectsStream === true && run.stream) {
@@ -55,12 +58,7 @@ export function judge(state: CallState, run: AttemptRun): readonly ChatEvent[] |
     noteUnstreamed(attempt.access(), candidate.model, deps.clock.monotonic())
     return again(state, candidate)
   }
-  if (claim === null || !isKeyFailure(failure.kind)) state.failed.push(failed)
-  else {
-    state.triedKeys.add(claim.key)
-    state.keyFailures.push(failed)
-    if (state.keyFailures.length < maximumKeyFailures) state.again = candidate
-  }
+  noteFailed(state, failed)
   if (failure.rejectsReasoning === true && state.bare === null) {
     state.bare = withoutReasoning(request.prepared.request)
     if (state.bare !== null) return again(state, candidate)
@@ -73,13 +71,26 @@ export function judge(state: CallState, run: AttemptRun): readonly ChatEvent[] |
 export function isServing({ empty, request }: CallState, run: AttemptRun): boolean {
   if (run.failure() !== null) return false
   const { fallback, maxOutputTokens } = request.prepared.request
-  // Such a request fills the prompt cache, and nothing may be missing of a cut text.
-  if (maxOutputTokens === 0 || run.seam !== null) return true
+  // Such a request fills the prompt cache.
+  if (maxOutputTokens === 0) return true
   if (lacksForcedCall(run.response)) return false
   const { hasContent, finishes } = run.response
   // `length` and `content_filter` explain an output without content, `stop` does not.
-  const isEmpty = !hasContent && [...finishes.values()].every(reason => reason === 'stop')
-  return !isEmpty || empty !== null || fallback !== 'any'
+  const isStopped = [...finishes.values()].every(reason => reason === 'stop')
+  // Without a word of it, a cut text is not known to be whole.
+  if (run.seam !== null) return run.seam.isJoined() || !isStopped
+  return hasContent || !isStopped || empty !== null || fallback !== 'any'
+}
+
+function noteFailed(state: CallState, failed: FailedAttempt): void {
+  const { claim, failure, candidate } = failed
+  if (claim === null || !isKeyFailure(failure.kind)) {
+    state.failed.push(failed)
+    return
+  }
+  state.triedKeys.add(claim.key)
+  state.keyFailures.push(failed)
+  if (state.keyFailures.length < maximumKeyFailures) state.again = candidate
 }
 
 /** Lets another attempt continue a text that was cut. Throws if none may. */
@@ -90,15 +101,9 @@ function afterCut(state: CallState, run: AttemptRun, failed: FailedAttempt): 'ne
   // It was noted when it began to serve.
   progress.attempts.pop()
   run.note(failed.failure.kind)
-  // What only repeats the text before is nothing to the client.
-  const isHeard = run.seam === null || cut.text.length > run.seam.cut.text.length
-  if (isHeard) progress.cut.push(run.response)
-  else {
-    progress.discarded.push(run.response)
-    progress.continued.pop()
-  }
+  progress.cut.push(run.response)
   progress.response = null
-  state.failed.push(failed)
+  noteFailed(state, failed)
   continueAfter(state, cut)
   return 'next'
 }

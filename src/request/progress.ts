@@ -121,8 +121,8 @@ export function findFailure(
  * back was not sent.
  */
 export function billedResponse({ response: last, cut, outcome, isFiltered }: Progress): UpstreamResponse | null {
-  const response = last ?? cut.at(-1) ?? null
-  if (response === null || outcome === 'blocked' || isUnsent(response)) return null
+  const response = last === null || isUnsent(last) ? (cut.at(-1) ?? null) : last
+  if (response === null || outcome === 'blocked') return null
   // A client has no part of the vectors of a request that failed.
   if (outcome === 'failed' && response.request.embedding !== undefined) return null
   if (isFiltered) response.finishes.set(0, 'content_filter')

@@ -8,16 +8,22 @@ import { getCost } from '../../src/core/usage/money.ts'
 import { readNative } from '../../src/dialects/native/request.ts'
 import { catalog } from '../../src/models/catalog.ts'
 import { answer } from '../../src/request/answer.ts'
-import { repeated } from '../../src/request/continuation.ts'
+import { type Cut, repeated, Seam } from '../../src/request/continuation.ts'
 import { estimateTokens } from '../../src/text/tokens/tokens.ts'
-import { type Format, getFrames, models as named } from '../faults/support.ts'
+import { errorFrame, type Format, getFrames, models as named } from '../faults/support.ts'
 import { caller, createWorld, plenty, startedAt } from './world.ts'
 
-/** What the upstream says to a call; `isCut`: its stream breaks after that. */
+/** How a stream is cut: in good order, by its connection, or by an error of the provider. */
+const cutsBy = ['end', 'reset', 'error'] as const
+const outcomes = { end: 'truncated', reset: 'truncated', error: 'generation_failed' } as const
+
+/** What the upstream says to a call; `cut`: its stream breaks after that. */
 type Part = {
   readonly say: (before: string, words: string) => string
-  readonly isCut: boolean
+  readonly cut: (typeof cutsBy)[number] | null
   readonly finish?: 'length'
+  /** Frames before the text. */
+  readonly first?: readonly string[]
 }
 
 const noUsage = { cachedInputTokens: 0, cacheWriteTokens: 0, reasoningTokens: 0 }
@@ -56,14 +62,20 @@ async function askFor({ parts, fields = {}, pieces = 7 }: Setting) {
     const points = Array.from(text)
     const split = points.flatMap((_, at) => (at % pieces === 0 ? [points.slice(at, at + pieces).join('')] : []))
     const { opening, content, closing } = getFrames(format, split, usage, part.finish)
+    const end = part.cut === null ? closing : part.cut === 'error' ? [errorFrame(format)] : []
+    const frames = [...opening, ...(part.first ?? []), ...content, ...end].values()
     return new Response(
-      new ReadableStream<Uint8Array>({
-        pull(controller) {
-          for (const frame of [...opening, ...content, ...(part.isCut ? [] : closing)])
-            controller.enqueue(Buffer.from(frame))
-          controller.close()
+      new ReadableStream<Uint8Array>(
+        {
+          pull(controller) {
+            const { value } = frames.next()
+            if (value !== undefined) controller.enqueue(Buffer.from(value))
+            else if (part.cut === 'reset') controller.error(new Error('reset'))
+            else controller.close()
+          },
         },
-      }),
+        { highWaterMark: 0 },
+      ),
       { headers: { 'content-type': 'text/event-stream' } },
     )
   }
@@ -92,8 +104,8 @@ async function askFor({ parts, fields = {}, pieces = 7 }: Setting) {
   return { ...rig, calls, events, thrown, text, receipt }
 }
 
-const cutAfter = (text: string): Part => ({ say: () => text, isCut: true })
-const goesOn = (rest: string): Part => ({ say: () => rest, isCut: false })
+const cutAfter = (text: string, cut: Part['cut'] = 'end'): Part => ({ say: () => text, cut })
+const goesOn = (rest: string): Part => ({ say: () => rest, cut: null })
 
 const words = fc.constantFrom(
   ...'alpha Beta gamma, delta. epsilon zeta eta: theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon'.split(
@@ -130,7 +142,8 @@ test('continuation: joins any text at any two cuts without a doubled or missing 
       fc.tuple(share, share),
       fc.constantFrom(...Object.keys(habits)),
       fc.integer({ min: 1, max: 9 }),
-      async (whole, shares, habit, pieces) => {
+      fc.constantFrom(...cutsBy),
+      async (whole, shares, habit, pieces, cut) => {
         const points = Array.from(whole)
         const counts = shares
           .map(share => 1 + Math.floor(share * (points.length - 3)))
@@ -147,16 +160,16 @@ test('continuation: joins any text at any two cuts without a doubled or missing 
         const { text, thrown, receipt, records, reservationsTaken, calls } = await askFor({
           pieces,
           parts: [
-            cutAfter(first),
+            cutAfter(first, cut),
             // The end of what it says is at the second cut.
             {
               say: (before, asked) => {
                 const said = rest(before, asked)
                 return said.slice(0, Math.max(1, said.length - (whole.length - second.length)))
               },
-              isCut: true,
+              cut,
             },
-            { say: (before, asked) => rest(before, asked), isCut: false },
+            { say: (before, asked) => rest(before, asked), cut: null },
           ],
         })
         expect([habit, text]).toEqual([habit, whole])
@@ -167,7 +180,7 @@ test('continuation: joins any text at any two cuts without a doubled or missing 
         // Attempts that add nothing count as tokens, and are not billed.
         expect(record?.input_tokens).toBeGreaterThanOrEqual(receipt?.usage.inputTokens ?? 0)
         expect(record?.billed_microcents).toBe(receipt?.cost.total ?? 0)
-        expect(record?.tried.map(([, outcome]) => outcome)).toEqual(['truncated', 'truncated', 'served'])
+        expect(record?.tried.map(([, outcome]) => outcome)).toEqual([outcomes[cut], outcomes[cut], 'served'])
       },
     ),
     { numRuns: 1_000 },
@@ -219,6 +232,7 @@ describe('continuation: ends with an error', () => {
     ['when the client forbids it', { parts, fields: { continue: 'off' } }, 1],
     ['when the request allows one call', { parts, fields: { fallback: 'none' } }, 1],
     ['when structured output was asked for', { parts, fields: { response_format: { type: 'json_object' } } }, 1],
+    ['when the text ends within a stop sequence', { parts, fields: { stop: ['words END'] } }, 1],
     ['when all attempts are cut', { parts: Array.from({ length: 4 }, (_, at) => cutAfter(`Part ${at} of it `)) }, 3],
     ['when nobody goes on', { parts: [cutAfter('Some words')] }, 3],
   ])('%s', async (_, setting, count) => {
@@ -254,9 +268,81 @@ test('continuation: a client that wants JSON gets the answer of one attempt', as
   expect([thrown, text, receipt?.continued]).toEqual([null, 'Whole answer.', undefined])
 })
 
-test('continuation: an answer that was whole before its end mark ends there', async () => {
-  const { thrown, text } = await askFor({ parts: [cutAfter('All is said.'), goesOn('')] })
+test('continuation: an answer that was whole before its end mark ends where the model repeats its end', async () => {
+  const { thrown, text } = await askFor({ parts: [cutAfter('All is said.'), goesOn('All is said.')] })
   expect([thrown, text]).toEqual([null, 'All is said.'])
+})
+
+test.each(['', 'All of this is'])(
+  'continuation: a text is not whole because the next model says only %j',
+  async said => {
+    const parts = [cutAfter('All of this is said. And'), ...Array.from({ length: 2 }, () => goesOn(said))]
+    const { thrown, text, calls, records } = await askFor({ parts })
+    expect(thrown).toMatchObject({ code: 'upstream_failed' })
+    expect([text, calls.length, records[0]?.finish_reason]).toEqual(['All of this is said. And', 3, null])
+  },
+)
+
+test('continuation: an output cap that ends within what the model repeats ends the text as cut', async () => {
+  const parts: Part[] = [
+    cutAfter('All of this is said. And'),
+    { say: () => 'All of this is', cut: null, finish: 'length' },
+  ]
+  const { thrown, text, records } = await askFor({ parts })
+  expect([thrown, text, records[0]?.finish_reason]).toEqual([null, 'All of this is said. And', 'length'])
+})
+
+test('continuation: leaves out reasoning, which would end that of the cut attempt with a signature of another text', async () => {
+  const think = (text: string) =>
+    `data: ${JSON.stringify({ candidates: [{ index: 0, content: { parts: [{ text, thought: true }] } }] })}\r\n\r\n`
+  const { text, events, thrown } = await askFor({
+    parts: [
+      { ...cutAfter(''), first: [think('First ')] },
+      { ...goesOn('It is so.'), first: [think('Second ')] },
+    ],
+    fields: { model: named.google },
+  })
+  const thoughts = events.flatMap(event => (event.type === 'reasoning' ? [event.text] : []))
+  expect([thrown, thoughts, text]).toEqual([null, ['First '], 'It is so.'])
+})
+
+test('continuation: a required call that is missing in the last part is an error', async () => {
+  const tool = { type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } }
+  const { thrown, events } = await askFor({
+    parts: [cutAfter('I look it up, '), goesOn('or not.')],
+    fields: { tools: [tool], tool_choice: 'required' },
+  })
+  expect(String(thrown)).toContain('requires a tool call')
+  expect(events.some(({ type }) => type === 'finish')).toBe(false)
+})
+
+test('seam: places a citation by characters, after what was removed', () => {
+  const text = 'It is said 😀 often'
+  const cut = { text, phase: null, block: 0 } as Cut
+  const seam = new Seam(cut)
+  const said = `${text} by 😀 sources`
+  const source = {
+    url: 'https://example.com',
+    title: null,
+    start: Array.from(text).length + 4,
+    end: Array.from(said).length,
+  }
+  const joined = seam.join(
+    [
+      { type: 'text', choice: 0, text: said },
+      { type: 'citation', choice: 0, source },
+    ],
+    true,
+  )
+  expect(joined).toEqual([
+    { type: 'text', choice: 0, text: ' by 😀 sources' },
+    { type: 'citation', choice: 0, source },
+  ])
+})
+
+test('continuation: asks for whole characters', async () => {
+  const { calls } = await askFor({ parts: [cutAfter(`${'漢'.repeat(20)}😀${'字'.repeat(59)}`), goesOn('。')] })
+  expect(readContinued(calls[1]?.body ?? '{}')?.words).toBe('字'.repeat(59))
 })
 
 test.each([
