@@ -1,7 +1,10 @@
 /**
  * `usage compare`: where the ledger and a provider's export differ, by day and model, or by the provider's request ID if the export has
- * one. It reads only sums and IDs. The ledger does not know which key of a provider served, so that only the export can be of one key.
+ * one. It reads only sums and IDs, and leaves out what accounts called with own keys. The ledger does not know which key of the
+ * operator served, so that only the export can be of one key.
  */
+
+import type { Sql } from 'postgres'
 import { shownUsd } from '../core/usage/money.ts'
 import type { Database } from '../database/database.ts'
 import { columns } from './command.ts'
@@ -221,6 +224,13 @@ type Scope = { readonly providers: readonly string[]; readonly from: string; rea
 
 const deadlineMs = 300_000
 
+/** What a provider charges the operator for a request, without the attempt that lost a hedge. */
+const cost = (sql: Sql) =>
+  sql`(billed_microcents + shortfall_microcents - search_microcents - fetch_microcents - hedge_microcents)`
+
+/** Requests that only own keys of the account served, whose provider charges the account. */
+const isOnOwnKeys = (sql: Sql) => sql`(own_key_microcents is not null and ${cost(sql)} = 0)`
+
 async function readSums(database: Database, { providers, from, to }: Scope): Promise<readonly LedgerSums[]> {
   return database.run(
     ({ sql }) => sql<LedgerSums[]>`
@@ -229,6 +239,7 @@ async function readSums(database: Database, { providers, from, to }: Scope): Pro
         from usage_records
         where at >= ${from}::text::date::timestamp at time zone 'UTC'
           and at < (${to}::text::date + 1)::timestamp at time zone 'UTC'
+          and not ${isOnOwnKeys(sql)}
       ), retried as (
         select day, substr(attempt ->> 0, strpos(attempt ->> 0, '/') + 1) as model, count(*) as attempts
         from chosen, jsonb_array_elements(coalesce(tried, '[]')) as attempt
@@ -238,7 +249,7 @@ async function readSums(database: Database, { providers, from, to }: Scope): Pro
       select day, model, count(*)::int as requests, sum(input_tokens)::float8 as input,
         sum(cached_input_tokens)::float8 as cached, sum(cache_write_tokens)::float8 as written,
         sum(output_tokens)::float8 as output,
-        sum(billed_microcents + shortfall_microcents - search_microcents - fetch_microcents - hedge_microcents)::float8 as cost,
+        sum(${cost(sql)})::float8 as cost,
         (count(*) filter (where estimated))::int as estimated,
         coalesce((select attempts from retried where retried.day = chosen.day and retried.model = chosen.model), 0)::int as retried
       from chosen
@@ -262,10 +273,10 @@ async function readRequests(database: Database, { providers }: Scope, ids: reado
         select upstream_id as id, to_char(at at time zone 'UTC', 'YYYY-MM-DD') as day, model, 1 as requests,
           input_tokens::float8 as input, cached_input_tokens::float8 as cached, cache_write_tokens::float8 as written,
           output_tokens::float8 as output,
-          (billed_microcents + shortfall_microcents - search_microcents - fetch_microcents - hedge_microcents)::float8 as cost,
+          ${cost(sql)}::float8 as cost,
           estimated::int as estimated, (attempts - 1)::int as retried
         from usage_records
-        where upstream_id in ${sql(some)} and provider in ${sql(providers)}`,
+        where upstream_id in ${sql(some)} and provider in ${sql(providers)} and not ${isOnOwnKeys(sql)}`,
       deadlineMs,
     )
     for (const { id, ...row } of rows) found.set(id, row)

@@ -125,7 +125,8 @@ async function compareSums(database: Database, { from, to, accountId }: AuditSco
           count(*) as requests, count(*) filter (where status = 'completed') as completed,
           sum(input_tokens)::bigint as input_tokens, sum(cached_input_tokens)::bigint as cached_input_tokens,
           sum(output_tokens)::bigint as output_tokens, sum(reasoning_tokens)::bigint as reasoning_tokens,
-          sum(billed_microcents)::bigint as billed_microcents
+          sum(billed_microcents)::bigint as billed_microcents,
+          coalesce(sum(own_key_microcents), 0)::bigint as own_key_microcents
         from usage_records
         where at >= (${from}::text || ' 00:00+00')::timestamptz
           and at < (${to}::text || ' 00:00+00')::timestamptz + interval '1 day'
@@ -143,10 +144,10 @@ async function compareSums(database: Database, { from, to, accountId }: AuditSco
         from ledger full join rollup using (account_id, day, key_id, model)
         where (
           ledger.requests, ledger.completed, ledger.input_tokens, ledger.cached_input_tokens, ledger.output_tokens,
-          ledger.reasoning_tokens, ledger.billed_microcents
+          ledger.reasoning_tokens, ledger.billed_microcents, ledger.own_key_microcents
         ) is distinct from (
           rollup.requests, rollup.completed, rollup.input_tokens, rollup.cached_input_tokens, rollup.output_tokens,
-          rollup.reasoning_tokens, rollup.billed_microcents
+          rollup.reasoning_tokens, rollup.billed_microcents, rollup.own_key_microcents
         )
         order by account_id, day, key_id, model
         limit ${maximumDifferences}
@@ -181,6 +182,7 @@ function onlySums(sums: DailySums | null): DailySums | null {
       output_tokens: sums.output_tokens,
       reasoning_tokens: sums.reasoning_tokens,
       billed_microcents: sums.billed_microcents,
+      own_key_microcents: sums.own_key_microcents,
     }
   )
 }

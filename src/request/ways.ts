@@ -191,13 +191,15 @@ export async function selectBeside(state: CallState, running: AttemptRun): Promi
 }
 
 /**
- * Lets another attempt continue a text: at the next host of its model, else where it was cut, else at the next model.
+ * Lets another attempt continue a text: at the next host of its model, else where it was cut, else at the next model. The
+ * same host with the operator's key comes after the own key that was cut.
  */
 export function continueAfter(state: CallState, cut: Cut): void {
   state.cut = cut
   const next = state.waiting.shift() ?? state.candidates.next().value ?? null
   const others = next === null ? [] : [next]
-  const isHost = next !== null && isSameModel(next, cut.candidate)
+  const isHost =
+    next !== null && isSameModel(next, cut.candidate) && next.endpoint !== cut.candidate.endpoint.own?.shared
   state.waiting.unshift(...(isHost ? [...others, cut.candidate] : [cut.candidate, ...others]))
 }
 

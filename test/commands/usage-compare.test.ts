@@ -87,6 +87,9 @@ for (const [name, open] of testedDatabases()) {
                 }),
             })
           }
+      // Calls with own keys are on the bill of the account, and a fallback is on the operator's.
+      add(6, 'gpt-9-sol', { billed_microcents: 0, own_key_microcents: 2_000_000 })
+      add(6, 'gpt-9-image', { billed_microcents: 9, search_microcents: 9, own_key_microcents: 2_000_000 })
       // A request without usage, and one without a model.
       add(3, 'gpt-9-sol', {
         input_tokens: 0,

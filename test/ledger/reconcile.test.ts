@@ -111,20 +111,38 @@ for (const [name, open] of databases) {
         const { accountId } = await newTeam(database)
         const record = (index: number, tags: Record<string, string>) =>
           usageRecord({ request_id: `${accountId}_${index}`, account_id: accountId, tags })
-        await ship(database, [record(1, { team: 'a', env: 'x=y' }), record(2, { team: 'a' }), record(3, { team: 'b' })])
+        await ship(database, [
+          record(1, { team: 'a', env: 'x=y' }),
+          record(2, { team: 'a' }),
+          { ...record(3, { team: 'b' }), own_key_microcents: 7 },
+        ])
         const scope: AuditScope = { ...year, accountId }
         expect((await audit(database, [], scope)).differences).toEqual([])
+        const setOwn = (to: number) =>
+          database.run(
+            ({ sql }) => sql`update usage_daily set own_key_microcents = ${to} where account_id = ${accountId}`,
+          )
+        await setOwn(8)
+        expect((await audit(database, [], scope)).differences).toMatchObject([
+          { kind: 'rollup', ledger: { own_key_microcents: 7 }, rollup: { own_key_microcents: 8 } },
+        ])
+        await setOwn(7)
         await database.run(
           ({ sql }) => sql`
-          update usage_tags_daily set billed_microcents = billed_microcents + 1, tag = case tag when 'team=b' then 'team=c' else tag end
+          update usage_tags_daily set billed_microcents = billed_microcents + 1, own_key_microcents = 5, tag = case tag when 'team=b' then 'team=c' else tag end
           where account_id = ${accountId} and tag like 'team=%'`,
         )
         const { differences, isWhole } = await audit(database, [], scope)
         const sums = { requests: 2, billed_microcents: 60 }
         expect(isWhole).toBe(false)
         expect(differences).toMatchObject([
-          { kind: 'tag_rollup', tag: 'team=a', ledger: sums, rollup: { ...sums, billed_microcents: 61 } },
-          { kind: 'tag_rollup', tag: 'team=b', ledger: { requests: 1 }, rollup: null },
+          {
+            kind: 'tag_rollup',
+            tag: 'team=a',
+            ledger: sums,
+            rollup: { ...sums, billed_microcents: 61, own_key_microcents: 5 },
+          },
+          { kind: 'tag_rollup', tag: 'team=b', ledger: { requests: 1, own_key_microcents: 7 }, rollup: null },
           { kind: 'tag_rollup', tag: 'team=c', ledger: null, rollup: { billed_microcents: 31 } },
         ])
         const { lines } = await reconcileUsage(database, [], scope)

@@ -48,14 +48,17 @@ type Setting = {
   readonly parts: readonly (Part | 'fails')[]
   readonly fields?: Record<string, unknown>
   readonly pieces?: number
+  /** The provider of an own key of the account. */
+  readonly own?: Format
 }
 
-async function askFor({ parts, fields = {}, pieces = 7 }: Setting) {
-  const calls: { readonly format: Format; readonly body: string }[] = []
+async function askFor({ parts, fields = {}, pieces = 7, own }: Setting) {
+  const calls: { readonly format: Format; readonly body: string; readonly isOwn: boolean }[] = []
   const play = async (format: Format, init: RequestInit) => {
     const body = String(init.body)
     const part = parts[calls.length]
-    calls.push({ format, body })
+    const headers = JSON.stringify([...new Headers(init.headers)])
+    calls.push({ format, body, isOwn: headers.includes('own-key') })
     if (part === undefined || part === 'fails') return Response.json({}, { status: 500 })
     const continued = readContinued(body)
     const text = part.say(continued?.before ?? '', continued?.words ?? '')
@@ -80,6 +83,7 @@ async function askFor({ parts, fields = {}, pieces = 7 }: Setting) {
     )
   }
   const rig = createWorld(play, catalog, plenty)
+  if (own !== undefined) rig.own(own)
   const request = readNative(
     { prompt: 'Say something.', stream: true, model: named.openai, continue: 'any', ...fields },
     new Headers(),
@@ -224,6 +228,38 @@ test('continuation: asks the next model in the language of the conversation, wit
   expect(asked.at(-2)).toMatchObject({ role: 'assistant', content: before })
   expect(asked.at(-1).content).toStartWith('Deine letzte Nachricht wurde abgeschnitten.')
   expect(text).toBe(`${before}um klettert.`)
+})
+
+describe('continuation: bills an own key nothing, and every other part as without one', () => {
+  const said = 'The quick brown fox jumps over the lazy dog and'
+  const rest = ' runs away.'
+  test.each<[string, Setting, readonly boolean[]]>([
+    ['the own key goes on', { parts: [cutAfter(said), goesOn(rest)], own: 'openai' }, [true, true]],
+    [
+      "the operator's key goes on after the own one",
+      { parts: [cutAfter(said), 'fails', goesOn(rest)], fields: { continue: 'same_model' }, own: 'openai' },
+      [true, true, false],
+    ],
+    [
+      "the own key goes on after the operator's",
+      {
+        parts: [cutAfter(said), 'fails', goesOn(rest)],
+        fields: { model: named.anthropic, fallback_max_cost_factor: 1_000 },
+      },
+      [false, false, true],
+    ],
+  ])('%s', async (_, setting, isOwn) => {
+    // Without the own key the model has one way: it is called again, as if no call had failed.
+    const parts = setting.own === undefined ? setting.parts : setting.parts.filter(part => part !== 'fails')
+    const plain = await askFor({ parts, ...(setting.fields && { fields: setting.fields }) })
+    const own = setting.own ?? plain.calls.at(-1)?.format
+    const { thrown, text, calls, records, reservationsTaken } = await askFor({ ...setting, ...(own && { own }) })
+    expect([thrown, text, calls.map(call => call.isOwn)]).toEqual([null, said + rest, isOwn])
+    const [{ billed_microcents: billed = -1, own_key_microcents: ofOwn = 0 } = {}] = records
+    expect(plain.text).toBe(text)
+    expect([billed + ofOwn, reservationsTaken()]).toEqual([plain.records[0]?.billed_microcents ?? 0, 0])
+    expect([billed > 0, ofOwn > 0]).toEqual([isOwn.includes(false), true])
+  })
 })
 
 describe('continuation: ends with an error', () => {

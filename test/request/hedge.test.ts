@@ -25,12 +25,15 @@ function getModel(format: Format): Model {
 /** One upstream call. Its response begins at once and continues as the test sends frames. */
 class UpstreamCall {
   readonly format: Format
+  /** The headers, which contain the key. */
+  readonly headers: string
   readonly response: Promise<Response>
   isCanceled = false
   private controller: ReadableStreamDefaultController<Uint8Array> | null = null
 
-  constructor(format: Format, { signal }: RequestInit) {
+  constructor(format: Format, { signal, headers: sent }: RequestInit) {
     this.format = format
+    this.headers = JSON.stringify([...new Headers(sent)])
     const body = new ReadableStream<Uint8Array>({
       start: controller => {
         this.controller = controller
@@ -91,7 +94,7 @@ function world({ models = [first, second], limits = plenty, share = 1, lateAfter
     whenCalled()
     return upstreamCall.response
   }
-  const { deps: usual, records, reservationsTaken, time } = createWorld(play, models, limits, share)
+  const { deps: usual, records, reservationsTaken, time, own } = createWorld(play, models, limits, share)
   const tracker = usual.health
   const waits: string[] = []
   const health = {
@@ -114,7 +117,7 @@ function world({ models = [first, second], limits = plenty, share = 1, lateAfter
     await late()
     return [first, await called(2)] as const
   }
-  return { deps, records, calls, called, late, hedged, reservationsTaken, waits, tracker, limits }
+  return { deps, records, calls, called, late, hedged, reservationsTaken, waits, tracker, limits, own }
 }
 
 type World = ReturnType<typeof world>
@@ -217,6 +220,44 @@ test('hedge: the first attempt serves if its content arrives first, and the repo
   // Anthropic reports the input, and one token of output, before the first content.
   expect(rig.records[0]?.hedge_microcents).toBe(canceled(second, 20, 1))
   expect(rig.waits).toEqual([])
+})
+
+test('hedge: a second own key runs beside the first one, and neither is billed', async () => {
+  const rig = world({ models: [first] })
+  for (const name of ['one', 'two']) rig.own('openai', true, name)
+  const ending = run(rig, askWith({ stream: true }))
+  const [slow, fast] = await rig.hedged()
+  fast.send('opening', 'content', 'closing')
+  expect((await ending).thrown).toBeNull()
+  const keys = [slow, fast].map(({ headers }) => /own-key-pvk_(\w+)/.exec(headers)?.[1])
+  expect([keys.toSorted(), slow.isCanceled, rig.reservationsTaken()]).toEqual([['one', 'two'], true, 0])
+  const own = served(first) + canceled(first, getInput(first))
+  expect(rig.records[0]).toMatchObject({ billed_microcents: 0, own_key_microcents: own })
+  expect(rig.records[0]?.hedge_microcents).toBeUndefined()
+})
+
+test("hedge: the operator's key of the same provider never runs beside an own key", async () => {
+  const rig = world({ models: [first] })
+  rig.own('openai')
+  const ending = run(rig, askWith({ stream: true }))
+  const slow = await rig.called(1)
+  await rig.late()
+  slow.send('opening', 'content', 'closing')
+  expect((await ending).thrown).toBeNull()
+  expect([rig.calls.length, rig.records[0]?.billed_microcents]).toEqual([1, 0])
+  expect(rig.records[0]?.own_key_microcents).toBe(served(first))
+})
+
+test("hedge: a model at the operator's key that wins over an own key is billed without it", async () => {
+  const rig = world()
+  rig.own('openai', false)
+  const ending = run(rig, askWith({ stream: true }))
+  const [slow, fast] = await rig.hedged()
+  fast.send('opening', 'content', 'closing')
+  expect((await ending).thrown).toBeNull()
+  expect(slow.headers).toContain('own-key')
+  const lost = canceled(first, getInput(first))
+  expect(rig.records[0]).toMatchObject({ billed_microcents: served(second), own_key_microcents: lost })
 })
 
 test('hedge: does not begin without request, below the p95, without share, or for a model that only a fallback could replace', async () => {

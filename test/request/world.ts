@@ -15,7 +15,7 @@ import { HedgeBudget } from '../../src/models/hedging.ts'
 import { anthropic } from '../../src/providers/anthropic.ts'
 import type { ConfiguredProvider } from '../../src/providers/configured-provider.ts'
 import { google } from '../../src/providers/google.ts'
-import { OwnKeys } from '../../src/providers/keys/own-keys.ts'
+import { type OwnKey, OwnKeys } from '../../src/providers/keys/own-keys.ts'
 import { openai } from '../../src/providers/openai.ts'
 import type { AnswerDeps } from '../../src/request/answer.ts'
 import { openPromptAnalyzer } from '../../src/text/readers.ts'
@@ -59,6 +59,7 @@ export function createWorld(play: Play, models: readonly Model[], limits: Limits
     ]),
   )
   const ownKeys = new OwnKeys({ clock, endpoints, health, isAllowed: () => true })
+  const owned: OwnKey[] = []
   const deps: AnswerDeps = {
     config: readConfig({}),
     ownKeys,
@@ -102,5 +103,11 @@ export function createWorld(play: Play, models: readonly Model[], limits: Limits
     const reservations = meter.quotaStatus(caller.accountId, limits)?.reservations
     return reservations === undefined ? 0 : reservations.limit - reservations.remaining
   }
-  return { deps: { ...deps, health }, records, reservationsTaken, time }
+  /** Gives the account an own key of a provider, which contains "own-key". */
+  const own = (provider: Format, fallback = true, name = 'main') => {
+    const { accountId } = caller
+    owned.push({ ...{ id: `pvk_${name}`, accountId, projectId: null, provider, name, fallback }, secret: 'sealed' })
+    ownKeys.replace([...owned], ({ id }) => `own-key-${id}`)
+  }
+  return { deps: { ...deps, health }, records, reservationsTaken, time, own }
 }

@@ -1,5 +1,6 @@
 /** Own keys of accounts and projects behind whole gateways: providers that accept some keys, over real sockets. */
-import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
+import { createApp } from '../../src/app.ts'
 import { createDeps, type Deps } from '../../src/compose/deps.ts'
 import { findOwnKeyObstacle } from '../../src/console/provider-keys/store.ts'
 import { systemClock } from '../../src/database/clock.ts'
@@ -75,6 +76,8 @@ async function newTenant(): Promise<Tenant> {
 const send = (tenant: Pick<Person, 'token'>, method: string, path: string, body?: unknown) =>
   sendRequest<Answer>(gateway, method, `/api/v1${path}`, { token: tenant.token, body })
 
+const request = { model: 'openai/gpt-5.5', prompt: 'Say hello.', max_output_tokens: 20, fallback: 'same_model' }
+
 let made = 0
 /** A key that no other test uses. */
 const freshKey = () => `sk-tenant-${String(++made).padStart(4, '0')}-0123456789abcdef`
@@ -88,11 +91,7 @@ async function addKey(tenant: Pick<Person, 'token'>, fields: object = {}, key = 
 /** Sends a chat and returns its status, the keys that it called, and its ID. */
 async function chat(key: string, body: object = {}, path = '/api/v1/chat') {
   const from = calls.length
-  const answer = await gateway.post(
-    path,
-    { model: 'openai/gpt-5.5', prompt: 'Say hello.', max_output_tokens: 20, fallback: 'same_model', ...body },
-    { authorization: `Bearer ${key}` },
-  )
+  const answer = await gateway.post(path, { ...request, ...body }, { authorization: `Bearer ${key}` })
   const text = await answer.text()
   return { status: answer.status, text, keys: calls.slice(from), id: answer.headers.get('x-request-id') ?? '' }
 }
@@ -108,6 +107,29 @@ async function findRecord(tenant: Pick<Person, 'token'>, id: string): Promise<Lo
   }, 30_000)
   if (found === null) throw new Error('the request is in the log')
   return found
+}
+
+/** A gateway that starts on the database of the tests, as after a restart. */
+async function startAgain(changes: Partial<Deps['config']>) {
+  const { config } = gateway.deps
+  const ownDirectory = `${config.ownDirectory}/again-${++made}`
+  const deps = await createDeps({ ...config, ...changes, ownDirectory }, { network, writeLog() {} })
+  const app = createApp(deps).listen({ port: 0, hostname: '127.0.0.1' })
+  deps.readiness.isReady = true
+  const url = `http://127.0.0.1:${app.server?.port}`
+  /** Sends a request with this credential, and returns its status and the keys that it called. */
+  const sendTo = async (path: string, token: string, body: object = {}) => {
+    const from = calls.length
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    const answer = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) })
+    await answer.text()
+    return [answer.status, calls.slice(from)]
+  }
+  const stop = async () => {
+    await app.server?.stop(true)
+    await deps.close()
+  }
+  return { deps, sendTo, stop }
 }
 
 const stateOfOpenai = () => gateway.deps.endpoints.get('openai')?.keys?.status().keys[0]?.state ?? null
@@ -386,24 +408,70 @@ describeNeeding('postgres', 'own keys', () => {
     expect((await rows()).length).toBe(0)
   })
 
+  test('own keys: keep their view, and what it knows of them, when other accounts change theirs', async () => {
+    const [tenant, other] = [await newTenant(), await newTenant()]
+    const project = (await send(tenant, 'POST', '/projects', { name: 'between' })).body.id
+    for (const name of ['one', 'two', 'three'])
+      await addKey(tenant, { name, ...(name === 'two' && { project_id: project }) })
+    const { ownKeys } = gateway.deps
+    const find = () => ownKeys.of({ accountId: tenant.accountId })
+    const view = find()
+    const added = await addKey(other)
+    await send(other, 'DELETE', `/provider-keys/${added.id}`)
+    for (let at = 0; at < 1_100; at++) expect(ownKeys.of({ accountId: `acc_none_${at}` })).toBeNull()
+    expect(view).not.toBeNull()
+    expect(find()).toBe(view)
+  })
+
+  test('own keys: serve the first request after a restart', async () => {
+    const [tenant, strict] = [await newTenant(), await newTenant()]
+    const [own, bad] = [await addKey(tenant), await addKey(strict, { fallback: false })]
+    statuses.set(bad.key, 401)
+    const restarted = await startAgain({})
+    try {
+      expect(await restarted.sendTo('/api/v1/chat', tenant.key, request)).toEqual([200, [own.key]])
+      expect(await restarted.sendTo('/api/v1/chat', strict.key, request)).toEqual([502, [bad.key]])
+    } finally {
+      await restarted.stop()
+    }
+  })
+
+  test('own keys: need no call of the database for a warm request', async () => {
+    const { database: stored } = gateway.deps
+    const tenant = await newTenant()
+    const own = await addKey(tenant)
+    await chat(tenant.key)
+    const caller = { accountId: tenant.accountId }
+    const run = spyOn(stored, 'run')
+    try {
+      const views = Array.from({ length: 10 }, () => gateway.deps.ownKeys.of(caller))
+      expect([run.mock.calls.length, new Set(views).size]).toEqual([0, 1])
+    } finally {
+      run.mockRestore()
+    }
+    expect((await chat(tenant.key)).keys).toEqual([own.key])
+  })
+
   test.each([
     ['of the operator alone', 'operator', 'the operator allows none'],
+    ['of nobody', 'off', 'the operator allows none'],
     ['at public addresses', 'on', 'address of the operator'],
   ] as const)('own keys: serve nothing when the setting allows only keys %s', async (_, storedKeys, reason) => {
-    const tenant = await newTenant()
+    const [tenant, strict] = [await newTenant(), await newTenant()]
     await addKey(tenant)
-    const { config } = gateway.deps
-    const deps = await createDeps(
-      { ...config, storedKeys, ownDirectory: `${config.ownDirectory}/${storedKeys}` },
-      { network, writeLog() {} },
-    )
+    const barred = await addKey(strict, { fallback: false })
+    const { deps, sendTo, stop } = await startAgain({ storedKeys })
     try {
       await deps.storedSettings.loaded()
-      const view = deps.ownKeys.of({ accountId: tenant.accountId })
-      expect(view?.endpoints.get('openai')?.keys?.status().keys ?? []).toEqual([])
+      const view = deps.ownKeys.of({ accountId: tenant.accountId })?.endpoints.get('openai')
+      expect([view?.keys?.status().keys, view?.own?.shared]).toEqual([[], deps.endpoints.get('openai') ?? null])
       expect(findOwnKeyObstacle(deps.config, 'openai', deps.endpoints.get('openai'))).toContain(reason)
+      // The operator's key would be billed, which this account does not allow. Its own key is sent nowhere.
+      const test = `/api/v1/provider-keys/${barred.id}/test`
+      expect(await sendTo('/api/v1/chat', strict.key, request)).toEqual([503, []])
+      expect(await sendTo(test, strict.token)).toEqual([409, []])
     } finally {
-      await deps.close()
+      await stop()
     }
   })
 })

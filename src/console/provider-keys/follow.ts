@@ -44,8 +44,8 @@ export function followStoredSettings(options: FollowerOptions): StoredSettingsFo
   const poll = async () => {
     const version = await readVersion(database)
     if (version === seen) return
-    const rows = whose === 'off' ? [] : await readKeys(database)
-    const operatorKeys = rows.filter(isOperators).map(row => toStoredKey(row, seal))
+    const rows = await readKeys(database)
+    const operatorKeys = whose === 'off' ? [] : rows.filter(isOperators).map(row => toStoredKey(row, seal))
     const unreadable = operatorKeys.filter(({ apiKey }) => apiKey === null)
     if (unreadable.length > 0)
       log.error('provider_keys_unreadable', {
@@ -53,7 +53,8 @@ export function followStoredSettings(options: FollowerOptions): StoredSettingsFo
         detail:
           'They were sealed under another secret, or their rows were changed. Restore JWT_SECRET or session-secret, or rotate the keys.',
       })
-    onChange({ operatorKeys, ownKeys: whose === 'operator' ? [] : rows.filter(row => !isOperators(row)) })
+    // Own keys that the setting does not allow serve nothing, and a key without fallback still bars the operator's.
+    onChange({ operatorKeys, ownKeys: rows.filter(row => !isOperators(row)) })
     seen = version
   }
   const job = startFollowing(pollMs, poll, database.onWrite)

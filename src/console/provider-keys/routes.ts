@@ -237,9 +237,14 @@ async function change(deps: ProviderKeysDeps, call: SessionRequest<typeof provid
 }
 
 async function testKey(deps: ProviderKeysDeps, { principal, id, database }: SessionRequest) {
-  const row = (await listProviderKeys(database, principal.accountId)).find(other => other.id === id)
+  const { accountId } = principal
+  const row = (await listProviderKeys(database, accountId)).find(other => other.id === id)
   if (row === undefined) throw notFound()
   const endpoint = deps.endpoints.get(row.provider)
+  const isOwn = !isShared(row) || !(await isOperatorAccount(database, accountId))
+  // The provider may have moved to another address since the key was added.
+  const obstacle = isOwn && endpoint !== undefined ? findOwnKeyObstacle(deps.config, row.provider, endpoint) : null
+  if (obstacle !== null) throw new GatewayError('conflict', `The provider ${obstacle}.`, { shouldRetry: false })
   const apiKey = deps.providerKeySeal.open(row)
   if (apiKey === null) throw new GatewayError('conflict', conflicts.unreadable, { shouldRetry: false })
   if (endpoint === undefined) throw new GatewayError('conflict', conflicts.unserved, { shouldRetry: false })

@@ -120,7 +120,7 @@ export const providerKeyCreationSchema = strictObject({
   }),
   fallback: Type.Optional({
     ...ownKeyFallback,
-    description: `${ownKeyFallback.description}; true unless sent, as OpenRouter does`,
+    description: `${ownKeyFallback.description}; true unless sent`,
   }),
 })
 export const providerKeyChangeSchema = strictObject({ fallback: ownKeyFallback })

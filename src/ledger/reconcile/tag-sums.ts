@@ -12,6 +12,7 @@ export type DailySums = {
   readonly output_tokens: number
   readonly reasoning_tokens: number
   readonly billed_microcents: number
+  readonly own_key_microcents: number
 }
 export type DailyPlace = {
   readonly account_id: string
@@ -44,7 +45,8 @@ export async function compareTagSums(
           count(*) as requests, count(*) filter (where status = 'completed') as completed,
           sum(input_tokens)::bigint as input_tokens, sum(cached_input_tokens)::bigint as cached_input_tokens,
           sum(output_tokens)::bigint as output_tokens, sum(reasoning_tokens)::bigint as reasoning_tokens,
-          sum(billed_microcents)::bigint as billed_microcents
+          sum(billed_microcents)::bigint as billed_microcents,
+          coalesce(sum(own_key_microcents), 0)::bigint as own_key_microcents
         from usage_records, jsonb_each_text(tags)
         where at >= (${from}::text || ' 00:00+00')::timestamptz
           and at < (${to}::text || ' 00:00+00')::timestamptz + interval '1 day'
@@ -52,7 +54,7 @@ export async function compareTagSums(
         group by 1, 2, 3, 4, 5
       ), rollup as (
         select account_id, day, key_id, model, tag, requests, completed, input_tokens, cached_input_tokens,
-          output_tokens, reasoning_tokens, billed_microcents
+          output_tokens, reasoning_tokens, billed_microcents, own_key_microcents
         from usage_tags_daily
         where day between ${from}::text::date and ${to}::text::date
           ${accountId === null ? sql`` : sql`and account_id = ${accountId}`}
@@ -64,10 +66,10 @@ export async function compareTagSums(
         from ledger full join rollup using (account_id, day, key_id, model, tag)
         where (
           ledger.requests, ledger.completed, ledger.input_tokens, ledger.cached_input_tokens, ledger.output_tokens,
-          ledger.reasoning_tokens, ledger.billed_microcents
+          ledger.reasoning_tokens, ledger.billed_microcents, ledger.own_key_microcents
         ) is distinct from (
           rollup.requests, rollup.completed, rollup.input_tokens, rollup.cached_input_tokens, rollup.output_tokens,
-          rollup.reasoning_tokens, rollup.billed_microcents
+          rollup.reasoning_tokens, rollup.billed_microcents, rollup.own_key_microcents
         )
         order by account_id, day, key_id, model, tag
         limit ${maximum}
@@ -81,7 +83,8 @@ export async function compareTagSums(
 const sums = (sql: Sql, table: ReturnType<Sql>) => sql`json_build_object(
   'requests', ${table}.requests, 'completed', ${table}.completed, 'input_tokens', ${table}.input_tokens,
   'cached_input_tokens', ${table}.cached_input_tokens, 'output_tokens', ${table}.output_tokens,
-  'reasoning_tokens', ${table}.reasoning_tokens, 'billed_microcents', ${table}.billed_microcents)`
+  'reasoning_tokens', ${table}.reasoning_tokens, 'billed_microcents', ${table}.billed_microcents,
+  'own_key_microcents', ${table}.own_key_microcents)`
 
 /**
  * Requests whose checkpoint was in the ledger before their final record (`core/usage/usage-truth.ts`), as

@@ -44,6 +44,7 @@ const maximumViews = 1_000
 export class OwnKeys {
   private readonly parts: OwnKeysParts
   private open: (key: OwnKey) => string | null = () => null
+  private keys: readonly OwnKey[] = []
   /** By account, then those of its projects by project. */
   private byOwner: ReadonlyMap<string, readonly OwnKey[]> = new Map()
   private readonly views = new Map<string, { readonly accountId: string; readonly view: OwnView | null }>()
@@ -56,9 +57,10 @@ export class OwnKeys {
 
   /** Replaces all keys. Views of accounts whose keys stay are kept; running requests keep the keys that they claimed. */
   replace(keys: readonly OwnKey[], open: (key: OwnKey) => string | null): void {
-    const before = Map.groupBy(this.byOwner.values().toArray().flat(), ({ accountId }) => accountId)
+    const before = Map.groupBy(this.keys, ({ accountId }) => accountId)
     const after = Map.groupBy(keys, ({ accountId }) => accountId)
     this.open = open
+    this.keys = keys
     this.byOwner = Map.groupBy(keys, ({ accountId, projectId }) => projectId ?? accountId)
     for (const [owner, { accountId }] of this.views)
       if (!Bun.deepEquals(before.get(accountId), after.get(accountId))) this.views.delete(owner)
@@ -71,7 +73,8 @@ export class OwnKeys {
 
   /** Returns the view of a caller; null = it has no own key. */
   of({ accountId, projectId }: KeyOwner): OwnView | null {
-    if (this.byOwner.size === 0) return null
+    // Callers without own keys take no place of a view: a view that is built again has forgotten what keys were refused.
+    if (!this.byOwner.has(accountId) && !this.byOwner.has(projectId ?? accountId)) return null
     const owner = projectId ?? accountId
     const known = this.views.get(owner)
     if (known !== undefined) return known.view
