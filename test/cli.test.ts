@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import packageJson from '../package.json'
 import { execute } from '../src/commands/execute.ts'
 import { totpCode } from '../src/console/auth/totp.ts'
+import { shellCommand } from '../src/server/banner.ts'
 import { eventually } from './harness/eventually.ts'
 import { needed, testNeeding } from './harness/needs.ts'
 import { type PrivatePostgres, startPostgres } from './harness/postgres.ts'
@@ -453,7 +454,7 @@ describe('CLI arguments', () => {
       const { code, stdout, stderr } = await (index === 0 ? spawned : command)(words, environment)
       expect({ words, code, stdout }).toEqual({ words, code: 2, stdout: '' })
       expect(stderr).toContain(advice)
-      expect(stderr).toContain('bun run gateway')
+      expect(stderr).toContain(shellCommand(''))
     }
     expect(existsSync(environment.GATEWAY_DATA_DIR)).toBe(false)
   })
@@ -517,7 +518,7 @@ describe('CLI arguments', () => {
       'doctor',
       'completion',
     ])
-    for (const name of names) expect(await done(`${name} --help`)).toStartWith(`bun run gateway ${name}`)
+    for (const name of names) expect(await done(`${name} --help`)).toStartWith(shellCommand(name))
   })
 
   test('models check: passes the catalog, calls no provider, and lists configured ones', async () => {

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, sy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import packageJson from '../package.json'
+import { shellCommand } from '../src/server/banner.ts'
 import { dataFolder, startProcess, stopProcesses } from './harness/processes.ts'
 
 const root = join(import.meta.dir, '..')
@@ -46,7 +47,9 @@ describe('package', () => {
   test('starts in an empty folder, answers a chat, serves the dashboard, and names its own commands', async () => {
     const gateway = await startProcess(dataFolder(), {}, installed)
     const key = /API key +(\S+)/.exec(gateway.output())?.[1] ?? ''
-    expect(gateway.output()).toContain(`bun x ${packageJson.name} accounts limits owner@gateway.local`)
+    expect(gateway.output()).toContain(
+      shellCommand('accounts limits owner@gateway.local', process.execPath, join(installed, 'node_modules', 'x')),
+    )
     expect((await gateway.chat(key, 'Say hello.')).status).toBe(200)
     const page = await (await fetch(gateway.url, { headers: { accept: 'text/html' } })).text()
     const assets = [...page.matchAll(/"(\/assets\/[^"]+)"/g)].map(([, path]) => path)

@@ -935,6 +935,8 @@ export type RouteCandidate = {
   place: 'requested' | 'score' | 'price' | 'other_provider' | 'cached' | 'explored' | 'output_limit' | 'unhealthy'
   reasons: readonly string[]
   estimated_cost_usd: number
+  /** an own key of the account is called first, at no cost here */
+  own_key: boolean
   health: 'healthy' | 'degraded' | 'unhealthy'
   /** null = healthy */
   health_detail: {

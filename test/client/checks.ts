@@ -51,13 +51,16 @@ export const checks: Readonly<Record<string, Check>> = {
   },
   'a stream is its deltas and one done, and its text is theirs': async ({ client }) => {
     const events: (ChatDelta | ChatFiltered | ChatDone)[] = []
-    for await (const event of client().stream('[[sim:tokens=60, chunk=10]] Hi', { stream_mode: 'realtime' }))
+    // No other check makes this model fail, so that both streams come from it.
+    const model = 'openai/gpt-4.1'
+    for await (const event of client().stream('[[sim:tokens=60, chunk=10]] Hi', { model, stream_mode: 'realtime' }))
       events.push(event)
     const last = events.at(-1)
     assert.equal(events.filter(({ type }) => type === 'done').length, 1)
     assert.ok(last?.type === 'done' && last.usage.output_tokens > 0)
     const text = events.map(event => (event.type === 'delta' ? event.content : '')).join('')
-    assert.equal(await client().stream('[[sim:tokens=60, chunk=10]] Hi', { model: last.model_used }).text(), text)
+    assert.equal(last.model_used, model)
+    assert.equal(await client().stream('[[sim:tokens=60, chunk=10]] Hi', { model }).text(), text)
     assert.equal((await client().stream('Hi').done()).type, 'done')
   },
   'a stream is read the same however its bytes are cut': async ({ client }) => {
@@ -166,7 +169,8 @@ export const checks: Readonly<Record<string, Check>> = {
     let deltas = 0
     await assert.rejects(async () => {
       const prompt = '[[sim:tokens=200, chunk=8, pace_ms=3, error_after=5]] Hi'
-      for await (const _ of client().stream(prompt, { stream_mode: 'realtime' })) deltas++
+      const options = { model: 'google/gemini-3.1-pro-preview', stream_mode: 'realtime' } as const
+      for await (const _ of client().stream(prompt, options)) deltas++
     }, lib.UpstreamError)
     assert.ok(deltas > 0)
   },

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, spyOn, test } from 'bun:test'
 import { execute } from '../../src/commands/execute.ts'
 import { showProgress } from '../../src/commands/progress.ts'
+import { shellCommand } from '../../src/server/banner.ts'
 import { programPath } from '../harness/bundle.ts'
 
 setDefaultTimeout(240_000)
@@ -31,11 +32,11 @@ test.each([
   ['accounts frobnicate', 'Unknown command "accounts frobnicate".', 'accounts create'],
   ['frobnicate', 'Unknown command "frobnicate".', 'serve'],
   ['frobnicate --help', 'Unknown command "frobnicate".', 'serve'],
-  ['keys list', 'Missing argument <email>.', 'bun run gateway keys list <email>'],
-  ['accounts plan a@b gold', 'The plan must be evaluation or usage.', 'bun run gateway accounts plan'],
+  ['keys list', 'Missing argument <email>.', shellCommand('keys list <email>')],
+  ['accounts plan a@b gold', 'The plan must be evaluation or usage.', shellCommand('accounts plan')],
   ['accounts limits a@b --rpm -5', "Option '--rpm' argument is ambiguous.", '--rpm N'],
   ['usage reconcile --from yesterday', '--from must be a UTC day: YYYY-MM-DD.', '--from YYYY-MM-DD'],
-  ['migrate now', 'Unexpected argument "now".', 'bun run gateway migrate'],
+  ['migrate now', 'Unexpected argument "now".', shellCommand('migrate')],
 ])('execute: reports wrong arguments once with help and exit code 2 for `%s`', async (words, complaint, advice) => {
   expect(await execute(words.split(' ').filter(Boolean), '1.2.3')).toBe(2)
   expect(said.out).toBe('')
@@ -90,10 +91,10 @@ test('models list: shows the models of the configured providers with their price
 
 test.each([
   ['--version', '1.2.3\n'],
-  ['help', 'bun run gateway <command>'],
-  ['-h', 'bun run gateway <command>'],
+  ['help', shellCommand('<command>')],
+  ['-h', shellCommand('<command>')],
   ['accounts --help', '  accounts show'],
-  ['accounts create --help', 'bun run gateway accounts create <email> [options]'],
+  ['accounts create --help', shellCommand('accounts create <email> [options]')],
 ])('execute: prints help on stdout with exit code 0 for `%s`', async (words, answer) => {
   expect([await execute(words.split(' '), '1.2.3'), said.error]).toEqual([0, ''])
   expect(said.out).toContain(answer)
@@ -106,7 +107,7 @@ test('execute: finds every command of the overview by its name', async () => {
   for (const name of names) {
     said = { out: '', error: '' }
     expect([name, await execute([...name.split(' '), '--help'], '1.2.3')]).toEqual([name, 0])
-    expect(said.out).toStartWith(`bun run gateway ${name}`)
+    expect(said.out).toStartWith(shellCommand(name))
   }
 })
 

@@ -98,7 +98,7 @@ describe('startup', () => {
 
   test('prints help for --help, and rejects another argument', async () => {
     expect(await run('main.ts', ['--help'], {})).toMatchObject({ code: 0, stderr: '' })
-    expect((await run('main.ts', ['--help'], {})).stdout).toStartWith('bun run gateway <command>;')
+    expect((await run('main.ts', ['--help'], {})).stdout).toStartWith(shellCommand('<command>;'))
     expect(await run('main.ts', ['now'], {})).toMatchObject({ code: 2, stdout: '' })
   })
 

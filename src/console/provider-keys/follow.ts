@@ -47,9 +47,10 @@ export function followStoredSettings(options: FollowerOptions): StoredSettingsFo
     const rows = await readKeys(database)
     const operatorKeys = whose === 'off' ? [] : rows.filter(isOperators).map(row => toStoredKey(row, seal))
     const unreadable = operatorKeys.filter(({ apiKey }) => apiKey === null)
-    if (unreadable.length > 0)
+    const names = unreadable.map(({ provider, name }) => `${provider}#${name}`).join(', ')
+    if (names !== '')
       log.error('provider_keys_unreadable', {
-        names: unreadable.map(({ provider, name }) => `${provider}#${name}`).join(', '),
+        names,
         detail:
           'They were sealed under another secret, or their rows were changed. Restore JWT_SECRET or session-secret, or rotate the keys.',
       })
