@@ -116,7 +116,9 @@ function alertLetter(to: string, publicUrl: string, { metric, threshold, project
         .map(text => `${text}.`)
         .join('\n'),
       ...(more > 0 ? [`${more} more fire too.`] : []),
-      'No further email follows until the value has fallen below 80% of the threshold, or the next period of a budget reaches it.',
+      metric === 'budget'
+        ? 'No further email follows about a budget in the same period, unless its limit rises.'
+        : 'No further email follows until the value has fallen below 80% of the threshold.',
       `${publicUrl}/#/${metric === 'budget' ? 'alerts' : 'requests'}`,
     ),
   }

@@ -2,7 +2,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { ShownAlert } from '../../src/console/alerts/schemas.ts'
 import { deleteAlert, evaluateNextAlert, type FiredAlert } from '../../src/console/alerts/store.ts'
-import { alertChanges, maximumAlerts, sumsBetween, windowReading, windowValue } from '../../src/core/alerts/alerts.ts'
+import {
+  alertChanges,
+  budgetReading,
+  maximumAlerts,
+  sessionReading,
+  sumsBetween,
+  windowReading,
+  windowValue,
+} from '../../src/core/alerts/alerts.ts'
 import { projectTag } from '../../src/core/request/tags.ts'
 import { dayMs } from '../../src/core/text/utc-days.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
@@ -45,6 +53,36 @@ describe('alert rule', () => {
     expect(changed('model_failures', ['x', 'y'], { y: 0.1 })).toEqual([[], ['y'], ['x']])
   })
 
+  test('fires again for a budget whose limit rose, at the same share of the new limit', () => {
+    let firing: readonly string[] = []
+    const budget = { kind: 'key', id: 'k', name: 'k', span: 'day', period: '2026-01-01', project: null } as const
+    const told = [
+      [100, 85],
+      [90, 86],
+      [120, 90],
+      [120, 96],
+      [120, 110],
+    ].map(([limit = 0, used = 0]) => {
+      const changed = alertChanges({ metric: 'budget', threshold: 0.8, firing }, [
+        budgetReading({ ...budget, limit, used }),
+      ])
+      firing = changed.firing
+      return changed.fired.length
+    })
+    expect(told).toEqual([1, 0, 0, 1, 0])
+  })
+
+  test('reports a slow session once, while its requests are in sight', () => {
+    let firing: readonly string[] = []
+    const told = [0.1, null, 0.1, null, 0.8, null, 0.1].map(now => {
+      const shares = { session: 's', before: now === null ? null : 0.9, now }
+      const changed = alertChanges({ metric: 'cache_drop', threshold: 0.5, firing }, [sessionReading(shares)])
+      firing = changed.firing
+      return changed.fired.length
+    })
+    expect(told).toEqual([1, 0, 0, 0, 0, 0, 1])
+  })
+
   test('computes a window from two readings, and nothing from fewer than 20 requests', () => {
     const before = { requests: 100, failed: 50, latency: [10, 0] }
     const after = { requests: 140, failed: 52, latency: [10, 0, 30] }
@@ -75,13 +113,17 @@ const used = (person: Person, at: number, row: Used, projectId?: string) =>
         billed_microcents = excluded.billed_microcents`,
   )
 /** Evaluates what is due at `at` as three gateways would at once, and returns the alerts that began to fire. */
-async function evaluated(at: number): Promise<FiredAlert[]> {
+async function evaluated(at: number, failed: unknown[] = []): Promise<FiredAlert[]> {
   const fired: FiredAlert[] = []
   for (;;) {
     const results = await Promise.all(
       [1, 2, 3].map(() => evaluateNextAlert(gateway.deps.database, { at, plans: gateway.deps.config.plans })),
     )
-    fired.push(...results.filter(result => result !== null && result !== 'none'))
+    for (const result of results) {
+      if (result === null || result === 'none') continue
+      if ('code' in result) failed.push(result.code)
+      else fired.push(result)
+    }
     if (results.every(result => result === 'none')) return fired
   }
 }
@@ -355,13 +397,36 @@ describe('alert', () => {
     }
     expect(await fired(23)).toEqual(['The cached share of input tokens in session broken fell from 90% to 9%'])
     expect(await fired(25)).toEqual([])
-    for (const minute of [30, 31, 32]) await record({ at: at(minute), tried: [['x/down', 'served', 0, 5]] })
-    expect(await fired(33)).toEqual([])
+    // Between two requests of a slow session its window holds too few; it is still the same loss.
+    expect(await fired(36)).toEqual([])
+    for (const minute of [37, 38, 39]) await record({ at: at(minute), tried: [], session: 'broken', cached: 90 })
+    expect(await fired(40)).toEqual([])
+    for (const minute of [41, 42, 43]) await record({ at: at(minute), tried: [['x/down', 'served', 0, 5]] })
+    expect(await fired(44)).toEqual([])
     const { data } = (await call<{ data: ShownAlert[] }>(person, 'GET')).body
     expect(data.map(({ metric, firing }) => [metric, firing])).toEqual([
       ['model_failures', false],
       ['cache_drop', true],
     ])
+  })
+
+  test('delays no other alert when its evaluation fails', async () => {
+    const person = await owner(gateway)
+    const broken = (await call(person, 'POST', '', { metric: 'error_rate', threshold: 0.1 })).body.id
+    await call(person, 'POST', '', { metric: 'spend', threshold: 5 })
+    const start = (Math.floor(Date.now() / dayMs) + 9) * dayMs
+    await used(person, start, { requests: 1, failed: 0, microcents: 600_000_000 })
+    await sql(
+      ({ sql: query }) => query`
+        update alert_rules set since = '{"day": "no day"}', due_at = '2020-01-01' where id = ${broken}`,
+    )
+    const failed: unknown[] = []
+    expect(await evaluated(start, failed)).toMatchObject([{ metric: 'spend' }])
+    expect(failed).toEqual(['22007'])
+    // It waits for its next turn.
+    expect(await evaluated(start + 4 * 60_000, failed)).toEqual([])
+    await evaluated(start + 6 * 60_000, failed)
+    expect(failed.length).toBe(2)
   })
 
   test('limit: 20 alerts of the account and of each project', async () => {
@@ -391,6 +456,31 @@ describe('alert', () => {
     ])
       expect([body, (await call(person, 'POST', '', body)).status]).toEqual([body, 400])
     const { id } = (await call(person, 'POST', '', { metric: 'latency', threshold: 500 })).body
+    const viewer = await addMember(gateway, person, 'viewer')
+    for (const [method, path, body] of [
+      ['GET', '', undefined],
+      ['POST', '', { metric: 'spend', threshold: 5 }],
+      ['PATCH', `/${id}`, { threshold: 6 }],
+      ['POST', `/${id}/test`, undefined],
+      ['DELETE', `/${id}`, undefined],
+    ] as const) {
+      expect([method, (await call(viewer, method, path, body)).status]).toEqual([method, 403])
+      expect([method, (await call(member, method, path, body)).status]).toEqual([method, 403])
+      if (path !== '') expect([method, (await call(other, method, path, body)).status]).toEqual([method, 404])
+    }
+    // Budgets of the account and of tags are in no project: such an alert would never fire.
+    const name = { name: 'search' }
+    const project = await sendRequest<{ id: string }>(gateway, 'POST', '/api/v1/projects', {
+      token: person.token,
+      body: name,
+    })
+    const in_project = { project_id: project.body.id }
+    for (const budget of ['account', 'tag']) {
+      const body = { metric: 'budget', threshold: 0.8, budget }
+      expect((await call(person, 'POST', '', { ...body, ...in_project })).status).toBe(400)
+      const made = (await call(person, 'POST', '', body)).body.id
+      expect((await call(person, 'PATCH', `/${made}`, in_project)).status).toBe(400)
+    }
     expect((await call(other, 'DELETE', `/${id}`)).status).toBe(404)
     expect((await call(person, 'DELETE', `/${id}`)).status).toBe(204)
   })

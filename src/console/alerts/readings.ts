@@ -211,17 +211,21 @@ async function scopeBudgets(step: TransactionSql, due: DueAlert, at: number): Pr
   ])
 }
 
-/** SQL for the newest records of an alert's account or project since a time. */
+/**
+ * SQL for the newest records of an alert's account or project since a time. The maximum counts records of the account: a project
+ * with few of them would otherwise read all of the others.
+ */
 const recordsSince = (
   step: TransactionSql,
   { account_id: accountId, project_id: projectId }: DueAlert,
   since: number,
 ) =>
   step`
-    select at, status, tried, tags, input_tokens, cached_input_tokens from usage_records
-    where account_id = ${accountId} and at >= ${instant(since)}::text::timestamptz
-      and (${projectId}::text is null or tags ->> ${projectTagName} = ${projectId})
-    order by at desc limit ${maximumRecords}`
+    select * from (
+      select at, status, tried, tags, input_tokens, cached_input_tokens from usage_records
+      where account_id = ${accountId} and at >= ${instant(since)}::text::timestamptz
+      order by at desc limit ${maximumRecords}) as newest
+    where ${projectId}::text is null or tags ->> ${projectTagName} = ${projectId}`
 
 /** Reads how many calls of each model failed in the window, without those that the request made fail. */
 function readModels(step: TransactionSql, due: DueAlert, at: number) {
@@ -234,19 +238,25 @@ function readModels(step: TransactionSql, due: DueAlert, at: number) {
     group by 1 having count(*) >= ${minimumCalls} order by 1`
 }
 
-/** Reads the cached share of each session in the window, and in the windows before. */
+/**
+ * Reads the cached share of each session in the window, and in the windows before. A session with too few requests on one side has
+ * no shares: while its requests are in sight it keeps its state, so that a slow session is not reported again.
+ */
 function readSessions(step: TransactionSql, due: DueAlert, at: number) {
   const windowMs = due.window_minutes * 60_000
   const isNow = step`at >= ${instant(at - windowMs)}::text::timestamptz`
   return step<SessionShares[]>`
-    select session, before, now from (
-      select tags ->> 'session' as session,
-        sum(cached_input_tokens) filter (where ${isNow}) / nullif(sum(input_tokens) filter (where ${isNow}), 0)::float8 as now,
-        sum(cached_input_tokens) filter (where not ${isNow})
-          / nullif(sum(input_tokens) filter (where not ${isNow}), 0)::float8 as before
-      from (${recordsSince(step, due, at - (1 + windowsBefore) * windowMs)}) as recent
-      where status = 'completed' and tags ->> 'session' is not null
-      group by 1 having least(count(*) filter (where ${isNow}), count(*) filter (where not ${isNow})) >= ${minimumCalls}
-    ) as sessions
-    where now is not null and before >= ${minimumCachedShare} order by 1`
+    select session, case when is_valid then before end as before, case when is_valid then now end as now
+    from (
+      select *, coalesce(least(count_now, count_before) >= ${minimumCalls} and before >= ${minimumCachedShare}, false)
+        and now is not null as is_valid
+      from (
+        select tags ->> 'session' as session,
+          count(*) filter (where ${isNow}) as count_now, count(*) filter (where not ${isNow}) as count_before,
+          sum(cached_input_tokens) filter (where ${isNow}) / nullif(sum(input_tokens) filter (where ${isNow}), 0)::float8 as now,
+          sum(cached_input_tokens) filter (where not ${isNow})
+            / nullif(sum(input_tokens) filter (where not ${isNow}), 0)::float8 as before
+        from (${recordsSince(step, due, at - (1 + windowsBefore) * windowMs)}) as recent
+        where status = 'completed' and tags ->> 'session' is not null group by 1) as sums) as sessions
+    order by 1`
 }

@@ -7,6 +7,7 @@ import {
   alertWindowMinutes,
   budgetKinds,
   budgetSpans,
+  canBeInProject,
   defaultWindowMinutes,
   maximumAccountAlerts,
   maximumAlerts,
@@ -154,7 +155,7 @@ async function create({ newId }: AlertDeps, call: SessionRequest<typeof creation
   if (problem !== null) throw invalidField('threshold', problem)
   if (metric !== 'budget' && budget !== null) throw invalidField('budget', 'is only for the metric `budget`')
   if (metric !== 'budget' && span !== null) throw invalidField('span', 'is only for the metric `budget`')
-  refuseProject(principal, project_id)
+  refuseProject(principal, project_id, budget)
   const id = newId('alr')
   const alert = { id, metric, threshold, window_minutes, budget, span, project_id }
   orRefuse(await addAlert(database, principal.accountId, alert))
@@ -169,7 +170,7 @@ async function change(call: SessionRequest<typeof changeSchema>) {
   const problem = thresholdProblem(before.metric, threshold ?? before.threshold)
   if (problem !== null) throw invalidField('threshold', problem)
   const projectId = target === before.project_id ? undefined : target
-  if (projectId !== undefined) refuseProject(call.principal, projectId)
+  if (projectId !== undefined) refuseProject(call.principal, projectId, before.budget)
   const wanted = { threshold, windowMinutes, projectId }
   orRefuse(await changeAlert(call.database, call.principal.accountId, before, wanted))
   return managedAlert(call)
@@ -200,7 +201,9 @@ async function managedAlert(call: SessionRequest): Promise<ShownAlert> {
 }
 
 /** Throws unless the user may have alerts in a project, or in none; 404 for a project that the user does not see. */
-function refuseProject(principal: Principal, projectId: string | null): void {
+function refuseProject(principal: Principal, projectId: string | null, budget: ShownAlert['budget']): void {
+  if (projectId !== null && !canBeInProject(budget))
+    throw invalidField('project_id', `must be absent or null for the budget \`${budget}\`, which is of no project`)
   if (isAllowedIn(principal, action, projectId)) return
   throw projectId === null || principal.projects.has(projectId) ? forbidden() : notFound()
 }

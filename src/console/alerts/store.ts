@@ -14,6 +14,7 @@ import {
   maximumAlerts,
 } from '../../core/alerts/alerts.ts'
 import type { Plans } from '../../core/limits/plans.ts'
+import { systemErrorCode } from '../../core/validation/errors.ts'
 import type { WebhookEvent } from '../../core/webhooks/events.ts'
 import type { Database } from '../../database/database.ts'
 import { changeAudited, enqueueEvent, recordAudit, retentionDeadlineMs } from '../../database/repositories/audit.ts'
@@ -213,11 +214,17 @@ type Moment = {
   readonly plans: Plans
 }
 
+/** An alert whose evaluation failed, with the error code of the database. */
+type FailedAlert = { readonly accountId: string; readonly code: string | null }
+
 /**
  * Evaluates the alert that has been due for the longest time. Returns `none` if none is due, the alert if it began to
- * fire for some subject, and null otherwise.
+ * fire for some subject, and null otherwise. An alert whose evaluation fails waits, so that those behind it are evaluated.
  */
-export function evaluateNextAlert(database: Database, { at, plans }: Moment): Promise<FiredAlert | 'none' | null> {
+export function evaluateNextAlert(
+  database: Database,
+  { at, plans }: Moment,
+): Promise<FiredAlert | FailedAlert | 'none' | null> {
   return database.run(
     ({ sql }) =>
       sql.begin(async step => {
@@ -228,11 +235,21 @@ export function evaluateNextAlert(database: Database, { at, plans }: Moment): Pr
           from alert_rules as rule left join projects on projects.id = project_id
           where due_at <= ${instant(at + 1)}::text::timestamptz and projects.archived_at is null
           order by due_at limit 1 for update of rule skip locked`
-        return due === undefined ? 'none' : evaluate(step, due, { at, plans })
+        if (due === undefined) return 'none'
+        try {
+          return await step.savepoint(inner => evaluate(inner, due, { at, plans }))
+        } catch (cause) {
+          await step`
+            update alert_rules set due_at = ${instant(at + failureWaitMs)}::text::timestamptz where id = ${due.id}`
+          return { accountId: due.account_id, code: systemErrorCode(cause) }
+        }
       }),
     retentionDeadlineMs,
   )
 }
+
+/** Until the next evaluation of an alert that failed. */
+const failureWaitMs = 5 * 60_000
 
 async function evaluate(step: TransactionSql, due: Due, moment: Moment): Promise<FiredAlert | null> {
   const { id, account_id: accountId, metric, threshold, project_name: project } = due

@@ -46,7 +46,9 @@ export function startAlertWorker({
       for (let count = 0; count < maximumPerRun && !isClosed(); count++) {
         const fired = await evaluateNextAlert(database, { at: clock.now(), plans })
         if (fired === 'none') break
-        if (fired !== null) for (const to of fired.recipients) post?.alert(to, fired)
+        if (fired === null) continue
+        if ('code' in fired) log.warn('alert_evaluation_failed', { account_id: fired.accountId, code: fired.code })
+        else for (const to of fired.recipients) post?.alert(to, fired)
       }
       for (const event of modelEvents(catalog, health(), clock.now())) {
         if (event.key === undefined || reported.has(event.key)) continue

@@ -34,8 +34,11 @@ export const maximumAlerts = 20
 export const maximumAccountAlerts = 200
 /** Windows with fewer requests say nothing about errors and latency. */
 const minimumRequests = 20
-/** A firing alert resolves below this share of its threshold. */
-const resolvedShare = 0.8
+/**
+ * A firing alert resolves below this share of its threshold. The used share of a budget falls only if its limit rises: the next
+ * crossing is of another limit.
+ */
+const getResolvedShare = (metric: AlertMetric) => (metric === 'budget' ? 1 : 0.8)
 const quantile = 0.95
 /** Maximum subjects that begin to fire in one evaluation; others follow in the next. */
 const maximumFired = 50
@@ -102,7 +105,7 @@ export function alertChanges(
     .filter(({ subject, value }) => value !== null && value >= threshold && !isFiring.has(subject))
     .slice(0, maximumFired)
   const resolved = readings.filter(
-    ({ subject, value }) => value !== null && value < threshold * resolvedShare && isFiring.has(subject),
+    ({ subject, value }) => value !== null && value < threshold * getResolvedShare(metric) && isFiring.has(subject),
   )
   const ends = metric === 'budget' || metric === 'cache_drop'
   const present = new Set(readings.map(({ subject }) => subject))
@@ -118,6 +121,9 @@ export function highestValue(readings: readonly AlertReading[]): number | null {
     null,
   )
 }
+
+/** Returns whether budgets of this kind can belong to a project: its own and those of keys in it. */
+export const canBeInProject = (budget: BudgetKind | null) => budget === null || budget === 'key' || budget === 'project'
 
 /** Returns why a threshold is invalid; null = it is valid. */
 export function thresholdProblem(metric: AlertMetric, threshold: number): string | null {
@@ -183,11 +189,13 @@ export function modelReading({ model, calls, failed }: { model: string; calls: n
   return { subject: model, value: failed / calls, text, data: { model, calls }, project: null }
 }
 
-/** A session's cached share of input tokens before, and in the window. */
-export type SessionShares = { readonly session: string; readonly before: number; readonly now: number }
+/** A session's cached share of input tokens before, and in the window; null = too few requests to tell. */
+export type SessionShares = { readonly session: string; readonly before: number | null; readonly now: number | null }
 
 /** Reads the lost part of a session's cache share: 1 = nothing is cached any more. */
 export function sessionReading({ session, before, now }: SessionShares): AlertReading {
+  const ofSession = { subject: session, data: { session }, project: null }
+  if (before === null || now === null) return { ...ofSession, value: null, text: '' }
   const text = `The cached share of input tokens in session ${session} fell from ${inPercent(before)} to ${inPercent(now)}`
-  return { subject: session, value: Math.max(0, 1 - now / before), text, data: { session }, project: null }
+  return { ...ofSession, value: Math.max(0, 1 - now / before), text }
 }

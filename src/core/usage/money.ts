@@ -14,6 +14,8 @@ type PriceTable = {
   readonly output: number
   readonly cachedInput: number
   readonly cacheWrite: number
+  /** Of a cache write for an hour, beyond `cacheWrite`. */
+  readonly hourSurcharge: number
 }
 
 /** Returns US dollars as micro-cents, rounded. Exact for decimals with up to eight places below 20 million dollars. */
@@ -68,11 +70,15 @@ export function priceTable(rates: Rates, inputTokens: number): PriceTable {
 function getTable(prices: Prices): PriceTable {
   let table = tables.get(prices)
   if (table === undefined) {
+    const [input, cacheWrite] = [fromUsd(prices.input), fromUsd(prices.cacheWrite ?? prices.input)]
     table = {
-      input: fromUsd(prices.input),
+      input,
       output: fromUsd(prices.output),
       cachedInput: fromUsd(prices.cachedInput ?? prices.input),
-      cacheWrite: fromUsd(prices.cacheWrite ?? prices.input),
+      cacheWrite,
+      // A cache write for an hour costs twice the input, and prices are those of a write for five minutes. Only models of
+      // Anthropic have it. Source: Anthropic's pricing page, "Prompt caching".
+      hourSurcharge: Math.max(0, 2 * input - cacheWrite),
     }
     tables.set(prices, table)
   }
@@ -85,29 +91,34 @@ const tables = new WeakMap<Prices, PriceTable>()
 type Term = readonly [tokens: number, price: number]
 
 /**
- * Returns uncached input, cached input, cache writes, the surcharge of those for an hour, and output with their prices. Token counts
- * are non-negative integers; parts of the input that exceed the whole are limited to it.
+ * Returns uncached input, cached input, cache writes, and those of them for an hour. Token counts are non-negative integers; parts of
+ * the input that exceed the whole are limited to it.
  */
-function getTerms(rates: Rates, usage: TokenUsage): readonly [Term, Term, Term, Term, Term] {
-  const prices = priceTable(rates, usage.inputTokens)
-  const cached = Math.min(usage.cachedInputTokens, usage.inputTokens)
-  const written = Math.min(usage.cacheWriteTokens, usage.inputTokens - cached)
-  return [
-    [usage.inputTokens - cached - written, prices.input],
-    [cached, prices.cachedInput],
-    [written, prices.cacheWrite],
-    [Math.min(usage.hourCacheWriteTokens ?? 0, written), hourSurcharge(prices)],
-    [usage.outputTokens, prices.output],
-  ]
+function splitInput({ inputTokens, cachedInputTokens, cacheWriteTokens, hourCacheWriteTokens = 0 }: TokenUsage) {
+  const cached = Math.min(cachedInputTokens, inputTokens)
+  const written = Math.min(cacheWriteTokens, inputTokens - cached)
+  return { fresh: inputTokens - cached - written, cached, written, hour: Math.min(hourCacheWriteTokens, written) }
 }
 
 /** Returns the cost of tokens in micro-cents, rounded up once. */
 export function getCost(rates: Rates, usage: TokenUsage): number {
-  const terms = getTerms(rates, usage)
-  let total = 0
-  for (const [tokens, price] of terms) total += tokens * price
+  const prices = priceTable(rates, usage.inputTokens)
+  const { fresh, cached, written, hour } = splitInput(usage)
+  const total =
+    fresh * prices.input +
+    cached * prices.cachedInput +
+    written * prices.cacheWrite +
+    hour * prices.hourSurcharge +
+    usage.outputTokens * prices.output
   // Below 2^53 all products and sums above are exact; beyond it they are not.
-  return total <= Number.MAX_SAFE_INTEGER ? ceilingOfMillionth(total) : exactCost(terms)
+  if (total <= Number.MAX_SAFE_INTEGER) return ceilingOfMillionth(total)
+  return exactCost([
+    [fresh, prices.input],
+    [cached, prices.cachedInput],
+    [written, prices.cacheWrite],
+    [hour, prices.hourSurcharge],
+    [usage.outputTokens, prices.output],
+  ])
 }
 
 /**
@@ -115,9 +126,15 @@ export function getCost(rates: Rates, usage: TokenUsage): number {
  * rounded. They explain a cost: only `getCost` is billed.
  */
 export function costParts(rates: Rates, usage: TokenUsage): [number, number, number, number] {
-  const [input, cached, written, hour, output] = getTerms(rates, usage).map(([tokens, price]) => tokens * price)
-  const rounded = (cost = 0) => Math.round(cost / tokensPerPriceUnit)
-  return [rounded(input), rounded(cached), rounded((written ?? 0) + (hour ?? 0)), rounded(output)]
+  const prices = priceTable(rates, usage.inputTokens)
+  const { fresh, cached, written, hour } = splitInput(usage)
+  const rounded = (cost: number) => Math.round(cost / tokensPerPriceUnit)
+  return [
+    rounded(fresh * prices.input),
+    rounded(cached * prices.cachedInput),
+    rounded(written * prices.cacheWrite + hour * prices.hourSurcharge),
+    rounded(usage.outputTokens * prices.output),
+  ]
 }
 
 /**
@@ -168,15 +185,7 @@ function raise(highest: HighestPrices, rates: Rates, inputTokens: number): void 
 function raiseBy(highest: HighestPrices, table: PriceTable): void {
   highest.input = Math.max(highest.input, table.input, table.cachedInput, table.cacheWrite)
   highest.output = Math.max(highest.output, table.output)
-  highest.hourSurcharge = Math.max(highest.hourSurcharge, hourSurcharge(table))
-}
-
-/**
- * A cache write for an hour costs twice the input, and prices are those of a write for five minutes. Only models of Anthropic have
- * it. Source: Anthropic's pricing page, "Prompt caching".
- */
-function hourSurcharge({ input, cacheWrite }: PriceTable): number {
-  return Math.max(0, 2 * input - cacheWrite)
+  highest.hourSurcharge = Math.max(highest.hourSurcharge, table.hourSurcharge)
 }
 
 /** Returns the maximum cost of these tokens, which is reserved before the call. */

@@ -55,6 +55,7 @@ test('costOf: applies the long-context price to the whole request above the thre
     output: fromUsd(15),
     cachedInput: fromUsd(0.4),
     cacheWrite: fromUsd(4),
+    hourSurcharge: fromUsd(4),
   })
 })
 
