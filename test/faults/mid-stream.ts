@@ -24,19 +24,19 @@ import {
 
 const broken: { readonly requestId: string; readonly code: string; readonly provider: Format }[] = []
 
-/** Sends the first text, and `rest` when the clients have it: a reset discards what was not read. */
-function afterWords(
-  format: Format,
-  delivered: Promise<void>,
+/** The beginning of a stream, and when the gateway or the clients have it: a reset discards what was not read. */
+export type Begun = { readonly first: string; readonly delivered: Promise<void> }
+
+/** Sends the beginning, and then `rest`. */
+function after(
+  { first, delivered }: Begun,
   rest: Partial<UpstreamAnswer> & { readonly frame?: string },
 ): UpstreamAnswer {
-  const { opening, content } = getFrames(format, ['The first words. '])
   const { frame, ...how } = rest
-  const first = [...opening, ...content].join('')
   const pieces = async function* () {
-    yield piece(first)
+    if (first !== '') yield piece(first)
     await delivered
-    yield piece(frame ?? '')
+    if (frame !== undefined) yield piece(frame)
   }
   const cut = how.end === undefined ? {} : { cutAt: Buffer.byteLength(first) + (frame === undefined ? 0 : 5) }
   const answer = { headers: eventStream, framing: 'chunked', pieces: pieces(), ...how, ...cut } as const
@@ -48,76 +48,86 @@ function afterWords(
 
 const unfinished = (format: Format) => getFrames(format, ['and more']).content.join('')
 
-const faults: readonly (readonly [
-  string,
-  'upstream_failed' | 'upstream_timeout',
-  (format: Format, delivered: Promise<void>) => UpstreamAnswer,
-])[] = [
-  ['silence', 'upstream_timeout', (format, delivered) => afterWords(format, delivered, { end: 'hang' })],
+type StreamFault = readonly [
+  name: string,
+  code: 'upstream_failed' | 'upstream_timeout',
+  answer: (format: Format, begun: Begun) => UpstreamAnswer,
+]
+
+/** Ways in which a stream can fail anywhere. */
+export const streamFaults: readonly StreamFault[] = [
+  ['silence', 'upstream_timeout', (_, begun) => after(begun, { end: 'hang' })],
   [
     'silence inside a frame',
     'upstream_timeout',
-    (format, delivered) => afterWords(format, delivered, { frame: unfinished(format), end: 'hang' }),
+    (format, begun) => after(begun, { frame: unfinished(format), end: 'hang' }),
   ],
   ...(['chunked', 'close', 'length'] as const).flatMap(framing =>
     (['fin', 'rst'] as const).map(
-      end =>
-        [
-          `${end.toUpperCase()} inside a frame, ${framing}`,
-          'upstream_failed',
-          (format: Format, delivered: Promise<void>) =>
-            afterWords(format, delivered, { frame: unfinished(format), framing, end }),
-        ] as const,
+      (end): StreamFault => [
+        `${end.toUpperCase()} inside a frame, ${framing}`,
+        'upstream_failed',
+        (format, begun) => after(begun, { frame: unfinished(format), framing, end }),
+      ],
     ),
   ),
+  ['FIN between frames', 'upstream_failed', (_, begun) => after(begun, { frame: ': x\n\n', end: 'fin' })],
+  ['RST between frames', 'upstream_failed', (_, begun) => after(begun, { frame: ': x\n\n', end: 'rst' })],
+  ['an error frame', 'upstream_failed', (format, begun) => after(begun, { frame: errorFrame(format) })],
   [
-    'an error frame',
+    'an error frame, then RST',
     'upstream_failed',
-    (format, delivered) => afterWords(format, delivered, { frame: errorFrame(format) }),
+    (format, begun) => after(begun, { frame: `${errorFrame(format)}data: {`, end: 'rst' }),
   ],
+  ['a malformed frame', 'upstream_failed', (_, begun) => after(begun, { frame: `data: {"choices":[{"${canary}\n\n` })],
+  ['a frame that is text', 'upstream_failed', (_, begun) => after(begun, { frame: `data: ${canary}\n\n` })],
   [
-    'a malformed frame',
+    'a frame without its end',
     'upstream_failed',
-    (format, delivered) => afterWords(format, delivered, { frame: `data: {"choices":[{"${canary}\n\n` }),
+    (format, begun) => after(begun, { frame: unfinished(format).slice(0, 30) }),
   ],
-  [
-    'an end in good order without the terminal event',
-    'upstream_failed',
-    (format, delivered) => afterWords(format, delivered, {}),
-  ],
+  ['a page of HTML', 'upstream_failed', (_, begun) => after(begun, { frame: `<html>${canary}</html>\n\n` })],
+  ['an end without the terminal event', 'upstream_failed', (_, begun) => after(begun, {})],
+  ['an end without the terminal event, close', 'upstream_failed', (_, begun) => after(begun, { framing: 'close' })],
+  ['comments, then the end', 'upstream_failed', (_, begun) => after(begun, { frame: ': wait\n\n: wait\n\n' })],
   [
     'a frame that is too long',
     'upstream_failed',
-    (format, delivered) => afterWords(format, delivered, { frame: `data: ${'x'.repeat(2_000_000)}\n\n` }),
+    (_, begun) => after(begun, { frame: `data: ${'x'.repeat(2_000_000)}\n\n` }),
   ],
 ]
 
 describe.each([...formats])('truncated stream of %s', failing => {
-  test.each(faults)('%s: sends one error event, no end and no second response', async (_name, code, answer) => {
-    rig.waitBriefly(code === 'upstream_timeout')
-    const { promise: delivered, resolve } = Promise.withResolvers<void>()
-    const hearing = new Set<string>()
-    rig.play(failing, () => answer(failing, delivered))
-    const others = () => formats.filter(format => format !== failing).map(format => requestsTo(rig, format))
-    const before = others()
-    const askIn = async (mode: (typeof streamedModes)[number]) => {
-      const heard = () => {
-        hearing.add(mode)
-        if (hearing.size === streamedModes.length) resolve()
+  test.each([...streamFaults])(
+    '%s: sends one error event, no end and no second response',
+    async (_name, code, answer) => {
+      rig.waitBriefly(code === 'upstream_timeout')
+      const { promise: delivered, resolve } = Promise.withResolvers<void>()
+      const hearing = new Set<string>()
+      const { opening, content } = getFrames(failing, ['The first words. '])
+      const first = [...opening, ...content].join('')
+      rig.play(failing, () => answer(failing, { first, delivered }))
+      const others = () => formats.filter(format => format !== failing).map(format => requestsTo(rig, format))
+      const before = others()
+      const askIn = async (mode: (typeof streamedModes)[number]) => {
+        const heard = () => {
+          hearing.add(mode)
+          if (hearing.size === streamedModes.length) resolve()
+        }
+        const reply = await rig.send(mode, { model: models[failing], heard })
+        expect([reply.httpStatus, reply.errors.map(error => error.code), reply.endings]).toEqual([
+          200,
+          [streamedCode(mode, code)],
+          0,
+        ])
+        expect([reply.text, reply.finishReason]).toEqual(['The first words. ', null])
+        expect(reply.raw).not.toContain(canary)
+        broken.push({ requestId: reply.requestId, code, provider: failing })
       }
-      const reply = await rig.send(mode, { model: models[failing], heard })
-      expect([reply.httpStatus, reply.errors.map(error => error.code), reply.endings]).toEqual([
-        200,
-        [streamedCode(mode, code)],
-        0,
-      ])
-      expect([reply.text, reply.finishReason]).toEqual(['The first words. ', null])
-      expect(reply.raw).not.toContain(canary)
-      broken.push({ requestId: reply.requestId, code, provider: failing })
-    }
-    await Promise.all(streamedModes.map(askIn))
-    expect(others()).toEqual(before)
-  })
+      await Promise.all(streamedModes.map(askIn))
+      expect(others()).toEqual(before)
+    },
+  )
 })
 
 test('truncated stream: leaves a usage record with its received output, estimated, within the reservation', async () => {
@@ -130,7 +140,7 @@ test('truncated stream: leaves a usage record with its received output, estimate
     expect(row.billed_microcents).toBeGreaterThan(0)
     expect(row.billed_microcents).toBeLessThanOrEqual(row.reserved_microcents)
   }
-  expect(broken.length).toBe(formats.length * faults.length * streamedModes.length)
+  expect(broken.length).toBe(formats.length * streamFaults.length * streamedModes.length)
 })
 
 /** At how many places each stream is cut, at equal distances. */

@@ -2,4 +2,5 @@
 import '../faults/before-content.ts'
 import '../faults/refusals.ts'
 import '../faults/mid-stream.ts'
+import '../faults/matrix.ts'
 import '../faults/billing.ts'
