@@ -119,7 +119,7 @@ function openai(): OpenAI {
   return new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 0, logLevel: 'off', defaultHeaders: headers })
 }
 
-function argumentsOf(calls: readonly OpenAI.Chat.ChatCompletionMessageToolCall[] | undefined): string | null {
+function getArguments(calls: readonly OpenAI.Chat.ChatCompletionMessageToolCall[] | undefined): string | null {
   const [call] = calls ?? []
   return call?.type === 'function' ? call.function.arguments : null
 }
@@ -138,13 +138,13 @@ async function chat({ name, isStream, place, failing }: Cell): Promise<Got> {
   if (!isStream) {
     const { choices, usage } = await openai().chat.completions.create(asked)
     const [choice] = choices
-    const text = argumentsOf(choice?.message.tool_calls) ?? choice?.message.content ?? ''
+    const text = getArguments(choice?.message.tool_calls) ?? choice?.message.content ?? ''
     return { text, isContinued: wasContinued(usage), isEnded: choice?.finish_reason != null }
   }
   const stream = openai().chat.completions.stream({ ...asked, stream_options: { include_usage: true } })
   const { choices, usage } = await stream.finalChatCompletion()
   const [choice] = choices
-  const text = argumentsOf(choice?.message.tool_calls) ?? choice?.message.content ?? ''
+  const text = getArguments(choice?.message.tool_calls) ?? choice?.message.content ?? ''
   return { text, isContinued: wasContinued(usage), isEnded: choice?.finish_reason != null }
 }
 
@@ -212,14 +212,14 @@ async function native({ name, isStream, place, failing }: Cell): Promise<Got> {
   return { text, isContinued: reply.raw.includes('"continued":['), isEnded: reply.endings > 0 }
 }
 
-const ask = { chat, responses, messages, native }
+const askIn = { chat, responses, messages, native }
 
 type Verdict = 'finished' | 'continued' | 'error' | 'finished but cut'
 
 async function judge(cell: Cell): Promise<Verdict> {
   let got: Got
   try {
-    got = await ask[cell.dialect](cell)
+    got = await askIn[cell.dialect](cell)
   } catch {
     return 'error'
   }
