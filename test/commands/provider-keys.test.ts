@@ -9,13 +9,9 @@ setDefaultTimeout(240_000)
 const key = 'sk-command-0123456789abcdef'
 const cli = join(import.meta.dir, '../../src/cli.ts')
 
-test('provider-keys: adds, lists, rotates and removes a key of the account that the command line created first', async () => {
+/** Runs commands on a data folder of their own. */
+async function openFolder() {
   const folder = await freshFolder()
-  const config = join(folder, 'config.json')
-  writeFileSync(
-    config,
-    JSON.stringify({ providers: [{ id: 'openai', keys: [{ name: 'filed', api_key_env: 'FILED' }] }] }),
-  )
   const run = async (words: string, input = '', env = {}) => {
     const child = Bun.spawn([process.execPath, cli, ...words.split(' ')], {
       env: { PATH: process.env.PATH, GATEWAY_DATA_DIR: folder, ...env },
@@ -27,6 +23,16 @@ test('provider-keys: adds, lists, rotates and removes a key of the account that 
     expect(`${out}${err}`).not.toContain('0123456789')
     return { code, text: out + err }
   }
+  return { folder, run }
+}
+
+test('provider-keys: adds, lists, rotates and removes a key of the account that the command line created first', async () => {
+  const { folder, run } = await openFolder()
+  const config = join(folder, 'config.json')
+  writeFileSync(
+    config,
+    JSON.stringify({ providers: [{ id: 'openai', keys: [{ name: 'filed', api_key_env: 'FILED' }] }] }),
+  )
   expect((await run('provider-keys list')).text).toContain('Start it once')
   expect((await run('accounts create boss@example.com')).code).toBe(0)
   expect((await run('accounts create other@example.com')).code).toBe(0)
@@ -51,4 +57,49 @@ test('provider-keys: adds, lists, rotates and removes a key of the account that 
   expect((await run('provider-keys list')).text).not.toContain('unreadable')
   expect((await run('provider-keys remove openai')).code).toBe(0)
   expect((await run('provider-keys remove openai')).text).toContain('has no stored key "main"')
+})
+
+test('provider-keys: manages own keys of an account and of a project apart from those of the operator', async () => {
+  const { run } = await openFolder()
+  await run('accounts create boss@example.com')
+  await run('accounts create other@example.com')
+  const made = await run('projects create other@example.com --name search --json')
+  const project = String(JSON.parse(made.text).id)
+  // Served at its public address, with a key of the operator.
+  const served = { OPENAI_API_KEY: 'sk-of-the-operator' }
+  const owners = ['', ' --account other@example.com', ` --account other@example.com --project ${project}`]
+  const [operator = '', account = '', inProject = ''] = owners
+  const add = (owner: string, env: object = served) => run(`provider-keys add openai --json${owner}`, key, env)
+  expect(await add(`${operator} --no-fallback`)).toMatchObject({
+    ...{ code: 2, text: expect.stringContaining('--no-fallback is for own keys') },
+  })
+  const elsewhere = { ...served, OPENAI_BASE_URL: 'http://127.0.0.1:9/v1' }
+  expect(await add(account, elsewhere)).toMatchObject({
+    code: 2,
+    text: expect.stringContaining('address of the operator'),
+  })
+  expect(await add(' --account nobody@example.com')).toMatchObject({ code: 1 })
+  expect(await add(' --account other@example.com --project prj_none')).toMatchObject({
+    ...{ code: 1, text: expect.stringContaining('no project prj_none') },
+  })
+  // The project is of another account.
+  expect((await add(` --project ${project}`)).code).toBe(1)
+  const added = [await add(operator), await add(account), await add(`${inProject} --no-fallback`)]
+  expect(added.map(({ text }) => JSON.parse(text))).toMatchObject([
+    { project_id: null, fallback: true },
+    { project_id: null, fallback: true },
+    { project_id: project, fallback: false },
+  ])
+  expect((await add(account)).text).toContain('openai already has a key')
+  const list = async (owner: string) => JSON.parse((await run(`provider-keys list --json${owner}`)).text).data
+  const ids = added.map(({ text }) => String(JSON.parse(text).id))
+  for (const [at, owner] of owners.entries()) expect(await list(owner)).toMatchObject([{ id: ids[at], readable: true }])
+  const rotated = await run(`provider-keys rotate openai --json${inProject}`, `${key}-fresh`)
+  expect(JSON.parse(rotated.text)).toMatchObject({ id: ids[2], last_characters: 'resh', fallback: false })
+  expect((await run(`provider-keys remove openai${account}`)).code).toBe(0)
+  expect([await list(operator), await list(account), await list(inProject)]).toMatchObject([
+    [{ last_characters: 'cdef' }],
+    [],
+    [{ last_characters: 'resh' }],
+  ])
 })

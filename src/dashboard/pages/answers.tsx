@@ -83,6 +83,7 @@ function Spend() {
   })
   const cap = useResource('GET /api/v1/billing', { when: may('billing.see') }).data?.soft_cap ?? null
   const spent = month?.total.cost_usd ?? 0
+  const ofOwn = month?.total.own_key_cost_usd ?? 0
   const limit = cap?.period === 'billing_cycle' ? null : (cap?.monthly_usd ?? null)
   const pace = tellPace(spent, limit, 'month', formatUsd)
   return (
@@ -94,6 +95,12 @@ function Spend() {
         <>
           {pace}
           {limit !== null && <a href={hrefTo('billing')}> Budget {formatUsd(limit)}</a>}
+          {ofOwn > 0 && (
+            <span title="Catalog cost of calls with own provider keys, which are not billed">
+              {' '}
+              {formatUsd(ofOwn)} more with own keys
+            </span>
+          )}
         </>
       }
       course={month === undefined ? [] : listDays(month).map(day => day.cost_usd)}

@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks'
-import type { ShownProvider } from '../../console/provider-keys/schemas.ts'
+import type { ShownProvider, ShownProviderKey } from '../../console/provider-keys/schemas.ts'
 import { Snippet, Tabs } from '../parts/controls.tsx'
 import { Badge, type Tone } from '../parts/notice.tsx'
+import { useProjects } from '../parts/project-field.tsx'
 import { action, ResourceView } from '../parts/resource.tsx'
 import { callApi } from '../state/api.ts'
 import { exactTime, formatCount, humanize, relativeTime } from '../state/format.ts'
@@ -10,7 +11,14 @@ import { may } from '../state/session.ts'
 
 const everyMs = 15_000
 
-type ProviderKey = NonNullable<ShownProvider['keys']>[number] & { readonly provider: string }
+/** A key of the operator, or an own key: only the latter says whether there is a fallback. */
+type ProviderKey = Omit<NonNullable<ShownProvider['keys']>[number], 'source'> & {
+  readonly source: keyof typeof sources
+  readonly provider: string
+  readonly fallback: boolean | null
+  /** Of an own key of a project: " in project" with its name, which tells it from others of its name; else empty. */
+  readonly place: string
+}
 type State = ShownProvider['state'] | ProviderKey['state']
 
 const states: Readonly<Record<State, readonly [words: string, tone: Tone]>> = {
@@ -37,18 +45,45 @@ const keyField = {
   hint: 'Sealed in the database. It is never shown again.',
 } as const
 
-const add = action<ShownProvider, { name: string; key: string }>({
+/** Only owners of the operator's account see keys of all accounts. */
+const isTenants = ({ keys }: ShownProvider) => keys === null
+
+const projectField = {
+  param: 'project_id',
+  label: 'Project',
+  hint: 'Only its requests use the key, before one of the account.',
+  choices: 'projects',
+} as const
+const fallbackField = {
+  param: 'fallback',
+  label: 'When it fails',
+  hint: 'Requests with an own key are not billed. With the operator’s key they are.',
+  choices: [
+    ['on', 'Use the operator’s key'],
+    ['off', 'End the request'],
+  ],
+} as const
+
+const add = action<ShownProvider, { name: string; key: string; project_id: string; fallback: string }>({
   text: () => 'Add key',
   label: ({ id }) => `Add key of ${id}`,
-  isFor: ({ local, keys }) => keys !== null && !local,
-  start: () => ({ name: 'main', key: '' }),
-  dialog: ({ id }) => ({
-    title: `Add key of ${id}`,
+  isFor: provider => (isTenants(provider) ? provider.takes_own_keys : !provider.local),
+  start: () => ({ name: 'main', key: '', project_id: '', fallback: 'on' }),
+  dialog: (provider, { project_id }) => ({
+    title: `Add key of ${provider.id}`,
     submit: 'Add key',
-    fields: [keyField, { param: 'name', label: 'Name', required: true, maxLength: 32 }],
+    fields: [
+      keyField,
+      { param: 'name', label: 'Name', required: true, maxLength: 32 },
+      ...(provider.takes_own_keys ? [projectField] : []),
+      ...(isTenants(provider) || project_id !== '' ? [fallbackField] : []),
+    ],
   }),
-  perform: async ({ id }, { name, key }) => {
-    await callApi('POST /api/v1/provider-keys', { body: { provider: id, name, key: key.trim() } })
+  perform: async (provider, { name, key, project_id, fallback }) => {
+    const { id } = provider
+    const isOwn = isTenants(provider) || project_id !== ''
+    const own = isOwn ? { project_id: project_id || null, fallback: fallback === 'on' } : null
+    await callApi('POST /api/v1/provider-keys', { body: { provider: id, name, key: key.trim(), ...own } })
     return `Key “${name}” of ${id} added. Every process uses it within 1 s.`
   },
 })
@@ -60,9 +95,11 @@ const setUp = action<ShownProvider>({
   perform: async provider => ({ title: `Set up ${provider.id}`, about: <SetUp of={provider} /> }),
 })
 
+const toLabel = ({ provider, name, place }: ProviderKey) => `${name} of ${provider}${place}`
+
 const rotate = action<ProviderKey, { key: string }>({
   text: () => 'Replace',
-  label: ({ provider, name }) => `Replace ${name} of ${provider}`,
+  label: row => `Replace ${toLabel(row)}`,
   isFor: ({ id }) => id !== null,
   start: () => ({ key: '' }),
   dialog: ({ provider, name }) => ({
@@ -79,11 +116,13 @@ const rotate = action<ProviderKey, { key: string }>({
 
 const test = action<ProviderKey>({
   text: () => 'Test',
-  label: ({ provider, name }) => `Test ${name} of ${provider}`,
+  label: row => `Test ${toLabel(row)}`,
   isFor: ({ state }) => state !== 'unreadable',
-  perform: async ({ provider, name, source }) => {
+  perform: async ({ id, provider, name, source }) => {
     const body = source === 'environment' ? {} : { key: name }
-    const { result, status } = await callApi('POST /api/v1/providers/:id/test', { params: { id: provider }, body })
+    const { result, status } = await (id === null
+      ? callApi('POST /api/v1/providers/:id/test', { params: { id: provider }, body })
+      : callApi('POST /api/v1/provider-keys/:id/test', { params: { id } }))
     return {
       title: `Test of ${provider}`,
       about: (
@@ -105,13 +144,20 @@ const testTexts = {
 
 const remove = action<ProviderKey>({
   text: () => 'Remove',
-  label: ({ provider, name }) => `Remove ${name} of ${provider}`,
+  label: row => `Remove ${toLabel(row)}`,
   isFor: ({ id }) => id !== null,
   isDangerous: true,
-  dialog: ({ provider, name }) => ({
+  dialog: ({ provider, name, source }) => ({
     title: `Remove “${name}” of ${provider}?`,
     submit: 'Remove key',
-    about: <p>No process uses it after 1 s. Without another key, models of this provider are not offered.</p>,
+    about: (
+      <p>
+        No process uses it after 1 s. Without another key,{' '}
+        {source === 'own'
+          ? 'the operator’s key serves, and requests are billed.'
+          : 'models of this provider are not offered.'}
+      </p>
+    ),
   }),
   perform: async ({ id, provider, name }) => {
     await callApi('DELETE /api/v1/provider-keys/:id', { params: { id: id ?? '' } })
@@ -119,20 +165,68 @@ const remove = action<ProviderKey>({
   },
 })
 
-const sources = { environment: 'from environment', file: 'from configuration file', stored: 'added here' } as const
+const changeFallback = action<ProviderKey>({
+  text: ({ fallback }) => (fallback === true ? 'End fallback' : 'Allow fallback'),
+  label: row => `${row.fallback === true ? 'End' : 'Allow'} fallback of ${toLabel(row)}`,
+  isFor: ({ fallback }) => fallback !== null,
+  dialog: ({ provider, name, fallback }) => ({
+    title: `${fallback === true ? 'End' : 'Allow'} fallback of “${name}” of ${provider}?`,
+    submit: fallback === true ? 'End fallback' : 'Allow fallback',
+    about: (
+      <p>
+        {fallback === true
+          ? 'When the key fails, its provider serves no request. Other models still follow the fallback of the request.'
+          : 'When the key fails, the operator’s key serves, and the request is billed. All own keys of the provider must allow it.'}
+      </p>
+    ),
+  }),
+  perform: async ({ id, provider, name, fallback }) => {
+    await callApi('PATCH /api/v1/provider-keys/:id', {
+      params: { id: id ?? '' },
+      body: { fallback: fallback !== true },
+    })
+    return `Key “${name}” of ${provider} changed`
+  },
+})
 
-/** Every provider with its state, and the keys that owners of the operator's account add. */
+const sources = {
+  environment: 'from environment',
+  file: 'from configuration file',
+  stored: 'added here',
+  own: 'own key',
+} as const
+
+function toOwnKeys(keys: readonly ShownProviderKey[], names: ReadonlyMap<string, string>): readonly ProviderKey[] {
+  const placed = (id: string | null) => (id === null ? '' : ` in project ${names.get(id) ?? id}`)
+  const own = keys.filter(({ serves }) => serves !== 'gateway')
+  return own.map(key => ({ ...key, source: 'own', place: placed(key.project_id) }))
+}
+
+/** Every provider with its state, and the keys that owners add: of the operator's account for all, of others for their own. */
 export function Providers() {
-  const providers = useResource('GET /api/v1/providers', { everyMs })
-  const access = providers.data?.stored_keys
   const isOwner = may('provider_keys.manage')
+  const listed = useResource('GET /api/v1/providers', { everyMs })
+  const stored = useResource('GET /api/v1/provider-keys', { everyMs, when: isOwner })
+  const { names } = useProjects()
+  const providers = {
+    ...listed,
+    reload() {
+      listed.reload()
+      stored.reload()
+    },
+  }
+  const access = listed.data?.stored_keys
+  const isOperator = access === 'allowed' || access === 'off'
+  const ownKeys = toOwnKeys(stored.data?.data ?? [], names)
+  const takesOwn = listed.data?.data.some(provider => provider.takes_own_keys) === true
+  const mayAdd = isOwner && (access === 'allowed' || takesOwn)
   return (
     <ResourceView
       page={{
         title: 'Providers',
-        about: 'As this gateway process saw them since its start. A key serves all accounts.',
+        about: 'As this gateway process saw them since its start.',
       }}
-      before={isOwner && access !== undefined && access !== 'allowed' && <p class="hint">{notices[access]}</p>}
+      before={isOwner && access !== undefined && !mayAdd && <p class="hint">{notices[access]}</p>}
       title="Providers"
       what="providers"
       resource={providers}
@@ -156,41 +250,59 @@ export function Providers() {
         { name: 'Remaining limits', from: 'wide', show: ({ pool }) => <Limits of={pool} /> },
       ]}
       empty={['No providers', 'The gateway has no key of a provider.']}
-      actions={access === 'allowed' ? [add, setUp] : [setUp]}
+      actions={[...(mayAdd ? [add] : []), ...(isOperator || !mayAdd ? [setUp] : [])]}
     >
-      {access !== undefined && access !== 'not_operator' && (
+      {(isOperator || mayAdd || ownKeys.length > 0) && (
         <ResourceView
           title="Keys"
-          about="A stored key works beside those of the environment."
+          about={
+            isOperator
+              ? 'A stored key works beside those of the environment, for all accounts. A key of a project serves its requests only.'
+              : 'Requests use an own key first, and are then not billed: its provider charges you.'
+          }
           what="keys"
           resource={providers}
-          rows={({ data }) =>
-            data.flatMap(({ id, keys }) => (keys ?? []).map((key): ProviderKey => ({ ...key, provider: id })))
-          }
-          rowKey={({ provider, source, name }) => `${provider} ${source} ${name}`}
+          rows={({ data }) => [...data.flatMap(toKeys), ...ownKeys]}
+          rowKey={row => `${row.source} ${toLabel(row)}`}
           columns={[
             { name: 'Provider', isHeading: true, show: ({ provider }) => provider },
             {
               name: 'Key',
-              show: ({ name, hint, source }) => (
+              show: ({ name, hint, source, place }) => (
                 <>
-                  {name} {hint !== '' && <code>…{hint}</code>} <span class="quiet">{sources[source]}</span>
+                  {name} {hint !== '' && <code>…{hint}</code>}{' '}
+                  <span class="quiet">
+                    {sources[source]}
+                    {place}
+                  </span>
                 </>
               ),
             },
+            ...(ownKeys.length === 0 ? [] : [fallbackColumn]),
             { name: 'State', show: ({ state }) => <StateBadge of={state} /> },
           ]}
-          empty={['No keys', 'Add a key of a provider above, or set its variable.']}
-          actions={[test, rotate, remove]}
+          empty={['No keys', isOperator ? 'Add a key of a provider above, or set its variable.' : 'Add one above.']}
+          actions={[test, rotate, changeFallback, remove]}
         />
       )}
     </ResourceView>
   )
 }
 
+const toKeys = ({ id, keys }: ShownProvider) =>
+  (keys ?? []).map((key): ProviderKey => ({ ...key, provider: id, fallback: null, place: '' }))
+
+const fallbackColumn = {
+  name: 'When it fails',
+  from: 'middle',
+  show: ({ fallback }: ProviderKey) =>
+    fallback === null ? '–' : fallback ? 'The operator’s key serves' : 'The request ends',
+} as const
+
 const notices = {
+  allowed: '',
   off: 'Keys come from the environment and the configuration file only (STORED_PROVIDER_KEYS=off).',
-  not_operator: 'Owners of the operator’s account add keys here.',
+  not_operator: 'Owners of the operator’s account add keys here. It allows no keys of other accounts.',
 } as const
 
 const forms = { shell: 'Shell', dotenv: '.env', compose: 'Compose', helm: 'Helm' } as const

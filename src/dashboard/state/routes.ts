@@ -129,7 +129,10 @@ export type Routes = {
   'GET /api/v1/models': Static<typeof modelListShape>
   'GET /api/v1/providers': Static<typeof providerListShape>
   'POST /api/v1/providers/:id/test': Static<typeof providerTestedShape>
+  'GET /api/v1/provider-keys': List<ShownProviderKey>
   'POST /api/v1/provider-keys': ShownProviderKey
+  'PATCH /api/v1/provider-keys/:id': ShownProviderKey
+  'POST /api/v1/provider-keys/:id/test': Static<typeof providerTestedShape>
   'POST /api/v1/provider-keys/:id/rotate': ShownProviderKey
   'DELETE /api/v1/provider-keys/:id': null
   'GET /api/v1/models/health': Static<typeof modelHealthListShape>
