@@ -389,7 +389,7 @@ describe('budgets', () => {
     'lines of src/ledger': [linesUnder('ledger'), 2_900],
     'lines of src/request': [linesUnder('request'), 6_868],
     'lines of src/text': [linesUnder('text'), 10_786],
-    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 95_614],
+    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 95_620],
     'files in src': [sizes.size, 671],
     'files of at most 25 lines': [[...sizes.values()].filter(lines => lines <= 25).length, 28],
     'files of more than 300 lines': [[...sizes.values()].filter(lines => lines > 300).length, 42],

@@ -319,6 +319,12 @@ test.each(['', 'All of this is'])(
   },
 )
 
+test.each([...cutsBy])('continuation: leaves out a repetition that is cut itself, by %s', async cut => {
+  const parts = [cutAfter('All of this is said. And'), cutAfter('All of this', cut), goesOn(' so on.')]
+  const { thrown, text } = await askFor({ parts })
+  expect([thrown, text]).toEqual([null, 'All of this is said. And so on.'])
+})
+
 test('continuation: an output cap that ends within what the model repeats ends the text as cut', async () => {
   const parts: Part[] = [
     cutAfter('All of this is said. And'),
