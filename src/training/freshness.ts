@@ -1,7 +1,8 @@
 import { Type } from '@sinclair/typebox'
 import { createConceptReader } from '../text/analysis/concepts.ts'
+import { createSlots } from '../text/analysis/feature-slots.ts'
 import { createFeatureReader } from '../text/analysis/features.ts'
-import { adjustForQueryType, createFreshnessSlots, fillFreshnessSlots } from '../text/analysis/freshness.ts'
+import { adjustForQueryType, fillFreshnessSlots } from '../text/analysis/freshness.ts'
 import { readRows } from './data.ts'
 import { machineTexts } from './frames.ts'
 import { trainLbfgs } from './lbfgs.ts'
@@ -77,7 +78,7 @@ type ExampleMaker = (text: string, isCurrent: boolean, weight: number) => Exampl
 function createReader(): ExampleMaker {
   const read = createFeatureReader()
   const mean = createConceptReader(read)
-  const slots = createFreshnessSlots(bits)
+  const slots = createSlots(bits)
   return (text, isCurrent, weight) => {
     const features = read(text)
     fillFreshnessSlots(slots, features, mean(features))

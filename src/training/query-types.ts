@@ -2,9 +2,10 @@ import { Type } from '@sinclair/typebox'
 import { type QueryType, queryTypes } from '../core/chat/chat.ts'
 import { createConceptReader } from '../text/analysis/concepts.ts'
 import { effortWords } from '../text/analysis/effort.ts'
+import { createSlots } from '../text/analysis/feature-slots.ts'
 import { createFeatureReader } from '../text/analysis/features.ts'
 import { createNotionReader } from '../text/analysis/notions.ts'
-import { createTypeSlots, fillTypeSlots } from '../text/analysis/query-type.ts'
+import { fillTypeSlots } from '../text/analysis/query-type.ts'
 import { readRows } from './data.ts'
 import { getFold } from './folds.ts'
 import { trainLbfgs } from './lbfgs.ts'
@@ -203,7 +204,7 @@ type ReadExample = (text: string, classes: readonly number[], weight: number, wi
 function createExampleReader(): ReadExample {
   const read = createFeatureReader()
   const mean = createConceptReader(read)
-  const slots = createTypeSlots(bits)
+  const slots = createSlots(bits)
   const notionReader = createNotionReader(true, true)
   return (text, classes, weight, withWords) => {
     const features = read(text)

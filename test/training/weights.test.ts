@@ -32,18 +32,21 @@ for (const [name, read] of Object.entries(courses))
 
 testNeeding(
   'data',
-  'query type weights: classify their training rows as labeled, ignoring case and white space',
+  'query type weights: classify their training rows as labeled, ignoring case, blanks and line ends',
   async () => {
     const rows = await readRows('query-types', Query)
     const right = rows.filter(row => read(row.prompt).queryType === (row.type === 'others' ? 'other' : row.type)).length
-    const same = rows.filter(
-      row => read(row.prompt.toUpperCase().replace(/\s/g, '\n ')).queryType === read(row.prompt).queryType,
-    ).length
-    tell(
-      `query-types: ${right}/${rows.length} as labelled (learned from), ${same} the same in other case and white space`,
-    )
+    const sameIn = (change: (prompt: string) => string) =>
+      rows.filter(row => read(change(row.prompt)).queryType === read(row.prompt).queryType).length
+    // One word per line tears tables and programs apart, so that a few of them are no longer seen as such.
+    const torn = sameIn(prompt => prompt.toUpperCase().replace(/\s/g, '\n '))
+    tell(`query-types: ${right}/${rows.length} as labelled (learned from), ${torn} the same with one word per line`)
     expect(right / rows.length).toBeGreaterThan(0.95)
-    expect(same / rows.length).toBeGreaterThanOrEqual(0.99)
+    expect(torn / rows.length).toBeGreaterThanOrEqual(0.985)
+    expect(sameIn(prompt => prompt.toUpperCase())).toBe(rows.length)
+    expect(sameIn(prompt => prompt.toLowerCase())).toBe(rows.length)
+    expect(sameIn(prompt => `  ${prompt.replace(/(?<=\S) /g, '  ')}\n`)).toBe(rows.length)
+    expect(sameIn(prompt => prompt.replaceAll('\n', '\r\n'))).toBe(rows.length)
   },
 )
 

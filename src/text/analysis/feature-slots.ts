@@ -1,4 +1,4 @@
-import { mixHashes } from './features.ts'
+import { maximumWords, mixHashes } from './features.ts'
 
 /**
  * Features of a text for a classifier: slots in its weight table and a weight for each. All features are added as they
@@ -15,16 +15,22 @@ export type Slots = {
   readonly kept: Int32Array
 }
 
-/** Creates a list for a table of 2^`bits` slots. `most` is the maximum number of features per text. */
-export function createSlots(bits: number, most: number): Slots {
+/** No classifier reads more features of a text: the stems and pairs of stems of all its words. */
+const mostFeatures = 2 * maximumWords
+
+/** Creates a list for a table of 2^`bits` slots. */
+export function createSlots(bits: number): Slots {
   return {
     bits,
-    places: new Int32Array(most),
-    values: new Float32Array(most),
+    places: new Int32Array(mostFeatures),
+    values: new Float32Array(mostFeatures),
     count: 0,
     kept: new Int32Array(2 ** bits / 32),
   }
 }
+
+/** Returns the salt of a kind of features, far from small numbers: `3 ^ 7` of one kind would be `5 ^ 1` of another. */
+export const getSalt = (kind: number): number => Math.imul(kind, 0x9e3779b1)
 
 /** Adds one feature; `salt` separates the kinds of features. */
 export function addFeature(slots: Slots, hash: number, salt: number, value: number): void {

@@ -1,7 +1,7 @@
 import { queryTypes } from '../../core/chat/chat.ts'
 import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
 import { type ConceptCounts, concepts, wordPair } from './concepts.ts'
-import { addFeature, createSlots, deduplicate, type Slots, weightedSum } from './feature-slots.ts'
+import { addFeature, createSlots, deduplicate, getSalt, type Slots, weightedSum } from './feature-slots.ts'
 import { endingWords, type Features } from './features.ts'
 
 /** Returns the probability (0–1) that the correct answer to a text changes over time. */
@@ -10,7 +10,7 @@ type FreshnessHead = (features: Features, meaning: ConceptCounts) => number
 /** Creates a linear model over words, word pairs and concepts, trained on questions in seven languages. */
 export function createFreshnessHead(weights: StoredWeights): FreshnessHead {
   const bytes = decodeWeights(weights)
-  const slots = createFreshnessSlots(weights.bits)
+  const slots = createSlots(weights.bits)
   return (features, meaning) => {
     fillFreshnessSlots(slots, features, meaning)
     return 1 / (1 + Math.exp(-weights.scale * weightedSum(slots, bytes)))
@@ -46,25 +46,20 @@ export function isStatementOnly({ count, symbols }: Features): boolean {
 
 const equals = '='.charCodeAt(0)
 
-/** Creates the list that `fillFreshnessSlots` fills. */
-export function createFreshnessSlots(bits: number): Slots {
-  return createSlots(bits, 1024)
-}
-
 // Kinds of features, kept apart in the table.
-const word = 1
-const stem = 2
-const ending = 3
-const pair = 4
-const place = 5
-const openingPair = 6
-const closing = 7
-const symbol = 8
-const lengthStep = 9
-const concept = 10
-const conceptFirst = 11
-const conceptPair = 12
-const always = 13
+const word = getSalt(1)
+const stem = getSalt(2)
+const ending = getSalt(3)
+const pair = getSalt(4)
+const place = getSalt(5)
+const openingPair = getSalt(6)
+const closing = getSalt(7)
+const symbol = getSalt(8)
+const lengthStep = getSalt(9)
+const concept = getSalt(10)
+const conceptFirst = getSalt(11)
+const conceptPair = getSalt(12)
+const always = getSalt(13)
 
 /** A question that needs the web says so soon; the rest of a long prompt is material. */
 const wordsRead = endingWords

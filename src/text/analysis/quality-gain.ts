@@ -59,7 +59,7 @@ export function standardScore(
  * the next reading.
  */
 export function createSlotReader(bits: number): (features: Features) => Slots {
-  const slots = createSlots(bits, 2 * maximumWords)
+  const slots = createSlots(bits)
   return features => {
     const { stems, count } = features
     const start = courtesyWords(features)

@@ -2,7 +2,7 @@ import { queryTypes } from '../../core/chat/chat.ts'
 import { filledTable } from '../../core/text/unit-table.ts'
 import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
 import { type ConceptCounts, concepts, wordPair } from './concepts.ts'
-import { addFeature, createSlots, deduplicate, type Slots } from './feature-slots.ts'
+import { addFeature, createSlots, deduplicate, getSalt, type Slots } from './feature-slots.ts'
 import { type Features, getHash } from './features.ts'
 import { englishLanguage, type Notions, taskNotions } from './notions.ts'
 
@@ -15,7 +15,7 @@ type TypeHead = (features: Features, meaning: ConceptCounts, read: Notions) => F
  */
 export function createTypeHead(weights: StoredWeights): TypeHead {
   const table = getPacked(decodeWeights(weights))
-  const slots = createTypeSlots(weights.bits)
+  const slots = createSlots(weights.bits)
   const scores = new Float64Array(queryTypes.length)
   return (features, meaning, read) => {
     fillTypeSlots(slots, features, meaning, read)
@@ -24,33 +24,28 @@ export function createTypeHead(weights: StoredWeights): TypeHead {
   }
 }
 
-/** Creates the list that `fillTypeSlots` fills. */
-export function createTypeSlots(bits: number): Slots {
-  return createSlots(bits, 2048)
-}
-
 // Kinds of features, kept apart in the table.
-const word = 1
-const stem = 2
-const opening = 3
-const symbolCount = 4
-const lengthStep = 5
-const digitCount = 6
-const concept = 7
-const conceptShare = 8
-const conceptAgain = 9
-const conceptEarly = 10
-const conceptFirst = 11
-const conceptPair = 12
-const always = 13
-const digitShare = 14
-const operator = 15
-const notion = 16
-const notionEarly = 17
-const notionFirst = 18
-const notionPair = 19
-const notionBesideDigits = 20
-const notionWithoutDigits = 21
+const word = getSalt(1)
+const stem = getSalt(2)
+const opening = getSalt(3)
+const symbolCount = getSalt(4)
+const lengthStep = getSalt(5)
+const digitCount = getSalt(6)
+const concept = getSalt(7)
+const conceptShare = getSalt(8)
+const conceptAgain = getSalt(9)
+const conceptEarly = getSalt(10)
+const conceptFirst = getSalt(11)
+const conceptPair = getSalt(12)
+const always = getSalt(13)
+const digitShare = getSalt(14)
+const operator = getSalt(15)
+const notion = getSalt(16)
+const notionEarly = getSalt(17)
+const notionFirst = getSalt(18)
+const notionPair = getSalt(19)
+const notionBesideDigits = getSalt(20)
+const notionWithoutDigits = getSalt(21)
 
 /** Indicate a calculation beside digits. */
 const operators = Array.from('+-*/=^%', character => character.charCodeAt(0))

@@ -179,11 +179,19 @@ function isCode(text: string, from: number, to: number, last: number, indent: nu
     const isChange = (first === '+' || first === '-') && to - from > 1
     if (isChange && hasSigns && !' \t'.includes(text[from + 1] ?? '')) return true
   }
-  if (indent > 0 && (text.startsWith('at ', from) || text.startsWith('File "', from)))
-    return (signs & (sign.opens | sign.quotation)) !== 0
-  if (first === 'f' && text.startsWith('from ', from) && text.slice(from, to).includes(' import ')) return true
+  if (indent > 0 && isAt(stackLine, text, from)) return (signs & (sign.opens | sign.quotation)) !== 0
+  if ((first === 'f' || first === 'F') && isAt(pythonImport, text, from)) return true
   if (!hasSigns) return false
-  return indent >= 2 || codeStarts.has(text.slice(from, firstSpace === -1 ? to : from + firstSpace))
+  return indent >= 2 || isCodeStart(text.slice(from, firstSpace === -1 ? to : from + firstSpace))
+}
+
+/** Lines of a stack: `at read (file.ts:1:2)`, `File "read.py", line 1`. */
+const stackLine = /(?:at|AT) |file "/iy
+const pythonImport = /from .{1,200}? import |FROM .{1,200}? IMPORT /y
+
+/** Code in capitals is code. One capital begins a sentence: `Use next() …`. */
+function isCodeStart(word: string): boolean {
+  return codeStarts.has(word) || (word === word.toUpperCase() && codeStarts.has(word.toLowerCase()))
 }
 
 /** A line of a dozen words with a full stop, question mark or comma between them. */

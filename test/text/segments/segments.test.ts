@@ -75,6 +75,21 @@ describe('readSegments', () => {
     ).toBe(told)
   })
 
+  test.each([
+    'from harbor import Pier, Crane\nfrom harbor.cranes import lift\nimport lift.core(pier)\nreturn ferry.leave(pier)',
+    '$ sail(pier) => go\nlet ferry = open(pier)\nconst cars = count(ferry)\nreturn cars.waiting(pier)',
+    'The ferry failed here\n  at depart (ferry:3:1)\n  at leave (pier:12:9)\n  file "crane", line 3\n  at main (app:4:9)',
+  ])('divides code in capitals like the same in lower case: %j', code => {
+    const text = `Why does it fail on the second run?\n\n${code}`
+    expect(readSegments(text.toUpperCase()).parts).toEqual(readSegments(text.toLowerCase()).parts)
+    expect(readSegments(text.toUpperCase()).code).toBeGreaterThan(60)
+  })
+
+  test('takes a word with one capital for the beginning of a sentence', () => {
+    const text = 'The ferry is late.\nUse next() of the pier for the cars\nReturn wait() to the captain of the ferry'
+    expect(readSegments(text).code).toBe(0)
+  })
+
   test('has no request when a message is only material', () => {
     expect(readSegments(mail).request).toBe('')
     expect(readSegments(program).request).toBe('')
