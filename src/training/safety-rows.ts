@@ -54,7 +54,7 @@ export async function labelledRows(): Promise<Row[]> {
 }
 
 /** Creates a reader of a text's features for the classifiers. */
-export function createRowReader(): (text: string) => Pick<Row, 'slots' | 'kinds' | 'parts'> {
+function createRowReader(): (text: string) => Pick<Row, 'slots' | 'kinds' | 'parts'> {
   const read = createFeatureReader()
   const reader = createHarmReader()
   const told = (filled: number) => ({ slots: reader.slots.slice(0, filled), kinds: reader.kinds.slice() })

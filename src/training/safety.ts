@@ -4,7 +4,6 @@
  * blocked.
  */
 import { createFeatureReader } from '../text/analysis/features.ts'
-import { deobfuscatedVariants } from '../text/disguises/deobfuscate.ts'
 import { createDeedReader } from '../text/harm/deeds.ts'
 import { blocksPart, getScore, isBlocked } from '../text/harm/harm-classifier.ts'
 import { featureWeight, getRegion, type HarmHead, harmHeads, harmSlots } from '../text/harm/harm-slots.ts'
@@ -13,9 +12,8 @@ import { encodeWeights } from '../text/weights/stored-weights.ts'
 import { getFold } from './folds.ts'
 import { type Example, train } from './linear.ts'
 import { getOriginals } from './near-duplicates.ts'
-import { createRowReader, judgedSets, labelledRows, ownSet, type Row, realUsers } from './safety-rows.ts'
+import { judgedSets, labelledRows, ownSet, type Row, realUsers } from './safety-rows.ts'
 import { f1, figure, leftOut, type ReportRow, type Trained, type TrainingJob, trainingDigest } from './training-job.ts'
-import { wraps } from './wraps.ts'
 
 type Tuning = {
   /** Weights of words, neighbors and kinds. */
@@ -51,16 +49,8 @@ function trained(rows: readonly Row[]): Trained {
   const original = originals(rows)
   const figures = getFigures(
     rows,
-    unseen(
-      rows,
-      row => (row.set === ownSet ? null : getFold(original.get(row.text) ?? row.text, folds)),
-      (row, index) => isHarmful(row) || (row.source === realUsers && index % 4 === 0),
-    ),
-    unseen(
-      rows,
-      row => (isHarmful(row) ? row.source : null),
-      () => false,
-    ),
+    unseen(rows, row => (row.set === ownSet ? null : getFold(original.get(row.text) ?? row.text, folds))),
+    unseen(rows, row => (isHarmful(row) ? row.source : null)),
   )
   const models = harmHeads.map((head, index) => fit(rows, head, index + 1))
   const scales = models.map(
@@ -115,37 +105,28 @@ function logOdds({ weights, bias }: Model, slots: Int32Array): number {
   return sum * featureWeight(slots.length) + bias
 }
 
-type Judged = {
-  readonly row: Row
-  readonly blocked: boolean
-  readonly score: number
-  /** By form, whether the row's text is blocked in it; empty if not evaluated. */
-  readonly wrapped: ReadonlyMap<string, boolean>
-}
+type Judged = { readonly row: Row; readonly blocked: boolean; readonly score: number }
 
 /**
  * Evaluates patterns and classifier together, as in the service, on rows that the models had not seen; there are no
  * labeled texts for URLs. `findGroup` returns the group of rows evaluated together, null = not evaluated.
  */
-function unseen(
-  rows: readonly Row[],
-  findGroup: (row: Row) => string | number | null,
-  isWrapped: (row: Row, index: number) => boolean,
-): readonly Judged[] {
-  const judge = createTextJudge()
+function unseen(rows: readonly Row[], findGroup: (row: Row) => string | number | null): readonly Judged[] {
+  const rules = compileRules(moderationRules)
+  const readFeatures = createFeatureReader()
+  const readDeeds = createDeedReader()
   return leftOut(
     rows,
     findGroup,
     (learned, seed) => harmHeads.map((head, index) => ({ head, model: fit(learned, head, seed * 10 + index + 1) })),
-    (models, row, index) => ({
+    (models, row) => ({
       row,
-      blocked: judge.blocksRow(models, row),
+      blocked:
+        findBlockingRule(rules, row.text, 'prompt') !== null ||
+        isBlocked(getOdds(models, row)) ||
+        readDeeds(readFeatures(row.text)) !== null ||
+        row.parts.some(part => blocksPart(getOdds(models, part), row.parts.length)),
       score: getScore(getOdds(models, row)),
-      wrapped: new Map(
-        isWrapped(row, index)
-          ? Object.entries(wraps).map(([form, wrap]) => [form, judge.blocksText(models, wrap(row.text))])
-          : [],
-      ),
     }),
   )
 }
@@ -156,23 +137,6 @@ function getOdds(models: Models, { slots, kinds }: Pick<Row, 'slots' | 'kinds'>)
   const odds = { request: 0, content: 0, jailbreak: 0, evidence: slots.length, kinds }
   for (const { head, model } of models) odds[head] = logOdds(model, slots)
   return odds
-}
-
-function createTextJudge() {
-  const rules = compileRules(moderationRules)
-  const readFeatures = createFeatureReader()
-  const readDeeds = createDeedReader()
-  const readSlots = createRowReader()
-  const blocksRow = (models: Models, { text, parts, ...whole }: Pick<Row, 'text' | 'slots' | 'kinds' | 'parts'>) =>
-    findBlockingRule(rules, text, 'prompt') !== null ||
-    isBlocked(getOdds(models, whole)) ||
-    readDeeds(readFeatures(text)) !== null ||
-    parts.some(part => blocksPart(getOdds(models, part), parts.length))
-  return {
-    blocksRow,
-    blocksText: (models: Models, text: string) =>
-      [text, ...deobfuscatedVariants(text)].some(name => blocksRow(models, { text: name, ...readSlots(name) })),
-  }
 }
 
 /**
@@ -221,7 +185,6 @@ function getFigures(rows: readonly Row[], judged: readonly Judged[], bySource: r
         '≥ .65',
       ),
     ),
-    ...wrapFigures(judged),
     refused('real-user-prompts refused', '≤ .004', row => row.source === realUsers),
     refused('honest-hot-words refused', '≤ .05', row => row.set === 'honest-hot-words'),
     refused('real prompts refused', '≤ .005', row => row.real && judgedSets.has(row.set)),
@@ -232,18 +195,6 @@ function getFigures(rows: readonly Row[], judged: readonly Judged[], bySource: r
     refused('  refused though not flagged', '', isContent(0)),
     refused('  refused and flagged', '', isContent(1)),
   ]
-}
-
-/** Returns by form how many of the blocked requests are still blocked, and how many harmless prompts become blocked. */
-function wrapFigures(judged: readonly Judged[]): ReportRow[] {
-  const asked = judged.filter(({ wrapped }) => wrapped.size > 0)
-  const harmful = asked.filter(({ row, blocked }) => isHarmful(row) && blocked)
-  const honest = asked.filter(({ row, blocked }) => !isHarmful(row) && !blocked)
-  const share = (of: readonly Judged[], form: string) =>
-    (of.filter(({ wrapped }) => wrapped.get(form) === true).length / Math.max(1, of.length)).toFixed(3)
-  return Object.keys(wraps).map(form =>
-    figure(`  ${form}`, `${share(harmful, form)} of bare; honest ${share(honest, form)}`),
-  )
 }
 
 /** Returns the average precision. */

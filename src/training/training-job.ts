@@ -72,7 +72,7 @@ export function leftOut<Row, Model, Told>(
   rows: readonly Row[],
   getGroup: (row: Row) => string | number | null,
   fit: (learned: readonly Row[], index: number) => Model,
-  judge: (model: Model, row: Row, index: number) => Told,
+  judge: (model: Model, row: Row) => Told,
   getKin: (heldOut: readonly Row[]) => (row: Row) => boolean = () => () => false,
 ): Told[] {
   const groups = [...new Set(rows.map(getGroup))].filter(group => group !== null).sort()
@@ -81,7 +81,7 @@ export function leftOut<Row, Model, Told>(
     const isKin = getKin(heldOut)
     const learned = rows.filter(row => getGroup(row) !== group && !isKin(row))
     const model = fit(learned, number)
-    return heldOut.map((row, index) => judge(model, row, index))
+    return heldOut.map(row => judge(model, row))
   })
 }
 

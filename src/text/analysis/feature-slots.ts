@@ -15,15 +15,12 @@ export type Slots = {
   readonly kept: Int32Array
 }
 
-/** No classifier reads more features of a text: the stems and pairs of stems of all its words. */
-const mostFeatures = 2 * maximumWords
-
-/** Creates a list for a table of 2^`bits` slots. */
+/** Creates a list for a table of 2^`bits` slots. None is longer than the stems and pairs of stems of all words. */
 export function createSlots(bits: number): Slots {
   return {
     bits,
-    places: new Int32Array(mostFeatures),
-    values: new Float32Array(mostFeatures),
+    places: new Int32Array(2 * maximumWords),
+    values: new Float32Array(2 * maximumWords),
     count: 0,
     kept: new Int32Array(2 ** bits / 32),
   }

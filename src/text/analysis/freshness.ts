@@ -61,16 +61,14 @@ const conceptFirst = getSalt(11)
 const conceptPair = getSalt(12)
 const always = getSalt(13)
 
-/** A question that needs the web says so soon; the rest of a long prompt is material. */
-const wordsRead = endingWords
-
 /** Quotes, brackets and program punctuation, which are rare in questions about the world. */
 const tellingSymbols = Array.from("'({;=[`<", character => character.charCodeAt(0))
 
 /** Fills the features of a text. */
 export function fillFreshnessSlots(slots: Slots, features: Features, meaning: ConceptCounts): void {
   const { words, stems, endings, symbols } = features
-  const count = Math.min(features.count, wordsRead)
+  // A question that needs the web says so soon; the rest of a long prompt is material.
+  const count = Math.min(features.count, endingWords)
   slots.count = 0
   addFeature(slots, 0, always, 1)
   const volume = 3 / Math.sqrt(Math.max(8, count))
