@@ -118,8 +118,9 @@ CREATE TABLE "billing_notices" (
 	"due_at" timestamp with time zone NOT NULL,
 	"attempts" smallint DEFAULT 0 NOT NULL,
 	"created_at" timestamp with time zone NOT NULL,
+	"body" jsonb,
 	CONSTRAINT "billing_notices_key" PRIMARY KEY("account_id","kind","subject","user_id"),
-	CONSTRAINT "billing_notices_kind" CHECK ("billing_notices"."kind" in ('invoice_unpaid', 'grace_began', 'grace_ended')),
+	CONSTRAINT "billing_notices_kind" CHECK ("billing_notices"."kind" in ('invoice_unpaid', 'grace_began', 'grace_ended', 'alert')),
 	CONSTRAINT "billing_notices_status" CHECK ("billing_notices"."status" in ('pending', 'sent', 'dropped'))
 );
 --> statement-breakpoint

@@ -22,7 +22,7 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/pg-core'
 import { type ManagementScope, projectRoles } from '../core/accounts/roles.ts'
-import { alertMetrics, budgetKinds, budgetSpans } from '../core/alerts/alerts.ts'
+import { type AlertEmail, alertMetrics, budgetKinds, budgetSpans } from '../core/alerts/alerts.ts'
 import { fallbackPolicies, strategies } from '../core/chat/chat.ts'
 import type { ScopeLimits } from '../core/limits/scopes.ts'
 import type { ModelSwitch } from '../core/models/switches.ts'
@@ -858,8 +858,8 @@ export const billingNotices = pgTable(
   'billing_notices',
   {
     accountId: ofAccount(),
-    kind: text('kind', { enum: ['invoice_unpaid', 'grace_began', 'grace_ended'] }).notNull(),
-    /** The invoice's ID, or the start of the grace period in ISO 8601. */
+    kind: text('kind', { enum: ['invoice_unpaid', 'grace_began', 'grace_ended', 'alert'] }).notNull(),
+    /** The invoice's ID, the start of the grace period in ISO 8601, or the alert's ID with the time of its evaluation. */
     subject: text('subject').notNull(),
     userId: ofUser(),
     /** `dropped`: no longer true when it was due, or rejected by the mail server. */
@@ -870,11 +870,13 @@ export const billingNotices = pgTable(
     dueAt: time('due_at').notNull(),
     attempts: smallint('attempts').notNull().default(0),
     createdAt: createdAt(),
+    /** What an alert says; its row is deleted when it is sent. Null = of billing, which is read when it is sent. */
+    body: jsonb('body').$type<AlertEmail>(),
   },
   table => [
     primaryKey({ name: 'billing_notices_key', columns: [table.accountId, table.kind, table.subject, table.userId] }),
     index('billing_notices_due').on(table.dueAt).where(sql`${table.status} = 'pending'`),
-    check('billing_notices_kind', sql`${table.kind} in ('invoice_unpaid', 'grace_began', 'grace_ended')`),
+    check('billing_notices_kind', sql`${table.kind} in ('invoice_unpaid', 'grace_began', 'grace_ended', 'alert')`),
     check('billing_notices_status', sql`${table.status} in ('pending', 'sent', 'dropped')`),
   ],
 )

@@ -1,4 +1,4 @@
-import { type AlertMetric, metricRules } from '../core/alerts/alerts.ts'
+import { type AlertEmail, metricRules } from '../core/alerts/alerts.ts'
 import type { BillingNotice, Grace } from '../core/billing/grace.ts'
 import type { Delivery, Email, MailQueue } from './queue.ts'
 
@@ -8,9 +8,8 @@ export type Mailer = {
   emailVerification(to: string, token: string): void
   passwordReset(to: string, token: string): void
   signInLocked(to: string): void
-  alert(to: string, alert: AlertEmail): void
-  /** Sends one email about an alert and waits for the mail server's response. */
-  alertTest(to: string, alert: AlertEmail): Promise<Delivery>
+  /** Sends one email about an alert and waits for the mail server's response. `id` as for `billing`; absent = a test. */
+  alert(to: string, alert: AlertEmail, id?: string): Promise<Delivery>
   /** Sends one email and waits for the mail server's response, which decides the state of the stored notice. */
   billing(email: BillingEmail): Promise<Delivery>
 }
@@ -22,8 +21,11 @@ export function createMailer(mail: Pick<MailQueue, 'send' | 'deliver'>, publicUr
     emailVerification: (to, token) => mail.send(verificationLetter(to, publicUrl, token)),
     passwordReset: (to, token) => mail.send(resetLetter(to, publicUrl, token)),
     signInLocked: to => mail.send(lockedLetter(to)),
-    alert: (to, alert) => mail.send(alertLetter(to, publicUrl, alert)),
-    alertTest: (to, alert) => mail.deliver(alertLetter(to, publicUrl, alert)),
+    alert: (to, alert, id) =>
+      mail.deliver({
+        ...alertLetter(to, publicUrl, alert),
+        ...(id === undefined ? {} : { messageId: getMessageId(id, publicUrl) }),
+      }),
     billing: email => mail.deliver(billingEmail(email, publicUrl)),
   }
 }
@@ -89,16 +91,6 @@ function lockedLetter(to: string): Email {
   }
 }
 
-/** An alert that began to fire. */
-type AlertEmail = {
-  readonly metric: AlertMetric
-  readonly threshold: number
-  /** Name of the project that it is about; null = the account. */
-  readonly project: string | null
-  /** A sentence per subject that began to fire. */
-  readonly texts: readonly string[]
-}
-
 const maximumTexts = 20
 
 /** Builds the email about an alert that began to fire. */
@@ -123,6 +115,8 @@ function alertLetter(to: string, publicUrl: string, { metric, threshold, project
     ),
   }
 }
+
+const getMessageId = (id: string, publicUrl: string) => `<${id}@${new URL(publicUrl).hostname}>`
 
 /** Joins paragraphs to the text of an email. */
 function lines(...paragraphs: readonly string[]): string {
@@ -150,7 +144,7 @@ function billingEmail({ kind, to, id, grace, invoice }: BillingEmail, publicUrl:
     ? 'Open Billing to pay the invoice or to replace the payment method:'
     : 'Open Billing to add a payment method:'
   const link = `${publicUrl}/#/billing`
-  const messageId = `<${id}@${new URL(publicUrl).hostname}>`
+  const messageId = getMessageId(id, publicUrl)
   const until = grace === null ? '' : `${new Date(grace.endsAt).toISOString().slice(0, 16).replace('T', ' ')} UTC`
   switch (kind) {
     case 'invoice_unpaid':

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { ShownAlert } from '../../src/console/alerts/schemas.ts'
 import { deleteAlert, evaluateNextAlert, type FiredAlert } from '../../src/console/alerts/store.ts'
+import { startNoticeWorker } from '../../src/console/billing/worker.ts'
 import {
   alertChanges,
   budgetReading,
@@ -13,6 +14,7 @@ import {
 } from '../../src/core/alerts/alerts.ts'
 import { projectTag } from '../../src/core/request/tags.ts'
 import { dayMs } from '../../src/core/text/utc-days.ts'
+import type { Delivery } from '../../src/mail/queue.ts'
 import { type Gateway, startGateway, withoutTimer } from '../harness/gateway.ts'
 import { addMember, owner, type Person, sendRequest } from '../harness/users.ts'
 
@@ -117,7 +119,9 @@ async function evaluated(at: number, failed: unknown[] = []): Promise<FiredAlert
   const fired: FiredAlert[] = []
   for (;;) {
     const results = await Promise.all(
-      [1, 2, 3].map(() => evaluateNextAlert(gateway.deps.database, { at, plans: gateway.deps.config.plans })),
+      [1, 2, 3].map(() =>
+        evaluateNextAlert(gateway.deps.database, { at, plans: gateway.deps.config.plans, sendsMail: true }),
+      ),
     )
     for (const result of results) {
       if (result === null || result === 'none') continue
@@ -408,6 +412,48 @@ describe('alert', () => {
       ['model_failures', false],
       ['cache_drop', true],
     ])
+  })
+
+  test('sends the stored email of a killed gateway once, by one of two others', async () => {
+    const person = await owner(gateway)
+    await call(person, 'POST', '', { metric: 'spend', threshold: 5 })
+    const start = (Math.floor(Date.now() / dayMs) + 12) * dayMs
+    await used(person, start, { requests: 1, failed: 0, microcents: 600_000_000 })
+    // The gateway that evaluates sends nothing: it is killed after the commit.
+    expect(await evaluated(start)).toMatchObject([{ metric: 'spend', recipients: [person.email] }])
+    const sent: (readonly [string, readonly string[], string | undefined])[] = []
+    let [answer, at]: [Delivery, number] = ['failed', start]
+    const worker = () =>
+      startNoticeWorker({
+        database: gateway.deps.database,
+        clock: { ...gateway.deps.clock, now: () => at },
+        log: gateway.deps.log,
+        ...withoutTimer,
+        post: {
+          billing: async () => 'refused',
+          async alert(to, { texts }, id) {
+            if (to === person.email) sent.push([to, texts, id])
+            return answer
+          },
+        },
+      })
+    const workers = [worker(), worker()]
+    const run = () => Promise.all(workers.map(({ run: start }) => start()))
+    await run()
+    expect(sent.length).toBe(1)
+    answer = 'sent'
+    at += 3_600_000
+    await run()
+    await run()
+    expect(sent.length).toBe(2)
+    expect(sent[0]).toEqual(sent[1])
+    expect(sent[0]?.[1]).toEqual(['The spend of this UTC day is 6.00 USD'])
+    // No name stays after the email.
+    const left = await sql(
+      ({ sql: query }) => query`select from billing_notices where account_id = ${person.accountId}`,
+    )
+    expect(left.length).toBe(0)
+    await Promise.all(workers.map(({ close }) => close()))
   })
 
   test('delays no other alert when its evaluation fails', async () => {

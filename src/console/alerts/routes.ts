@@ -182,7 +182,7 @@ async function test({ post, webhooks }: AlertDeps, limiter: RateLimiter, call: S
   await enforceTestLimit(limiter, accountId)
   const { email, recipients, webhooks: reached } = await testAlert(call.database, accountId, alert)
   webhooks.wake()
-  const sent = post === null ? [] : await Promise.all(recipients.map(to => post.alertTest(to, email)))
+  const sent = post === null ? [] : await Promise.all(recipients.map(to => post.alert(to, email)))
   const arrived = sent.filter(delivery => delivery === 'sent').length
   return { emails: { sent: arrived, failed: sent.length - arrived }, webhooks: reached }
 }

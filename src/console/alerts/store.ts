@@ -1,11 +1,12 @@
 /**
- * Alerts of accounts and projects. An evaluation locks the alert's row, so that one gateway of many evaluates it, and stores the
- * events with the new state: a crossing is reported once, also after a restart.
+ * Alerts of accounts and projects. An evaluation locks the alert's row, so that one gateway of many evaluates it, and stores
+ * events and emails with the new state: a crossing is reported once, also if the gateway is killed before it sends them.
  */
 
 import { createHash } from 'node:crypto'
 import type { TransactionSql } from 'postgres'
 import {
+  type AlertEmail,
   type AlertReading,
   alertChanges,
   defaultWindowMinutes,
@@ -184,7 +185,7 @@ export async function testAlert(
     project = found?.name ?? null
     const due = { ...alert, account_id: accountId, project_name: project }
     webhooks = await enqueueEvent(step, accountId, toEvent(due, 'fired', measured))
-    recipients = await findRecipients(step, accountId, alert.project_id)
+    recipients = (await findRecipients(step, accountId, alert.project_id)).map(({ email }) => email)
     return { action: 'alert.tested', target: alert.id }
   })
   return { email: { metric: alert.metric, threshold: alert.threshold, project, texts: [text] }, recipients, webhooks }
@@ -197,14 +198,6 @@ type Due = DueAlert & {
   readonly project_name: string | null
 }
 
-/** What the email about an alert says. */
-export type AlertEmail = Pick<ShownAlert, 'metric' | 'threshold'> & {
-  /** Name of its project; null = the alert is about the account. */
-  readonly project: string | null
-  /** A sentence per subject that began to fire. */
-  readonly texts: readonly string[]
-}
-
 /** An alert that began to fire, with the email addresses of the account's owners and the project's admins. */
 export type FiredAlert = AlertEmail & { readonly value: number | null; readonly recipients: readonly string[] }
 
@@ -212,6 +205,8 @@ type Moment = {
   /** Epoch milliseconds. */
   readonly at: number
   readonly plans: Plans
+  /** False = the gateway has no mail server: no email is stored. */
+  readonly sendsMail: boolean
 }
 
 /** An alert whose evaluation failed, with the error code of the database. */
@@ -223,11 +218,12 @@ type FailedAlert = { readonly accountId: string; readonly code: string | null }
  */
 export function evaluateNextAlert(
   database: Database,
-  { at, plans }: Moment,
+  moment: Moment,
 ): Promise<FiredAlert | FailedAlert | 'none' | null> {
   return database.run(
     ({ sql }) =>
       sql.begin(async step => {
+        const { at } = moment
         // The database counts microseconds: an alert stored within the millisecond of the caller's clock is due.
         const [due] = await step<Due[]>`
           select rule.id, rule.account_id, metric, threshold, window_minutes, budget, span, firing, since, project_id,
@@ -237,7 +233,7 @@ export function evaluateNextAlert(
           order by due_at limit 1 for update of rule skip locked`
         if (due === undefined) return 'none'
         try {
-          return await step.savepoint(inner => evaluate(inner, due, { at, plans }))
+          return await step.savepoint(inner => evaluate(inner, due, moment))
         } catch (cause) {
           await step`
             update alert_rules set due_at = ${instant(at + failureWaitMs)}::text::timestamptz where id = ${due.id}`
@@ -270,7 +266,14 @@ async function evaluate(step: TransactionSql, due: Due, moment: Moment): Promise
     for (const measured of resolved) await enqueueEvent(step, accountId, toEvent(due, 'resolved', measured))
   if (fired.length === 0) return null
   const recipients = await findRecipients(step, accountId, due.project_id)
-  return { metric, threshold, value, project, texts: fired.map(({ text }) => text), recipients }
+  const email: AlertEmail = { metric, threshold, project, texts: fired.map(({ text }) => text) }
+  if (moment.sendsMail)
+    await step`
+      insert into billing_notices (account_id, kind, subject, user_id, due_at, created_at, body)
+      select ${accountId}, 'alert', ${`${id} ${instant(moment.at)}`}, id, ${instant(moment.at)}::text::timestamptz,
+        ${instant(moment.at)}::text::timestamptz, ${JSON.stringify(email)}::text::jsonb
+      from users where id in (select json_array_elements_text(${JSON.stringify(recipients.map(({ id: user }) => user))}::text::json))`
+  return { ...email, value, recipients: recipients.map(({ email: to }) => to) }
 }
 
 function toEvent(
@@ -298,14 +301,13 @@ function toEvent(
   }
 }
 
-/** Returns the email addresses of the account's owners, and of the admins of a project. */
+/** Returns the account's owners, and of the admins of a project. */
 async function findRecipients(step: TransactionSql, accountId: string, projectId: string | null) {
-  const rows = await step<{ email: string }[]>`
-    select email from users
+  return step<{ id: string; email: string }[]>`
+    select id, email from users
     where account_id = ${accountId} and removed_at is null and (role = 'owner' or exists (
       select from project_members
       where user_id = users.id and project_id = ${projectId} and project_members.role = 'admin'))`
-  return rows.map(({ email }) => email)
 }
 
 /** Names of keys, tags and sessions are personal: the row keeps only which of them fire. */

@@ -13,7 +13,8 @@ type AlertWorkerDeps = {
   readonly database: Database
   readonly clock: Pick<Clock, 'now'>
   readonly log: Pick<Log, 'warn'>
-  readonly post: Pick<Mailer, 'alert'> | null
+  /** Null = no mail server. */
+  readonly post: Mailer | null
   readonly plans: Plans
   readonly catalog: Pick<Catalog, 'list'>
   /** Returns the current state of each model. */
@@ -44,11 +45,10 @@ export function startAlertWorker({
     everyMs,
     async isClosed => {
       for (let count = 0; count < maximumPerRun && !isClosed(); count++) {
-        const fired = await evaluateNextAlert(database, { at: clock.now(), plans })
+        const fired = await evaluateNextAlert(database, { at: clock.now(), plans, sendsMail: post !== null })
         if (fired === 'none') break
-        if (fired === null) continue
-        if ('code' in fired) log.warn('alert_evaluation_failed', { account_id: fired.accountId, code: fired.code })
-        else for (const to of fired.recipients) post?.alert(to, fired)
+        if (fired !== null && 'code' in fired)
+          log.warn('alert_evaluation_failed', { account_id: fired.accountId, code: fired.code })
       }
       for (const event of modelEvents(catalog, health(), clock.now())) {
         if (event.key === undefined || reported.has(event.key)) continue

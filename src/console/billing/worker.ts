@@ -8,6 +8,7 @@ import { findGrace, isNoticeTrue } from '../../core/billing/grace.ts'
 import { type Repeating, startRepeating } from '../../core/jobs/repeating.ts'
 import { failureReason } from '../../core/validation/errors.ts'
 import type { Mailer } from '../../mail/mailer.ts'
+import type { Delivery } from '../../mail/queue.ts'
 import type { ConsoleDeps } from '../deps.ts'
 import type { Payments } from './payment-processor.ts'
 import { rollCycles } from './stores/billing.ts'
@@ -108,13 +109,13 @@ async function forgetNext({ database, payments, log }: BillingWorkerOptions, aft
 }
 
 /**
- * Sends the stored emails about unpaid invoices and grace periods. Every instance runs it; a claim in the database
+ * Sends the stored emails about unpaid invoices, grace periods and alerts. Every instance runs it; a claim in the database
  * selects one sender per notice. A notice is marked after the mail server accepted it, so a killed process loses none;
  * between the two steps it may send one again, under the same message ID.
  */
 
 type NoticeWorkerOptions = Pick<ConsoleDeps, 'database' | 'clock' | 'timer' | 'log'> & {
-  readonly post: Pick<Mailer, 'billing'>
+  readonly post: Pick<Mailer, 'billing' | 'alert'>
 }
 
 const maximumPerRun = 100
@@ -145,15 +146,15 @@ export function startNoticeWorker(options: NoticeWorkerOptions): Repeating {
 
 /** Sends a notice that was due at `at`, and judges it by that time too. */
 async function send({ post, clock }: NoticeWorkerOptions, notice: ClaimedNotice, at: number): Promise<NoticeOutcome> {
-  const { accountId, kind, subject, userId, email, attempts, dues, invoice } = notice
-  if (email === null || !isNoticeTrue(notice, dues, invoice?.status ?? null, at)) return { status: 'dropped' }
-  const delivery = await post.billing({
-    kind,
-    to: email,
-    id: `${accountId}.${kind}.${subject}.${userId}`.replace(/[^\w.]/g, '-'),
-    grace: findGrace(dues),
-    invoice: invoice === null ? null : { id: subject, totalUsd: invoice.totalCents / 100 },
-  })
+  const { accountId, kind, subject, userId, email, attempts, dues, invoice, alert } = notice
+  if (email === null) return { status: 'dropped' }
+  const id = `${accountId}.${kind}.${subject}.${userId}`.replace(/[^\w.]/g, '-')
+  let delivery: Delivery = 'refused'
+  if (kind !== 'alert') {
+    if (!isNoticeTrue({ kind, subject }, dues, invoice?.status ?? null, at)) return { status: 'dropped' }
+    const due = invoice === null ? null : { id: subject, totalUsd: invoice.totalCents / 100 }
+    delivery = await post.billing({ kind, to: email, id, grace: findGrace(dues), invoice: due })
+  } else if (alert !== null) delivery = await post.alert(email, alert, id)
   if (delivery === 'sent') return { status: 'sent' }
   const waitMs = delivery === 'refused' ? undefined : waitsMs[attempts - 1]
   return waitMs === undefined ? { status: 'dropped' } : { status: 'pending', dueAt: clock.now() + waitMs }

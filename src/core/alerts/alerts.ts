@@ -81,6 +81,16 @@ export type AlertReading = {
   readonly project: EventProject | null
 }
 
+/** What the email about an alert says. */
+export type AlertEmail = {
+  readonly metric: AlertMetric
+  readonly threshold: number
+  /** Name of its project; null = the alert is about the account. */
+  readonly project: string | null
+  /** A sentence per subject that began to fire. */
+  readonly texts: readonly string[]
+}
+
 type AlertChanges = {
   readonly fired: readonly AlertReading[]
   readonly resolved: readonly AlertReading[]

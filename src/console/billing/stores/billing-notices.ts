@@ -1,7 +1,8 @@
 /**
- * Stored emails about money: written in the transaction that causes them, claimed by one sender, marked after sending.
+ * Stored emails about money and alerts: written in the transaction that causes them, claimed by one sender, marked after sending.
  */
 import { and, eq, sql } from 'drizzle-orm'
+import type { AlertEmail } from '../../../core/alerts/alerts.ts'
 import type { InvoiceStatus } from '../../../core/billing/billing.ts'
 import type { BillingNotice, Dues } from '../../../core/billing/grace.ts'
 import type { Database } from '../../../database/database.ts'
@@ -44,21 +45,26 @@ export async function noteNotices(
 }
 
 /** A notice that this process may send, with the current state that it describes. */
-export type ClaimedNotice = Pick<BillingNotice, 'kind' | 'subject'> & {
+export type ClaimedNotice = Pick<BillingNotice, 'subject'> & {
+  readonly kind: NoticeKind
   readonly accountId: string
   readonly userId: string
-  /** Null = the user is no longer an owner of the account. */
+  /** Null = the user was removed, or is no longer an owner of the account whose money it is about. */
   readonly email: string | null
   /** Sending attempts, including this one. */
   readonly attempts: number
   readonly dues: Dues
   /** Null = the notice is not about an invoice. */
   readonly invoice: { readonly status: InvoiceStatus; readonly totalCents: number } | null
+  /** Null = the notice is about money. */
+  readonly alert: AlertEmail | null
 }
+
+type NoticeKind = BillingNotice['kind'] | 'alert'
 
 type ClaimedRow = {
   readonly account_id: string
-  readonly kind: BillingNotice['kind']
+  readonly kind: NoticeKind
   readonly subject: string
   readonly user_id: string
   readonly email: string | null
@@ -69,6 +75,7 @@ type ClaimedRow = {
   readonly unpaid_since_ms: number | null
   readonly invoice_status: InvoiceStatus | null
   readonly total_cents: number | null
+  readonly body: AlertEmail | null
 }
 
 /** Longer than a mail server may take for one email. */
@@ -94,8 +101,8 @@ export async function claimNotice(database: Database, at: number): Promise<Claim
         where notice.account_id = due.account_id and notice.kind = due.kind and notice.subject = due.subject
           and notice.user_id = due.user_id
         returning notice.*)
-      select claimed.account_id, claimed.kind, claimed.subject, claimed.user_id, claimed.attempts,
-        case when users.role = 'owner' and users.removed_at is null then users.email end as email,
+      select claimed.account_id, claimed.kind, claimed.subject, claimed.user_id, claimed.attempts, claimed.body,
+        case when (users.role = 'owner' or claimed.kind = 'alert') and users.removed_at is null then users.email end as email,
         accounts.plan, (extract(epoch from accounts.grace_ends_at) * 1000)::float8 as grace_ends_ms,
         (extract(epoch from accounts.unpaid_since) * 1000)::float8 as unpaid_since_ms,
         invoices.status as invoice_status, invoices.total_cents::float8 as total_cents
@@ -115,6 +122,7 @@ export async function claimNotice(database: Database, at: number): Promise<Claim
     attempts: row.attempts,
     dues: { plan: row.plan, graceEndsAt: row.grace_ends_ms, unpaidSince: row.unpaid_since_ms },
     invoice: status === null || totalCents === null ? null : { status, totalCents },
+    alert: row.body,
   }
 }
 
@@ -123,23 +131,22 @@ export type NoticeOutcome =
   /** Epoch milliseconds of the next attempt. */
   | { readonly status: 'pending'; readonly dueAt: number }
 
-/** Writes the outcome of a claimed notice. */
+/** Writes the outcome of a claimed notice. An alert contains names, so that a settled one is deleted. */
 export async function settleNotice(
   database: Database,
   { accountId, kind, subject, userId }: ClaimedNotice,
   outcome: NoticeOutcome,
 ): Promise<void> {
+  const isNotice = and(
+    eq(billingNotices.accountId, accountId),
+    eq(billingNotices.kind, kind),
+    eq(billingNotices.subject, subject),
+    eq(billingNotices.userId, userId),
+  )
+  const change = outcome.status === 'pending' ? { dueAt: new Date(outcome.dueAt) } : { status: outcome.status }
   await database.run(({ orm }) =>
-    orm
-      .update(billingNotices)
-      .set(outcome.status === 'pending' ? { dueAt: new Date(outcome.dueAt) } : { status: outcome.status })
-      .where(
-        and(
-          eq(billingNotices.accountId, accountId),
-          eq(billingNotices.kind, kind),
-          eq(billingNotices.subject, subject),
-          eq(billingNotices.userId, userId),
-        ),
-      ),
+    kind === 'alert' && outcome.status !== 'pending'
+      ? orm.delete(billingNotices).where(isNotice)
+      : orm.update(billingNotices).set(change).where(isNotice),
   )
 }

@@ -26,7 +26,7 @@ const databases = testedDatabases()
 function sender(database: Database, clock: { at: number }, deliver: (email: BillingEmail) => Promise<Delivery>) {
   return startNoticeWorker({
     database,
-    post: { billing: deliver },
+    post: { billing: deliver, alert: async () => 'sent' },
     clock: { now: () => clock.at },
     timer: () => () => {},
     log: { ...quiet, info: () => {} },
