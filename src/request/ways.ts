@@ -191,7 +191,7 @@ export async function selectBeside(state: CallState, running: AttemptRun): Promi
 }
 
 /**
- * Lets another attempt continue a text: at the next host of its model, else where it was cut, else at the next model. The
+ * Lets another attempt continue a text: at the next host of its model, else once where it was cut, else at the next model. The
  * same host with the operator's key comes after the own key that was cut.
  */
 export function continueAfter(state: CallState, cut: Cut): void {
@@ -200,7 +200,9 @@ export function continueAfter(state: CallState, cut: Cut): void {
   const others = next === null ? [] : [next]
   const isHost =
     next !== null && isSameModel(next, cut.candidate) && next.endpoint !== cut.candidate.endpoint.own?.shared
-  state.waiting.unshift(...(isHost ? [...others, cut.candidate] : [cut.candidate, ...others]))
+  // One request must not open the circuit of a model.
+  const here = state.failed.filter(({ candidate }) => candidate === cut.candidate).length < 2 ? [cut.candidate] : []
+  state.waiting.unshift(...(isHost ? [...others, ...here] : [...here, ...others]))
 }
 
 /** Releases a way on which no attempt began. */
