@@ -14,6 +14,7 @@ import { keys } from './console/keys/routes.ts'
 import { managementKeys } from './console/management-keys/routes.ts'
 import { projectRoutes } from './console/projects/routes.ts'
 import { providerRoutes } from './console/provider-keys/routes.ts'
+import { modelSwitchRoutes } from './console/provider-keys/switch-routes.ts'
 import type { Authenticate } from './console/routes.ts'
 import { status } from './console/status/routes.ts'
 import { tags } from './console/tags/routes.ts'
@@ -236,6 +237,7 @@ function useResources(
     .use(alerts(deps, identify))
     .use(usage({ ...deps, describeField }, identify))
     .use(providerRoutes(deps, identify))
+    .use(modelSwitchRoutes(deps, identify))
     .use(
       status(
         { ...deps, version, pingDatabase: () => deps.database.run(({ sql }) => sql`select 1`, databaseReachMs) },

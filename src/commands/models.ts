@@ -5,6 +5,7 @@ import { toModel, withChanges } from '../core/models/configured-models.ts'
 import { buildCatalog, type Catalog, fullName, getDeprecation, type Model } from '../core/models/models.ts'
 import { pricingFields } from '../core/models/pricing.ts'
 import { CommandFailure, columns, command, json, print, printJson } from './command.ts'
+import { modelSwitchCommands } from './model-switches.ts'
 import { updateModels } from './update-models.ts'
 
 const builtIn = [
@@ -168,4 +169,4 @@ function toJson(model: Model, hasPrices: boolean) {
   }
 }
 
-export const modelCommands = [modelListing, check, updateModels]
+export const modelCommands = [modelListing, check, updateModels, ...modelSwitchCommands]

@@ -15,6 +15,7 @@ import { resealSecrets } from '../console/webhooks/stores/webhooks.ts'
 import { startWebhooks } from '../console/webhooks/worker.ts'
 import { createLimitKeys } from '../core/limits/redis.ts'
 import type { Catalog } from '../core/models/models.ts'
+import type { SwitchesByModel } from '../core/models/switches.ts'
 import type { Database } from '../database/database.ts'
 import { createBudgetTracker } from '../database/repositories/budget-tracker.ts'
 import { createIdempotencyStore } from '../database/repositories/idempotency.ts'
@@ -38,6 +39,7 @@ type IdentityParts = Pick<Process, 'clock' | 'log'> & {
   readonly isPostgresThere: boolean
   readonly useStoredKeys: (keys: readonly StoredKey[]) => void
   readonly ownKeys: Pick<OwnKeys, 'replace'>
+  readonly useSwitches: (switches: SwitchesByModel) => void
 }
 
 /** Opens the directories of keys and sessions. `undo` receives the functions that close them. */
@@ -48,8 +50,9 @@ export async function openIdentity(config: Config, parts: IdentityParts, undo: A
   const providerKeySeal = createProviderKeySeal(secret, previousSecret)
   const storedSettings = followStoredSettings({
     ...{ database, log, seal: providerKeySeal, whose: config.storedKeys },
-    onChange({ operatorKeys, ownKeys }) {
+    onChange({ operatorKeys, ownKeys, switches }) {
       parts.useStoredKeys(operatorKeys)
+      parts.useSwitches(switches)
       parts.ownKeys.replace(ownKeys, providerKeySeal.open)
     },
   })

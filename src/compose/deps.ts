@@ -86,7 +86,7 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
     await storing.catch(() => {})
     throw cause
   })
-  const { catalog, embeddingCatalog, endpoints } = catalogs
+  const { catalog, embeddingCatalog, endpoints, useSwitches } = catalogs
   options.meanwhile?.(content)
   const { schema, ...stored } = await storing
   const { database } = stored
@@ -117,7 +117,7 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
   const isPostgresThere = (await Promise.race([schema.then(() => true), clock.sleep(0)])) === true
   const identity = await openIdentity(
     config,
-    { database, clock, log, usage, isPostgresThere, useStoredKeys, ownKeys },
+    { database, clock, log, usage, isPostgresThere, useStoredKeys, ownKeys, useSwitches },
     undo,
   )
   const rejections = new RejectionLog({ database, log })
@@ -207,7 +207,7 @@ async function openModels(config: Config, parts: Process, undo: AsyncDisposableS
   const { endpoints, simulator, replaceProviders } = await openProviders(config, parts)
   if (simulator !== null) undo.defer(() => simulator.stop())
   const catalogs = await openCatalog(config, { clock, network, log, endpoints }, undo)
-  const { catalog, embeddingCatalog } = catalogs
+  const { catalog, embeddingCatalog, configuredModels, useSwitches } = catalogs
   const { content, replaceModeration } = openContent(config, { ...parts, catalog, endpoints, simulator }, undo)
   const replaceModels = (next: Config) => {
     const before = catalogs.reload(next)
@@ -215,7 +215,7 @@ async function openModels(config: Config, parts: Process, undo: AsyncDisposableS
   }
   return {
     content,
-    catalogs: { catalog, embeddingCatalog, endpoints, simulator },
+    catalogs: { catalog, embeddingCatalog, configuredModels, useSwitches, endpoints, simulator },
     replacements: { replaceProviders, replaceModeration, replaceModels },
   }
 }

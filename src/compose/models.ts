@@ -16,11 +16,12 @@ import {
   type Model,
   unknownPrices,
 } from '../core/models/models.ts'
+import type { SwitchesByModel } from '../core/models/switches.ts'
 import type { Log } from '../core/ports.ts'
 import { createKeyedDigests } from '../core/text/keyed-digests.ts'
 import { createAnalysisCache } from '../learning/recent-prompts.ts'
 import { type DiscoveryDeps, discoverModels, type LocalServer } from '../models/discover-models.ts'
-import { withHosts } from '../models/model-hosts.ts'
+import { withHostChoices, withHosts } from '../models/model-hosts.ts'
 import type { ConfiguredProvider } from '../providers/configured-provider.ts'
 import { modelsUrl } from '../providers/openai/request.ts'
 import { completeInternally } from '../request/internal-completion.ts'
@@ -71,13 +72,16 @@ export async function openCatalog(
 ) {
   let used: CatalogConfig = config
   let discovered: () => readonly Model[] = () => []
-  const build = () =>
-    buildCatalog(withHosts([...knownModels(used), ...discovered()], used.hosts, id => endpoints.has(id)))
+  let switches: SwitchesByModel = new Map()
+  const isEnabled = (model: Pick<Model, 'id' | 'provider'>) => switches.get(fullName(model))?.enabled !== false
+  const findModels = () => withHosts([...knownModels(used), ...discovered()], used.hosts, id => endpoints.has(id))
+  const build = () => buildCatalog(withHostChoices(findModels(), switches), isEnabled)
   const embeds = ({ provider }: Pick<Model, 'provider'>) => endpoints.get(provider)?.provider.embeddings !== undefined
-  const buildEmbeddings = () => {
+  const findEmbeddingModels = () => {
     const configured = used.embeddingModels.map(({ provider, row }) => toEmbeddingModel(provider, row))
-    return buildCatalog([...publishedEmbeddingModels, ...configured].filter(embeds))
+    return [...publishedEmbeddingModels, ...configured].filter(embeds)
   }
+  const buildEmbeddings = () => buildCatalog(findEmbeddingModels(), isEnabled)
   let current = build()
   let embeddings = buildEmbeddings()
   const renew = (): Catalog => {
@@ -99,16 +103,24 @@ export async function openCatalog(
       return current.list
     },
     resolve: name => current.resolve(name),
+    findDisabled: name => current.findDisabled?.(name) ?? null,
   }
   const embeddingCatalog: EmbeddingCatalog = {
     get list() {
       return embeddings.list
     },
     resolve: name => embeddings.resolve(name),
+    findDisabled: name => embeddings.findDisabled?.(name) ?? null,
   }
   return {
     catalog,
     embeddingCatalog,
+    /** Returns all models as configured, also those that are switched off; embedding models last. */
+    configuredModels: (): readonly Model[] => [...findModels(), ...findEmbeddingModels()],
+    useSwitches(next: SwitchesByModel): void {
+      switches = next
+      renew()
+    },
     /** Replaces the models by those of another configuration. Returns the previous catalog. */
     reload(next: CatalogConfig): Catalog {
       used = next

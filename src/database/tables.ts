@@ -25,7 +25,7 @@ import { type ManagementScope, projectRoles } from '../core/accounts/roles.ts'
 import { type AlertEmail, alertMetrics, budgetKinds, budgetSpans } from '../core/alerts/alerts.ts'
 import { fallbackPolicies, strategies } from '../core/chat/chat.ts'
 import type { ScopeLimits } from '../core/limits/scopes.ts'
-import type { ModelSwitch } from '../core/models/switches.ts'
+import type { HostChoice } from '../core/models/switches.ts'
 import { type AttemptRecord, type RequestTrace, recordedDialects } from '../core/usage/usage-record.ts'
 import type { CompletedUsage } from '../core/validation/errors.ts'
 import { webhookFormats } from '../core/webhooks/events.ts'
@@ -244,7 +244,7 @@ export const modelSwitches = pgTable('model_switches', {
   model: text('model').primaryKey(),
   enabled: boolean('enabled').notNull().default(true),
   /** Its hosts in the order of calls; null = as configured. */
-  hosts: jsonb('hosts').$type<ModelSwitch['hosts']>(),
+  hosts: jsonb('hosts').$type<readonly HostChoice[]>(),
   updatedAt: updatedAt(),
 })
 

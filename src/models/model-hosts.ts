@@ -6,6 +6,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { configuredModelSchema, getPricing, modelNameSchema } from '../core/models/configured-models.ts'
 import { buildCatalog, fullName, type Model, type ModelHost } from '../core/models/models.ts'
+import type { HostChoice, SwitchesByModel } from '../core/models/switches.ts'
 import { strictObject } from '../core/validation/validate.ts'
 
 /** A model of another provider that a configured provider serves too (`GATEWAY_CONFIG`, `providers[].hosts[]`). */
@@ -39,6 +40,30 @@ export function withHosts(
     if (own.length > 0 && rest.length === 0) return [model]
     return [{ ...model, pricing: first.pricing, hosts: [first, ...rest] }]
   })
+}
+
+/**
+ * Returns the models with their hosts in the order that the operator switched to. Hosts that it does not name come last:
+ * a switch never adds or removes what the configuration decides.
+ */
+export function withHostChoices(models: readonly Model[], switches: SwitchesByModel): readonly Model[] {
+  return models.map(model => {
+    const choices = switches.get(fullName(model))?.hosts ?? null
+    if (choices === null || model.hosts === undefined) return model
+    const hosts = chosenHosts(model.hosts, choices)
+    // As for configured hosts, the prices are those of the first one.
+    return { ...model, pricing: hosts[0]?.pricing ?? model.pricing, hosts }
+  })
+}
+
+function chosenHosts(configured: readonly ModelHost[], choices: readonly HostChoice[]): readonly ModelHost[] {
+  const isWeighted = choices.some(({ weight }) => weight !== undefined)
+  const named = choices.flatMap(({ host, weight = 1 }) => {
+    const found = configured.find(other => other.host === host)
+    return found === undefined ? [] : [{ ...found, ...(isWeighted ? { weight } : null) }]
+  })
+  const others = configured.filter(({ host }) => choices.every(choice => choice.host !== host))
+  return [...named, ...others.map(host => ({ ...host, ...(isWeighted ? { weight: 0 } : null) }))]
 }
 
 function hostsByModel(models: readonly Model[], configured: readonly ConfiguredHost[]): Map<Model, ModelHost[]> {

@@ -7,7 +7,7 @@ import { autoModel, type Catalog, fullName } from '../core/models/models.ts'
 import type { Clock } from '../core/ports.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { invalidField } from '../core/validation/validate.ts'
-import { isModelAllowed, modelNotAllowed } from '../models/allowed-models.ts'
+import { disabledModel, isModelAllowed, modelNotAllowed } from '../models/allowed-models.ts'
 import type { HealthTracker } from '../models/health-tracker.ts'
 import type { PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
 import { nextTurn } from '../text/moderation/text-moderator.ts'
@@ -86,7 +86,12 @@ function findHosts(
   name: string,
 ): readonly [EmbeddingModel, ...EmbeddingModel[]] {
   const model = embeddingCatalog.resolve(name)
-  if (model === null) throw chatModelInEmbeddings(catalog, name) ?? unknownEmbeddingModel(embeddingCatalog, name)
+  if (model === null)
+    throw (
+      chatModelInEmbeddings(catalog, name) ??
+      disabledModel(embeddingCatalog, name) ??
+      unknownEmbeddingModel(embeddingCatalog, name)
+    )
   return [model, ...embeddingCatalog.list.filter(other => other !== model && isSameModel(other, model))]
 }
 

@@ -268,12 +268,13 @@ function withTotals(
  * one), returns that one, also for the price. A dated snapshot of the called model counts as the called model.
  */
 export function servedModel(
-  catalog: Pick<Catalog, 'resolve'>,
+  catalog: Pick<Catalog, 'resolve' | 'findDisabled'>,
   { candidate: { model, host }, upstreamModel }: Pick<UpstreamResponse, 'candidate' | 'upstreamModel'>,
 ): Model {
   // Another host has its own names and prices.
   const isElsewhere = host !== undefined && host.host !== model.provider
   if (upstreamModel === null || upstreamModel === model.id || isElsewhere) return model
-  const other = catalog.resolve(`${model.provider}/${upstreamModel}`)
+  const name = `${model.provider}/${upstreamModel}`
+  const other = catalog.resolve(name) ?? catalog.findDisabled?.(name) ?? null
   return other !== null && other.provider === model.provider ? other : model
 }

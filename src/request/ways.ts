@@ -23,7 +23,7 @@ import type { Cut } from './continuation.ts'
 import type { FailedAttempt, ReportDeps } from './errors.ts'
 import type { Progress } from './progress.ts'
 import type { Candidate } from './routing/candidate.ts'
-import { candidatesAtHosts, type Endpoints, healthKey, inOrder } from './routing/hosts.ts'
+import { candidatesAtHosts, drawHost, type Endpoints, healthKey, inOrder } from './routing/hosts.ts'
 import { spentOn } from './settled-cost.ts'
 
 export type CallDeps = AttemptRunDeps &
@@ -33,6 +33,7 @@ export type CallDeps = AttemptRunDeps &
     /** Cache marks for a request that has none; null = none. */
     readonly cacheMarks: (accountId: string, request: ChatRequest) => AutomaticCacheMarks | null
     readonly endpoints: Endpoints
+    readonly random: () => number
     readonly ties: Pick<CacheAffinityTracker, 'of'>
     readonly hedges: Pick<HedgeBudget, 'earn' | 'draw'>
     readonly health: Pick<
@@ -107,7 +108,7 @@ export function createCallState(deps: CallDeps, request: CallRequest, progress: 
           deps.endpoints,
           candidate,
           request.prepared.request,
-          () => findCachePlace(state, candidate)?.host,
+          () => findCachePlace(state, candidate)?.host ?? drawHost(candidate.model, deps.random),
         ),
     ),
     failed: [],

@@ -163,4 +163,44 @@ function withBrowser(path: string) {
     await page.getByText('No keys').waitFor()
     await owner.leave()
   })
+
+  test('Providers: an owner switches a model off and on, and changes the order of its hosts', async () => {
+    const url = simulator.urls.openai
+    const mirror = { id: 'mirror', base_url: url, api_key_env: 'MIRROR_KEY', hosts: [{ model: 'openai/gpt-5.5' }] }
+    const hosted = await startGateway(
+      { OPENAI_BASE_URL: url, OPENAI_API_KEY: 'key-own', MIRROR_KEY: 'key-mirror' },
+      { file: { providers: [mirror] } },
+    )
+    const visitor = await newOwner(browser, hosted)
+    const { page, go } = visitor
+    const getStatus = async () => (await hosted.post('/api/v1/chat', { model: 'openai/gpt-5.5', prompt: 'Hi' })).status
+    await go('providers', 'Providers')
+    await page.getByRole('button', { name: 'Disable openai/gpt-5.5', exact: true }).click()
+    await page.getByRole('button', { name: 'Enable openai/gpt-5.5', exact: true }).waitFor()
+    expect(await getStatus()).toBe(404)
+    await page.getByRole('button', { name: 'Enable openai/gpt-5.5', exact: true }).click()
+    await page.getByRole('button', { name: 'Disable openai/gpt-5.5', exact: true }).waitFor()
+    expect(await getStatus()).toBe(200)
+    await page.getByRole('button', { name: 'Hosts of openai/gpt-5.5', exact: true }).click()
+    const dialog = page.getByRole('dialog')
+    const field = dialog.getByLabel('Order of calls')
+    expect(await field.inputValue()).toBe('openai, mirror')
+    await field.fill('mirror; openai')
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await dialog.getByText('Write hosts as').waitFor()
+    await field.fill('mirror:3, openai:1')
+    if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/hosts.png` })
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('mirror:3, openai:1').waitFor()
+    const wrong: string[] = []
+    for (const width of [1440, 390]) {
+      await page.setViewportSize({ width, height: 900 })
+      wrong.push(...(await axeProblems(visitor, `switches at ${width}`)))
+      expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+      if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/s${width}.png`, fullPage: true })
+    }
+    expect(wrong).toEqual([])
+    await visitor.leave()
+    await hosted.stop()
+  })
 }

@@ -74,6 +74,7 @@ export function createWorld(play: Play, models: readonly Model[], limits: Limits
     },
     log: { info() {}, warn() {}, error() {} },
     catalog: buildCatalog(models),
+    random: () => 0,
     embeddingCatalog: buildCatalog<EmbeddingModel>([]),
     tokenizer: { decode: async () => [] },
     endpoints,

@@ -204,6 +204,8 @@ const withoutChange = [
   'POST /api/v1/provider-keys/:id/test',
   'DELETE /api/v1/provider-keys/:id',
   'POST /api/v1/providers/:id/test',
+  // `model-switches.test.ts` covers other instances.
+  'PATCH /api/v1/model-switches',
   'POST /api/v1/webhooks',
   'PATCH /api/v1/webhooks/:id',
   'DELETE /api/v1/webhooks/:id',

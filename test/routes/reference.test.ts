@@ -252,6 +252,8 @@ const unfulfilled: Readonly<Record<string, number>> = {
   // These users are not the operator's; `provider-keys.test.ts` covers it.
   'POST /api/v1/provider-keys': 400,
   'POST /api/v1/providers/{id}/test': 403,
+  'GET /api/v1/model-switches': 403,
+  'PATCH /api/v1/model-switches': 403,
   'POST /api/v1/provider-keys/{id}/rotate': 404,
   'POST /api/v1/provider-keys/{id}/test': 404,
   'PATCH /api/v1/provider-keys/{id}': 404,

@@ -3,11 +3,13 @@
 import { asc, eq } from 'drizzle-orm'
 import type { StoredKey, StoredKeysSetting } from '../../config/stored-keys.ts'
 import { startFollowing } from '../../core/jobs/repeating.ts'
+import type { SwitchesByModel } from '../../core/models/switches.ts'
 import type { Log } from '../../core/ports.ts'
 import type { Database } from '../../database/database.ts'
 import { accounts, providerKeys } from '../../database/tables.ts'
 import type { OwnKey } from '../../providers/keys/own-keys.ts'
 import { type ProviderKeySeal, toStoredKey } from './store.ts'
+import { listModelSwitches } from './switches.ts'
 
 export type StoredSettingsFollower = {
   /** Resolves when the settings were read once; rejects as the database does. */
@@ -23,6 +25,8 @@ type StoredSettings = {
   readonly operatorKeys: readonly StoredKey[]
   /** Own keys of accounts and projects, sealed. */
   readonly ownKeys: readonly OwnKey[]
+  /** What differs from the configuration. */
+  readonly switches: SwitchesByModel
 }
 
 type FollowerOptions = {
@@ -54,8 +58,9 @@ export function followStoredSettings(options: FollowerOptions): StoredSettingsFo
         detail:
           'They were sealed under another secret, or their rows were changed. Restore JWT_SECRET or session-secret, or rotate the keys.',
       })
+    const switches = new Map((await listModelSwitches(database)).map(row => [row.model, row]))
     // Own keys that the setting does not allow serve nothing, and a key without fallback still bars the operator's.
-    onChange({ operatorKeys, ownKeys: rows.filter(row => !isOperators(row)) })
+    onChange({ operatorKeys, ownKeys: rows.filter(row => !isOperators(row)), switches })
     seen = version
   }
   const job = startFollowing(pollMs, poll, database.onWrite)
@@ -79,7 +84,8 @@ async function readVersion(database: Database): Promise<string> {
   const [row] = await database.run(
     ({ sql: run }) => run<{ version: string }[]>`
       select concat_ws(' ', sum(hashtextextended(provider_keys::text, 0)), count(*),
-        (select id from accounts where is_operator)) as version
+        (select id from accounts where is_operator),
+        (select sum(hashtextextended(model_switches::text, 0)) from model_switches)) as version
       from provider_keys`,
   )
   return row?.version ?? ''

@@ -262,12 +262,13 @@ function refuseIfOff({ config }: ProviderKeysDeps): void {
     )
 }
 
-async function refuseOthers(database: Database, accountId: string): Promise<void> {
+/** Throws unless the account is the operator's. */
+export async function refuseOthers(database: Database, accountId: string): Promise<void> {
   if (!(await isOperatorAccount(database, accountId))) throw notOperator()
 }
 
 function notOperator(): GatewayError {
-  return new GatewayError('forbidden', 'Only owners of the operator’s account manage the keys of providers.', {
+  return new GatewayError('forbidden', 'Only owners of the operator’s account manage providers and models.', {
     shouldRetry: false,
   })
 }

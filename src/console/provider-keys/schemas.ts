@@ -1,6 +1,8 @@
 /** Providers and their keys, for owners and admins. No schema of a response has a key. */
 import { type Static, Type } from '@sinclair/typebox'
 import { attemptFailures } from '../../core/chat/attempts.ts'
+import { maximumNameCharacters } from '../../core/models/models.ts'
+import { highestWeight } from '../../core/models/switches.ts'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import { count, id, list, modelName, namedSchema, orNull, text, time } from '../../http/schemas.ts'
 
@@ -135,4 +137,38 @@ export const providerTestedShape = strictObject({
     description: '`unsupported` = the provider has no free call',
   },
   status: { ...orNull(Type.Integer()), description: 'HTTP status of the provider' },
+})
+
+/** Hosts in the order of calls. Without weights all requests begin at the first one. */
+const hostChoicesSchema = Type.Array(
+  strictObject({
+    host: Type.String({ minLength: 1, maxLength: 32, description: 'ID of the provider' }),
+    weight: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: highestWeight,
+        description: 'share of the requests that begin at this host; 1 unless sent, if another host has one',
+      }),
+    ),
+  }),
+  { minItems: 1, maxItems: 32 },
+)
+
+export const modelSwitchShape = namedSchema('ModelSwitch', {
+  model: modelName,
+  display_name: text('GPT-5.5'),
+  enabled: Type.Boolean({ description: 'false = no account can list or call it, and routing does not choose it' }),
+  configured_hosts: Type.Array(text('openai'), { description: 'hosts in the order of the configuration' }),
+  hosts: {
+    ...orNull(hostChoicesSchema),
+    description: 'hosts in the order of calls; null = as configured. Hosts that it does not name come last.',
+  },
+})
+export const modelSwitchesShape = list(modelSwitchShape)
+export type ShownModelSwitch = Static<typeof modelSwitchShape>
+
+export const modelSwitchChangeSchema = strictObject({
+  model: Type.String({ minLength: 1, maxLength: maximumNameCharacters, description: '`provider/model`' }),
+  enabled: Type.Optional(Type.Boolean()),
+  hosts: Type.Optional(orNull(hostChoicesSchema)),
 })

@@ -38,6 +38,7 @@ export const auditActions = [
   'provider_key.rotated',
   'provider_key.deleted',
   'provider_key.changed',
+  'model.switched',
   'sign_in.locked',
   'email.confirmed',
   'two_factor.enabled',

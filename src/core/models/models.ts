@@ -172,6 +172,8 @@ export type ModelHost = {
   /** The model's name in that provider's API. */
   readonly upstreamId: string
   readonly pricing: Pricing
+  /** Share of the requests that begin here, among the hosts of the model; absent = the first host begins all. */
+  readonly weight?: number
 }
 
 /** Returns the model ID that responses carry: `provider/model`. */
@@ -210,6 +212,8 @@ export type Catalog<M extends Named = Model> = {
   readonly list: readonly M[]
   /** Finds a model by `id`, `provider/id`, alias or reseller's name, case-insensitively. Null = unknown. */
   resolve(name: string): M | null
+  /** Finds a model that the operator switched off, by the same names. Absent = none is. */
+  findDisabled?(name: string): M | null
 }
 
 /** Maximum length of a model name. */
@@ -217,9 +221,13 @@ export const maximumNameCharacters = 256
 
 /**
  * Builds a catalog with one look-up table. If two models share a name, the more exact form wins: `provider/id`, then
- * `provider/alias`, then a bare ID, then a bare alias; among equals the earlier model.
+ * `provider/alias`, then a bare ID, then a bare alias; among equals the earlier model. The names of a model that is
+ * switched off stay its own: they never mean another model.
  */
-export function buildCatalog<M extends Named>(models: readonly M[]): Catalog<M> {
+export function buildCatalog<M extends Named>(
+  models: readonly M[],
+  isEnabled: (model: M) => boolean = () => true,
+): Catalog<M> {
   const byName = new Map<string, M>()
   const add = (getNames: (model: M) => readonly string[]) => {
     for (const model of models) {
@@ -233,9 +241,16 @@ export function buildCatalog<M extends Named>(models: readonly M[]): Catalog<M> 
   add(model => [...model.aliases.map(id => fullName({ id, provider: model.provider })), ...model.marketplaceAliases])
   add(model => [model.id])
   add(model => model.aliases)
+  const find = (name: string, isWanted: (model: M) => boolean) => {
+    const model = name.length > maximumNameCharacters ? undefined : byName.get(name.toLowerCase())
+    return model !== undefined && isWanted(model) ? model : null
+  }
+  const list = models.filter(isEnabled)
+  const enabled = new Set(list)
   return {
-    list: models,
-    resolve: name => (name.length > maximumNameCharacters ? null : (byName.get(name.toLowerCase()) ?? null)),
+    list,
+    resolve: name => find(name, model => enabled.has(model)),
+    findDisabled: name => find(name, model => !enabled.has(model)),
   }
 }
 

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { ShownProvider } from '../../console/provider-keys/schemas.ts'
 import { Snippet, Tabs } from '../parts/controls.tsx'
+import { ModelSwitches } from '../parts/model-switches.tsx'
 import { Badge } from '../parts/notice.tsx'
 import { useProjects } from '../parts/project-field.tsx'
 import {
@@ -110,6 +111,7 @@ export function Providers() {
           actions={providerKeyActions}
         />
       )}
+      {isOperator && <ModelSwitches />}
     </ResourceView>
   )
 }

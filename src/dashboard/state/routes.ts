@@ -23,7 +23,13 @@ import type { learningShape, ratedShape } from '../../console/insights/schemas.t
 import type { newKeyShape, ShownKey, ShownKeyPage } from '../../console/keys/schemas.ts'
 import type { newManagementKeyShape, ShownManagementKey } from '../../console/management-keys/schemas.ts'
 import type { ShownProject } from '../../console/projects/schemas.ts'
-import type { providerListShape, providerTestedShape, ShownProviderKey } from '../../console/provider-keys/schemas.ts'
+import type {
+  modelSwitchesShape,
+  providerListShape,
+  providerTestedShape,
+  ShownModelSwitch,
+  ShownProviderKey,
+} from '../../console/provider-keys/schemas.ts'
 import type { ShownStatus } from '../../console/status/schemas.ts'
 import type { newInvitationShape, ShownTeam } from '../../console/team/schemas.ts'
 import type { RequestRecord, requestListShape, ShownUsage } from '../../console/usage/schemas.ts'
@@ -135,6 +141,8 @@ export type Routes = {
   'POST /api/v1/provider-keys/:id/test': Static<typeof providerTestedShape>
   'POST /api/v1/provider-keys/:id/rotate': ShownProviderKey
   'DELETE /api/v1/provider-keys/:id': null
+  'GET /api/v1/model-switches': Static<typeof modelSwitchesShape>
+  'PATCH /api/v1/model-switches': ShownModelSwitch
   'GET /api/v1/models/health': Static<typeof modelHealthListShape>
   'GET /api/v1/insights/learning': Learning
   'POST /api/v1/insights/feedback': Static<typeof ratedShape>

@@ -9,6 +9,7 @@ import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/ch
 import { chatErrors, chatHeaders } from '../../http/chat-route-docs.ts'
 import type { TokenCountLimit } from '../../http/rate-limits.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
+import { disabledModel } from '../../models/allowed-models.ts'
 import { likelyInputTokens } from '../../text/tokens/tokens.ts'
 import type { ReasoningSeal } from '../reasoning-seal.ts'
 import { getMessagesStatus, messagesRefusal } from './errors.ts'
@@ -20,7 +21,7 @@ import { messagesStream } from './stream.ts'
 type CountTokensDeps = Pick<ChatRouteDeps, 'getCaller' | 'newRequestId' | 'bodies'> & {
   readonly reasoningSeal: ReasoningSeal
   readonly limitTokenCounts: TokenCountLimit
-  readonly catalog: Pick<Catalog, 'resolve'>
+  readonly catalog: Pick<Catalog, 'resolve' | 'findDisabled'>
   /** Returns the count of the model's provider; null = the provider returned none. */
   readonly countInput: (model: Model, source: SourceBody) => Promise<number | null>
 }
@@ -54,9 +55,10 @@ function findModel({ catalog }: CountTokensDeps, name: ChatRequest['model']): Mo
   if (name === null || name.toLowerCase() === autoModel) return null
   const model = catalog.resolve(name)
   if (model !== null) return model
-  throw new GatewayError('model_not_found', 'Unknown model. List models with GET /v1/models.', {
-    param: 'model',
-  })
+  throw (
+    disabledModel(catalog, name) ??
+    new GatewayError('model_not_found', 'Unknown model. List models with GET /v1/models.', { param: 'model' })
+  )
 }
 
 function replied(tokens: number, requestId: string, isEstimated: boolean): Response {

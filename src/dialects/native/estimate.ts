@@ -10,6 +10,7 @@ import { bodyLimits } from '../../http/body.ts'
 import { createPublicEndpoint, maximumFreePrompt, type PublicEndpointDeps } from '../../http/public-endpoint.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { count, modelName, namedSchema, orNull, queryType, usd } from '../../http/schemas.ts'
+import { disabledModel } from '../../models/allowed-models.ts'
 import { type CostEstimate, estimateCost, measurePrompt } from '../../request/cost-estimate.ts'
 import type { OutputForecast } from '../../request/routing/score-candidates.ts'
 import type { PromptAnalysis, PromptAnalyzer } from '../../text/analysis/prompt-analysis.ts'
@@ -168,9 +169,10 @@ function findModel({ model: name }: EstimateRequest, catalog: Catalog, today: st
   if (name === undefined || name.toLowerCase() === autoModel) return null
   const model = catalog.resolve(name)
   if (model === null)
-    throw new GatewayError('model_not_found', 'Unknown model. List models with GET /v1/models.', {
-      param: 'model',
-    })
+    throw (
+      disabledModel(catalog, name) ??
+      new GatewayError('model_not_found', 'Unknown model. List models with GET /v1/models.', { param: 'model' })
+    )
   if (getDeprecation(model, today) !== 'retired') return model
   const instead = model.successor === null ? 'List models with GET /v1/models.' : `Use \`${model.successor}\`.`
   throw new GatewayError('model_deprecated', `\`${fullName(model)}\` is retired. ${instead}`, {

@@ -29,18 +29,18 @@ export function findEndpoint(
 
 /**
  * Returns a candidate at each host of its model that can read the request: first the host that has the conversation
- * cached, then in the configured order. `cachedAt` returns its ID. Own keys come before those of the operator.
+ * cached, or one drawn by weight (`beginsAt`), then in their order. Own keys come before those of the operator.
  */
 export function candidatesAtHosts(
   endpoints: Endpoints,
   candidate: Candidate,
   request: Pick<ChatRequest, 'source'>,
-  cachedAt: () => string | undefined,
+  beginsAt: () => string | undefined,
 ): readonly Candidate[] {
   const { model } = candidate
   if (model.hosts === undefined) return ownFirst([candidate])
-  const cached = cachedAt()
-  const hosts = model.hosts.toSorted((host, other) => Number(other.host === cached) - Number(host.host === cached))
+  const first = beginsAt()
+  const hosts = model.hosts.toSorted((host, other) => Number(other.host === first) - Number(host.host === first))
   const candidates = hosts.flatMap((host): Candidate[] => {
     const endpoint = endpoints.get(host.host)
     if (endpoint === undefined || unreadable(endpoint, model, request) !== null) return []
@@ -48,6 +48,17 @@ export function candidatesAtHosts(
     return [{ ...moved(candidate, endpoint), model: modelAt(model, host).model, host }]
   })
   return ownFirst(candidates)
+}
+
+/** Returns the ID of a host drawn by weight; undefined = none has a weight. */
+export function drawHost({ hosts = [] }: Pick<Model, 'hosts'>, random: () => number): string | undefined {
+  const total = hosts.reduce((sum, { weight = 0 }) => sum + weight, 0)
+  if (total === 0) return undefined
+  let left = random() * total
+  return hosts.find(({ weight = 0 }) => {
+    left -= weight
+    return left < 0
+  })?.host
 }
 
 function moved(candidate: Candidate, endpoint: ConfiguredProvider): Candidate {

@@ -10,7 +10,7 @@ import {
   unmet,
 } from '../../core/models/models.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import { isModelAllowed, modelNotAllowed } from '../../models/allowed-models.ts'
+import { disabledModel, isModelAllowed, modelNotAllowed } from '../../models/allowed-models.ts'
 import type { RouteRequest } from './candidate.ts'
 
 /** Finds the named model. Throws `model_not_found`, `forbidden`, `model_deprecated`, `unsupported_parameter` or `invalid_request`. */
@@ -26,6 +26,7 @@ export function findNamedModel(
   if (model === null)
     throw (
       (embeddingCatalog === undefined ? null : embeddingModelInChat(embeddingCatalog, name)) ??
+      disabledModel(catalog, name) ??
       unknownModel(catalog, name)
     )
   if (caller.models !== undefined && !isModelAllowed(caller.models, fullName(model)))
