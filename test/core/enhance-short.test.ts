@@ -14,13 +14,13 @@ const analyzeText = (text: string) => read([{ role: 'user', content: [{ type: 't
 /** In the language named before the prompts; by type or task. */
 const gaining: Readonly<Record<Exclude<QueryType, 'other'> | Task, Readonly<Record<string, readonly string[]>>>> = {
   code: {
-    en: ['css center image', 'write function', 'python sort list', 'excel sum formula'],
+    en: ['css center image', 'write function', 'excel sum formula'],
     de: ['Python Datei lesen', 'Skript für Python schreiben'],
     fr: ['trier liste python'],
     ru: ['python отсортировать список'],
   },
   code_algorithm: {
-    en: ['sort list python', 'implement quicksort', 'binary search python', 'dijkstra in java'],
+    en: ['sort list python', 'python sort list', 'implement quicksort', 'binary search python', 'dijkstra in java'],
     zh: ['python 排序列表'],
   },
   debugging: { en: ['docker container keeps crashing', 'npm install fails', 'cors error express', 'debug this'] },
