@@ -71,10 +71,10 @@ describe('POST /api/v1/chat/enhance', () => {
     })
   })
 
-  test('200: a short text to write is reported as the kind that it was enhanced as', async () => {
-    const prompt = 'a thank you note'
-    expect(read([{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }]).queryType).toBe('writing')
-    expect(await (await start()({ prompt })).json()).toMatchObject({ changed: true, query_type: 'writing' })
+  test('200: a prompt without a query type is reported as the kind that it was enhanced as', async () => {
+    const prompt = 'the unit test'
+    expect(read([{ role: 'user', content: [{ type: 'text', text: prompt }], name: null }]).queryType).toBe('other')
+    expect(await (await start()({ prompt })).json()).toMatchObject({ changed: true, query_type: 'code' })
   })
 
   test('200: reports an explanation as its query type', async () => {
