@@ -6,6 +6,7 @@ import { ConfigError } from '../config/config.ts'
 import { randomBase62 } from '../core/accounts/api-keys.ts'
 import { GatewayError } from '../core/validation/errors.ts'
 import { describeError, systemErrorText } from '../core/validation/operator-errors.ts'
+import { shellCommand } from '../server/banner.ts'
 
 type Option = {
   readonly type: 'string' | 'boolean'
@@ -116,7 +117,7 @@ function getHelp(row: {
   const further = row.further === undefined ? [] : [`[${row.further.join('|')} …]`]
   const usage = [row.name, ...Object.values(row.operands), ...further, ...(rows.length > 0 ? ['[options]'] : [])]
   return [
-    `${row.program ?? 'bun run gateway'} ${usage.join(' ')}`,
+    row.program === undefined ? shellCommand(usage.join(' ')) : `${row.program} ${usage.join(' ')}`,
     '',
     `${row.about}.`,
     ...(rows.length > 0 ? ['', ...columns(rows)] : []),
