@@ -73,7 +73,9 @@ export const updateModels = command({
           ? `Installed the catalog of ${update.date} in ${config.catalogFile}. ${
               reloaded === null
                 ? 'Running gateways read it on SIGHUP or at their next start.'
-                : `The running gateway uses it (processes: ${processes}).`
+                : reloaded.problems.length > 0
+                  ? ''
+                  : `The running gateway uses it (processes: ${processes}).`
             }`
           : 'Nothing was installed.',
       )
@@ -99,8 +101,8 @@ function keepHistory(catalogFile: string, entry: InstalledUpdate): void {
 
 function showHistory(catalogFile: string, asJson = false): void {
   const path = historyPath(catalogFile)
-  const lines = existsSync(path) ? readNamedFile(path).toString('utf8').trim().split('\n') : []
-  const entries = lines.map((line): InstalledUpdate => JSON.parse(line))
+  const lines = existsSync(path) ? readNamedFile(path).toString('utf8').split('\n') : []
+  const entries = lines.filter(line => line !== '').map((line): InstalledUpdate => JSON.parse(line))
   const rows = entries.flatMap(({ installed_at: at, date, changed }) =>
     changed.map(({ model, field, from, to }) => [at, date, model, field, from ?? '-', to ?? '-']),
   )

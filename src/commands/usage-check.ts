@@ -88,7 +88,7 @@ const { sources, groups }: UsageCases = checked(file)
 export { groups as usageGroups }
 
 /** How a report is wrapped into a response: a whole one, and the events of a stream up to the report and after it. */
-export type UsageWire = {
+type UsageWire = {
   readonly provider: Provider
   readonly whole: (given: UsageCase) => Json
   readonly events: (given: UsageCase) => readonly [readonly Json[], readonly (Json | '[DONE]')[]]

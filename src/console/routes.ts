@@ -205,7 +205,7 @@ export function openRoutes(name: string, deps: OpenRouteDeps, routes: readonly O
 }
 
 /** Description of a body that may be absent or `{}`. */
-export const noBody = { body: strictObject({}), bodyRequired: false, examples: { nothing: {} } } as const
+export const emptyBody = { body: strictObject({}), bodyRequired: false, examples: { nothing: {} } } as const
 
 /** Reads a body under the small size limit. Its content type must be JSON. */
 async function readText(request: Request): Promise<string> {

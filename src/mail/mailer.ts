@@ -102,7 +102,7 @@ function alertLetter(to: string, publicUrl: string, { metric, threshold, project
     to,
     subject: `Alert: ${title}`,
     text: lines(
-      `An alert of ${project === null ? 'your account' : `the project “${project}”`} on gateway-ai fires. Its threshold is ${isShare ? `${Number((threshold * 100).toPrecision(4))}%` : threshold}.`,
+      `An alert of ${project === null ? 'your account' : `the project “${project}”`} on gateway-ai fires. Its threshold is ${isShare ? `${Number((threshold * 100).toPrecision(4))}%` : `${threshold} ${metric === 'latency' ? 'ms' : 'USD'}`}.`,
       texts
         .slice(0, maximumTexts)
         .map(text => `${text}.`)
@@ -110,7 +110,7 @@ function alertLetter(to: string, publicUrl: string, { metric, threshold, project
       ...(more > 0 ? [`${more} more fire too.`] : []),
       metric === 'budget'
         ? 'No further email follows about a budget in the same period, unless its limit rises.'
-        : 'No further email follows until the value has fallen below 80% of the threshold.',
+        : 'No further email follows about the same value until it has fallen below 80% of the threshold.',
       `${publicUrl}/#/${metric === 'budget' ? 'alerts' : 'requests'}`,
     ),
   }

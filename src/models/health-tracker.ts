@@ -221,14 +221,15 @@ export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'no
     addAttemptSample(line.live, measured, now)
     line.blended = null
   }
-  /** Returns the notes on a credential. Beyond the maximum number they are not kept. */
+  /** Returns the notes on a provider. Beyond the maximum number they are not kept. */
   const activityFor = (key: string): ProviderActivity => {
-    // Own keys of accounts say nothing about those of the operator.
-    const credential = providerKey(key)
-    let known = activity.get(credential)
+    const provider = providerKey(key)
+    // Own keys of accounts say nothing about those of the operator, and no page shows them.
+    if (provider.includes('#')) return { ...noActivity }
+    let known = activity.get(provider)
     if (known === undefined) {
       known = { ...noActivity }
-      if (activity.size < maximumKeys) activity.set(credential, known)
+      if (activity.size < maximumKeys) activity.set(provider, known)
     }
     return known
   }

@@ -159,13 +159,14 @@ export function createMetrics(modelsNow: () => MetricModels): Metrics {
   })
 
   return {
-    settled({ request, progress: { attempts: called, upstreamMs }, response, record }) {
+    settled({ request, progress: { attempts: called, upstreamMs, cut }, response, record }) {
       const model = record.model === '' ? noModel : getPlace(`${record.provider}/${record.model}`)
       const stream = record.streamed ? 1 : 0
       requests.add(1, model, statuses.indexOf(record.status), stream, record.routing_mode === 'auto' ? 0 : 1)
       duration.observe(record.latency_ms / 1000, model, stream)
       if (record.first_token_ms !== null) firstToken.observe(record.first_token_ms / 1000, model)
-      if (response !== null)
+      // The last part of a cut text began long after the first content.
+      if (response !== null && cut.length === 0)
         overhead.observe((response.startedAt - request.startedMonotonic - upstreamMs) / 1000, stream)
       countTokens(record, model)
       countCost(record, model)

@@ -119,8 +119,8 @@ export class AttemptRun {
   /** Returns the content to send now; null = none, or not yet. The first batch begins with `opened`. */
   show(): readonly ChatEvent[] | null {
     // A failure in the same read as the first content was not sent yet, so the request can still fall back.
-    const mayBegin = this.options.request.prepared.request.stream !== null && this.hasServed()
-    if (!this.isCommitted && !mayBegin) return null
+    const { stream } = this.options.request.prepared.request
+    if (!this.isCommitted && (stream === null || !this.hasServed())) return null
     const content = this.taken()
     // What only repeats the text before it is nothing to the client.
     if (content.length === 0 && (this.isCommitted || this.seam !== null)) return null

@@ -192,11 +192,12 @@ export function repeated(text: string, beginning: string): number {
   const words = text.trimEnd()
   const from = beginning.length - beginning.trimStart().length
   const said = beginning.slice(from)
+  const space = text.slice(words.length)
   for (let length = Math.min(words.length, said.length); length > 0; length--) {
     const part = said.slice(0, length)
-    const space = text.slice(words.length)
+    if (!words.endsWith(part)) continue
     const isWord = from + space.length === 0 && isLastWord(words, part)
-    if (!words.endsWith(part) || !(isWord || isRepetition(words, part))) continue
+    if (!isWord && !isRepetition(words, part)) continue
     return from + length + (said.startsWith(space, length) ? space.length : 0)
   }
   return 0

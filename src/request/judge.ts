@@ -114,9 +114,10 @@ function again(state: CallState, candidate: Candidate): 'next' {
 }
 
 /** Notes a complete answer that the client does not receive. A hedge that it had outrun is not billed either. */
-function discard({ discarded, hedge }: Progress, response: UpstreamResponse): void {
+function discard({ discarded, hedge, cut }: Progress, response: UpstreamResponse): void {
   discarded.push(response)
-  if (hedge?.other?.isCanceled === true) discarded.push(hedge.other)
+  // The client has a part of the answer that won the hedge before it was cut.
+  if (hedge?.other?.isCanceled === true && cut.length === 0) discarded.push(hedge.other)
 }
 
 /** Repeats the first attempt without the required call, unless the request allows only one. Later ones fall back. */

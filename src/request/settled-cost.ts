@@ -66,7 +66,9 @@ export function settledCost(
 ): SettledCost {
   const response = billedResponse(progress)
   const { reservation } = progress
-  const input = { plan, request, reservation }
+  // The next part of a cut text has the text in its input too: at most one token per character.
+  const inputTokens = progress.cut.reduce((sum, { text }) => sum + text.length + instructionTokens, plan.inputTokens)
+  const input = { plan: { inputTokens }, request, reservation }
   const model = response === null ? null : servedModel(catalog, response)
   const rates = response === null || model === null ? null : getRates(model, response)
   const { usage: counted, estimated } = used(response, input)
@@ -147,7 +149,7 @@ function isOnOwnKey({ candidate }: UpstreamResponse): boolean {
 }
 
 /** Usage and cost in micro-cents of one response. */
-export type PartCost = {
+type PartCost = {
   readonly rates: Rates
   readonly usage: TokenUsage
   readonly estimated: boolean

@@ -263,7 +263,7 @@ for (const [name, open] of databases) {
     onDatabase('an export yields after each range that it tests, also when no request matches', async database => {
       const team = await newTeam(database)
       await generateUsage(database, { ...team, keyIds: team.ownerKeys, count: 2_500, start, stepMs: 1000 })
-      const filters = { ...none, metadata: { team: 'nobody' } }
+      const filters = { ...none, metadata: { team: 'absent' } }
       const batches = await Array.fromAsync(
         exportRequests(database, { accountId: team.accountId, userId: null }, filters),
       )
@@ -289,7 +289,7 @@ testNeeding(
       [everything, { keyId: team.memberKeys[0] }, null],
       [everything, { status: 'failed' }, null],
       [everything, { model: 'model-7', streamed: true }, null],
-      [everything, { metadata: { team: 'nobody' } }, null],
+      [everything, { metadata: { team: 'absent' } }, null],
       [own, {}, null],
       [own, { status: 'failed' }, deep],
     ]

@@ -136,7 +136,7 @@ const habits: Readonly<Record<string, (whole: string, before: string, asked: str
   exact: (whole, before) => whole.slice(before.length),
   asked: (whole, before, asked) => whole.slice(before.trimEnd().length - asked.length),
   afterNewline: (whole, before, asked) => `\n${whole.slice(before.trimEnd().length - asked.length)}`,
-  anew: whole => whole,
+  again: whole => whole,
 }
 
 test('continuation: joins any text at any two cuts without a doubled or missing character, and bills the sum of the parts', async () => {
@@ -270,7 +270,7 @@ describe('continuation: ends with an error', () => {
     ['when structured output was asked for', { parts, fields: { response_format: { type: 'json_object' } } }, 1],
     ['when the text ends within a stop sequence', { parts, fields: { stop: ['words END'] } }, 1],
     ['when all attempts are cut', { parts: Array.from({ length: 4 }, (_, at) => cutAfter(`Part ${at} of it `)) }, 3],
-    ['when nobody goes on', { parts: [cutAfter('Some words')] }, 3],
+    ['when no attempt goes on', { parts: [cutAfter('Some words')] }, 3],
   ])('%s', async (_, setting, count) => {
     const { thrown, calls, events, records, reservationsTaken } = await askFor(setting)
     expect(thrown).toMatchObject({ code: 'upstream_failed' })

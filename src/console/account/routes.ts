@@ -78,13 +78,13 @@ export function account(deps: ConsoleDeps, identify: Authenticate) {
           body,
           database,
         } = call
-        const { requires_two_factor: requiresTotp, limits, ...sent } = body
+        const { requires_two_factor: requiresTotp, limits = {}, ...sent } = body
+        const hasLimits = Object.keys(limits).length > 0
         if (requiresTotp !== undefined && !isAllowed(role, 'account.secure')) throw forbidden()
         const settings = { ...sent, ...(requiresTotp === undefined ? {} : { requiresTotp }) }
         const isUnchanged = Object.keys(settings).length === 0
-        if (isUnchanged && limits === undefined)
-          throw invalidField('name', 'is required unless another setting is sent')
-        if (limits !== undefined) await changeLimits(call, limits)
+        if (isUnchanged && !hasLimits) throw invalidField('name', 'is required unless another setting is sent')
+        if (hasLimits) await changeLimits(call, limits)
         if (!isUnchanged) await changeSettings(database, accountId, settings)
         deps.announce()
         return overview(deps, call)

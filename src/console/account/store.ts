@@ -124,7 +124,9 @@ export async function anonymizeUser(
         await endUser(step, database, userId)
         await step`update api_keys set name = '', tags = null, updated_at = clock_timestamp() where user_id = ${userId}`
         await step`delete from user_identities where user_id = ${userId}`
-        await step`delete from billing_notices where user_id = ${userId}`
+        // Pending alerts to others too: their texts have names of keys and tags.
+        await step`
+          delete from billing_notices where user_id = ${userId} or (account_id = ${accountId} and kind = 'alert')`
         const subjects = JSON.stringify(failureSubjects(userId, user.email))
         await step`delete from sign_in_failures where subject in (select json_array_elements_text(${subjects}::text::json))`
         // Accepted ones too: they name the address.

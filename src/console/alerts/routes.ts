@@ -21,8 +21,8 @@ import { projectIdSchema } from '../../http/schemas.ts'
 import type { ConsoleDeps } from '../deps.ts'
 import {
   type Authenticate,
+  emptyBody,
   forbidden,
-  noBody,
   notFound,
   refuseUnlessDone,
   type SessionRequest,
@@ -133,7 +133,7 @@ export function alerts(deps: AlertDeps, identify: Authenticate) {
       summary: 'Test an alert',
       description:
         'Sends a test by email, and to the webhooks that the alert would reach, with `"test": true` in `data`. The response tells how many emails the mail server accepted. The limit of test events applies.',
-      ...noBody,
+      ...emptyBody,
       answer: testedAlertShape,
       errors: ['not_found', 'requests_per_minute_exceeded'],
       handle: call => test(deps, limiter, call),

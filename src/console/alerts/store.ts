@@ -44,10 +44,7 @@ export async function countAlertWebhooks(database: Database, accountId: string):
   return row?.webhooks ?? 0
 }
 
-export type NewAlert = Pick<
-  ShownAlert,
-  'id' | 'metric' | 'threshold' | 'window_minutes' | 'budget' | 'span' | 'project_id'
->
+type NewAlert = Pick<ShownAlert, 'id' | 'metric' | 'threshold' | 'window_minutes' | 'budget' | 'span' | 'project_id'>
 
 /** Why an account or a project accepts no alert: it has the maximum number, or there is no such project. */
 export type AlertPlaceProblem = 'full' | 'no_project'

@@ -21,7 +21,7 @@ import { nameSchema, sessionShape } from '../../http/schemas.ts'
 import type { ConsoleDeps } from '../deps.ts'
 import {
   type Authenticate,
-  noBody,
+  emptyBody,
   notFound,
   type OpenRequest,
   openRoute,
@@ -129,7 +129,7 @@ export function registration(deps: ConsoleDeps, identify: Authenticate) {
         action: 'sessions.own',
         summary: 'Send the confirmation email again',
         description: 'At most three per hour; the response does not change beyond that.',
-        ...noBody,
+        ...emptyBody,
         answer: resetAskedShape,
         status: 202,
         errors: ['conflict'],

@@ -20,7 +20,7 @@ import { sessionShape } from '../../http/schemas.ts'
 import type { ConsoleDeps } from '../deps.ts'
 import {
   type Authenticate,
-  noBody,
+  emptyBody,
   notFound,
   type OpenRequest,
   openRoute,
@@ -99,7 +99,7 @@ export function auth(deps: ConsoleDeps, identify: Authenticate) {
           path: '/api/v1/auth/logout',
           action: 'sessions.own',
           summary: 'Sign out',
-          ...noBody,
+          ...emptyBody,
           answer: null,
           errors: ['not_found'],
           handle: call => endSession(deps, call, call.principal.sessionId),

@@ -22,7 +22,7 @@ import { GatewayError } from '../../core/validation/errors.ts'
 import { oneOf } from '../../core/validation/validate.ts'
 import { sessionShape } from '../../http/schemas.ts'
 import type { ConsoleDeps } from '../deps.ts'
-import { noBody, type OpenRequest, openRoute, openRoutes, reply } from '../routes.ts'
+import { emptyBody, type OpenRequest, openRoute, openRoutes, reply } from '../routes.ts'
 import type { IdentityProvider, SignInSecrets } from './identity-provider.ts'
 import { signIn } from './sign-in.ts'
 import { beginSignIn, identifyUser, previewUser, useHandOver, useSignIn } from './stores/single-sign-on.ts'
@@ -79,7 +79,7 @@ export function singleSignOn(deps: ConsoleDeps) {
       limit,
       summary: 'Get the session after single sign-on',
       description: 'Takes the cookie that the redirect URI set, once and within a minute.',
-      ...noBody,
+      ...emptyBody,
       answer: sessionShape,
       errors: ['invalid_credentials', 'not_found', 'ip_rate_limited'],
       refuse: () => void getSetup(deps),

@@ -7,7 +7,7 @@ import { decimalUsd, toUsd } from '../../core/usage/money.ts'
 import { invalidField, oneOf, strictObject } from '../../core/validation/validate.ts'
 import { fileResponse } from '../../http/file-response.ts'
 import type { ConsoleDeps } from '../deps.ts'
-import { noBody, notFound, type SessionRequest, type SessionRoute, sessionRoute } from '../routes.ts'
+import { emptyBody, notFound, type SessionRequest, type SessionRoute, sessionRoute } from '../routes.ts'
 import { readQuery } from '../usage/query.ts'
 import { openInvoicePage } from './cards.ts'
 import {
@@ -57,7 +57,7 @@ export function invoiceRoutes(deps: ConsoleDeps): readonly SessionRoute[] {
       summary: 'Create a payment page for an unpaid invoice',
       description:
         'For a declined card, or a payment that the bank must confirm. 404 if no payment processor is configured.',
-      ...noBody,
+      ...emptyBody,
       answer: pageShape,
       errors: ['not_found', 'conflict'],
       async handle({ principal, id, database }) {

@@ -8,7 +8,7 @@ import { nullable, strictObject } from '../../core/validation/validate.ts'
 import type { ConsoleDeps } from '../deps.ts'
 import {
   type Authenticate,
-  noBody,
+  emptyBody,
   notFound,
   refuseUnlessDone,
   type SessionRequest,
@@ -106,7 +106,7 @@ export function billing(deps: ConsoleDeps, identify: Authenticate) {
       action: 'billing.change',
       summary: 'Create a page for entering a card',
       description: 'Send the browser to `url`. 404 if no payment processor is configured.',
-      ...noBody,
+      ...emptyBody,
       answer: pageShape,
       errors: ['not_found'],
       handle: async ({ principal }) => ({ url: await openSetup(deps, principal) }),

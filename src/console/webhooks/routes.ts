@@ -22,7 +22,7 @@ import type { ConsoleDeps } from '../deps.ts'
 import { listProjects } from '../projects/store.ts'
 import {
   type Authenticate,
-  noBody,
+  emptyBody,
   notFound,
   refuseUnlessDone,
   type SessionRequest,
@@ -210,7 +210,7 @@ function deliveryRoutes(deps: Pick<ConsoleDeps, 'limits' | 'webhooks'>): readonl
   const limiter = testLimiter(deps)
   const requested = {
     action: 'webhooks.manage',
-    ...noBody,
+    ...emptyBody,
     answer: testedShape,
     status: 202,
     errors: ['not_found', 'conflict', 'requests_per_minute_exceeded'],

@@ -14,7 +14,7 @@ export type BudgetKind = (typeof budgetKinds)[number]
 export const budgetSpans = ['day', 'month'] as const
 export type BudgetSpan = (typeof budgetSpans)[number]
 
-/** Name of each metric, and whether its value is a share, belongs to subjects, or is of a window. */
+/** Name of each metric, whether its value is a share, and whether it is of a window. */
 export const metricRules: Readonly<
   Record<AlertMetric, { readonly title: string; readonly isShare: boolean; readonly hasWindow: boolean }>
 > = {

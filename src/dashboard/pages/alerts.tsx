@@ -28,7 +28,7 @@ const metricChoices = Object.entries(metricRules).map(([metric, { title }]) => [
 const hints: Readonly<Partial<Record<Metric, string>>> = {
   budget: 'Of the limits in USD per day and month. Usual steps: 50, 80 and 100.',
   model_failures: 'Failed calls of one model as a share of its calls; at least 3 calls.',
-  cache_drop: 'Lost part of the cached input of a session (tag session), compared with the hour before.',
+  cache_drop: 'Lost part of the cached input of a session (tag session), compared with the four windows before.',
 }
 
 /** Returns an alert's metric with the budgets that it covers. */

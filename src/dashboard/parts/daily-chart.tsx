@@ -230,7 +230,7 @@ function highest(series: readonly Series[], kind: 'bars' | 'lines' | 'areas', da
   return kind !== 'lines' ? values.reduce((sum, value) => sum + value, 0) : Math.max(0, ...values)
 }
 
-export type BarPart = { readonly name: string; readonly tone: string; readonly value: number }
+type BarPart = { readonly name: string; readonly tone: string; readonly value: number }
 
 type Share = {
   readonly key: string

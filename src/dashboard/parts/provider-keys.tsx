@@ -38,7 +38,7 @@ const keyField = {
   hint: 'Sealed in the database. It is never shown again.',
 } as const
 
-/** Only owners of the operator's account see keys of all accounts. */
+/** True outside the operator's account: the operator's keys are not shown there. */
 const isTenants = ({ keys }: ShownProvider) => keys === null
 
 const projectField = {

@@ -23,7 +23,7 @@ export type OwnKey = {
 type KeyOwner = { readonly accountId: string; readonly projectId?: string }
 
 /** Providers and their health for a caller with own keys. */
-export type OwnView = {
+type OwnView = {
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
   /** For routing: of the own keys, or of the operator's where an own key may be replaced by them. */
   readonly health: HealthTracker

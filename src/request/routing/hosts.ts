@@ -38,7 +38,7 @@ export function candidatesAtHosts(
   beginsAt: () => string | undefined,
 ): readonly Candidate[] {
   const { model } = candidate
-  if (model.hosts === undefined) return ownFirst([candidate])
+  if (model.hosts === undefined) return candidate.endpoint.own === undefined ? [candidate] : ownFirst([candidate])
   const first = beginsAt()
   const hosts = model.hosts.toSorted((host, other) => Number(other.host === first) - Number(host.host === first))
   const candidates = hosts.flatMap((host): Candidate[] => {
