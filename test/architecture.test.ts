@@ -389,7 +389,7 @@ describe('budgets', () => {
     'lines of src/ledger': [linesUnder('ledger'), 2_900],
     'lines of src/request': [linesUnder('request'), 6_893],
     'lines of src/text': [linesUnder('text'), 10_785],
-    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 96_023],
+    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 97_827],
     'files in src': [sizes.size, 675],
     'files of at most 25 lines': [[...sizes.values()].filter(lines => lines <= 25).length, 28],
     'files of more than 300 lines': [[...sizes.values()].filter(lines => lines > 300).length, 42],

@@ -12,7 +12,6 @@ import { readNative } from '../../src/dialects/native/request.ts'
 import { defaultLevelShares, getLevel, type Level, levels } from '../../src/models/capability-levels.ts'
 import { enhanceByRules } from '../../src/text/enhancement/enhancement-plan.ts'
 import { openPromptAnalyzer } from '../../src/text/readers.ts'
-import { areaRecovered } from '../../src/training/apgr.ts'
 import { planWebAccess } from '../../src/web/web-plan.ts'
 import { moderationFor } from '../text/moderation/layers/support.ts'
 
@@ -49,9 +48,6 @@ type Row = {
   readonly hard: string
   readonly easy_level: Level
   readonly hard_level: Level
-  readonly weak: number
-  readonly strong: number
-  readonly scores: Readonly<Record<string, number>>
 }
 
 function readSet(path: string): readonly Row[] {
@@ -228,35 +224,6 @@ function checkDifficulty(): void {
       .filter(({ easy, hard }) => getGain(hard) <= getGain(easy))
       .map(({ easy, hard }) => `${easy} ${getGain(easy).toFixed(2)} / ${hard} ${getGain(hard).toFixed(2)}`),
   )
-}
-
-const strongest = 'llama-3.1-nemotron-51b-instruct'
-
-function checkGain(): void {
-  const areas: number[] = []
-  for (const set of ['routellm-mmlu', 'routellm-gsm8k', 'routellm-mtbench', 'routerarena-sub10']) {
-    const rows = readSet(`${set}/data.jsonl`)
-    if (rows.length > 0)
-      areas.push(areaRecovered(rows.map(({ prompt, weak, strong }) => ({ weak, strong, score: getGain(prompt) }))))
-  }
-  const nine = readSet('llmrouter-9models/data.jsonl')
-  for (const weak of ['mistral-7b-instruct-v0.3', 'gemma-2-9b-it', 'llama-3.1-8b-instruct'])
-    if (nine.length > 0)
-      areas.push(
-        areaRecovered(
-          nine.map(({ prompt, scores }) => ({
-            weak: scores[weak] ?? 0,
-            strong: scores[strongest] ?? 0,
-            score: getGain(prompt),
-          })),
-        ),
-      )
-  if (areas.length > 0)
-    print(
-      'APGR (learned)',
-      `${areas.map(area => area.toFixed(3)).join(' ')}`,
-      `mean ${(areas.reduce((sum, area) => sum + area, 0) / areas.length).toFixed(3)}; no loss`,
-    )
 }
 
 function typeFigures(name: string, rows: readonly Row[], goal: string): void {
@@ -444,7 +411,6 @@ checkWeb()
 checkEnhancement()
 checkInjection()
 if (!process.argv.includes('--fast')) {
-  checkGain()
   checkTypes()
   checkHarm()
 }
