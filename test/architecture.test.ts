@@ -381,20 +381,20 @@ describe('budgets', () => {
   // What the tree has today, rounded up: a number may only become smaller. A larger one needs a decision record that
   // names what was removed for it.
   const table: Readonly<Record<string, readonly [figure: number, most: number]>> = {
-    'lines of the service': [linesIn(path => !programs.test(path)), 86_568],
-    'lines of src/dashboard': [linesUnder('dashboard'), 12_345],
+    'lines of the service': [linesIn(path => !programs.test(path)), 87_052],
+    'lines of src/dashboard': [linesUnder('dashboard'), 12_351],
     'lines of src/simulator': [linesUnder('simulator'), 3_500],
     'lines of src/training': [linesUnder('training'), 2_625],
     'lines of src/limits': [linesUnder('limits'), 2_958],
     'lines of src/ledger': [linesUnder('ledger'), 2_900],
-    'lines of src/request': [linesUnder('request'), 6_893],
+    'lines of src/request': [linesUnder('request'), 6_995],
     'lines of src/text': [linesUnder('text'), 10_785],
-    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 97_827],
-    'files in src': [sizes.size, 675],
+    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 98_340],
+    'files in src': [sizes.size, 677],
     'files of at most 25 lines': [[...sizes.values()].filter(lines => lines <= 25).length, 28],
     'files of more than 300 lines': [[...sizes.values()].filter(lines => lines > 300).length, 42],
     'files in one folder': [Math.max(...filesPerFolder), 28],
-    'decision records': [getCount('docs/decisions') - 1, 22],
+    'decision records': [getCount('docs/decisions') - 1, 23],
     'pages of documentation': [getCount('docs'), 16],
   }
   for (const [what, [figure, most]] of Object.entries(table))

@@ -77,6 +77,7 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
     routing: { ...given.routing },
     serviceDeadlines: { ...given.serviceDeadlines, ...options.deadlines },
   }
+  const rules = { operator: config.rules }
   const own = openProcess(config, options)
   const { clock, log } = own
   const storing = openStored(config, own, options, undo)
@@ -109,7 +110,10 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
     },
     retryCredentials: health.retryCredentials,
     replacePlans: next => void Object.assign(config.plans, next.plans),
-    replaceRouting: next => void Object.assign(config.routing, next.routing),
+    replaceRouting(next) {
+      Object.assign(config.routing, next.routing)
+      rules.operator = next.rules
+    },
   })
   const usage = openUsage(config, { database, clock, log, onLearned: learning.refresh }, undo)
   const { meter, spent, limits, redis } = usage
@@ -167,6 +171,7 @@ async function openAll(given: Config, options: DepsOptions, undo: AsyncDisposabl
     ...consoleParts,
     ...content,
     ...openRequestState(config, clock),
+    rules,
     observe,
     ...catalogs,
     reloadConfig,

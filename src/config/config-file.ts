@@ -8,6 +8,7 @@ import { Value } from '@sinclair/typebox/value'
 import { planFiguresSchema } from '../core/limits/plans.ts'
 import { configuredModelSchema, modelChangeSchema } from '../core/models/configured-models.ts'
 import { configuredEmbeddingModelSchema } from '../core/models/embedding-models.ts'
+import { operatorRulesSchema } from '../core/policy/rules.ts'
 import { systemErrorText } from '../core/validation/operator-errors.ts'
 import { describeExpected, strictObject } from '../core/validation/validate.ts'
 import { routingSchema } from '../models/capability-levels.ts'
@@ -67,6 +68,7 @@ export const fileSchema = strictObject({
   safety: Type.Optional(moderationFileSchema),
   enhancement: Type.Optional(enhancementSchema),
   routing: Type.Optional(routingSchema),
+  rules: Type.Optional(operatorRulesSchema),
   /** For editors only. */
   $schema: Type.Optional(Type.String({ maxLength: 2048 })),
 })
@@ -81,7 +83,16 @@ export type ConfigFile = Required<Omit<Static<typeof fileSchema>, '$schema'>>
 export function readConfigFile(path: string | null, problems: string[]): ConfigFile {
   const file = path === null ? {} : parsedFile(path, problems)
   for (const fault of getFaults(fileSchema, file, '')) problems.push(`GATEWAY_CONFIG: ${fault}`)
-  const { providers, models, plans, web, safety: moderation, enhancement, routing } = isJsonObject(file) ? file : {}
+  const {
+    providers,
+    models,
+    plans,
+    web,
+    safety: moderation,
+    enhancement,
+    routing,
+    rules,
+  } = isJsonObject(file) ? file : {}
   return {
     providers: rightItems(bareProviderSchema, Array.isArray(providers) ? providers.map(withRightModels) : []),
     models: rightItems(modelChangeSchema, models),
@@ -90,6 +101,7 @@ export function readConfigFile(path: string | null, problems: string[]): ConfigF
     safety: rightFields(moderationFileSchema, moderation),
     enhancement: Value.Check(enhancementSchema, enhancement) ? enhancement : {},
     routing: Value.Check(routingSchema, routing) ? routing : {},
+    rules: rightItems(operatorRulesSchema.items, rules),
   }
 }
 

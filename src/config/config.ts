@@ -24,7 +24,7 @@ import { baseUrlProblem, isAnsweredHost, isListenAddress, loopbackOrigin, truste
 import { readCatalogFile } from './catalog-file.ts'
 import { type ConfigFile, readConfigFile } from './config-file.ts'
 import { type Environment, type EnvironmentReader, environmentReader } from './environment.ts'
-import { resolveKeyModels } from './key-models.ts'
+import { readRules, resolveKeyModels } from './key-models.ts'
 import { builtIn, knownModels, nameProblems, offeredModels, readProviders } from './providers.ts'
 import { readMail, readOtlp, readOwnerUpgrades, readPublicUrl, readSearch, readStripe } from './services.ts'
 import { readOidc, readRegistration } from './sign-in.ts'
@@ -211,6 +211,8 @@ export function readConfig(environment: Environment = process.env) {
     rewriter: findModel('enhancement.model', file.enhancement.model),
     /** Target shares of requests for stronger models. */
     routing: readShares(file, problems),
+    /** Rules of the operator, in the order of the file. */
+    rules: readRules(file.rules, { known, embeddingModels, settings }, problems),
     /** Share (0–1) of an account's requests with hedging that may hedge. */
     hedgeShare: file.routing.hedge_share ?? defaultHedgeShare,
     /** Null = manual invoicing. */

@@ -3,8 +3,43 @@ import {
   publishedEmbeddingModels,
   toEmbeddingModel,
 } from '../core/models/embedding-models.ts'
-import { buildCatalog, type Catalog, fullName } from '../core/models/models.ts'
+import { autoModel, buildCatalog, type Catalog, fullName, type Model } from '../core/models/models.ts'
+import { prepareRules, type Rule, type RuleRow, ruleProblems } from '../core/policy/rules.ts'
 import type { ProviderSettings } from './providers.ts'
+
+type EmbeddingRow = { readonly provider: string; readonly row: ConfiguredEmbeddingModel }
+
+function embeddingCatalogWith(rows: readonly EmbeddingRow[]) {
+  return buildCatalog([
+    ...publishedEmbeddingModels,
+    ...rows.map(({ provider, row }) => toEmbeddingModel(provider, row)),
+  ])
+}
+
+/** Returns the operator's rules for matching. Adds a line for each problem, such as a target that is no model. */
+export function readRules(
+  rows: readonly RuleRow[],
+  {
+    known,
+    embeddingModels,
+    settings,
+  }: {
+    /** Also those of providers that lack a key. */
+    readonly known: readonly Model[]
+    readonly embeddingModels: readonly EmbeddingRow[]
+    readonly settings: readonly ProviderSettings[]
+  },
+  problems: string[],
+): readonly Rule[] {
+  const catalogs = rows.length === 0 ? [] : [buildCatalog(known), embeddingCatalogWith(embeddingModels)]
+  // A server that lists its own models has names that only it knows.
+  const isModel = (name: string) =>
+    name.toLowerCase() === autoModel ||
+    catalogs.some(({ resolve }) => resolve(name) !== null) ||
+    settings.some(({ id, discovers }) => discovers === true && name.startsWith(`${id}/`))
+  for (const problem of ruleProblems(rows, isModel)) problems.push(`GATEWAY_CONFIG: ${problem}`)
+  return prepareRules(rows, 'operator')
+}
 
 /**
  * Returns the settings with the full names of the models that each key may call. Adds a line for each name that is no
@@ -13,13 +48,10 @@ import type { ProviderSettings } from './providers.ts'
 export function resolveKeyModels(
   settings: readonly ProviderSettings[],
   offered: Catalog,
-  embeddingModels: readonly { readonly provider: string; readonly row: ConfiguredEmbeddingModel }[],
+  embeddingModels: readonly EmbeddingRow[],
   problems: string[],
 ): readonly ProviderSettings[] {
-  const embedding = buildCatalog([
-    ...publishedEmbeddingModels,
-    ...embeddingModels.map(({ provider, row }) => toEmbeddingModel(provider, row)),
-  ])
+  const embedding = embeddingCatalogWith(embeddingModels)
   const fullNameAt = (provider: string, name: string): string | null => {
     for (const written of [`${provider}/${name}`, name]) {
       const model = offered.resolve(written)

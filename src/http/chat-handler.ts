@@ -116,6 +116,7 @@ type ActiveRequest = {
   readonly signal: RequestAbortSignal
   /** Receives the response. */
   readonly output: ResponseOutput
+  readonly headers: Headers
   readonly trace: TraceParent | null
   /** Called when the request is admitted: from then on it has a usage record. */
   readonly admitted?: () => void
@@ -280,7 +281,7 @@ async function run(deps: ChatRouteDeps, accepted: AcceptedRequest): Promise<Resp
   const cancelTimeout = timeoutMs === null ? null : endInTime(ending, { clock, timeoutMs, receivedAt })
   deps.inFlight.add(ending)
   const answerInto = async (output: ResponseOutput) => {
-    const running = { id: requestId, signal: ending.signal, output, trace, admitted }
+    const running = { id: requestId, signal: ending.signal, output, headers, trace, admitted }
     try {
       if (once === null) await deps.answer(caller, chatRequest, running)
       else await answerOnce(deps, { caller, request: chatRequest, running }, once)

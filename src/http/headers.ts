@@ -48,6 +48,7 @@ export function writeOpening(headers: Headers, opening: ResponseStart): void {
   if (opening.requestedModel !== undefined) headers.set('x-gateway-requested-model', asciiName(opening.requestedModel))
   headers.set('x-gateway-attempts', String(opening.attempts.length))
   headers.set('x-gateway-overhead-ms', opening.overheadMs.toFixed(2))
+  if (opening.rules !== undefined) headers.set('x-gateway-rules', asciiList(opening.rules.map(({ name }) => name)))
   if (opening.secrets !== undefined) headers.set('x-gateway-secrets', asciiList(opening.secrets))
   if (opening.hedge !== undefined) headers.set('x-gateway-hedge', opening.hedge)
   if (opening.enhanced !== null) headers.set('x-gateway-enhanced', String(opening.enhanced))

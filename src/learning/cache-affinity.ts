@@ -62,11 +62,9 @@ export function createCacheAffinity(clock: Pick<Clock, 'monotonic'>, salt: Uint8
   const getKeys = (accountId: string, request: ChatRequest) => {
     const system = systemText(request.messages)
     const name = (kind: string, text: string) => Bun.SHA256.hash(`${secret} ${accountId} ${kind} ${text}`, 'base64')
-    const conversation =
-      request.session === null ? beginning(firstUserText(request.messages)) : `session ${beginning(request.session)}`
     return {
       // An agent and its helpers share a session, but not the instructions.
-      conversation: name('conversation', `${beginning(system)} ${conversation}`),
+      conversation: name('conversation', `${beginning(system)} ${nameConversation(request)}`),
       system: system.length < leastCachedCharacters ? null : name('system', beginning(system)),
       systemTokens: Math.floor(system.length / charactersPerToken),
     }
@@ -119,6 +117,11 @@ const charactersPerToken = 4
 function keptFor(request: ChatRequest, model: string): number {
   if (model.startsWith('openai/') && request.extras.prompt_cache_retention === '24h') return 24 * 3_600_000
   return model.startsWith('anthropic/') && asksForHour(request) ? 3_600_000 : usuallyKeptMs
+}
+
+/** Returns what all requests of a conversation share beside its instructions; a digest of it may be kept, never the text. */
+export function nameConversation({ session, messages }: Pick<ChatRequest, 'session' | 'messages'>): string {
+  return session === null ? beginning(firstUserText(messages)) : `session ${beginning(session)}`
 }
 
 function beginning(text: string): string {

@@ -22,6 +22,7 @@ import { type ModerateDeps, moderate, moderateEmbedded, type ScreenAheadDeps, sc
 import { type PlanEmbeddingsDeps, planEmbeddings } from './plan-embeddings.ts'
 import { type AdmittedRequest, createProgress, findFailure, type Progress } from './progress.ts'
 import { type RouteDeps, route } from './routing/route.ts'
+import { type RuleHeaders, type RulesDeps, underRules } from './routing/under-rules.ts'
 import { type OutputModerationDeps, ScreenedOutput } from './screened-output.ts'
 import { type CheckpointDeps, checkpoint, type SettleDeps, settle } from './settle.ts'
 import { startAttempt } from './start-attempt.ts'
@@ -29,6 +30,7 @@ import { type CallDeps, type CallState, createCallState, select } from './ways.t
 
 /** Dependencies of all steps, as each declares its own. */
 export type AnswerDeps = RouteDeps &
+  RulesDeps &
   PlanEmbeddingsDeps &
   AdmitDeps &
   ScreenAheadDeps &
@@ -45,10 +47,21 @@ export type AnswerDeps = RouteDeps &
     readonly observe: { admitted(progress: Progress): void }
   }
 
-/** Returns the request under the fallback policy of its account and key, which it can only narrow. */
-export function getUnderPolicy({ fallback }: Pick<Caller, 'fallback'>, request: ChatRequest): ChatRequest {
+/**
+ * Returns the request under the fallback policy of its account and key, which it can only narrow, and under the rules of
+ * operator and account. Throws `forbidden` if a rule denies it.
+ */
+export function getUnderPolicy(
+  deps: RulesDeps,
+  caller: Caller,
+  request: ChatRequest,
+  headers: RuleHeaders | undefined,
+): ChatRequest {
+  const { fallback } = caller
   const policy = fallback === undefined ? request.fallback : strictestPolicy(fallback, request.fallback)
-  return policy === request.fallback ? request : { ...request, fallback: policy }
+  const narrowed = policy === request.fallback ? request : { ...request, fallback: policy }
+  const hasRules = caller.rules !== undefined || (deps.rules?.operator.length ?? 0) > 0
+  return hasRules ? underRules(deps, caller, narrowed, headers) : narrowed
 }
 
 /** A request as its route received it. */
@@ -57,6 +70,8 @@ type AnswerRequest = {
   readonly signal: RequestAbortSignal
   /** Receives the response. */
   readonly output: ResponseOutput
+  /** Read by rules; absent = none. */
+  readonly headers?: RuleHeaders
   readonly trace?: TraceParent | null
   /** Called when the request is admitted: from then on it has a usage record, however it ends. */
   readonly admitted?: () => void
@@ -90,11 +105,12 @@ export async function answer(
   const { embedding } = asked
   const own = deps.ownKeys.of(caller)
   const planning = own === null ? deps : { ...deps, ...own }
+  const ruled = getUnderPolicy(deps, caller, asked, request.headers)
   // Runs in process, so nothing is billed yet.
   const planned =
     embedding === undefined
-      ? planChat(planning, caller, getUnderPolicy(caller, asked))
-      : await planEmbeddings(planning, caller, getUnderPolicy(caller, asked), embedding)
+      ? planChat(planning, caller, ruled)
+      : await planEmbeddings(planning, caller, ruled, embedding)
   const { request: question, plan: wanted, promptDigest, enhancement } = planned
   const admittedFrom = clock.monotonic()
   const {

@@ -215,6 +215,7 @@ export class AttemptRun {
       provider: candidate.model.provider,
       requestedModel: requested,
       ...(model === requested && question.model !== null ? { askedName: question.model } : {}),
+      ...(question.rules?.acted == null ? {} : { rules: question.rules.acted }),
       attempts: [...progress.attempts],
       droppedParameters: response.droppedParameters,
       ...(secrets.length === 0 ? {} : { secrets }),

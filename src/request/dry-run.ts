@@ -2,6 +2,7 @@ import type { HealthState, PlaceReason } from '../core/chat/attempts.ts'
 import type { ChatRequest } from '../core/chat/chat.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import { ratesAt } from '../core/models/pricing.ts'
+import type { ActedRule } from '../core/policy/rules.ts'
 import type { CalibratedLength } from '../learning/estimate-calibration.ts'
 import { defaultLevelShares, type LevelShares } from '../models/capability-levels.ts'
 import type { SkipReason } from '../models/circuit-breaker.ts'
@@ -18,11 +19,14 @@ import { planRequestEnhancement } from './enhance.ts'
 import type { Candidate } from './routing/candidate.ts'
 import { type CandidateOrderDeps, healthKey, inOrder, routingHealthKey } from './routing/hosts.ts'
 import { type Route, type RouteDeps, route } from './routing/route.ts'
+import type { RuleHeaders, RulesDeps } from './routing/under-rules.ts'
 
 /** The routing of a request at this moment, with reasons. */
 export type Preview = {
   readonly analysis: PromptAnalysis
   readonly shares: LevelShares
+  /** Rules that changed the requested model. */
+  readonly rules: readonly ActedRule[]
   readonly plan: Route
   readonly candidates: readonly PreviewedCandidate[]
   readonly known: CalibratedLength
@@ -44,6 +48,7 @@ export type PreviewedCandidate = {
 }
 
 type PreviewDeps = RouteDeps &
+  RulesDeps &
   AdmissionCheckDeps &
   CandidateOrderDeps & {
     readonly config: { readonly rewriter: string | null }
@@ -62,12 +67,12 @@ type PreviewDeps = RouteDeps &
 export async function planDryRun(
   given: PreviewDeps,
   caller: Caller,
-  asked: ChatRequest,
+  { asked, headers }: { readonly asked: ChatRequest; readonly headers: RuleHeaders },
   offer: WebAvailability,
 ): Promise<Preview> {
   const own = given.ownKeys.of(caller)
   const deps = own === null ? given : { ...given, ...own }
-  const request = getUnderPolicy(caller, asked)
+  const request = getUnderPolicy(deps, caller, asked, headers)
   const analysis = deps.read(request.messages)
   const web = planWebAccess(request, analysis, caller, offer)
   // A dry run shows the rule and not the exploration of another model.
@@ -105,6 +110,7 @@ export async function planDryRun(
   return {
     analysis,
     shares: deps.shares ?? defaultLevelShares,
+    rules: request.rules?.acted ?? [],
     plan,
     candidates,
     known,

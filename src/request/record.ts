@@ -1,7 +1,7 @@
 /** Content-free records of a settled request: the usage record, its learning entry, and the summary for the client. */
 
 import { type Attempt, type AttemptOutcome, type AttemptSkip, attemptSkips } from '../core/chat/attempts.ts'
-import type { FallbackPolicy } from '../core/chat/chat.ts'
+import type { ChatRequest } from '../core/chat/chat.ts'
 import type { ResponseSummary, TokenUsage } from '../core/chat/chat-events.ts'
 import type { Caller } from '../core/limits/plans.ts'
 import { fullName, type Model, unknownPrices } from '../core/models/models.ts'
@@ -220,8 +220,8 @@ export function toRequestTrace(
     readonly model: Pick<Model, 'pricingSource'> | null
     readonly usage: TokenUsage
     readonly parts: SettledCost['parts']
-    readonly fallback?: FallbackPolicy
   },
+  { fallback, rules }: Pick<ChatRequest, 'fallback' | 'rules'>,
 ): RequestTrace {
   return {
     c: inCallOrder(ranked).slice(0, maximumTraced).map(toTracedCandidate),
@@ -229,7 +229,8 @@ export function toRequestTrace(
     ...tracedSkips(attempts),
     ...(cost.rates === null ? {} : { b: sumOfParts(cost.rates, cost), r: tracedPrices(cost.rates, cost) }),
     ...tracedDecision(decision),
-    ...(cost.fallback === undefined || cost.fallback === 'any' ? {} : { f: cost.fallback }),
+    ...(fallback === 'any' ? {} : { f: fallback }),
+    ...(rules?.acted == null ? {} : { u: rules.acted }),
   }
 }
 

@@ -65,7 +65,7 @@ export async function settle(
     })
   const { outcome, errorCode } = progress
   const record = toUsageRecord(request, progress, cost, { outcome, errorCode, at: deps.clock.monotonic() })
-  record.trace = toRequestTrace(request.plan, progress, { ...cost, fallback: request.request.fallback })
+  record.trace = toRequestTrace(request.plan, progress, cost, request.request)
   const isEmbedding = request.request.embedding !== undefined
   record.learning = isEmbedding ? null : toLearningEntry(deps, request, progress, cost)
   try {

@@ -194,7 +194,7 @@ describe('invalid configuration value', () => {
     [{ GATEWAY_CONFIG: file('torn.json', '{') }, /^GATEWAY_CONFIG: cannot read .*torn\.json: it is not valid JSON$/],
     [
       { GATEWAY_CONFIG: file('unknown.json', { modles: [] }) },
-      'GATEWAY_CONFIG: modles: unknown key; use one of providers, models, plans, web, safety, enhancement, routing, $schema',
+      'GATEWAY_CONFIG: modles: unknown key; use one of providers, models, plans, web, safety, enhancement, routing, rules, $schema',
     ],
     [
       { GATEWAY_CONFIG: file('taken.json', { providers: [provider({ id: 'openai' })] }) },

@@ -1,5 +1,6 @@
 /** Explains how a request ended: which part of the gateway decided, and what its client can do next. */
 import type { AttemptFailure, AttemptSkip } from '../../core/chat/attempts.ts'
+import { rulesLayer } from '../../core/policy/rules.ts'
 import { type ErrorCode, errorTable } from '../../core/validation/errors.ts'
 import explanations from './explanations.json'
 
@@ -91,6 +92,12 @@ function isErrorCode(code: string | null): code is ErrorCode {
 function explained(code: ErrorCode, ended: Ended): RequestExplanation {
   const row = getRow(code, ended)
   if (code === 'content_blocked' && ended.layer !== null) return blocked(ended.layer, ended.category)
+  if (ended.layer === rulesLayer)
+    return {
+      decidedBy: 'routing',
+      summary: `The rule \`${ended.category ?? ''}\` denied the request.`,
+      nextStep: 'Request another model, or ask the operator or an owner of the account to change the rule.',
+    }
   const last = ended.causes.at(-1)
   // After a failed attempt the provider decided, whatever the code.
   const cause = last === undefined || row.decidedBy === 'gateway' ? null : causeTexts[last]

@@ -1,6 +1,7 @@
 /** Converts one found request to its API form, with explanations. */
 import { type AttemptFailure, attemptFailures } from '../../core/chat/attempts.ts'
 import { autoModel, unknownPrices } from '../../core/models/models.ts'
+import { shownRule } from '../../core/policy/rules.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { type Rejection, sentKindIn } from '../../core/usage/rejection.ts'
 import type { RequestTrace, TracedCandidate } from '../../core/usage/usage-record.ts'
@@ -44,6 +45,7 @@ function shownTraced(row: TracedRequest): RequestRecord {
     ...request,
     http_status: httpStatus(row.status, row.error_code, isTruncated),
     fallback: trace?.f ?? 'any',
+    rules: (trace?.u ?? []).map(shownRule),
     candidates: trace?.c.map(shownCandidate) ?? null,
     attempt_details:
       request.tried?.map((attempt, at) => ({
@@ -185,6 +187,7 @@ function shownRejection(row: RejectedRequest, describeField: DescribeField): Req
     ...shownRejected(row),
     http_status: httpStatus('rejected', errorCode, false),
     fallback: 'any',
+    rules: [],
     candidates: null,
     attempt_details: [],
     skipped: [],

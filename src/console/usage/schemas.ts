@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { attemptSkips, healthStates, placeReasons } from '../../core/chat/attempts.ts'
 import { fallbackPolicies } from '../../core/chat/chat.ts'
+import { actedRuleShape } from '../../core/policy/rules.ts'
 import { mostCountedRejections, usageGroups, usageSplits } from '../../core/usage/usage-groups.ts'
 import { attemptOutcomes, recordedDialects } from '../../core/usage/usage-record.ts'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
@@ -105,6 +106,7 @@ export const requestRecordShape = namedSchema('RequestRecord', {
     description: 'status of the response; a stream that failed later has 200; null = the client disconnected',
   },
   fallback: { ...oneOf(fallbackPolicies), description: 'fallback policy in force' },
+  rules: Type.Array(actedRuleShape, { description: 'rules that changed the requested model, in order' }),
   candidates: {
     ...orNull(Type.Array(tracedCandidate)),
     description:
@@ -169,7 +171,10 @@ export const requestRecordShape = namedSchema('RequestRecord', {
   },
   cache_share: { ...orNull(share), description: 'cached share of the input tokens; null = no input' },
   decided_by: { ...orNull(oneOf(deciders)), description: 'part that ended the request; null = it completed' },
-  layer: { ...orNull(text('patterns')), description: 'moderation layer that blocked' },
+  layer: {
+    ...orNull(text('patterns')),
+    description: 'moderation layer that blocked; `rules`: the rule that `category` names denied the request',
+  },
   category: orNull(text('violence')),
   param: { ...orNull(text('messages')), description: 'field that the error names' },
   param_sent: {

@@ -2,6 +2,8 @@
  * The events of a chat response (`ChatEvent`), and what they carry: token counts, the start and the summary of a
  * response. Providers parse their streams into them and dialects write them in their API forms.
  */
+
+import type { ActedRule } from '../policy/rules.ts'
 import type { Attempt, HedgeResult, OutputCap } from './attempts.ts'
 import type { QueryType, ReasoningFamily, ReasoningItem, SourceBody, Strategy, Vector } from './chat.ts'
 import type { OmittedSource, WebSource } from './web-sources.ts'
@@ -152,6 +154,8 @@ export type ResponseStart = {
   readonly requestedModel?: string
   /** How the client wrote the name of the serving model; absent = the request named no model, or another one. */
   readonly askedName?: string
+  /** Rules that changed the requested model; absent = none. */
+  readonly rules?: readonly ActedRule[]
   readonly attempts: readonly Attempt[]
   /** Client parameters that the serving model does not support. */
   readonly droppedParameters: readonly string[]

@@ -3,6 +3,8 @@
  * it in theirs. `chat-events.ts` has the events of a response.
  */
 
+import type { RuleEffects } from '../policy/rules.ts'
+
 /**
  * The client's mark: the provider may cache the prompt up to here for this time. Anthropic requires marks; other providers
  * cache without.
@@ -253,6 +255,8 @@ export type ChatRequest = {
   readonly session: string | null
   /** Length of the request body in characters: a first estimate of its tokens. */
   readonly bodyCharacters: number
+  /** What rules did to it; absent = nothing. */
+  readonly rules?: RuleEffects
 }
 
 export const queryTypes = [

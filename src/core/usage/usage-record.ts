@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { type AttemptSkip, attemptFailures, type HealthState, hedgeLost, type PlaceReason } from '../chat/attempts.ts'
 import { chatDialects, type FallbackPolicy } from '../chat/chat.ts'
+import type { ActedRule } from '../policy/rules.ts'
 import type { CompletedUsage } from '../validation/errors.ts'
 import { oneOf, strictObject } from '../validation/validate.ts'
 import { toUsd } from './money.ts'
@@ -193,6 +194,8 @@ export type RequestTrace = {
   readonly k?: readonly (readonly [model: string, reason: AttemptSkip])[]
   /** Fallback policy in force; absent = `any`. */
   readonly f?: FallbackPolicy
+  /** Rules that changed the requested model, in order; absent = none. */
+  readonly u?: readonly ActedRule[]
 }
 
 /** Converts a share or score to thousandths, without a negative zero. */

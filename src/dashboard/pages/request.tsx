@@ -94,8 +94,9 @@ function Outcome({ record }: { readonly record: RequestRecord }) {
           record.http_status !== null && ['HTTP status', String(record.http_status)],
           decided_by !== null && ['Decided by', humanize(decided_by)],
           record.limit !== null && ['Limit', record.limit],
-          isModerated && record.layer !== null && ['Moderation layer', record.layer],
+          isModerated && record.layer !== null && ['Layer', record.layer],
           isModerated && record.category !== null && ['Category', record.category],
+          ...record.rules.map(rule => [`Rule ${rule.rule}`, tellRule(rule)] as const),
           record.param !== null && ['Field', record.param],
           record.param_sent !== null && ['Sent', record.param_sent],
           record.param_accepted !== null && ['Accepted', withCode(record.param_accepted)],
@@ -123,6 +124,11 @@ function Outcome({ record }: { readonly record: RequestRecord }) {
       />
     </Card>
   )
+}
+
+function tellRule({ kind, model, owner }: RequestRecord['rules'][number]): string {
+  const effect = model === null ? 'left the requested model' : `changed the requested model to ${model}`
+  return `${humanize(kind)} of the ${owner}: ${effect}`
 }
 
 function Timeline({ record }: { readonly record: RequestRecord }) {

@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { healthStates, placeReasons } from '../../core/chat/attempts.ts'
 import { type QueryType, queryTypes, strategies } from '../../core/chat/chat.ts'
+import { actedRuleShape } from '../../core/policy/rules.ts'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import { count, modelName, namedSchema, orNull, queryType, share, time } from '../../http/schemas.ts'
 import { levels } from '../../models/capability-levels.ts'
@@ -53,6 +54,7 @@ export const mostSegments = 1_000
 /** Response of `POST /api/v1/route`: the candidates in the order of calls, and the dropped models. */
 export const dryRunShape = namedSchema('DryRun', {
   mode: oneOf(['auto', 'manual']),
+  rules: Type.Array(actedRuleShape, { description: 'rules that changed the requested model, in order' }),
   strategy: orNull(oneOf(strategies)),
   query_type: queryType,
   query_type_scores: strictObject(queryTypeScores, { description: 'probability of each query type; the sum is 1' }),

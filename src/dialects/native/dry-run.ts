@@ -1,6 +1,7 @@
 import { Elysia } from 'elysia'
 import { type ChatRequest, queryTypes } from '../../core/chat/chat.ts'
 import type { RateLimiterFactory } from '../../core/limits/rate-limits.ts'
+import { shownRule } from '../../core/policy/rules.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import { fixedLimit, GatewayError } from '../../core/validation/errors.ts'
 import { parseJson } from '../../core/validation/validate.ts'
@@ -47,7 +48,7 @@ export function dryRun(deps: RouteModuleDeps) {
         // The remaining daily limit decides which models are dropped, so it is loaded for an account that this process
         // has not seen.
         if (meter.quotaStatus(caller.accountId, caller.limits) === null) await look(caller, newRequestId())
-        const preview = await planDryRun(deps, caller, chatRequest, getOffer(deps))
+        const preview = await planDryRun(deps, caller, { asked: chatRequest, headers: request.headers }, getOffer(deps))
         return Response.json(shown(preview, chatRequest), { headers: { 'cache-control': 'no-store' } })
       } finally {
         hold.release()
@@ -69,6 +70,7 @@ export function dryRun(deps: RouteModuleDeps) {
         answerHeaders: [],
         errors: [
           'unsupported_parameter',
+          'forbidden',
           'context_length_exceeded',
           'model_deprecated',
           'model_not_found',
@@ -92,11 +94,12 @@ function refuseHaste(waitMs: number): void {
 }
 
 function shown(
-  { analysis: scan, shares, plan, candidates, known, difficulty }: Preview,
+  { analysis: scan, shares, rules, plan, candidates, known, difficulty }: Preview,
   { testMode, messages }: ChatRequest,
 ): DryRun {
   return {
     mode: plan.mode,
+    rules: rules.map(shownRule),
     strategy: plan.strategy,
     query_type: scan.queryType,
     query_type_scores: classifierScores(Float64Array.from(queryTypes, type => round(scan.queryTypeScores[type]))),

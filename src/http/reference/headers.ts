@@ -25,6 +25,7 @@ const texts = {
   'x-gateway-hedge':
     'if hedging was requested: `won` = the hedge served, `lost` = it began and the first attempt served, `unused` = it did not begin',
   'x-gateway-enhanced': 'if enhancement was requested: whether it changed the prompt',
+  'x-gateway-rules': 'names of the rules that changed the requested model, in order, if any',
   'x-gateway-secrets': 'kinds of secrets detected in the prompt, if any',
   'x-gateway-output-cap':
     'output cap that the gateway set because the client set none: on a JSON response if it truncated the output, on a stream always',
@@ -84,6 +85,7 @@ const groups: Readonly<Record<AnswerHeader, readonly HeaderName[]>> = {
     'x-gateway-hedge',
     'x-gateway-hedge-cost-usd',
     'x-gateway-enhanced',
+    'x-gateway-rules',
     'x-gateway-secrets',
     'x-gateway-output-cap',
     'x-gateway-output-cap-reason',

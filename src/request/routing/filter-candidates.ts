@@ -13,6 +13,7 @@ import {
   unmet,
   unmetInFull,
 } from '../../core/models/models.ts'
+import { findDenial, type Rule } from '../../core/policy/rules.ts'
 import type { Meter } from '../../limits/meter.ts'
 import { isModelAllowed } from '../../models/allowed-models.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
@@ -22,7 +23,7 @@ import type { DroppedModel } from './named-model.ts'
 import { expectedCost, likelyOutputTokens, listPrice, type OutputForecast } from './score-candidates.ts'
 
 export type FilterDeps = OutputForecast & {
-  readonly catalog: Pick<Catalog, 'list'>
+  readonly catalog: Pick<Catalog, 'list' | 'resolve'>
   readonly endpoints: ReadonlyMap<string, ConfiguredProvider>
   readonly meter: Pick<Meter, 'quotaStatus'>
 }
@@ -52,13 +53,17 @@ type EligibleModels = {
 
 type DropCause =
   | { readonly cause: 'key' | 'elsewhere' | 'window' | 'budget'; readonly reason: string }
+  | { readonly cause: 'rule'; readonly reason: string; readonly rule: Rule }
   | { readonly cause: 'unmet'; readonly reason: string; readonly param: string }
 
 function causeToDrop(
-  { endpoints }: FilterDeps,
+  { endpoints, catalog }: FilterDeps,
   { request, caller, needs, inputTokens, today }: RouteRequest,
   model: Model,
 ): DropCause | null {
+  const denial =
+    request.rules === undefined ? null : findDenial(request.rules.denials, fullName(model), catalog.resolve)
+  if (denial !== null) return { cause: 'rule', rule: denial, reason: `denied by the rule ${denial.name}` }
   if (caller.models !== undefined && !isModelAllowed(caller.models, fullName(model)))
     return { cause: 'key', reason: 'not allowed for this API key' }
   const endpoint = findEndpoint(endpoints, model, request)

@@ -9,6 +9,7 @@ import {
   type Unmet,
   unmet,
 } from '../../core/models/models.ts'
+import { deniedBy, type Rule } from '../../core/policy/rules.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { disabledModel, isModelAllowed, modelNotAllowed } from '../../models/allowed-models.ts'
 import type { RouteRequest } from './candidate.ts'
@@ -66,6 +67,7 @@ export function requestedModel({ mode, first }: RoutedModel): string {
 /** A dropped model with the filter, and the parameter if one is the cause. */
 export type DroppedModel = { readonly model: string; readonly reason: string } & (
   | { readonly cause: 'key' | 'elsewhere' | 'window' | 'budget' }
+  | { readonly cause: 'rule'; readonly rule: Rule }
   | { readonly cause: 'unmet'; readonly param: string }
 )
 
@@ -85,6 +87,8 @@ export function noEligibleModelError(
     return new GatewayError('unsupported_parameter', message, { param })
   }
   if (caller.models !== undefined && dropped.some(({ cause }) => cause === 'key')) return modelNotAllowed(caller.models)
+  const denied = dropped.find(loss => loss.cause === 'rule')
+  if (denied !== undefined) return deniedBy(denied.rule)
   return new GatewayError('no_model_available', 'No model is available. Retry later.', {
     retryAfterMs: 5000,
     detail: 'every model is unconfigured, close to retirement or excluded by test mode',

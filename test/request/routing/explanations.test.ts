@@ -159,6 +159,7 @@ function check(world: World): void {
     plan,
     { attempts: [], decision: null },
     { rates: null, model: null, usage: noUsage, parts: [] },
+    { fallback: 'any' },
   )
   expect(trace.c.map(([model, , place]) => [model, place])).toEqual(
     shown.map(({ candidate, place }) => [fullName(candidate.model), place]),
