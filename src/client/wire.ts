@@ -76,6 +76,8 @@ export type ChatDone = {
     complexity: number | null
     /** the learned bias of this account changed the choice */
     learned: boolean
+    /** reasoning effort of the model; null = its default */
+    effort: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max' | null
     attempts: readonly {
       /** `provider/model` */
       model: string
@@ -155,6 +157,8 @@ export type ChatReply = {
     complexity: number | null
     /** the learned bias of this account changed the choice */
     learned: boolean
+    /** reasoning effort of the model; null = its default */
+    effort: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max' | null
     attempts: readonly {
       /** `provider/model` */
       model: string
@@ -465,6 +469,14 @@ export type ChatUsage = {
 
 export type DryRun = {
   mode: 'auto' | 'manual'
+  /** rules that changed the requested model, in order */
+  rules: readonly {
+    rule: string
+    owner: 'operator' | 'account'
+    kind: 'rewrite' | 'split'
+    /** the requested model after it; null = a split left it */
+    model: string | null
+  }[]
   strategy: 'balanced' | 'quality' | 'cost' | 'speed' | null
   query_type:
     | 'code'
@@ -550,6 +562,18 @@ export type DryRun = {
   }
   /** the first model has the beginning of the conversation in its cache */
   kept: boolean
+  /** state of the conversation with this turn; null = the request names a model */
+  conversation: {
+    /** why the turn has its model and its effort */
+    reason: 'first' | 'tool_loop' | 'same_task' | 'cached' | 'escalated' | 'better' | 'cheaper' | 'lost'
+    turns: number
+    /** steps by which trouble has raised the effort of the task */
+    raised: number
+    /** turns in a row without progress */
+    stalled: number
+    /** input tokens that the model probably has cached */
+    cached_tokens: number
+  } | null
   typical_error_pct: number | null
 }
 
@@ -920,6 +944,8 @@ export type Recommendation = {
 export type RouteCandidate = {
   /** `provider/model` */
   model: string
+  /** reasoning effort that it would be called with; null = its default */
+  effort: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max' | null
   score: number
   /** null if the request names a model: there are no scores then */
   parts: {
@@ -932,7 +958,16 @@ export type RouteCandidate = {
     adjustment: number
   } | null
   /** why the candidate has this place in the order of calls */
-  place: 'requested' | 'score' | 'price' | 'other_provider' | 'cached' | 'explored' | 'output_limit' | 'unhealthy'
+  place:
+    | 'requested'
+    | 'score'
+    | 'price'
+    | 'other_provider'
+    | 'cached'
+    | 'conversation'
+    | 'explored'
+    | 'output_limit'
+    | 'unhealthy'
   reasons: readonly string[]
   estimated_cost_usd: number
   /** an own key of the account is called first, at no cost here */

@@ -1,6 +1,6 @@
 /**
- * Tracks which model answered conversations with the same beginning. In this process's memory only, keyed by a keyed
- * SHA-256 of account and beginning, which is meaningless elsewhere. Entries are short-lived, like a provider's cache.
+ * Tracks conversations by their beginning: which model answered, what it has cached, and the state of the task. Keyed by a
+ * keyed SHA-256 of account and beginning, which is meaningless elsewhere. Entries are short-lived.
  */
 
 import type { ChatRequest, Message } from '../core/chat/chat.ts'
@@ -9,6 +9,8 @@ import type { Clock } from '../core/ports.ts'
 import { createRecentMap } from '../core/text/recent-map.ts'
 import { asksForHour } from '../core/usage/source-charges.ts'
 import type { CacheAffinity, CachePlace } from '../models/cache-affinity.ts'
+import { type ConversationState, leastCachedTokens, settleTurn } from '../models/conversation.ts'
+import type { ChosenEffort } from '../models/effort.ts'
 
 export type CacheAffinityTracker = {
   /**
@@ -16,6 +18,10 @@ export type CacheAffinityTracker = {
    * cached; null = none.
    */
   of(accountId: string, request: ChatRequest): CacheAffinity | null
+  /** Returns the state of this conversation; null = nothing is known of it. */
+  find(accountId: string, request: ChatRequest): ConversationState | null
+  /** Returns a keyed digest of a text of an account. */
+  digest(accountId: string, text: string): string
   /** Returns which beginning of this request was sent within the last minutes, to any model; null = none. */
   seen(accountId: string, request: ChatRequest): AutomaticCacheMarks | null
   /**
@@ -30,11 +36,17 @@ export type CacheAffinityTracker = {
       readonly inputTokens: number
       readonly isCached: boolean | null
       readonly place: CachePlace
+      /** State that the choice of the turn leaves; null = the request named its model. */
+      readonly turn: ConversationState | null
+      readonly effort: ChosenEffort
+      /** The gateway's estimate of the input. */
+      readonly estimatedTokens: number
     },
   ): void
 }
 
 type Line = Required<CacheAffinity> & {
+  readonly state: ConversationState | null
   readonly at: number
   /** How long the provider keeps it after its last use, in milliseconds. */
   readonly keptMs: number
@@ -45,8 +57,6 @@ type Line = Required<CacheAffinity> & {
 const maximumTies = 10_000
 /** Providers keep a cached prefix for 5 to 10 minutes after its last use (Anthropic, OpenAI; Google publishes nothing). */
 const usuallyKeptMs = 5 * 60_000
-/** Minimum tokens that providers cache: 1,024. */
-const leastTokens = 1_024
 /** Characters of a beginning that are compared, in addition to its length. */
 const comparedCharacters = 8_192
 
@@ -57,18 +67,28 @@ export function createCacheAffinity(clock: Pick<Clock, 'monotonic'>, salt: Uint8
 
   const fresh = (key: string | null): Line | null => {
     const line = key === null ? undefined : lines.get(key)
-    return line !== undefined && clock.monotonic() - line.at <= line.keptMs ? line : null
+    if (line === undefined || line.tokens < leastCachedTokens) return null
+    return clock.monotonic() - line.at <= line.keptMs ? line : null
   }
-  const getKeys = (accountId: string, request: ChatRequest) => {
+  const name = (accountId: string, kind: string, text: string) =>
+    Bun.SHA256.hash(`${secret} ${accountId} ${kind} ${text}`, 'base64')
+  const known = new WeakMap<readonly Message[], { readonly accountId: string; readonly keys: Keys }>()
+  /** Worked out once for each request, which its stages ask for several times. */
+  const getKeys = (accountId: string, request: ChatRequest): Keys => {
+    const before = known.get(request.messages)
+    if (before?.accountId === accountId) return before.keys
     const system = systemText(request.messages)
-    const name = (kind: string, text: string) => Bun.SHA256.hash(`${secret} ${accountId} ${kind} ${text}`, 'base64')
-    return {
+    const keys = {
       // An agent and its helpers share a session, but not the instructions.
-      conversation: name('conversation', `${beginning(system)} ${nameConversation(request)}`),
-      system: system.length < leastCachedCharacters ? null : name('system', beginning(system)),
+      conversation: name(accountId, 'conversation', `${beginning(system)} ${nameConversation(request)}`),
+      system: system.length < leastCachedCharacters ? null : name(accountId, 'system', beginning(system)),
       systemTokens: Math.floor(system.length / charactersPerToken),
     }
+    known.set(request.messages, { accountId, keys })
+    return keys
   }
+  const continues = (request: ChatRequest) =>
+    request.session !== null || request.messages.some(({ role }) => role === 'assistant')
   /** The line of the conversation, else that of the system text. */
   const findLine = (
     accountId: string,
@@ -76,8 +96,7 @@ export function createCacheAffinity(clock: Pick<Clock, 'monotonic'>, salt: Uint8
   ): { readonly line: Line; readonly part: AutomaticCacheMarks } | null => {
     if (request.bodyCharacters < leastCachedCharacters) return null
     const { conversation, system } = getKeys(accountId, request)
-    const continues = request.session !== null || request.messages.some(({ role }) => role === 'assistant')
-    const own = continues ? fresh(conversation) : null
+    const own = continues(request) ? fresh(conversation) : null
     if (own !== null) return { line: own, part: 'conversation' }
     const shared = fresh(system)
     return shared === null ? null : { line: shared, part: 'system' }
@@ -92,25 +111,41 @@ export function createCacheAffinity(clock: Pick<Clock, 'monotonic'>, salt: Uint8
       return found.part === 'conversation' ? { model, tokens, place } : { model, tokens }
     },
     seen: (accountId, request) => findLine(accountId, request)?.part ?? null,
-    answered(accountId, request, { model, inputTokens, isCached, place }) {
-      if (request.bodyCharacters < leastCachedCharacters) return
+    find(accountId, request) {
+      if (!continues(request)) return null
+      const line = lines.get(getKeys(accountId, request).conversation)
+      const age = line === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() - line.at
+      if (line === undefined || line.state === null || age > Math.max(stateMs, line.keptMs)) return null
+      return line.missed || age > line.keptMs ? { ...line.state, cachedTokens: 0 } : line.state
+    },
+    digest: (accountId, text) => name(accountId, 'text', text).slice(0, digestCharacters),
+    answered(accountId, request, by) {
+      const { model, inputTokens, isCached, place, turn } = by
+      const isLong = request.bodyCharacters >= leastCachedCharacters
+      if (!isLong && turn === null) return
       const { conversation, system, systemTokens } = getKeys(accountId, request)
       const keptMs = keptFor(request, model)
-      const note = (key: string | null, tokens: number) => {
-        if (key === null || tokens < leastTokens) return
+      const note = (key: string | null, inputs: number, before: ConversationState | null) => {
+        const tokens = isLong && inputs >= leastCachedTokens ? inputs : 0
+        if (key === null || (tokens === 0 && before === null)) return
         // Nothing cached at the first request is normal, and at the second it is a miss.
-        const before = fresh(key)
-        const isRepeat =
-          before?.model === model && before.place.host === place.host && before.place.account === place.account
+        const line = fresh(key)
+        const isRepeat = line?.model === model && line.place.host === place.host && line.place.account === place.account
         const missed = isCached === false || (isCached === null && isRepeat)
-        lines.set(key, { model, tokens, place, at: clock.monotonic(), keptMs, missed })
+        const state = before === null ? null : settleTurn(before, { ...by, cachedTokens: missed ? 0 : tokens })
+        lines.set(key, { model, tokens, place, state, at: clock.monotonic(), keptMs, missed })
       }
-      note(conversation, inputTokens)
-      note(system, Math.min(systemTokens, inputTokens))
+      note(conversation, inputTokens, turn)
+      note(system, Math.min(systemTokens, inputTokens), null)
     },
   }
 }
 
+type Keys = { readonly conversation: string; readonly system: string | null; readonly systemTokens: number }
+
+/** How long the state of a conversation is kept after its last turn. */
+const stateMs = 3_600_000
+const digestCharacters = 16
 const charactersPerToken = 4
 
 /** Returns how long the model's provider keeps what the client asked it to keep, in milliseconds. */

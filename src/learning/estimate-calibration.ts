@@ -8,6 +8,7 @@ import { type QueryType, queryTypes } from '../core/chat/chat.ts'
 import type { Clock } from '../core/ports.ts'
 import { createRecentMap } from '../core/text/recent-map.ts'
 import { dayMs } from '../core/text/utc-days.ts'
+import { ReasoningCalibration } from '../models/effort.ts'
 
 /** Exponentially decayed sums, updated in place. Times are epoch milliseconds. */
 export type CalibrationState = {
@@ -97,6 +98,8 @@ function shrunk(line: CalibrationState | null, towards: number): number {
 }
 
 export type EstimateCalibrator = {
+  /** Reasoning tokens by model and effort. */
+  readonly reasoning: ReasoningCalibration
   /** Returns the calibration of a query type, including the account's own responses if `accountId` is given. */
   of(queryType: QueryType, accountId: string | null): CalibratedLength
   settled(accountId: string, queryType: QueryType, outcome: CalibrationSample): void
@@ -109,6 +112,7 @@ export function createEstimateCalibration({ clock }: { readonly clock: Pick<Cloc
   const accounts = createRecentMap<CalibrationState>(maximumAccounts * queryTypes.length)
 
   return {
+    reasoning: new ReasoningCalibration(),
     of: (queryType, accountId) =>
       calibratedLength(
         everybody.get(queryType) ?? null,

@@ -115,6 +115,8 @@ export type LoggedRequest = Required<
   readonly tried: readonly AttemptRecord[] | null
   /** Null = none. */
   readonly tags: Readonly<Record<string, string>> | null
+  /** Effort of the serving attempt; null = its provider's default. */
+  readonly effort: string | null
   /** Epoch microseconds, the resolution of Postgres, which a cursor needs. */
   readonly at_micros: number
   readonly key_name: string | null
@@ -141,7 +143,7 @@ export const requestColumns = (sql: Queries) => sql`
   upstream_id, routing_mode, strategy, query_type, streamed, dialect, status, error_code, finish_reason,
   input_tokens::float8, cached_input_tokens::float8, cache_write_tokens::float8, output_tokens::float8,
   reasoning_tokens::float8, estimated, billed_microcents::float8, search_microcents::float8, fetch_microcents::float8, hedge_microcents::float8,
-  own_key_microcents::float8, attempts, tried, latency_ms::float8, first_token_ms::float8, metadata, tags`
+  own_key_microcents::float8, attempts, tried, latency_ms::float8, first_token_ms::float8, metadata, tags, trace ->> 'e' as effort`
 
 /** Columns of the key of the request `found`. */
 export const keyColumns = (sql: Queries) => sql`

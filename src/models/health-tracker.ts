@@ -38,6 +38,8 @@ type HealthReport = {
   /** Milliseconds of the pause that an upstream requested. */
   readonly retryAfterMs?: number | null
   readonly firstTokenMs?: number | null
+  /** That time as a multiple of the time that the model's figures are about; absent = 1. */
+  readonly firstTokenScale?: number
   readonly tokensPerSecond?: number | null
 }
 
@@ -266,14 +268,23 @@ export function createHealthTracker({ clock }: { readonly clock: Pick<Clock, 'no
   }
 
   return {
-    report(key, { outcome, cause, retryAfterMs = null, firstTokenMs = null, tokensPerSecond = null }) {
+    report(key, report) {
+      const {
+        outcome,
+        cause,
+        retryAfterMs = null,
+        firstTokenMs = null,
+        firstTokenScale = 1,
+        tokensPerSecond = null,
+      } = report
       if (outcome === 'ok') activityFor(key).lastSuccessAt = clock.now()
       else if (cause !== undefined) activityFor(key).lastFailure = { kind: cause, at: clock.now() }
       const now = clock.monotonic()
       const line = getLine(key)
       if (cause !== undefined) (outcome === 'switched_off' ? (line.provider ?? line) : line).cause = cause
       if (firstTokenMs !== null) noteFirstToken(line, firstTokenMs, now)
-      take(line, { failed: outcome !== 'ok', firstTokenMs, tokensPerSecond }, outcome, now)
+      const usualMs = firstTokenMs === null ? null : firstTokenMs / firstTokenScale
+      take(line, { failed: outcome !== 'ok', firstTokenMs: usualMs, tokensPerSecond }, outcome, now)
       // A rejected credential affects all of the provider's models, and a response from one confirms it for all.
       if (outcome === 'switched_off') return update(line.provider ?? line, health => applyOutcome(health, outcome, now))
       if (outcome === 'ok' && line.provider !== null) update(line.provider, () => initialCircuit)

@@ -4,6 +4,17 @@ import type { Strategy } from '../core/chat/chat.ts'
 import { blendedPrice, fullName, type Model, type RoutingFigures } from '../core/models/models.ts'
 import { type PriceTerms, type Rates, ratesAt } from '../core/models/pricing.ts'
 import type { Level } from './capability-levels.ts'
+import {
+  type ChosenEffort,
+  type EffortRules,
+  effortRuleCount,
+  expectedReasoning,
+  firstTokenAt,
+  listEfforts,
+  qualityAt,
+  type ReasoningLengths,
+  usualLengths,
+} from './effort.ts'
 
 /** Shares of the three components in a score; the sum is 1. */
 type Weights = { readonly quality: number; readonly cost: number; readonly speed: number }
@@ -35,7 +46,15 @@ export const levelWeights: Readonly<Record<Level, Weights>> = {
 }
 
 /** `level` is the prompt's; it applies without a strategy. `terms` decide which of a model's prices are compared. */
-export type ScoringMode = { readonly strategy: Strategy | null; readonly level: Level; readonly terms: PriceTerms }
+export type ScoringMode = {
+  readonly strategy: Strategy | null
+  readonly level: Level
+  readonly terms: PriceTerms
+  /** The efforts that the request allows; absent = no effort is chosen. */
+  readonly efforts?: EffortRules
+  /** Absent = before any measurement. */
+  readonly lengths?: ReasoningLengths
+}
 
 /** Components of a score; their sum is the score. */
 export type ScoreComponents = {
@@ -59,6 +78,8 @@ export type Scored = {
   readonly model: Model
   /** 0–1. */
   readonly score: number
+  /** The effort that the score is about; absent or null = the provider's default. */
+  readonly effort?: ChosenEffort
   /** Why it has its place, written by the step that placed it; absent = by its score. */
   readonly place?: PlaceReason
   /** Health at the time of the ranking; absent = healthy. */
@@ -91,14 +112,18 @@ const modes = ['light', 'middle', 'strong', 'balanced', 'quality', 'cost', 'spee
   | Strategy
 )[]
 
-/** Ranking of a list of models. A model is scored again only when its figures or prices have changed. */
+/**
+ * Ranking of a list of models, each at the best of its efforts. A model is scored again only when its figures, prices or
+ * lengths have changed.
+ */
 type RankTable = {
   readonly figures: (Figures | undefined)[]
   readonly rates: (Rates | undefined)[]
-  /** By mode and model; absent = not scored since the last change. */
-  readonly entries: (Scored | undefined)[]
-  /** By mode, highest first; absent = not ordered since the last change. */
-  readonly ranked: (readonly Scored[] | undefined)[]
+  lengths: ReasoningLengths
+  /** By mode with its effort rules, and by model; absent = not scored since the last change. */
+  readonly entries: Map<number, (Scored | undefined)[]>
+  /** By mode with its effort rules, highest first; absent = not ordered since the last change. */
+  readonly ranked: Map<number, readonly Scored[]>
 }
 
 const tables = new WeakMap<readonly Model[], RankTable>()
@@ -112,9 +137,15 @@ export function score(
   choice: ScoringMode,
   toFigures: FigureLookup = publishedFigures,
 ): readonly Scored[] {
-  const table = tables.get(models) ?? { figures: [], rates: [], entries: [], ranked: [] }
+  const { lengths = usualLengths, efforts } = choice
+  const table = tables.get(models) ?? { figures: [], rates: [], lengths, entries: new Map(), ranked: new Map() }
   tables.set(models, table)
   const { figures, rates, entries, ranked } = table
+  if (table.lengths !== lengths) {
+    table.lengths = lengths
+    entries.clear()
+    ranked.clear()
+  }
   for (let at = 0; at < models.length; at++) {
     const model = models[at]
     if (model === undefined) continue
@@ -123,19 +154,33 @@ export function score(
     if (figures[at] === measured && rates[at] === prices) continue
     figures[at] = measured
     rates[at] = prices
-    for (let mode = 0; mode < modes.length; mode++) entries[mode * models.length + at] = undefined
-    ranked.length = 0
+    for (const scored of entries.values()) scored[at] = undefined
+    ranked.clear()
   }
-  const mode = modes.indexOf(choice.strategy ?? choice.level)
-  ranked[mode] ??= models
-    .map((model, at) => (entries[mode * models.length + at] ??= scoreModel(model, choice, toFigures(model))))
-    .sort(byMerit)
-  return ranked[mode]
+  const mode =
+    modes.indexOf(choice.strategy ?? choice.level) * (effortRuleCount + 1) + (efforts?.key ?? effortRuleCount)
+  const known = ranked.get(mode)
+  if (known !== undefined) return known
+  const scored = entries.get(mode) ?? []
+  entries.set(mode, scored)
+  const ordered = models.map((model, at) => (scored[at] ??= scoreModel(model, choice, toFigures(model)))).sort(byMerit)
+  ranked.set(mode, ordered)
+  return ordered
 }
 
+/** Scores a model at the best of its efforts; the lower of two equal ones. */
 function scoreModel(model: Model, choice: ScoringMode, measured: Figures): Scored {
-  const { quality, cost, speed, reliability } = scoreComponents(model, choice, measured)
-  return { model, score: quality + cost + speed + reliability }
+  const { efforts, strategy, level } = choice
+  let best: Scored | null = null
+  for (const effort of efforts === undefined ? [null] : listEfforts(model, strategy ?? level, efforts)) {
+    const score = totalScore(scoreComponents(model, choice, measured, effort))
+    if (best === null || score > best.score) best = effort === null ? { model, score } : { model, score, effort }
+  }
+  return best ?? { model, score: 0 }
+}
+
+function totalScore({ quality, cost, speed, reliability }: ScoreComponents): number {
+  return quality + cost + speed + reliability
 }
 
 /**
@@ -150,22 +195,45 @@ export function getWeights({ strategy, level }: Pick<ScoringMode, 'strategy' | '
   return strategy === null ? levelWeights[level] : strategyWeights[strategy]
 }
 
-/** Returns the components of a model's score. */
-export function scoreComponents(model: Model, choice: ScoringMode, measured: Figures): ScoreComponents {
+/** Returns the components of a model's score at an effort. */
+export function scoreComponents(
+  model: Model,
+  choice: ScoringMode,
+  measured: Figures,
+  effort: ChosenEffort = null,
+): ScoreComponents {
   const weights = getWeights(choice)
-  const figures = getLoss(choice, measured)
+  const { errorRate, ...figures } = figuresAt(model, choice, measured, effort)
   const quality = weights.quality * figures.quality
-  const cost = weights.cost * costScore(model, choice.terms)
-  const speed = weights.speed * speedScore(figures)
-  return { quality, cost, speed, reliability: -figures.errorRate * (quality + cost + speed) }
+  const cost = weights.cost * figures.cost
+  const speed = weights.speed * figures.speed
+  return { quality, cost, speed, reliability: -errorRate * (quality + cost + speed) }
+}
+
+/** Returns what a model's score at an effort consists of, before the weights. */
+function figuresAt(model: Model, choice: ScoringMode, measured: Figures, effort: ChosenEffort) {
+  const { strategy, level, terms, efforts, lengths = usualLengths } = choice
+  const { quality, firstTokenMs, tokensPerSecond, errorRate } = getLoss(choice, measured)
+  const mode = strategy ?? level
+  const outputs = efforts === undefined ? 1 : 1 + expectedReasoning(model, effort, lengths) / typicalAnswerTokens
+  return {
+    quality: quality * qualityAt(model, effort, mode),
+    cost: costScore(model, terms, outputs),
+    speed: speedScore({ firstTokenMs: firstTokenMs * firstTokenAt(effort), tokensPerSecond }),
+    errorRate,
+  }
 }
 
 const [lowestPrice, highestPrice] = [0.05, 50]
 const priceScale = scale(lowestPrice, highestPrice)
 
-/** Returns 1 at 0.05 USD per million tokens (three in, one out) and 0 at 50, on a logarithmic scale. */
-export function costScore({ pricing }: Pick<Model, 'pricing'>, terms: PriceTerms): number {
-  return 1 - priceScale(blendedPrice(ratesAt(pricing, terms)))
+/**
+ * Returns 1 at 0.05 USD per million tokens (three in, one out) and 0 at 50, on a logarithmic scale. `outputs` is the
+ * output with its reasoning as a multiple of the usual output.
+ */
+export function costScore({ pricing }: Pick<Model, 'pricing'>, terms: PriceTerms, outputs = 1): number {
+  const { input, output } = ratesAt(pricing, terms)
+  return 1 - priceScale(blendedPrice({ input, output: output * outputs }))
 }
 
 /** Returns what a price at this share of itself (0–1) adds to the score of cost. */
@@ -207,50 +275,24 @@ function byMerit(left: Scored, right: Scored): number {
   return fullName(left.model) < fullName(right.model) ? -1 : 1
 }
 
-/** Scores this close count as equal when alternating providers. */
-export const nearScore = 0.15
-
-/**
- * Returns the first `count` of a ranked list. After the first, a model of an unused provider moves ahead if its score
- * is near the best remaining one, so that one provider's outage does not also affect the next candidate.
- */
-export function alternateProviders<T extends Scored>(ordered: readonly T[], count: number): T[] {
-  const chosen: T[] = []
-  const isChosen = new Uint8Array(ordered.length)
-  // Index in `chosen` at which the current round begins; each provider has at most one model per round.
-  let round = 0
-  while (chosen.length < count) {
-    let [best, fresh] = [-1, -1]
-    for (let at = 0; at < ordered.length && fresh === -1; at++) {
-      if (isChosen[at] === 1) continue
-      if (best === -1) best = at
-      const provider = ordered[at]?.model.provider
-      let turn = round
-      while (turn < chosen.length && chosen[turn]?.model.provider !== provider) turn++
-      if (turn === chosen.length) fresh = at
-    }
-    const [first, other] = [ordered[best], ordered[fresh]]
-    if (first === undefined) break
-    if (other === undefined) round = chosen.length
-    const passes = other !== undefined && fresh !== best && first.score - other.score <= nearScore
-    isChosen[passes ? fresh : best] = 1
-    chosen.push(passes ? { ...other, place: 'other_provider' } : first)
-  }
-  return chosen
-}
-
 /** Returns a description of a model's score for the dry run. */
-export function describeScore(model: Model, choice: ScoringMode, measured: Figures): string {
+export function describeScore(
+  model: Model,
+  choice: ScoringMode,
+  measured: Figures,
+  effort: ChosenEffort = null,
+): string {
   const weights = getWeights(choice)
-  const figures = getLoss(choice, measured)
+  const figures = figuresAt(model, choice, measured, effort)
   const percent = (share: number) => Math.round(share * 100)
   const of = (name: string, figure: number, weight: number) => `${name} ${percent(figure)} × ${percent(weight)} %`
   const sum = [
     of('quality', figures.quality, weights.quality),
-    of('cost', costScore(model, choice.terms), weights.cost),
-    of('speed', speedScore(figures), weights.speed),
+    of('cost', figures.cost, weights.cost),
+    of('speed', figures.speed, weights.speed),
   ].join(', ')
-  return figures.errorRate === 0 ? sum : `${sum}, of which ${percent(figures.errorRate)} % are lost to failures`
+  const named = effort === null ? sum : `${sum}, at effort ${effort}`
+  return figures.errorRate === 0 ? named : `${named}, of which ${percent(figures.errorRate)} % are lost to failures`
 }
 
 const [firstLean, fullLean] = [0.3, 0.6]

@@ -14,7 +14,7 @@ import { upstreamFailure } from './body-reader.ts'
 import type { Seam } from './continuation.ts'
 import type { Prepared } from './enrich.ts'
 import type { AdmittedRequest, Progress } from './progress.ts'
-import { type Candidate, findVia } from './routing/candidate.ts'
+import { type Candidate, findVia, getEffort } from './routing/candidate.ts'
 import { requestedModel } from './routing/named-model.ts'
 import { servedModel } from './settled-cost.ts'
 import { isHeld, type UpstreamResponse } from './upstream-response.ts'
@@ -208,6 +208,7 @@ export class AttemptRun {
     this.note('served', 200)
     const model = fullName(servedModel(this.deps.catalog, response))
     const requested = requestedModel(request.plan)
+    const effort = getEffort(candidate, question)
     const opening: ResponseStart = {
       requestId,
       createdAt: Math.floor(request.startedAt / 1000),
@@ -216,6 +217,7 @@ export class AttemptRun {
       requestedModel: requested,
       ...(model === requested && question.model !== null ? { askedName: question.model } : {}),
       ...(question.rules?.acted == null ? {} : { rules: question.rules.acted }),
+      ...(effort === null ? {} : { effort }),
       attempts: [...progress.attempts],
       droppedParameters: response.droppedParameters,
       ...(secrets.length === 0 ? {} : { secrets }),

@@ -4,6 +4,7 @@ import type { Model } from '../core/models/models.ts'
 import { type PriceTerms, type Rates, ratesAt } from '../core/models/pricing.ts'
 import { getCost, getHighestCost } from '../core/usage/money.ts'
 import type { CalibratedLength, LengthSource } from '../learning/estimate-calibration.ts'
+import { type ChosenEffort, expectedReasoning, type ReasoningLengths, usualLengths } from '../models/effort.ts'
 import type { PromptAnalysis } from '../text/analysis/prompt-analysis.ts'
 import { countTokens, estimateImageTokens, getFactor } from '../text/tokens/tokens.ts'
 import { noWeb, type WebPlan } from '../web/web-plan.ts'
@@ -162,31 +163,18 @@ const usualAnswer: Readonly<Record<QueryType, readonly [brief: number, usual: nu
 /** Words up to which a prompt is short, and from which it contains material. */
 const [briefWords, documentWords] = [14, 1_200]
 
-/** Reasoning tokens before a typical output, for models that always reason, at default effort. */
-const usualReasoning = 800
-
-/** Analysis that the output length depends on. */
-type LengthCues = Pick<PromptAnalysis, 'queryType' | 'words'>
-
-/** Returns the expected output tokens of `model` before any measurement, including reasoning. */
-export function usualOutputTokens(model: Model, { queryType, words }: LengthCues): number {
-  const [brief, usual, document] = usualAnswer[queryType]
-  const answer = words <= briefWords ? brief : words < documentWords ? usual : document
-  return answer + (alwaysReasons(model) ? usualReasoning : 0)
+/** What the output length depends on. */
+type LengthCues = Pick<PromptAnalysis, 'queryType' | 'words'> & {
+  /** Absent = the provider's default. */
+  readonly effort?: ChosenEffort
+  /** Absent = before any measurement. */
+  readonly lengths?: ReasoningLengths
 }
 
-/** Returns true if the model reasons even if the request does not ask for it. */
-function alwaysReasons({ parameters: { reasoning, efforts } }: Model): boolean {
-  switch (reasoning.kind) {
-    case 'none':
-    case 'budget':
-      return false
-    case 'effort':
-      return !efforts.includes('none')
-    case 'adaptive':
-      return reasoning.off !== 'disabled'
-    case 'level':
-    case 'token_budget':
-      return true
-  }
+/** Returns the expected output tokens of `model` before any measurement of outputs, including reasoning. */
+export function usualOutputTokens(model: Model, cues: LengthCues): number {
+  const { queryType, words, effort = null, lengths = usualLengths } = cues
+  const [brief, usual, document] = usualAnswer[queryType]
+  const answer = words <= briefWords ? brief : words < documentWords ? usual : document
+  return answer + Math.round(expectedReasoning(model, effort, lengths))
 }

@@ -16,7 +16,7 @@ import { type AdmissionCheckDeps, checkAdmission } from './admit.ts'
 import { getUnderPolicy } from './answer.ts'
 import { baseCost, expectedOutput, usualWebTokens } from './cost-estimate.ts'
 import { planRequestEnhancement } from './enhance.ts'
-import type { Candidate } from './routing/candidate.ts'
+import { type Candidate, getEffort } from './routing/candidate.ts'
 import { type CandidateOrderDeps, healthKey, inOrder, routingHealthKey } from './routing/hosts.ts'
 import { type Route, type RouteDeps, route } from './routing/route.ts'
 import type { RuleHeaders, RulesDeps } from './routing/under-rules.ts'
@@ -91,7 +91,8 @@ export async function planDryRun(
     const { model } = candidate
     const figures =
       candidate.figures ?? deps.health.findFigures?.(healthKey(candidate), model.figures) ?? publishedFigures(model)
-    const outputTokens = expectedOutput(model, analysis, request.maxOutputTokens, known).tokens * request.choices
+    const cues = { ...analysis, effort: getEffort(candidate, request), lengths: deps.calibration.reasoning.current }
+    const outputTokens = expectedOutput(model, cues, request.maxOutputTokens, known).tokens * request.choices
     const inputTokens =
       likelyInputTokens(enhancement?.request ?? request, model.provider) + usualWebTokens(plan.web, model)
     return {
@@ -164,6 +165,7 @@ const sentences: Readonly<Record<PlaceReason, string>> = {
   other_provider:
     'ahead of a score at most 0.15 higher: a different provider for resilience, so that one outage does not affect both',
   cached: 'ahead of its score, because its provider has this conversation in its prompt cache',
+  conversation: 'first: a task of a conversation keeps its model, and a tool loop its effort too',
   explored: 'first, because this request explores a near tie',
   output_limit: 'behind the models that allow the requested output length',
   unhealthy: 'behind the models that may be called now',

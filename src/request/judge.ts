@@ -3,6 +3,7 @@ import { isKeyFailure } from '../core/chat/attempts.ts'
 import type { ChatRequest, Message, SourceBody } from '../core/chat/chat.ts'
 import type { ChatEvent } from '../core/chat/chat-events.ts'
 import { abortError } from '../core/chat/request-abort.ts'
+import { firstTokenAt } from '../models/effort.ts'
 import type { ProviderFailure } from '../providers/provider.ts'
 import type { AttemptRun } from './attempt-run.ts'
 import { findCut } from './continuation.ts'
@@ -14,7 +15,7 @@ import {
   uncalledError,
 } from './errors.ts'
 import type { Progress } from './progress.ts'
-import type { Candidate } from './routing/candidate.ts'
+import { type Candidate, getEffort } from './routing/candidate.ts'
 import { healthKey } from './routing/hosts.ts'
 import { noteUnstreamed } from './start-attempt.ts'
 import { lacksForcedCall, type UpstreamResponse } from './upstream-response.ts'
@@ -173,7 +174,8 @@ export function emptyAnswer(state: CallState): readonly ChatEvent[] {
 /** Reports a success, with its speed if it was streamed. */
 function reportSuccess({ health, clock }: CallDeps, { response, attempt, stream }: AttemptRun): void {
   const speed = stream ? getSpeed(response, attempt.waitedMs(), clock.monotonic()) : {}
-  health.report(healthKey(response.candidate), { outcome: 'ok', ...speed })
+  const firstTokenScale = firstTokenAt(getEffort(response.candidate, response.request))
+  health.report(healthKey(response.candidate), { outcome: 'ok', ...speed, firstTokenScale })
 }
 
 /** Fewer tokens than this give no meaningful rate. */

@@ -126,6 +126,7 @@ function planFor(
     candidates,
     ranked: candidates,
     learning: { epoch: null, influenced: false, probability: 1 },
+    turn: null,
     isKept: false,
     dropped: [],
     withoutWeb: () => plan,

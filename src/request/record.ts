@@ -27,8 +27,9 @@ import {
 import { logLengthRatio } from '../learning/learning-cell.ts'
 import type { RecentPrompts } from '../learning/recent-prompts.ts'
 import { inferQuality, type LengthStatistics } from '../learning/response-quality.ts'
+import type { ChosenEffort } from '../models/effort.ts'
 import type { AdmittedRequest, Progress } from './progress.ts'
-import type { Candidate } from './routing/candidate.ts'
+import { type Candidate, getEffort } from './routing/candidate.ts'
 import { requestedModel } from './routing/named-model.ts'
 import type { Route } from './routing/route.ts'
 import type { SettledCost } from './settled-cost.ts'
@@ -154,6 +155,7 @@ export function toResponseSummary(
       queryType: plan.analysis.queryType,
       complexity: plan.analysis.complexity ?? null,
       learned: plan.learning.influenced,
+      effort: response === null ? null : getEffort(response.candidate, response.request),
       attempts,
     },
     enhancement,
@@ -220,6 +222,8 @@ export function toRequestTrace(
     readonly model: Pick<Model, 'pricingSource'> | null
     readonly usage: TokenUsage
     readonly parts: SettledCost['parts']
+    /** Effort of the response; absent = none. */
+    readonly effort?: ChosenEffort
   },
   { fallback, rules }: Pick<ChatRequest, 'fallback' | 'rules'>,
 ): RequestTrace {
@@ -231,6 +235,7 @@ export function toRequestTrace(
     ...tracedDecision(decision),
     ...(fallback === 'any' ? {} : { f: fallback }),
     ...(rules?.acted == null ? {} : { u: rules.acted }),
+    ...(cost.effort == null ? {} : { e: cost.effort }),
   }
 }
 

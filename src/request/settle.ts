@@ -14,7 +14,7 @@ import { likelyInputTokens } from '../text/tokens/tokens.ts'
 import { baseCost, expectedOutput, usualOutputTokens, usualWebTokens } from './cost-estimate.ts'
 import type { AdmittedRequest, Progress } from './progress.ts'
 import { type LearningEntryDeps, toLearningEntry, toRequestTrace, toResponseSummary, toUsageRecord } from './record.ts'
-import type { Candidate } from './routing/candidate.ts'
+import { type Candidate, getEffort } from './routing/candidate.ts'
 import type { Route } from './routing/route.ts'
 import { paysInFull, type SettledCost, settledCost } from './settled-cost.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
@@ -65,7 +65,8 @@ export async function settle(
     })
   const { outcome, errorCode } = progress
   const record = toUsageRecord(request, progress, cost, { outcome, errorCode, at: deps.clock.monotonic() })
-  record.trace = toRequestTrace(request.plan, progress, cost, request.request)
+  const effort = response === null ? null : getEffort(response.candidate, request.request)
+  record.trace = toRequestTrace(request.plan, progress, { ...cost, effort }, request.request)
   const isEmbedding = request.request.embedding !== undefined
   record.learning = isEmbedding ? null : toLearningEntry(deps, request, progress, cost)
   try {
@@ -127,19 +128,24 @@ type EstimateDeps = {
  */
 function updateEstimates(
   deps: EstimateDeps,
-  { caller, request, plan: { analysis: scan, web } }: AdmittedRequest,
+  { caller, request, plan: { analysis, web, turn, inputTokens: planned } }: AdmittedRequest,
   { response, model, rates, usage, parts, billed, hedge }: SettledCost,
 ): void {
   // The length and the cost of a continued text are of two models.
   if (model === null || rates === null || response === null || parts.length > 0) return
   const { accountId } = caller
   const { inputTokens, outputTokens } = usage
+  const effort = getEffort(response.candidate, request)
   deps.ties.answered(accountId, request, {
     model: fullName(model),
     inputTokens,
     isCached: isCached(response, usage),
     place: { host: response.candidate.endpoint.id, account: response.keyAccount },
+    turn: turn?.next ?? null,
+    effort,
+    estimatedTokens: planned,
   })
+  const scan = { ...analysis, effort, lengths: deps.calibration.reasoning.current }
   const known = deps.calibration.of(scan.queryType, accountId)
   const expected = expectedOutput(model, scan, request.maxOutputTokens, known).tokens * request.choices
   const input = likelyInputTokens(request, model.provider) + usualWebTokens(web, model)
@@ -148,6 +154,10 @@ function updateEstimates(
   if (estimate === 0 || billed === 0) return
   const isWhole = response.finishes.get(0) === 'stop'
   const usual = usualOutputTokens(model, scan) * request.choices
+  // Some providers do not count reasoning on its own; that of several choices has no length of one.
+  const reasoning = usage.reasoningTokens > 0 || effort === 'none' ? usage.reasoningTokens : null
+  if (effort !== null && reasoning !== null && isWhole && request.choices === 1)
+    deps.calibration.reasoning.add(fullName(model), effort, reasoning)
   deps.calibration.settled(accountId, scan.queryType, {
     lengthRatio: isWhole ? outputTokens / usual : null,
     costRatio: (billed - hedge) / estimate,

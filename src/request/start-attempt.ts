@@ -63,7 +63,7 @@ function start(state: CallState, way: Way): AttemptRun {
     candidate,
     claim,
     request: {
-      request: withOwnCacheKey(request, name => deps.getPromptCacheKey(caller.accountId, name)),
+      request: withOwnCacheKey(withEffort(request, candidate), name => deps.getPromptCacheKey(caller.accountId, name)),
       model: candidate.host === undefined ? model : modelAt(model, candidate.host).wire,
       outputCap,
       stream,
@@ -108,6 +108,11 @@ function cacheMarksFor(
   if (endpoint.provider.cachesMarkedInput?.(model) !== true) return {}
   const marks = deps.cacheMarks(request.caller.accountId, request.request)
   return marks === null ? {} : { cacheMarks: marks }
+}
+
+/** Returns the request with the effort that routing chose, unless the client set one. */
+function withEffort(request: ChatRequest, { effort = null }: Candidate): ChatRequest {
+  return effort === null || request.reasoningEffort !== null ? request : { ...request, reasoningEffort: effort }
 }
 
 /**

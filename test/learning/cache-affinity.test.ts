@@ -22,6 +22,9 @@ const by = (model: string, isCached: boolean | null = null) => ({
   inputTokens: 2_000,
   isCached,
   place: { host: 'openai', account: null },
+  turn: null,
+  effort: null,
+  estimatedTokens: 2_000,
 })
 
 function rig() {

@@ -4,8 +4,8 @@ import { type Strategy, strategies } from '../../src/core/chat/chat.ts'
 import { blendedPrice, fullName, type Model } from '../../src/core/models/models.ts'
 import { type Level, levels } from '../../src/models/capability-levels.ts'
 import { catalog } from '../../src/models/catalog.ts'
+import { alternateProviders } from '../../src/models/insert-sorted.ts'
 import {
-  alternateProviders,
   describeScore,
   type Figures,
   getWeights,

@@ -75,6 +75,7 @@ function planFor(model: Model, { request, inputTokens, choices = 1, web = 0 }: P
     ranked: [],
     candidates: [candidate],
     learning: { epoch: null, influenced: false, probability: 1 },
+    turn: null,
     isKept: false,
     dropped: [],
     web: { ...noWeb, microcents: web },

@@ -28,6 +28,7 @@ export const analysis: PromptAnalysis = {
   needsCurrentScore: 0,
   urls: [],
   language: 'en',
+  turn: 'own',
   words: 5,
 }
 

@@ -18,6 +18,7 @@ const receipt = summaryWith({
     queryType: 'code',
     complexity: 0.42,
     learned: true,
+    effort: 'low',
     attempts: [
       { model: 'openai/gpt-x', outcome: 'overloaded', startedAt: 0, durationMs: 5 },
       { model: 'anthropic/claude-x', outcome: 'served', startedAt: 0, durationMs: 9 },
@@ -61,7 +62,7 @@ test('chat stream: matches byte for byte', () => {
 
     data: {"type":"delta","content":"","tool_calls":[{"index":0,"function":{"arguments":"{\\"a\\":1}"}}]}
 
-    data: {"type":"done","request_id":"req_1","model_used":"anthropic/claude-x","finish_reason":"tool_calls","tool_calls":[{"id":"call_1","type":"function","function":{"name":"look","arguments":"{\\"a\\":1}"},"extra_content":{"google":{"thought_signature":"sig"}}}],"usage":{"input_tokens":11,"output_tokens":7,"total_tokens":18,"cost_usd":0.00512346,"cached_input_tokens":4,"reasoning_tokens":3,"estimated":true,"cost":{"model_usd":0.00012345,"search_usd":0.005,"fetch_usd":1e-8}},"routing":{"mode":"auto","strategy":"cost","query_type":"code","complexity":0.42,"learned":true,"attempts":[{"model":"openai/gpt-x","outcome":"overloaded"},{"model":"anthropic/claude-x","outcome":"served"}]},"enhancement":{"changed":true,"enhanced_prompt":"Better","query_type":"code"},"web":{"searched":true,"sources":[{"url":"https://x","title":"X"}],"left_out":[{"url":null,"code":"too_slow"}]}}
+    data: {"type":"done","request_id":"req_1","model_used":"anthropic/claude-x","finish_reason":"tool_calls","tool_calls":[{"id":"call_1","type":"function","function":{"name":"look","arguments":"{\\"a\\":1}"},"extra_content":{"google":{"thought_signature":"sig"}}}],"usage":{"input_tokens":11,"output_tokens":7,"total_tokens":18,"cost_usd":0.00512346,"cached_input_tokens":4,"reasoning_tokens":3,"estimated":true,"cost":{"model_usd":0.00012345,"search_usd":0.005,"fetch_usd":1e-8}},"routing":{"mode":"auto","strategy":"cost","query_type":"code","complexity":0.42,"learned":true,"effort":"low","attempts":[{"model":"openai/gpt-x","outcome":"overloaded"},{"model":"anthropic/claude-x","outcome":"served"}]},"enhancement":{"changed":true,"enhanced_prompt":"Better","query_type":"code"},"web":{"searched":true,"sources":[{"url":"https://x","title":"X"}],"left_out":[{"url":null,"code":"too_slow"}]}}
 
     "
   `)
@@ -98,6 +99,7 @@ test('chat response: matches field by field', () => {
       query_type: 'code',
       complexity: 0.42,
       learned: true,
+      effort: 'low',
       attempts: [
         { model: 'openai/gpt-x', outcome: 'overloaded' },
         { model: 'anthropic/claude-x', outcome: 'served' },

@@ -147,6 +147,7 @@ describe('GET /api/v1/requests', () => {
       routing_mode: 'auto',
       strategy: null,
       query_type: 'code',
+      effort: null,
       streamed: false,
       dialect: null,
       status: 'failed',
@@ -488,7 +489,9 @@ describe('GET /api/v1/requests/export', () => {
     expect(lines.every(line => line.split('","').length === header.split('","').length)).toBe(true)
     expect(lines[0]).toContain('"0.00001000"')
     expect(lines[0]).toContain('"{""team"":""search""}"')
-    expect(lines[0]).toMatch(/"openai\/model-0 served 2\+298 ms","","","0.00000000","","usr_\w+","[^"]+@[^"]+","",""$/)
+    expect(lines[0]).toMatch(
+      /"openai\/model-0 served 2\+298 ms","","","0.00000000","","usr_\w+","[^"]+@[^"]+","","",""$/,
+    )
     expect(lines.filter(line => line.includes(`"'=cmd()"`))).toHaveLength(250)
     expect(lines.some(line => line.includes('"=cmd'))).toBe(false)
   })

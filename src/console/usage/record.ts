@@ -145,6 +145,7 @@ export function shownRejected(row: RejectedRequest): ShownRequest {
     routing_mode: row.requested_model === null || row.requested_model === autoModel ? 'auto' : 'manual',
     strategy: row.strategy,
     query_type: null,
+    effort: null,
     streamed: row.streamed,
     dialect: row.dialect,
     status: 'rejected',

@@ -34,6 +34,10 @@ const logged = {
   routing_mode: oneOf(['auto', 'manual']),
   strategy: orNull(text('quality')),
   query_type: orNull(text('code')),
+  effort: {
+    ...orNull(text('low')),
+    description: 'reasoning effort of the attempt that served; null = its provider’s default',
+  },
   streamed: Type.Boolean(),
   dialect: {
     ...orNull(oneOf(recordedDialects)),

@@ -28,6 +28,7 @@ export function shownRequest(row: LoggedRequest): ShownRequest {
     routing_mode: row.routing_mode,
     strategy: row.strategy,
     query_type: row.query_type,
+    effort: row.effort ?? null,
     streamed: row.streamed,
     dialect: row.dialect ?? null,
     status: row.status,
@@ -96,6 +97,7 @@ const columns = [
   'user_email',
   'project_id',
   'own_key_cost_usd',
+  'effort',
 ] as const satisfies readonly (keyof ShownRequest)[]
 
 export const csvHeader = csvLine(columns)

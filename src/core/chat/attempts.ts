@@ -92,6 +92,8 @@ export const placeReasons = [
   'other_provider',
   /** Ahead of its score, because it has the conversation in its prompt cache. */
   'cached',
+  /** First, because a task of a conversation keeps its model. */
+  'conversation',
   /** First, because this request explores a near tie. */
   'explored',
   /** Behind all models that allow the requested output length. */

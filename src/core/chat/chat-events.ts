@@ -5,7 +5,15 @@
 
 import type { ActedRule } from '../policy/rules.ts'
 import type { Attempt, HedgeResult, OutputCap } from './attempts.ts'
-import type { QueryType, ReasoningFamily, ReasoningItem, SourceBody, Strategy, Vector } from './chat.ts'
+import type {
+  QueryType,
+  ReasoningEffort,
+  ReasoningFamily,
+  ReasoningItem,
+  SourceBody,
+  Strategy,
+  Vector,
+} from './chat.ts'
 import type { OmittedSource, WebSource } from './web-sources.ts'
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
@@ -152,6 +160,8 @@ export type ResponseStart = {
   readonly provider: string
   /** `provider/model` that the request named, or `gateway-ai`. */
   readonly requestedModel?: string
+  /** Reasoning effort of the serving attempt; absent = the provider's default. */
+  readonly effort?: ReasoningEffort
   /** How the client wrote the name of the serving model; absent = the request named no model, or another one. */
   readonly askedName?: string
   /** Rules that changed the requested model; absent = none. */
@@ -224,6 +234,8 @@ export type ResponseSummary = {
     readonly queryType: QueryType | null
     readonly complexity: number | null
     readonly learned: boolean
+    /** Reasoning effort of the serving attempt; null = the provider's default. */
+    readonly effort: ReasoningEffort | null
     readonly attempts: readonly Attempt[]
   }
   readonly enhancement: {

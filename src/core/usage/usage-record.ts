@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { type AttemptSkip, attemptFailures, type HealthState, hedgeLost, type PlaceReason } from '../chat/attempts.ts'
-import { chatDialects, type FallbackPolicy } from '../chat/chat.ts'
+import { chatDialects, type FallbackPolicy, type ReasoningEffort } from '../chat/chat.ts'
 import type { ActedRule } from '../policy/rules.ts'
 import type { CompletedUsage } from '../validation/errors.ts'
 import { oneOf, strictObject } from '../validation/validate.ts'
@@ -196,6 +196,8 @@ export type RequestTrace = {
   readonly f?: FallbackPolicy
   /** Rules that changed the requested model, in order; absent = none. */
   readonly u?: readonly ActedRule[]
+  /** Effort of the serving attempt; absent = its provider's default. */
+  readonly e?: ReasoningEffort
 }
 
 /** Converts a share or score to thousandths, without a negative zero. */

@@ -1,10 +1,11 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { healthStates, placeReasons } from '../../core/chat/attempts.ts'
-import { type QueryType, queryTypes, strategies } from '../../core/chat/chat.ts'
+import { type QueryType, queryTypes, reasoningEfforts, strategies } from '../../core/chat/chat.ts'
 import { actedRuleShape } from '../../core/policy/rules.ts'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import { count, modelName, namedSchema, orNull, queryType, share, time } from '../../http/schemas.ts'
 import { levels } from '../../models/capability-levels.ts'
+import { turnReasons } from '../../models/conversation.ts'
 import { difficultySignals, segmentKinds } from '../../text/dry-run-names.ts'
 
 /** Score components; their sum is the score. */
@@ -18,6 +19,10 @@ const parts = strictObject({
 
 const candidate = namedSchema('RouteCandidate', {
   model: modelName,
+  effort: {
+    ...orNull(oneOf(reasoningEfforts)),
+    description: 'reasoning effort that it would be called with; null = its default',
+  },
   score: share,
   parts: Type.Union([parts, Type.Null()], {
     description: 'null if the request names a model: there are no scores then',
@@ -96,6 +101,18 @@ export const dryRunShape = namedSchema('DryRun', {
     influenced: Type.Boolean({ description: 'without learning another model would be the first' }),
   }),
   kept: Type.Boolean({ description: 'the first model has the beginning of the conversation in its cache' }),
+  conversation: {
+    ...orNull(
+      strictObject({
+        reason: { ...oneOf(turnReasons), description: 'why the turn has its model and its effort' },
+        turns: count,
+        raised: { ...count, description: 'steps by which trouble has raised the effort of the task' },
+        stalled: { ...count, description: 'turns in a row without progress' },
+        cached_tokens: { ...count, description: 'input tokens that the model probably has cached' },
+      }),
+    ),
+    description: 'state of the conversation with this turn; null = the request names a model',
+  },
   typical_error_pct: orNull(Type.Number({ minimum: 0, description: 'typical error for this query type in percent' })),
 })
 export type DryRun = Static<typeof dryRunShape>

@@ -119,6 +119,13 @@ function shown(
     dropped: plan.dropped.map(({ model, reason }) => ({ model, reason })),
     learning: { influenced: plan.learning.influenced },
     kept: plan.isKept,
+    conversation: plan.turn && {
+      reason: plan.turn.reason,
+      turns: plan.turn.next.turns,
+      raised: plan.turn.next.raised,
+      stalled: plan.turn.next.stalled,
+      cached_tokens: plan.turn.next.cachedTokens,
+    },
     typical_error_pct: known.typicalErrorPct,
   }
 }
@@ -135,6 +142,7 @@ function shownCandidate({
   const parts = candidate.parts()
   return {
     model: `${candidate.model.provider}/${candidate.model.id}`,
+    effort: candidate.effort ?? null,
     score: round(candidate.score),
     parts: parts && {
       quality: round(parts.quality),

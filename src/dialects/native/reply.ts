@@ -127,6 +127,7 @@ function summary(folded: CollectedResponse, receipt: ResponseSummary): ChatSumma
       query_type: routing.queryType,
       complexity: routing.complexity,
       learned: routing.learned,
+      effort: routing.effort,
       attempts: routing.attempts.map(({ model, outcome }) => ({ model, outcome })),
     },
     enhancement:

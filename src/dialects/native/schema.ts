@@ -1,7 +1,7 @@
 /** Schemas of native chat responses, as JSON and as a stream. */
 import { type Static, Type } from '@sinclair/typebox'
 import { outputCapLimits } from '../../core/chat/attempts.ts'
-import { strategies } from '../../core/chat/chat.ts'
+import { reasoningEfforts, strategies } from '../../core/chat/chat.ts'
 import { omissionCodes } from '../../core/chat/web-sources.ts'
 import { oneOf, strictObject } from '../../core/validation/validate.ts'
 import {
@@ -79,6 +79,7 @@ const summary = {
     query_type: orNull(queryType),
     complexity: orNull(share),
     learned: Type.Boolean({ description: 'the learned bias of this account changed the choice' }),
+    effort: { ...orNull(oneOf(reasoningEfforts)), description: 'reasoning effort of the model; null = its default' },
     attempts: Type.Array(attempt),
   }),
   enhancement: orNull(enhancementShape),

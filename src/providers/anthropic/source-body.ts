@@ -54,7 +54,7 @@ export function ownBody(question: AdapterRequest, source: SourceBody, fields: ()
   const isForeign = !isNamed(model, request.model)
   if (isForeign) {
     if (!canSay(source.fields, fields())) return null
-    Object.assign(values, changedFields(source.fields, model, fields()))
+    Object.assign(values, changedFields(source.fields, question, fields()))
   } else if (lacksThinking(source)) values.thinking = fields().thinking
   const asked = isForeign ? null : askedCall(source, members, model)
   Object.assign(values, asked?.values)
@@ -107,15 +107,27 @@ function canSay(written: Json, translated: ModelFields): boolean {
 }
 
 /** Returns the fields that this model needs in another form; undefined = it supports none. */
-function changedFields(written: Json, model: Model, translated: ModelFields): Partial<ModelFields> {
+function changedFields(
+  written: Json,
+  { request: { reasoningEffort }, model }: AdapterRequest,
+  translated: ModelFields,
+): Partial<ModelFields> {
   const changed: Record<string, unknown> = {}
   for (const name of ['temperature', 'top_p', 'top_k'] as const)
     if (written[name] != null && translated[name] === undefined) changed[name] = undefined
   if (written.thinking != null && !takesThinking(model, record(written.thinking).type))
     changed.thinking = translated.thinking
-  const { effort } = record(written.output_config)
-  if (effort != null && !model.parameters.efforts.some(item => item === effort))
+  const config = record(written.output_config)
+  if (config.effort != null && !model.parameters.efforts.some(item => item === config.effort))
     changed.output_config = translated.output_config
+  // The client names no effort, so routing has chosen this one. Whether the model shows its thinking stays the client's choice.
+  const thinking = record(written.thinking).type ?? 'adaptive'
+  if (
+    config.effort == null &&
+    thinking === 'adaptive' &&
+    model.parameters.efforts.some(item => item === reasoningEffort)
+  )
+    changed.output_config = { ...config, effort: reasoningEffort }
   return changed
 }
 

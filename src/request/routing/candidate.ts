@@ -4,6 +4,13 @@ import type { Caller } from '../../core/limits/plans.ts'
 import type { Model, ModelHost, Needs, Unmet } from '../../core/models/models.ts'
 import type { PriceTerms } from '../../core/models/pricing.ts'
 import type { Level } from '../../models/capability-levels.ts'
+import {
+  type ChosenEffort,
+  type EffortRules,
+  nearestSupported,
+  type ReasoningLengths,
+  supportedEfforts,
+} from '../../models/effort.ts'
 import type { Figures, ScoreComponents } from '../../models/scoring.ts'
 import type { ConfiguredProvider } from '../../providers/configured-provider.ts'
 import type { KeyClaim } from '../../providers/keys/key-pool.ts'
@@ -36,6 +43,8 @@ export type Candidate = {
   readonly place: PlaceReason
   /** Its health when it was ranked. */
   readonly health: HealthState
+  /** The effort that it was ranked at; absent or null = none was chosen. A client's own effort stays as it is. */
+  readonly effort?: ChosenEffort
   /** Figures behind its score; absent = it was not scored by figures. */
   readonly figures?: Figures
   /** Explanation of the score at the time of the ranking: text and components; null in manual mode. */
@@ -45,6 +54,14 @@ export type Candidate = {
 
 /** `adjustment` is the effect of learning, health and the monthly soft cap on the sum of the others. */
 export type ScoreParts = ScoreComponents & { readonly adjustment: number }
+
+/** Returns the effort that a candidate is called with; null = its provider's default. */
+export function getEffort(
+  { effort = null, model }: Pick<Candidate, 'effort' | 'model'>,
+  { reasoningEffort }: Pick<ChatRequest, 'reasoningEffort'>,
+): ChosenEffort {
+  return reasoningEffort === null ? effort : nearestSupported(reasoningEffort, supportedEfforts(model))
+}
 
 /**
  * Returns the host and the key of an attempt as the operator named them, if the provider has several of either. The own
@@ -74,4 +91,7 @@ export type RouteRequest = {
   readonly terms: PriceTerms
   /** Learning of the account at the start of the choice. */
   readonly epoch: number | null
+  /** Efforts that an automatic choice may use; absent = a named model. */
+  readonly efforts?: EffortRules
+  readonly lengths: ReasoningLengths
 }

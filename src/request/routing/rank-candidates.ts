@@ -5,14 +5,13 @@
 
 import { prefersCheaper } from '../../core/billing/billing.ts'
 import type { Caller } from '../../core/limits/plans.ts'
-import { fullName } from '../../core/models/models.ts'
+import { fullName, type Model } from '../../core/models/models.ts'
 import { applyLearnedBias, explore, type LearnedBiasLookup } from '../../learning/apply-bias.ts'
 import type { CacheAffinityTracker } from '../../learning/cache-affinity.ts'
 import { type CacheAffinity, hasAffinity, shouldKeepModel } from '../../models/cache-affinity.ts'
 import type { HealthTracker } from '../../models/health-tracker.ts'
-import { insertSorted } from '../../models/insert-sorted.ts'
+import { alternateProviders, insertSorted } from '../../models/insert-sorted.ts'
 import {
-  alternateProviders,
   byScore,
   type FigureLookup,
   getWeights,
@@ -27,13 +26,17 @@ import {
   allowsOutputLength,
   cheapestFirst,
   expectedCost,
+  getScoringMode,
   likelyOutputTokens,
   listPrice,
   type OutputForecast,
   type PricedModel,
   type ScoreContext,
+  type ScoreDeps,
   type ScoredModels,
+  scoreCandidates,
 } from './score-candidates.ts'
+import { rankConversation, type TurnRanking } from './turn.ts'
 
 /** Maximum candidates: three are attempted, the others replace skipped ones. */
 export const maximumCandidates = 6
@@ -41,17 +44,18 @@ export const maximumCandidates = 6
 /** Health of a candidate, by its key. */
 type RankHealth = Pick<HealthTracker, 'mayTry' | 'getState'>
 
-export type RankDeps = OutputForecast & {
-  readonly health: RankHealth
-  /** Used share of an account's monthly soft cap, 1 = all. Absent = no account has one. */
-  readonly budget?: { getShare(caller: Caller): number }
-  /** Learning of an account, from memory; null = not loaded yet. Absent = learning is off. */
-  readonly learning?: { of(accountId: string): AccountLearning | null }
-  /** Random number, 0 ≤ x < 1, for exploration. Absent = no exploration. */
-  readonly random?: () => number
-  /** Returns the model that answered the conversation before. Absent = unknown. */
-  readonly ties?: Pick<CacheAffinityTracker, 'of'>
-}
+export type RankDeps = OutputForecast &
+  ScoreDeps & {
+    readonly health: RankHealth
+    /** Used share of an account's monthly soft cap, 1 = all. Absent = no account has one. */
+    readonly budget?: { getShare(caller: Caller): number }
+    /** Learning of an account, from memory; null = not loaded yet. Absent = learning is off. */
+    readonly learning?: { of(accountId: string): AccountLearning | null }
+    /** Random number, 0 ≤ x < 1, for exploration. Absent = no exploration. */
+    readonly random?: () => number
+    /** Returns the model that answered the conversation before. Absent = unknown. */
+    readonly ties?: Pick<CacheAffinityTracker, 'of' | 'find' | 'digest'>
+  }
 
 export type AccountLearning = { readonly epoch: number; findLeaning(queryType: string): LearnedBiasLookup | null }
 
@@ -68,6 +72,8 @@ export type RouteLearning = {
 type RankedModels = {
   readonly ordered: readonly Scored[]
   readonly learning: RouteLearning
+  /** The turn of the conversation, with the state that it leaves. */
+  readonly turn: TurnRanking<Ranking>
   readonly context: ScoreContext
 }
 
@@ -81,32 +87,42 @@ type Ranking = {
   readonly capShare: number
 }
 
-/** Ranks scored models: at most `maximumCandidates` of them. */
-export function rankCandidates(deps: RankDeps, request: RouteRequest, scores: ScoredModels): RankedModels {
+/**
+ * Ranks the eligible models: at most `maximumCandidates` of them, with the model of the conversation first where it stays. The
+ * request of the result has the level and the efforts of the choice.
+ */
+export function rankCandidates(deps: RankDeps, request: RouteRequest, able: readonly Model[]): RankedModels {
   const { request: question, caller, analysis: scan } = request
-  const { mode, getFigures } = scores
-  const weights = getWeights(mode)
+  const weights = getWeights(getScoringMode(request))
   // If quality has no weight, its learned bias has none either.
   const account = weights.quality === 0 ? null : (deps.learning?.of(caller.accountId) ?? null)
   const learned = account?.findLeaning(scan.queryType) ?? null
-  const ranking: Ranking = { deps, request, scores, learned, capShare: deps.budget?.getShare(caller) ?? 0 }
-  const ranked = order(ranking, learned, maximumCandidates)
+  const capShare = deps.budget?.getShare(caller) ?? 0
+  const rank = (wanted: RouteRequest) => {
+    const ranking: Ranking = { deps, request: wanted, scores: scoreCandidates(deps, wanted, able), learned, capShare }
+    return { request: wanted, scores: ranking, ordered: order(ranking, learned, maximumCandidates) }
+  }
+  const turn = rankConversation(deps, request, rank)
+  const { scores: ranking, ordered: ranked, reason } = turn
   // If cost has no weight, a prompt cache has none either.
   const affinity = weights.cost === 0 ? null : (deps.ties?.of(caller.accountId, question) ?? null)
-  const kept = affinity === null ? null : withCachedFirst(ranking, ranked, affinity)
+  const kept = affinity === null || reason !== 'first' ? null : withCachedFirst(ranking, ranked, affinity)
   const { ordered, learning } =
-    kept === null && learned !== null
+    kept === null && learned !== null && reason === 'first'
       ? withLearning(ranking, ranked, learned)
       : { ordered: kept ?? ranked, learning: withoutLearning(request) }
+  const { mode, getFigures } = ranking.scores
   return {
     ordered,
     learning,
+    turn,
     context: {
       mode,
       getFigures,
       learned,
-      keptFor: kept === null ? null : affinity,
-      savesMoney: question.strategy !== 'cost' && prefersCheaper(ranking.capShare),
+      keptFor: kept !== null || ordered[0]?.place === 'cached' ? affinity : null,
+      reason,
+      savesMoney: question.strategy !== 'cost' && prefersCheaper(capShare),
     },
   }
 }
@@ -171,7 +187,7 @@ function withCachedFirst(
   const leader = ranked[0]
   const cached = ranked.find(({ model }) => hasAffinity(model, affinity))
   if (leader === undefined || cached === undefined || cached === leader || !mayLead(ranking, cached)) return null
-  const outputTokens = likelyOutputTokens(deps, request)(leader.model)
+  const outputTokens = likelyOutputTokens(deps, request)(leader.model, leader.effort)
   const costWeight = getWeights(ranking.scores.mode).cost
   if (!shouldKeepModel(cached, leader, affinity, { ...request, outputTokens, costWeight })) return null
   return withFirst([cached, ...ranked.filter(entry => entry !== cached)], 'cached')
@@ -199,12 +215,7 @@ export function unhealthyLast(
     const state = health.getState(key)
     if (state === 'unhealthy' || !health.mayTry(key)) resting.push({ ...entry, health: state })
     else if (state === 'healthy') insertSorted(well, entry, byScore)
-    else
-      insertSorted(
-        well,
-        { model: entry.model, score: Math.max(0, entry.score - degradedPenalty), health: state },
-        byScore,
-      )
+    else insertSorted(well, { ...entry, score: Math.max(0, entry.score - degradedPenalty), health: state }, byScore)
   }
   return withRestingLast(well, resting, count)
 }
@@ -239,7 +250,7 @@ function cheapestModels(
       ...(state === 'healthy' ? {} : { health: state }),
       price: listPrice(model, request),
       isHealthy: state === 'healthy',
-      expectedCost: expectedCost(model, request, outputTokens(model)) / success,
+      expectedCost: expectedCost(model, request, outputTokens(model, entry.effort)) / success,
     })
   }
   return withRestingLast(descending(cheapestFirst(open)), descending(cheapestFirst(resting)), count)
@@ -253,9 +264,9 @@ const leastSuccess = 0.01
 /** Scores that decrease along the list, because near-equal prices may be ordered against their scores. */
 function descending(ordered: readonly Scored[]): Scored[] {
   let lowest = 1
-  return ordered.map(({ model, score, health }) => {
+  return ordered.map(({ model, score, effort = null, health }) => {
     lowest = Math.min(lowest, score)
-    return { model, score: lowest, place: 'price', ...(health === undefined ? {} : { health }) }
+    return { model, score: lowest, effort, place: 'price', ...(health === undefined ? {} : { health }) }
   })
 }
 
@@ -264,7 +275,14 @@ function descending(ordered: readonly Scored[]): Scored[] {
  * price with the cache, by the rule by which a conversation keeps its model. Unhealthy models stay in their place.
  */
 export function withCachedEarlier(
-  { ties, health, ...deps }: Pick<RankDeps, 'ties' | 'health' | 'calibration'>,
+  {
+    ties,
+    health,
+    ...deps
+  }: Pick<RankDeps, 'calibration'> & {
+    readonly ties?: Pick<CacheAffinityTracker, 'of'>
+    readonly health: RankHealth
+  },
   request: RouteRequest,
   mode: ScoringMode,
   fallbacks: readonly Scored[],

@@ -12,6 +12,8 @@ import type { PriceTerms } from '../../core/models/pricing.ts'
 import type { Clock } from '../../core/ports.ts'
 import { formatDay } from '../../core/text/utc-days.ts'
 import { defaultLevelShares, getLevel, type Level, type LevelShares } from '../../models/capability-levels.ts'
+import type { TurnChoice } from '../../models/conversation.ts'
+import { getEffortRules, usualLengths } from '../../models/effort.ts'
 import type { RequestAnalysis } from '../../text/analysis/prompt-analysis.ts'
 import { noWeb, type WebPlan } from '../../web/web-plan.ts'
 import { type Candidate, type RouteRequest, unreadable } from './candidate.ts'
@@ -27,14 +29,7 @@ import {
   withCachedEarlier,
   withoutLearning,
 } from './rank-candidates.ts'
-import {
-  getScoringMode,
-  RankedCandidate,
-  type ScoreDeps,
-  scoreCandidates,
-  scoreFallbacks,
-  toCandidates,
-} from './score-candidates.ts'
+import { getScoringMode, RankedCandidate, type ScoreDeps, scoreFallbacks, toCandidates } from './score-candidates.ts'
 
 export type RouteDeps = FilterDeps &
   ScoreDeps &
@@ -77,6 +72,8 @@ export type Route = {
    */
   readonly candidates: readonly Candidate[]
   readonly learning: RouteLearning
+  /** The turn of the conversation, and the state that it leaves; null = the request names a model. */
+  readonly turn: Pick<TurnChoice, 'reason' | 'next'> | null
   /** Cache affinity made the first model the first. */
   readonly isKept: boolean
   /** Candidates that were ranked so far: all in automatic mode, else at least `first`. Ranks nothing. */
@@ -110,6 +107,8 @@ export function route(
     today: isoDay(now),
     terms: { at: now, tier: requestedTier(chatRequest) },
     epoch: deps.learning?.of(caller.accountId)?.epoch ?? null,
+    lengths: deps.calibration?.reasoning.current ?? usualLengths,
+    ...(chatRequest.model === null ? { efforts: getEffortRules(chatRequest) } : null),
   }
   const choice =
     chatRequest.model === null ? chooseAutomatically(deps, request) : chooseNamed(deps, request, chatRequest.model)
@@ -131,6 +130,10 @@ type Candidates = { readonly candidates: readonly Candidate[]; readonly dropped:
 type Choice = {
   readonly first: Candidate
   readonly learning: RouteLearning
+  /** The level of the choice. */
+  readonly level: Level
+  /** Null = a named model. */
+  readonly turn: Route['turn']
   readonly isKept: boolean
   readonly all: () => Candidates
   readonly ranked: () => readonly Candidate[]
@@ -138,18 +141,18 @@ type Choice = {
 
 function chooseAutomatically(deps: RouteDeps, request: RouteRequest): Choice {
   const { able, dropped } = filterCandidates(deps, request)
-  const scores = scoreCandidates(deps, request, able)
-  const { ordered, learning, context } = rankCandidates(deps, request, scores)
+  const { ordered, learning, turn, context } = rankCandidates(deps, request, able)
   const [leader, ...others] = ordered
   const candidates = toCandidates(
     deps.endpoints,
-    leader === undefined ? [] : [leader, ...withCachedEarlier(deps, request, scores.mode, others)],
+    leader === undefined ? [] : [leader, ...withCachedEarlier(deps, turn.request, context.mode, others)],
     (entry, endpoint) => new RankedCandidate(entry, endpoint, context),
   )
   const [first] = candidates
   if (first === undefined) throw noEligibleModelError(dropped(), request)
   const all = { candidates, dropped: () => [...dropped(), ...outranked(able, candidates)] }
-  return { first, learning, isKept: context.keptFor !== null, all: () => all, ranked: () => candidates }
+  const { level } = turn.request
+  return { first, learning, level, turn, isKept: context.keptFor !== null, all: () => all, ranked: () => candidates }
 }
 
 /** Returns other eligible models. */
@@ -178,6 +181,8 @@ function chooseNamed(deps: RouteDeps, request: RouteRequest, name: string): Choi
   return {
     first,
     learning: withoutLearning(request),
+    level: request.level,
+    turn: null,
     isKept: false,
     all: () => (all ??= withFallbacks(deps, request, first)),
     ranked: () => all?.candidates ?? [first],
@@ -234,6 +239,7 @@ class ChosenRoute implements Route {
   readonly terms: PriceTerms
   readonly first: Candidate
   readonly learning: RouteLearning
+  readonly turn: Route['turn']
   readonly isKept: boolean
   readonly web: WebPlan
   private readonly request: RouteRequest
@@ -243,12 +249,13 @@ class ChosenRoute implements Route {
     this.mode = request.request.model === null ? 'auto' : 'manual'
     this.strategy = request.request.strategy
     this.analysis = request.analysis
-    this.level = request.level
+    this.level = choice.level
     this.inputTokens = request.inputTokens + web.tokens
     this.choices = request.request.choices
     this.terms = request.terms
     this.first = choice.first
     this.learning = choice.learning
+    this.turn = choice.turn
     this.isKept = choice.isKept
     this.web = web
     this.request = request

@@ -20,6 +20,8 @@ import { getBias, type LearnedBiasLookup } from '../../learning/apply-bias.ts'
 import type { EstimateCalibrator } from '../../learning/estimate-calibration.ts'
 import { type CacheAffinity, describeAffinity, hasAffinity } from '../../models/cache-affinity.ts'
 import { getLevel, type LevelShares } from '../../models/capability-levels.ts'
+import type { TurnReason } from '../../models/conversation.ts'
+import type { ChosenEffort } from '../../models/effort.ts'
 import {
   costScore,
   describeScore,
@@ -69,8 +71,8 @@ export function scoreCandidates(deps: ScoreDeps, request: RouteRequest, able: re
   return { mode, getFigures, long, short }
 }
 
-export function getScoringMode({ request: { strategy }, level, terms }: RouteRequest): ScoringMode {
-  return { strategy, level, terms }
+export function getScoringMode({ request: { strategy }, level, terms, efforts, lengths }: RouteRequest): ScoringMode {
+  return { strategy, level, terms, lengths, ...(efforts === undefined ? null : { efforts }) }
 }
 
 /** Scores models as fallbacks of a named one, the most similar first. */
@@ -101,14 +103,20 @@ function similarity(model: Model, other: Model, terms: PriceTerms): number {
 
 export type OutputForecast = {
   /** Expected output length relative to the usual one. Absent = usual length. */
-  readonly calibration?: Pick<EstimateCalibrator, 'of'>
+  readonly calibration?: Pick<EstimateCalibrator, 'of' | 'reasoning'>
 }
 
-/** Returns the expected output tokens of a model, all choices together. */
-export function likelyOutputTokens({ calibration }: OutputForecast, request: RouteRequest): (model: Model) => number {
-  const { analysis: scan, caller, request: question } = request
+/** Returns the expected output tokens of a model at an effort, all choices together. */
+export function likelyOutputTokens(
+  { calibration }: OutputForecast,
+  request: RouteRequest,
+): (model: Model, effort?: ChosenEffort) => number {
+  const { analysis: scan, caller, request: question, lengths } = request
   const known = calibration?.of(scan.queryType, caller.accountId) ?? unknownLength
-  return model => expectedOutput(model, scan, question.maxOutputTokens, known).tokens * question.choices
+  return (model, effort = null) => {
+    const cues = { ...scan, effort, lengths }
+    return expectedOutput(model, cues, question.maxOutputTokens, known).tokens * question.choices
+  }
 }
 
 type PricedRequest = Pick<RouteRequest, 'inputTokens' | 'terms'>
@@ -193,6 +201,8 @@ export type ScoreContext = {
   readonly learned: LearnedBiasLookup | null
   /** Cache affinity that put the first model there; null = none. */
   readonly keptFor: CacheAffinity | null
+  /** Why the turn of the conversation has its model. */
+  readonly reason: TurnReason
   /** The monthly soft cap is nearly used, which raises cheaper models. */
   readonly savesMoney: boolean
 }
@@ -208,11 +218,12 @@ export class RankedCandidate implements Candidate {
   readonly score: number
   readonly place: PlaceReason
   readonly health: HealthState
+  readonly effort: ChosenEffort
   readonly figures: Figures
   private readonly context: ScoreContext
 
   constructor(
-    { model, score, place = 'score', health = 'healthy' }: Scored,
+    { model, score, effort = null, place = 'score', health = 'healthy' }: Scored,
     endpoint: ConfiguredProvider,
     context: ScoreContext,
   ) {
@@ -221,6 +232,7 @@ export class RankedCandidate implements Candidate {
     const host = model.hosts?.[0]
     if (host !== undefined) this.host = host
     this.score = score
+    this.effort = effort
     this.place = place
     this.health = health
     this.figures = context.getFigures(model)
@@ -228,17 +240,28 @@ export class RankedCandidate implements Candidate {
   }
 
   reason(): string {
-    const { model, figures } = this
-    const { mode, learned, keptFor, savesMoney } = this.context
+    const { model, figures, effort } = this
+    const { mode, learned, keptFor, savesMoney, reason } = this.context
     const kept = keptFor !== null && hasAffinity(model, keptFor) ? `, ${describeAffinity(keptFor)}` : ''
     const saving = savesMoney ? ', cheaper models raised by the monthly soft cap' : ''
-    return describeScore(model, mode, figures) + describeBias(learned, model) + saving + kept
+    const turn = reason === 'first' ? '' : `, conversation: ${turnSentences[reason]}`
+    return describeScore(model, mode, figures, effort) + describeBias(learned, model) + saving + kept + turn
   }
 
   parts(): ScoreParts {
-    const parts = scoreComponents(this.model, this.context.mode, this.figures)
+    const parts = scoreComponents(this.model, this.context.mode, this.figures, this.effort)
     return { ...parts, adjustment: this.score - (parts.quality + parts.cost + parts.speed + parts.reliability) }
   }
+}
+
+const turnSentences: Readonly<Record<Exclude<TurnReason, 'first'>, string>> = {
+  tool_loop: 'a tool loop keeps its model and its effort',
+  same_task: 'a task keeps its model',
+  cached: 'another model gains less than the lost cache costs',
+  escalated: 'trouble raised the effort or the model',
+  better: 'the topic is of another level',
+  cheaper: 'a new topic saves more than the lost cache costs',
+  lost: 'its model cannot be called now',
 }
 
 /** Empty if there is no learning for the model. */

@@ -32,6 +32,8 @@ export type PromptAnalysis = {
   readonly urls: readonly string[]
   /** ISO 639-1; `und` if unknown. */
   readonly language: string
+  /** How the last user turn relates to those before it. */
+  readonly turn: LastTurn['kind']
   /** Words of the last user text, without the middle of a very long one. */
   readonly words: number
 }
@@ -130,6 +132,7 @@ export function createReaders(
       needsCurrentScore: score,
       urls,
       language,
+      turn: kind,
       words: features.count,
     }
     return { traits, telling, notions, demand }

@@ -6,7 +6,9 @@ import { getCost } from '../../../src/core/usage/money.ts'
 import { createCacheAffinity } from '../../../src/learning/cache-affinity.ts'
 import { defaultLevelShares, getLevel } from '../../../src/models/capability-levels.ts'
 import { catalog } from '../../../src/models/catalog.ts'
-import { alternateProviders, discountScore, getWeights, score, withoutFailures } from '../../../src/models/scoring.ts'
+import type { ConversationState } from '../../../src/models/conversation.ts'
+import { alternateProviders } from '../../../src/models/insert-sorted.ts'
+import { discountScore, getWeights, score, withoutFailures } from '../../../src/models/scoring.ts'
 import { expectedOutput, unknownLength } from '../../../src/request/cost-estimate.ts'
 import { type RouteDeps, route } from '../../../src/request/routing/route.ts'
 import { openPromptAnalyzer } from '../../../src/text/readers.ts'
@@ -45,17 +47,29 @@ export function service(): Routing {
   let at = 0
   const clock = { now: () => at, monotonic: () => at }
   const ties = createCacheAffinity(clock, new Uint8Array(32))
+  let turn: ConversationState | null = null
+  let estimatedTokens = 0
   const deps = { ...routeDeps, clock, ties }
   return {
     choose({ request, inputTokens, ...call }) {
       at = call.at
-      const { first } = route(deps, { caller, request, analysis: read(request.messages), inputTokens })
-      return { model: first.model, effort: null }
+      const plan = route(deps, { caller, request, analysis: read(request.messages), inputTokens })
+      const { model, effort = null } = plan.first
+      ;[turn, estimatedTokens] = [plan.turn?.next ?? null, inputTokens]
+      return { model, effort }
     },
-    answered({ request }, { model }, { inputTokens, cachedInputTokens, cacheWriteTokens }) {
+    answered({ request }, { model, effort }, { inputTokens, cachedInputTokens, cacheWriteTokens }) {
       const isCached = cachedInputTokens + cacheWriteTokens > 0 ? true : null
       const place = { host: model.provider, account: null }
-      ties.answered(caller.accountId, request, { model: fullName(model), inputTokens, isCached, place })
+      ties.answered(caller.accountId, request, {
+        model: fullName(model),
+        inputTokens,
+        isCached,
+        place,
+        turn,
+        effort,
+        estimatedTokens,
+      })
     },
   }
 }

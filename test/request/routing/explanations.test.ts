@@ -9,7 +9,7 @@ import { GatewayError } from '../../../src/core/validation/errors.ts'
 import { catalog } from '../../../src/models/catalog.ts'
 import type { HealthOutcome } from '../../../src/models/circuit-breaker.ts'
 import { createHealthTracker } from '../../../src/models/health-tracker.ts'
-import { nearScore } from '../../../src/models/scoring.ts'
+import { nearScore } from '../../../src/models/insert-sorted.ts'
 import { explainOrder } from '../../../src/request/dry-run.ts'
 import { toRequestTrace } from '../../../src/request/record.ts'
 import { inOrder } from '../../../src/request/routing/hosts.ts'
@@ -70,7 +70,11 @@ function explained(world: World) {
     meter: { quotaStatus: () => null },
     clock: { now: () => now },
     random: () => world.random,
-    ties: { of: () => (tied === null ? null : { model: fullName(modelAt(tied)), tokens: inputTokens }) },
+    ties: {
+      of: () => (tied === null ? null : { model: fullName(modelAt(tied)), tokens: inputTokens }),
+      find: () => null,
+      digest: (_account, text) => text,
+    },
     budget: { getShare: () => world.capShare },
     learning: {
       of: () => ({

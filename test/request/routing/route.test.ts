@@ -17,6 +17,7 @@ import { maximumBias } from '../../../src/learning/learning-cell.ts'
 import type { CacheAffinity } from '../../../src/models/cache-affinity.ts'
 import { defaultLevelShares, type LevelShares } from '../../../src/models/capability-levels.ts'
 import { catalog } from '../../../src/models/catalog.ts'
+import type { ConversationState } from '../../../src/models/conversation.ts'
 import { type Figures, score, withoutFailures } from '../../../src/models/scoring.ts'
 import { baseCost, usualOutputTokens } from '../../../src/request/cost-estimate.ts'
 import type { Candidate } from '../../../src/request/routing/candidate.ts'
@@ -47,6 +48,7 @@ type World = {
   readonly reservations?: number
   readonly figures?: ReadonlyMap<string, Partial<Figures>>
   readonly tie?: CacheAffinity
+  readonly state?: ConversationState
   readonly shares?: LevelShares
 }
 
@@ -89,7 +91,7 @@ function world(given: World = {}): RouteDeps {
     clock: { now: () => given.now ?? today },
     learning: { of: accountId => (accountId === caller.accountId ? findLearning(given.learnt) : strangeLearning) },
     random: () => given.random ?? 1,
-    ties: { of: () => given.tie ?? null },
+    ties: { of: () => given.tie ?? null, find: () => given.state ?? null, digest: (_account, text) => text },
     shares: given.shares ?? defaultLevelShares,
   }
 }
@@ -461,7 +463,9 @@ describe('long conversation', () => {
     const kept = (request: Partial<ChatRequest>, given: World) => at(request, { tie, ...given }).isKept
     expect(kept({}, { degraded: [tie.model] })).toBe(false)
     expect(kept({}, { cooling: [tie.model] })).toBe(false)
-    expect(kept({ maxOutputTokens: 100_000 }, {})).toBe(other.model.maxOutputTokens >= 100_000)
+    const lower = { ...other.model, maxOutputTokens: 50_000 }
+    expect(kept({}, { models: [leader.model, lower] })).toBe(true)
+    expect(kept({ maxOutputTokens: 60_000 }, { models: [leader.model, lower] })).toBe(false)
     expect(kept({ strategy: 'quality' }, {})).toBe(false)
     expect(kept({ strategy: 'speed' }, {})).toBe(false)
     expect(at({}, { tie: { ...tie, model: 'openai/unknown' } }).isKept).toBe(false)
