@@ -1,12 +1,8 @@
 import { getHash } from '../text/analysis/features.ts'
 
-/**
- * Returns the fold of a text, 0 to `count` − 1. Based on its hash, so that equal texts, and translations given the same
- * text, are in the same fold; `repeat` selects another partition.
- */
-export function getFold(text: string, count: number, repeat = 0): number {
-  const normal = text.toLowerCase().split(/\s+/).join(' ').trim()
-  return mixed(getHash(normal) + Math.imul(repeat, 0x9e3779b1)) % count
+/** Returns the fold of a text, 0 to `count` − 1. Based on its hash, so that equal texts are in the same fold. */
+export function getFold(text: string, count: number): number {
+  return mixed(getHash(text.toLowerCase().split(/\s+/).join(' ').trim())) % count
 }
 
 /** Returns a generator of numbers in [0, 1), deterministic per seed, so that training is reproducible. */

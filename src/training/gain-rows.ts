@@ -1,4 +1,3 @@
-import { Type } from '@sinclair/typebox'
 import type { Level } from '../models/capability-levels.ts'
 import { createFeatureReader } from '../text/analysis/features.ts'
 import { createCueReader, createSlotReader } from '../text/analysis/quality-gain.ts'
@@ -46,12 +45,6 @@ export type GainRow = {
   readonly outcomes: ReadonlyMap<string, { readonly weak: number; readonly strong: number }>
 }
 
-/** Returns the fold of a prompt in all training jobs. */
-export function getGainFold(prompt: string): number {
-  // One task of the nine models repeats questions of other sets with this sentence appended.
-  return getFold(prompt.split('\nAfter careful thought')[0] ?? prompt, 5)
-}
-
 /** The table of hashed words has 2^bits slots. */
 export const bits = 16
 
@@ -76,11 +69,11 @@ export async function readGainRows(): Promise<GainRow[]> {
   const toRow = createRowReader()
   const rows: GainRow[] = []
   for (const set of twoModels)
-    for (const { prompt, group, weak, strong } of await readRows(set, twoModelsRow))
+    for (const { prompt, group, weak, strong } of await readRows(set, 'prompt', 'group', 'weak', 'strong'))
       rows.push(toRow({ set, group, prompt }, new Map([[set, { weak, strong }]])))
   for (const { prompt, gain } of [...anchors(), ...requests()])
     rows.push(toRow({ set: 'anchors', group: '', prompt }, new Map([['anchors', { weak: 0, strong: gain }]])))
-  for (const { prompt, group, scores } of await readRows(nineModels, nineModelsRow)) {
+  for (const { prompt, group, scores } of await readRows(nineModels, 'prompt', 'group', 'scores')) {
     const outcomes = pairs.map(
       ({ test, weak, strong }) => [test, { weak: scores[weak] ?? 0, strong: scores[strong] ?? 0 }] as const,
     )
@@ -109,22 +102,11 @@ function createRowReader() {
       prompt,
       set,
       group,
-      fold: getGainFold(prompt),
+      // One task of the nine models repeats questions of other sets with this sentence appended.
+      fold: getFold(prompt.split('\nAfter careful thought')[0] ?? prompt, 5),
       slots: places.slice(0, count),
       cues: readCues(features).slice(),
       outcomes,
     }
   }
 }
-
-const twoModelsRow = Type.Object({
-  prompt: Type.String(),
-  group: Type.String(),
-  weak: Type.Number(),
-  strong: Type.Number(),
-})
-const nineModelsRow = Type.Object({
-  prompt: Type.String(),
-  group: Type.String(),
-  scores: Type.Record(Type.String(), Type.Number()),
-})

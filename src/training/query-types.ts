@@ -1,4 +1,3 @@
-import { Type } from '@sinclair/typebox'
 import { type QueryType, queryTypes } from '../core/chat/chat.ts'
 import { createConceptReader } from '../text/analysis/concepts.ts'
 import { effortWords } from '../text/analysis/effort.ts'
@@ -7,21 +6,12 @@ import { createFeatureReader } from '../text/analysis/features.ts'
 import { createNotionReader } from '../text/analysis/notions.ts'
 import { fillTypeSlots } from '../text/analysis/query-type.ts'
 import { readRows } from './data.ts'
-import { getFold } from './folds.ts'
-import { trainLbfgs } from './lbfgs.ts'
-import { type Example, probabilities } from './linear.ts'
+import { type Example, filledExample, probabilities, trainLbfgs } from './linear.ts'
 import { datedQuestions, shortRequests, typedSentences } from './templates.ts'
 import { f1, figure, leftOut, type ReportRow, shares, type TrainingJob, tableJob } from './training-job.ts'
 
-const LabelledQuery = Type.Object({ prompt: Type.String(), type: Type.String() })
-const FamilyQuery = Type.Object({ prompt: Type.String(), family: Type.String() })
-
-const Question = Type.Object({ prompt: Type.String(), texts: Type.Record(Type.String(), Type.String()) })
-
 const bits = 15
-const languageFolds = 2
 const settings = { size: 2 ** bits, classes: queryTypes.length, ridge: 1, steps: 40 }
-const codeTypes: readonly number[] = ['code', 'code_algorithm', 'debugging'].map(type => indexOf(type))
 
 /** Possible types of a family, since the sets' families are coarser. */
 const typesTable: Readonly<Record<string, readonly QueryType[]>> = {
@@ -38,69 +28,38 @@ const familyWeight = 0.1
 const ownWeight = 0.3
 /** A larger weight would classify longer prompts by their few words. */
 const shortWeight = 0.3
-
 /** A larger weight for these many fact questions would classify all of them, and all short prompts, as `other`. */
 const questionWeight = 0.015
-
 /** Questions about the world with numbers in their names (a road, a version) are no calculations. */
 const datedWeight = 0.1
-
-const labelledSet = 'query-types'
-const familySet = 'query-families'
-const questionSet = 'evergreenqa'
-
-type Sentence = { readonly type: QueryType; readonly text: string }
-
-/** Prompts of further sources; each of `also` counts as correct too. */
-const SourcedQuery = Type.Object({
-  prompt: Type.String(),
-  type: Type.String(),
-  also: Type.Array(Type.String()),
-  source: Type.String(),
-  task: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-})
-const ForeignQuery = Type.Object({
-  prompt: Type.String(),
-  lang: Type.String(),
-  type: Type.Union([Type.String(), Type.Null()]),
-  english: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-})
-
 /** Total weight of the prompts of each source or language. */
 const sourceWeight = 20
 const languageWeight = 8
 /** Weight of a row's copy without words, which trains the language-independent features. */
 const maskedWeight = 0.4
 
+const labelledSet = 'query-types'
+
 type Row = {
-  readonly raw: string
-  /** Decides the fold; null = always used for training: the project's own. */
-  readonly text: string | null
+  readonly text: string
+  /** Correct types; the first one is the label. */
+  readonly types: readonly number[]
   readonly example: Example
-  readonly type: number
-  readonly isCode: boolean
-  /** Further correct types. */
-  readonly also?: readonly number[]
-  /** Name of its set, or of its source in `query-types-2`; absent = the project's own. */
+  /** Its set, or its source in a set of several; absent = the project's own. */
   readonly source?: string
+  /** Absent = only learned from. */
+  readonly isJudged?: boolean
   readonly language?: string
+  /** The English original of a text in another language. */
+  readonly original?: string
 }
 
-/**
- * Reads the training data of the query type classifier: `query-types`, coarse labels of `query-families`, and the
- * project's sentences.
- */
+/** Reads the training data of the query type classifier: labeled sets, coarse labels, and the project's sentences. */
 export async function readQueryTypes(): Promise<TrainingJob> {
-  const material = await readMaterial(createExampleReader())
-  return tableJob({
-    source,
-    settings,
-    bits,
-    limit: 3,
-    examples: getRows(material).map(toExample),
-    fit: examples => trainLbfgs(examples, settings),
-    figures: () => getFigures(material),
-  })
+  const rows = await readTypeRows(createExampleReader())
+  const examples = rows.map(toExample)
+  const fit = (all: readonly Example[]) => trainLbfgs(all, settings)
+  return tableJob({ source, settings, bits, limit: 3, examples, fit, figures: () => getFigures(rows) })
 }
 
 const source =
@@ -109,93 +68,84 @@ const source =
 /** Returns a classifier that has not seen the sets by which freshness is judged. */
 export async function typesWithout(sets: readonly string[]): Promise<(text: string) => Float64Array> {
   const read = createExampleReader()
-  const rows = getRows(await readMaterial(read)).filter(({ source }) => source === undefined || !sets.includes(source))
-  const weights = trainLbfgs(rows.map(toExample), settings)
+  const weights = learn(
+    (await readTypeRows(read)).filter(row => row.source === undefined || !sets.includes(row.source)),
+  )
   return text => getChances(weights, read(text, [], 1))
 }
 
-type Material = {
-  readonly sourced: readonly Row[]
-  readonly foreign: readonly Row[]
-  /** Copies of rows without their words. */
-  readonly masked: readonly Row[]
-  readonly labelled: readonly Row[]
-  readonly families: readonly Row[]
-  readonly others: readonly Row[]
-}
-
-async function readMaterial(getExample: ReadExample): Promise<Material> {
-  type Known = Partial<Pick<Row, 'also' | 'source' | 'language'>>
-  /** `text` decides the fold; the first of the types is the main one. */
-  const getRow = (raw: string, text: string | null, types: readonly number[], weight: number, known: Known): Row => {
-    const type = types[0] ?? -1
-    return { raw, text, example: getExample(raw, types, weight), type, isCode: codeTypes.includes(type), ...known }
+async function readTypeRows(getExample: ReadExample): Promise<readonly Row[]> {
+  type Known = Partial<Omit<Row, 'text' | 'types' | 'example'>>
+  const getRow = (text: string, types: readonly number[], weight: number, known: Known = {}): Row => {
+    return { text, types, example: getExample(text, types, weight), ...known }
   }
-  const labelled = balance(
-    (await readRows(labelledSet, LabelledQuery)).map(({ prompt, type }) =>
-      getRow(prompt, prompt, [indexOf(type)], 1, { source: labelledSet }),
-    ),
-  )
-  const families = (await readRows(familySet, FamilyQuery)).map(({ prompt, family }) =>
-    getRow(prompt, prompt, (typesTable[family] ?? []).map(indexOf), familyWeight, { source: familySet }),
-  )
-  const ownRow = ({ type, text }: Sentence, weight: number) => getRow(text, null, [indexOf(type)], weight, {})
+  const getOwn = (sentences: readonly { readonly type: QueryType; readonly text: string }[], weight: number) =>
+    sentences.map(({ type, text }) => getRow(text, [indexOf(type)], weight))
   const other = [indexOf('other')]
+  const labelled = weighted(
+    (await readRows(labelledSet, 'prompt', 'type')).map(({ prompt, type }) =>
+      getRow(prompt, [indexOf(type)], 1, { source: labelledSet, isJudged: true }),
+    ),
+    ({ types }) => types[0],
+    // Rare types get a slightly higher weight; otherwise frequent ones would absorb their prompts.
+    count => (60 / count) ** 0.3,
+  )
+  const families = (await readRows('query-families', 'prompt', 'family')).map(({ prompt, family }) => {
+    const types = (typesTable[family] ?? []).map(indexOf)
+    return getRow(prompt, types, familyWeight, { source: 'query-families', isJudged: true })
+  })
   const others = [
-    ...typedSentences(12).map(sentence => ownRow(sentence, ownWeight)),
-    ...shortRequests(8).map(sentence => ownRow(sentence, shortWeight)),
-    ...datedQuestions(2).map(({ text }) => ownRow({ type: 'other', text }, datedWeight)),
-    ...(await readRows(questionSet, Question)).flatMap(({ prompt, texts }, index) => {
+    ...getOwn(typedSentences(12), ownWeight),
+    ...getOwn(shortRequests(8), shortWeight),
+    ...datedQuestions(2).map(({ text }) => getRow(text, other, datedWeight)),
+    ...(await readRows('evergreenqa', 'prompt', 'texts')).flatMap(({ prompt, texts }, index) => {
       // In English, and alternately in one other language.
       const translations = Object.values(texts)
       return [prompt, translations[index % translations.length] ?? prompt].map(text =>
-        getRow(text, prompt, other, questionWeight, { source: questionSet }),
+        getRow(text, other, questionWeight, { source: 'evergreenqa' }),
       )
     }),
   ]
-  const sourced = even(
-    (await readRows('query-types-2', SourcedQuery)).map(({ prompt, type, also, source, task }) => {
-      const types = [type, ...also].map(indexOf)
-      return getRow(prompt, task ?? prompt, types, 1, { also: types, source })
-    }),
-    ({ source }) => source ?? '',
-    sourceWeight,
-  )
-  const foreign = even(
-    (await readRows('honest-multilingual', ForeignQuery)).flatMap(({ prompt, lang, type, english }) =>
-      type === null ? [] : [getRow(prompt, english ?? prompt, [indexOf(type)], 1, { language: lang })],
+  const sourced = weighted(
+    (await readRows('query-types-2', 'prompt', 'type', 'also', 'source')).map(({ prompt, type, also, source }) =>
+      getRow(prompt, [type, ...also].map(indexOf), 1, { source, isJudged: true }),
     ),
-    ({ language }) => language ?? '',
-    languageWeight,
+    row => row.source,
+    count => Math.min(0.3, sourceWeight / count),
+  )
+  const foreign = weighted(
+    (await readRows('honest-multilingual', 'prompt', 'lang', 'type', 'english')).flatMap(
+      ({ prompt, lang: language, type, english }) =>
+        type === null ? [] : [getRow(prompt, [indexOf(type)], 1, { language, original: english ?? prompt })],
+    ),
+    row => row.language,
+    count => Math.min(0.3, languageWeight / count),
   )
   const masked = [...labelled, ...sourced, ...foreign, ...others].map(row => ({
     ...row,
-    example: getExample(row.raw, row.example.classes, row.example.weight * maskedWeight, false),
+    isJudged: false,
+    example: getExample(row.text, row.example.classes, row.example.weight * maskedWeight, false),
   }))
-  return { labelled, families, others, sourced, foreign, masked }
+  return [...labelled, ...families, ...others, ...sourced, ...foreign, ...masked]
 }
 
-const getRows = ({ labelled, families, others, sourced, foreign, masked }: Material): readonly Row[] => [
-  ...labelled,
-  ...families,
-  ...others,
-  ...sourced,
-  ...foreign,
-  ...masked,
-]
-
-/** Returns rows whose groups have equal weight, `total` each. */
-function even(rows: readonly Row[], getGroup: (row: Row) => string, total: number): Row[] {
-  const sizes = Map.groupBy(rows, getGroup)
+/** Returns rows with a weight by the number of rows in their group. */
+function weighted(
+  rows: readonly Row[],
+  getGroup: (row: Row) => string | number | undefined,
+  weigh: (count: number) => number,
+): Row[] {
+  const groups = Map.groupBy(rows, getGroup)
   return rows.map(row => ({
     ...row,
-    example: { ...row.example, weight: Math.min(0.3, total / (sizes.get(getGroup(row))?.length ?? 1)) },
+    example: { ...row.example, weight: weigh(groups.get(getGroup(row))?.length ?? 1) },
   }))
 }
 
 const toExample = ({ example }: Row) => example
+const learn = (rows: readonly Row[]) => trainLbfgs(rows.map(toExample), settings)
 
-function indexOf(type: string): number {
+function indexOf(type: string | null): number {
   return queryTypes.findIndex(queryType => queryType === (type === 'others' ? 'other' : type))
 }
 
@@ -211,34 +161,19 @@ function createExampleReader(): ReadExample {
     notionReader.begin(features)
     const notions = notionReader.read(0, Math.min(features.count, effortWords))
     fillTypeSlots(slots, features, mean(features), notions, withWords)
-    return {
-      slots: slots.places.slice(0, slots.count),
-      values: slots.values.slice(0, slots.count),
-      classes,
-      weight,
-    }
+    return filledExample(slots, classes, weight)
   }
 }
 
-/** Rare types get a slightly higher weight; otherwise frequent ones would absorb their prompts. */
-function balance(rows: readonly Row[]): readonly Row[] {
-  return rows.map(row => {
-    const alike = rows.filter(other => other.type === row.type).length
-    return { ...row, example: { ...row.example, weight: (60 / alike) ** 0.3 } }
-  })
-}
-
 /** Predicts each source by a model trained without it, and other languages by one that saw only English. */
-function getFigures(material: Material): ReportRow[] {
-  const all = getRows(material)
-  const judged = new Set([...material.labelled, ...material.families, ...material.sourced])
-  const foreign = new Set(material.foreign)
-  const judge = (weights: Float32Array, row: Row): Judged => ({ row, said: likeliest(weights, row.example) })
-  const learn = (rows: readonly Row[]) => trainLbfgs(rows.map(toExample), settings)
-  // The copies without words are left out with their rows.
+function getFigures(rows: readonly Row[]): ReportRow[] {
+  const judge = (weights: Float32Array, row: Row): Judged => {
+    const chances = getChances(weights, row.example)
+    return { row, said: chances.indexOf(Math.max(...chances)) }
+  }
   const ofSources = leftOut(
-    all,
-    row => (judged.has(row) ? (row.source ?? null) : null),
+    rows,
+    row => (row.isJudged === true ? (row.source ?? null) : null),
     learn,
     judge,
     ([heldOut]) =>
@@ -246,52 +181,31 @@ function getFigures(material: Material): ReportRow[] {
         row.source !== undefined && row.source === heldOut?.source,
   )
   const ofLanguages = leftOut(
-    all,
-    row => (foreign.has(row) ? getFold(row.text ?? '', languageFolds) : null),
+    rows,
+    ({ language, isJudged }) => (language === undefined || isJudged === false ? null : 'other languages'),
     learn,
     judge,
-    ([heldOut]) => {
-      const fold = getFold(heldOut?.text ?? '', languageFolds)
-      return row => row.language !== undefined || (row.text !== null && getFold(row.text, languageFolds) === fold)
+    heldOut => {
+      const originals = new Set(heldOut.map(({ original }) => original))
+      return row => row.language !== undefined || originals.has(row.text)
     },
   )
-  const of = (name: string) => ofSources.filter(({ row }) => row.source === name)
-  const told = of(labelledSet)
+  const told = ofSources.filter(({ row }) => row.source === labelledSet)
   const byType = queryTypes.map((_, type) =>
-    f1(told.map(({ row, said }) => ({ is: row.type === type, said: said === type }))),
+    f1(told.map(({ row, said }) => ({ is: row.types[0] === type, said: said === type }))),
   )
-  const codeF1 = (judged: readonly Judged[]) =>
-    f1(judged.map(({ row, said }) => ({ is: row.isCode, said: codeTypes.includes(said) })))
+  const isRight = ({ row, said }: Judged) => row.types.includes(said)
   return [
-    figure('query-types left out: accuracy', told.filter(isRight).length / told.length, '≥ .74'),
-    figure('  macro-F1', byType.reduce((sum, value) => sum + value, 0) / byType.length, '≥ .66'),
-    figure('  F1 by type', queryTypes.map((type, index) => `${type} ${byType[index]?.toFixed(2)}`).join(', ')),
-    figure('  code family F1', codeF1(told), '≥ .93'),
-    figure('query-families left out: code family F1', codeF1(of(familySet)), '≥ .93'),
-    ...shares(
-      'query-types-2, source left out',
-      '≥ .75 / ≥ .55',
-      ofSources.filter(({ row }) => row.also !== undefined),
-      ({ row }) => row.source ?? '',
-      isRight,
-    ),
-    ...shares('other languages left out', '', ofLanguages, ({ row }) => row.language ?? '', isRight),
+    ...shares('type right, source left out', '≥ .74', ofSources, ({ row }) => row.source ?? '', isRight),
+    figure(`${labelledSet} left out: macro-F1`, byType.reduce((sum, value) => sum + value, 0) / byType.length, '≥ .66'),
+    ...shares('type right, only English learned from', '≥ .70', ofLanguages, ({ row }) => row.language ?? '', isRight),
   ]
 }
 
 type Judged = { readonly row: Row; readonly said: number }
 
-function isRight({ row, said }: Judged): boolean {
-  return (row.also ?? [row.type]).includes(said)
-}
-
 function getChances(weights: Float32Array, example: Example): Float64Array {
   const chances = new Float64Array(queryTypes.length)
   probabilities(weights, example, queryTypes.length, chances)
   return chances
-}
-
-function likeliest(weights: Float32Array, example: Example): number {
-  const chances = getChances(weights, example)
-  return chances.indexOf(Math.max(...chances))
 }

@@ -1,4 +1,3 @@
-import { Type } from '@sinclair/typebox'
 import { createFeatureReader } from '../text/analysis/features.ts'
 import { createHarmReader } from '../text/harm/harm-features.ts'
 import type { HarmHead } from '../text/harm/harm-slots.ts'
@@ -9,12 +8,10 @@ import { type ModerationExample, moderationExamples } from './frames.ts'
 /** A labeled text: the target of each classifier, and its weight (0 = unlabeled). */
 export type Row = {
   readonly text: string
-  readonly set: string
-  readonly source: string
+  /** Rows of one source are left out together; null = only learned from. */
+  readonly source: string | null
   readonly truth: Readonly<Record<HarmHead, number>>
   readonly weight: Readonly<Record<HarmHead, number>>
-  /** A sincere prompt that must never be blocked. */
-  readonly real: boolean
   readonly slots: Int32Array
   /** Number of words of each kind. */
   readonly kinds: Uint16Array
@@ -22,35 +19,12 @@ export type Row = {
   readonly parts: readonly Pick<Row, 'slots' | 'kinds'>[]
 }
 
-/** The set of the project's sentences: used for training, never for evaluation. */
-export const ownSet = 'own'
-/** Sets on which a block counts as a false positive. */
-export const judgedSets: ReadonlySet<string> = new Set([
-  'query-types',
-  'query-families',
-  'enhance-gate',
-  'prompt-injection',
-])
-
-/** The set of prompts by users. Parts of it are also in other sets, which are the source of its rows. */
-export const realUsers = 'real-user-prompts'
-
 /** Returns all training rows in a fixed order. */
 export async function labelledRows(): Promise<Row[]> {
   const read = createRowReader()
-  const rows = [
-    ...(await harmfulRequests()),
-    ...(await contrasts()),
-    ...(await flaggedTexts()),
-    ...(await injections()),
-    ...(await hotWords()),
-    ...(await everydayPrompts()),
-    ...moderationExamples().map(rowOfExample),
-  ]
-  return rows.map(row => {
-    // A template's placeholder identifies the collection, not the attack.
-    return { ...row, ...read(row.text.replace('[INSERT PROMPT HERE]', '')) }
-  })
+  const rows = [...(await labelledSets()), ...(await everydayPrompts()), ...moderationExamples().map(rowOfExample)]
+  // A template's placeholder identifies the collection, not the attack.
+  return rows.map(row => ({ ...row, ...read(row.text.replace('[INSERT PROMPT HERE]', '')) }))
 }
 
 /** Creates a reader of a text's features for the classifiers. */
@@ -71,70 +45,32 @@ type Labelled = Omit<Row, 'slots' | 'kinds' | 'parts'>
 
 const truth = (request: number, content: number, jailbreak: number) => ({ request, content, jailbreak })
 const weight = truth
-
-const prompt = { prompt: Type.String() }
-const harmful = Type.Object({ ...prompt, unsafe: Type.Number(), source: Type.String() })
-const contrast = Type.Object({ ...prompt, unsafe: Type.Number() })
-const flagged = Type.Object({ ...prompt, flagged: Type.Number() })
-const injected = Type.Object({ ...prompt, injection: Type.Number(), source: Type.String() })
-const everyday = Type.Object(prompt)
-
-/** Returns a row. Real prompts are never harmful. */
-function labelled(
-  [text, set, source = '']: readonly [text: string, set: string, source?: string],
-  is: Row['truth'],
-  counts: Row['weight'],
-  real = false,
-): Labelled {
-  return { text, set, source, real, truth: is, weight: counts }
-}
-
 const nothing = truth(0, 0, 0)
 
-/** Few, but phrased as in practice, so they weigh more than all of the project's sentences. */
-async function harmfulRequests(): Promise<Labelled[]> {
-  return (await readRows('harmful-requests', harmful)).map(({ prompt: text, unsafe, source }) =>
-    labelled(
-      [text, 'harmful-requests', source],
-      truth(unsafe, 0, 0),
-      unsafe === 1 ? weight(7, 0, 1) : weight(1, 0.5, 1),
-    ),
-  )
-}
-
-async function contrasts(): Promise<Labelled[]> {
-  return (await readRows('xstest', contrast)).map(({ prompt: text, unsafe }) =>
-    labelled([text, 'xstest'], truth(unsafe, 0, 0), weight(1, unsafe === 1 ? 0 : 0.5, 0.5)),
-  )
-}
-
-async function flaggedTexts(): Promise<Labelled[]> {
-  return (await readRows('moderation-openai', flagged)).map(({ prompt: text, flagged: is }) =>
-    labelled([text, 'moderation-openai'], truth(is, is, 0), weight(is === 1 ? 0.1 : 2, 1, 0.5)),
-  )
-}
-
-async function injections(): Promise<Labelled[]> {
-  return (await readRows('prompt-injection', injected)).map(({ prompt: text, injection, source }) => {
-    const isAttack = injection === 1
-    const isMislabelled = !isAttack && isKnownJailbreak(text)
-    const counts = isMislabelled ? nothing : weight(isAttack ? 0 : 1, 0.3, 1)
-    return labelled([text, 'prompt-injection', source], truth(0, 0, injection), counts, !isAttack && !isMislabelled)
-  })
+async function labelledSets(): Promise<Labelled[]> {
+  const rows: Labelled[] = []
+  const add = (text: string, source: string, truth: Row['truth'], weight: Row['weight']) =>
+    rows.push({ text, source, truth, weight })
+  // Few, but phrased as in practice, so they weigh more than all of the project's sentences.
+  for (const { prompt, unsafe, source } of await readRows('harmful-requests', 'prompt', 'unsafe', 'source'))
+    add(prompt, source, truth(unsafe, 0, 0), unsafe === 1 ? weight(7, 0, 1) : weight(1, 0.5, 1))
+  for (const { prompt, unsafe } of await readRows('xstest', 'prompt', 'unsafe'))
+    add(prompt, 'xstest', truth(unsafe, 0, 0), weight(1, unsafe === 1 ? 0 : 0.5, 0.5))
+  for (const { prompt, flagged: is } of await readRows('moderation-openai', 'prompt', 'flagged'))
+    add(prompt, 'moderation-openai', truth(is, is, 0), weight(is === 1 ? 0.1 : 2, 1, 0.5))
+  for (const { prompt, injection: is } of await readRows('prompt-injection', 'prompt', 'injection')) {
+    const counts = is === 0 && isKnownJailbreak(prompt) ? nothing : weight(is === 1 ? 0 : 1, 0.3, 1)
+    add(prompt, 'prompt-injection', truth(0, 0, is), counts)
+  }
+  // Harmless requests that sound alarming. Some of the first source are borderline, so they weigh less.
+  for (const { prompt, source } of await readRows('honest-hot-words', 'prompt', 'source'))
+    add(prompt, source, nothing, weight(source === 'or-bench-hard' ? 1 : 2, 0.3, 0.5))
+  return rows
 }
 
 /** Returns true for a known jailbreak that some sets label as harmless, which would be a wrong label. */
 function isKnownJailbreak(text: string): boolean {
   return text.includes('known as DAN')
-}
-
-const sourced = Type.Object({ ...prompt, source: Type.String(), lang: Type.String() })
-
-/** Harmless requests that sound alarming. Some of the first source are borderline, so they weigh less. */
-async function hotWords(): Promise<Labelled[]> {
-  return (await readRows('honest-hot-words', sourced)).map(({ prompt: text, source }) =>
-    labelled([text, 'honest-hot-words', source], nothing, weight(source === 'or-bench-hard' ? 1 : 2, 0.3, 0.5)),
-  )
 }
 
 /** Exam questions cover every topic, including morals and crime, but are not requests for harm. */
@@ -143,6 +79,7 @@ const examSet = 'routellm-mmlu'
  * Sets of prompts by users or tests, which must not be dominated by the project's sentences; every fourth prompt of the
  * large ones.
  */
+const realUsers = 'real-user-prompts'
 const everydaySets = [
   'query-types',
   'query-types-2',
@@ -151,21 +88,22 @@ const everydaySets = [
   'freshqa',
   'retrievalqa',
   'routellm-mtbench',
-  'real-user-prompts',
+  realUsers,
 ]
 const largeSets = ['evergreenqa', 'llmrouter-9models', examSet]
 
 async function everydayPrompts(): Promise<Labelled[]> {
   const rows: Labelled[] = []
-  const users = new Set((await readRows(realUsers, everyday)).map(({ prompt: text }) => text))
+  // Parts of it are also in other sets.
+  const users = new Set((await readRows(realUsers, 'prompt')).map(({ prompt: text }) => text))
   const seen = new Set<string>()
   for (const set of [...everydaySets, ...largeSets]) {
     const isLarge = largeSets.includes(set)
     const counts = isLarge ? weight(set === examSet ? 0 : 0.5, 0.1, 0.3) : weight(3, 0.3, 1)
-    for (const [index, { prompt: text }] of (await readRows(set, everyday)).entries()) {
+    for (const [index, { prompt: text }] of (await readRows(set, 'prompt')).entries()) {
       if ((isLarge && index % 4 !== 0) || seen.has(text) || isKnownJailbreak(text)) continue
       seen.add(text)
-      rows.push(labelled([text, set, users.has(text) ? realUsers : ''], nothing, counts, true))
+      rows.push({ text, source: users.has(text) ? realUsers : null, truth: nothing, weight: counts })
     }
   }
   return rows
@@ -173,16 +111,16 @@ async function everydayPrompts(): Promise<Labelled[]> {
 
 function rowOfExample({ text, lesson, harmful: isHarmful }: ModerationExample): Labelled {
   const is = isHarmful ? 1 : 0
-  const own = [text, ownSet, lesson] as const
+  const row = { text, source: null }
   switch (lesson) {
     case 'request':
       // The real prompts decide what is harmful; the project's only add vocabulary.
-      return labelled(own, truth(is, 0, 0), isHarmful ? weight(0.25, 0, 0.1) : weight(0.9, 0.06, 0.3))
+      return { ...row, truth: truth(is, 0, 0), weight: isHarmful ? weight(0.25, 0, 0.1) : weight(0.9, 0.06, 0.3) }
     case 'everyday':
-      return labelled(own, nothing, weight(3, 0, 0.05))
+      return { ...row, truth: nothing, weight: weight(3, 0, 0.05) }
     case 'content':
-      return labelled(own, truth(is, is, 0), weight(isHarmful ? 0 : 0.2, 0.3, 0.1))
+      return { ...row, truth: truth(is, is, 0), weight: weight(isHarmful ? 0 : 0.2, 0.3, 0.1) }
     case 'jailbreak':
-      return labelled(own, truth(0, 0, is), isHarmful ? weight(0, 0, 0.3) : weight(0.2, 0.05, 0.5))
+      return { ...row, truth: truth(0, 0, is), weight: isHarmful ? weight(0, 0, 0.3) : weight(0.2, 0.05, 0.5) }
   }
 }

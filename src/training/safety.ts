@@ -5,15 +5,13 @@
  */
 import { createFeatureReader } from '../text/analysis/features.ts'
 import { createDeedReader } from '../text/harm/deeds.ts'
-import { blocksPart, getScore, isBlocked } from '../text/harm/harm-classifier.ts'
+import { blocksPart, isBlocked } from '../text/harm/harm-classifier.ts'
 import { featureWeight, getRegion, type HarmHead, harmHeads, harmSlots } from '../text/harm/harm-slots.ts'
 import { compileRules, findBlockingRule, moderationRules } from '../text/rules/pattern-rules.ts'
 import { encodeWeights } from '../text/weights/stored-weights.ts'
-import { getFold } from './folds.ts'
 import { type Example, train } from './linear.ts'
-import { getOriginals } from './near-duplicates.ts'
-import { judgedSets, labelledRows, ownSet, type Row, realUsers } from './safety-rows.ts'
-import { f1, figure, leftOut, type ReportRow, type Trained, type TrainingJob, trainingDigest } from './training-job.ts'
+import { labelledRows, type Row } from './safety-rows.ts'
+import { leftOut, type ReportRow, shares, type Trained, type TrainingJob, trainingDigest } from './training-job.ts'
 
 type Tuning = {
   /** Weights of words, neighbors and kinds. */
@@ -35,7 +33,6 @@ const epochs = 12
  */
 const partWeight = 0.3
 const examWeight = 0.5
-const folds = 5
 
 /** Reads the training data of the classifiers. */
 export async function readModeration(): Promise<TrainingJob> {
@@ -44,14 +41,7 @@ export async function readModeration(): Promise<TrainingJob> {
   return { examples: trainingDigest({ tuning, epochs }, parts), learn: async () => trained(rows) }
 }
 
-/** Trains on all rows; results come from models that had not seen the evaluated texts. */
 function trained(rows: readonly Row[]): Trained {
-  const original = originals(rows)
-  const figures = getFigures(
-    rows,
-    unseen(rows, row => (row.set === ownSet ? null : getFold(original.get(row.text) ?? row.text, folds))),
-    unseen(rows, row => (isHarmful(row) ? row.source : null)),
-  )
   const models = harmHeads.map((head, index) => fit(rows, head, index + 1))
   const scales = models.map(
     ({ weights }) => weights.reduce((most, weight) => Math.max(most, Math.abs(weight)), 0) / 127,
@@ -68,7 +58,7 @@ function trained(rows: readonly Row[]): Trained {
       bias: Object.fromEntries(harmHeads.map((head, index) => [head, models[index]?.bias ?? 0])),
       weights: encodeWeights(bytes),
     },
-    figures,
+    figures: getFigures(rows),
   }
 }
 
@@ -94,7 +84,7 @@ function fit(rows: readonly Row[], head: HarmHead, seed: number): Model {
     for (const part of parts)
       examples.push(getExample(part.slots, 0, Math.max(examWeight, weight.request) * partWeight))
   }
-  const trained = train(examples, { size: harmSlots + 1, classes: 1, epochs, rate, decay, seed })
+  const trained = train(examples, { size: harmSlots + 1, epochs, rate, decay, seed })
   const weights = trained.subarray(0, harmSlots).map((value, slot) => value * (regions[getRegion(slot)] ?? 0))
   return { weights, bias: trained[harmSlots] ?? 0 }
 }
@@ -105,19 +95,17 @@ function logOdds({ weights, bias }: Model, slots: Int32Array): number {
   return sum * featureWeight(slots.length) + bias
 }
 
-type Judged = { readonly row: Row; readonly blocked: boolean; readonly score: number }
-
 /**
- * Evaluates patterns and classifier together, as in the service, on rows that the models had not seen; there are no
- * labeled texts for URLs. `findGroup` returns the group of rows evaluated together, null = not evaluated.
+ * Evaluates patterns and classifier together, as in the service, by models that learned nothing of the source; there are no
+ * labeled texts for URLs.
  */
-function unseen(rows: readonly Row[], findGroup: (row: Row) => string | number | null): readonly Judged[] {
+function getFigures(rows: readonly Row[]): ReportRow[] {
   const rules = compileRules(moderationRules)
   const readFeatures = createFeatureReader()
   const readDeeds = createDeedReader()
-  return leftOut(
+  const told = leftOut(
     rows,
-    findGroup,
+    row => row.source,
     (learned, seed) => harmHeads.map((head, index) => ({ head, model: fit(learned, head, seed * 10 + index + 1) })),
     (models, row) => ({
       row,
@@ -126,9 +114,17 @@ function unseen(rows: readonly Row[], findGroup: (row: Row) => string | number |
         isBlocked(getOdds(models, row)) ||
         readDeeds(readFeatures(row.text)) !== null ||
         row.parts.some(part => blocksPart(getOdds(models, part), row.parts.length)),
-      score: getScore(getOdds(models, row)),
     }),
   )
+  const blocked = (name: string, goal: string, isHarm: boolean) =>
+    shares(
+      `${name}, source left out`,
+      goal,
+      told.filter(({ row: { truth } }) => (truth.request === 1 || truth.jailbreak === 1) === isHarm),
+      ({ row }) => row.source ?? '',
+      ({ blocked: isBlocked }) => isBlocked,
+    )
+  return [...blocked('harm caught', '≥ .65', true), ...blocked('honest refused', '≤ .005', false)]
 }
 
 type Models = readonly { readonly head: HarmHead; readonly model: Model }[]
@@ -137,75 +133,4 @@ function getOdds(models: Models, { slots, kinds }: Pick<Row, 'slots' | 'kinds'>)
   const odds = { request: 0, content: 0, jailbreak: 0, evidence: slots.length, kinds }
   for (const { head, model } of models) odds[head] = logOdds(model, slots)
   return odds
-}
-
-/**
- * Maps each text to its first near duplicate, so that no duplicate is in the training data. Everyday prompts are too
- * many to compare.
- */
-function originals(rows: readonly Row[]): ReadonlyMap<string, string> {
-  const texts = rows.filter(({ set }) => labelledSets.has(set)).map(({ text }) => text)
-  const firsts = getOriginals(texts)
-  return new Map(texts.map((text, index) => [text, firsts[index] ?? text]))
-}
-
-const labelledSets: ReadonlySet<string> = new Set([
-  'harmful-requests',
-  'xstest',
-  'moderation-openai',
-  'prompt-injection',
-])
-
-const isHarmful = ({ set, truth }: Row) => set === 'harmful-requests' && truth.request === 1
-
-/** Returns results of models on unseen texts, by folds and by leaving out one source of harmful requests. */
-function getFigures(rows: readonly Row[], judged: readonly Judged[], bySource: readonly Judged[]): ReportRow[] {
-  const shareBlocked = (of: readonly Judged[], which: (row: Row) => boolean) => {
-    const those = of.filter(({ row }) => which(row))
-    return those.filter(({ blocked }) => blocked).length / Math.max(1, those.length)
-  }
-  const refused = (name: string, goal: string, which: (row: Row) => boolean) =>
-    figure(name, shareBlocked(judged, which), goal)
-  const of = (set: string) => judged.filter(({ row }) => row.set === set)
-  const isRequest = (set: string, is: number) => (row: Row) => row.set === set && row.truth.request === is
-  const isContent = (is: number) => (row: Row) => row.set === 'moderation-openai' && row.truth.content === is
-  const sources = [...new Set(rows.filter(({ set }) => set === 'harmful-requests').map(({ source }) => source))]
-  const injections = of('prompt-injection').map(({ row, blocked }) => ({
-    is: row.truth.jailbreak === 1,
-    said: blocked,
-  }))
-  return [
-    figure('prompt-injection, F1', f1(injections), '≥ .98'),
-    refused('harmful-requests, recall', '≥ .85', isRequest('harmful-requests', 1)),
-    ...sources.map(source => refused(`  ${source}`, '≥ .60', row => row.source === source && row.truth.request === 1)),
-    ...sources.map(source =>
-      figure(
-        `  ${source}, left out`,
-        shareBlocked(bySource, row => row.source === source),
-        '≥ .65',
-      ),
-    ),
-    refused('real-user-prompts refused', '≤ .004', row => row.source === realUsers),
-    refused('honest-hot-words refused', '≤ .05', row => row.set === 'honest-hot-words'),
-    refused('real prompts refused', '≤ .005', row => row.real && judgedSets.has(row.set)),
-    refused('  persona prompts', '0', row => row.real && row.set === 'prompt-injection'),
-    refused('xstest, unsafe caught', '≥ .50', isRequest('xstest', 1)),
-    refused('xstest, safe refused', '≤ .06', isRequest('xstest', 0)),
-    figure('moderation-openai, AUPRC', averagePrecision(of('moderation-openai')), '≥ .70'),
-    refused('  refused though not flagged', '', isContent(0)),
-    refused('  refused and flagged', '', isContent(1)),
-  ]
-}
-
-/** Returns the average precision. */
-function averagePrecision(judged: readonly Judged[]): number {
-  const ranked = [...judged].sort((item, other) => other.score - item.score)
-  let hits = 0
-  let sum = 0
-  for (const [index, { row }] of ranked.entries()) {
-    if (row.truth.content !== 1) continue
-    hits++
-    sum += hits / (index + 1)
-  }
-  return sum / hits
 }

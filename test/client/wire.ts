@@ -29,48 +29,86 @@ const spoken: readonly (readonly [TSchema, Direction])[] = [
   [errorShape, 'answered'],
 ]
 
-/** Returns the file's text. */
+/** Returns the file's text. A type that several properties have is declared once, named after the first of them. */
 export function wireTypes(): string {
   const schemas = createSchemas()
   for (const [schema, direction] of spoken) schemas.of(schema, direction)
-  const types = Object.entries(schemas.components()).map(
-    ([name, schema]) => `${comment(schema)}export type ${name} = ${getType(schema)}\n`,
-  )
-  return `/** What travels, as the gateway's own schemas have it. Written by \`bun run client:types\`: change those, not this. */\n\n${types.join('\n')}`
-}
-
-function getType(schema: JsonSchema): string {
-  if (schema.$ref !== undefined) return schema.$ref.split('/').at(-1) ?? ''
-  if (schema.const !== undefined) return literal(schema.const)
-  if (schema.enum !== undefined) return schema.enum.map(literal).join(' | ')
-  if (schema.anyOf !== undefined) return schema.anyOf.map(getType).join(' | ')
-  switch (schema.type) {
-    case 'array':
-      return `readonly (${schema.items === undefined ? 'unknown' : getType(schema.items)})[]`
-    case 'object':
-      return getObject(schema)
-    case 'integer':
-    case 'number':
-      return 'number'
-    case 'string':
-    case 'boolean':
-    case 'null':
-      return schema.type
-    default:
-      return 'unknown'
-  }
-}
-
-function getObject({ properties = {}, patternProperties, additionalProperties, required = [] }: JsonSchema): string {
-  const [values] = Object.values(patternProperties ?? {})
-  const open = typeof additionalProperties === 'object' ? additionalProperties : values
-  if (open !== undefined) return `Record<string, ${getType(open)}>`
-  if (Object.keys(properties).length === 0) return 'Record<string, unknown>'
-  const fields = Object.entries(properties).map(([name, property]) => {
-    const optional = required.includes(name) ? '' : '?'
-    return `${comment(property)}${name}${optional}: ${getType(property)}${optional === '' ? '' : ' | undefined'}\n`
+  const components = Object.entries(schemas.components())
+  const uses = new Map<string, number>()
+  const names = new Map<string, string>()
+  const shared: [name: string, text: string][] = []
+  const write = createWriter((schema, property) => {
+    const { description: _, ...form } = schema
+    const key = JSON.stringify(form)
+    uses.set(key, (uses.get(key) ?? 0) + 1)
+    const known = names.get(key)
+    if (known !== undefined || property === null) return known ?? null
+    const name = getTypeName(property)
+    const isTaken = name in globalThis || [...components, ...shared].some(([other]) => other === name)
+    if (!isRepeated.has(key) || isTaken) return null
+    names.set(key, name)
+    const place: [string, string] = [name, '']
+    shared.push(place)
+    place[1] = write(form, null, true)
+    return name
   })
-  return `{\n${fields.join('')}}`
+  const isRepeated = new Set<string>()
+  for (const [, schema] of components) write(schema, null)
+  for (const [key, count] of uses) if (count > 1) isRepeated.add(key)
+  const types = components.map(([name, schema]) => `${comment(schema)}export type ${name} = ${write(schema, null)}\n`)
+  const own = shared.map(([name, text]) => `type ${name} = ${text}\n`)
+  return `/** What travels, as the gateway's own schemas have it. Written by \`bun run client:types\`: change those, not this. */\n\n${[...types, ...own].join('\n')}`
+}
+
+/** `left_out` becomes `LeftOut`, and the items of `attempts` are an `Attempt`. */
+function getTypeName(property: string): string {
+  const words = property.split('_').map(word => word.charAt(0).toUpperCase() + word.slice(1))
+  return words.join('').replace(/s$/, '')
+}
+
+/** Returns a writer of types. `findName` returns the name of an object or of a list of values that is declared elsewhere. */
+function createWriter(findName: (schema: JsonSchema, property: string | null) => string | null) {
+  const write = (schema: JsonSchema, property: string | null, isDeclaration = false): string => {
+    const named =
+      isDeclaration || (schema.type !== 'object' && schema.enum === undefined) ? null : findName(schema, property)
+    if (named !== null) return named
+    if (schema.$ref !== undefined) return schema.$ref.split('/').at(-1) ?? ''
+    if (schema.const !== undefined) return literal(schema.const)
+    if (schema.enum !== undefined) return schema.enum.map(literal).join(' | ')
+    if (schema.anyOf !== undefined) return schema.anyOf.map(part => write(part, property)).join(' | ')
+    switch (schema.type) {
+      case 'array':
+        return `readonly (${schema.items === undefined ? 'unknown' : write(schema.items, property)})[]`
+      case 'object':
+        return getObject(schema)
+      case 'integer':
+      case 'number':
+        return 'number'
+      case 'string':
+      case 'boolean':
+      case 'null':
+        return schema.type
+      default:
+        return 'unknown'
+    }
+  }
+  const getObject = ({
+    properties = {},
+    patternProperties,
+    additionalProperties,
+    required = [],
+  }: JsonSchema): string => {
+    const [values] = Object.values(patternProperties ?? {})
+    const open = typeof additionalProperties === 'object' ? additionalProperties : values
+    if (open !== undefined) return `Record<string, ${write(open, null)}>`
+    if (Object.keys(properties).length === 0) return 'Record<string, unknown>'
+    const fields = Object.entries(properties).map(([name, property]) => {
+      const optional = required.includes(name) ? '' : '?'
+      return `${comment(property)}${name}${optional}: ${write(property, name)}${optional === '' ? '' : ' | undefined'}\n`
+    })
+    return `{\n${fields.join('')}}`
+  }
+  return write
 }
 
 function comment({ description }: JsonSchema): string {

@@ -1,6 +1,5 @@
 /** The router over the labeled sets beside the checkout: properties that every set must have. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { Type } from '@sinclair/typebox'
 import { type Message, type Strategy, strategies } from '../../src/core/chat/chat.ts'
 import { type Caller, plans } from '../../src/core/limits/plans.ts'
 import { buildCatalog, type Model } from '../../src/core/models/models.ts'
@@ -50,7 +49,7 @@ function routed(prompt: string, strategy: Strategy | null, testMode = false) {
 
 /** Returns about `most` prompts of a set, evenly spaced. */
 async function getPrompts(set: string, most: number): Promise<string[]> {
-  const rows = await readRows(set, Type.Object({ prompt: Type.String() }))
+  const rows = await readRows(set, 'prompt')
   const every = Math.ceil(rows.length / most)
   return rows.filter((_, at) => at % every === 0).map(({ prompt }) => prompt)
 }

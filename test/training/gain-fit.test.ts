@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { trainLbfgs } from '../../src/training/lbfgs.ts'
+import { trainLbfgs } from '../../src/training/linear.ts'
 
 test('trainLbfgs: equals the normal equations when the loss is squared', () => {
   // Two columns, three rows, ridge 1 and 2, weights 1, 2, 1: (XᵀWX + Λ) b = XᵀWt, solved by hand.

@@ -1,6 +1,5 @@
 /** The stored weights on the labeled sets beside the checkout: basic checks that they match the code. */
 import { expect } from 'bun:test'
-import { Type } from '@sinclair/typebox'
 import { openPromptAnalyzer } from '../../src/text/readers.ts'
 import { readRows } from '../../src/training/data.ts'
 import { f1 } from '../../src/training/training-job.ts'
@@ -9,18 +8,6 @@ import { testNeeding } from '../harness/needs.ts'
 
 const readMessages = openPromptAnalyzer().read
 const read = (text: string) => readMessages([{ role: 'user', content: [{ type: 'text', text }], name: null }])
-
-const Query = Type.Object({
-  prompt: Type.String(),
-  type: Type.String(),
-  detail: Type.String(),
-  needs_current: Type.Union([Type.Boolean(), Type.Null()]),
-})
-const EverGreen = Type.Object({
-  prompt: Type.String(),
-  needs_current: Type.Boolean(),
-  texts: Type.Record(Type.String(), Type.String()),
-})
 
 const tell = (line: string) => process.stdout.write(`${line}\n`)
 
@@ -34,7 +21,7 @@ testNeeding(
   'data',
   'query type weights: classify their training rows as labeled, ignoring case, blanks and line ends',
   async () => {
-    const rows = await readRows('query-types', Query)
+    const rows = await readRows('query-types', 'prompt', 'type', 'detail', 'needs_current')
     const right = rows.filter(row => read(row.prompt).queryType === (row.type === 'others' ? 'other' : row.type)).length
     const sameIn = (change: (prompt: string) => string) =>
       rows.filter(row => read(change(row.prompt)).queryType === read(row.prompt).queryType).length
@@ -51,7 +38,7 @@ testNeeding(
 )
 
 testNeeding('data', 'complexity weights: rank detailed prompts above terse ones', async () => {
-  const rows = await readRows('query-types', Query)
+  const rows = await readRows('query-types', 'prompt', 'type', 'detail', 'needs_current')
   const of = (detail: string) => rows.filter(row => row.detail === detail).map(row => read(row.prompt).complexity)
   const [terse, detailed] = [of('terse'), of('detailed')]
   const above = detailed.reduce((sum, value) => sum + terse.filter(other => other < value).length, 0)
@@ -64,14 +51,19 @@ testNeeding(
   'data',
   'freshness weights: separate questions in seven languages without searching for real prompts in vain',
   async () => {
-    const rows = await readRows('evergreenqa', EverGreen)
+    const rows = await readRows('evergreenqa', 'prompt', 'needs_current', 'texts')
     for (const language of Object.keys(rows[0]?.texts ?? {})) {
-      const told = rows.map(row => ({ is: row.needs_current, said: read(row.texts[language] ?? '').needsCurrent }))
+      const told = rows.map(row => ({
+        is: row.needs_current === true,
+        said: read(row.texts[language] ?? '').needsCurrent,
+      }))
       expect(f1(told)).toBeGreaterThan(0.9)
     }
-    const english = rows.map(row => ({ is: row.needs_current, said: read(row.prompt).needsCurrent }))
+    const english = rows.map(row => ({ is: row.needs_current === true, said: read(row.prompt).needsCurrent }))
     tell(`evergreenqa: F1 ${f1(english).toFixed(3)} in English (learned from)`)
-    const settled = (await readRows('query-types', Query)).filter(row => row.needs_current === false)
+    const settled = (await readRows('query-types', 'prompt', 'type', 'detail', 'needs_current')).filter(
+      row => row.needs_current === false,
+    )
     const inVain = settled.filter(row => read(row.prompt).needsCurrent).length
     expect(inVain / settled.length).toBeLessThanOrEqual(0.01)
   },
