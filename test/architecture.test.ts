@@ -357,7 +357,7 @@ describe('source rules', () => {
       'src/text/moderation/layers/blocklist.ts',
       'src/text/moderation/layers/settings.ts',
       'src/observability/exporter.ts',
-      'src/server/shutdown.ts',
+      'src/server/serve.ts',
       'src/console/webhooks/worker.ts',
     ])
     const constant = /^(export )?const \w*([dD]eadline|[tT]imeout|patience|reach|lookup)\w*(Ms|Seconds) *= *[0-9]/m

@@ -21,9 +21,8 @@ import { createModeration, type Moderation } from '../text/moderation/layers/mod
 import { openPromptAnalyzer } from '../text/readers.ts'
 import { readLastTurn } from '../text/segments/conversation.ts'
 import { estimateInputTokens } from '../text/tokens/tokens.ts'
-import { createHop } from '../web/hop.ts'
+import { createHop, createResolver } from '../web/hop.ts'
 import { systemNetwork } from '../web/network.ts'
-import { createResolver } from '../web/resolve.ts'
 
 type Analysis = {
   /** Analyzes lines and returns one report line for each. */

@@ -1,13 +1,13 @@
 /** `models enable`, `disable`, `hosts` and `switches`: what differs from the configuration in every running gateway. */
 import { readConfig } from '../config/config.ts'
 import { knownModels } from '../config/providers.ts'
-import { findOperatorAccount } from '../console/provider-keys/store.ts'
 import {
   findSwitchProblem,
   listModelSwitches,
   type SwitchChange,
   switchModel,
-} from '../console/provider-keys/switches.ts'
+} from '../console/provider-keys/follow.ts'
+import { findOperatorAccount } from '../console/provider-keys/store.ts'
 import { publishedEmbeddingModels, toEmbeddingModel } from '../core/models/embedding-models.ts'
 import type { Model } from '../core/models/models.ts'
 import { formatHostChoices, parseHostChoices } from '../core/models/switches.ts'

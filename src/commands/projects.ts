@@ -3,7 +3,7 @@ import { Value } from '@sinclair/typebox/value'
 import { createProject, listProjects, type NamedProject } from '../console/projects/store.ts'
 import type { ScopeLimits } from '../core/limits/scopes.ts'
 import { dayMs, timeIn } from '../core/text/utc-days.ts'
-import { changedLimits, scopeLimitsSchema, shownScopeLimits, shownScopeUsed } from '../http/schemas.ts'
+import { changedLimits, scopeLimitsSchema, shownScopeLimits } from '../http/schemas.ts'
 import { modelPattern } from '../models/allowed-models.ts'
 import { shellCommand } from '../server/banner.ts'
 import { CommandFailure, columns, command, json, newId, print, printJson, UsageError } from './command.ts'
@@ -54,16 +54,7 @@ const list = command({
   options: { json },
   run: ({ operands, options }) =>
     withAccount(operands.email, async (database, { account }) => {
-      const projects = (await listProjects(database, account.id, null)).map(project => ({
-        id: project.id,
-        name: project.name,
-        created_at: new Date(project.createdAt).toISOString(),
-        archived_at: project.archivedAt === null ? null : new Date(project.archivedAt).toISOString(),
-        limits: project.limits && shownScopeLimits(project.limits),
-        used: shownScopeUsed(project.used),
-        active_keys: project.activeKeys,
-        members: project.members,
-      }))
+      const projects = await listProjects(database, account.id, null)
       if (options.json) return printJson({ data: projects })
       if (projects.length === 0) return print('No projects.')
       print(
@@ -92,7 +83,7 @@ export const projectCommands = [create, list]
 export function meantProject<T extends NamedProject>(projects: readonly T[], text: string, owner: string): T {
   const byId = projects.filter(({ id }) => id === text)
   const found = byId.length > 0 ? byId : projects.filter(({ name }) => name === text.trim())
-  const [project, ...others] = found.filter(({ archivedAt }) => archivedAt === null)
+  const [project, ...others] = found.filter(({ archived_at }) => archived_at === null)
   const list = `See:  ${shellCommand(`projects list ${owner}`)}`
   if (found.length === 0) throw new CommandFailure(`${owner} has no project with this name or ID. ${list}`)
   if (project === undefined) throw new CommandFailure(`This project is archived. Name an active one. ${list}`)

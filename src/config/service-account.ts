@@ -1,6 +1,6 @@
 /** Reads the key file of a Google service account. */
 import { createPrivateKey } from 'node:crypto'
-import type { ServiceAccount } from '../credentials/bearer.ts'
+import type { ServiceAccount } from '../credentials/credential-cache.ts'
 import { baseUrlProblem } from './addresses.ts'
 
 /** Returns the account and its project; null = it is unusable. Reports problems without the file's content. */

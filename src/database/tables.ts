@@ -66,7 +66,7 @@ export const accounts = pgTable(
     graceEndsAt: time('grace_ends_at'),
     /** When the first unpaid invoice was declined, which starts its grace period. Null = no invoice is unpaid. */
     unpaidSince: time('unpaid_since'),
-    /** Per billing cycle, or per UTC calendar month without billing (`core/billing/budget-period.ts`); null = none. */
+    /** Per billing cycle, or per UTC calendar month without billing (`core/billing/grace.ts`); null = none. */
     softCapMicrocents: whole('soft_cap_microcents'),
     /** Whether its requests may search the web and fetch pages. */
     web: boolean('web').notNull().default(true),

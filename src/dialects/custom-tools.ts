@@ -7,7 +7,7 @@ import type { Tool } from '../core/chat/chat.ts'
 import { bodyText, calledName, callId, functionName } from '../core/request/part-schemas.ts'
 import { parseUntrustedJson } from '../core/validation/untrusted-json.ts'
 import { nullable, oneOf } from '../core/validation/validate.ts'
-import { checkerAt, type Fields, isFields } from './check.ts'
+import { checkerAt, type Fields, isFields } from './foreign-objects.ts'
 
 /**
  * Extracts the text of `{"input":"…"}` while its JSON arrives. Models write the input of a free-text tool in this form, and clients

@@ -3,11 +3,11 @@
  * operator's account there. Addresses are vetted, because the provider fetches them.
  */
 
+import type { Static, TSchema } from '@sinclair/typebox'
 import { type FallbackPolicy, type Strategy, strictestPolicy } from '../core/chat/chat.ts'
-import { GatewayError } from '../core/validation/errors.ts'
+import { GatewayError, withParam } from '../core/validation/errors.ts'
 import { forwardableAddress } from '../core/validation/public-address.ts'
-import { invalidField } from '../core/validation/validate.ts'
-import { type Fields, isFields } from './check.ts'
+import { invalidField, validate } from '../core/validation/validate.ts'
 
 /** Fields of other services that change what a request means: ignored, they would lose a conversation or a constraint. */
 
@@ -157,4 +157,31 @@ function storedObject(param: string) {
     'refers to a stored object. Objects are not stored here: send the content itself',
     'unsupported_parameter',
   )
+}
+
+/** Checks for parts of a Responses body. Their errors have the full path of the field at fault. */
+
+export type Fields = Readonly<Record<string, unknown>>
+
+/** Returns a check for an object at a path (`input.3`). It throws `invalid_request` with the full path of the first fault. */
+export function checkerAt<S extends TSchema>(schema: S): (value: unknown, place: string) => Static<S> {
+  return (value, place) => {
+    if (!isFields(value)) throw invalidField(place, 'must be an object')
+    try {
+      return validate(schema, value)
+    } catch (thrown) {
+      if (!(thrown instanceof GatewayError)) throw thrown
+      throw thrown.param === null ? invalidField(place, 'is not valid') : withParam(thrown, `${place}.${thrown.param}`)
+    }
+  }
+}
+
+/** Returns whether a value is a JSON object. */
+export function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Returns the value if it is a string, else null. */
+export function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
 }

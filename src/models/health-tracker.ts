@@ -20,8 +20,7 @@ import {
   withoutProbe,
   withProbe,
 } from './circuit-breaker.ts'
-import { FirstTokenTimes } from './first-token-times.ts'
-import { lateAfterMs } from './hedging.ts'
+import { FirstTokenTimes, lateAfterMs } from './hedging.ts'
 import {
   type AttemptSample,
   addAttemptSample,

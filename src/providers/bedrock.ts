@@ -6,11 +6,10 @@
 import { isDemanding } from '../core/chat/tool-definitions.ts'
 import type { Model, ParameterRules } from '../core/models/models.ts'
 import { wireName } from './anthropic/conversation.ts'
-import { toHostedRequest } from './anthropic/hosted.ts'
+import { toHostedRequest } from './anthropic/request.ts'
 import { MessageReader } from './anthropic/response.ts'
 import { AwsEventSplitter, exceptionPrefix } from './aws-event-stream.ts'
-import { bedrockException, readBedrockFailure } from './bedrock/failure.ts'
-import { ConverseReader } from './bedrock/response.ts'
+import { bedrockException, ConverseReader, readBedrockFailure } from './bedrock/response.ts'
 import {
   getTurns,
   inlineImage,

@@ -8,7 +8,6 @@ import {
   TextPieces,
 } from '../core/chat/chat-events.ts'
 import { isChosenTool } from '../core/chat/tool-definitions.ts'
-import { CallArguments } from './call-arguments.ts'
 import { badAnswer, truncated } from './failure.ts'
 import {
   type AnswerSink,
@@ -18,6 +17,7 @@ import {
   type RarePart,
   type Vectors,
 } from './provider.ts'
+import { CallArguments } from './tool-names.ts'
 
 const maximumNameLength = 256
 

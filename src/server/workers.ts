@@ -9,11 +9,10 @@ import { type Config, workerEnvironment } from '../config/config.ts'
 import type { Log } from '../core/ports.ts'
 import { describeError } from '../core/validation/operator-errors.ts'
 import { lockDataFolder } from '../database/data-folder.ts'
-import { toStoreError } from '../database/store-errors.ts'
+import { toStoreError } from '../database/open-stores.ts'
 import { exitWithStartupError } from './bind-port.ts'
 import { onHangup, sendToProcess, watchLauncher } from './launcher.ts'
-import type { ReadyMessage } from './serve.ts'
-import type { SupervisorMessage } from './shutdown.ts'
+import type { ReadyMessage, SupervisorMessage } from './serve.ts'
 import { createGathering, type FiguresMessage } from './worker-metrics.ts'
 
 const firstRetryMs = 100

@@ -2,10 +2,9 @@
  * Which signs a text has: first characters of keys and of escaped URLs, characters that hide words. One pass finds all of
  * them, so that nothing searches a text without its sign; nearly all texts have none.
  */
-import { filledTable, unitCount } from '../core/text/unit-table.ts'
-import { loadUnits, units } from './code-units.ts'
+import { filledTable, loadUnits, unitCount, units } from './code-units.ts'
 import { coatOff, isDisguise, resemblesLatin } from './disguises/confusables.ts'
-import { isWideDot } from './hosts/idna-mapping.ts'
+import { isWideDot } from './hosts/hostname.ts'
 
 /** Bits of what `readSigns` returns. */
 export const textSigns = {

@@ -2,8 +2,7 @@
  * Word hashes of a text for patterns. Ignores case, accents and invisible characters; Chinese, Japanese and Korean are
  * read one character per word. One pass without allocation per word.
  */
-import { filledTable, unitCount } from '../core/text/unit-table.ts'
-import { blockUnits, loadUnits, units } from './code-units.ts'
+import { blockUnits, filledTable, loadUnits, unitCount, units } from './code-units.ts'
 
 /** Size of a sieve. Words whose hashes share their low bits share an entry; a non-zero entry lets them pass. */
 export const sieveSize = 8192

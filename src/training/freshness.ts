@@ -3,10 +3,9 @@ import { createSlots } from '../text/analysis/feature-slots.ts'
 import { createFeatureReader } from '../text/analysis/features.ts'
 import { adjustForQueryType, fillFreshnessSlots } from '../text/analysis/freshness.ts'
 import { readRows } from './data.ts'
-import { machineTexts } from './frames.ts'
 import { type Example, filledExample, probabilities, trainLbfgs } from './linear.ts'
 import { typesWithout } from './query-types.ts'
-import { datedQuestions, typedSentences } from './templates.ts'
+import { datedQuestions, machineTexts, typedSentences } from './templates.ts'
 import { leftOut, type ReportRow, shares, type TrainingJob, tableJob } from './training-job.ts'
 
 const bits = 16

@@ -13,15 +13,11 @@ export type Example = {
 
 /** Returns an example of the features that were filled last. */
 export function filledExample(
-  {
-    places,
-    values,
-    count,
-  }: { readonly places: Int32Array | Uint16Array; readonly values: Float32Array; readonly count: number },
+  { places, values, count }: { readonly places: Int32Array; readonly values: Float32Array; readonly count: number },
   classes: readonly number[],
   weight: number,
 ): Example {
-  return { slots: Int32Array.from(places.subarray(0, count)), values: values.slice(0, count), classes, weight }
+  return { slots: places.slice(0, count), values: values.slice(0, count), classes, weight }
 }
 
 type Settings = {

@@ -1,4 +1,4 @@
-import { encodeWeights } from '../text/weights/stored-weights.ts'
+import { encodeWeights } from '../text/analysis/feature-slots.ts'
 import { type Example, quantised } from './linear.ts'
 
 /** Training data of one classifier, before training. */

@@ -5,13 +5,12 @@
  */
 import { createFeatureReader } from '../text/analysis/features.ts'
 import { createNotionReader, type Notions } from '../text/analysis/notions.ts'
-import { createNotionSlots, notionSlots } from '../text/harm/notion-slots.ts'
-import { eachPart } from '../text/harm/parts.ts'
-import { asksForHarm } from '../text/harm/world.ts'
+import { eachPart } from '../text/harm/harm-slots.ts'
+import { asksForHarm, createNotionSlots, notionSlots } from '../text/harm/world.ts'
 import honestWorld from './data/honest-world.json'
 import { readRows } from './data.ts'
-import { moderationExamples } from './frames.ts'
 import { type Example, filledExample, train } from './linear.ts'
+import { moderationExamples } from './templates.ts'
 import { leftOut, type ReportRow, shares, type TrainingJob, tableJob } from './training-job.ts'
 
 const settings = { size: notionSlots, epochs: 8, rate: 0.1, decay: 1e-3, seed: 3 }

@@ -5,8 +5,8 @@
 import { type RequestOptions, request as requestPlain } from 'node:http'
 import { request as requestSecure } from 'node:https'
 import { checkUrl, isPublicAddress } from '../core/validation/public-address.ts'
+import type { Resolve } from './hop.ts'
 import { type Dial, pinned } from './page/http-get.ts'
-import type { Resolve } from './resolve.ts'
 
 type PostOptions = {
   readonly resolve: Resolve

@@ -8,9 +8,9 @@ import {
   webLimits,
   withoutFragment,
 } from '../core/chat/web-sources.ts'
+import { isCodeType } from '../text/analysis/concepts.ts'
 import { extractUrls } from '../text/analysis/extract-urls.ts'
 import type { PromptAnalysis, PromptAnalyzer } from '../text/analysis/prompt-analysis.ts'
-import { isCodeType } from '../text/analysis/web-intent.ts'
 import { readTurn, type TurnTraits } from '../text/segments/turns.ts'
 import type { PageFetcher } from './page-fetcher.ts'
 import type { Search } from './search.ts'

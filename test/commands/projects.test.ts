@@ -3,14 +3,14 @@ import { describe, expect, test } from 'bun:test'
 import { meantProject } from '../../src/commands/projects.ts'
 import { shellCommand } from '../../src/server/banner.ts'
 
-const archivedAt = new Date(0)
+const archived_at = '2026-01-01T00:00:00.000Z'
 const projects = [
-  { id: 'prj_search', name: 'search', archivedAt: null },
-  { id: 'prj_mail_new', name: 'mail', archivedAt: null },
-  { id: 'prj_mail_old', name: 'mail', archivedAt: null },
-  { id: 'prj_named_like_an_id', name: 'prj_search', archivedAt: null },
-  { id: 'prj_search_before', name: 'search', archivedAt },
-  { id: 'prj_ended', name: 'ended', archivedAt },
+  { id: 'prj_search', name: 'search', archived_at: null },
+  { id: 'prj_mail_new', name: 'mail', archived_at: null },
+  { id: 'prj_mail_old', name: 'mail', archived_at: null },
+  { id: 'prj_named_like_an_id', name: 'prj_search', archived_at: null },
+  { id: 'prj_search_before', name: 'search', archived_at },
+  { id: 'prj_ended', name: 'ended', archived_at },
 ]
 const meant = (text: string) => meantProject(projects, text, 'ann@example.com').id
 

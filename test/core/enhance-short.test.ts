@@ -1,9 +1,8 @@
 /** Very short prompts, analyzed and enhanced like those of requests: the added lines, and the prompts that stay unchanged. */
 import { describe, expect, test } from 'bun:test'
 import type { QueryType } from '../../src/core/chat/chat.ts'
-import { enhancePrompt } from '../../src/text/enhancement/enhance.ts'
+import { enhancePrompt, type Task } from '../../src/text/enhancement/enhance.ts'
 import texts from '../../src/text/enhancement/enhancements.json'
-import type { Task } from '../../src/text/enhancement/task-detection.ts'
 import { openPromptAnalyzer } from '../../src/text/readers.ts'
 
 type Lines = Readonly<Record<string, Readonly<Record<string, string>>>>

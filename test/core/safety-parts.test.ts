@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { deobfuscatedVariants } from '../../src/text/disguises/deobfuscate.ts'
 import { detectSecrets, maskSecrets } from '../../src/text/moderation/secret-detection.ts'
-import { compileExpressions } from '../../src/text/rules/expressions.ts'
+import { compileExpressions } from '../../src/text/rules/pattern-rules.ts'
 import { cpuMs } from '../harness/cpu.ts'
 
 const isFound = (source: string, text: string) => compileExpressions([source]).match(text).length > 0

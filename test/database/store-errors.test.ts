@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { lockDataFolder } from '../../src/database/data-folder.ts'
 import { migrate, openDatabase } from '../../src/database/database.ts'
-import { toStoreError } from '../../src/database/store-errors.ts'
+import { toStoreError } from '../../src/database/open-stores.ts'
 import { patient, patientStore } from '../harness/patience.ts'
 
 const canary = 'canary'

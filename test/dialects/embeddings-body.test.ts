@@ -1,8 +1,7 @@
 /** Bodies of `POST /v1/embeddings` and of its responses. */
 import { describe, expect, test } from 'bun:test'
 import { encodeVector } from '../../src/core/chat/embeddings.ts'
-import { readEmbeddingsRequest } from '../../src/dialects/embeddings/request.ts'
-import { embeddingsBody, toResponseBody } from '../../src/dialects/embeddings/routes.ts'
+import { embeddingsBody, readEmbeddingsRequest, toResponseBody } from '../../src/dialects/embeddings/routes.ts'
 
 describe('readEmbeddingsRequest', () => {
   test.each([

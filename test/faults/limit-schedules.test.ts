@@ -114,7 +114,7 @@ async function runSchedule(redis: PrivateRedis, most: Limited, steps: readonly C
     await redis.command('REPLICAOF', 'NO', 'ONE')
   }
   await heal()
-  const rig = await sharedRig(redis, { ledger, deadlines: { ...patient, limitsMs: 2_000 } })
+  await using rig = await sharedRig(redis, { ledger, deadlines: { ...patient, limitsMs: 2_000 } })
   const limits = {
     dailyCostMicrocents: most.cost * price,
     dailyTokens: most.tokens * size,
@@ -248,6 +248,5 @@ async function runSchedule(redis: PrivateRedis, most: Limited, steps: readonly C
     expect(status.tokens.remaining).toBe(limits.dailyTokens - getUsed(today, 'tokens'))
   } finally {
     await heal()
-    await rig.close()
   }
 }

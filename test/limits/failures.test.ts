@@ -111,45 +111,41 @@ const createLedger = (records: readonly UsageRecord[], onLoad = async () => {}):
 testNeeding('redis', 'shared meter: fails only the requests of an account that Redis has no counters of', async () => {
   const redis = needed(server)
   const events: (readonly [string, string])[] = []
-  const rig = await sharedRig(redis, { onEvent: (...event) => void events.push(event) })
+  await using rig = await sharedRig(redis, { onEvent: (...event) => void events.push(event) })
   let skippedMs = 0
   const clock = { now: rig.clock.now, monotonic: () => performance.now() + skippedMs }
   await rig.kill(rig.meter)
   const meter = await rig.open({ clock })
   const getCount = (detail = '') => Number(/; (\d+) since the last report$/.exec(detail)?.[1])
-  try {
-    const open = admitted(await meter.admit(request('open', 'acc_open')))
-    expect(await getCode(meter, 'known')).toBe('admitted')
-    await redis.command('SET', 'gateway:{0}:account:acc_bad', 'x')
-    await redis.command('SET', 'gateway:{0}:account:acc_open', 'x')
-    const accounts = ['acc_bad', 'acc_1', 'acc_new']
-    expect(await Promise.all(accounts.map(account => getCode(meter, `of ${account}`, account)))).toEqual([
-      'service_unavailable',
-      'admitted',
-      'admitted',
-    ])
-    await meter.settle(settlement(open, 11, price, rig.clock.now()))
-    // The abandoned admission and the settlement are not tried for ever, and the other accounts are renewed.
-    for (let times = 0; times < 5; times++) {
-      rig.clock.move(renewMs)
-      await meter.renew()
-    }
-    expect(meter.isShared()).toBe(true)
-    const renewed = String(rig.clock.now() + leaseMs)
-    expect(await redis.command('ZCOUNT', 'gateway:{0}:account:acc_1:leases', renewed, renewed)).toBe(2)
-    // However many fail, they are one line per second, which counts them.
-    expect(events.map(([event, detail]) => [event, getCount(detail)])).toEqual([['limits_failed', 1]])
-    skippedMs += failuresLoggedEveryMs
+  const open = admitted(await meter.admit(request('open', 'acc_open')))
+  expect(await getCode(meter, 'known')).toBe('admitted')
+  await redis.command('SET', 'gateway:{0}:account:acc_bad', 'x')
+  await redis.command('SET', 'gateway:{0}:account:acc_open', 'x')
+  const accounts = ['acc_bad', 'acc_1', 'acc_new']
+  expect(await Promise.all(accounts.map(account => getCode(meter, `of ${account}`, account)))).toEqual([
+    'service_unavailable',
+    'admitted',
+    'admitted',
+  ])
+  await meter.settle(settlement(open, 11, price, rig.clock.now()))
+  // The abandoned admission and the settlement are not tried for ever, and the other accounts are renewed.
+  for (let times = 0; times < 5; times++) {
+    rig.clock.move(renewMs)
     await meter.renew()
-    const counted = getCount(events[1]?.[1])
-    expect(counted).toBeGreaterThan(1)
-    skippedMs += failuresLoggedEveryMs
-    await meter.renew()
-    // Only the report of the one that has had a request.
-    expect(events.slice(2).map(([, detail]) => getCount(detail))).toEqual([1])
-  } finally {
-    await rig.close()
   }
+  expect(meter.isShared()).toBe(true)
+  const renewed = String(rig.clock.now() + leaseMs)
+  expect(await redis.command('ZCOUNT', 'gateway:{0}:account:acc_1:leases', renewed, renewed)).toBe(2)
+  // However many fail, they are one line per second, which counts them.
+  expect(events.map(([event, detail]) => [event, getCount(detail)])).toEqual([['limits_failed', 1]])
+  skippedMs += failuresLoggedEveryMs
+  await meter.renew()
+  const counted = getCount(events[1]?.[1])
+  expect(counted).toBeGreaterThan(1)
+  skippedMs += failuresLoggedEveryMs
+  await meter.renew()
+  // Only the report of the one that has had a request.
+  expect(events.slice(2).map(([, detail]) => getCount(detail))).toEqual([1])
 })
 
 testNeeding('redis', 'shared meter: fails only requests that the ledger or a script has no answer for', async () => {
@@ -160,20 +156,16 @@ testNeeding('redis', 'shared meter: fails only requests that the ledger or a scr
       return emptyLedger.load(accountId, 0, [])
     },
   }
-  const rig = await sharedRig(needed(server), { ledger })
-  try {
-    const codes = await Promise.all([
-      getCode(rig.meter, 'bad', 'acc_bad'),
-      getCode(rig.meter, 'good'),
-      rig.meter.admit({ ...request('fraction'), inputPrice: 0.5 }).catch((cause: { code: string }) => cause.code),
-    ])
-    expect(codes).toEqual(['service_unavailable', 'admitted', 'service_unavailable'])
-    expect(rig.meter.isShared()).toBe(true)
-    await rig.meter.renew()
-    expect(rig.meter.isShared()).toBe(true)
-  } finally {
-    await rig.close()
-  }
+  await using rig = await sharedRig(needed(server), { ledger })
+  const codes = await Promise.all([
+    getCode(rig.meter, 'bad', 'acc_bad'),
+    getCode(rig.meter, 'good'),
+    rig.meter.admit({ ...request('fraction'), inputPrice: 0.5 }).catch((cause: { code: string }) => cause.code),
+  ])
+  expect(codes).toEqual(['service_unavailable', 'admitted', 'service_unavailable'])
+  expect(rig.meter.isShared()).toBe(true)
+  await rig.meter.renew()
+  expect(rig.meter.isShared()).toBe(true)
 })
 
 testNeeding(
@@ -181,23 +173,19 @@ testNeeding(
   'shared meter: has its whole allowance in each further outage that Redis lost counters in',
   async () => {
     const redis = needed(server)
-    const rig = await sharedRig(redis)
+    await using rig = await sharedRig(redis)
     const { meter } = rig
-    try {
-      for (let outage = 0; outage < 3; outage++) {
-        await use(rig, meter, `before${outage}-`, 6)
-        await meter.renew()
-        await redis.crash()
-        expect([outage, await use(rig, meter, `during${outage}-`, 6)]).toEqual([outage, 6])
-        await redis.start()
-        await eventually(() => meter.isShared(), 20_000)
-        rig.clock.move(reportGraceMs)
-        for (let times = 0; times < 8; times++) await meter.renew()
-      }
-      expect(await getLeft(meter)).toBe(100 - 3 * 12)
-    } finally {
-      await rig.close()
+    for (let outage = 0; outage < 3; outage++) {
+      await use(rig, meter, `before${outage}-`, 6)
+      await meter.renew()
+      await redis.crash()
+      expect([outage, await use(rig, meter, `during${outage}-`, 6)]).toEqual([outage, 6])
+      await redis.start()
+      await eventually(() => meter.isShared(), 20_000)
+      rig.clock.move(reportGraceMs)
+      for (let times = 0; times < 8; times++) await meter.renew()
     }
+    expect(await getLeft(meter)).toBe(100 - 3 * 12)
   },
 )
 
@@ -209,7 +197,7 @@ for (const isOpen of [false, true])
       const redis = needed(server)
       const left: UsageRecord[] = []
       const write = (records: ReadonlyMap<string, UsageRecord>) => void left.push(...records.values())
-      const rig = await sharedRig(redis, { checkpoints: { write } })
+      await using rig = await sharedRig(redis, { checkpoints: { write } })
       const { meter: dead } = rig
       try {
         await use(rig, dead, 'before', 6)
@@ -239,7 +227,6 @@ for (const isOpen of [false, true])
         expect(await getLeft(successor)).toBe(100 - 6 - during - 1)
       } finally {
         await redis.command('CONFIG', 'SET', 'maxmemory', '0')
-        await rig.close()
       }
     },
   )
@@ -272,7 +259,7 @@ testNeeding(
   'shared meter: reports many waiting records in small calls, and accounts wait for the last one',
   async () => {
     const redis = needed(server)
-    const rig = await sharedRig(redis)
+    await using rig = await sharedRig(redis)
     await rig.kill(rig.meter)
     const calls: (readonly string[])[] = []
     let reads = 0
@@ -315,14 +302,13 @@ testNeeding(
       expect(await getLeft(reporter.meter)).toBe(100 - 30 - 1)
     } finally {
       reporter.close()
-      await rig.close()
     }
   },
 )
 
 testNeeding('redis', 'shared meter: reports what a predecessor left when its first report has failed', async () => {
   const redis = needed(server)
-  const rig = await sharedRig(redis)
+  await using rig = await sharedRig(redis)
   const { record } = settlement(admitted(await rig.meter.admit(request('left'))), 11, price, rig.clock.now())
   let failing = 1
   const onReport = () => {
@@ -338,7 +324,6 @@ testNeeding('redis', 'shared meter: reports what a predecessor left when its fir
     expect(await getLeft(successor.meter)).toBe(99)
   } finally {
     successor.close()
-    await rig.close()
   }
 })
 
@@ -354,27 +339,23 @@ testNeeding('redis', 'shared meter: loads no account with what Redis had before 
       return emptyLedger.load(...of)
     },
   }
-  const rig = await sharedRig(redis, { ledger })
+  await using rig = await sharedRig(redis, { ledger })
   const other = await rig.open({ journal: memoryJournal() })
   const renewed = async (meter: SharedMeter) => {
     await meter.renew()
     await eventually(() => meter.isShared(), 20_000)
   }
-  try {
-    onLoad = async () => {
-      expect(await use(rig, other, 'unshipped', 3)).toBe(3)
-      await redis.command('FLUSHALL')
-      await renewed(rig.meter)
-    }
-    // It cannot be loaded before the others have reported.
-    expect(await getCode(rig.meter, 'early')).toBe('service_unavailable')
-    await renewed(other)
-    rig.clock.move(reportGraceMs)
-    for (let times = 0; times < 8; times++) for (const meter of [other, rig.meter]) await meter.renew()
-    expect(await getLeft(other)).toBe(97)
-  } finally {
-    await rig.close()
+  onLoad = async () => {
+    expect(await use(rig, other, 'unshipped', 3)).toBe(3)
+    await redis.command('FLUSHALL')
+    await renewed(rig.meter)
   }
+  // It cannot be loaded before the others have reported.
+  expect(await getCode(rig.meter, 'early')).toBe('service_unavailable')
+  await renewed(other)
+  rig.clock.move(reportGraceMs)
+  for (let times = 0; times < 8; times++) for (const meter of [other, rig.meter]) await meter.renew()
+  expect(await getLeft(other)).toBe(97)
 })
 
 testNeeding(
@@ -383,7 +364,7 @@ testNeeding(
   async () => {
     const redis = needed(server)
     const shipped: UsageRecord[] = []
-    const rig = await sharedRig(redis, { ledger: createLedger(shipped) })
+    await using rig = await sharedRig(redis, { ledger: createLedger(shipped) })
     const { keys, redis: client } = openLimitRedis([redis.url])
     let isCut = false
     const evaluate: LimitRedis['evaluate'] = async (...call) => {
@@ -416,14 +397,13 @@ testNeeding(
       expect(await getLeft(rig.meter)).toBe(99)
     } finally {
       client.close()
-      await rig.close()
     }
   },
 )
 
 testNeeding('redis', 'shared meter: counts a request that ends between two calls of its report', async () => {
   const redis = needed(server)
-  const rig = await sharedRig(redis)
+  await using rig = await sharedRig(redis)
   await rig.kill(rig.meter)
   let onLoss = () => {}
   const onReport = () => {
@@ -450,7 +430,6 @@ testNeeding('redis', 'shared meter: counts a request that ends between two calls
     expect(await getLeft(instance)).toBe(99)
   } finally {
     reporter.close()
-    await rig.close()
   }
 })
 
@@ -458,73 +437,61 @@ testNeeding(
   'redis',
   'shared meter: frees the allowance of a dead instance when no other one has the account',
   async () => {
-    const rig = await sharedRig(needed(server))
+    await using rig = await sharedRig(needed(server))
     const { meter: dead } = rig
-    try {
-      await use(rig, dead, 'before', 6)
-      for (let times = 0; times < 2; times++) await dead.renew()
-      const other = await rig.open()
-      const admittedCount = 6 + (await use(rig, other, 'other', 100))
-      expect(admittedCount).toBeLessThan(100)
-      await rig.kill(dead)
-      await rig.kill(other)
-      const successor = await rig.open()
-      expect(await getCode(successor, 'early')).toBe('service_unavailable')
-      rig.clock.move(allowanceMs + renewMs)
-      expect(admittedCount + (await use(rig, successor, 'late', 100))).toBe(100)
-    } finally {
-      await rig.close()
-    }
+    await use(rig, dead, 'before', 6)
+    for (let times = 0; times < 2; times++) await dead.renew()
+    const other = await rig.open()
+    const admittedCount = 6 + (await use(rig, other, 'other', 100))
+    expect(admittedCount).toBeLessThan(100)
+    await rig.kill(dead)
+    await rig.kill(other)
+    const successor = await rig.open()
+    expect(await getCode(successor, 'early')).toBe('service_unavailable')
+    rig.clock.move(allowanceMs + renewMs)
+    expect(admittedCount + (await use(rig, successor, 'late', 100))).toBe(100)
   },
 )
 
 testNeeding('redis', 'shared meter: keeps the open requests of a scope whose counters are loaded again', async () => {
   const redis = needed(server)
-  const rig = await sharedRig(redis)
+  await using rig = await sharedRig(redis)
   const scopes = [scope({ requestsPerMinute: 100, concurrentRequests: 1 })]
   const base = 'gateway:{0}:account:acc_1|key:key_1@0'
-  try {
-    admitted(await rig.meter.admit({ ...request('open'), scopes }))
-    // Nothing of a scope stays for ever.
-    for (const suffix of ['', ':minute', ':leases'])
-      expect([suffix, Number(await redis.command('PTTL', `${base}${suffix}`)) > 0]).toEqual([suffix, true])
-    await redis.command('DEL', base)
-    expect(await rig.meter.admit({ ...request('second'), scopes })).toMatchObject({
-      code: 'concurrent_requests_exceeded',
-    })
-  } finally {
-    await rig.close()
-  }
+  admitted(await rig.meter.admit({ ...request('open'), scopes }))
+  // Nothing of a scope stays for ever.
+  for (const suffix of ['', ':minute', ':leases'])
+    expect([suffix, Number(await redis.command('PTTL', `${base}${suffix}`)) > 0]).toEqual([suffix, true])
+  await redis.command('DEL', base)
+  expect(await rig.meter.admit({ ...request('second'), scopes })).toMatchObject({
+    code: 'concurrent_requests_exceeded',
+  })
 })
 
 testNeeding(
   'redis',
   'shared meter: ends a request that was never settled, and counts it when it is settled later',
   async () => {
-    const rig = await sharedRig(needed(server))
+    await using rig = await sharedRig(needed(server))
     const { meter, clock } = rig
     const limits = { concurrentRequests: 1 }
-    try {
-      const lost = admitted(await meter.admit({ ...unit('acc_1', limits), requestId: 'lost' }))
-      for (const movedMs of [abandonedMs - 1, 1]) {
-        expect((await meter.admit({ ...unit('acc_1', limits), requestId: 'early' })).admitted).toBe(false)
-        clock.move(movedMs)
-        await meter.renew()
-      }
-      const next = admitted(await meter.admit({ ...unit('acc_1', limits), requestId: 'next' }))
-      for (const reservation of [lost, next, lost]) await meter.settle(settlement(reservation, 11, price, clock.now()))
-      for (let times = 0; times < 8; times++) await meter.renew()
-      expect(await getLeft(meter)).toBe(98)
-      expect(rig.written.map(record => record.request_id)).toEqual(['lost', 'next'])
-    } finally {
-      await rig.close()
+    const lost = admitted(await meter.admit({ ...unit('acc_1', limits), requestId: 'lost' }))
+    for (const movedMs of [abandonedMs - 1, 1]) {
+      expect((await meter.admit({ ...unit('acc_1', limits), requestId: 'early' })).admitted).toBe(false)
+      clock.move(movedMs)
+      await meter.renew()
     }
+    const next = admitted(await meter.admit({ ...unit('acc_1', limits), requestId: 'next' }))
+    for (const reservation of [lost, next, lost]) await meter.settle(settlement(reservation, 11, price, clock.now()))
+    for (let times = 0; times < 8; times++) await meter.renew()
+    expect(await getLeft(meter)).toBe(98)
+    expect(rig.written.map(record => record.request_id)).toEqual(['lost', 'next'])
   },
 )
 
 testNeeding('redis', 'shared meter: renews many open requests of one account in small calls', async () => {
   const redis = needed(server)
-  const rig = await sharedRig(redis)
+  await using rig = await sharedRig(redis)
   await rig.kill(rig.meter)
   const calls: (readonly string[])[] = []
   const reporter = await openReporter(rig, redis.url, sent => void calls.push(getIds(sent)))
@@ -545,7 +512,6 @@ testNeeding('redis', 'shared meter: renews many open requests of one account in 
     expect(await redis.command('ZCOUNT', leases, until, until)).toBe(2_500)
   } finally {
     reporter.close()
-    await rig.close()
   }
 })
 
@@ -610,7 +576,7 @@ testNeeding(
   'shared meter: frees the slot of a scope when its request ends before the account loads',
   async () => {
     const redis = needed(server)
-    const rig = await sharedRig(redis)
+    await using rig = await sharedRig(redis)
     const { keys, redis: client } = openLimitRedis([redis.url])
     const own = { ...request('open'), scopes: [scope({ concurrentRequests: 1 })] }
     try {
@@ -626,7 +592,6 @@ testNeeding(
       expect(await redis.command('KEYS', 'gateway:{0}:account:*')).toEqual([keys.account('acc_1')])
     } finally {
       client.close()
-      await rig.close()
     }
   },
 )
@@ -670,16 +635,12 @@ testNeeding('redis', 'shared meter: keeps no name of a tag when the account of i
 
 testNeeding('redis', 'shared meter: leaves its share of the minute to others when it closes', async () => {
   const redis = needed(server)
-  const rig = await sharedRig(redis)
+  await using rig = await sharedRig(redis)
   const other = await rig.open()
-  try {
-    for (const meter of [other, rig.meter]) await meter.renew()
-    expect(await redis.command('ZCARD', 'gateway:{0}:instances')).toBe(2)
-    await other.close()
-    expect(await redis.command('ZCARD', 'gateway:{0}:instances')).toBe(1)
-  } finally {
-    await rig.close()
-  }
+  for (const meter of [other, rig.meter]) await meter.renew()
+  expect(await redis.command('ZCARD', 'gateway:{0}:instances')).toBe(2)
+  await other.close()
+  expect(await redis.command('ZCARD', 'gateway:{0}:instances')).toBe(1)
 })
 
 testNeeding('redis', 'shared meter: decides for the accounts of other nodes when a cluster node is dead', async () => {
@@ -738,7 +699,7 @@ testNeeding(
     const shipped: UsageRecord[] = []
     const unshipped: UsageRecord[] = []
     let onLoad: (() => Promise<void>) | null = null
-    const rig = await sharedRig(redis, {
+    await using rig = await sharedRig(redis, {
       ledger: createLedger(shipped, async () => {
         const act = onLoad
         onLoad = null
@@ -746,29 +707,25 @@ testNeeding(
       }),
     })
     const other = await rig.open({ journal: memoryJournal(unshipped) })
-    try {
-      const open = admitted(await other.admit(request('open')))
-      await redis.command('FLUSHALL')
-      await rig.meter.renew()
-      await eventually(() => rig.meter.isShared(), 20_000)
-      rig.clock.move(reportGraceMs)
-      onLoad = async () => {
-        await other.renew()
-        await eventually(() => other.isShared(), 20_000)
-        await other.settle(settlement(open, 11, price, rig.clock.now()))
-        shipped.push(...unshipped.splice(0))
-      }
-      expect(await getLeft(rig.meter)).toBe(99)
-      expect(shipped).toHaveLength(1)
-    } finally {
-      await rig.close()
+    const open = admitted(await other.admit(request('open')))
+    await redis.command('FLUSHALL')
+    await rig.meter.renew()
+    await eventually(() => rig.meter.isShared(), 20_000)
+    rig.clock.move(reportGraceMs)
+    onLoad = async () => {
+      await other.renew()
+      await eventually(() => other.isShared(), 20_000)
+      await other.settle(settlement(open, 11, price, rig.clock.now()))
+      shipped.push(...unshipped.splice(0))
     }
+    expect(await getLeft(rig.meter)).toBe(99)
+    expect(shipped).toHaveLength(1)
   },
 )
 
 testNeeding('redis', 'shared meter: returns to no allowance what Redis counts as an open request', async () => {
   const redis = needed(server)
-  const rig = await sharedRig(redis)
+  await using rig = await sharedRig(redis)
   const { meter } = rig
   try {
     await use(rig, meter, 'before', 6)
@@ -785,7 +742,6 @@ testNeeding('redis', 'shared meter: returns to no allowance what Redis counts as
     expect(await use(rig, meter, 'again', 100)).toBe(held)
   } finally {
     await redis.command('CONFIG', 'SET', 'maxmemory', '0')
-    await rig.close()
   }
 })
 
@@ -843,7 +799,7 @@ for (const isLost of [false, true])
     `shared meter: counts what lapses and is settled in one outage when Redis ${isLost ? 'loses' : 'keeps'} its counters`,
     async () => {
       const redis = needed(server)
-      const rig = await sharedRig(redis)
+      await using rig = await sharedRig(redis)
       const { meter } = rig
       try {
         await use(rig, meter, 'before', 6)
@@ -865,14 +821,13 @@ for (const isLost of [false, true])
         expect(await getLeft(meter)).toBe(100 - 6 - 1 - held)
       } finally {
         await redis.command('CONFIG', 'SET', 'maxmemory', '0')
-        await rig.close()
       }
     },
   )
 
 testNeeding('redis', 'shared meter: forgets an account whose only request is never settled', async () => {
   const redis = needed(server)
-  const rig = await sharedRig(redis)
+  await using rig = await sharedRig(redis)
   await rig.kill(rig.meter)
   let reported = 0
   const reporter = await openReporter(rig, redis.url, ({ accounts }) => {
@@ -890,6 +845,5 @@ testNeeding('redis', 'shared meter: forgets an account whose only request is nev
     expect(await getLeft(meter)).toBe(99)
   } finally {
     reporter.close()
-    await rig.close()
   }
 })

@@ -209,7 +209,7 @@ testNeeding('redis', 'shared meter: keeps its share of the minute when only it h
 
 testNeeding('redis', 'shared meter: admits within the allowances of all scopes when Redis is away', async () => {
   const redis = needed(server)
-  const rig = await sharedRig(redis)
+  await using rig = await sharedRig(redis)
   const scopes = [scope({ dailyCostMicrocents: 20 * price }), scope({ monthlyCostMicrocents: 1e9 }, 'tag:team=search')]
   const request = (id: string) => ({ ...unit('acc_1', {}), scopes, requestId: id })
   try {
@@ -229,7 +229,6 @@ testNeeding('redis', 'shared meter: admits within the allowances of all scopes w
     )
   } finally {
     await redis.command('CONFIG', 'SET', 'maxmemory', '0')
-    await rig.close()
   }
 })
 

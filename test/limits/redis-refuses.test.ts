@@ -136,7 +136,7 @@ for (const { code, strike, heal, isCluster } of refusals) {
   const getServer = () => needed(isCluster ? node : server)
 
   testNeeding('redis', `limits: allowances decide while Redis replies ${code}, and no count is lost`, async () => {
-    const rig = await sharedRig(getServer())
+    await using rig = await sharedRig(getServer())
     const meters = [rig.meter, await rig.open()] as const
     const settle = (meter: Meter, reservation: Reservation, tokens: number) =>
       meter.settle(settlement(reservation, tokens, 1_000, rig.clock.now()))
@@ -170,7 +170,6 @@ for (const { code, strike, heal, isCluster } of refusals) {
       })
     } finally {
       if (isStruck) await heal(getServer()).catch(() => {})
-      await rig.close()
     }
   })
 

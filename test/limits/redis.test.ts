@@ -28,12 +28,8 @@ else {
     test(
       title,
       async () => {
-        const rig = await sharedRig(server)
-        try {
-          await body(rig)
-        } finally {
-          await rig.close()
-        }
+        await using rig = await sharedRig(server)
+        await body(rig)
       },
       timeoutMs,
     )
@@ -151,27 +147,22 @@ else {
           return { tokens, microcents: 0, present, scopes: [] }
         },
       }
-      const rig = await sharedRig(server, { ledger })
-      try {
-        const ids = ['open', 'waiting', 'shipped']
-        const open = await Promise.all(ids.map(async id => admitted(await rig.meter.admit(send(id)))))
-        for (const reservation of open.slice(1))
-          await rig.meter.settle(settlement(reservation, 100, 0, rig.clock.now()))
-        shipped.set('shipped', { tokens: 100, microcents: 0 })
-        await server.command('FLUSHALL')
-        await rig.meter.renew()
-        await eventually(() => rig.meter.isShared(), 60_000)
-        rig.clock.move(reportGraceMs)
-        const status = await rig.meter.loadStatus('acc_1', wide)
-        expect([...asked].sort()).toEqual([...ids].sort())
-        expect(status).toMatchObject({
-          requests: { remaining: wide.requestsPerMinute - 3 },
-          tokens: { remaining: wide.dailyTokens - 300 - 200 },
-          reservations: { remaining: 9 },
-        })
-      } finally {
-        await rig.close()
-      }
+      await using rig = await sharedRig(server, { ledger })
+      const ids = ['open', 'waiting', 'shipped']
+      const open = await Promise.all(ids.map(async id => admitted(await rig.meter.admit(send(id)))))
+      for (const reservation of open.slice(1)) await rig.meter.settle(settlement(reservation, 100, 0, rig.clock.now()))
+      shipped.set('shipped', { tokens: 100, microcents: 0 })
+      await server.command('FLUSHALL')
+      await rig.meter.renew()
+      await eventually(() => rig.meter.isShared(), 60_000)
+      rig.clock.move(reportGraceMs)
+      const status = await rig.meter.loadStatus('acc_1', wide)
+      expect([...asked].sort()).toEqual([...ids].sort())
+      expect(status).toMatchObject({
+        requests: { remaining: wide.requestsPerMinute - 3 },
+        tokens: { remaining: wide.dailyTokens - 300 - 200 },
+        reservations: { remaining: 9 },
+      })
     }, 60_000)
 
     withRig(

@@ -66,6 +66,13 @@ export async function sharedRig(server: PrivateRedis, more: Partial<SharedMeterO
     return meter
   }
 
+  const close = async () => {
+    for (const [meter, closeRedis] of meters) {
+      await meter.close()
+      closeRedis()
+    }
+  }
+
   return {
     meter: await open(),
     open,
@@ -78,11 +85,7 @@ export async function sharedRig(server: PrivateRedis, more: Partial<SharedMeterO
       meters.delete(meter)
       await meter.close()
     },
-    async close() {
-      for (const [meter, closeRedis] of meters) {
-        await meter.close()
-        closeRedis()
-      }
-    },
+    close,
+    [Symbol.asyncDispose]: close,
   }
 }

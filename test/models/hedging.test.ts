@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { FirstTokenTimes } from '../../src/models/first-token-times.ts'
-import { HedgeBudget, lateAfterMs } from '../../src/models/hedging.ts'
+import { FirstTokenTimes, HedgeBudget, lateAfterMs } from '../../src/models/hedging.ts'
 
 const hourMs = 3_600_000
 

@@ -1,7 +1,12 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { exposition, mergeWorkers } from '../../src/observability/exposition.ts'
-import { type Axis, createCounter, createHistogram } from '../../src/observability/instruments.ts'
+import {
+  type Axis,
+  createCounter,
+  createHistogram,
+  exposition,
+  mergeWorkers,
+} from '../../src/observability/instruments.ts'
 import { scrape } from '../harness/prometheus.ts'
 
 const colours = ['red', 'green', 'blue'].map(colour => ({ colour }))

@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { UsageRecord } from '../../src/core/usage/usage-record.ts'
-import { exposition } from '../../src/observability/exposition.ts'
-import { createCounter, createHistogram, type Labels } from '../../src/observability/instruments.ts'
+import { createCounter, createHistogram, exposition, type Labels } from '../../src/observability/instruments.ts'
 import { createMetrics } from '../../src/observability/metrics.ts'
 import { createProgress } from '../../src/request/progress.ts'
 import { scrape } from '../harness/prometheus.ts'

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { gauges } from '../../src/observability/gauges.ts'
+import { gauges } from '../../src/observability/telemetry.ts'
 import { type CollectedSpan, type Collector, startCollector } from '../harness/collector.ts'
 import { type Gateway, startGateway } from '../harness/gateway.ts'
 import { type Scraped, scrape } from '../harness/prometheus.ts'

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { toEmbeddingModel } from '../../src/core/models/embedding-models.ts'
 import type { Clock } from '../../src/core/ports.ts'
-import { entraAuthorizer } from '../../src/credentials/bearer.ts'
+import { entraAuthorizer } from '../../src/credentials/credential-cache.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import { azure } from '../../src/providers/azure.ts'
 import type { Access } from '../../src/providers/provider.ts'

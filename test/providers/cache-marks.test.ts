@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { withCacheMarks } from '../../src/providers/cache-marks.ts'
+import { withCacheMarks } from '../../src/providers/conversation-steps.ts'
 
 const text = (name: string) => ({ type: 'text', text: name })
 const ephemeral = { type: 'ephemeral' }

@@ -1,7 +1,7 @@
 /** Google Vertex AI against its simulated form: Gemini and Claude, and the service account's tokens. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Clock, Network } from '../../src/core/ports.ts'
-import { serviceAccountAuthorizer } from '../../src/credentials/bearer.ts'
+import { serviceAccountAuthorizer } from '../../src/credentials/credential-cache.ts'
 import { systemClock } from '../../src/database/clock.ts'
 import { readMessages } from '../../src/dialects/messages/request.ts'
 import { createReasoningSeal } from '../../src/dialects/reasoning-seal.ts'

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { type EmbeddingModel, publishedEmbeddingModels } from '../../src/core/models/embedding-models.ts'
 import { buildCatalog, fullName } from '../../src/core/models/models.ts'
-import { readEmbeddingsRequest } from '../../src/dialects/embeddings/request.ts'
+import { readEmbeddingsRequest } from '../../src/dialects/embeddings/routes.ts'
 import { KeyPool } from '../../src/providers/keys/key-pool.ts'
 import { answer } from '../../src/request/answer.ts'
 import { planEmbeddings } from '../../src/request/plan-embeddings.ts'

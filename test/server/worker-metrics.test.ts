@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
-import { exposition, mergeWorkers } from '../../src/observability/exposition.ts'
-import { createCounter, createHistogram } from '../../src/observability/instruments.ts'
+import { createCounter, createHistogram, exposition, mergeWorkers } from '../../src/observability/instruments.ts'
 import { sendToProcess } from '../../src/server/launcher.ts'
 import {
   createGathering,

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Message } from '../../src/core/chat/chat.ts'
-import { getPieces } from '../../src/text/pieces.ts'
+import { getPieces } from '../../src/text/code-units.ts'
 import { moderationFor } from './moderation/layers/support.ts'
 
 /** A piece, a run that must not be cut, and the overlap that may follow at the end. */

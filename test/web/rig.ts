@@ -6,9 +6,9 @@ import { createSocket } from 'node:dgram'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Clock } from '../../src/core/ports.ts'
 import { systemClock } from '../../src/database/clock.ts'
+import { createResolver } from '../../src/web/hop.ts'
 import type { Endpoint } from '../../src/web/page/http-get.ts'
 import { createPageReader, type PageFetcher, type PageReaderOptions } from '../../src/web/page-fetcher.ts'
-import { createResolver } from '../../src/web/resolve.ts'
 import { patient } from '../harness/patience.ts'
 
 /** Public addresses of this network's pages. */

@@ -2,8 +2,15 @@
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { webLimits } from '../../src/core/chat/web-sources.ts'
 import { systemClock } from '../../src/database/clock.ts'
-import { createSearch, type SearchBackEnd } from '../../src/web/search.ts'
-import { brave, braveBaseUrl, searxng, tavily, tavilyBaseUrl } from '../../src/web/search-back-ends.ts'
+import {
+  brave,
+  braveBaseUrl,
+  createSearch,
+  type SearchBackEnd,
+  searxng,
+  tavily,
+  tavilyBaseUrl,
+} from '../../src/web/search.ts'
 import { patient } from '../harness/patience.ts'
 import { jsonAnswer, startUpstream, type Upstream, type UpstreamAnswer } from '../harness/upstream.ts'
 

@@ -20,7 +20,7 @@ import {
   windowReading,
   windowValue,
 } from '../../core/alerts/alerts.ts'
-import { budgetPeriod, periodKey } from '../../core/billing/budget-period.ts'
+import { budgetPeriod, periodKey } from '../../core/billing/grace.ts'
 import { hedgeLost, requestFailures } from '../../core/chat/attempts.ts'
 import type { PlanName, Plans } from '../../core/limits/plans.ts'
 import type { ScopeLimits } from '../../core/limits/scopes.ts'

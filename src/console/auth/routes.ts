@@ -1,5 +1,4 @@
 /** Sign-in, refresh, sign-out, sessions and password. */
-
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
 import { getDigest } from '../../core/accounts/api-keys.ts'
@@ -10,6 +9,7 @@ import {
   passwordSchema,
   validateNewPassword,
 } from '../../core/accounts/passwords.ts'
+import type { SingleSignOnConfig } from '../../core/accounts/single-sign-on.ts'
 import { actingAs } from '../../core/audit/audit.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { strictObject } from '../../core/validation/validate.ts'
@@ -29,12 +29,12 @@ import {
   sessionRoute,
   sessionRoutes,
 } from '../routes.ts'
+import type { IdentityProvider } from './identity-provider.ts'
 import { countFailure, resets, verifyOwnPassword } from './passwords.ts'
 import { registration } from './registration.ts'
-import { ownSessionsShape, type ShownSession } from './schemas.ts'
+import { ownSessionsShape, type ShownSession, type SingleSignOnSettings, singleSignOnSettingsShape } from './schemas.ts'
 import { invalidCredentials, refuseWithoutPasswords, sessionReply, signIn } from './sign-in.ts'
 import { singleSignOn } from './single-sign-on.ts'
-import { singleSignOnSettings } from './single-sign-on-settings.ts'
 import { countKnownFailure, signInQuotaStatus } from './stores/known-addresses.ts'
 import {
   addressSubject,
@@ -43,6 +43,7 @@ import {
   mailSubject,
   rotateToken,
 } from './stores/sessions.ts'
+import { getIsAccount } from './stores/single-sign-on.ts'
 import { changePassword as changePasswordInStore, rehash } from './stores/users.ts'
 import { checkSecondFactor, codeSchema, twoFactor } from './two-factor.ts'
 
@@ -237,5 +238,61 @@ function shownSession(entry: Session, current: string): ShownSession {
     last_used_at: entry.lastUsedAt.toISOString(),
     expires_at: entry.expiresAt.toISOString(),
     current: entry.id === current,
+  }
+}
+
+/** Settings of single sign-on as the configuration has them, for owners of its account. They are read-only. */
+
+/** `GET /api/v1/auth/oidc/settings`. */
+function singleSignOnSettings(deps: ConsoleDeps, identify: Authenticate) {
+  return sessionRoutes('single-sign-on-settings', identify, [
+    sessionRoute({
+      method: 'GET',
+      path: '/api/v1/auth/oidc/settings',
+      action: 'account.secure',
+      summary: 'Get the settings of single sign-on',
+      description:
+        'Reads the metadata of the identity provider, at most every 10 s. The state is that of the responding process.',
+      answer: singleSignOnSettingsShape,
+      async handle({ principal: { accountId }, database }) {
+        const { config, identityProvider: provider } = deps
+        const { singleSignOn } = config
+        const isOwn =
+          singleSignOn !== null &&
+          provider !== null &&
+          (await getIsAccount(database, accountId, singleSignOn.accountId))
+        return { single_sign_on: isOwn ? await shownSettings(singleSignOn, provider) : null }
+      },
+    }),
+  ])
+}
+
+async function shownSettings(
+  config: SingleSignOnConfig,
+  provider: Pick<IdentityProvider, 'status'>,
+): Promise<NonNullable<SingleSignOnSettings['single_sign_on']>> {
+  const { checkedAtMs, sinceMs, error, canSignOut } = await provider.status()
+  return {
+    label: config.label,
+    issuer: config.issuer,
+    client_id: config.clientId,
+    redirect_uri: config.redirectUri,
+    sign_out_uri: `${new URL(config.redirectUri).origin}/`,
+    scopes: config.scope,
+    groups_claim: config.groupsClaim,
+    roles: [...config.roles].map(([group, role]) => ({ group, role })),
+    default_role: config.defaultRole,
+    domains: config.domains === null ? null : [...config.domains],
+    trusts_email: config.trustsEmail,
+    only: config.isOnly,
+    session_hours: config.sessionHours,
+    provider: {
+      reachable: error === null,
+      failure: error?.failure ?? null,
+      detail: error?.detail ?? null,
+      since: new Date(sinceMs).toISOString(),
+      checked_at: new Date(checkedAtMs).toISOString(),
+      can_sign_out: canSignOut,
+    },
   }
 }

@@ -1,7 +1,7 @@
 /** Plan, payment method, soft cap and invoices, for the owner. */
 
 import { Type } from '@sinclair/typebox'
-import { budgetPeriod } from '../../core/billing/budget-period.ts'
+import { budgetPeriod } from '../../core/billing/grace.ts'
 import { fromUsd } from '../../core/usage/money.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { nullable, strictObject } from '../../core/validation/validate.ts'

@@ -1,7 +1,6 @@
 /** Billing in the form that an account's owner sees: built field by field, so that no column is exposed by accident. */
 import { budgetWarning, usedShare } from '../../core/billing/billing.ts'
-import type { BudgetPeriod } from '../../core/billing/budget-period.ts'
-import { type Dues, findGrace } from '../../core/billing/grace.ts'
+import { type BudgetPeriod, type Dues, findGrace } from '../../core/billing/grace.ts'
 import type { Plans } from '../../core/limits/plans.ts'
 import { toUsd } from '../../core/usage/money.ts'
 import type { InvoiceLine } from '../../database/tables.ts'

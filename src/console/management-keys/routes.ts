@@ -3,16 +3,17 @@
 import { getDigest } from '../../core/accounts/api-keys.ts'
 import { dayMs } from '../../core/text/utc-days.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
-import type { Session } from '../../database/tables.ts'
 import { mintManagementKey } from '../../http/authentication.ts'
 import type { ConsoleDeps } from '../deps.ts'
-import { type Authenticate, notFound, type SessionRequest, sessionRoute, sessionRoutes } from '../routes.ts'
 import {
-  managementKeyCreationSchema,
-  managementKeysShape,
-  newManagementKeyShape,
-  type ShownManagementKey,
-} from './schemas.ts'
+  type Authenticate,
+  notFound,
+  refuseUnlessDone,
+  type SessionRequest,
+  sessionRoute,
+  sessionRoutes,
+} from '../routes.ts'
+import { managementKeyCreationSchema, managementKeysShape, newManagementKeyShape } from './schemas.ts'
 import { addManagementKey, listManagementKeys, revokeManagementKey } from './store.ts'
 
 const usualDays = 90
@@ -27,7 +28,7 @@ export function managementKeys(deps: ConsoleDeps, identify: Authenticate) {
       summary: 'List management keys, newest first',
       answer: managementKeysShape,
       async handle({ principal, database }) {
-        return { data: (await listManagementKeys(database, principal.accountId)).map(shown) }
+        return { data: await listManagementKeys(database, principal.accountId) }
       },
     }),
     sessionRoute({
@@ -54,7 +55,7 @@ export function managementKeys(deps: ConsoleDeps, identify: Authenticate) {
       description: 'Takes effect on every instance within 1 s.',
       answer: null,
       async handle({ principal: { accountId }, id, database }) {
-        if (!(await revokeManagementKey(database, accountId, id))) throw notFound()
+        refuseUnlessDone<never>(await revokeManagementKey(database, accountId, id), {})
         deps.sessions.forget()
         return null
       },
@@ -70,23 +71,12 @@ async function create(
   const expiresAt = new Date(deps.clock.now() + days * dayMs)
   const { accountId, userId, sessionId } = principal
   const key = mintManagementKey(deps.randomBytes)
-  const row = await addManagementKey(database, accountId, sessionId, {
-    ...{ id: deps.newId('ses'), userId, name, scopes, digest: getDigest(key), expiresAt },
-  })
-  if (row === 'gone') throw notFound()
-  if (row === 'full')
+  const id = deps.newId('ses')
+  const made = { id, userId, name, scopes, digest: getDigest(key), expiresAt }
+  const outcome = await addManagementKey(database, accountId, sessionId, made)
+  if (outcome === 'full')
     throw new GatewayError('conflict', 'Too many management keys. Revoke unused ones first.', { shouldRetry: false })
-  return { ...shown(row), key }
-}
-
-function shown({ id, name, scopes, userId, createdAt, lastUsedAt, expiresAt }: Session): ShownManagementKey {
-  return {
-    id,
-    name: name ?? '',
-    scopes: scopes ?? [],
-    user_id: userId,
-    created_at: createdAt.toISOString(),
-    last_used_at: lastUsedAt.toISOString(),
-    expires_at: expiresAt.toISOString(),
-  }
+  const row = (await listManagementKeys(database, accountId)).find(other => other.id === id)
+  if (row === undefined) throw notFound()
+  return { ...row, key }
 }

@@ -8,7 +8,7 @@ import { isAllowed, isAllowedIn, type ProjectRole, projectRoles } from '../../co
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField, oneOf, strictObject } from '../../core/validation/validate.ts'
 import type { Principal } from '../../http/authentication.ts'
-import { changedLimits, nameSchema, scopeLimitsSchema, shownScopeLimits, shownScopeUsed } from '../../http/schemas.ts'
+import { changedLimits, nameSchema, scopeLimitsSchema } from '../../http/schemas.ts'
 import type { ConsoleDeps } from '../deps.ts'
 import {
   type Authenticate,
@@ -186,16 +186,7 @@ function refuseUnseen({ role, projects }: Principal, id: string): void {
 
 const conflicts = { archived: 'This project is archived. Create a new project.' } as const
 
-function shownProject(row: ListedProject, { projects }: Principal): ShownProject {
-  return {
-    id: row.id,
-    name: row.name,
-    created_at: new Date(row.createdAt).toISOString(),
-    archived_at: row.archivedAt === null ? null : new Date(row.archivedAt).toISOString(),
-    role: projects.get(row.id) ?? null,
-    limits: row.limits && shownScopeLimits(row.limits),
-    used: shownScopeUsed(row.used),
-    active_keys: row.activeKeys,
-    members: [...row.members],
-  }
-}
+const shownProject = (row: ListedProject, { projects }: Principal): ShownProject => ({
+  ...row,
+  role: projects.get(row.id) ?? null,
+})

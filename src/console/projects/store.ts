@@ -2,7 +2,7 @@
  * Projects of an account and their members. Changes of one account's projects follow each other, because each locks the
  * account's row; so the rights that a change checks are current when it is stored.
  */
-import { and, desc, eq, isNotNull, isNull, sql } from 'drizzle-orm'
+import { and, eq, isNull, sql } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
 import { isAllowed, outranks, type ProjectRole, type Role } from '../../core/accounts/roles.ts'
 import type { ScopeLimits, ScopeUsage } from '../../core/limits/scopes.ts'
@@ -11,22 +11,14 @@ import type { Database } from '../../database/database.ts'
 import { recordAudit } from '../../database/repositories/audit.ts'
 import { type Transaction, withAccountRls } from '../../database/statement.ts'
 import { type ProjectRow, projects, providerKeys } from '../../database/tables.ts'
+import { shownScopeLimits, shownScopeUsed } from '../../http/schemas.ts'
 import { lockLimits, storeLimits } from '../tags/store.ts'
+import type { ShownProject } from './schemas.ts'
 
-type ProjectMember = { readonly user_id: string; readonly email: string; readonly role: ProjectRole }
+/** A project with its usage in the ledger of this UTC day and month, and its members by email address. */
+export type ListedProject = Omit<ShownProject, 'role'>
 
-/** A project with its limits, its usage in the ledger of this UTC day and month, and its members by email address. */
-export type ListedProject = Pick<ProjectRow, 'id' | 'name'> & {
-  /** Epoch milliseconds. */
-  readonly createdAt: number
-  readonly archivedAt: number | null
-  readonly limits: ScopeLimits | null
-  readonly used: Omit<ScopeUsage, 'name'>
-  readonly activeKeys: number
-  readonly members: readonly ProjectMember[]
-}
-
-export type NamedProject = Pick<ProjectRow, 'id' | 'name' | 'archivedAt'>
+export type NamedProject = Pick<ListedProject, 'id' | 'name' | 'archived_at'>
 
 type ChangeLimits = (before: ScopeLimits | null) => ScopeLimits | null
 type ProjectChange = 'done' | 'not_found' | 'archived' | 'forbidden'
@@ -37,18 +29,17 @@ const maximumProjects = 100
 /**
  * Returns projects of an account, newest first and archived ones last; at most 1,000. `ids` narrows them; null = all.
  */
-export function listProjects(
+export async function listProjects(
   database: Database,
   accountId: string,
   ids: readonly string[] | null,
 ): Promise<ListedProject[]> {
-  return withAccountRls(database, accountId).sql(
-    query => query<ListedProject[]>`
-      select projects.id, projects.name, limits,
-        round(extract(epoch from projects.created_at) * 1000)::float8 as "createdAt",
-        round(extract(epoch from archived_at) * 1000)::float8 as "archivedAt",
-        json_build_object('tokens', used.tokens, 'microcents', used.microcents, 'monthMicrocents', used.month_microcents) as used,
-        (select count(*)::int from api_keys where project_id = projects.id and ${isActive(query)}) as "activeKeys",
+  type Row = Omit<ListedProject, 'limits' | 'used'> & { limits: ScopeLimits | null; used: Omit<ScopeUsage, 'name'> }
+  const rows = await withAccountRls(database, accountId).sql(
+    query => query<Row[]>`
+      select projects.id, projects.name, iso_time(projects.created_at) as created_at, iso_time(archived_at) as archived_at,
+        limits, json_build_object('tokens', used.tokens, 'microcents', used.microcents, 'monthMicrocents', used.month_microcents) as used,
+        (select count(*)::int from api_keys where project_id = projects.id and ${isActive(query)}) as active_keys,
         coalesce((
           select json_agg(json_build_object('user_id', users.id, 'email', email, 'role', project_members.role) order by email)
           from project_members join users on users.id = user_id
@@ -60,20 +51,22 @@ export function listProjects(
           floor(extract(epoch from clock_timestamp()) / 86400)::bigint) as used
       where projects.account_id = ${accountId}
         ${ids === null ? query`` : query`and projects.id in (select json_array_elements_text(${JSON.stringify(ids)}::text::json))`}
-      order by archived_at is not null, projects.created_at desc, projects.id desc
+      order by projects.archived_at is not null, projects.created_at desc, projects.id desc
       limit 1000`,
   )
+  return rows.map(row => ({
+    ...row,
+    limits: row.limits && shownScopeLimits(row.limits),
+    used: shownScopeUsed(row.used),
+  }))
 }
 
 /** Returns the names of an account's projects, archived ones last; at most 1,000. */
 export function allProjects(database: Database, accountId: string): Promise<NamedProject[]> {
-  return withAccountRls(database, accountId).orm(step =>
-    step
-      .select({ id: projects.id, name: projects.name, archivedAt: projects.archivedAt })
-      .from(projects)
-      .where(eq(projects.accountId, accountId))
-      .orderBy(isNotNull(projects.archivedAt), desc(projects.createdAt), desc(projects.id))
-      .limit(1000),
+  return withAccountRls(database, accountId).sql(
+    query => query<NamedProject[]>`
+      select id, name, iso_time(archived_at) as archived_at from projects where account_id = ${accountId}
+      order by projects.archived_at is not null, created_at desc, id desc limit 1000`,
   )
 }
 

@@ -4,10 +4,9 @@ import type { ModelSwitch } from '../../core/models/switches.ts'
 import { invalidField } from '../../core/validation/validate.ts'
 import type { ConsoleDeps } from '../deps.ts'
 import { type Authenticate, sessionRoute, sessionRoutes } from '../routes.ts'
-import type { StoredSettingsFollower } from './follow.ts'
+import { findSwitchProblem, getHostIds, listModelSwitches, type StoredSettingsFollower, switchModel } from './follow.ts'
 import { refuseOthers } from './routes.ts'
 import { modelSwitchChangeSchema, modelSwitchesShape, modelSwitchShape, type ShownModelSwitch } from './schemas.ts'
-import { findSwitchProblem, getHostIds, listModelSwitches, switchModel } from './switches.ts'
 
 type SwitchDeps = Pick<ConsoleDeps, 'announce'> & {
   /** All models, also those that are switched off. */

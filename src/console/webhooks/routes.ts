@@ -175,7 +175,7 @@ async function rotate({ webhooks }: ConsoleDeps, call: SessionRequest<typeof rot
 async function refuseNoProject(database: Database, accountId: string, id: string | null): Promise<void> {
   if (id === null) return
   const [project] = await listProjects(database, accountId, [id])
-  if (project === undefined || project.archivedAt !== null) throw notFound()
+  if (project === undefined || project.archived_at !== null) throw notFound()
 }
 
 function refuseBadUrl({ config }: ConsoleDeps, url: string): void {

@@ -283,7 +283,7 @@ export function usedShare(spentMicrocents: number, capMicrocents: number): numbe
   return capMicrocents === 0 ? 1 : spentMicrocents / capMicrocents
 }
 
-/** Kind of period that a soft cap counts (`budget-period.ts`). */
+/** Kind of period that a soft cap counts (`grace.ts`). */
 export type PeriodKind = 'billing_cycle' | 'calendar_month'
 
 /** Returns the value of the header `x-gateway-budget-warning`, which names the period; null below the warning share. */

@@ -133,7 +133,7 @@ export type Caller = {
   readonly refusedFrom?: number
   /** Set if the key's usage exceeded its billed amount too far, with the member who owns the key; absent = never. */
   readonly pause?: Pause & { readonly userId: string }
-  /** Soft cap of one period (`budget-period.ts`), an integer of 1e-8 USD; absent = none. */
+  /** Soft cap of one period (`grace.ts`), an integer of 1e-8 USD; absent = none. */
   readonly softCapMicrocents?: number
   /** Start of a billing cycle, in epoch milliseconds; absent = nothing is billed, or there is no soft cap. */
   readonly cycleStartedAt?: number

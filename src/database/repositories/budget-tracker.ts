@@ -2,7 +2,7 @@
 
 import type { TransactionSql } from 'postgres'
 import { budgetWarning, settlementDelayMs, usedShare } from '../../core/billing/billing.ts'
-import { type BudgetPeriod, budgetPeriod } from '../../core/billing/budget-period.ts'
+import { type BudgetPeriod, budgetPeriod } from '../../core/billing/grace.ts'
 import type { Caller } from '../../core/limits/plans.ts'
 import type { Clock } from '../../core/ports.ts'
 import { createRecentMap } from '../../core/text/recent-map.ts'

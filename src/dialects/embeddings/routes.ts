@@ -1,16 +1,20 @@
 import { Type } from '@sinclair/typebox'
 import { Elysia } from 'elysia'
-import type { Vector } from '../../core/chat/chat.ts'
-import { encodeVector } from '../../core/chat/embeddings.ts'
+import type { ChatRequest, EmbeddingInput, EmbeddingInputs, Vector } from '../../core/chat/chat.ts'
+import { encodeVector, inputError, maximumInputs } from '../../core/chat/embeddings.ts'
 import type { EmbeddingCatalog } from '../../core/models/embedding-models.ts'
-import { strictObject } from '../../core/validation/validate.ts'
+import { maximumNameCharacters } from '../../core/models/models.ts'
+import { chatRequestWithDefaults } from '../../core/request/chat-request.ts'
+import { tagsOfHeaders } from '../../core/request/tags.ts'
+import type { GatewayError } from '../../core/validation/errors.ts'
+import { nullable, oneOf, strictObject, validate } from '../../core/validation/validate.ts'
 import { bodyLimits } from '../../http/body.ts'
 import { type ChatEndpoint, type ChatRouteDeps, handleChat } from '../../http/chat-handler.ts'
-import { idempotencyHeaders, onceErrors } from '../../http/idempotency.ts'
+import { chatErrors } from '../../http/chat-route-docs.ts'
+import { idempotencyHeaders } from '../../http/idempotency.ts'
 import { timeoutHeader } from '../../http/request-timeout.ts'
 import { policies, withRouteDocs } from '../../http/route-docs.ts'
 import { count, namedSchema, text } from '../../http/schemas.ts'
-import { type EmbeddingsRequest, embeddingsSchema, readEmbeddingsRequest } from './request.ts'
 
 /** Writes responses of `POST /v1/embeddings` in chunks: 6 million numbers in one text would block the process for seconds. */
 
@@ -143,25 +147,114 @@ export function embeddings(deps: ChatRouteDeps & Parameters<typeof createEndpoin
         requestHeaders: { ...timeoutHeader, ...idempotencyHeaders },
         answer: embeddingsResponseSchema,
         answerHeaders: ['served', 'cost', 'estimated', 'quotaStatus'],
-        errors: [
-          'context_length_exceeded',
-          'unsupported_parameter',
-          'content_blocked',
-          'payment_required',
-          'account_paused',
-          'model_not_found',
-          'requests_per_minute_exceeded',
-          'concurrent_requests_exceeded',
-          'daily_tokens_exceeded',
-          'daily_cost_exceeded',
-          'monthly_cost_exceeded',
-          'upstream_rate_limited',
-          'upstream_failed',
-          'no_model_available',
-          'upstream_timeout',
-          ...onceErrors,
-        ],
+        errors: chatErrors.filter(code => code !== 'model_deprecated'),
       }),
     },
   )
+}
+
+/** Parses bodies of `POST /v1/embeddings`. Unknown fields pass, null means absent, and `stream` has no effect. */
+
+const tokenId = Type.Integer({ minimum: 0 })
+
+/** `parseInputs` reads `input` of a request, because it reports the index of the first invalid entry. */
+const fields = {
+  model: Type.String({ minLength: 1, maxLength: maximumNameCharacters, examples: ['text-embedding-3-small'] }),
+  dimensions: nullable(Type.Integer({ minimum: 1, maximum: 65_536 })),
+  encoding_format: nullable(oneOf(['float', 'base64'])),
+  user: nullable(Type.String({ maxLength: 512 })),
+}
+
+export const embeddingsSchema = Type.Object(
+  {
+    ...fields,
+    input: Type.Union(
+      [
+        Type.String({ minLength: 1 }),
+        Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: maximumInputs }),
+        Type.Array(tokenId, { minItems: 1 }),
+        Type.Array(Type.Array(tokenId, { minItems: 1 }), { minItems: 1, maxItems: maximumInputs }),
+      ],
+      {
+        description: 'a text, a list of texts, the token IDs of a text, or a list of lists of token IDs (cl100k_base)',
+      },
+    ),
+  },
+  { additionalProperties: true, title: 'EmbeddingsRequest' },
+)
+
+const fieldsSchema = Type.Object({ ...fields, input: Type.Optional(Type.Unknown()) })
+const readHere = new Set([...Object.keys(fields), 'input', 'stream'])
+
+/** A request, the model as the client named it, and how its vectors are written. */
+type EmbeddingsRequest = {
+  readonly request: ChatRequest
+  readonly embedding: EmbeddingInputs
+  readonly model: string
+  readonly encoding: 'float' | 'base64'
+}
+
+/** Returns the request of a parsed body. Throws `invalid_request` with the field at fault. */
+export function readEmbeddingsRequest(value: unknown, headers: Headers): EmbeddingsRequest {
+  const body = validate(fieldsSchema, value)
+  const extras = Object.entries(body).filter(([name, field]) => !readHere.has(name) && field !== null)
+  const embedding = { ...parseInputs(body.input), texts: [], tokens: [], dimensions: body.dimensions ?? null }
+  const request = chatRequestWithDefaults([], {
+    dialect: 'embeddings',
+    embedding,
+    model: body.model,
+    // A vector is no output: the meter reserves its minimum, and nothing of it streams.
+    maxOutputTokens: 1,
+    hedge: false,
+    fallback: 'any',
+    endUser: body.user ?? null,
+    extras: Object.fromEntries(extras),
+    tags: tagsOfHeaders(headers),
+  })
+  return { request, embedding, model: body.model, encoding: body.encoding_format ?? 'float' }
+}
+
+/**
+ * Returns the inputs of a request's `input`: a text, a list of texts, a list of token IDs, or a list of such lists.
+ * Throws `invalid_request` that names `input` or the item.
+ */
+function parseInputs(input: unknown): Pick<EmbeddingInputs, 'inputs' | 'isSingle'> {
+  if (input === undefined || input === null) throw invalidInput('is missing: it must be')
+  if (typeof input === 'string') return { inputs: [checkedText(input, 'input')], isSingle: true }
+  if (!Array.isArray(input)) throw invalidInput('must be')
+  const list: readonly unknown[] = input
+  if (list.length === 0) throw invalidInput('must not be an empty list: it must be')
+  if (typeof list[0] === 'number') return { inputs: [checkedIds(list, 'input')], isSingle: true }
+  if (list.length > maximumInputs)
+    throw inputError('input', `must hold at most ${maximumInputs} inputs and holds ${list.length}. Split the request`)
+  const ofIds = Array.isArray(list[0])
+  const inputs = list.map((item, at): EmbeddingInput => {
+    const place = `input.${at}`
+    if (ofIds && Array.isArray(item)) return checkedIds(item, place)
+    if (!ofIds && typeof item === 'string') return checkedText(item, place)
+    const kind = ofIds ? 'a list of token IDs' : 'a string'
+    throw inputError(at === 0 ? 'input' : place, at === 0 ? `must be ${forms}` : `must be ${kind} like those before it`)
+  })
+  return { inputs, isSingle: false }
+}
+
+const forms = 'a string, a list of strings, a list of token IDs, or a list of lists of token IDs'
+
+function invalidInput(problem: string): GatewayError {
+  return inputError('input', `${problem} ${forms}`)
+}
+
+function checkedText(text: string, place: string): string {
+  if (text === '') throw inputError(place, 'must not be an empty string')
+  return text
+}
+
+function checkedIds(ids: readonly unknown[], place: string): readonly number[] {
+  if (ids.length === 0) throw inputError(place, 'must not be an empty list of token IDs')
+  if (!ids.every(isId)) throw inputError(place, 'must hold token IDs only: integers from 0')
+  return ids
+}
+
+function isId(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }

@@ -4,7 +4,7 @@
  * others, sealed: the client refers to it as well, and the references beside it are resolved from it.
  */
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { type Fields, isFields, textOrNull } from '../check.ts'
+import { type Fields, isFields, textOrNull } from '../foreign-objects.ts'
 import { isSealed, type ReasoningOpener } from '../reasoning-seal.ts'
 
 const prefix = 'rs_'

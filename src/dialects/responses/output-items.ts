@@ -1,8 +1,8 @@
 /** Output items and their wire format in each status. */
 import type { ContentEvent, TokenLogprob } from '../../core/chat/chat-events.ts'
 import { parseModelJson, parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { type Fields, isFields } from '../check.ts'
 import type { CustomInput } from '../custom-tools.ts'
+import { type Fields, isFields } from '../foreign-objects.ts'
 import type { ToolOrigin } from './tools.ts'
 
 export type Part = {

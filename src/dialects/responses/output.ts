@@ -6,8 +6,8 @@
 import type { ReasoningItem } from '../../core/chat/chat.ts'
 import type { ContentEvent, FinishReason, TokenLogprob } from '../../core/chat/chat-events.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { type Fields, isFields } from '../check.ts'
 import { CustomInput } from '../custom-tools.ts'
+import { type Fields, isFields } from '../foreign-objects.ts'
 import { findCarrier } from './carried-items.ts'
 import {
   type Base,

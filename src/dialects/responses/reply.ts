@@ -7,7 +7,7 @@ import type { CollectedResponse } from '../../core/chat/response-collector.ts'
 import { autoModel } from '../../core/models/models.ts'
 import { shownCost } from '../../core/usage/money.ts'
 import type { GatewayError } from '../../core/validation/errors.ts'
-import type { Fields } from '../check.ts'
+import type { Fields } from '../foreign-objects.ts'
 import { OutputItems, type OutputOptions } from './output.ts'
 import type { ResponsesRequest } from './request.ts'
 

@@ -12,8 +12,14 @@ import { bodyText, formatName } from '../../core/request/part-schemas.ts'
 import { findSessionName, promptCacheKey } from '../../core/request/tags.ts'
 import { GatewayError } from '../../core/validation/errors.ts'
 import { invalidField, nullable, oneOf, validate } from '../../core/validation/validate.ts'
-import { type Fields, isFields } from '../check.ts'
-import { readPreferences, refuseForeignObjects, rejectStoredState, withPreferences } from '../foreign-objects.ts'
+import {
+  type Fields,
+  isFields,
+  readPreferences,
+  refuseForeignObjects,
+  rejectStoredState,
+  withPreferences,
+} from '../foreign-objects.ts'
 import type { ReasoningOpener } from '../reasoning-seal.ts'
 import { refersToItems } from './carried-items.ts'
 import { maximumItems, type ReadInput, readInputItems } from './items.ts'

@@ -4,7 +4,7 @@
  */
 import type { ChatEvent, FinishReason, ResponseStart, TokenLogprob } from '../../core/chat/chat-events.ts'
 import type { StreamFormat } from '../../http/sse-response.ts'
-import type { Fields } from '../check.ts'
+import type { Fields } from '../foreign-objects.ts'
 import { OutputItems } from './output.ts'
 import {
   getEnd,

@@ -7,8 +7,8 @@ import type { Tool, ToolChoice } from '../../core/chat/chat.ts'
 import { flatToolName, implicitNamespace, isTokenPricedTool } from '../../core/chat/tool-definitions.ts'
 import { bodyText } from '../../core/request/part-schemas.ts'
 import { invalidField, nullable, oneOf } from '../../core/validation/validate.ts'
-import { checkerAt, type Fields, isFields } from '../check.ts'
 import { customParameters, grammarText, joinedTexts } from '../custom-tools.ts'
+import { checkerAt, type Fields, isFields } from '../foreign-objects.ts'
 
 /** The declaration of a tool by the client, whose form its calls must have. */
 export type ToolOrigin = {

@@ -1,9 +1,9 @@
 import type { Message } from '../../core/chat/chat.ts'
-import type { MarkedBlocks } from '../cache-marks.ts'
 import {
   getTurns,
   inlineImage,
   isVisible,
+  type MarkedBlocks,
   type PartWriter,
   placeholderTexts,
   type ToolExchange,

@@ -7,10 +7,10 @@ import {
   isQuotaExhausted,
   kindOfStatus,
   providerFailure,
+  refusalReason,
 } from '../failure.ts'
 import { getText, isRecord, record } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
-import { refusalReason } from '../refusal-reason.ts'
 
 const kindByType: ReadonlyMap<string | null, AttemptFailure> = new Map([
   ['invalid_request_error', 'request_refused'],

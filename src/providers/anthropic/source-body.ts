@@ -10,7 +10,7 @@ import { hasUses, usesUnlessLimited } from '../../core/usage/source-charges.ts'
 import { isText, type Json, record, records } from '../json.ts'
 import { type Edit, edited, elementsAt, type JsonSpan, type Member, membersAt, removals } from '../json-spans.ts'
 import type { AdapterRequest } from '../provider.ts'
-import { askedCall } from './asked-call.ts'
+import { askedCall } from './blocks.ts'
 
 /** Fields that depend on the model, as a translated request contains them. */
 type ModelFields = Readonly<

@@ -1,7 +1,7 @@
-import { argumentsText } from '../call-arguments.ts'
 import { badAnswer, truncated } from '../failure.ts'
 import { isRecord, isText, type Json, objectIn, records } from '../json.ts'
 import type { AnswerSink, ProviderFailure } from '../provider.ts'
+import { argumentsText } from '../tool-names.ts'
 
 /**
  * Inserts one part at its path (`$.stops[0].name`) in the arguments; parts of the same text are appended. Ignores parts

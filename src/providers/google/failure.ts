@@ -1,9 +1,8 @@
 import type { AttemptFailure } from '../../core/chat/attempts.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { findRetryAfter, isContextOverflow, kindOfStatus, providerFailure } from '../failure.ts'
+import { findRetryAfter, isContextOverflow, kindOfStatus, providerFailure, refusalReason } from '../failure.ts'
 import { getText, isText, record, records, wholeNumber } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
-import { refusalReason } from '../refusal-reason.ts'
 
 /** Reads a response with a status other than 200. */
 export function readGoogleFailure(status: number, headers: Headers, body: string): ProviderFailure {

@@ -1,13 +1,12 @@
 import { flatToolName } from '../../core/chat/tool-definitions.ts'
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { argumentsText } from '../call-arguments.ts'
 import { CitedText } from '../citations.ts'
 import { badAnswer, truncated } from '../failure.ts'
 import { findName, getText, isRecord, isText, type Json, record, records, wholeNumber } from '../json.ts'
 import { failureInAnswer } from '../openai/failure.ts'
 import { findUsage, getLogprobs, OpenAiFields } from '../openai/usage.ts'
 import type { AnswerSink, StreamReader } from '../provider.ts'
-import { uniqueNames } from '../tool-names.ts'
+import { argumentsText, uniqueNames } from '../tool-names.ts'
 
 type Call = { readonly index: number; readonly isCustom: boolean; hasText: boolean; isDone: boolean }
 

@@ -3,10 +3,10 @@
  * complete, repeated, growing or in parts. So a call is opened only when its name is certain: with its first arguments.
  */
 import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
-import { argumentsText, isEmptyArguments } from '../call-arguments.ts'
 import { providerFailure } from '../failure.ts'
 import { findName, getText, type Json, record, wholeNumber } from '../json.ts'
 import { type AnswerSink, maximumIndex, type ProviderFailure } from '../provider.ts'
+import { argumentsText, isEmptyArguments } from '../tool-names.ts'
 
 type Call = {
   /** The server's index, or the order of appearance. */

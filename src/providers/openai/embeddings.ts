@@ -5,7 +5,7 @@ import { ownFields } from '../../core/chat/provider-features.ts'
 import { badAnswer } from '../failure.ts'
 import { encoded, isRecord, record, records, tokenCount, wholeNumber } from '../json.ts'
 import type { Access, AdapterRequest, Provider, ProviderFailure, ProviderRequest, Vectors } from '../provider.ts'
-import { getDialect } from './dialects.ts'
+import { getDialect } from './conversation.ts'
 import { failureInAnswer, getError } from './failure.ts'
 
 /**

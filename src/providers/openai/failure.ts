@@ -3,14 +3,15 @@ import { parseUntrustedJson } from '../../core/validation/untrusted-json.ts'
 import {
   findIdentifier,
   findRetryAfter,
+  getLocation,
   isContextOverflow,
   isQuotaExhausted,
   kindOfStatus,
   providerFailure,
+  refusalReason,
 } from '../failure.ts'
 import { getText, isRecord, type Json, record } from '../json.ts'
 import type { ProviderFailure } from '../provider.ts'
-import { getLocation, refusalReason } from '../refusal-reason.ts'
 
 /** Returns the error in a payload in any of the servers' forms; null = none. */
 export function getError(body: Json): unknown {

@@ -5,8 +5,7 @@
 
 import type { ChatRequest, ContentPart, Message, Tool } from '../../core/chat/chat.ts'
 import type { AutomaticCacheMarks } from '../../core/chat/provider-features.ts'
-import { chosenMarks, type MarkedBlocks } from '../cache-marks.ts'
-import type { WireTurn } from '../conversation-steps.ts'
+import { chosenMarks, type MarkedBlocks, type WireTurn } from '../conversation-steps.ts'
 
 type Prompt = Pick<ChatRequest, 'messages' | 'tools'>
 /** `droppedMarks`: the name that reports marks beyond the maximum. */

@@ -5,7 +5,7 @@
  */
 
 import { type DifficultySignal, difficultySignals } from '../dry-run-names.ts'
-import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
+import { addFeature, createSlots, decodeWeights, deduplicate, type Slots, type StoredWeights } from './feature-slots.ts'
 import { type Features, featureSieveSize, getHash, getSieve, getSlot } from './features.ts'
 import { type Notions, taskNotions } from './notions.ts'
 import { courtesyLetters, courtesyWords } from './quality-gain.ts'
@@ -42,30 +42,15 @@ const wording = signalNumber('wording')
 /** Keyed by name, so that adding a notion leaves the other slots unchanged. */
 const hashOfNotion = Int32Array.from(taskNotions, getHash)
 
-/** Features of a text: table slots, weights, and the signal that each belongs to. */
-type EffortSlots = {
-  readonly bits: number
-  readonly places: Uint16Array
-  readonly values: Float32Array
-  readonly signals: Uint8Array
-  count: number
-  /** One bit per slot: already added. */
-  readonly known: Int32Array
-}
+/** Features of a text, with the signal that each belongs to. */
+type EffortSlots = Slots & { readonly signals: Uint8Array }
 
-const mostSlots = 2048
 /** Number of words read. The request is clear by then. */
 export const effortWords = 200
 
 export function createEffortSlots(bits: number): EffortSlots {
-  return {
-    bits,
-    places: new Uint16Array(mostSlots),
-    values: new Float32Array(mostSlots),
-    signals: new Uint8Array(mostSlots),
-    count: 0,
-    known: new Int32Array(2 ** bits / 32),
-  }
+  const slots = createSlots(bits)
+  return { ...slots, signals: new Uint8Array(slots.places.length) }
 }
 
 // Kinds of features, kept apart in the table.
@@ -99,7 +84,6 @@ export function fillEffortSlots(slots: EffortSlots, features: Features, { found,
   const start = courtesyWords(features)
   const words = features.count - start
   slots.count = 0
-  slots.known.fill(0)
   note(slots, 0, always, 1, shape)
 
   times.fill(0)
@@ -132,6 +116,7 @@ export function fillEffortSlots(slots: EffortSlots, features: Features, { found,
     for (let step = 1; step <= often; step++) note(slots, 8 * mark + step, symbol, 0.5, shape)
   }
   for (let step = 1; step <= Math.min(3, numbers); step++) note(slots, step, number, 0.5, shape)
+  deduplicate(slots, slots.signals)
 }
 
 /** Returns the number of words with at least `longWord` letters. */
@@ -147,15 +132,8 @@ function longCount({ offsets, units, unitCount, count }: Features, from: number,
 }
 
 function note(slots: EffortSlots, hash: number, kind: number, value: number, signal: number): void {
-  if (slots.count >= mostSlots) return
-  const place = getSlot(hash, kind, slots.bits)
-  const known = slots.known[place >>> 5] ?? 0
-  if ((known >>> place) & 1) return
-  slots.known[place >>> 5] = known | (1 << place)
-  slots.places[slots.count] = place
-  slots.values[slots.count] = value
   slots.signals[slots.count] = signal
-  slots.count++
+  addFeature(slots, hash, kind, value)
 }
 
 type Effort = {

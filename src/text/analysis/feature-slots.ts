@@ -36,8 +36,8 @@ export function addFeature(slots: Slots, hash: number, salt: number, value: numb
   slots.count++
 }
 
-/** Converts the added hashes to slots, and keeps the first entry of each. */
-export function deduplicate(slots: Slots): void {
+/** Converts the added hashes to slots, and keeps the first entry of each, with its mark if there are any. */
+export function deduplicate(slots: Slots, marks?: Uint8Array): void {
   const { places, values, kept, count, bits } = slots
   mixHashes(places, count, bits)
   kept.fill(0)
@@ -47,6 +47,7 @@ export function deduplicate(slots: Slots): void {
     const known = kept[place >>> 5] ?? 0
     places[found] = place
     values[found] = values[index] ?? 0
+    if (marks !== undefined) marks[found] = marks[index] ?? 0
     // A shift uses only the last five bits of the slot.
     found += 1 - ((known >>> place) & 1)
     kept[place >>> 5] = known | (1 << place)
@@ -59,4 +60,26 @@ export function weightedSum({ places, values, count }: Slots, weights: Int8Array
   let sum = 0
   for (let index = 0; index < count; index++) sum += (values[index] ?? 0) * (weights[places[index] ?? 0] ?? 0)
   return sum
+}
+
+/** A trained table as stored in `text/weights`: one byte per weight, in base64. */
+export type StoredWeights = {
+  /** Description of the training data. */
+  readonly source: string
+  /** 2^bits slots. */
+  readonly bits: number
+  /** Value of one step of a byte. */
+  readonly scale: number
+  /** Signed bytes by slot, with all classes of a slot adjacent. */
+  readonly weights: string
+}
+
+/** Returns the stored bytes as numbers. */
+export function decodeWeights({ weights }: Pick<StoredWeights, 'weights'>): Int8Array {
+  return new Int8Array(Uint8Array.fromBase64(weights).buffer)
+}
+
+/** Returns signed bytes in stored form. */
+export function encodeWeights(bytes: Int8Array): string {
+  return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength).toBase64()
 }

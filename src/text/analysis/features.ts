@@ -19,8 +19,6 @@ export type Features = {
   readonly endings: Int32Array
   /** Count of each ASCII punctuation character and line feed, by code. */
   readonly symbols: Uint16Array
-  /** UTF-16 units of the whole text, including unread parts. */
-  readonly characters: number
   /** Number of digits read. */
   readonly digits: number
   /** Number of runs of digits. */
@@ -117,8 +115,7 @@ export function createFeatureReader(): FeatureReader {
   const read = (text: string): Features => {
     symbols.fill(0)
     const traits = traitTable()
-    const characters = getEnd(text, traits)
-    const unitCount = load(text, characters)
+    const unitCount = load(text, getEnd(text, traits))
     const runs = scan(unitCount, traits)
     let count = 0
     let digits = 0
@@ -181,7 +178,6 @@ export function createFeatureReader(): FeatureReader {
       stems,
       endings,
       symbols,
-      characters,
       digits,
       numbers,
       letters,

@@ -1,7 +1,15 @@
 import { queryTypes } from '../../core/chat/chat.ts'
-import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
 import { type ConceptCounts, concepts, wordPair } from './concepts.ts'
-import { addFeature, createSlots, deduplicate, getSalt, type Slots, weightedSum } from './feature-slots.ts'
+import {
+  addFeature,
+  createSlots,
+  decodeWeights,
+  deduplicate,
+  getSalt,
+  type Slots,
+  type StoredWeights,
+  weightedSum,
+} from './feature-slots.ts'
 import { endingWords, type Features } from './features.ts'
 
 /** Returns the probability (0–1) that the correct answer to a text changes over time. */

@@ -1,6 +1,6 @@
+import { withoutAddresses } from './extract-urls.ts'
 import { type FeatureReader, type Features, featureSieveSize, getHash, getSieve } from './features.ts'
 import words from './lexicon/languages.json'
-import { withoutAddresses } from './strip-urls.ts'
 
 /** Language unknown: too little text, or no script and no word that indicates one. */
 const undetermined = 'und'

@@ -1,19 +1,17 @@
 import { type Message, type QueryType, queryTypes } from '../../core/chat/chat.ts'
 import { type LastTurn, readLastTurn } from '../segments/conversation.ts'
-import type { StoredWeights } from '../weights/stored-weights.ts'
-import { type ConceptCounts, concepts, createConceptReader } from './concepts.ts'
+import { type ConceptCounts, concepts, createConceptReader, isCodeType, requestsWeb } from './concepts.ts'
 import { weighConversation } from './conversation-gain.ts'
 import { createDifficultyHead, type WeighedSignal } from './difficulty.ts'
 import { effortWords, type KeptEffort } from './effort.ts'
-import { extractUrls } from './extract-urls.ts'
+import { extractUrls, withoutUrls } from './extract-urls.ts'
+import type { StoredWeights } from './feature-slots.ts'
 import { createFeatureReader, type FeatureReader, type Features } from './features.ts'
 import { adjustForQueryType, createFreshnessHead, isStatementOnly } from './freshness.ts'
 import { getLanguage } from './language.ts'
 import { createNotionReader, type Notions } from './notions.ts'
 import type { StoredGainModel } from './quality-gain.ts'
 import { createTypeHead } from './query-type.ts'
-import { withoutUrls } from './strip-urls.ts'
-import { isCodeType, requestsWeb } from './web-intent.ts'
 
 /** Analysis of a prompt. Contains no content except `urls`. */
 export type PromptAnalysis = {

@@ -2,8 +2,14 @@
  * Predicts the quality gain of a strong model over a weak one from benchmark results: one linear model over hashed word
  * stems and a few cues that do not depend on the topic.
  */
-import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
-import { createSlots, deduplicate, type Slots, weightedSum } from './feature-slots.ts'
+import {
+  createSlots,
+  decodeWeights,
+  deduplicate,
+  type Slots,
+  type StoredWeights,
+  weightedSum,
+} from './feature-slots.ts'
 import { type Features, featureSieveSize, getHash, getSieve, maximumWords } from './features.ts'
 import vocabulary from './lexicon/cues.json'
 

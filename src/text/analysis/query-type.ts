@@ -1,8 +1,15 @@
 import { queryTypes } from '../../core/chat/chat.ts'
-import { filledTable } from '../../core/text/unit-table.ts'
-import { decodeWeights, type StoredWeights } from '../weights/stored-weights.ts'
+import { filledTable } from '../code-units.ts'
 import { type ConceptCounts, concepts, wordPair } from './concepts.ts'
-import { addFeature, createSlots, deduplicate, getSalt, type Slots } from './feature-slots.ts'
+import {
+  addFeature,
+  createSlots,
+  decodeWeights,
+  deduplicate,
+  getSalt,
+  type Slots,
+  type StoredWeights,
+} from './feature-slots.ts'
 import { type Features, getHash } from './features.ts'
 import { englishLanguage, type Notions, taskNotions } from './notions.ts'
 

@@ -3,8 +3,7 @@
  * variants, and maps look-alikes to Latin. Used for texts with such letters only.
  */
 
-import { filledTable, unitCount } from '../../core/text/unit-table.ts'
-import { toNfkc } from '../nfkc.ts'
+import { filledTable, toNfkc, unitCount } from '../code-units.ts'
 
 /** Returns a text as it looks, in ASCII where a character looks like ASCII. */
 export function replaceConfusables(text: string): string {

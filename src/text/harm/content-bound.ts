@@ -3,8 +3,8 @@
  * often as it comes and as loudly as anything ever speaks. Read once a text; nearly all sentences are below any threshold so.
  */
 
-import { filledTable } from '../../core/text/unit-table.ts'
 import { type Features, featureSieveSize, maximumWords, mixHashes } from '../analysis/features.ts'
+import { filledTable } from '../code-units.ts'
 import {
   featureSlot,
   featureWeight,

@@ -3,9 +3,8 @@ import { createFeatureReader, type FeatureReader, type Features, opensPolitely }
 import type { ModerationCategory } from '../rules/pattern-rules.ts'
 import { createDeedReader } from './deeds.ts'
 import { createHarmJudge, getCount, type Harm } from './harm-features.ts'
-import { categories, type HarmHead } from './harm-slots.ts'
+import { categories, eachPart, type HarmHead, partsIn } from './harm-slots.ts'
 import { createAnswerCheck } from './harmless-answer.ts'
-import { eachPart, partsIn } from './parts.ts'
 import { createWorldJudge } from './world.ts'
 
 type HarmVerdict = {
@@ -233,7 +232,7 @@ function namesHarm(kinds: Odds['kinds']): boolean {
  * Returns the probability of the content classifier. For blocked texts it is at least that of the blocking classifier;
  * a request score is reduced and halved.
  */
-export function getScore(odds: Odds): number {
+function getScore(odds: Odds): number {
   const content = probability(odds.content)
   if (triesToUnbind(odds)) return Math.max(content, probability(odds.jailbreak))
   return asksForHarm(odds) ? Math.max(content, probability((odds.request - doubtOfRequest) / 2)) : content

@@ -5,10 +5,10 @@
  * per word.
  */
 
-import { filledTable } from '../../core/text/unit-table.ts'
+import { decodeWeights } from '../analysis/feature-slots.ts'
 import { type Features, featureSieveSize, maximumWords, mixHashes } from '../analysis/features.ts'
+import { filledTable } from '../code-units.ts'
 import kept from '../weights/safety.json'
-import { decodeWeights } from '../weights/stored-weights.ts'
 import { createContentBound, loudest } from './content-bound.ts'
 import {
   categories,

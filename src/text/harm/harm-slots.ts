@@ -1,5 +1,5 @@
 /** Where the features of a text stand in the table of the harm heads: words, neighbours, and the kinds of things that words speak of. */
-import { getHash, getSieve, getSlot } from '../analysis/features.ts'
+import { type Features, getHash, getSieve, getSlot } from '../analysis/features.ts'
 import type { ModerationCategory } from '../rules/pattern-rules.ts'
 import harmWords from './harm-words.json'
 
@@ -103,4 +103,30 @@ export function getWords(kind: HarmKind): readonly string[] {
       const cut = stem.endsWith('e') ? [`${stem.slice(0, -1)}ing`] : []
       return [...endings.map(ending => stem + ending), ...cut]
     })
+}
+
+/** Splits a text into the parts that are judged separately: sentences, lines and quotations. */
+
+/** Parts with fewer words are joined with the next part: a list number, an abbreviation, a name before a colon. */
+const fewestWords = 4
+
+/**
+ * Calls `onPart` with each part's first word and the index after its last one, in order. Makes no call for a text of
+ * one part.
+ */
+export function eachPart({ count, breaks, breakCount }: Features, onPart: (from: number, to: number) => void): void {
+  let from = 0
+  for (let index = 0; index <= breakCount; index++) {
+    const to = index < breakCount ? (breaks[index] ?? count) : count
+    if (to - from < fewestWords && to < count) continue
+    if (to > from && to - from < count) onPart(from, to)
+    from = to
+  }
+}
+
+/** Returns the number of parts of a text. */
+export function partsIn(features: Features): number {
+  let parts = 0
+  eachPart(features, () => parts++)
+  return parts
 }

@@ -3,8 +3,7 @@
  * probe per label. One in 10^8 lists of that size has a collision; the allow list corrects it like any wrong entry.
  */
 import { isDigit } from '../code-units.ts'
-import { fromPunycode, maximumHost, normalizeHostname } from './hostname.ts'
-import { mapIdna } from './idna-mapping.ts'
+import { fromPunycode, mapIdna, maximumHost, normalizeHostname } from './hostname.ts'
 
 export type HostSet = {
   readonly size: number

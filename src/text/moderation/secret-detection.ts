@@ -2,9 +2,8 @@
 
 import type { Message, PromptDefinition } from '../../core/chat/chat.ts'
 import { partTexts } from '../../core/chat/request-texts.ts'
-import { isDigit, isTokenUnit } from '../code-units.ts'
+import { getPieces, isDigit, isTokenUnit } from '../code-units.ts'
 import { coatOff } from '../disguises/confusables.ts'
-import { getPieces } from '../pieces.ts'
 import { readSigns, textSigns } from '../signs.ts'
 
 export type DetectedSecret = { readonly kind: string; readonly from: number; readonly to: number }

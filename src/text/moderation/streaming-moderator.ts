@@ -7,10 +7,10 @@
  * that reports or refuses is not blocked: a sentence with "I cannot" before the words, or that quotes them, is allowed.
  */
 
-import { filledTable, unitCount } from '../../core/text/unit-table.ts'
+import { filledTable, unitCount } from '../code-units.ts'
 import type { SentenceClassifier } from '../harm/harm-classifier.ts'
 import { longestSentence } from '../harm/harmless-answer.ts'
-import { isWideDot } from '../hosts/idna-mapping.ts'
+import { isWideDot } from '../hosts/hostname.ts'
 import { findMatchingRule, findWords, getRule, type ModerationRules } from '../rules/pattern-rules.ts'
 import { type RunningScan, startScan } from '../rules/patterns.ts'
 import { sentenceKindCount, sentenceKinds, sentenceOpen, sentenceOver, sentenceSteps } from '../sentence-ends.ts'

@@ -2,14 +2,17 @@
  * Pattern layer: rules as data for templates and requests that hardly have another meaning. The table aims at
  * precision, not recall; later layers check what it allows.
  */
-
-import { filledTable, unitCount } from '../../core/text/unit-table.ts'
+import { filledTable, unitCount } from '../code-units.ts'
 import dataOrders from './data-orders.json'
-import { compileExpressions, type ExpressionSet } from './expressions.ts'
-import { allowedOverrides, overridePatterns, retractionPatterns } from './override-patterns.ts'
 import file from './pattern-rules.json'
 import { compilePatterns, type PatternSet, scan, withWords } from './patterns.ts'
-import { compileOpenings, type PrefixPatterns } from './prefix-patterns.ts'
+import {
+  allowedOverrides,
+  compileOpenings,
+  overridePatterns,
+  type PrefixPatterns,
+  retractionPatterns,
+} from './prefix-patterns.ts'
 
 const moderationCategories = [
   'jailbreak',
@@ -43,7 +46,7 @@ export type ModerationRule = {
   readonly openings?: readonly string[]
   /** Patterns that excuse such a start. */
   readonly unless?: readonly string[]
-  /** Regular expressions (`expressions.ts`). */
+  /** Regular expressions (`compileExpressions`). */
   readonly expressions?: readonly string[]
   /** The texts that it counts in; absent = in all. */
   readonly within?: TextKind
@@ -188,3 +191,37 @@ export const moderationRules: readonly ModerationRule[] = [
   })),
   orderInData,
 ]
+
+/**
+ * Operators' regular expressions as one automaton (RE2): a text is read once for all of them, in time linear in its
+ * length for any expression and text. Ignores case, and a dot matches line breaks too. Instructions are bounded, per
+ * expression and in sum: where the automaton outgrows its memory, each of them may cost a step per character.
+ */
+
+type ExpressionSet = {
+  /** Returns the numbers of the expressions that match, in order. */
+  match(text: string): readonly number[]
+}
+
+/** Compiles expressions, numbered as given. Throws an Error with the reason if one is rejected. */
+export function compileExpressions(sources: readonly string[]): ExpressionSet {
+  // Loaded with the first expression: most gateways have none, and parsing the library takes as long as 10 ms.
+  const { RE2JS, RE2Set } = require('re2js') as typeof import('re2js')
+  const flags = RE2JS.CASE_INSENSITIVE | RE2JS.DOTALL
+  const set = new RE2Set(RE2Set.UNANCHORED, flags)
+  let instructions = 0
+  for (const source of sources) {
+    const size = RE2JS.compile(source, flags).programSize()
+    instructions += size
+    if (size > mostInstructions)
+      throw new TypeError(`the expression is too large (in "${source}"); make repetitions shorter or fewer`)
+    if (instructions > mostInstructionsTogether)
+      throw new TypeError('all expressions together are too large; make them fewer, or repetitions shorter')
+    set.add(source)
+  }
+  set.compile()
+  return set
+}
+
+const mostInstructions = 1_000
+const mostInstructionsTogether = 5_000

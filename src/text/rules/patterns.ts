@@ -24,7 +24,6 @@ import {
 } from '../word-hashes.ts'
 
 export type PatternSet = {
-  readonly count: number
   /** By the low bits of a hash: the first entry of `words` with these bits; 0 = none, the usual case. */
   readonly sieve: Uint16Array
   /** Words, numbered from 1: hash, next word with the same low bits, and the start of their steps. */
@@ -114,7 +113,6 @@ export function compilePatterns(sources: readonly string[], place: 'anywhere' | 
     if ((completes[to] ?? -1) >= 0) lastReach[from] = Math.max(lastReach[from] ?? 0, reach)
   }
   return {
-    count: sources.length,
     ...wordTable(stepsTable),
     steps: {
       from: Int32Array.from(steps, ({ from }) => from),

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { cycleMs } from '../../../src/core/billing/billing.ts'
-import { budgetPeriod, periodKey } from '../../../src/core/billing/budget-period.ts'
+import { budgetPeriod, periodKey } from '../../../src/core/billing/grace.ts'
 
 const upgrade = Date.UTC(2026, 0, 20, 9, 30, 15, 250)
 

@@ -3,9 +3,13 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { type QueryType, queryTypes } from '../../../src/core/chat/chat.ts'
-import { enhancePrompt, isWithinGrowthLimits, type PromptTraits } from '../../../src/text/enhancement/enhance.ts'
+import {
+  enhancePrompt,
+  isWithinGrowthLimits,
+  type PromptTraits,
+  type Task,
+} from '../../../src/text/enhancement/enhance.ts'
 import texts from '../../../src/text/enhancement/enhancements.json'
-import type { Task } from '../../../src/text/enhancement/task-detection.ts'
 import { openPromptAnalyzer } from '../../../src/text/readers.ts'
 import { testNeeding } from '../../harness/needs.ts'
 import stated from './stated-limits.json'

@@ -1,7 +1,6 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import fc from 'fast-check'
-import { fromPunycode, toPunycode } from '../../../src/text/hosts/hostname.ts'
-import { mapIdna } from '../../../src/text/hosts/idna-mapping.ts'
+import { fromPunycode, mapIdna, toPunycode } from '../../../src/text/hosts/hostname.ts'
 
 setDefaultTimeout(240_000)
 

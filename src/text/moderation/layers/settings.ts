@@ -3,8 +3,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { strictObject } from '../../../core/validation/validate.ts'
 import { normalizeHostname } from '../../hosts/hostname.ts'
-import { compileExpressions } from '../../rules/expressions.ts'
-import type { ModerationRule } from '../../rules/pattern-rules.ts'
+import { compileExpressions, type ModerationRule } from '../../rules/pattern-rules.ts'
 import { compilePatterns } from '../../rules/patterns.ts'
 
 const category = Type.String({ pattern: '^[a-z][a-z0-9_]{0,39}$' })
@@ -15,7 +14,7 @@ const ruleSchema = strictObject({
   reason: Type.Optional(Type.String({ maxLength: 200 })),
   /** Word patterns (`text/rules/patterns.ts`). */
   patterns: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 1_024 }), { minItems: 1, maxItems: 256 })),
-  /** Regular expressions in RE2's syntax (`text/rules/expressions.ts`). */
+  /** Regular expressions in RE2's syntax (`text/rules/pattern-rules.ts`). */
   expressions: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 512 }), { minItems: 1, maxItems: 64 })),
 })
 
