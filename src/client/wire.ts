@@ -15,13 +15,7 @@ export type ChatDelta = {
               /** JSON as the model wrote it */
               arguments: string
             }
-            extra_content?:
-              | {
-                  google: {
-                    thought_signature: string
-                  }
-                }
-              | undefined
+            extra_content?: ExtraContent | undefined
           }
         | {
             index: number
@@ -38,66 +32,16 @@ export type ChatDone = {
   request_id: string
   /** `provider/model` that served the request */
   model_used: string
-  finish_reason: 'stop' | 'length' | 'tool_calls' | 'content_filter'
+  finish_reason: FinishReason
   /** present if moderation ended the output */
-  filtered?:
-    | {
-        /** the moderation layer that ended the output */
-        layer: string
-        category: string
-      }
-    | undefined
+  filtered?: Filtered | undefined
   /** present if the output ended at a cap that the client did not set. `model_limit`: the limit of the model. `default`: the gateway’s cap for requests without one. `account_remaining`: a share of the account’s remaining daily limit. */
-  output_cap?:
-    | {
-        tokens: number
-        limited_by: 'model_limit' | 'default' | 'account_remaining'
-      }
-    | undefined
+  output_cap?: OutputCap | undefined
   tool_calls: readonly ToolCall[]
   usage: ChatUsage
-  routing: {
-    mode: 'auto' | 'manual'
-    /** model that the request named; `gateway-ai` = automatic routing. A fallback served if `model_used` is another one */
-    requested_model?: string | undefined
-    strategy: 'balanced' | 'quality' | 'cost' | 'speed' | null
-    query_type:
-      | 'code'
-      | 'code_algorithm'
-      | 'debugging'
-      | 'analysis'
-      | 'writing'
-      | 'math'
-      | 'creative'
-      | 'planning'
-      | 'comparison'
-      | 'other'
-      | null
-    complexity: number | null
-    /** the learned bias of this account changed the choice */
-    learned: boolean
-    /** reasoning effort of the model; null = its default */
-    effort: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max' | null
-    attempts: readonly {
-      /** `provider/model` */
-      model: string
-      /** `served`, or the reason for the failure */
-      outcome: string
-    }[]
-  }
+  routing: Routing
   enhancement: Enhancement | null
-  web: {
-    searched: boolean
-    sources: readonly {
-      url: string
-      title: string
-    }[]
-    /** sources that could not be read */
-    left_out: readonly {
-      url: string | null
-      code: 'refused' | 'unreachable' | 'too_slow' | 'unreadable'
-    }[]
-  }
+  web: Web
 }
 
 export type ChatEvent = ChatDelta | ChatFiltered | ChatDone | ChatFailed
@@ -119,72 +63,22 @@ export type ChatReply = {
   request_id: string
   /** `provider/model` that served the request */
   model_used: string
-  finish_reason: 'stop' | 'length' | 'tool_calls' | 'content_filter'
+  finish_reason: FinishReason
   /** present if moderation ended the output */
-  filtered?:
-    | {
-        /** the moderation layer that ended the output */
-        layer: string
-        category: string
-      }
-    | undefined
+  filtered?: Filtered | undefined
   /** present if the output ended at a cap that the client did not set. `model_limit`: the limit of the model. `default`: the gateway’s cap for requests without one. `account_remaining`: a share of the account’s remaining daily limit. */
-  output_cap?:
-    | {
-        tokens: number
-        limited_by: 'model_limit' | 'default' | 'account_remaining'
-      }
-    | undefined
+  output_cap?: OutputCap | undefined
   tool_calls: readonly ToolCall[]
   usage: ChatUsage
-  routing: {
-    mode: 'auto' | 'manual'
-    /** model that the request named; `gateway-ai` = automatic routing. A fallback served if `model_used` is another one */
-    requested_model?: string | undefined
-    strategy: 'balanced' | 'quality' | 'cost' | 'speed' | null
-    query_type:
-      | 'code'
-      | 'code_algorithm'
-      | 'debugging'
-      | 'analysis'
-      | 'writing'
-      | 'math'
-      | 'creative'
-      | 'planning'
-      | 'comparison'
-      | 'other'
-      | null
-    complexity: number | null
-    /** the learned bias of this account changed the choice */
-    learned: boolean
-    /** reasoning effort of the model; null = its default */
-    effort: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max' | null
-    attempts: readonly {
-      /** `provider/model` */
-      model: string
-      /** `served`, or the reason for the failure */
-      outcome: string
-    }[]
-  }
+  routing: Routing
   enhancement: Enhancement | null
-  web: {
-    searched: boolean
-    sources: readonly {
-      url: string
-      title: string
-    }[]
-    /** sources that could not be read */
-    left_out: readonly {
-      url: string | null
-      code: 'refused' | 'unreachable' | 'too_slow' | 'unreadable'
-    }[]
-  }
+  web: Web
 }
 
 export type ChatRequest = {
   model?: string | null | undefined
   mode?: 'gateway-ai' | null | undefined
-  strategy?: 'balanced' | 'quality' | 'cost' | 'speed' | null | undefined
+  strategy?: Strategy | null | undefined
   stream?: boolean | null | undefined
   stream_mode?: 'buffered' | 'realtime' | null | undefined
   enhance_prompt?: boolean | null | undefined
@@ -199,7 +93,7 @@ export type ChatRequest = {
   top_p?: number | null | undefined
   seed?: number | null | undefined
   stop?: string | readonly string[] | null | undefined
-  reasoning_effort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max' | null | undefined
+  reasoning_effort?: Effort | null | undefined
   tools?:
     | readonly {
         type: 'function'
@@ -207,16 +101,10 @@ export type ChatRequest = {
           /** a name of 1 to 128 letters, digits, `_` or `-` */
           name: string
           description?: string | null | undefined
-          parameters?: Record<string, unknown> | null | undefined
+          parameters?: Parameter | null | undefined
           strict?: boolean | null | undefined
         }
-        cache_control?:
-          | {
-              type: 'ephemeral'
-              ttl?: '5m' | '1h' | null | undefined
-            }
-          | null
-          | undefined
+        cache_control?: CacheControl | null | undefined
       }[]
     | null
     | undefined
@@ -224,24 +112,12 @@ export type ChatRequest = {
     | 'auto'
     | 'none'
     | 'required'
-    | {
-        type: 'function'
-        function: {
-          /** a name of 1 to 128 letters, digits, `_` or `-` */
-          name: string
-        }
-      }
+    | ToolChoice
     | {
         type: 'allowed_tools'
         allowed_tools: {
           mode: 'auto' | 'required'
-          tools: readonly {
-            type: 'function'
-            function: {
-              /** a name of 1 to 128 letters, digits, `_` or `-` */
-              name: string
-            }
-          }[]
+          tools: readonly ToolChoice[]
         }
       }
     | null
@@ -256,7 +132,7 @@ export type ChatRequest = {
           /** a name of 1 to 64 letters, digits, `_` or `-` */
           name: string
           description?: string | null | undefined
-          schema?: Record<string, unknown> | null | undefined
+          schema?: Parameter | null | undefined
           strict?: boolean | null | undefined
         }
       }
@@ -266,70 +142,30 @@ export type ChatRequest = {
     | readonly (
         | {
             role: 'system'
-            content:
-              | string
-              | readonly {
-                  type: 'text'
-                  text: string
-                  cache_control?:
-                    | {
-                        type: 'ephemeral'
-                        ttl?: '5m' | '1h' | null | undefined
-                      }
-                    | null
-                    | undefined
-                }[]
-            cache_control?:
-              | {
-                  type: 'ephemeral'
-                  ttl?: '5m' | '1h' | null | undefined
-                }
-              | null
-              | undefined
+            content: string | readonly Content[]
+            cache_control?: CacheControl | null | undefined
           }
         | {
             role: 'user'
             content:
               | string
               | readonly (
-                  | {
-                      type: 'text'
-                      text: string
-                      cache_control?:
-                        | {
-                            type: 'ephemeral'
-                            ttl?: '5m' | '1h' | null | undefined
-                          }
-                        | null
-                        | undefined
-                    }
+                  | Content
                   | {
                       type: 'image'
                       /** an http, https or data: address */
                       url: string
-                      detail?: 'auto' | 'low' | 'high' | 'original' | null | undefined
-                      cache_control?:
-                        | {
-                            type: 'ephemeral'
-                            ttl?: '5m' | '1h' | null | undefined
-                          }
-                        | null
-                        | undefined
+                      detail?: Detail | null | undefined
+                      cache_control?: CacheControl | null | undefined
                     }
                   | {
                       type: 'image_url'
                       image_url: {
                         /** an http, https or data: address */
                         url: string
-                        detail?: 'auto' | 'low' | 'high' | 'original' | null | undefined
+                        detail?: Detail | null | undefined
                       }
-                      cache_control?:
-                        | {
-                            type: 'ephemeral'
-                            ttl?: '5m' | '1h' | null | undefined
-                          }
-                        | null
-                        | undefined
+                      cache_control?: CacheControl | null | undefined
                     }
                   | {
                       type: 'file'
@@ -339,40 +175,14 @@ export type ChatRequest = {
                         file_data?: string | null | undefined
                         filename?: string | null | undefined
                       }
-                      cache_control?:
-                        | {
-                            type: 'ephemeral'
-                            ttl?: '5m' | '1h' | null | undefined
-                          }
-                        | null
-                        | undefined
+                      cache_control?: CacheControl | null | undefined
                     }
                 )[]
-            cache_control?:
-              | {
-                  type: 'ephemeral'
-                  ttl?: '5m' | '1h' | null | undefined
-                }
-              | null
-              | undefined
+            cache_control?: CacheControl | null | undefined
           }
         | {
             role: 'assistant'
-            content?:
-              | string
-              | readonly {
-                  type: 'text'
-                  text: string
-                  cache_control?:
-                    | {
-                        type: 'ephemeral'
-                        ttl?: '5m' | '1h' | null | undefined
-                      }
-                    | null
-                    | undefined
-                }[]
-              | null
-              | undefined
+            content?: string | readonly Content[] | null | undefined
             reasoning?: string | null | undefined
             tool_calls?:
               | readonly {
@@ -396,37 +206,13 @@ export type ChatRequest = {
                 }[]
               | null
               | undefined
-            cache_control?:
-              | {
-                  type: 'ephemeral'
-                  ttl?: '5m' | '1h' | null | undefined
-                }
-              | null
-              | undefined
+            cache_control?: CacheControl | null | undefined
           }
         | {
             role: 'tool'
-            content:
-              | string
-              | readonly {
-                  type: 'text'
-                  text: string
-                  cache_control?:
-                    | {
-                        type: 'ephemeral'
-                        ttl?: '5m' | '1h' | null | undefined
-                      }
-                    | null
-                    | undefined
-                }[]
+            content: string | readonly Content[]
             tool_call_id: string
-            cache_control?:
-              | {
-                  type: 'ephemeral'
-                  ttl?: '5m' | '1h' | null | undefined
-                }
-              | null
-              | undefined
+            cache_control?: CacheControl | null | undefined
           }
       )[]
     | null
@@ -468,7 +254,7 @@ export type ChatUsage = {
 }
 
 export type DryRun = {
-  mode: 'auto' | 'manual'
+  mode: Mode
   /** rules that changed the requested model, in order */
   rules: readonly {
     rule: string
@@ -477,18 +263,8 @@ export type DryRun = {
     /** the requested model after it; null = a split left it */
     model: string | null
   }[]
-  strategy: 'balanced' | 'quality' | 'cost' | 'speed' | null
-  query_type:
-    | 'code'
-    | 'code_algorithm'
-    | 'debugging'
-    | 'analysis'
-    | 'writing'
-    | 'math'
-    | 'creative'
-    | 'planning'
-    | 'comparison'
-    | 'other'
+  strategy: Strategy | null
+  query_type: QueryType
   /** probability of each query type; the sum is 1 */
   query_type_scores: {
     code: number
@@ -604,17 +380,7 @@ export type EmbeddingModel = {
 export type Enhancement = {
   changed: boolean
   enhanced_prompt: string
-  query_type:
-    | 'code'
-    | 'code_algorithm'
-    | 'debugging'
-    | 'analysis'
-    | 'writing'
-    | 'math'
-    | 'creative'
-    | 'planning'
-    | 'comparison'
-    | 'other'
+  query_type: QueryType
 }
 
 export type Error = {
@@ -711,22 +477,12 @@ export type Estimate = {
   model: string
   /** US dollars, to 1e-8 */
   estimated_cost_usd: number
-  confidence: 'high' | 'medium' | 'low'
+  confidence: Confidence
   input_tokens: number
   expected_output_tokens: number
-  output_from: 'cap' | 'table' | 'traffic' | 'account'
+  output_from: OutputFrom
   maximum_cost_usd: number | null
-  query_type:
-    | 'code'
-    | 'code_algorithm'
-    | 'debugging'
-    | 'analysis'
-    | 'writing'
-    | 'math'
-    | 'creative'
-    | 'planning'
-    | 'comparison'
-    | 'other'
+  query_type: QueryType
   typical_error_pct: number | null
   models: readonly ModelEstimate[]
 }
@@ -772,14 +528,14 @@ export type FeedbackRequest = {
 }
 
 export type Learning = {
-  state: 'cold_start' | 'warm_up' | 'established'
+  state: State
   entries: number
   since: string | null
   query_types: readonly {
     query_type: string
     requests: number
     best_model: string | null
-    confidence: 'cold_start' | 'warm_up' | 'established'
+    confidence: State
   }[]
   enhancement: {
     requests: number
@@ -809,15 +565,7 @@ export type Model = {
     output_per_mtok: number
     cached_input_per_mtok: number | null
     cache_write_per_mtok: number | null
-    long_context: {
-      above_input_tokens: number
-      /** US dollars per million tokens */
-      input_per_mtok: number
-      /** US dollars per million tokens */
-      output_per_mtok: number
-      cached_input_per_mtok: number | null
-      cache_write_per_mtok: number | null
-    } | null
+    long_context: LongContext | null
     /** the first one whose conditions all hold replaces the other prices */
     variants: readonly {
       service_tier: string | null
@@ -829,15 +577,7 @@ export type Model = {
       output_per_mtok: number
       cached_input_per_mtok: number | null
       cache_write_per_mtok: number | null
-      long_context: {
-        above_input_tokens: number
-        /** US dollars per million tokens */
-        input_per_mtok: number
-        /** US dollars per million tokens */
-        output_per_mtok: number
-        cached_input_per_mtok: number | null
-        cache_write_per_mtok: number | null
-      } | null
+      long_context: LongContext | null
     }[]
   }
   context_window: number
@@ -852,7 +592,7 @@ export type Model = {
     streaming: boolean
     web_search: boolean
   }
-  reasoning_efforts: readonly ('none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max')[]
+  reasoning_efforts: readonly Effort[]
   aliases: readonly string[]
   deprecated: boolean
   deprecation_date: string | null
@@ -894,10 +634,10 @@ export type ModelEstimate = {
   model: string
   /** US dollars, to 1e-8 */
   estimated_cost_usd: number
-  confidence: 'high' | 'medium' | 'low'
+  confidence: Confidence
   input_tokens: number
   expected_output_tokens: number
-  output_from: 'cap' | 'table' | 'traffic' | 'account'
+  output_from: OutputFrom
   maximum_cost_usd: number | null
 }
 
@@ -912,7 +652,7 @@ export type ModelInsight = {
   /** US dollars, to 1e-8 */
   cost_usd: number
   rating: number | null
-  confidence: 'cold_start' | 'warm_up' | 'established'
+  confidence: State
   /** learned bias on the routing score */
   bias: number
 }
@@ -922,7 +662,7 @@ export type ModelList = {
   /** models for `POST /v1/embeddings` only */
   embedding_models: readonly EmbeddingModel[]
   /** source of a score, by its metric */
-  attributions: Record<string, string>
+  attributions: Attribution
 }
 
 export type Rated = {
@@ -945,7 +685,7 @@ export type RouteCandidate = {
   /** `provider/model` */
   model: string
   /** reasoning effort that it would be called with; null = its default */
-  effort: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max' | null
+  effort: Effort | null
   score: number
   /** null if the request names a model: there are no scores then */
   parts: {
@@ -1000,11 +740,129 @@ export type ToolCall = {
     /** JSON as the model wrote it */
     arguments: string
   }
-  extra_content?:
-    | {
-        google: {
-          thought_signature: string
-        }
-      }
-    | undefined
+  extra_content?: ExtraContent | undefined
 }
+
+type ExtraContent = {
+  google: Google
+}
+
+type Google = {
+  thought_signature: string
+}
+
+type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
+
+type Filtered = {
+  /** the moderation layer that ended the output */
+  layer: string
+  category: string
+}
+
+type OutputCap = {
+  tokens: number
+  limited_by: LimitedBy
+}
+
+type LimitedBy = 'model_limit' | 'default' | 'account_remaining'
+
+type Routing = {
+  mode: Mode
+  /** model that the request named; `gateway-ai` = automatic routing. A fallback served if `model_used` is another one */
+  requested_model?: string | undefined
+  strategy: Strategy | null
+  query_type: QueryType | null
+  complexity: number | null
+  /** the learned bias of this account changed the choice */
+  learned: boolean
+  /** reasoning effort of the model; null = its default */
+  effort: Effort | null
+  attempts: readonly Attempt[]
+}
+
+type Mode = 'auto' | 'manual'
+
+type Strategy = 'balanced' | 'quality' | 'cost' | 'speed'
+
+type QueryType =
+  | 'code'
+  | 'code_algorithm'
+  | 'debugging'
+  | 'analysis'
+  | 'writing'
+  | 'math'
+  | 'creative'
+  | 'planning'
+  | 'comparison'
+  | 'other'
+
+type Effort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'
+
+type Attempt = {
+  /** `provider/model` */
+  model: string
+  /** `served`, or the reason for the failure */
+  outcome: string
+}
+
+type Web = {
+  searched: boolean
+  sources: readonly Source[]
+  /** sources that could not be read */
+  left_out: readonly LeftOut[]
+}
+
+type Source = {
+  url: string
+  title: string
+}
+
+type LeftOut = {
+  url: string | null
+  code: Code
+}
+
+type Code = 'refused' | 'unreachable' | 'too_slow' | 'unreadable'
+
+type Parameter = Record<string, unknown>
+
+type CacheControl = {
+  type: 'ephemeral'
+  ttl?: Ttl | null | undefined
+}
+
+type Ttl = '5m' | '1h'
+
+type ToolChoice = {
+  type: 'function'
+  function: {
+    /** a name of 1 to 128 letters, digits, `_` or `-` */
+    name: string
+  }
+}
+
+type Content = {
+  type: 'text'
+  text: string
+  cache_control?: CacheControl | null | undefined
+}
+
+type Detail = 'auto' | 'low' | 'high' | 'original'
+
+type Confidence = 'high' | 'medium' | 'low'
+
+type OutputFrom = 'cap' | 'table' | 'traffic' | 'account'
+
+type State = 'cold_start' | 'warm_up' | 'established'
+
+type LongContext = {
+  above_input_tokens: number
+  /** US dollars per million tokens */
+  input_per_mtok: number
+  /** US dollars per million tokens */
+  output_per_mtok: number
+  cached_input_per_mtok: number | null
+  cache_write_per_mtok: number | null
+}
+
+type Attribution = Record<string, string>
