@@ -389,7 +389,7 @@ describe('budgets', () => {
     'lines of src/ledger': [linesUnder('ledger'), 2_902],
     'lines of src/request': [linesUnder('request'), 7_228],
     'lines of src/text': [linesUnder('text'), 10_784],
-    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 98_766],
+    'lines of tests': [filesUnder('test').reduce((sum, path) => sum + getLines(path), 0), 98_764],
     'files in src': [sizes.size, 636],
     'files of at most 25 lines': [[...sizes.values()].filter(lines => lines <= 25).length, 16],
     'files of more than 300 lines': [[...sizes.values()].filter(lines => lines > 300).length, 44],
